@@ -1,0 +1,77 @@
+//! The command line as clap reads it. Options that several commands share have a file of their own here.
+
+pub(crate) mod server;
+
+use std::ffi::OsString;
+
+use clap::{Parser, ValueEnum};
+
+use crate::commands::Command;
+
+/// Everything that may stand on the command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "mcp-elicit",
+    version,
+    about = "A person answers what an MCP server asks: any server, any client, any revision",
+    after_help = EXITS,
+    max_term_width = 100,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
+pub(crate) struct Cli {
+    /// When to use colours; NO_COLOR is respected
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN", hide_possible_values = true)]
+    pub(crate) color: Color,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+const EXITS: &str = "\
+Exit codes:
+  0  done
+  1  the tool or the server reported an error, or the answer to the question asked here is no
+  2  the command line or an input file cannot be used
+  3  no connection, or the other side broke the protocol
+  4  a question found nobody to answer it
+
+Output for a program goes to stdout, everything for people to stderr.";
+
+/// Reads the command line; the error is clap's own, which also carries `--help` and `--version`.
+pub(crate) fn read(args: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(args)
+}
+
+/// When to colour what is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Color {
+    /// Only on a terminal, and not when NO_COLOR is set
+    Auto,
+    /// Even into a file
+    Always,
+    /// Not at all
+    Never,
+}
+
+impl Color {
+    /// Makes this the choice for everything that this process prints.
+    pub(crate) fn write_global(self) {
+        match self {
+            Self::Auto => anstream::ColorChoice::Auto,
+            Self::Always => anstream::ColorChoice::Always,
+            Self::Never => anstream::ColorChoice::Never,
+        }
+        .write_global();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        super::Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,29 @@
+//! The subcommands, one file each. A new one is a variant here (its doc comment lives on its `Args`), a file, and a
+//! line in [`run`]; a command that waits for anything goes through [`in_runtime`].
+
+use std::future::Future;
+
+use clap::Subcommand;
+
+use crate::failure::{Exit, Failure};
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {}
+
+/// Runs one command to its end.
+pub(crate) fn run(command: Command) -> Result<Exit, Failure> {
+    match command {}
+}
+
+/// Runs what waits on sockets, children or timers.
+#[expect(dead_code, reason = "for the first command that waits")]
+pub(crate) fn in_runtime<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| {
+            Failure::usage("this system gives no threads to work with").because(error)
+        })?
+        .block_on(work)
+}

@@ -1,0 +1,135 @@
+//! Every way in which a command fails, in words for people, with its exit code. Libraries below have typed errors;
+//! here, and nowhere else, they become a sentence, its causes and what to do next.
+
+use std::error::Error;
+use std::process::ExitCode;
+
+/// How the process ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Exit {
+    /// Done, and the answer is good.
+    Done = 0,
+    /// The tool or the server reported an error, or the answer to what was asked here is no.
+    Refused = 1,
+    /// The command line or an input file cannot be used.
+    Usage = 2,
+    /// No connection, or the other side broke the protocol.
+    Connection = 3,
+    /// A question found nobody to answer it.
+    Unanswered = 4,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Why a command could not do its work.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    exit: Exit,
+    message: String,
+    causes: Vec<String>,
+    hint: Option<String>,
+    silent: bool,
+}
+
+impl Failure {
+    fn new(exit: Exit, message: impl Into<String>) -> Self {
+        Self {
+            exit,
+            message: message.into(),
+            causes: Vec::new(),
+            hint: None,
+            silent: false,
+        }
+    }
+
+    /// The tool or the server reported an error.
+    pub(crate) fn refused(message: impl Into<String>) -> Self {
+        Self::new(Exit::Refused, message)
+    }
+
+    /// The command line or an input file cannot be used.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(Exit::Usage, message)
+    }
+
+    /// No connection, or the other side broke the protocol.
+    pub(crate) fn connection(message: impl Into<String>) -> Self {
+        Self::new(Exit::Connection, message)
+    }
+
+    /// A question found nobody to answer it.
+    pub(crate) fn unanswered(message: impl Into<String>) -> Self {
+        Self::new(Exit::Unanswered, message)
+    }
+
+    /// Whoever read our output has gone: there is nobody left to tell, and nothing went wrong here.
+    pub(crate) fn reader_gone() -> Self {
+        Self {
+            silent: true,
+            ..Self::new(Exit::Done, "the reader of the output has gone")
+        }
+    }
+
+    /// Adds what to do next: a whole sentence.
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds the error below, with its own causes. Nothing that could hold a person's value belongs here.
+    #[must_use]
+    pub(crate) fn because(mut self, error: impl Error) -> Self {
+        self.causes.push(error.to_string());
+        let mut next = error.source();
+        while let Some(cause) = next {
+            let text = cause.to_string();
+            // Many errors repeat their source's text in their own.
+            if !self.causes.iter().any(|known| known.contains(&text)) {
+                self.causes.push(text);
+            }
+            next = cause.source();
+        }
+        self
+    }
+
+    /// The exit code.
+    pub(crate) fn exit(&self) -> Exit {
+        self.exit
+    }
+
+    /// What happened, in one sentence.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Why, the nearest cause first.
+    pub(crate) fn causes(&self) -> &[String] {
+        &self.causes
+    }
+
+    /// What to do next.
+    pub(crate) fn next_step(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    /// Whether to end without a word.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.silent
+    }
+}
+
+/// A write to stdout or stderr that failed.
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        if error.kind() == std::io::ErrorKind::BrokenPipe {
+            return Self::reader_gone();
+        }
+        Self::usage("cannot write the output").because(error)
+    }
+}
