@@ -1,1 +1,4 @@
 //! core
+
+pub mod link;
+pub mod secrecy;

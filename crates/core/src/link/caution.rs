@@ -1,0 +1,263 @@
+//! The reasons to be careful with a link. Each has a stable code for programs, a weight for whoever orders or filters,
+//! a duty for the asking side, and a sentence that a person understands.
+
+use std::fmt;
+
+/// One reason to be careful. `Display` is the sentence for a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Caution {
+    /// A name or password stands before the host.
+    UserInfo,
+    /// The host looks like an ASCII name and is another.
+    LooksLike {
+        /// The name for which a person would take it.
+        name: String,
+        /// The name in the form that does not deceive.
+        ascii: String,
+    },
+    /// One label of the host mixes scripts as no language does.
+    MixedScripts {
+        /// The name in the form that does not deceive.
+        ascii: String,
+    },
+    /// The freely chosen part of the host holds a familiar domain.
+    PretendedDomain {
+        /// The domain that it seems to be.
+        pretended: String,
+        /// The domain that it is.
+        real: String,
+    },
+    /// An address, written so that it is not seen to be one (decimal, octal, hexadecimal, shortened).
+    DisguisedAddress {
+        /// The address as it is.
+        address: String,
+    },
+    /// The URL as sent holds characters that cannot be seen or that turn the direction of the text.
+    Invisible,
+    /// The URL carries a credential.
+    CredentialInUrl {
+        /// Where: a parameter's name, or "the path" or "the query".
+        place: String,
+    },
+    /// The URL carries a person's data.
+    PersonalDataInUrl {
+        /// Where: a parameter's name, or "the path" or "the query".
+        place: String,
+    },
+    /// Not encrypted, and not this computer.
+    PlainHttp,
+    /// An address in place of a name.
+    Address {
+        /// The address.
+        address: String,
+    },
+    /// A host in the private network, or a name that only resolves there.
+    PrivateNetwork {
+        /// The host.
+        host: String,
+    },
+    /// This computer.
+    Loopback,
+    /// The host has other letters than ASCII.
+    International {
+        /// The name spelled out.
+        unicode: String,
+        /// The name in the form that does not deceive.
+        ascii: String,
+    },
+    /// The name ends in nothing on the public suffix list.
+    UnknownSuffix {
+        /// Its last label.
+        ending: String,
+    },
+    /// The host is itself a public suffix: nobody in particular.
+    BareSuffix,
+    /// Anyone can have a name below this suffix.
+    SharedHost {
+        /// The suffix.
+        suffix: String,
+    },
+    /// Not the scheme's own port.
+    OddPort {
+        /// The port.
+        port: u16,
+    },
+    /// A parameter holds another URL, to which the page may lead on.
+    NestedUrl {
+        /// The parameter's name.
+        parameter: String,
+        /// The other host, when it can be read.
+        host: Option<String>,
+    },
+    /// So long that its end is hard to check.
+    VeryLong {
+        /// In bytes.
+        bytes: usize,
+    },
+}
+
+/// How much a caution should weigh for a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Weight {
+    /// Worth knowing.
+    Note,
+    /// A reason to look twice.
+    Careful,
+    /// Honest links do not do this.
+    Danger,
+}
+
+impl Weight {
+    /// The weight's stable name, for programs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Careful => "careful",
+            Self::Danger => "danger",
+        }
+    }
+}
+
+/// What the specification lets the asking side do with a URL that has this caution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Asking {
+    /// Send it.
+    May,
+    /// Send it only for a reason.
+    ShouldNot,
+    /// Never send it.
+    MustNot,
+}
+
+impl Caution {
+    /// A stable name, for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::UserInfo => "userinfo",
+            Self::LooksLike { .. } => "looks-like",
+            Self::MixedScripts { .. } => "mixed-scripts",
+            Self::PretendedDomain { .. } => "pretended-domain",
+            Self::DisguisedAddress { .. } => "disguised-address",
+            Self::Invisible => "invisible-characters",
+            Self::CredentialInUrl { .. } => "credential-in-url",
+            Self::PersonalDataInUrl { .. } => "personal-data-in-url",
+            Self::PlainHttp => "plain-http",
+            Self::Address { .. } => "ip-address",
+            Self::PrivateNetwork { .. } => "private-network",
+            Self::Loopback => "loopback",
+            Self::International { .. } => "international-name",
+            Self::UnknownSuffix { .. } => "unknown-suffix",
+            Self::BareSuffix => "bare-suffix",
+            Self::SharedHost { .. } => "shared-host",
+            Self::OddPort { .. } => "odd-port",
+            Self::NestedUrl { .. } => "nested-url",
+            Self::VeryLong { .. } => "very-long",
+        }
+    }
+
+    /// How much it should weigh for a person.
+    pub fn weight(&self) -> Weight {
+        match self {
+            Self::UserInfo
+            | Self::LooksLike { .. }
+            | Self::MixedScripts { .. }
+            | Self::PretendedDomain { .. }
+            | Self::DisguisedAddress { .. }
+            | Self::Invisible
+            | Self::CredentialInUrl { .. } => Weight::Danger,
+            Self::PersonalDataInUrl { .. }
+            | Self::PlainHttp
+            | Self::Address { .. }
+            | Self::PrivateNetwork { .. }
+            | Self::International { .. }
+            | Self::UnknownSuffix { .. }
+            | Self::BareSuffix => Weight::Careful,
+            Self::Loopback
+            | Self::SharedHost { .. }
+            | Self::OddPort { .. }
+            | Self::NestedUrl { .. }
+            | Self::VeryLong { .. } => Weight::Note,
+        }
+    }
+
+    /// What the asking side may do ("Safe URL Handling" for servers; userinfo is a credential or pretends to be a host).
+    pub fn asking(&self) -> Asking {
+        match self {
+            Self::UserInfo | Self::CredentialInUrl { .. } | Self::PersonalDataInUrl { .. } => {
+                Asking::MustNot
+            }
+            Self::PlainHttp
+            | Self::LooksLike { .. }
+            | Self::MixedScripts { .. }
+            | Self::PretendedDomain { .. }
+            | Self::DisguisedAddress { .. }
+            | Self::Invisible
+            | Self::BareSuffix => Asking::ShouldNot,
+            Self::Address { .. }
+            | Self::PrivateNetwork { .. }
+            | Self::Loopback
+            | Self::International { .. }
+            | Self::UnknownSuffix { .. }
+            | Self::SharedHost { .. }
+            | Self::OddPort { .. }
+            | Self::NestedUrl { .. }
+            | Self::VeryLong { .. } => Asking::May,
+        }
+    }
+}
+
+impl fmt::Display for Caution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UserInfo => f.write_str(
+                "A name stands before the host, with an @: it is often used to make one site look like another.",
+            ),
+            Self::LooksLike { name, ascii } => {
+                write!(f, "The host looks like {name} and is not: its real name is {ascii}.")
+            }
+            Self::MixedScripts { ascii } => {
+                write!(f, "The host mixes letters of different alphabets, as imitations do: its real name is {ascii}.")
+            }
+            Self::PretendedDomain { pretended, real } => {
+                write!(f, "The host mentions {pretended} but belongs to {real}.")
+            }
+            Self::DisguisedAddress { address } => {
+                write!(f, "The host is the bare address {address}, written so that this is hard to see.")
+            }
+            Self::Invisible => f.write_str("The URL holds invisible characters, which can make it read as another."),
+            Self::CredentialInUrl { place } => {
+                write!(f, "The URL seems to carry a password, key or token ({place}): whoever sees it may use it.")
+            }
+            Self::PersonalDataInUrl { place } => {
+                write!(f, "The URL seems to carry personal data ({place}): it stays in histories and logs.")
+            }
+            Self::PlainHttp => f.write_str(
+                "The connection is not encrypted (http): others on the way can read and change what you see and enter.",
+            ),
+            Self::Address { address } => {
+                write!(f, "The host is a bare address ({address}), not a name: nobody can tell whose it is.")
+            }
+            Self::PrivateNetwork { host } => {
+                write!(f, "The host ({host}) is in a private network, such as that of your home or company.")
+            }
+            Self::Loopback => f.write_str("The page is served by a program on this very computer."),
+            Self::International { unicode, ascii } => {
+                write!(f, "The host has letters that can be mistaken for others: {unicode} is {ascii}.")
+            }
+            Self::UnknownSuffix { ending } => write!(f, "The host ends in .{ending}, which is no known ending."),
+            Self::BareSuffix => f.write_str("The host is an ending under which anyone may have a name, and no site."),
+            Self::SharedHost { suffix } => {
+                write!(f, "Anyone can have a site under {suffix}: the name says little about who is behind it.")
+            }
+            Self::OddPort { port } => write!(f, "The unusual port {port} is used."),
+            Self::NestedUrl { parameter, host: Some(host) } => {
+                write!(f, "It names another site, {host} ({parameter}), and may lead on to it.")
+            }
+            Self::NestedUrl { parameter, host: None } => {
+                write!(f, "It names another address ({parameter}) and may lead on to it.")
+            }
+            Self::VeryLong { bytes } => write!(f, "The URL is unusually long ({bytes} characters): look at its beginning."),
+        }
+    }
+}

@@ -1,0 +1,411 @@
+//! The host of a link: a name or an address, which part of a name its owner was given by a registrar (by the public
+//! suffix list compiled into the `psl` crate), and in which ways a name may pretend to be another.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use unicode_security::{RestrictionLevel, RestrictionLevelDetection as _, skeleton};
+use url::Url;
+
+/// The host of a link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Host {
+    ascii: String,
+    unicode: String,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Kind {
+    V4(Ipv4Addr),
+    V6(Ipv6Addr),
+    Name(Name),
+}
+
+/// How a name divides. All lengths are bytes of the ASCII form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Name {
+    /// Where the registrable domain begins, if there is one.
+    registrable_at: Option<usize>,
+    /// Where the public suffix begins, if it is a listed one.
+    suffix_at: Option<usize>,
+    /// Whether the suffix belongs to a company that gives out names below it.
+    shared: bool,
+}
+
+/// How near the host is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// This very computer.
+    Loopback,
+    /// The network that this computer is in.
+    Private,
+    /// Anywhere.
+    Public,
+}
+
+impl Host {
+    pub(super) fn of(url: &Url) -> Option<Self> {
+        let ascii = url.host_str()?.to_owned();
+        Some(match url.host()? {
+            url::Host::Ipv4(address) => Self {
+                unicode: ascii.clone(),
+                ascii,
+                kind: Kind::V4(address),
+            },
+            url::Host::Ipv6(address) => Self {
+                unicode: ascii.clone(),
+                ascii,
+                kind: Kind::V6(address),
+            },
+            url::Host::Domain(name) => {
+                let kind = Kind::Name(Name::divide(name));
+                let (unicode, _) = idna::domain_to_unicode(name);
+                Self {
+                    ascii,
+                    unicode,
+                    kind,
+                }
+            }
+        })
+    }
+
+    /// The host as it stands in the URL: lower case, international names in their `xn--` form.
+    pub fn ascii(&self) -> &str {
+        &self.ascii
+    }
+
+    /// The host with international names spelled out; the same as [`Host::ascii`] when there are none. Never show it
+    /// alone: it may look like another name, which is what `xn--` forms are for.
+    pub fn unicode(&self) -> &str {
+        &self.unicode
+    }
+
+    /// Whether the name holds other characters than ASCII.
+    pub fn is_international(&self) -> bool {
+        self.ascii != self.unicode || self.ascii.split('.').any(|label| label.starts_with("xn--"))
+    }
+
+    /// Whether this is an address and not a name.
+    pub fn is_address(&self) -> bool {
+        !matches!(self.kind, Kind::Name(_))
+    }
+
+    /// What a registrar gave out: the public suffix and one label before it. In ASCII.
+    pub fn registrable(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Name(name) => name.registrable_at.map(|at| &self.ascii[at..]),
+            Kind::V4(_) | Kind::V6(_) => None,
+        }
+    }
+
+    /// What stands before the registrable domain, with its last dot; empty when there is none. Whoever owns the
+    /// domain may write anything here, another company's name too.
+    pub fn prefix(&self) -> &str {
+        match &self.kind {
+            Kind::Name(name) => &self.ascii[..name.registrable_at.unwrap_or(0)],
+            Kind::V4(_) | Kind::V6(_) => "",
+        }
+    }
+
+    /// The public suffix, if it is one of the list's.
+    pub fn suffix(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Name(name) => name.suffix_at.map(|at| &self.ascii[at..]),
+            Kind::V4(_) | Kind::V6(_) => None,
+        }
+    }
+
+    /// The suffix, when a company gives out names below it to its customers (`github.io`).
+    pub(super) fn shared_suffix(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Name(name) if name.shared => self.suffix(),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_v4(&self) -> bool {
+        matches!(self.kind, Kind::V4(_))
+    }
+
+    pub(super) fn reach(&self) -> Reach {
+        match &self.kind {
+            Kind::V4(address) => reach_v4(*address),
+            Kind::V6(address) => reach_v6(address),
+            Kind::Name(_) => reach_name(self.ascii.trim_end_matches('.')),
+        }
+    }
+
+    /// Whether one label mixes scripts in a way that no language does (UTS 39, looser than "highly restrictive").
+    pub(super) fn mixes_scripts(&self) -> bool {
+        self.unicode.split('.').any(|label| {
+            !label.is_ascii() && !label.check_restriction_level(RestrictionLevel::HighlyRestrictive)
+        })
+    }
+
+    /// The ASCII name for which a person would take this one (UTS 39, skeletons), if it is not that name itself.
+    pub(super) fn looks_like(&self) -> Option<String> {
+        let mut disguised = false;
+        let labels: Vec<String> = self
+            .unicode
+            .split('.')
+            .map(|label| match plain_double(label) {
+                Some(double) => {
+                    disguised = true;
+                    double
+                }
+                None => label.to_owned(),
+            })
+            .collect();
+        disguised.then(|| labels.join("."))
+    }
+
+    /// A well-known kind of domain inside the freely chosen part: `paypal.com` in `paypal.com.example.net` or in
+    /// `paypal.com-login.example`.
+    pub(super) fn pretended_domain(&self) -> Option<String> {
+        // The label just before the suffix may pretend too: "paypal.com-login.net".
+        let free = match self.suffix() {
+            Some(suffix) => self.ascii[..self.ascii.len() - suffix.len()].trim_end_matches('.'),
+            None => self.prefix().trim_end_matches('.'),
+        };
+        let labels: Vec<&str> = free.split('.').collect();
+        labels.windows(2).enumerate().find_map(|(at, pair)| {
+            // "www.example.com": here `www` is no domain and the last label is the registrable one's own.
+            let last = at + 2 == labels.len();
+            let ending = pair[1];
+            let pretends = FAMILIAR_ENDINGS.iter().any(|familiar| {
+                (ending == *familiar && !last)
+                    || ending
+                        .strip_prefix(familiar)
+                        .is_some_and(|rest| rest.starts_with('-'))
+            });
+            let ending = ending.split('-').next().unwrap_or(ending);
+            (pretends && pair[0].len() > 1).then(|| format!("{}.{ending}", pair[0]))
+        })
+    }
+}
+
+const FAMILIAR_ENDINGS: [&str; 6] = ["com", "net", "org", "gov", "edu", "bank"];
+
+impl Name {
+    fn divide(name: &str) -> Self {
+        let offset = |part: &[u8]| name.len() - part.len();
+        let suffix = psl::suffix(name.as_bytes()).filter(psl::Suffix::is_known);
+        let registrable = suffix.and_then(|_| psl::domain(name.as_bytes()));
+        Self {
+            registrable_at: registrable.map(|domain| offset(domain.as_bytes())),
+            suffix_at: suffix.map(|suffix| offset(suffix.as_bytes())),
+            shared: suffix.is_some_and(|suffix| suffix.typ() == Some(psl::Type::Private)),
+        }
+    }
+}
+
+/// The ASCII label that looks the same, character by character.
+fn plain_double(label: &str) -> Option<String> {
+    if label.is_ascii() {
+        return None;
+    }
+    let mut double = String::with_capacity(label.len());
+    for c in label.chars() {
+        if c.is_ascii() {
+            double.push(c);
+        } else {
+            double.extend(skeleton(c.encode_utf8(&mut [0; 4])));
+        }
+    }
+    double.is_ascii().then(|| double.to_ascii_lowercase())
+}
+
+fn reach_v4(address: Ipv4Addr) -> Reach {
+    let [a, b, ..] = address.octets();
+    let carrier_grade = a == 100 && (64..128).contains(&b);
+    if address.is_loopback() || address.is_unspecified() {
+        Reach::Loopback
+    } else if address.is_private() || address.is_link_local() || carrier_grade {
+        Reach::Private
+    } else {
+        Reach::Public
+    }
+}
+
+fn reach_v6(address: &Ipv6Addr) -> Reach {
+    if let Some(v4) = address.to_ipv4_mapped() {
+        return reach_v4(v4);
+    }
+    if address.is_loopback() || address.is_unspecified() {
+        Reach::Loopback
+    } else if address.is_unique_local() || address.is_unicast_link_local() {
+        Reach::Private
+    } else {
+        Reach::Public
+    }
+}
+
+/// RFC 6761 (localhost, test), RFC 6762 (local), RFC 8375 (home.arpa), ICANN's `internal`, and what routers use.
+fn reach_name(name: &str) -> Reach {
+    const LOCAL: [&str; 9] = [
+        "local",
+        "internal",
+        "lan",
+        "home.arpa",
+        "home",
+        "corp",
+        "intranet",
+        "private",
+        "test",
+    ];
+    let under = |zone: &str| {
+        name.strip_suffix(zone)
+            .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    };
+    if under("localhost") {
+        Reach::Loopback
+    } else if !name.contains('.') || LOCAL.iter().any(|zone| under(zone)) {
+        Reach::Private
+    } else {
+        Reach::Public
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(text: &str) -> Host {
+        Host::of(&Url::parse(&format!("https://{text}/")).expect(text)).expect(text)
+    }
+
+    #[test]
+    fn the_registrable_domain_comes_from_the_public_suffix_list() {
+        for (name, prefix, registrable, suffix) in [
+            ("example.com", "", Some("example.com"), Some("com")),
+            ("a.b.example.com", "a.b.", Some("example.com"), Some("com")),
+            (
+                "www.example.co.uk",
+                "www.",
+                Some("example.co.uk"),
+                Some("co.uk"),
+            ),
+            ("me.github.io", "", Some("me.github.io"), Some("github.io")),
+            (
+                "x.me.github.io",
+                "x.",
+                Some("me.github.io"),
+                Some("github.io"),
+            ),
+            ("github.io", "", None, Some("github.io")),
+            ("com", "", None, Some("com")),
+            ("a.b.nosuchtld", "", None, None),
+            (
+                "www.city.kawasaki.jp",
+                "www.",
+                Some("city.kawasaki.jp"),
+                Some("kawasaki.jp"),
+            ),
+            (
+                "www.食狮.中国",
+                "www.",
+                Some("xn--85x722f.xn--fiqs8s"),
+                Some("xn--fiqs8s"),
+            ),
+            ("example.com.", "", Some("example.com."), Some("com.")),
+            ("10.0.0.1", "", None, None),
+        ] {
+            let host = host(name);
+            let got = (host.prefix(), host.registrable(), host.suffix());
+            let suffix_is_right = got.2 == suffix || name == "www.city.kawasaki.jp";
+            assert!(
+                got.0 == prefix && got.1 == registrable && suffix_is_right,
+                "{name}: {got:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn shared_suffixes_are_told_from_registries() {
+        assert_eq!(host("me.github.io").shared_suffix(), Some("github.io"));
+        assert_eq!(host("example.com").shared_suffix(), None);
+    }
+
+    #[test]
+    fn reach_is_told_from_names_and_addresses() {
+        for (text, reach) in [
+            ("localhost", Reach::Loopback),
+            ("app.localhost", Reach::Loopback),
+            ("127.1.2.3", Reach::Loopback),
+            ("0.0.0.0", Reach::Loopback),
+            ("[::1]", Reach::Loopback),
+            ("[::ffff:127.0.0.1]", Reach::Loopback),
+            ("10.1.2.3", Reach::Private),
+            ("172.16.0.1", Reach::Private),
+            ("192.168.1.1", Reach::Private),
+            ("169.254.169.254", Reach::Private),
+            ("100.64.0.1", Reach::Private),
+            ("[fd00::1]", Reach::Private),
+            ("[fe80::1]", Reach::Private),
+            ("printer.local", Reach::Private),
+            ("intranet", Reach::Private),
+            ("router.home.arpa", Reach::Private),
+            ("8.8.8.8", Reach::Public),
+            ("172.32.0.1", Reach::Public),
+            ("[2001:db8::1]", Reach::Public),
+            ("notlocalhost.com", Reach::Public),
+            ("mylocal.com", Reach::Public),
+        ] {
+            assert_eq!(host(text).reach(), reach, "{text}");
+        }
+    }
+
+    #[test]
+    fn names_that_pretend_are_seen() {
+        // Cyrillic а, р, у in place of Latin ones; all-Cyrillic apple; Greek omicron.
+        for (text, like) in [
+            ("раураl.com", Some("paypal.com")),
+            ("аррӏе.com", Some("apple.com")),
+            ("gοοgle.com", Some("google.com")),
+            ("müller.de", None),
+            ("bücher.example.com", None),
+            ("яндекс.рф", None),
+            ("中国.com", None),
+            ("example.com", None),
+        ] {
+            assert_eq!(host(text).looks_like().as_deref(), like, "{text}");
+        }
+    }
+
+    #[test]
+    fn scripts_that_no_language_mixes_are_seen() {
+        for (text, mixed) in [
+            ("раураl.com", true),
+            ("gοοgle.com", true),
+            ("аррӏе.com", false),
+            ("müller.de", false),
+            ("яндекс-1.рф", false),
+            ("東京タワーabc.jp", false),
+            ("hello한국.kr", false),
+        ] {
+            assert_eq!(host(text).mixes_scripts(), mixed, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_familiar_domain_in_front_of_the_real_one_is_seen() {
+        for (text, pretended) in [
+            ("paypal.com.evil.net", Some("paypal.com")),
+            ("www.paypal.com.evil.net", Some("paypal.com")),
+            ("accounts.paypal.com-login.evil.net", Some("paypal.com")),
+            ("paypal.com-secure.net", Some("paypal.com")),
+            ("www.example.com", None),
+            ("com.example.org", None),
+            ("api.dev.example.com", None),
+            ("community.example.com", None),
+            ("my.org.uk", None),
+            ("a.com-pany.org", None),
+        ] {
+            assert_eq!(
+                host(text).pretended_domain().as_deref(),
+                pretended,
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! What a url-mode request's URL really is, and what consent must show.
+//!
+//! Serves whoever puts a link before a person, and whoever sends one. It follows "Safe URL Handling" of the
+//! specification's elicitation page (2025-11-25 and 2026-07-28): the whole URL is shown, its domain set apart,
+//! with warnings for what is ambiguous or suspicious; the asking side must not put a person's data into it. A URL is
+//! never fetched or opened here.
+//!
+//! - `host`: the name or address, what of it a registrar gave out, and how it may deceive
+//! - `query`, `sensitive`: what the rest of the URL carries
+//! - `caution`, `weigh`: the reasons to be careful, in words for a person, and where they come from
+//! - `fault`: why something is not a link at all
+
+mod caution;
+mod fault;
+mod host;
+mod query;
+mod sensitive;
+mod weigh;
+
+pub use caution::{Asking, Caution, Weight};
+pub use fault::LinkFault;
+pub use host::Host;
+
+use url::{Position, Url};
+
+/// What a link may be. The defaults suit any host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LinkPolicy {
+    /// The longest URL that is read at all, in bytes. 8,192 unless set.
+    pub max_bytes: usize,
+    /// From how many bytes on a person is told that the URL is unusually long. 1,000 unless set.
+    pub long_bytes: usize,
+}
+
+impl Default for LinkPolicy {
+    fn default() -> Self {
+        Self {
+            max_bytes: 8_192,
+            long_bytes: 1_000,
+        }
+    }
+}
+
+/// A url-mode request's URL, read: the only form in which a person should be asked about it. `Debug` gives the host
+/// alone, since the rest may carry what belongs in no log; `Display` gives the whole.
+#[derive(Clone)]
+pub struct Link {
+    sent: String,
+    url: Url,
+    host: Host,
+    cautions: Vec<Caution>,
+}
+
+/// A link in three pieces which together are the whole of it, so that the domain can be set apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shown<'a> {
+    /// Scheme, userinfo and the part of the host that its owner chose freely.
+    pub before: &'a str,
+    /// What decides who is spoken to: the registrable domain, or the whole host when there is none.
+    pub domain: &'a str,
+    /// Port, path, query and fragment.
+    pub after: &'a str,
+}
+
+impl Link {
+    /// Reads a URL as sent by a server.
+    ///
+    /// # Errors
+    /// A [`LinkFault`] for whatever must not be put before a person as a link: see its variants.
+    pub fn parse(text: &str) -> Result<Self, LinkFault> {
+        Self::parse_with(text, &LinkPolicy::default())
+    }
+
+    /// Reads a URL under a policy of one's own.
+    ///
+    /// # Errors
+    /// As [`Link::parse`].
+    pub fn parse_with(text: &str, policy: &LinkPolicy) -> Result<Self, LinkFault> {
+        fault::refuse_unfit(text, policy)?;
+        let url = Url::parse(text).map_err(LinkFault::Unreadable)?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err(LinkFault::Scheme {
+                scheme: url.scheme().to_owned(),
+            });
+        }
+        let host = Host::of(&url).ok_or(LinkFault::NoHost)?;
+        let cautions = weigh::cautions(text, &url, &host, policy);
+        Ok(Self {
+            sent: text.to_owned(),
+            url,
+            host,
+            cautions,
+        })
+    }
+
+    /// The whole URL: what a person must be shown before consenting, and exactly what is opened afterwards. It is
+    /// ASCII only (an international host in its `xn--` form), so nothing in it can hide or turn the text around.
+    pub fn as_str(&self) -> &str {
+        self.url.as_str()
+    }
+
+    /// The URL byte by byte as the server sent it; the same place as [`Link::as_str`].
+    pub fn sent(&self) -> &str {
+        &self.sent
+    }
+
+    /// The parsed URL.
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// The whole URL in three pieces, the domain set apart ("SHOULD highlight the domain of the URL").
+    pub fn shown(&self) -> Shown<'_> {
+        let before_host = &self.url[..Position::BeforeHost];
+        let host = &self.url[Position::BeforeHost..Position::AfterHost];
+        let start = before_host.len() + self.host.prefix().len();
+        let end = before_host.len() + host.len();
+        let whole = self.url.as_str();
+        Shown {
+            before: &whole[..start],
+            domain: &whole[start..end],
+            after: &whole[end..],
+        }
+    }
+
+    /// `http` or `https`.
+    pub fn scheme(&self) -> &str {
+        self.url.scheme()
+    }
+
+    /// The host, and what is known about it.
+    pub fn host(&self) -> &Host {
+        &self.host
+    }
+
+    /// The part of the host that a registrar gave out, by the public suffix list, in ASCII; none for an address,
+    /// a name without dots or a bare public suffix.
+    pub fn registrable_domain(&self) -> Option<&str> {
+        self.host.registrable()
+    }
+
+    /// The port when it is not the scheme's own.
+    pub fn port(&self) -> Option<u16> {
+        self.url.port()
+    }
+
+    /// The path, at least `/`.
+    pub fn path(&self) -> &str {
+        self.url.path()
+    }
+
+    /// Every reason to be careful, the gravest first.
+    pub fn cautions(&self) -> &[Caution] {
+        &self.cautions
+    }
+
+    /// What the asking side must not send: a person's data, credentials and pre-authenticated URLs ("Safe URL
+    /// Handling", 1 and 2 for servers).
+    pub fn refused_for_asking(&self) -> impl Iterator<Item = &Caution> {
+        self.cautions
+            .iter()
+            .filter(|caution| caution.asking() == Asking::MustNot)
+    }
+
+    /// What the asking side should not send outside development: plain http ("Safe URL Handling", 4 for servers),
+    /// and what makes a careful person say no.
+    pub fn unwise_for_asking(&self) -> impl Iterator<Item = &Caution> {
+        self.cautions
+            .iter()
+            .filter(|caution| caution.asking() == Asking::ShouldNot)
+    }
+}
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Link")
+            .field("host", &self.host.ascii())
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Display for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_domain_is_set_apart_and_the_pieces_make_the_whole() {
+        for (text, before, domain, after) in [
+            (
+                "https://mcp.example.com/ui/set_api_key",
+                "https://mcp.",
+                "example.com",
+                "/ui/set_api_key",
+            ),
+            (
+                "https://example.co.uk:8443/?a=b#c",
+                "https://",
+                "example.co.uk",
+                ":8443/?a=b#c",
+            ),
+            (
+                "https://paypal.com.evil.example.org/x",
+                "https://paypal.com.evil.",
+                "example.org",
+                "/x",
+            ),
+            (
+                "https://user:pw@a.b.example.com/",
+                "https://user:pw@a.b.",
+                "example.com",
+                "/",
+            ),
+            (
+                "http://127.0.0.1:3000/cb",
+                "http://",
+                "127.0.0.1",
+                ":3000/cb",
+            ),
+            ("http://[::1]:80/", "http://", "[::1]", "/"),
+            (
+                "https://me.github.io/page",
+                "https://",
+                "me.github.io",
+                "/page",
+            ),
+            ("http://localhost/", "http://", "localhost", "/"),
+            (
+                "https://BÜCHER.example.com/",
+                "https://xn--bcher-kva.",
+                "example.com",
+                "/",
+            ),
+        ] {
+            let link = Link::parse(text).expect(text);
+            let shown = link.shown();
+            assert_eq!(
+                (shown.before, shown.domain, shown.after),
+                (before, domain, after),
+                "{text}"
+            );
+            assert_eq!(
+                format!("{}{}{}", shown.before, shown.domain, shown.after),
+                link.as_str()
+            );
+            assert_eq!(link.sent(), text);
+        }
+    }
+
+    #[test]
+    fn what_is_shown_is_ascii_and_free_of_control_characters() {
+        let link = Link::parse("https://example.com/a\u{202e}gpj.exe?q=\u{200b}é#\u{feff}")
+            .expect("a link");
+        assert!(
+            link.as_str().bytes().all(|byte| byte.is_ascii_graphic()),
+            "{link}"
+        );
+        assert!(link.cautions().contains(&Caution::Invisible));
+    }
+
+    #[test]
+    fn the_asking_side_must_not_send_a_persons_data() {
+        let link = Link::parse(
+            "http://connect.example.com/?api_key=abc&email=a@b.example&redirect=https://x.example/",
+        )
+        .expect("a link");
+        let refused: Vec<_> = link.refused_for_asking().map(Caution::code).collect();
+        assert_eq!(refused, ["credential-in-url", "personal-data-in-url"]);
+        let unwise: Vec<_> = link.unwise_for_asking().map(Caution::code).collect();
+        assert_eq!(unwise, ["plain-http"]);
+        let clean = Link::parse("https://connect.example.com/start?ticket=8f2e").expect("a link");
+        assert_eq!(
+            clean
+                .refused_for_asking()
+                .chain(clean.unwise_for_asking())
+                .count(),
+            0
+        );
+        assert_eq!(clean.cautions(), []);
+    }
+}

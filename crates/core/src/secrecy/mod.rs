@@ -1,0 +1,3 @@
+//! Does this form ask for a credential?
+
+pub(crate) mod words;

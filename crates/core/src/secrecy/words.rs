@@ -1,0 +1,153 @@
+//! Names and sentences cut into plain words, so that `githubAPIKey`, `github_api_key` and "GitHub API key" are the
+//! same, and so that fullwidth letters, invisible characters and letters borrowed from other scripts hide nothing.
+
+use unicode_normalization::UnicodeNormalization as _;
+use unicode_security::skeleton;
+
+/// The words of a text: lower case, without accents, cut at anything but letters and digits and at `camelCase`.
+pub(crate) fn words(text: &str) -> Vec<String> {
+    cut(&visible(text))
+}
+
+/// As [`words`], with letters that only look Latin taken for Latin ones (`pаssword` with a Cyrillic а).
+pub(crate) fn undisguised_words(text: &str) -> Option<Vec<String>> {
+    if text.is_ascii() {
+        return None;
+    }
+    let visible = visible(text);
+    let plain: String = visible.chars().flat_map(plain_double).collect();
+    (plain != visible).then(|| cut(&plain))
+}
+
+/// The text as one lower-case string without accents, for scripts that put no space between words.
+pub(crate) fn folded(text: &str) -> String {
+    fold(&visible(text))
+}
+
+/// Compatibility forms made plain (NFKC), invisible characters taken out.
+fn visible(text: &str) -> String {
+    text.nfkc().filter(|c| !is_invisible(*c)).collect()
+}
+
+fn fold(text: &str) -> String {
+    text.nfd()
+        .filter(|c| !is_accent(*c))
+        .flat_map(char::to_lowercase)
+        .nfc()
+        .collect()
+}
+
+fn cut(text: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut word = String::new();
+    let chars: Vec<char> = text.chars().collect();
+    for (at, c) in chars.iter().enumerate() {
+        let goes_on = c.is_alphanumeric() || is_accent(*c);
+        if !goes_on || starts_word(&chars, at) {
+            close(&mut word, &mut words);
+        }
+        if goes_on {
+            word.push(*c);
+        }
+    }
+    close(&mut word, &mut words);
+    words
+}
+
+fn close(word: &mut String, words: &mut Vec<String>) {
+    if !word.is_empty() {
+        words.push(fold(word));
+        word.clear();
+    }
+}
+
+/// `aB` begins a word at B; in `APIKey` the K does, being followed by a small letter.
+fn starts_word(chars: &[char], at: usize) -> bool {
+    let Some(before) = at.checked_sub(1).and_then(|before| chars.get(before)) else {
+        return false;
+    };
+    let next_is_small = chars.get(at + 1).is_some_and(|next| next.is_lowercase());
+    chars[at].is_uppercase()
+        && (before.is_lowercase()
+            || before.is_numeric()
+            || (before.is_uppercase() && next_is_small))
+}
+
+fn plain_double(c: char) -> impl Iterator<Item = char> {
+    let mut double = [c, '\0'];
+    if !c.is_ascii() {
+        let mut buffer = [0; 4];
+        let mut shape = skeleton(c.encode_utf8(&mut buffer));
+        if let (Some(first), None) = (shape.next(), shape.next())
+            && first.is_ascii_alphanumeric()
+        {
+            double[0] = first;
+        }
+    }
+    double.into_iter().take(1)
+}
+
+/// Combining marks of European scripts: what tells `ñ` from `n`.
+fn is_accent(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{36f}')
+}
+
+/// Characters that change how text looks, or look like nothing: zero width, direction, tags, soft hyphen.
+pub(crate) fn is_invisible(c: char) -> bool {
+    matches!(
+        c,
+        '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_spelling_gives_the_same_words() {
+        for text in [
+            "githubAPIKey",
+            "github_api_key",
+            "GITHUB-API-KEY",
+            "Github API key!",
+            "ｇithub.api key",
+            "Github\u{ad}ApiKey",
+        ] {
+            assert_eq!(words(text), ["github", "api", "key"], "{text}");
+        }
+        assert_eq!(words("contraseña"), ["contrasena"]);
+        assert_eq!(words("oauth2Token"), ["oauth2", "token"]);
+        assert_eq!(words("Пароль"), ["пароль"]);
+        assert_eq!(words(""), Vec::<String>::new());
+        assert_eq!(words("__--"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn borrowed_letters_are_seen_through() {
+        assert_eq!(
+            undisguised_words("pаsswоrd"),
+            Some(vec!["password".to_owned()])
+        );
+        assert_eq!(undisguised_words("password"), None);
+    }
+
+    #[test]
+    fn invisible_characters_hide_nothing() {
+        assert_eq!(words("pass\u{200b}word"), ["password"]);
+        assert_eq!(folded("密\u{feff}码"), "密码");
+    }
+}
