@@ -1,0 +1,131 @@
+//! What can be wrong with a frame or a part of one. The peer is to blame for all of it.
+
+use super::revision::{Mode, Revision};
+
+/// A frame, or a part of one, that is not what the protocol says.
+///
+/// Never carries text from the frame: a frame may hold a person's values.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WireDefect {
+    /// More bytes than the reader allows. Sizes in bytes.
+    #[error("the message has {bytes} bytes and at most {limit} are allowed")]
+    TooLarge {
+        /// Bytes in the frame.
+        bytes: usize,
+        /// Bytes allowed.
+        limit: usize,
+    },
+    /// The bytes are not UTF-8.
+    #[error("the message is not UTF-8: byte {offset} starts no character")]
+    NotUtf8 {
+        /// Where the first bad byte stands, from 0.
+        offset: usize,
+    },
+    /// The text is not JSON.
+    #[error("the message is not JSON: {problem} at line {line}, column {column}")]
+    NotJson {
+        /// What kind of trouble.
+        problem: JsonProblem,
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+    },
+    /// A JSON array. Batches left the protocol with 2025-06-18.
+    #[error("batches are not part of the protocol since 2025-06-18; send one message at a time")]
+    Batch,
+    /// JSON, but not an object.
+    #[error("`{place}` must be an object")]
+    NotObject {
+        /// The member, or `message` for the whole frame.
+        place: &'static str,
+    },
+    /// A member stands twice. Two readers could see two different messages.
+    #[error("`{place}` has the same member twice")]
+    Doubled {
+        /// The object.
+        place: &'static str,
+    },
+    /// `jsonrpc` is not `"2.0"`.
+    #[error("`jsonrpc` must be \"2.0\"")]
+    Version,
+    /// A member must be there and is not.
+    #[error("`{member}` is missing")]
+    Missing {
+        /// The member.
+        member: &'static str,
+    },
+    /// A member has the wrong type or an empty value.
+    #[error("`{member}` must be {expected}")]
+    Type {
+        /// The member.
+        member: &'static str,
+        /// What it must be.
+        expected: &'static str,
+    },
+    /// Members that exclude each other, or none of those that make a message.
+    #[error("a message has either `method`, or `result`, or `error`")]
+    Shape,
+    /// A value nested deeper than anything the protocol puts there.
+    #[error("`{member}` is nested deeper than {limit} levels")]
+    TooDeep {
+        /// The member.
+        member: &'static str,
+        /// Levels allowed.
+        limit: usize,
+    },
+    /// The mode is neither form nor url.
+    #[error("`mode` must be \"form\" or \"url\"")]
+    UnknownMode,
+    /// A mode this revision does not have.
+    #[error("{mode} mode is not part of {revision}")]
+    ModeNotInRevision {
+        /// The mode asked for.
+        mode: Mode,
+        /// The revision spoken.
+        revision: Revision,
+    },
+    /// The action is none of the three.
+    #[error("`action` must be \"accept\", \"decline\" or \"cancel\"")]
+    UnknownAction,
+    /// An `input_required` without requests and without state.
+    #[error("`input_required` needs `inputRequests` or `requestState`")]
+    NothingRequired,
+}
+
+/// What kind of trouble a JSON text has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JsonProblem {
+    /// The text breaks the grammar.
+    Syntax,
+    /// The text ends too early.
+    Truncated,
+    /// The text is JSON that cannot be held, such as half a surrogate pair.
+    Content,
+}
+
+impl std::fmt::Display for JsonProblem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Syntax => "syntax error",
+            Self::Truncated => "the text ends too early",
+            Self::Content => "a value that cannot be read",
+        })
+    }
+}
+
+impl From<&serde_json::Error> for WireDefect {
+    /// Keeps the place and drops serde_json's words, which may quote the text.
+    fn from(error: &serde_json::Error) -> Self {
+        use serde_json::error::Category;
+        Self::NotJson {
+            problem: match error.classify() {
+                Category::Syntax => JsonProblem::Syntax,
+                Category::Eof => JsonProblem::Truncated,
+                Category::Data | Category::Io => JsonProblem::Content,
+            },
+            line: error.line(),
+            column: error.column(),
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! One JSON-RPC message, read in one pass over its bytes: what it is, not what it holds.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::defect::WireDefect;
+use super::id::Id;
+use super::members::{self, Members};
+use super::method;
+
+/// The largest message read unless told otherwise, in bytes (8 MiB).
+pub const MAX_MESSAGE: usize = 8 * 1024 * 1024;
+
+/// A JSON-RPC 2.0 message, borrowed from the text it was read from.
+///
+/// Nothing is built from `params`, `result` or `error`: they stay text, and unknown members stay where they are.
+/// [`Envelope::as_text`] gives every byte back.
+#[derive(Clone)]
+pub struct Envelope<'a> {
+    text: &'a str,
+    kind: Kind,
+    id: Option<&'a RawValue>,
+    method: Option<Cow<'a, str>>,
+    body: Option<&'a RawValue>,
+}
+
+/// What kind of message an envelope holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// `method` and `id`: an answer is expected.
+    Request,
+    /// `method` without `id`.
+    Notification,
+    /// The answer to a request: `result`.
+    Result,
+    /// The answer to a request: `error`. Its id is absent when the request's could not be read.
+    Error,
+}
+
+/// How a message carries elicitation, if it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Bearing {
+    /// The request `elicitation/create` (pushed era).
+    Create,
+    /// The notification `notifications/elicitation/complete` (2025-11-25).
+    Complete,
+    /// A result whose `resultType` is `input_required` (rounds era).
+    InputRequired,
+    /// The error -32042: visit URLs first (2025-11-25).
+    UrlRequired,
+}
+
+impl<'a> Envelope<'a> {
+    /// Reads a message of at most [`MAX_MESSAGE`] bytes.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, WireDefect> {
+        Self::parse_within(bytes, MAX_MESSAGE)
+    }
+
+    /// Reads a message of at most `limit` bytes.
+    pub fn parse_within(bytes: &'a [u8], limit: usize) -> Result<Self, WireDefect> {
+        if bytes.len() > limit {
+            return Err(WireDefect::TooLarge {
+                bytes: bytes.len(),
+                limit,
+            });
+        }
+        let text = std::str::from_utf8(bytes).map_err(|error| WireDefect::NotUtf8 {
+            offset: error.valid_up_to(),
+        })?;
+        match text.trim_ascii_start().as_bytes().first() {
+            Some(b'{') => Self::read(text),
+            Some(b'[') => Err(WireDefect::Batch),
+            _ => Err(not_an_object(text)),
+        }
+    }
+
+    fn read(text: &'a str) -> Result<Self, WireDefect> {
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        let parts = deserializer
+            .deserialize_map(PartsVisitor)
+            .and_then(|parts| deserializer.end().map(|()| parts))
+            .map_err(|error| WireDefect::from(&error))?;
+        parts.into_envelope(text)
+    }
+
+    /// Every byte of the message as it came.
+    pub fn as_text(&self) -> &'a str {
+        self.text
+    }
+
+    /// What kind of message this is.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The id, copied. `None` for notifications and for errors whose id is absent or `null`.
+    pub fn id(&self) -> Option<Id> {
+        self.id.and_then(Id::read)
+    }
+
+    /// The id as written.
+    pub fn raw_id(&self) -> Option<&'a RawValue> {
+        self.id
+    }
+
+    /// The method of a request or notification.
+    pub fn method(&self) -> Option<&str> {
+        self.method.as_deref()
+    }
+
+    /// The params of a request or notification. `null` counts as absent.
+    pub fn params(&self) -> Option<&'a RawValue> {
+        matches!(self.kind, Kind::Request | Kind::Notification)
+            .then_some(self.body)
+            .flatten()
+    }
+
+    /// The result, when this is one.
+    pub fn result(&self) -> Option<&'a RawValue> {
+        (self.kind == Kind::Result).then_some(self.body).flatten()
+    }
+
+    /// The error object, when this is one.
+    pub fn error(&self) -> Option<&'a RawValue> {
+        (self.kind == Kind::Error).then_some(self.body).flatten()
+    }
+
+    /// `params._meta`, `result._meta`, without building anything.
+    pub fn meta(&self) -> Option<&'a RawValue> {
+        match self.kind {
+            Kind::Request | Kind::Notification | Kind::Result => {
+                members::member(self.body?, "_meta")
+            }
+            Kind::Error => None,
+        }
+    }
+
+    /// `result.resultType`, which a client must read as `complete` when absent (2026-07-28, basic, ResultType).
+    pub fn result_type(&self) -> Option<Cow<'a, str>> {
+        members::member(self.result()?, "resultType").and_then(members::text)
+    }
+
+    /// `error.code`. `None` when it is no whole number.
+    pub fn error_code(&self) -> Option<i64> {
+        let code = members::member(self.error()?, "code")?;
+        serde_json::from_str(code.get()).ok()
+    }
+
+    /// How the message carries elicitation, if it does. Cheap for requests, notifications and errors; a result costs
+    /// one more pass over itself.
+    pub fn bearing(&self) -> Option<Bearing> {
+        match self.kind {
+            Kind::Request => (self.method() == Some(method::CREATE)).then_some(Bearing::Create),
+            Kind::Notification => {
+                (self.method() == Some(method::COMPLETE)).then_some(Bearing::Complete)
+            }
+            Kind::Result => self.is_input_required().then_some(Bearing::InputRequired),
+            Kind::Error => (self.error_code() == Some(super::pushed::URL_REQUIRED_CODE))
+                .then_some(Bearing::UrlRequired),
+        }
+    }
+
+    fn is_input_required(&self) -> bool {
+        // The letters can only be there plainly or with a \u escape: most results are told apart without a second read.
+        let text = self.body.map_or("", RawValue::get);
+        (text.contains(super::rounds::INPUT_REQUIRED) || text.contains("\\u"))
+            && self.result_type().as_deref() == Some(super::rounds::INPUT_REQUIRED)
+    }
+
+    /// The message with another id, every other byte as it was. Without an id there is nothing to change.
+    pub fn with_id(&self, id: &Id) -> String {
+        match self.id {
+            Some(old) => self.spliced(old, id.as_json()),
+            None => self.text.to_owned(),
+        }
+    }
+
+    /// The message with another body (`params`, `result` or `error`), every other byte as it was.
+    pub fn with_body(&self, body: &RawValue) -> Result<String, WireDefect> {
+        if let Some(old) = self.body {
+            return Ok(self.spliced(old, body.get()));
+        }
+        let members = Members::read_text(self.text, "message")?;
+        Ok(members
+            .with(self.kind.body_member(), Some(body))
+            .get()
+            .to_owned())
+    }
+
+    fn spliced(&self, old: &RawValue, new: &str) -> String {
+        let (start, end) = members::span_in(self.text, old.get());
+        [&self.text[..start], new, &self.text[end..]].concat()
+    }
+}
+
+impl Kind {
+    const fn body_member(self) -> &'static str {
+        match self {
+            Self::Request | Self::Notification => "params",
+            Self::Result => "result",
+            Self::Error => "error",
+        }
+    }
+}
+
+impl fmt::Debug for Envelope<'_> {
+    /// Never the body: it may hold a person's values.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Envelope")
+            .field("kind", &self.kind)
+            .field("id", &self.id.map(RawValue::get))
+            .field("method", &self.method)
+            .field("bytes", &self.text.len())
+            .finish()
+    }
+}
+
+/// JSON that is no object gets told so; what is no JSON gets its syntax error.
+fn not_an_object(text: &str) -> WireDefect {
+    match serde_json::from_str::<IgnoredAny>(text) {
+        Ok(_) => WireDefect::NotObject { place: "message" },
+        Err(error) => WireDefect::from(&error),
+    }
+}
+
+#[derive(Default)]
+struct Parts<'a> {
+    version: Option<&'a RawValue>,
+    id: Option<&'a RawValue>,
+    method: Option<&'a RawValue>,
+    params: Option<&'a RawValue>,
+    result: Option<&'a RawValue>,
+    error: Option<&'a RawValue>,
+    doubled: bool,
+}
+
+impl<'a> Parts<'a> {
+    fn slot(&mut self, name: &str) -> Option<&mut Option<&'a RawValue>> {
+        match name {
+            "jsonrpc" => Some(&mut self.version),
+            "id" => Some(&mut self.id),
+            "method" => Some(&mut self.method),
+            "params" => Some(&mut self.params),
+            "result" => Some(&mut self.result),
+            "error" => Some(&mut self.error),
+            _ => None,
+        }
+    }
+
+    fn into_envelope(self, text: &'a str) -> Result<Envelope<'a>, WireDefect> {
+        if self.doubled {
+            return Err(WireDefect::Doubled { place: "message" });
+        }
+        if self.version.and_then(members::text).as_deref() != Some("2.0") {
+            return Err(WireDefect::Version);
+        }
+        let (kind, body) = match (self.method, self.result, self.error) {
+            (Some(_), None, None) if self.id.is_some() => (Kind::Request, params(self.params)?),
+            (Some(_), None, None) => (Kind::Notification, params(self.params)?),
+            (None, Some(result), None) => (Kind::Result, Some(object(result, "result")?)),
+            (None, None, Some(error)) => (Kind::Error, Some(object(error, "error")?)),
+            _ => return Err(WireDefect::Shape),
+        };
+        let method = self.method.map(method_name).transpose()?;
+        Ok(Envelope {
+            text,
+            kind,
+            id: id(kind, self.id)?,
+            method,
+            body,
+        })
+    }
+}
+
+fn method_name(raw: &RawValue) -> Result<Cow<'_, str>, WireDefect> {
+    members::text(raw).ok_or(WireDefect::Type {
+        member: "method",
+        expected: "a string",
+    })
+}
+
+fn params(raw: Option<&RawValue>) -> Result<Option<&RawValue>, WireDefect> {
+    raw.filter(|raw| !members::is_null(raw))
+        .map(|raw| object(raw, "params"))
+        .transpose()
+}
+
+fn object<'a>(raw: &'a RawValue, place: &'static str) -> Result<&'a RawValue, WireDefect> {
+    if members::is_object(raw.get()) {
+        Ok(raw)
+    } else {
+        Err(WireDefect::NotObject { place })
+    }
+}
+
+/// MCP allows strings and numbers, and no `null` but in an error whose request could not be read.
+fn id(kind: Kind, raw: Option<&RawValue>) -> Result<Option<&RawValue>, WireDefect> {
+    match (kind, raw) {
+        (Kind::Notification | Kind::Error, None) => Ok(None),
+        (Kind::Error, Some(raw)) if members::is_null(raw) => Ok(None),
+        (_, Some(raw)) if Id::read(raw).is_some() => Ok(Some(raw)),
+        (_, Some(_)) => Err(WireDefect::Type {
+            member: "id",
+            expected: "a string or a number",
+        }),
+        (Kind::Request | Kind::Result, None) => Err(WireDefect::Missing { member: "id" }),
+    }
+}
+
+struct PartsVisitor;
+
+#[derive(Deserialize)]
+struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+
+impl<'de> Visitor<'de> for PartsVisitor {
+    type Value = Parts<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON-RPC message")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut parts = Parts::default();
+        while let Some(Key(key)) = map.next_key()? {
+            match parts.slot(&key) {
+                Some(slot) => {
+                    let value = map.next_value()?;
+                    parts.doubled |= slot.replace(value).is_some();
+                }
+                None => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(parts)
+    }
+}
+
+#[cfg(test)]
+mod tests;

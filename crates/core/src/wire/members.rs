@@ -1,0 +1,427 @@
+//! An object's members as the bytes that stand there: read in one pass, changed without touching the rest.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::defect::WireDefect;
+
+/// A JSON object's members in their order, each value as it was written.
+///
+/// A doubled member is a defect: a relay and the peer behind it could otherwise see two different messages.
+#[derive(Clone, Debug)]
+pub struct Members<'a> {
+    source: &'a str,
+    members: Vec<(Cow<'a, str>, &'a RawValue)>,
+}
+
+#[derive(Deserialize)]
+struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+
+struct MembersVisitor;
+
+impl<'de> Visitor<'de> for MembersVisitor {
+    type Value = Vec<(Cow<'de, str>, &'de RawValue)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members = Vec::new();
+        while let Some(Key(key)) = map.next_key()? {
+            members.push((key, map.next_value()?));
+        }
+        Ok(members)
+    }
+}
+
+impl<'a> Members<'a> {
+    /// Reads an object. `place` names it in a defect.
+    pub fn read(raw: &'a RawValue, place: &'static str) -> Result<Self, WireDefect> {
+        Self::read_text(raw.get(), place)
+    }
+
+    /// Reads an object from text. `place` names it in a defect.
+    pub fn read_text(source: &'a str, place: &'static str) -> Result<Self, WireDefect> {
+        if !is_object(source) {
+            return Err(WireDefect::NotObject { place });
+        }
+        let mut deserializer = serde_json::Deserializer::from_str(source);
+        let members = deserializer
+            .deserialize_map(MembersVisitor)
+            .and_then(|members| deserializer.end().map(|()| members))
+            .map_err(|error| WireDefect::from(&error))?;
+        if has_double(&members) {
+            return Err(WireDefect::Doubled { place });
+        }
+        Ok(Self { source, members })
+    }
+
+    /// The value of a member, as written.
+    pub fn get(&self, name: &str) -> Option<&'a RawValue> {
+        self.members
+            .iter()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| *value)
+    }
+
+    /// A member that must be there.
+    pub fn need(&self, member: &'static str) -> Result<&'a RawValue, WireDefect> {
+        self.get(member).ok_or(WireDefect::Missing { member })
+    }
+
+    /// A string member; `null` counts as absent.
+    pub fn text(&self, member: &'static str) -> Result<Option<Cow<'a, str>>, WireDefect> {
+        match self.get(member) {
+            None => Ok(None),
+            Some(value) if is_null(value) => Ok(None),
+            Some(value) => text(value).map(Some).ok_or(WireDefect::Type {
+                member,
+                expected: "a string",
+            }),
+        }
+    }
+
+    /// A string member that must be there.
+    pub fn need_text(&self, member: &'static str) -> Result<Cow<'a, str>, WireDefect> {
+        self.need(member)?;
+        self.text(member)?.ok_or(WireDefect::Type {
+            member,
+            expected: "a string",
+        })
+    }
+
+    /// An object member that must be there.
+    pub fn need_object(&self, member: &'static str) -> Result<&'a RawValue, WireDefect> {
+        let value = self.need(member)?;
+        if is_object(value.get()) {
+            Ok(value)
+        } else {
+            Err(WireDefect::Type {
+                member,
+                expected: "an object",
+            })
+        }
+    }
+
+    /// Names and values in their order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &'a RawValue)> {
+        self.members
+            .iter()
+            .map(|(key, value)| (key.as_ref(), *value))
+    }
+
+    /// The object again with one member replaced or added at the end (`Some`), or taken out (`None`). Every other
+    /// byte stays as it was.
+    pub fn with(&self, name: &str, value: Option<&RawValue>) -> Box<RawValue> {
+        match (self.position(name), value) {
+            (Some(at), Some(value)) => self.replaced(at, value),
+            (Some(at), None) => self.without(at),
+            (None, Some(value)) => self.appended(name, value),
+            (None, None) => raw(self.source.to_owned()),
+        }
+    }
+
+    fn position(&self, name: &str) -> Option<usize> {
+        self.members.iter().position(|(key, _)| key == name)
+    }
+
+    fn replaced(&self, at: usize, value: &RawValue) -> Box<RawValue> {
+        let (start, end) = self.span(at);
+        raw([&self.source[..start], value.get(), &self.source[end..]].concat())
+    }
+
+    fn appended(&self, name: &str, value: &RawValue) -> Box<RawValue> {
+        // After the last value, or after the opening brace: white space before the closing brace stays.
+        let end = match self.members.len() {
+            0 => self.source.find('{').map_or(0, |brace| brace + 1),
+            count => self.span(count - 1).1,
+        };
+        let comma = if self.members.is_empty() { "" } else { "," };
+        let key = quoted(name);
+        raw([
+            &self.source[..end],
+            comma,
+            &key,
+            ":",
+            value.get(),
+            &self.source[end..],
+        ]
+        .concat())
+    }
+
+    fn without(&self, at: usize) -> Box<RawValue> {
+        // From the end of the value before (its comma goes) or, for the first, up to the start of the next key.
+        let end = self.span(at).1;
+        let (from, to) = match (at, self.members.len()) {
+            (0, 1) => (self.after_brace(), end),
+            (0, _) => (
+                self.after_brace(),
+                end + self.source[end..].find(',').map_or(0, |comma| comma + 1),
+            ),
+            (at, _) => (self.span(at - 1).1, end),
+        };
+        raw([&self.source[..from], &self.source[to..]].concat())
+    }
+
+    fn after_brace(&self) -> usize {
+        self.source.find('{').map_or(0, |brace| brace + 1)
+    }
+
+    fn span(&self, at: usize) -> (usize, usize) {
+        let value = self.members[at].1.get();
+        span_in(self.source, value)
+    }
+}
+
+/// Where `part`, a slice of `source`, stands in it, in bytes.
+pub(super) fn span_in(source: &str, part: &str) -> (usize, usize) {
+    let start = (part.as_ptr() as usize).saturating_sub(source.as_ptr() as usize);
+    (start, start + part.len())
+}
+
+fn has_double(members: &[(Cow<'_, str>, &RawValue)]) -> bool {
+    // Few members: compare each pair. Many: sort, so that a hostile object stays cheap.
+    if members.len() <= 16 {
+        return members
+            .iter()
+            .enumerate()
+            .any(|(at, (key, _))| members[..at].iter().any(|(earlier, _)| earlier == key));
+    }
+    let mut keys: Vec<&str> = members.iter().map(|(key, _)| key.as_ref()).collect();
+    keys.sort_unstable();
+    keys.windows(2).any(|pair| pair[0] == pair[1])
+}
+
+/// One member of an object, passing over the others without keeping them. The first of its name; `None` when the
+/// text is no object or the member is absent.
+pub fn member<'a>(object: &'a RawValue, name: &str) -> Option<&'a RawValue> {
+    struct Finder<'n>(&'n str);
+
+    impl<'de> Visitor<'de> for Finder<'_> {
+        type Value = Option<&'de RawValue>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut found = None;
+            while let Some(Key(key)) = map.next_key()? {
+                if found.is_none() && key == self.0 {
+                    found = Some(map.next_value()?);
+                } else {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+            Ok(found)
+        }
+    }
+
+    serde_json::Deserializer::from_str(object.get())
+        .deserialize_map(Finder(name))
+        .ok()
+        .flatten()
+}
+
+/// Levels of nesting allowed where a value is taken out of a frame. Forms have four, answers two.
+pub const MAX_DEPTH: usize = 64;
+
+/// Refuses a value nested deeper than [`MAX_DEPTH`], before anything recursive reads it.
+pub(super) fn within_depth(value: &RawValue, member: &'static str) -> Result<(), WireDefect> {
+    let mut depth = 0_usize;
+    let mut bytes = value.get().bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' => skip_string(&mut bytes),
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > MAX_DEPTH {
+            return Err(WireDefect::TooDeep {
+                member,
+                limit: MAX_DEPTH,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn skip_string(bytes: &mut std::str::Bytes<'_>) {
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'\\' => {
+                bytes.next();
+            }
+            b'"' => return,
+            _ => {}
+        }
+    }
+}
+
+/// The text of a JSON string, borrowed where it has no escapes. `None` when the value is no string.
+pub fn text(value: &RawValue) -> Option<Cow<'_, str>> {
+    serde_json::from_str::<Key<'_>>(value.get())
+        .ok()
+        .map(|Key(text)| text)
+}
+
+/// Whether the value is `null`.
+pub fn is_null(value: &RawValue) -> bool {
+    value.get() == "null"
+}
+
+/// Whether the text starts an object.
+pub(super) fn is_object(text: &str) -> bool {
+    text.trim_start_matches([' ', '\t', '\n', '\r'])
+        .starts_with('{')
+}
+
+/// A JSON string token.
+pub(super) fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// A string as a raw value.
+pub fn raw_text(text: &str) -> Box<RawValue> {
+    raw(quoted(text))
+}
+
+/// A value as raw text.
+pub fn raw_value(value: &serde_json::Value) -> Box<RawValue> {
+    raw(value.to_string())
+}
+
+/// Joins members into an object, in their order.
+pub(super) fn object<'a>(
+    members: impl IntoIterator<Item = (&'a str, &'a RawValue)>,
+) -> Box<RawValue> {
+    let mut text = String::from("{");
+    for (key, value) in members {
+        if text.len() > 1 {
+            text.push(',');
+        }
+        text.push_str(&quoted(key));
+        text.push(':');
+        text.push_str(value.get());
+    }
+    text.push('}');
+    raw(text)
+}
+
+fn raw(text: String) -> Box<RawValue> {
+    RawValue::from_string(text).expect("joined from whole JSON tokens")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw_json(text: &str) -> Box<RawValue> {
+        RawValue::from_string(text.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn members_keep_order_and_bytes() {
+        let object =
+            raw_json(r#"{ "b" : 1.0 , "\u0061": 12345678901234567890,"c":[1e-7 , {"x":null}] }"#);
+        let members = Members::read(&object, "test").unwrap();
+        let seen: Vec<_> = members
+            .iter()
+            .map(|(key, value)| (key, value.get()))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                ("b", "1.0"),
+                ("a", "12345678901234567890"),
+                ("c", r#"[1e-7 , {"x":null}]"#)
+            ]
+        );
+        assert_eq!(member(&object, "a").unwrap().get(), "12345678901234567890");
+        assert!(member(&object, "z").is_none());
+        assert!(member(&raw_json("[1]"), "a").is_none());
+    }
+
+    #[test]
+    fn a_doubled_member_is_a_defect_however_spelled() {
+        let doubled = raw_json(r#"{"method":1,"m\u0065thod":2}"#);
+        assert_eq!(
+            Members::read(&doubled, "test").unwrap_err(),
+            WireDefect::Doubled { place: "test" }
+        );
+        let many: Vec<String> = (0..40).map(|n| format!("\"k{n}\":0,")).collect();
+        let many = many.concat();
+        let many = raw_json(&format!("{{{many}\"k7\":1}}"));
+        assert_eq!(
+            Members::read(&many, "test").unwrap_err(),
+            WireDefect::Doubled { place: "test" }
+        );
+    }
+
+    #[test]
+    fn one_member_changes_and_the_rest_stays() {
+        let object = raw_json("{ \"a\" : 1 ,\n \"b\": [2 ,3], \"c\":4 }");
+        let members = Members::read(&object, "test").unwrap();
+        let nine = raw_json("9");
+        assert_eq!(
+            members.with("b", Some(&nine)).get(),
+            "{ \"a\" : 1 ,\n \"b\": 9, \"c\":4 }"
+        );
+        assert_eq!(
+            members.with("d", Some(&nine)).get(),
+            "{ \"a\" : 1 ,\n \"b\": [2 ,3], \"c\":4,\"d\":9 }"
+        );
+        assert_eq!(
+            members.with("a", None).get(),
+            "{\n \"b\": [2 ,3], \"c\":4 }"
+        );
+        assert_eq!(members.with("b", None).get(), "{ \"a\" : 1, \"c\":4 }");
+        assert_eq!(
+            members.with("c", None).get(),
+            "{ \"a\" : 1 ,\n \"b\": [2 ,3] }"
+        );
+        assert_eq!(members.with("z", None).get(), object.get());
+    }
+
+    #[test]
+    fn empty_and_single_objects_change_too() {
+        let one = raw_json("1");
+        for (before, name, value, after) in [
+            ("{}", "a", Some(&one), "{\"a\":1}"),
+            ("{ }", "a", Some(&one), "{\"a\":1 }"),
+            ("{ \"a\":2 }", "a", None, "{ }"),
+        ] {
+            let object = raw_json(before);
+            let members = Members::read(&object, "test").unwrap();
+            assert_eq!(members.with(name, value.map(|v| &**v)).get(), after);
+        }
+    }
+
+    #[test]
+    fn text_is_decoded_and_null_is_absent() {
+        let object = raw_json(r#"{"a":"x\ny","b":null,"c":3,"d":"\ud800"}"#);
+        let members = Members::read(&object, "test").unwrap();
+        assert_eq!(members.text("a").unwrap().as_deref(), Some("x\ny"));
+        assert_eq!(members.text("b").unwrap(), None);
+        assert!(members.need_text("b").is_err());
+        assert_eq!(
+            members.text("c"),
+            Err(WireDefect::Type {
+                member: "c",
+                expected: "a string"
+            })
+        );
+        // Half a surrogate pair is JSON, but no text.
+        assert!(members.text("d").is_err());
+        assert_eq!(
+            members.need("e").unwrap_err(),
+            WireDefect::Missing { member: "e" }
+        );
+    }
+}

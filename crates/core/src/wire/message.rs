@@ -1,0 +1,50 @@
+//! Writing JSON-RPC messages from raw parts.
+
+use serde_json::value::RawValue;
+
+use super::id::Id;
+use super::members::{self, raw_text};
+
+const VERSION: &str = "2.0";
+
+/// A request.
+pub fn request(id: &Id, method: &str, params: Option<&RawValue>) -> String {
+    write(
+        Some(&id.to_raw()),
+        Some(method),
+        params.map(|params| ("params", params)),
+    )
+}
+
+/// A notification.
+pub fn notification(method: &str, params: Option<&RawValue>) -> String {
+    write(None, Some(method), params.map(|params| ("params", params)))
+}
+
+/// The answer to the request with this id.
+pub fn result(id: &Id, result: &RawValue) -> String {
+    write(Some(&id.to_raw()), None, Some(("result", result)))
+}
+
+/// The refusal of the request with this id; `None` (written as `null`) when the request's id could not be read.
+pub fn error(id: Option<&Id>, error: &RawValue) -> String {
+    let id = id.map_or_else(|| RawValue::NULL.to_owned(), Id::to_raw);
+    write(Some(&id), None, Some(("error", error)))
+}
+
+fn write(
+    id: Option<&RawValue>,
+    method: Option<&str>,
+    body: Option<(&'static str, &RawValue)>,
+) -> String {
+    let version = raw_text(VERSION);
+    let method = method.map(raw_text);
+    let head = [
+        Some(("jsonrpc", &*version)),
+        id.map(|id| ("id", id)),
+        method.as_deref().map(|m| ("method", m)),
+        body,
+    ];
+    let message: Box<str> = members::object(head.into_iter().flatten()).into();
+    message.into()
+}

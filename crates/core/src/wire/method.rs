@@ -1,0 +1,19 @@
+//! The method names that concern elicitation, as they are written on the wire.
+
+/// A server asks (pushed era), and the method of an input request (rounds era).
+pub const CREATE: &str = "elicitation/create";
+/// What was started by a url question is done (2025-11-25 only).
+pub const COMPLETE: &str = "notifications/elicitation/complete";
+/// A request is withdrawn.
+pub const CANCELLED: &str = "notifications/cancelled";
+/// A request goes on.
+pub const PROGRESS: &str = "notifications/progress";
+/// Opens the pushed era.
+pub const INITIALIZE: &str = "initialize";
+/// The client is ready (pushed era).
+pub const INITIALIZED: &str = "notifications/initialized";
+/// Asks a server of the rounds era for its revisions.
+pub const DISCOVER: &str = "server/discover";
+
+/// The client requests that may be answered with `input_required` (2026-07-28, MRTR, supported requests).
+pub const MAY_ASK: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];

@@ -1,0 +1,48 @@
+//! The protocol as it travels: JSON-RPC messages, capabilities, questions and replies of every revision.
+//!
+//! Knows what each revision says and how; never what a form means or a person wants. Reads without building value trees
+//! and keeps what it does not know byte for byte, so that a relay can pass it on. Era differences live here.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | [`revision`] | the dated revisions, the eras, the modes |
+//! | [`envelope`] | a JSON-RPC message and how it carries elicitation |
+//! | [`message`] | writing messages |
+//! | [`id`] | ids and progress tokens, kept as written |
+//! | [`members`] | an object's members as bytes |
+//! | [`method`] | method names |
+//! | [`capability`] | what a client can ask a person |
+//! | [`request`] | the question |
+//! | [`reply`] | the reply |
+//! | [`meta`] | `_meta`: progress token, and the rounds era's revision, client and capabilities |
+//! | [`pushed`] | pushed era: -32042 and its completion |
+//! | [`rounds`] | rounds era: `input_required`, `inputResponses`, the retry |
+//! | [`notice`] | cancellation and progress |
+//! | [`defect`] | what can be wrong with any of it |
+
+pub mod capability;
+pub mod defect;
+pub mod envelope;
+pub mod id;
+pub mod members;
+pub mod message;
+pub mod meta;
+pub mod method;
+pub mod notice;
+pub mod pushed;
+pub mod reply;
+pub mod request;
+pub mod revision;
+pub mod rounds;
+
+pub use capability::Capability;
+pub use defect::WireDefect;
+pub use envelope::{Bearing, Envelope, Kind};
+pub use id::Id;
+pub use meta::Meta;
+pub use notice::{Cancelled, Progress};
+pub use pushed::{Complete, UrlRequired};
+pub use reply::{Action, Reply};
+pub use request::{Request, Unaskable};
+pub use revision::{Era, Mode, Revision, UnknownRevision};
+pub use rounds::{InputRequest, InputRequired, InputResponses};

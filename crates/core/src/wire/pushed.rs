@@ -1,0 +1,186 @@
+//! Pushed era: the pushed question, the error that wants URLs visited first, and the word that a visit is done.
+
+use serde_json::value::RawValue;
+
+use super::defect::WireDefect;
+use super::id::Id;
+use super::members::{self, Members, raw_text, raw_value};
+use super::request::{Request, Unaskable};
+use super::revision::{Mode, Revision};
+use super::{message, method};
+
+/// `URLElicitationRequiredError` (2025-11-25 only; 2026-07-28 forbids it).
+pub const URL_REQUIRED_CODE: i64 = -32042;
+
+/// A question as the pushed request `elicitation/create`.
+pub fn create(id: &Id, request: &Request, revision: Revision) -> Result<String, Unaskable> {
+    let params = request.to_raw_params(revision)?;
+    Ok(message::request(id, method::CREATE, Some(&params)))
+}
+
+/// The error -32042: these URLs must be visited before the call can be made again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UrlRequired {
+    /// Why, for whoever made the call.
+    pub message: String,
+    /// What to visit; every one in url mode.
+    pub elicitations: Vec<Request>,
+}
+
+impl UrlRequired {
+    /// Reads the error object of a response. An elicitation in another mode, or without its id, is a defect.
+    pub fn parse(error: &RawValue) -> Result<Self, WireDefect> {
+        let members = Members::read(error, "error")?;
+        let data = Members::read(members.need("data")?, "data")?;
+        let listed: Vec<&RawValue> = serde_json::from_str(data.need("elicitations")?.get())
+            .map_err(|_| WireDefect::Type {
+                member: "elicitations",
+                expected: "a list",
+            })?;
+        Ok(Self {
+            message: members.text("message")?.unwrap_or_default().into_owned(),
+            elicitations: listed.into_iter().map(read_url).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// The error object. A form among the elicitations, or a url without id, cannot be said.
+    pub fn to_error(&self) -> Result<Box<RawValue>, Unaskable> {
+        let listed: Vec<Box<RawValue>> = self
+            .elicitations
+            .iter()
+            .map(|request| match request.mode() {
+                Mode::Url => request.to_raw_params(Revision::V2025_11_25),
+                Mode::Form => Err(Unaskable::FormInUrlRequired),
+            })
+            .collect::<Result<_, _>>()?;
+        let listed =
+            serde_json::value::to_raw_value(&listed).map_err(|_| Unaskable::FormInUrlRequired)?;
+        let data = members::object([("elicitations", &*listed)]);
+        let code = raw_value(&URL_REQUIRED_CODE.into());
+        let message = raw_text(&self.message);
+        Ok(members::object([
+            ("code", &*code),
+            ("message", &*message),
+            ("data", &*data),
+        ]))
+    }
+}
+
+fn read_url(params: &RawValue) -> Result<Request, WireDefect> {
+    let request = Request::parse(params, Revision::V2025_11_25)?;
+    match request.mode() {
+        Mode::Url => Ok(request),
+        Mode::Form => Err(WireDefect::Type {
+            member: "mode",
+            expected: "\"url\" here",
+        }),
+    }
+}
+
+/// `notifications/elicitation/complete`: what a url question started is done. Unknown ids must be ignored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Complete {
+    /// The id of the question.
+    pub elicitation_id: String,
+}
+
+impl Complete {
+    /// Reads the params.
+    pub fn parse(params: &RawValue) -> Result<Self, WireDefect> {
+        let members = Members::read(params, "params")?;
+        Ok(Self {
+            elicitation_id: members.need_text("elicitationId")?.into_owned(),
+        })
+    }
+
+    /// The whole notification.
+    pub fn to_message(&self) -> String {
+        let id = raw_text(&self.elicitation_id);
+        message::notification(
+            method::COMPLETE,
+            Some(&members::object([("elicitationId", &*id)])),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::wire::envelope::{Bearing, Envelope};
+
+    fn visit(id: Option<&str>) -> Request {
+        Request::Url {
+            message: "m".into(),
+            url: "https://a.example/".into(),
+            elicitation_id: id.map(Into::into),
+        }
+    }
+
+    #[test]
+    fn urls_required_reads_what_it_writes() {
+        let required = UrlRequired {
+            message: "Connect first".into(),
+            elicitations: vec![visit(Some("1")), visit(Some("2"))],
+        };
+        let error = required.to_error().unwrap();
+        assert_eq!(UrlRequired::parse(&error).unwrap(), required);
+        let text = message::error(Some(&Id::number(1)), &error);
+        let envelope = Envelope::parse(text.as_bytes()).unwrap();
+        assert_eq!(envelope.bearing(), Some(Bearing::UrlRequired));
+    }
+
+    #[test]
+    fn only_urls_with_ids_may_be_required() {
+        let form = Request::form("m", &json!({"type": "object", "properties": {}}));
+        let wrong = UrlRequired {
+            message: String::new(),
+            elicitations: vec![form],
+        };
+        assert_eq!(wrong.to_error().unwrap_err(), Unaskable::FormInUrlRequired);
+        let nameless = UrlRequired {
+            message: String::new(),
+            elicitations: vec![visit(None)],
+        };
+        assert!(nameless.to_error().is_err());
+
+        let reads = |data: Value| {
+            let error = json!({"code": -32042, "message": "m", "data": data});
+            UrlRequired::parse(&raw_value(&error))
+        };
+        assert!(reads(json!({"elicitations": [{"mode": "url", "message": "m", "url": "u", "elicitationId": "1"}]})).is_ok());
+        assert!(reads(json!({"elicitations": [{"message": "m", "requestedSchema": {}}]})).is_err());
+        assert!(
+            reads(json!({"elicitations": [{"mode": "url", "message": "m", "url": "u"}]})).is_err()
+        );
+        assert!(reads(json!({"elicitations": {}})).is_err());
+        assert!(reads(json!({})).is_err());
+    }
+
+    #[test]
+    fn completion_reads_what_it_writes() {
+        let complete = Complete {
+            elicitation_id: "id \"1\"".into(),
+        };
+        let text = complete.to_message();
+        let envelope = Envelope::parse(text.as_bytes()).unwrap();
+        assert_eq!(envelope.bearing(), Some(Bearing::Complete));
+        assert_eq!(
+            Complete::parse(envelope.params().unwrap()).unwrap(),
+            complete
+        );
+    }
+
+    #[test]
+    fn a_pushed_question_is_a_request() {
+        let text = create(&Id::text("q-1"), &visit(Some("e")), Revision::V2025_11_25).unwrap();
+        let envelope = Envelope::parse(text.as_bytes()).unwrap();
+        assert_eq!(envelope.bearing(), Some(Bearing::Create));
+        assert_eq!(
+            Request::parse(envelope.params().unwrap(), Revision::V2025_11_25).unwrap(),
+            visit(Some("e"))
+        );
+        assert!(create(&Id::text("q-1"), &visit(None), Revision::V2025_06_18).is_err());
+    }
+}

@@ -1,0 +1,245 @@
+//! What comes back: `ElicitResult`, in both eras.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::defect::WireDefect;
+use super::members::{self, Members};
+use super::revision::Mode;
+
+/// What a person did with a question. Only a person's act becomes one: a timeout or a crash never does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Action {
+    /// Form: submitted. Url: agreed to open it, which does not mean that the visit is done.
+    Accept,
+    /// Said no.
+    Decline,
+    /// Dismissed the question without a choice.
+    Cancel,
+}
+
+impl Action {
+    /// The action as it is written on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Accept => "accept",
+            Self::Decline => "decline",
+            Self::Cancel => "cancel",
+        }
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Action {
+    type Err = WireDefect;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "accept" => Ok(Self::Accept),
+            "decline" => Ok(Self::Decline),
+            "cancel" => Ok(Self::Cancel),
+            _ => Err(WireDefect::UnknownAction),
+        }
+    }
+}
+
+/// An answer as it travels. Its content is unchecked: `Form::check` makes it into answers.
+#[derive(Clone)]
+pub struct Reply {
+    action: Action,
+    content: Option<Box<RawValue>>,
+    dropped_content: bool,
+}
+
+impl Reply {
+    /// Reads an `ElicitResult` that answers a question of `mode`.
+    ///
+    /// - An action that is none of the three is [`WireDefect::UnknownAction`], never taken for another.
+    /// - `content` that is no object is a defect where it counts; `null` counts as absent.
+    /// - A form accepted without content keeps none: [`Reply::content_or_empty`] gives `{}`, which a form
+    ///   with required fields refuses and a form without takes.
+    /// - Content on decline, on cancel, and in url mode means nothing: it is dropped and
+    ///   [`Reply::dropped_content`] says so.
+    pub fn parse(result: &RawValue, mode: Mode) -> Result<Self, WireDefect> {
+        let members = Members::read(result, "result")?;
+        let action: Action = members.need_text("action")?.parse()?;
+        let content = members
+            .get("content")
+            .filter(|content| !members::is_null(content));
+        match (action, mode, content) {
+            (Action::Accept, Mode::Form, Some(_)) => {
+                let content = members.need_object("content")?;
+                members::within_depth(content, "content")?;
+                Ok(Self {
+                    action,
+                    content: Some(content.to_owned()),
+                    dropped_content: false,
+                })
+            }
+            (
+                Action::Accept | Action::Decline | Action::Cancel,
+                Mode::Form | Mode::Url,
+                content,
+            ) => Ok(Self {
+                action,
+                content: None,
+                dropped_content: content.is_some(),
+            }),
+        }
+    }
+
+    /// Reads a result that was built as a value, as SDK types are.
+    pub fn from_value(result: &Value, mode: Mode) -> Result<Self, WireDefect> {
+        Self::parse(&members::raw_value(result), mode)
+    }
+
+    /// A form's accept with its content, an object.
+    pub fn accept(content: &Value) -> Self {
+        Self {
+            action: Action::Accept,
+            content: Some(members::raw_value(content)),
+            dropped_content: false,
+        }
+    }
+
+    /// A reply without content: a decline, a cancel, or the accept of a url.
+    pub fn bare(action: Action) -> Self {
+        Self {
+            action,
+            content: None,
+            dropped_content: false,
+        }
+    }
+
+    /// What the person did.
+    pub fn action(&self) -> Action {
+        self.action
+    }
+
+    /// The content of an accepted form, as written and unchecked.
+    pub fn content(&self) -> Option<&RawValue> {
+        self.content.as_deref()
+    }
+
+    /// The content's text, or `{}` when there is none: what a form checks.
+    pub fn content_or_empty(&self) -> &str {
+        self.content.as_deref().map_or("{}", RawValue::get)
+    }
+
+    /// Whether content came that means nothing and was dropped. Worth a note in the log, without the content.
+    pub fn dropped_content(&self) -> bool {
+        self.dropped_content
+    }
+
+    /// The `ElicitResult` as text. Every revision spells it the same way.
+    pub fn to_raw(&self) -> Box<RawValue> {
+        let action = members::raw_text(self.action.as_str());
+        let content = self.content.as_deref().map(|content| ("content", content));
+        members::object([("action", &*action)].into_iter().chain(content))
+    }
+
+    /// The `ElicitResult` as a value. Content that [`Reply::accept`] was handed nested deeper than a value may be
+    /// (no form has more than two levels) is left out.
+    pub fn to_value(&self) -> Value {
+        serde_json::from_str(self.to_raw().get())
+            .unwrap_or_else(|_| serde_json::json!({ "action": self.action.as_str() }))
+    }
+}
+
+impl fmt::Debug for Reply {
+    /// Never the content: it is a person's.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reply")
+            .field("action", &self.action)
+            .field("content", &self.content.as_ref().map(|_| "(masked)"))
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn parse(result: &Value, mode: Mode) -> Result<Reply, WireDefect> {
+        Reply::from_value(result, mode)
+    }
+
+    #[test]
+    fn a_form_accept_carries_its_content() {
+        let reply = parse(
+            &json!({"action": "accept", "content": {"a": 1}, "_meta": {}}),
+            Mode::Form,
+        )
+        .unwrap();
+        assert_eq!(reply.action(), Action::Accept);
+        assert_eq!(reply.content_or_empty(), r#"{"a":1}"#);
+        assert_eq!(
+            reply.to_value(),
+            json!({"action": "accept", "content": {"a": 1}})
+        );
+    }
+
+    #[test]
+    fn an_accept_without_content_is_checked_as_empty() {
+        for result in [
+            json!({"action": "accept"}),
+            json!({"action": "accept", "content": null}),
+        ] {
+            let reply = parse(&result, Mode::Form).unwrap();
+            assert!(reply.content().is_none());
+            assert_eq!(reply.content_or_empty(), "{}");
+            assert!(!reply.dropped_content());
+        }
+    }
+
+    #[test]
+    fn content_that_means_nothing_is_dropped_and_noted() {
+        let cases = [
+            ("decline", Mode::Form),
+            ("cancel", Mode::Form),
+            ("accept", Mode::Url),
+            ("decline", Mode::Url),
+        ];
+        for (action, mode) in cases {
+            let reply = parse(&json!({"action": action, "content": {"a": 1}}), mode).unwrap();
+            assert!(reply.content().is_none());
+            assert!(reply.dropped_content());
+            assert_eq!(reply.to_value(), json!({"action": action}));
+        }
+    }
+
+    #[test]
+    fn an_unknown_action_is_never_taken_for_another() {
+        for action in ["reject", "Accept", "", "timeout"] {
+            let result = json!({"action": action});
+            assert_eq!(
+                parse(&result, Mode::Form).unwrap_err(),
+                WireDefect::UnknownAction
+            );
+        }
+        assert_eq!(
+            parse(&json!({}), Mode::Form).unwrap_err(),
+            WireDefect::Missing { member: "action" }
+        );
+        assert!(parse(&json!({"action": 1}), Mode::Form).is_err());
+        assert!(parse(&json!({"action": "accept", "content": [1]}), Mode::Form).is_err());
+    }
+
+    #[test]
+    fn content_stays_out_of_debug() {
+        let reply = Reply::accept(&json!({"pet": "Rex"}));
+        assert!(!format!("{reply:?}").contains("Rex"));
+    }
+}

@@ -1,0 +1,445 @@
+//! What a server asks: the params of `elicitation/create`, in both eras.
+
+use std::fmt;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::capability::Capability;
+use super::defect::WireDefect;
+use super::members::{self, Members};
+use super::method;
+use super::revision::{Mode, Revision};
+
+/// One question as it travels. The form inside is not parsed here; `Form` does that.
+#[derive(Clone)]
+pub enum Request {
+    /// Fill in a form.
+    Form {
+        /// Why the question is asked, for the person.
+        message: String,
+        /// `requestedSchema` as written.
+        schema: Box<RawValue>,
+    },
+    /// Visit a URL.
+    Url {
+        /// Why the question is asked, for the person.
+        message: String,
+        /// The URL as written, not checked here; `Link` does that.
+        url: String,
+        /// `elicitationId`, which 2025-11-25 requires and no other revision has.
+        elicitation_id: Option<String>,
+    },
+}
+
+/// A question that the revision cannot say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unaskable {
+    /// Url mode before 2025-11-25.
+    #[error("{revision} has no url mode")]
+    UrlMode {
+        /// The revision spoken.
+        revision: Revision,
+    },
+    /// Only urls may be listed in -32042.
+    #[error("only url questions may be listed in the error that requires them")]
+    FormInUrlRequired,
+    /// A schema nested deeper than any form.
+    #[error("the schema is nested deeper than {limit} levels")]
+    TooDeep {
+        /// Levels allowed.
+        limit: usize,
+    },
+    /// 2025-11-25 wants an `elicitationId` for each url question.
+    #[error("a url question needs an elicitationId on {revision}")]
+    NoElicitationId {
+        /// The revision spoken.
+        revision: Revision,
+    },
+}
+
+impl Request {
+    /// Reads the params of `elicitation/create` as `revision` defines them.
+    ///
+    /// An absent `mode` means form (2025-11-25, elicitation). On 2025-06-18 a `mode` of form is passed over, since
+    /// real servers send it, and url is [`WireDefect::ModeNotInRevision`]. `elicitationId` is required on 2025-11-25
+    /// and passed over on 2026-07-28, which dropped it.
+    pub fn parse(params: &RawValue, revision: Revision) -> Result<Self, WireDefect> {
+        let members = Members::read(params, "params")?;
+        let mode = read_mode(&members)?;
+        if !revision.has_mode(mode) {
+            return Err(WireDefect::ModeNotInRevision { mode, revision });
+        }
+        let message = members.need_text("message")?.into_owned();
+        match mode {
+            Mode::Form => {
+                let schema = members.need_object("requestedSchema")?;
+                members::within_depth(schema, "requestedSchema")?;
+                Ok(Self::Form {
+                    message,
+                    schema: schema.to_owned(),
+                })
+            }
+            Mode::Url => Ok(Self::Url {
+                message,
+                url: members.need_text("url")?.into_owned(),
+                elicitation_id: read_elicitation_id(&members, revision)?,
+            }),
+        }
+    }
+
+    /// Reads params that were built as a value, as SDK types are.
+    pub fn from_value(params: &Value, revision: Revision) -> Result<Self, WireDefect> {
+        Self::parse(&members::raw_value(params), revision)
+    }
+
+    /// A form question.
+    pub fn form(message: impl Into<String>, schema: &Value) -> Self {
+        Self::Form {
+            message: message.into(),
+            schema: members::raw_value(schema),
+        }
+    }
+
+    /// The mode.
+    pub fn mode(&self) -> Mode {
+        match self {
+            Self::Form { .. } => Mode::Form,
+            Self::Url { .. } => Mode::Url,
+        }
+    }
+
+    /// The message for the person.
+    pub fn message(&self) -> &str {
+        match self {
+            Self::Form { message, .. } | Self::Url { message, .. } => message,
+        }
+    }
+
+    /// The capability a client needs to be asked this.
+    pub fn needed(&self) -> Capability {
+        Capability::needed(self.mode())
+    }
+
+    /// The params as `revision` spells them: no `mode` on 2025-06-18, `elicitationId` on 2025-11-25 only. The schema goes
+    /// out as it is: what the revision cannot say in it is for `Form::emit` to find.
+    pub fn to_params(&self, revision: Revision) -> Result<Value, Unaskable> {
+        let raw = self.to_raw_params(revision)?;
+        serde_json::from_str(raw.get()).map_err(|_| Unaskable::TooDeep {
+            limit: members::MAX_DEPTH,
+        })
+    }
+
+    /// [`Request::to_params`] as text, the schema's bytes untouched.
+    pub fn to_raw_params(&self, revision: Revision) -> Result<Box<RawValue>, Unaskable> {
+        if !revision.has_mode(self.mode()) {
+            return Err(Unaskable::UrlMode { revision });
+        }
+        let mode = members::raw_text(self.mode().as_str());
+        let message = members::raw_text(self.message());
+        let mut params: Vec<(&str, &RawValue)> = Vec::with_capacity(4);
+        if revision.has_mode(Mode::Url) {
+            params.push(("mode", &mode));
+        }
+        params.push(("message", &message));
+        match self {
+            Self::Form { schema, .. } => {
+                params.push(("requestedSchema", schema));
+                Ok(members::object(params))
+            }
+            Self::Url {
+                url,
+                elicitation_id,
+                ..
+            } => {
+                let url = members::raw_text(url);
+                params.push(("url", &url));
+                let id = url_id(elicitation_id.as_deref(), revision)?;
+                params.extend(id.as_deref().map(|id| ("elicitationId", id)));
+                Ok(members::object(params))
+            }
+        }
+    }
+
+    /// The question as an input request of the rounds era: `{"method": "elicitation/create", "params": ...}`.
+    pub fn to_input_request(&self, revision: Revision) -> Result<Box<RawValue>, Unaskable> {
+        let params = self.to_raw_params(revision)?;
+        let method = members::raw_text(method::CREATE);
+        Ok(members::object([
+            ("method", &*method),
+            ("params", &*params),
+        ]))
+    }
+}
+
+fn read_mode(members: &Members<'_>) -> Result<Mode, WireDefect> {
+    match members.text("mode")?.as_deref() {
+        None | Some("form") => Ok(Mode::Form),
+        Some("url") => Ok(Mode::Url),
+        Some(_) => Err(WireDefect::UnknownMode),
+    }
+}
+
+fn read_elicitation_id(
+    members: &Members<'_>,
+    revision: Revision,
+) -> Result<Option<String>, WireDefect> {
+    match revision {
+        Revision::V2025_11_25 => {
+            let id = members.need_text("elicitationId")?;
+            if id.is_empty() {
+                return Err(WireDefect::Type {
+                    member: "elicitationId",
+                    expected: "a string that is not empty",
+                });
+            }
+            Ok(Some(id.into_owned()))
+        }
+        Revision::V2025_06_18 | Revision::V2026_07_28 => Ok(None),
+    }
+}
+
+fn url_id(id: Option<&str>, revision: Revision) -> Result<Option<Box<RawValue>>, Unaskable> {
+    match (revision, id) {
+        (Revision::V2025_11_25, Some(id)) if !id.is_empty() => Ok(Some(members::raw_text(id))),
+        (Revision::V2025_11_25, _) => Err(Unaskable::NoElicitationId { revision }),
+        (Revision::V2025_06_18 | Revision::V2026_07_28, _) => Ok(None),
+    }
+}
+
+impl PartialEq for Request {
+    /// Equal when every part is, the schema byte for byte.
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (
+                Self::Form { message, schema },
+                Self::Form {
+                    message: message2,
+                    schema: schema2,
+                },
+            ) => message == message2 && schema.get() == schema2.get(),
+            (
+                Self::Url {
+                    message,
+                    url,
+                    elicitation_id,
+                },
+                Self::Url {
+                    message: message2,
+                    url: url2,
+                    elicitation_id: id2,
+                },
+            ) => message == message2 && url == url2 && elicitation_id == id2,
+            (Self::Form { .. }, Self::Url { .. }) | (Self::Url { .. }, Self::Form { .. }) => false,
+        }
+    }
+}
+
+impl Eq for Request {}
+
+impl fmt::Debug for Request {
+    /// The question itself, but not its URL, which may carry a token.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Form { message, schema } => f
+                .debug_struct("Form")
+                .field("message", message)
+                .field("schema", &schema.get())
+                .finish(),
+            Self::Url {
+                message,
+                elicitation_id,
+                ..
+            } => f
+                .debug_struct("Url")
+                .field("message", message)
+                .field("elicitation_id", elicitation_id)
+                .finish_non_exhaustive(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn parse(params: &Value, revision: Revision) -> Result<Request, WireDefect> {
+        Request::from_value(params, revision)
+    }
+
+    fn url(id: Option<&str>) -> Request {
+        Request::Url {
+            message: "Connect".into(),
+            url: "https://example.com/c".into(),
+            elicitation_id: id.map(Into::into),
+        }
+    }
+
+    #[test]
+    fn a_form_is_read_with_and_without_mode() {
+        let schema = json!({"type": "object", "properties": {}});
+        for revision in Revision::ALL {
+            let bare = json!({"message": "m", "requestedSchema": schema});
+            let told = json!({"mode": "form", "message": "m", "requestedSchema": schema});
+            assert_eq!(parse(&bare, revision).unwrap(), Request::form("m", &schema));
+            assert_eq!(parse(&told, revision).unwrap(), Request::form("m", &schema));
+        }
+    }
+
+    #[test]
+    fn each_revision_spells_a_form_its_own_way() {
+        let request = Request::form("m", &json!({"type": "object", "properties": {}}));
+        let schema = json!({"type": "object", "properties": {}});
+        assert_eq!(
+            request.to_params(Revision::V2025_06_18).unwrap(),
+            json!({"message": "m", "requestedSchema": schema})
+        );
+        for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+            assert_eq!(
+                request.to_params(revision).unwrap(),
+                json!({"mode": "form", "message": "m", "requestedSchema": schema})
+            );
+        }
+    }
+
+    #[test]
+    fn each_revision_spells_a_url_its_own_way() {
+        let request = url(Some("id-1"));
+        assert_eq!(
+            request.to_params(Revision::V2025_06_18),
+            Err(Unaskable::UrlMode {
+                revision: Revision::V2025_06_18
+            })
+        );
+        assert_eq!(
+            request.to_params(Revision::V2025_11_25).unwrap(),
+            json!({"mode": "url", "message": "Connect", "url": "https://example.com/c", "elicitationId": "id-1"})
+        );
+        assert_eq!(
+            request.to_params(Revision::V2026_07_28).unwrap(),
+            json!({"mode": "url", "message": "Connect", "url": "https://example.com/c"})
+        );
+        for id in [None, Some("")] {
+            assert_eq!(
+                url(id).to_params(Revision::V2025_11_25),
+                Err(Unaskable::NoElicitationId {
+                    revision: Revision::V2025_11_25
+                })
+            );
+        }
+    }
+
+    #[test]
+    fn an_elicitation_id_belongs_to_one_revision() {
+        let with_id = json!({"mode": "url", "message": "Connect", "url": "https://example.com/c", "elicitationId": "id-1"});
+        let without = json!({"mode": "url", "message": "Connect", "url": "https://example.com/c"});
+        let empty = json!({"mode": "url", "message": "Connect", "url": "https://example.com/c", "elicitationId": ""});
+        assert_eq!(
+            parse(&with_id, Revision::V2025_11_25).unwrap(),
+            url(Some("id-1"))
+        );
+        assert_eq!(parse(&with_id, Revision::V2026_07_28).unwrap(), url(None));
+        assert_eq!(parse(&without, Revision::V2026_07_28).unwrap(), url(None));
+        assert_eq!(
+            parse(&without, Revision::V2025_11_25),
+            Err(WireDefect::Missing {
+                member: "elicitationId"
+            })
+        );
+        assert!(parse(&empty, Revision::V2025_11_25).is_err());
+        assert_eq!(
+            parse(&with_id, Revision::V2025_06_18),
+            Err(WireDefect::ModeNotInRevision {
+                mode: Mode::Url,
+                revision: Revision::V2025_06_18
+            })
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let revision = Revision::LATEST;
+        let schema = json!({});
+        let cases = [
+            (
+                json!({"requestedSchema": schema}),
+                WireDefect::Missing { member: "message" },
+            ),
+            (
+                json!({"message": 1, "requestedSchema": schema}),
+                WireDefect::Type {
+                    member: "message",
+                    expected: "a string",
+                },
+            ),
+            (
+                json!({"message": "m"}),
+                WireDefect::Missing {
+                    member: "requestedSchema",
+                },
+            ),
+            (
+                json!({"message": "m", "requestedSchema": []}),
+                WireDefect::Type {
+                    member: "requestedSchema",
+                    expected: "an object",
+                },
+            ),
+            (
+                json!({"mode": "voice", "message": "m"}),
+                WireDefect::UnknownMode,
+            ),
+            (
+                json!({"mode": "url", "message": "m"}),
+                WireDefect::Missing { member: "url" },
+            ),
+            (json!([]), WireDefect::NotObject { place: "params" }),
+        ];
+        for (params, defect) in cases {
+            assert_eq!(parse(&params, revision), Err(defect), "{params}");
+        }
+    }
+
+    #[test]
+    fn the_schema_keeps_its_bytes() {
+        let text = r#"{"message":"m","requestedSchema":{ "type":"object","properties":{"n":{"type":"number","maximum":1.0}}, "x":12345678901234567890 }}"#;
+        let raw = RawValue::from_string(text.to_owned()).unwrap();
+        let request = Request::parse(&raw, Revision::V2025_06_18).unwrap();
+        assert_eq!(
+            request.to_raw_params(Revision::V2025_06_18).unwrap().get(),
+            text
+        );
+    }
+
+    #[test]
+    fn a_bottomless_schema_is_refused() {
+        let deep = format!("{}{}", "{\"a\":".repeat(5000), "1") + &"}".repeat(5000);
+        let params = format!("{{\"message\":\"m\",\"requestedSchema\":{deep}}}");
+        let raw = RawValue::from_string(params).unwrap();
+        assert_eq!(
+            Request::parse(&raw, Revision::LATEST),
+            Err(WireDefect::TooDeep {
+                member: "requestedSchema",
+                limit: members::MAX_DEPTH
+            })
+        );
+        let made = Request::Form {
+            message: "m".into(),
+            schema: RawValue::from_string(deep).unwrap(),
+        };
+        assert_eq!(
+            made.to_params(Revision::LATEST),
+            Err(Unaskable::TooDeep {
+                limit: members::MAX_DEPTH
+            })
+        );
+    }
+
+    #[test]
+    fn a_url_stays_out_of_debug() {
+        let shown = format!("{:?}", url(Some("id-1")));
+        assert!(!shown.contains("example.com"), "{shown}");
+    }
+}

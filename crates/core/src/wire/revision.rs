@@ -1,0 +1,146 @@
+//! The dated protocol revisions that know elicitation, and the two eras they fall into.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// A dated revision of the Model Context Protocol that has elicitation. Ordered by date.
+///
+/// Revisions before 2025-06-18 have no elicitation and so no variant here: reading one is [`UnknownRevision`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Revision {
+    /// The first with elicitation: form only, no `mode`.
+    #[serde(rename = "2025-06-18")]
+    V2025_06_18,
+    /// Adds url mode, defaults everywhere, titled and several choices.
+    #[serde(rename = "2025-11-25")]
+    V2025_11_25,
+    /// Stateless: a question is a result, the answer comes with the retry.
+    #[serde(rename = "2026-07-28")]
+    V2026_07_28,
+}
+
+impl Revision {
+    /// Every revision, oldest first.
+    pub const ALL: [Self; 3] = [Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
+    /// The newest revision.
+    pub const LATEST: Self = Self::V2026_07_28;
+    /// The newest revision of the pushed era, which `initialize` offers first.
+    pub const LATEST_PUSHED: Self = Self::V2025_11_25;
+
+    /// The revision as it is written on the wire, such as `2025-11-25`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::V2025_06_18 => "2025-06-18",
+            Self::V2025_11_25 => "2025-11-25",
+            Self::V2026_07_28 => "2026-07-28",
+        }
+    }
+
+    /// How a server of this revision asks.
+    pub const fn era(self) -> Era {
+        match self {
+            Self::V2025_06_18 | Self::V2025_11_25 => Era::Pushed,
+            Self::V2026_07_28 => Era::Rounds,
+        }
+    }
+
+    /// Whether a question of this mode can be said at all. Url mode came with 2025-11-25.
+    pub const fn has_mode(self, mode: Mode) -> bool {
+        match (self, mode) {
+            (_, Mode::Form) | (Self::V2025_11_25 | Self::V2026_07_28, Mode::Url) => true,
+            (Self::V2025_06_18, Mode::Url) => false,
+        }
+    }
+
+    /// Whether a form may ask for several choices (`"type": "array"`), which came with 2025-11-25.
+    pub const fn has_several_choices(self) -> bool {
+        match self {
+            Self::V2025_06_18 => false,
+            Self::V2025_11_25 | Self::V2026_07_28 => true,
+        }
+    }
+}
+
+impl fmt::Display for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Revision {
+    type Err = UnknownRevision;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|revision| revision.as_str() == text)
+            .ok_or(UnknownRevision)
+    }
+}
+
+/// The text names no revision that has elicitation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "not a protocol revision with elicitation; known are 2025-06-18, 2025-11-25 and 2026-07-28"
+)]
+pub struct UnknownRevision;
+
+/// How a question travels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Era {
+    /// The server pushes a request `elicitation/create` and waits for its response (2025-06-18, 2025-11-25).
+    Pushed,
+    /// The server returns `input_required` and the client retries with the answers (2026-07-28).
+    Rounds,
+}
+
+/// What kind of question: elicitation's `mode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// A form whose answers pass through the client.
+    Form,
+    /// A link to visit, whose outcome the client never sees.
+    Url,
+}
+
+impl Mode {
+    /// The mode as it is written on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Form => "form",
+            Self::Url => "url",
+        }
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_revision_reads_what_it_writes() {
+        for revision in Revision::ALL {
+            assert_eq!(revision.as_str().parse(), Ok(revision));
+            let json = serde_json::to_string(&revision).unwrap();
+            assert_eq!(json, format!("\"{revision}\""));
+            assert_eq!(serde_json::from_str::<Revision>(&json).unwrap(), revision);
+        }
+        assert!(Revision::ALL.is_sorted());
+        assert_eq!(Revision::ALL.last(), Some(&Revision::LATEST));
+    }
+
+    #[test]
+    fn a_revision_without_elicitation_is_unknown() {
+        assert_eq!("2025-03-26".parse::<Revision>(), Err(UnknownRevision));
+        assert_eq!("".parse::<Revision>(), Err(UnknownRevision));
+    }
+}
