@@ -1,0 +1,123 @@
+//! Real MCP servers and clients in other languages, started by our tests.
+//!
+//! Their programs are in `tests/peers`; the SDKs under them are installed once, by their own package managers and from
+//! committed lock files, into `target/peers`. Where node or python is missing the finders here say so loudly on stderr
+//! and give `None`, so that the test can return; with `CI` in the environment a missing language is a failure.
+//!
+//! ```no_run
+//! use mcp_elicit_testkit::peers;
+//!
+//! let Some(server) = peers::node_script("ts2-server.mjs") else { return };
+//! let listening = server.listen(); // killed when dropped
+//! println!("{} and {:?}", listening.url(), server.argv());
+//! ```
+//!
+//! - `install`: the two package managers, under a file lock
+//! - `program`: a program ready to start, run to its end, or kept listening
+
+mod install;
+mod program;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+pub use program::{Finished, Listening, Program, Running, free_port, wait_for_port};
+
+/// The oldest node that all the SDKs run on.
+const NODE_MAJOR: u32 = 20;
+
+/// The oldest python 3 that all the SDKs run on.
+const PYTHON_MINOR: u32 = 11;
+
+/// A program of `tests/peers/js`, ready to run with node, or `None` (said on stderr) where there is no node.
+///
+/// # Panics
+///
+/// When the packages cannot be installed, or node is missing although `CI` is set.
+pub fn node_script(name: &str) -> Option<Program> {
+    let home = node_home()?;
+    let script = home.join(name);
+    assert!(script.is_file(), "there is no tests/peers/js/{name}");
+    Some(Program::new("node").with([path_text(&script)]))
+}
+
+/// `@modelcontextprotocol/server-everything` as published, to be given `stdio` or `streamableHttp` (which listens on the
+/// port named by the environment variable `PORT`). `None` as for [`node_script`].
+///
+/// # Panics
+///
+/// As [`node_script`].
+pub fn everything() -> Option<Program> {
+    let script =
+        node_home()?.join("node_modules/@modelcontextprotocol/server-everything/dist/index.js");
+    Some(Program::new("node").with([path_text(&script)]))
+}
+
+/// A program of `tests/peers/python`, ready to run, or `None` (said on stderr) where there is no python 3 with venv.
+///
+/// # Panics
+///
+/// When the packages cannot be installed, or python is missing although `CI` is set.
+pub fn python_script(name: &str) -> Option<Program> {
+    let script = sources().join("python").join(name);
+    assert!(script.is_file(), "there is no tests/peers/python/{name}");
+    if let Err(why) = install::python_present(PYTHON_MINOR) {
+        return absent("python", &why);
+    }
+    let interpreter = install::python(&sources(), &cache());
+    Some(Program::new(path_text(&interpreter)).with([path_text(&script)]))
+}
+
+/// The questions that every peer asks, by name: `message` with `requestedSchema` or `url`.
+///
+/// # Panics
+///
+/// When `tests/peers/questions.json` is not there or is no JSON.
+pub fn questions() -> serde_json::Value {
+    let text = std::fs::read_to_string(sources().join("questions.json"))
+        .expect("tests/peers/questions.json is there");
+    serde_json::from_str(&text).expect("tests/peers/questions.json is JSON")
+}
+
+/// Where the peers are installed: `target/peers`, for what else tests want to keep between runs.
+pub fn cache() -> PathBuf {
+    install::target_folder(&workspace()).join("peers")
+}
+
+fn node_home() -> Option<PathBuf> {
+    match install::node_present(NODE_MAJOR) {
+        Ok(()) => Some(install::node(&sources(), &cache())),
+        Err(why) => absent("node", &why),
+    }
+}
+
+/// Says on the real stderr (which the test harness does not capture) that a test proves nothing here.
+fn absent<T>(language: &str, why: &str) -> Option<T> {
+    assert!(
+        std::env::var_os("CI").is_none(),
+        "CI must have {language} for the real peers: {why}"
+    );
+    let test = std::thread::current().name().unwrap_or("a test").to_owned();
+    let _ = writeln!(
+        std::io::stderr(),
+        "\nSKIPPED {test}: the real peers in {language} cannot run here: {why}\n"
+    );
+    None
+}
+
+fn workspace() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors()
+        .nth(2)
+        .map_or_else(|| here.to_owned(), Path::to_owned)
+}
+
+fn sources() -> PathBuf {
+    workspace().join("tests").join("peers")
+}
+
+fn path_text(path: &Path) -> String {
+    path.to_str()
+        .expect("the workspace's path is UTF-8")
+        .to_owned()
+}

@@ -1,0 +1,183 @@
+//! Installing what the peers stand on, once for each lock file, however many tests ask at the same time.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Node of at least this major version, with npm; or why not.
+pub(super) fn node_present(major: u32) -> Result<(), String> {
+    let version = version_of("node", &["--version"])?;
+    version_of(npm(), &["--version"])?;
+    match version
+        .trim_start_matches('v')
+        .split('.')
+        .next()
+        .map(str::parse::<u32>)
+    {
+        Some(Ok(found)) if found >= major => Ok(()),
+        _ => Err(format!("node {version} is older than {major}")),
+    }
+}
+
+/// Python 3 of at least this minor version, that can make virtual environments; or why not.
+pub(super) fn python_present(minor: u32) -> Result<(), String> {
+    let ask = "import sys, venv, ensurepip; print(*sys.version_info[:2], sep='.')";
+    let version = version_of("python3", &["-c", ask])?;
+    match version.strip_prefix("3.").map(str::parse::<u32>) {
+        Some(Ok(found)) if found >= minor => Ok(()),
+        _ => Err(format!("python {version} is older than 3.{minor}")),
+    }
+}
+
+/// Installs the npm packages and lays our programs beside them, where node looks for them. Returns the folder.
+pub(super) fn node(sources: &Path, cache: &Path) -> PathBuf {
+    let home = cache.join("js");
+    let from = sources.join("js");
+    let _lock = lock(cache, "js");
+    let wanted = read(&from.join("package-lock.json"));
+    if is_new(&home, &wanted) {
+        make(&home);
+        for file in ["package.json", "package-lock.json", ".npmrc"] {
+            lay(&from.join(file), &home.join(file));
+        }
+        must(Command::new(npm()).arg("ci").current_dir(&home));
+        stamp(&home, &wanted);
+    }
+    for entry in fs::read_dir(&from)
+        .expect("tests/peers/js can be listed")
+        .flatten()
+    {
+        let path = entry.path();
+        if path.extension().is_some_and(|kind| kind == "mjs") {
+            lay(&path, &home.join(entry.file_name()));
+        }
+    }
+    lay(
+        &sources.join("questions.json"),
+        &home.join("questions.json"),
+    );
+    home
+}
+
+/// Makes the virtual environment and installs the pinned packages. Returns its interpreter.
+pub(super) fn python(sources: &Path, cache: &Path) -> PathBuf {
+    let home = cache.join("python");
+    let requirements = sources.join("python").join("requirements.txt");
+    let interpreter = home.join(if cfg!(windows) {
+        "Scripts/python.exe"
+    } else {
+        "bin/python"
+    });
+    let _lock = lock(cache, "python");
+    let wanted = read(&requirements);
+    if is_new(&home, &wanted) {
+        must(
+            Command::new("python3")
+                .args(["-m", "venv", "--clear"])
+                .arg(&home),
+        );
+        // The file pins every package, so nothing is resolved: what was tested is what is installed.
+        must(
+            Command::new(&interpreter)
+                .args([
+                    "-m",
+                    "pip",
+                    "install",
+                    "--quiet",
+                    "--disable-pip-version-check",
+                    "--no-deps",
+                    "-r",
+                ])
+                .arg(&requirements),
+        );
+        stamp(&home, &wanted);
+    }
+    interpreter
+}
+
+/// The folder that cargo builds into: the one above this executable that cargo has marked, or the workspace's own.
+pub(super) fn target_folder(workspace: &Path) -> PathBuf {
+    let exe = std::env::current_exe().unwrap_or_default();
+    exe.ancestors()
+        .find(|folder| folder.join("CACHEDIR.TAG").is_file())
+        .map_or_else(|| workspace.join("target"), Path::to_owned)
+}
+
+fn npm() -> &'static str {
+    if cfg!(windows) { "npm.cmd" } else { "npm" }
+}
+
+fn version_of(program: &str, args: &[&str]) -> Result<String, String> {
+    let output = Command::new(program).args(args).output();
+    let output = output.map_err(|error| format!("{program}: {error}"))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(format!(
+        "{program}: {}",
+        said.trim().lines().last().unwrap_or("fails")
+    ))
+}
+
+/// Held until dropped; the other test processes wait meanwhile.
+fn lock(cache: &Path, name: &str) -> File {
+    make(cache);
+    let path = cache.join(format!("{name}.lock"));
+    let file = File::create(&path)
+        .unwrap_or_else(|error| panic!("cannot make {}: {error}", path.display()));
+    file.lock()
+        .unwrap_or_else(|error| panic!("cannot lock {}: {error}", path.display()));
+    file
+}
+
+const STAMP: &str = ".installed-from";
+
+fn is_new(home: &Path, wanted: &str) -> bool {
+    !fs::read_to_string(home.join(STAMP)).is_ok_and(|done| done == wanted)
+}
+
+fn stamp(home: &Path, wanted: &str) {
+    write(&home.join(STAMP), wanted);
+}
+
+/// Copies when it differs, in one step: another process may be starting the program at this moment.
+fn lay(from: &Path, to: &Path) {
+    let text = read(from);
+    if fs::read_to_string(to).is_ok_and(|there| there == text) {
+        return;
+    }
+    let beside = to.with_extension("new");
+    write(&beside, &text);
+    fs::rename(&beside, to)
+        .unwrap_or_else(|error| panic!("cannot write {}: {error}", to.display()));
+}
+
+fn make(folder: &Path) {
+    fs::create_dir_all(folder)
+        .unwrap_or_else(|error| panic!("cannot make {}: {error}", folder.display()));
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path)
+        .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()))
+}
+
+fn write(path: &Path, text: &str) {
+    fs::write(path, text)
+        .unwrap_or_else(|error| panic!("cannot write {}: {error}", path.display()));
+}
+
+/// Runs it and shows all it said when it fails.
+fn must(command: &mut Command) {
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
+    assert!(
+        output.status.success(),
+        "{command:?} failed ({}), so the real peers cannot be installed:\n{}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
+}

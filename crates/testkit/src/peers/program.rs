@@ -1,0 +1,263 @@
+//! A program ready to start: run to its end with a limit, or kept running until dropped.
+
+use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// How long a program may run before it counts as hanging. Starting python on a busy machine takes several seconds.
+const LIMIT: Duration = Duration::from_mins(2);
+
+/// A command line with its environment.
+#[derive(Clone, Debug)]
+pub struct Program {
+    argv: Vec<String>,
+    env: Vec<(String, String)>,
+}
+
+impl Program {
+    /// The program of this path or name, found as the system finds it.
+    pub fn new(program: impl Into<String>) -> Self {
+        Self {
+            argv: vec![program.into()],
+            env: Vec::new(),
+        }
+    }
+
+    /// The same with more arguments at its end.
+    #[must_use]
+    pub fn with<S: Into<String>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
+        self.argv.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// The same with one more environment variable.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.env.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// The program and its arguments, to put behind the `--` of another command line.
+    pub fn argv(&self) -> &[String] {
+        &self.argv
+    }
+
+    /// As a [`Command`] for tests that need more than [`run`](Self::run) and [`start`](Self::start).
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(&self.argv[0]);
+        command.args(&self.argv[1..]).envs(self.env.iter().cloned());
+        command
+    }
+
+    /// Runs it to its end with nothing on stdin.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be started, or does not end in two minutes; what it said until then is in the message.
+    pub fn run(&self) -> Finished {
+        self.run_with("")
+    }
+
+    /// Runs it to its end with this text on stdin.
+    ///
+    /// # Panics
+    ///
+    /// As [`run`](Self::run).
+    pub fn run_with(&self, stdin: &str) -> Finished {
+        let mut running = self.start();
+        if let Some(mut pipe) = running.child.stdin.take() {
+            // A program that does not read its stdin may have closed it already.
+            let _ = pipe.write_all(stdin.as_bytes());
+        }
+        let stdout = collect(running.child.stdout.take());
+        let stderr = collect(running.child.stderr.take());
+        let out = stdout.recv_timeout(LIMIT);
+        if out.is_err() {
+            let _ = running.child.kill();
+        }
+        let err = stderr.recv_timeout(LIMIT).unwrap_or_default();
+        let out = out.unwrap_or_else(|_| panic!("{:?} does not end\n{err}", self.argv));
+        let status = running
+            .child
+            .wait()
+            .expect("a started program can be waited for");
+        Finished {
+            status,
+            stdout: out,
+            stderr: err,
+        }
+    }
+
+    /// Starts it with all three pipes; it is killed when the result is dropped.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be started.
+    pub fn start(&self) -> Running {
+        let mut command = self.command();
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let child = command
+            .spawn()
+            .unwrap_or_else(|error| panic!("cannot start {:?}: {error}", self.argv));
+        Running { child }
+    }
+
+    /// Starts one of our own servers as `... http 0` and waits for its line `{"listening": URL}`.
+    ///
+    /// # Panics
+    ///
+    /// When it ends without saying where it listens.
+    pub fn listen(&self) -> Listening {
+        let program = self.clone().with(["http", "0"]);
+        let mut running = program.start();
+        let mut lines = BufReader::new(running.child.stdout.take().expect("stdout is piped"));
+        let stderr = collect(running.child.stderr.take());
+        let mut line = String::new();
+        let read = lines.read_line(&mut line);
+        let url = serde_json::from_str::<Value>(&line)
+            .ok()
+            .and_then(|said| said["listening"].as_str().map(str::to_owned));
+        let Some(url) = url else {
+            let _ = running.child.kill();
+            let said = stderr.recv_timeout(LIMIT).unwrap_or_default();
+            panic!(
+                "{:?} says {line:?} ({read:?}), not where it listens\n{said}",
+                program.argv
+            )
+        };
+        drop(collect(Some(lines)));
+        Listening { running, url }
+    }
+
+    /// Starts a server that listens on a port we chose, and waits until the port answers.
+    ///
+    /// # Panics
+    ///
+    /// When nothing listens there in two minutes.
+    pub fn listen_on(&self, port: u16, url: String) -> Listening {
+        let mut running = self.start();
+        drop(collect(running.child.stdout.take()));
+        drop(collect(running.child.stderr.take()));
+        wait_for_port(port);
+        Listening { running, url }
+    }
+}
+
+/// What a program said and how it ended.
+#[derive(Debug)]
+pub struct Finished {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// All of its stdout.
+    pub stdout: String,
+    /// All of its stderr.
+    pub stderr: String,
+}
+
+impl Finished {
+    /// Every line of stdout as JSON.
+    ///
+    /// # Panics
+    ///
+    /// When a line is no JSON; stderr is in the message.
+    pub fn lines(&self) -> Vec<Value> {
+        let parse = |line: &str| {
+            serde_json::from_str(line)
+                .unwrap_or_else(|error| panic!("{line:?} is no JSON: {error}\n{}", self.stderr))
+        };
+        self.stdout.lines().map(parse).collect()
+    }
+
+    /// The last line of stdout as JSON: what our scripted clients tell.
+    ///
+    /// # Panics
+    ///
+    /// When there is none, or it is no JSON; stderr is in the message.
+    pub fn told(&self) -> Value {
+        let last = self.stdout.lines().last();
+        let last =
+            last.unwrap_or_else(|| panic!("nothing was told ({})\n{}", self.status, self.stderr));
+        serde_json::from_str(last)
+            .unwrap_or_else(|error| panic!("{last:?} is no JSON: {error}\n{}", self.stderr))
+    }
+}
+
+/// A started program, killed when dropped.
+#[derive(Debug)]
+pub struct Running {
+    /// The process, with its pipes.
+    pub child: Child,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A server that listens, killed when dropped.
+#[derive(Debug)]
+pub struct Listening {
+    /// The process; its output is read away so that it never blocks.
+    pub running: Running,
+    url: String,
+}
+
+impl Listening {
+    /// Where clients find it.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+}
+
+/// A loopback port that nobody listened on a moment ago, for programs that cannot be told to choose one.
+///
+/// # Panics
+///
+/// When the system has no port left.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("the system has a free port");
+    listener
+        .local_addr()
+        .expect("a bound socket has an address")
+        .port()
+}
+
+/// Waits until something accepts connections on this loopback port.
+///
+/// # Panics
+///
+/// When nothing does for two minutes.
+pub fn wait_for_port(port: u16) {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let pause = Duration::from_millis(25);
+    for _ in 0..LIMIT.as_millis() / pause.as_millis() {
+        if TcpStream::connect_timeout(&address, pause).is_ok() {
+            return;
+        }
+        thread::sleep(pause);
+    }
+    panic!("nothing listens on {address}");
+}
+
+/// Reads a pipe to its end on a thread of its own, so that no pipe fills up while another is read.
+fn collect(pipe: Option<impl Read + Send + 'static>) -> mpsc::Receiver<String> {
+    let (done, text) = mpsc::channel();
+    if let Some(mut pipe) = pipe {
+        thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let _ = pipe.read_to_end(&mut bytes);
+            let _ = done.send(String::from_utf8_lossy(&bytes).into_owned());
+        });
+    }
+    text
+}
