@@ -1,5 +1,6 @@
 //! core
 
+pub mod fault;
 pub mod link;
 pub mod secrecy;
 pub mod wire;

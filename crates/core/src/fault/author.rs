@@ -1,0 +1,107 @@
+//! The author of this side is to blame: it asks for what cannot or must not be asked.
+
+use serde_json::{Value, json};
+
+use super::error::{self, Finding, code};
+use crate::link::LinkFault;
+use crate::wire::{Capability, Mode, Revision, Unaskable};
+
+/// A fault of the program on this side. The caller learns that it failed and why; mending it takes the author.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AuthorFault {
+    /// A form that is not legal, before it is sent.
+    #[error("this form is not legal: {}", defects.first().map_or("", |defect| &defect.message))]
+    IllegalForm {
+        /// Every defect.
+        defects: Vec<Finding>,
+    },
+    /// A link that is not legal, before it is sent.
+    #[error("this link is not legal: {0}")]
+    IllegalLink(#[from] LinkFault),
+    /// A form that the revision has no words for.
+    #[error("this form cannot be asked on {revision}: {}", findings.first().map_or("", |finding| &finding.message))]
+    UnsayableForm {
+        /// The revision spoken.
+        revision: Revision,
+        /// What cannot be said.
+        findings: Vec<Finding>,
+    },
+    /// A question that the revision has no words for.
+    #[error(transparent)]
+    Unaskable(#[from] Unaskable),
+    /// A form that asks for a credential, which form mode must never do.
+    #[error("this form asks for a credential in {}; ask with a url instead", fields.join(", "))]
+    AsksForCredential {
+        /// The names of the fields.
+        fields: Vec<String>,
+    },
+    /// Nothing here can put the question before a person.
+    #[error("nobody can be asked here: no responder for {mode} mode")]
+    NoResponder {
+        /// The mode of the question.
+        mode: Mode,
+    },
+    /// Asked outside a request on which asking is allowed (2026-07-28: tools/call, prompts/get, resources/read).
+    #[error("questions cannot be asked here")]
+    NotHere,
+    /// Something of this side broke.
+    #[error("{what}")]
+    Broken {
+        /// What, in words fit for the caller.
+        what: &'static str,
+    },
+}
+
+impl AuthorFault {
+    /// The JSON-RPC error code on this revision.
+    pub fn code(&self, revision: Revision) -> i32 {
+        match self {
+            Self::NoResponder { .. } => match revision {
+                Revision::V2025_06_18 | Revision::V2025_11_25 => code::METHOD_NOT_FOUND,
+                Revision::V2026_07_28 => code::MISSING_CAPABILITY,
+            },
+            Self::IllegalForm { .. }
+            | Self::IllegalLink(_)
+            | Self::UnsayableForm { .. }
+            | Self::Unaskable(_)
+            | Self::AsksForCredential { .. }
+            | Self::NotHere
+            | Self::Broken { .. } => code::INTERNAL,
+        }
+    }
+
+    /// The error's `message`.
+    pub(super) fn summary(&self) -> &'static str {
+        match self {
+            Self::NoResponder { .. } => "Elicitation not supported",
+            Self::IllegalForm { .. }
+            | Self::IllegalLink(_)
+            | Self::UnsayableForm { .. }
+            | Self::Unaskable(_)
+            | Self::AsksForCredential { .. }
+            | Self::NotHere => "The question cannot be asked",
+            Self::Broken { .. } => "Internal error",
+        }
+    }
+
+    pub(super) fn data(&self, revision: Revision) -> Value {
+        let reason = self.to_string();
+        match self {
+            Self::IllegalForm { defects }
+            | Self::UnsayableForm {
+                findings: defects, ..
+            } => {
+                let mut data = error::illegal_form(defects, revision);
+                data["reason"] = reason.into();
+                data
+            }
+            Self::AsksForCredential { fields } => json!({ "reason": reason, "fields": fields }),
+            Self::NoResponder { mode } => {
+                error::missing_capability(&reason, Capability::needed(*mode), revision)
+            }
+            Self::IllegalLink(_) | Self::Unaskable(_) | Self::NotHere | Self::Broken { .. } => {
+                json!({ "reason": reason })
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! The JSON-RPC error object, and the codes in use.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use crate::wire::members::raw_value;
+use crate::wire::{Capability, Revision};
+
+/// The codes, and where they come from.
+pub mod code {
+    /// The text is not JSON (JSON-RPC 2.0).
+    pub const PARSE: i32 = -32700;
+    /// JSON, but no message (JSON-RPC 2.0).
+    pub const INVALID_REQUEST: i32 = -32600;
+    /// No such method, or a capability that was not declared (2025-06-18, 2025-11-25).
+    pub const METHOD_NOT_FOUND: i32 = -32601;
+    /// The params are wrong; in 2025-11-25 also a mode that was not declared.
+    pub const INVALID_PARAMS: i32 = -32602;
+    /// This side failed (JSON-RPC 2.0).
+    pub const INTERNAL: i32 = -32603;
+    /// Timeouts and rate limits. 2026-07-28 calls this range legacy and gives these no code of their own, so
+    /// `data.reason` says what it is; a receiver must not read more into the number.
+    pub const SERVER: i32 = -32000;
+    /// A header and the body disagree (2026-07-28).
+    pub const HEADER_MISMATCH: i32 = -32020;
+    /// `MissingRequiredClientCapability` (2026-07-28).
+    pub const MISSING_CAPABILITY: i32 = -32021;
+    /// `UnsupportedProtocolVersion` (2026-07-28).
+    pub const UNSUPPORTED_REVISION: i32 = -32022;
+    /// The request was withdrawn. Outside the range that JSON-RPC reserves, as 2026-07-28 asks of own codes; the
+    /// number is the Language Server Protocol's for the same thing.
+    pub const WITHDRAWN: i32 = -32800;
+}
+
+/// A JSON-RPC error object.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ErrorObject {
+    /// The code.
+    pub code: i32,
+    /// One short sentence.
+    pub message: String,
+    /// What a program may want to know; always with `reason`, a sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+}
+
+impl ErrorObject {
+    /// The object as raw JSON, for a message.
+    pub fn to_raw(&self) -> Box<RawValue> {
+        let mut object = Map::new();
+        object.insert("code".into(), self.code.into());
+        object.insert("message".into(), self.message.clone().into());
+        if let Some(data) = &self.data {
+            object.insert("data".into(), data.clone());
+        }
+        raw_value(&Value::Object(object))
+    }
+}
+
+/// One thing that is wrong in a form or an answer: where, which rule, and a sentence. Never a value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// A JSON Pointer into the schema, or the name of a field.
+    pub place: String,
+    /// The stable code of the defect, or the rule that was broken.
+    pub code: String,
+    /// What is wrong, for a person.
+    pub message: String,
+}
+
+impl Finding {
+    /// The place as the elicitation errors of the specification's own documentation write it: `properties.age.type`.
+    pub fn dotted(&self) -> String {
+        let Some(pointer) = self.place.strip_prefix('/') else {
+            return self.place.clone();
+        };
+        let steps: Vec<String> = pointer
+            .split('/')
+            .map(|step| step.replace("~1", "/").replace("~0", "~"))
+            .collect();
+        steps.join(".")
+    }
+}
+
+/// `data` of an illegal form: the first defect, what a field may be, and every defect.
+pub(super) fn illegal_form(defects: &[Finding], revision: Revision) -> Value {
+    let mut types = vec!["string", "number", "integer", "boolean"];
+    if revision.has_several_choices() {
+        types.push("array");
+    }
+    let first = defects.first();
+    json!({
+        "reason": "The requestedSchema is not a legal form",
+        "field": first.map(Finding::dotted).unwrap_or_default(),
+        "error": first.map_or("", |defect| &defect.message),
+        "supportedTypes": types,
+        "defects": defects.iter().map(|defect| {
+            json!({ "pointer": defect.place, "code": defect.code, "message": defect.message })
+        }).collect::<Vec<_>>(),
+    })
+}
+
+/// `data` of a wrong answer: every violation, never a value.
+pub(super) fn wrong_answer(reason: &str, violations: &[Finding]) -> Value {
+    json!({
+        "reason": reason,
+        "violations": violations.iter().map(|violation| {
+            json!({ "field": violation.place, "rule": violation.code, "message": violation.message })
+        }).collect::<Vec<_>>(),
+    })
+}
+
+/// `data` of a missing capability: on 2026-07-28 what the client must declare, before that the reason alone.
+pub(super) fn missing_capability(reason: &str, needed: Capability, revision: Revision) -> Value {
+    match revision {
+        Revision::V2025_06_18 | Revision::V2025_11_25 => json!({ "reason": reason }),
+        Revision::V2026_07_28 => json!({
+            "reason": reason,
+            "requiredCapabilities": { "elicitation": needed.to_value(revision).unwrap_or_else(|| json!({})) },
+        }),
+    }
+}

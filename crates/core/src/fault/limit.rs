@@ -1,0 +1,105 @@
+//! A bound was reached: time, rate, size or number. Nobody acted, so nothing here is ever told as an action.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::error::code;
+
+/// A bound that somebody set and that was reached.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LimitFault {
+    /// Nobody answered in time.
+    #[error("{}", if *.seen { "User did not respond within timeout period" } else { "The question was shown to nobody within the timeout period" })]
+    TimedOut {
+        /// How long it was open.
+        after: Duration,
+        /// Whether a person saw it.
+        seen: bool,
+    },
+    /// Too many questions in too little time.
+    #[error("too many questions; try again later")]
+    RateLimited {
+        /// When asking makes sense again.
+        retry_after: Duration,
+    },
+    /// Too many questions wait for an answer.
+    #[error("{limit} questions wait for an answer already")]
+    TooManyPending {
+        /// How many may wait.
+        limit: usize,
+    },
+    /// One call asked too much.
+    #[error("one call may ask {limit} questions")]
+    TooManyQuestions {
+        /// How many it may ask.
+        limit: usize,
+    },
+    /// One call went round too often.
+    #[error("one call may take {limit} rounds")]
+    TooManyRounds {
+        /// How many it may take.
+        limit: usize,
+    },
+    /// A message or a part of one is too large. Sizes in bytes.
+    #[error("{what} has {bytes} bytes and at most {limit} are allowed")]
+    TooLarge {
+        /// What is too large.
+        what: &'static str,
+        /// How large it is.
+        bytes: usize,
+        /// How large it may be.
+        limit: usize,
+    },
+}
+
+impl LimitFault {
+    /// The JSON-RPC error code, the same on every revision.
+    pub const fn code(&self) -> i32 {
+        match self {
+            Self::TimedOut { .. }
+            | Self::RateLimited { .. }
+            | Self::TooManyPending { .. }
+            | Self::TooManyQuestions { .. }
+            | Self::TooManyRounds { .. } => code::SERVER,
+            Self::TooLarge { .. } => code::INVALID_REQUEST,
+        }
+    }
+
+    /// The error's `message`.
+    pub(super) const fn summary(&self) -> &'static str {
+        match self {
+            Self::TimedOut { .. } => "Elicitation timeout",
+            Self::RateLimited { .. } => "Elicitation rate limit exceeded",
+            Self::TooManyPending { .. } => "Too many open questions",
+            Self::TooManyQuestions { .. } => "Too many questions",
+            Self::TooManyRounds { .. } => "Too many rounds",
+            Self::TooLarge { .. } => "Too large",
+        }
+    }
+
+    pub(super) fn data(&self) -> Value {
+        let reason = self.to_string();
+        match self {
+            Self::TimedOut { after, seen } => {
+                json!({ "reason": reason, "timeoutSeconds": seconds(*after), "seen": seen })
+            }
+            Self::RateLimited { retry_after } => {
+                json!({ "reason": reason, "retryAfterSeconds": seconds(*retry_after) })
+            }
+            Self::TooManyPending { limit }
+            | Self::TooManyQuestions { limit }
+            | Self::TooManyRounds { limit } => {
+                json!({ "reason": reason, "limit": limit })
+            }
+            Self::TooLarge { bytes, limit, .. } => {
+                json!({ "reason": reason, "bytes": bytes, "limitBytes": limit })
+            }
+        }
+    }
+}
+
+/// Whole seconds, rounded up: waiting that long is always enough.
+fn seconds(duration: Duration) -> u64 {
+    duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
+}

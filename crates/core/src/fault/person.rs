@@ -1,0 +1,46 @@
+//! The person said no, or made no choice: an answer, told as a fault only to callers that cannot go on without.
+
+use serde_json::{Value, json};
+
+use super::error::code;
+use crate::wire::Action;
+
+/// A refusal where an accept was needed. Only a person's own act makes one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PersonFault {
+    /// The person declined.
+    #[error("the person declined to answer")]
+    Declined,
+    /// The person dismissed the question.
+    #[error("the person dismissed the question without a choice")]
+    Cancelled,
+}
+
+impl PersonFault {
+    /// What the person did.
+    pub const fn action(self) -> Action {
+        match self {
+            Self::Declined => Action::Decline,
+            Self::Cancelled => Action::Cancel,
+        }
+    }
+
+    /// The JSON-RPC error code, the same on every revision.
+    pub const fn code(self) -> i32 {
+        match self {
+            Self::Declined | Self::Cancelled => code::SERVER,
+        }
+    }
+
+    /// The error's `message`.
+    pub(super) const fn summary(self) -> &'static str {
+        match self {
+            Self::Declined => "Elicitation declined",
+            Self::Cancelled => "Elicitation cancelled",
+        }
+    }
+
+    pub(super) fn data(self) -> Value {
+        json!({ "reason": self.to_string(), "action": self.action().as_str() })
+    }
+}
