@@ -1,5 +1,6 @@
 //! core
 
+pub mod exchange;
 pub mod fault;
 pub mod link;
 pub mod secrecy;

@@ -1,0 +1,228 @@
+//! The life of one question, from asked to ended, and the record that is kept of it.
+//!
+//! Pure: the time is handed in, every step gives the next state or says why not, and a version makes each step a
+//! compare-and-set, so that of two people, two tabs or two replicas exactly one wins. The server's, the client's and
+//! the gateway's records use these very words. No value that a person gave is ever in here.
+//!
+//! ```text
+//!            show            act            deliver (once)
+//!   asked ---------> shown -------> answered | declined | cancelled
+//!     |                |
+//!     +----------------+--> timed-out   (the deadline passed: nobody acted)
+//!     +----------------+--> withdrawn   (the asker went away or took it back)
+//!     +----------------+--> failed      (this side or the other broke)
+//! ```
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | [`moment`] | a point in time, handed in |
+//! | [`phase`] | the words |
+//! | [`step`] | what can happen, and why it may not |
+//! | [`record`] | what is kept: who was asked what by whom, and how it ended |
+
+pub mod moment;
+pub mod phase;
+pub mod record;
+pub mod step;
+
+pub use moment::Moment;
+pub use phase::Phase;
+pub use record::{About, Record};
+pub use step::{Refused, Step, Withdrawal};
+
+use serde::{Deserialize, Serialize};
+
+use crate::fault::{Fault, LimitFault, PeerFault, PersonFault};
+
+/// The state of one question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exchange {
+    version: u64,
+    asked_at: Moment,
+    deadline: Option<Moment>,
+    shown_at: Option<Moment>,
+    ending: Option<Ending>,
+    delivered_at: Option<Moment>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Ending {
+    phase: Phase,
+    at: Moment,
+    by: Option<String>,
+    why: Option<String>,
+}
+
+impl Exchange {
+    /// A question asked now. Without a deadline it waits until somebody acts or takes it back.
+    pub fn ask(now: Moment, deadline: Option<Moment>) -> Self {
+        Self {
+            version: 0,
+            asked_at: now,
+            deadline,
+            shown_at: None,
+            ending: None,
+            delivered_at: None,
+        }
+    }
+
+    /// Grows by one with each change: what a store compares before it writes.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Where the question stands.
+    pub fn phase(&self) -> Phase {
+        match (&self.ending, self.shown_at) {
+            (Some(ending), _) => ending.phase,
+            (None, Some(_)) => Phase::Shown,
+            (None, None) => Phase::Asked,
+        }
+    }
+
+    /// When it was asked.
+    pub fn asked_at(&self) -> Moment {
+        self.asked_at
+    }
+
+    /// When it times out.
+    pub fn deadline(&self) -> Option<Moment> {
+        self.deadline
+    }
+
+    /// When a person first saw it.
+    pub fn shown_at(&self) -> Option<Moment> {
+        self.shown_at
+    }
+
+    /// When it ended.
+    pub fn ended_at(&self) -> Option<Moment> {
+        self.ending.as_ref().map(|ending| ending.at)
+    }
+
+    /// Who ended it: the principal or face that acted. `None` when nobody acted.
+    pub fn ended_by(&self) -> Option<&str> {
+        self.ending.as_ref()?.by.as_deref()
+    }
+
+    /// Why it was withdrawn or failed, in words fit for a log.
+    pub fn reason(&self) -> Option<&str> {
+        self.ending.as_ref()?.why.as_deref()
+    }
+
+    /// When its end was told to the asker.
+    pub fn delivered_at(&self) -> Option<Moment> {
+        self.delivered_at
+    }
+
+    /// Whether somebody can still act.
+    pub fn is_open(&self) -> bool {
+        self.phase().is_open()
+    }
+
+    /// Whether the deadline has come.
+    pub fn is_due(&self, now: Moment) -> bool {
+        self.is_open() && self.deadline.is_some_and(|deadline| now >= deadline)
+    }
+
+    /// What one step makes of this state; `self` stays. A store writes the result where the version is still
+    /// [`Exchange::version`] of `self`, and on a miss reads again and steps again.
+    ///
+    /// Showing what is shown already changes nothing and keeps the version.
+    pub fn step(&self, step: &Step, now: Moment) -> Result<Self, Refused> {
+        let mut next = self.clone();
+        if next.take(step, now)? {
+            next.version += 1;
+        }
+        Ok(next)
+    }
+
+    /// [`Exchange::step`] in place, when the version is still the one that was seen.
+    pub fn compare_and_step(&mut self, seen: u64, step: &Step, now: Moment) -> Result<(), Refused> {
+        if self.version != seen {
+            return Err(Refused::Changed {
+                phase: self.phase(),
+            });
+        }
+        *self = self.step(step, now)?;
+        Ok(())
+    }
+
+    /// Whether anything changed.
+    fn take(&mut self, step: &Step, now: Moment) -> Result<bool, Refused> {
+        match step {
+            Step::Deliver => self.deliver(now),
+            Step::Show
+            | Step::Act { .. }
+            | Step::Expire
+            | Step::Withdraw { .. }
+            | Step::Fail { .. }
+                if !self.is_open() =>
+            {
+                Err(Refused::Ended {
+                    phase: self.phase(),
+                })
+            }
+            Step::Show | Step::Act { .. } if self.is_due(now) => Err(Refused::Late),
+            Step::Show => Ok(self.show(now)),
+            Step::Act { action, by } => {
+                Ok(self.end(Phase::of_action(*action), now, Some(by), None))
+            }
+            Step::Expire if !self.is_due(now) => Err(Refused::NotDue),
+            Step::Expire => Ok(self.end(Phase::TimedOut, now, None, None)),
+            Step::Withdraw { why } => Ok(self.end(Phase::Withdrawn, now, None, Some(why.as_str()))),
+            Step::Fail { why } => Ok(self.end(Phase::Failed, now, None, Some(why))),
+        }
+    }
+
+    fn show(&mut self, now: Moment) -> bool {
+        let first = self.shown_at.is_none();
+        self.shown_at.get_or_insert(now);
+        first
+    }
+
+    fn end(&mut self, phase: Phase, at: Moment, by: Option<&str>, why: Option<&str>) -> bool {
+        let owned = |text: &str| text.to_owned();
+        self.ending = Some(Ending {
+            phase,
+            at,
+            by: by.map(owned),
+            why: why.map(owned),
+        });
+        true
+    }
+
+    fn deliver(&mut self, now: Moment) -> Result<bool, Refused> {
+        if self.is_open() {
+            return Err(Refused::Open);
+        }
+        if self.delivered_at.is_some() {
+            return Err(Refused::Delivered);
+        }
+        self.delivered_at = Some(now);
+        Ok(true)
+    }
+
+    /// What the asker is told when the question ended without an answer; `None` while it is open and when it was
+    /// answered. `failed` has its own fault, which whoever saw it fail still holds.
+    pub fn fault(&self) -> Option<Fault> {
+        match self.phase() {
+            Phase::Asked | Phase::Shown | Phase::Answered | Phase::Failed => None,
+            Phase::Declined => Some(PersonFault::Declined.into()),
+            Phase::Cancelled => Some(PersonFault::Cancelled.into()),
+            Phase::TimedOut => Some(self.timed_out().into()),
+            Phase::Withdrawn => Some(PeerFault::Withdrawn.into()),
+        }
+    }
+
+    fn timed_out(&self) -> LimitFault {
+        let until = self.deadline.or(self.ended_at()).unwrap_or(self.asked_at);
+        LimitFault::TimedOut {
+            after: until.since(self.asked_at),
+            seen: self.shown_at.is_some(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

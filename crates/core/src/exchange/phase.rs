@@ -1,0 +1,139 @@
+//! The words for where a question stands. Each is its own: a timeout is never a decline.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::wire::Action;
+
+/// Where a question stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// Asked, and seen by nobody yet.
+    Asked,
+    /// Put before a person.
+    Shown,
+    /// Accepted, with an answer that the form takes; in url mode, agreed to visit.
+    Answered,
+    /// The person said no.
+    Declined,
+    /// The person dismissed it.
+    Cancelled,
+    /// The deadline passed and nobody had acted.
+    TimedOut,
+    /// The asker took it back, or went away.
+    Withdrawn,
+    /// Something broke, on whichever side.
+    Failed,
+}
+
+impl Phase {
+    /// Every phase, in the order in which they can come.
+    pub const ALL: [Self; 8] = [
+        Self::Asked,
+        Self::Shown,
+        Self::Answered,
+        Self::Declined,
+        Self::Cancelled,
+        Self::TimedOut,
+        Self::Withdrawn,
+        Self::Failed,
+    ];
+
+    /// The word in records, logs and stores.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Asked => "asked",
+            Self::Shown => "shown",
+            Self::Answered => "answered",
+            Self::Declined => "declined",
+            Self::Cancelled => "cancelled",
+            Self::TimedOut => "timed-out",
+            Self::Withdrawn => "withdrawn",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// Whether somebody can still act.
+    pub const fn is_open(self) -> bool {
+        match self {
+            Self::Asked | Self::Shown => true,
+            Self::Answered
+            | Self::Declined
+            | Self::Cancelled
+            | Self::TimedOut
+            | Self::Withdrawn
+            | Self::Failed => false,
+        }
+    }
+
+    /// What the person did, when this is the end that a person made.
+    pub const fn action(self) -> Option<Action> {
+        match self {
+            Self::Answered => Some(Action::Accept),
+            Self::Declined => Some(Action::Decline),
+            Self::Cancelled => Some(Action::Cancel),
+            Self::Asked | Self::Shown | Self::TimedOut | Self::Withdrawn | Self::Failed => None,
+        }
+    }
+
+    /// The end that a person's act makes.
+    pub const fn of_action(action: Action) -> Self {
+        match action {
+            Action::Accept => Self::Answered,
+            Action::Decline => Self::Declined,
+            Action::Cancel => Self::Cancelled,
+        }
+    }
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The text is no phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no such phase of a question")]
+pub struct UnknownPhase;
+
+impl FromStr for Phase {
+    type Err = UnknownPhase;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|phase| phase.as_str() == text)
+            .ok_or(UnknownPhase)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_reads_back() {
+        for phase in Phase::ALL {
+            assert_eq!(phase.as_str().parse(), Ok(phase));
+            assert_eq!(serde_json::to_value(phase).unwrap(), phase.as_str());
+        }
+        assert_eq!("expired".parse::<Phase>(), Err(UnknownPhase));
+    }
+
+    #[test]
+    fn only_a_persons_act_is_an_action() {
+        for phase in Phase::ALL {
+            match phase.action() {
+                Some(action) => assert_eq!(Phase::of_action(action), phase),
+                None => assert!(!matches!(
+                    phase,
+                    Phase::Answered | Phase::Declined | Phase::Cancelled
+                )),
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What can happen to a question, and why it may not.
+
+use serde::{Deserialize, Serialize};
+
+use super::phase::Phase;
+use crate::wire::Action;
+
+/// Something that happens to a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A view put it before a person.
+    Show,
+    /// A person acted. An accept's content has passed the form's check before this step is taken.
+    Act {
+        /// What the person did.
+        action: Action,
+        /// Who, as this side knows them, or through which face.
+        by: String,
+    },
+    /// The timer rang.
+    Expire,
+    /// The question is not wanted any more.
+    Withdraw {
+        /// Why not.
+        why: Withdrawal,
+    },
+    /// Something broke.
+    Fail {
+        /// What, in words fit for a log: no value, no text of the other side.
+        why: String,
+    },
+    /// Its end is told to the asker. Taken at most once.
+    Deliver,
+}
+
+/// Why a question is not wanted any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Withdrawal {
+    /// The asker sent a cancellation.
+    ByAsker,
+    /// The call that it belongs to was cancelled by whoever made it.
+    CallCancelled,
+    /// The call that it belongs to ended without it.
+    CallEnded,
+    /// The asker's process or connection is gone.
+    AskerGone,
+}
+
+impl Withdrawal {
+    /// The word in records.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ByAsker => "by-asker",
+            Self::CallCancelled => "call-cancelled",
+            Self::CallEnded => "call-ended",
+            Self::AskerGone => "asker-gone",
+        }
+    }
+}
+
+/// Why a step was not taken. The state stays as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// It had ended: somebody was first.
+    #[error("the question is {phase} already")]
+    Ended {
+        /// How it ended.
+        phase: Phase,
+    },
+    /// The deadline has passed; only the timeout can follow.
+    #[error("the time to answer is over")]
+    Late,
+    /// The timer rang before the deadline.
+    #[error("the deadline has not come")]
+    NotDue,
+    /// There is no end to tell yet.
+    #[error("the question is still open")]
+    Open,
+    /// Its end was told before.
+    #[error("the end was told already")]
+    Delivered,
+    /// It has changed since it was read.
+    #[error("the question has changed and is {phase} now")]
+    Changed {
+        /// Where it stands.
+        phase: Phase,
+    },
+}

@@ -1,0 +1,226 @@
+use std::time::Duration;
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::wire::{Action, Mode, Revision};
+
+const START: Moment = Moment::from_millis(1_000);
+const DEADLINE: Moment = Moment::from_millis(61_000);
+
+fn at(seconds: u64) -> Moment {
+    START.after(Duration::from_secs(seconds))
+}
+
+fn asked() -> Exchange {
+    Exchange::ask(START, Some(DEADLINE))
+}
+
+fn act(action: Action) -> Step {
+    Step::Act {
+        action,
+        by: "ada".into(),
+    }
+}
+
+fn withdraw() -> Step {
+    Step::Withdraw {
+        why: Withdrawal::ByAsker,
+    }
+}
+
+#[test]
+fn a_question_is_asked_shown_answered_and_told_once() {
+    let shown = asked().step(&Step::Show, at(1)).unwrap();
+    assert_eq!((shown.phase(), shown.version()), (Phase::Shown, 1));
+    let answered = shown.step(&act(Action::Accept), at(2)).unwrap();
+    assert_eq!(
+        (answered.phase(), answered.ended_by()),
+        (Phase::Answered, Some("ada"))
+    );
+    assert!(answered.fault().is_none());
+    let told = answered.step(&Step::Deliver, at(3)).unwrap();
+    assert_eq!(told.delivered_at(), Some(at(3)));
+    assert_eq!(told.step(&Step::Deliver, at(4)), Err(Refused::Delivered));
+}
+
+#[test]
+fn each_act_has_its_own_end_and_fault() {
+    for (action, phase, fault) in [
+        (Action::Decline, Phase::Declined, PersonFault::Declined),
+        (Action::Cancel, Phase::Cancelled, PersonFault::Cancelled),
+    ] {
+        let ended = asked().step(&act(action), at(1)).unwrap();
+        assert_eq!(ended.phase(), phase);
+        assert_eq!(ended.fault(), Some(fault.into()));
+    }
+}
+
+#[test]
+fn the_first_answer_wins_and_the_second_is_told_so() {
+    let mut exchange = asked();
+    let seen = exchange.version();
+    exchange
+        .compare_and_step(seen, &act(Action::Accept), at(1))
+        .unwrap();
+    assert_eq!(
+        exchange.compare_and_step(seen, &act(Action::Decline), at(1)),
+        Err(Refused::Changed {
+            phase: Phase::Answered
+        })
+    );
+    assert_eq!(
+        exchange.step(&act(Action::Decline), at(2)),
+        Err(Refused::Ended {
+            phase: Phase::Answered
+        })
+    );
+    assert_eq!(exchange.phase(), Phase::Answered);
+}
+
+#[test]
+fn showing_twice_changes_nothing() {
+    let shown = asked().step(&Step::Show, at(1)).unwrap();
+    let again = shown.step(&Step::Show, at(2)).unwrap();
+    assert_eq!(again, shown);
+}
+
+#[test]
+fn time_running_out_is_its_own_end() {
+    let waiting = asked();
+    assert_eq!(waiting.step(&Step::Expire, at(59)), Err(Refused::NotDue));
+    assert!(waiting.is_due(DEADLINE));
+    assert_eq!(
+        waiting.step(&act(Action::Accept), DEADLINE),
+        Err(Refused::Late)
+    );
+    let ended = waiting.step(&Step::Expire, at(70)).unwrap();
+    assert_eq!((ended.phase(), ended.ended_by()), (Phase::TimedOut, None));
+    let after = Duration::from_mins(1);
+    assert_eq!(
+        ended.fault(),
+        Some(LimitFault::TimedOut { after, seen: false }.into())
+    );
+    let seen = waiting
+        .step(&Step::Show, at(1))
+        .unwrap()
+        .step(&Step::Expire, DEADLINE)
+        .unwrap();
+    assert_eq!(
+        seen.fault(),
+        Some(LimitFault::TimedOut { after, seen: true }.into())
+    );
+}
+
+#[test]
+fn without_a_deadline_nothing_times_out() {
+    let patient = Exchange::ask(START, None);
+    assert_eq!(
+        patient.step(&Step::Expire, Moment::from_millis(u64::MAX)),
+        Err(Refused::NotDue)
+    );
+    assert!(
+        patient
+            .step(&act(Action::Accept), Moment::from_millis(u64::MAX))
+            .is_ok()
+    );
+}
+
+#[test]
+fn a_withdrawn_or_failed_question_says_why() {
+    let withdrawn = asked().step(&withdraw(), at(1)).unwrap();
+    assert_eq!(
+        (withdrawn.phase(), withdrawn.reason()),
+        (Phase::Withdrawn, Some("by-asker"))
+    );
+    assert_eq!(withdrawn.fault(), Some(PeerFault::Withdrawn.into()));
+    let failed = asked()
+        .step(
+            &Step::Fail {
+                why: "the child died".into(),
+            },
+            at(1),
+        )
+        .unwrap();
+    assert_eq!(
+        (failed.phase(), failed.reason()),
+        (Phase::Failed, Some("the child died"))
+    );
+    assert_eq!(asked().step(&Step::Deliver, at(1)), Err(Refused::Open));
+}
+
+#[test]
+fn a_record_is_one_flat_object_without_values() {
+    let about = About {
+        id: "q-7f".into(),
+        server: "deployer".into(),
+        call: Some("tools/call deploy".into()),
+        principal: None,
+        revision: Revision::V2025_11_25,
+        mode: Mode::Form,
+        fields: vec!["environment".into()],
+        host: None,
+    };
+    let ended = asked()
+        .step(&Step::Show, at(1))
+        .unwrap()
+        .step(&act(Action::Accept), at(2))
+        .unwrap();
+    let record = Record::of(&about, &ended);
+    let json = serde_json::to_value(&record).unwrap();
+    assert_eq!(
+        json,
+        json!({
+            "id": "q-7f", "server": "deployer", "call": "tools/call deploy", "revision": "2025-11-25",
+            "mode": "form", "fields": ["environment"], "phase": "answered",
+            "asked_at": 1000, "shown_at": 2000, "ended_at": 3000, "by": "ada",
+        })
+    );
+    assert_eq!(serde_json::from_value::<Record>(json).unwrap(), record);
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        Just(Step::Show),
+        Just(act(Action::Accept)),
+        Just(act(Action::Decline)),
+        Just(act(Action::Cancel)),
+        Just(Step::Expire),
+        Just(withdraw()),
+        Just(Step::Fail {
+            why: "broke".into()
+        }),
+        Just(Step::Deliver),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn whatever_happens_a_question_ends_once_and_is_told_once(
+        steps in prop::collection::vec((any_step(), 0..5_u64), 0..40)
+    ) {
+        let mut exchange = asked();
+        let mut now = START;
+        let (mut ends, mut told) = (0, 0);
+        for (step, seconds) in steps {
+            now = now.after(Duration::from_secs(seconds));
+            let before = exchange.clone();
+            match exchange.step(&step, now) {
+                Ok(next) => exchange = next,
+                Err(_) => continue,
+            }
+            ends += u32::from(before.is_open() && !exchange.is_open());
+            told += u32::from(before.delivered_at().is_none() && exchange.delivered_at().is_some());
+            prop_assert_eq!(exchange.version(), before.version() + u64::from(exchange != before));
+            prop_assert!(before.is_open() || exchange.phase() == before.phase());
+            if exchange.phase().action().is_some() && before.is_open() {
+                prop_assert!(matches!(step, Step::Act { .. }), "only a person's act is an action");
+                prop_assert!(now < DEADLINE);
+            }
+            let stored = serde_json::to_string(&exchange).unwrap();
+            prop_assert_eq!(&serde_json::from_str::<Exchange>(&stored).unwrap(), &exchange);
+        }
+        prop_assert!(ends <= 1 && told <= ends);
+    }
+}
