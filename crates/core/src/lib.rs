@@ -1,7 +1,25 @@
-//! core
+//! MCP elicitation, decided.
+//!
+//! This crate says what a question is, whether an answer fits it, what a URL really is, what goes over the wire on each revision, and
+//! which error a failure becomes. It never waits, sleeps, draws random numbers, reads a clock or touches files: what needs those is
+//! handed in, and what must be done is handed out.
+//!
+//! | room | decides |
+//! | --- | --- |
+//! | [`form`] | what a requestedSchema asks: parse, emit per revision, from a Rust type, builder |
+//! | [`answer`] | whether content answers it; what a person typed; defaults |
+//! | [`exchange`] | the life of one question |
+//! | [`link`] | what a url-mode request's URL really is |
+//! | [`secrecy`] | whether a form asks for a credential |
+//! | [`wire`] | JSON-RPC frames and messages of both eras |
+//! | [`fault`] | which error a failure becomes, by blame and revision |
 
+pub mod answer;
 pub mod exchange;
 pub mod fault;
+pub mod form;
+mod json;
 pub mod link;
+mod number;
 pub mod secrecy;
 pub mod wire;

@@ -1,0 +1,302 @@
+//! Judging content against its form: every violation at once, JSON Schema 2020-12 semantics, formats asserted.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Answers, Expected, Rule, Violation, Violations};
+use crate::form::{Form, Kind};
+use crate::json::{Given, Json};
+
+/// Why a content text gives no answers.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum CheckError {
+    /// The text is longer than [`Limits::content_bytes`](crate::form::Limits::content_bytes).
+    #[error("the content has {bytes} bytes; {limit} at most")]
+    TooLarge {
+        /// How long it is.
+        bytes: usize,
+        /// How long it may be.
+        limit: usize,
+    },
+    /// The text is not JSON.
+    #[error("the content is not JSON: {0}")]
+    Broken(String),
+    /// It is JSON, but not an answer to this form.
+    #[error(transparent)]
+    Violations(#[from] Violations),
+}
+
+/// Most names of dropped fields that are kept, and how much of each.
+const IGNORED_KEPT: usize = 32;
+
+impl Form {
+    /// Makes answers of content, or tells every violation.
+    ///
+    /// Fields that the form does not have are dropped and named in [`Answers::ignored`], unless the form says
+    /// `additionalProperties: false`. Null is no value: a required field that is null is missing, another has the wrong type.
+    ///
+    /// # Errors
+    /// Every [`Violation`], in the form's order.
+    pub fn check(&self, content: Value) -> Result<Answers, Violations> {
+        let violations = self.violations(&content);
+        match content {
+            Value::Object(entries) if violations.is_empty() => {
+                Ok(self.collect(entries.into_iter()))
+            }
+            _ => Err(violations),
+        }
+    }
+
+    /// [`check`](Self::check) from the content's text, without building a value of it first. Of a key that is there twice, both
+    /// values are judged and the last is taken.
+    ///
+    /// # Errors
+    /// When the text is too long, is not JSON, or breaks the form's rules.
+    pub fn check_text(&self, content: &str) -> Result<Answers, CheckError> {
+        let limit = self.content_bytes();
+        if content.len() > limit {
+            return Err(CheckError::TooLarge {
+                bytes: content.len(),
+                limit,
+            });
+        }
+        let content = Json::read(content).map_err(|error| CheckError::Broken(error.to_string()))?;
+        let Json::Object(entries) = content else {
+            return Err(not_an_object().into());
+        };
+        let violations = self.judge(entries.iter().map(|(key, value)| (&**key, value.given())));
+        if !violations.is_empty() {
+            return Err(violations.into());
+        }
+        Ok(self.collect(
+            entries
+                .into_iter()
+                .map(|(key, value)| (key, value.into_value())),
+        ))
+    }
+
+    /// What [`check`](Self::check) would find wrong, leaving the content alone. Empty when it is valid.
+    pub fn violations(&self, content: &Value) -> Violations {
+        match content {
+            Value::Object(entries) => self.judge(
+                entries
+                    .iter()
+                    .map(|(key, value)| (key.as_str(), Given::of(value))),
+            ),
+            _ => not_an_object(),
+        }
+    }
+
+    fn judge<'c>(&self, entries: impl Iterator<Item = (&'c str, Given<'c>)>) -> Violations {
+        let fields = self.fields();
+        let mut found = Vec::new();
+        let mut seen = Seen::of(fields.len());
+        let mut next = 0;
+        for (key, given) in entries {
+            let Some(index) = self.locate(key, &mut next) else {
+                if self.closed() {
+                    let field = Arc::from(crate::form::text::clip(key));
+                    found.push(Violation {
+                        index: fields.len(),
+                        field,
+                        rule: Rule::AdditionalProperties,
+                    });
+                }
+                continue;
+            };
+            let field = &fields[index];
+            if matches!(given, Given::Null) && field.required() {
+                continue;
+            }
+            seen.mark(index);
+            field.kind().check(given, &mut |rule| {
+                found.push(Violation {
+                    index,
+                    field: field.shared_name(),
+                    rule,
+                })
+            });
+        }
+        for (index, field) in fields.iter().enumerate() {
+            if field.required() && !seen.marked(index) {
+                found.push(Violation {
+                    index,
+                    field: field.shared_name(),
+                    rule: Rule::Required,
+                });
+            }
+        }
+        found.sort_by_key(|violation| violation.index);
+        Violations(found)
+    }
+
+    /// Where a key stands in the form. Content is nearly always in the form's order, so the field after the last one is tried first.
+    fn locate(&self, key: &str, next: &mut usize) -> Option<usize> {
+        let index = match self.fields().get(*next) {
+            Some(field) if field.name() == key => *next,
+            _ => self.position(key)?,
+        };
+        *next = index + 1;
+        Some(index)
+    }
+
+    /// Puts judged content into the form's order.
+    fn collect<K: AsRef<str>>(&self, entries: impl Iterator<Item = (K, Value)>) -> Answers {
+        let fields = self.fields();
+        let mut slots: Vec<(Arc<str>, Value)> =
+            Vec::with_capacity(fields.len().min(entries.size_hint().0));
+        let mut ignored = Vec::new();
+        let mut places: Vec<usize> = Vec::with_capacity(slots.capacity());
+        let mut next = 0;
+        for (key, value) in entries {
+            let Some(index) = self.locate(key.as_ref(), &mut next) else {
+                if ignored.len() < IGNORED_KEPT {
+                    ignored.push(crate::form::text::clip(key.as_ref()));
+                }
+                continue;
+            };
+            let field = &fields[index];
+            let value = match (field.kind(), value) {
+                (Kind::Integer(_), Value::Number(n)) => {
+                    Value::Number(crate::number::canonical_integer(n))
+                }
+                (_, value) => value,
+            };
+            match places.binary_search(&index) {
+                Ok(place) => slots[place].1 = value,
+                Err(place) => {
+                    places.insert(place, index);
+                    slots.insert(place, (field.shared_name(), value));
+                }
+            }
+        }
+        Answers {
+            entries: slots,
+            ignored,
+        }
+    }
+}
+
+pub(super) fn not_an_object() -> Violations {
+    Violations(vec![Violation {
+        index: 0,
+        field: Arc::from(""),
+        rule: Rule::Type(Expected::Object),
+    }])
+}
+
+/// Which fields have had a value. Forms up to 128 fields need no allocation.
+enum Seen {
+    Few(u128),
+    Many(Vec<bool>),
+}
+
+impl Seen {
+    fn of(fields: usize) -> Self {
+        if fields <= 128 {
+            Seen::Few(0)
+        } else {
+            Seen::Many(vec![false; fields])
+        }
+    }
+
+    fn mark(&mut self, index: usize) {
+        match self {
+            Seen::Few(bits) => *bits |= 1 << index,
+            Seen::Many(seen) => seen[index] = true,
+        }
+    }
+
+    fn marked(&self, index: usize) -> bool {
+        match self {
+            Seen::Few(bits) => bits & (1 << index) != 0,
+            Seen::Many(seen) => seen[index],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CheckError;
+    use crate::form::tests::{broken, form};
+    use crate::form::{Form, Limits};
+
+    #[test]
+    fn missing_and_null() {
+        let form = Form::parse(r#"{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"required":["a"]}"#).unwrap();
+        for (content, rules) in [
+            (r#"{"a":""}"#, vec![]),
+            (r#"{"b":"x"}"#, vec!["required"]),
+            (r#"{"a":null}"#, vec!["required"]),
+            (r#"{"a":"x","b":null}"#, vec!["type"]),
+            (r#"{"c":1}"#, vec!["required"]),
+        ] {
+            assert_eq!(broken(&form, content), rules, "{content}");
+        }
+    }
+
+    #[test]
+    fn other_fields_are_dropped_unless_the_form_is_closed() {
+        let open = form(r#"{"a":{"type":"string"}}"#);
+        let answers = open.check_text(r#"{"x":{"y":[1]},"a":"v"}"#).unwrap();
+        assert_eq!(answers.ignored(), ["x"]);
+        assert_eq!(answers.get("x"), None);
+        let closed = Form::parse(r#"{"type":"object","properties":{"a":{"type":"string"}},"additionalProperties":false}"#).unwrap();
+        assert_eq!(
+            broken(&closed, r#"{"a":"v","x":1}"#),
+            ["additionalProperties"]
+        );
+    }
+
+    #[test]
+    fn violations_come_in_the_forms_order_and_carry_no_value() {
+        let form = Form::parse(
+            r#"{"type":"object","properties":{"a":{"type":"integer","minimum":3},"b":{"type":"string","enum":["x","y"]},"c":{"type":"string"}},"required":["c"]}"#,
+        )
+        .unwrap();
+        let violations = form
+            .check_text(r#"{"b":"s3cret","a":-271828}"#)
+            .unwrap_err();
+        assert_eq!(
+            violations.to_string(),
+            "a: must be 3 or more; b: must be one of x, y; c: a value is required"
+        );
+        let CheckError::Violations(violations) = violations else {
+            panic!()
+        };
+        assert_eq!(violations.of("b").count(), 1);
+        assert_eq!(
+            serde_json::to_value(&violations).unwrap()[0],
+            serde_json::json!({"field":"a","rule":"minimum","message":"must be 3 or more"})
+        );
+    }
+
+    #[test]
+    fn the_last_of_a_doubled_key_is_taken() {
+        let form = form(r#"{"a":{"type":"integer"},"b":{"type":"integer"}}"#);
+        let answers = form.check_text(r#"{"b":1,"a":2,"b":3}"#).unwrap();
+        assert_eq!(answers.to_value(), serde_json::json!({"a":2,"b":3}));
+    }
+
+    #[test]
+    fn broken_and_long_texts() {
+        let limits = Limits {
+            content_bytes: 10,
+            ..Limits::default()
+        };
+        let form = Form::parse_with(r#"{"type":"object","properties":{}}"#, &limits).unwrap();
+        assert!(matches!(form.check_text("{"), Err(CheckError::Broken(_))));
+        assert!(matches!(
+            form.check_text(&" ".repeat(11)),
+            Err(CheckError::TooLarge {
+                bytes: 11,
+                limit: 10
+            })
+        ));
+        assert!(matches!(
+            form.check_text("7"),
+            Err(CheckError::Violations(_))
+        ));
+    }
+}

@@ -1,0 +1,502 @@
+//! Reading what a person typed: generous in spelling, never guessing a meaning.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::{Map, Number, Value};
+
+use super::{Answers, Expected, Rule, Violation, Violations};
+use crate::form::{Field, Form, Format, Kind, Options};
+use crate::json::Given;
+
+/// What a person has put into one field so far.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub enum Typed {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// Text, whatever the kind of field.
+    Text(String),
+    /// Options, by their values.
+    Picked(Vec<String>),
+    /// Yes or no.
+    Flag(bool),
+}
+
+impl Typed {
+    /// What a face shows before the person types: the field's default.
+    pub fn from_default(field: &Field) -> Self {
+        Self::from_value(field.default().as_ref())
+    }
+
+    /// The draft of a value.
+    pub fn from_value(value: Option<&Value>) -> Self {
+        match value {
+            Some(Value::String(text)) => Typed::Text(text.clone()),
+            Some(Value::Bool(flag)) => Typed::Flag(*flag),
+            Some(Value::Array(items)) => Typed::Picked(
+                items
+                    .iter()
+                    .filter_map(Value::as_str)
+                    .map(str::to_owned)
+                    .collect(),
+            ),
+            Some(number @ Value::Number(_)) => Typed::Text(number.to_string()),
+            Some(Value::Null | Value::Object(_)) | None => Typed::Nothing,
+        }
+    }
+
+    /// Whether the field is left empty.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Typed::Nothing => true,
+            Typed::Text(text) => text.trim().is_empty(),
+            Typed::Picked(_) | Typed::Flag(_) => false,
+        }
+    }
+}
+
+/// Masked: it is what a person typed.
+impl fmt::Debug for Typed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Typed::Nothing => "Nothing",
+            Typed::Text(_) => "Text(***)",
+            Typed::Picked(_) => "Picked(***)",
+            Typed::Flag(_) => "Flag(***)",
+        })
+    }
+}
+
+/// What a person has put into a form so far, field by field.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Draft(Vec<(String, Typed)>);
+
+impl Draft {
+    /// An empty draft.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A draft with every default filled in.
+    pub fn of(form: &Form) -> Self {
+        Draft(
+            form.fields()
+                .iter()
+                .map(|field| (field.name().to_owned(), Typed::from_default(field)))
+                .collect(),
+        )
+    }
+
+    /// What is in a field.
+    pub fn get(&self, field: &str) -> &Typed {
+        self.0
+            .iter()
+            .find(|(name, _)| name == field)
+            .map_or(&Typed::Nothing, |(_, typed)| typed)
+    }
+
+    /// Puts something into a field.
+    pub fn set(&mut self, field: &str, typed: Typed) {
+        match self.0.iter_mut().find(|(name, _)| name == field) {
+            Some((_, old)) => *old = typed,
+            None => self.0.push((field.to_owned(), typed)),
+        }
+    }
+
+    /// Each field that something was put into.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Typed)> {
+        self.0.iter().map(|(name, typed)| (name.as_str(), typed))
+    }
+}
+
+impl Form {
+    /// Answers from what a person typed.
+    ///
+    /// # Errors
+    /// Every violation, in the form's order.
+    pub fn read(&self, draft: &Draft) -> Result<Answers, Violations> {
+        let mut content = Map::new();
+        let mut unread = Vec::new();
+        for (index, field) in self.fields().iter().enumerate() {
+            match read(field, draft.get(field.name())) {
+                Ok(Some(value)) => {
+                    content.insert(field.name().to_owned(), value);
+                }
+                Ok(None) => {}
+                Err(rule) => unread.push(Violation {
+                    index,
+                    field: field.shared_name(),
+                    rule,
+                }),
+            }
+        }
+        match self.check(Value::Object(content)) {
+            Ok(answers) if unread.is_empty() => Ok(answers),
+            checked => {
+                let checked = checked.err().unwrap_or_default();
+                // A field that could not be read is not also missing.
+                let judged = checked
+                    .into_iter()
+                    .filter(|v| unread.iter().all(|u| u.index != v.index));
+                let mut all: Vec<_> = judged.chain(unread.iter().cloned()).collect();
+                all.sort_by_key(|violation| violation.index);
+                Err(Violations(all))
+            }
+        }
+    }
+
+    /// Reads one field, for checks while a person types. `None` when an optional field is left empty.
+    ///
+    /// # Errors
+    /// Every violation of this field. A name that the form does not have is [`Rule::AdditionalProperties`].
+    pub fn read_field(&self, name: &str, typed: &Typed) -> Result<Option<Value>, Vec<Violation>> {
+        let Some(index) = self.position(name) else {
+            let field = Arc::from(crate::form::text::clip(name));
+            return Err(vec![Violation {
+                index: 0,
+                field,
+                rule: Rule::AdditionalProperties,
+            }]);
+        };
+        let field = &self.fields()[index];
+        let violation = |rule| Violation {
+            index,
+            field: field.shared_name(),
+            rule,
+        };
+        let Some(value) = read(field, typed).map_err(|rule| vec![violation(rule)])? else {
+            return if field.required() {
+                Err(vec![violation(Rule::Required)])
+            } else {
+                Ok(None)
+            };
+        };
+        let mut broken = Vec::new();
+        field
+            .kind()
+            .check(Given::of(&value), &mut |rule| broken.push(violation(rule)));
+        if broken.is_empty() {
+            Ok(Some(value))
+        } else {
+            Err(broken)
+        }
+    }
+}
+
+/// The value that was meant; the field's bounds are judged later.
+fn read(field: &Field, typed: &Typed) -> Result<Option<Value>, Rule> {
+    if typed.is_empty() {
+        return Ok(None);
+    }
+    match field.kind() {
+        Kind::Text(text) => match typed {
+            Typed::Text(typed) => Ok(Some(Value::String(read_text(typed, text.format)))),
+            _ => Err(Rule::Type(Expected::Text)),
+        },
+        Kind::Number(_) => read_number(typed)
+            .ok_or(Rule::Type(Expected::Number))
+            .map(Some),
+        Kind::Integer(_) => read_number(typed)
+            .ok_or(Rule::Type(Expected::Integer))
+            .map(Some),
+        Kind::Boolean(_) => match typed {
+            Typed::Flag(flag) => Ok(Some(Value::Bool(*flag))),
+            Typed::Text(word) => read_flag(word)
+                .map(|flag| Some(Value::Bool(flag)))
+                .ok_or(Rule::Type(Expected::Boolean)),
+            _ => Err(Rule::Type(Expected::Boolean)),
+        },
+        Kind::Choice(choice) => {
+            let picked = match typed {
+                Typed::Text(text) => option_of(&choice.options, text),
+                Typed::Picked(picked) => match picked.as_slice() {
+                    [] => return Ok(None),
+                    [one] => option_of(&choice.options, one),
+                    _ => None,
+                },
+                _ => None,
+            };
+            picked
+                .map(|value| Some(value.into()))
+                .ok_or_else(|| choice.options.rule())
+        }
+        Kind::Choices(choices) => {
+            let picked = match typed {
+                Typed::Picked(picked) if picked.is_empty() && !field.required() => return Ok(None),
+                Typed::Picked(picked) => picked
+                    .iter()
+                    .map(|one| option_of(&choices.options, one))
+                    .collect(),
+                Typed::Text(text) => options_of(&choices.options, text),
+                _ => None,
+            };
+            picked
+                .map(|picked: Vec<&str>| Some(picked.into()))
+                .ok_or_else(|| choices.options.rule())
+        }
+    }
+}
+
+/// Free text is kept as typed; around a formatted value space means nothing.
+fn read_text(text: &str, format: Option<Format>) -> String {
+    match format {
+        None => text.to_owned(),
+        Some(Format::Email | Format::Uri) => text.trim().to_owned(),
+        Some(Format::Date) => read_date(text.trim()).unwrap_or_else(|| text.trim().to_owned()),
+        Some(Format::DateTime) => {
+            read_date_time(text.trim()).unwrap_or_else(|| text.trim().to_owned())
+        }
+    }
+}
+
+/// Year first, with any of three separators and without leading zeros: 2026/2/3. A day first could be a month.
+fn read_date(text: &str) -> Option<String> {
+    let separator = ['-', '/', '.'].into_iter().find(|c| text.contains(*c))?;
+    let mut parts = text.split(separator);
+    let (year, month, day) = (parts.next()?, parts.next()?, parts.next()?);
+    let digits = |part: &str, most: usize| {
+        (1..=most).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit())
+    };
+    let sound = parts.next().is_none()
+        && year.len() == 4
+        && digits(year, 4)
+        && digits(month, 2)
+        && digits(day, 2);
+    sound.then(|| format!("{year}-{month:0>2}-{day:0>2}"))
+}
+
+/// A space in place of the T, seconds left out, a space before the offset. The offset itself is never guessed.
+fn read_date_time(text: &str) -> Option<String> {
+    let (date, rest) = text.split_once(['T', 't', ' '])?;
+    let rest = rest.trim();
+    let offset_at = rest.find(['Z', 'z', '+', '-'])?;
+    let (time, offset) = rest.split_at(offset_at);
+    let time = time.trim();
+    let seconds = if time.matches(':').count() == 1 {
+        ":00"
+    } else {
+        ""
+    };
+    Some(format!(
+        "{}T{time}{seconds}{}",
+        read_date(date)?,
+        offset.to_ascii_uppercase()
+    ))
+}
+
+fn read_number(typed: &Typed) -> Option<Value> {
+    let Typed::Text(text) = typed else {
+        return None;
+    };
+    let mut plain: String = text.trim().replace('\u{2212}', "-");
+    plain = plain.strip_prefix('+').map_or(plain.clone(), str::to_owned);
+    // Spaces and apostrophes group digits: 12 000, 12'000.
+    let grouped = |c: char| c.is_whitespace() || matches!(c, '\'' | '\u{2019}' | '_');
+    if plain.contains(grouped) {
+        let whole = plain
+            .split(['.', ','])
+            .next()
+            .unwrap_or_default()
+            .trim_start_matches('-');
+        let mut groups = whole.split(grouped);
+        let first = groups.next().unwrap_or_default();
+        if !(1..=3).contains(&first.len()) || !groups.all(|group| group.len() == 3) {
+            return None;
+        }
+        plain.retain(|c| !grouped(c));
+    }
+    // One comma is a decimal comma unless three digits follow: then it may be either, and is not read.
+    if let Some((whole, fraction)) = plain.split_once(',') {
+        if fraction.len() == 3 || fraction.contains([',', '.']) || whole.contains('.') {
+            return None;
+        }
+        plain = format!("{whole}.{fraction}");
+    }
+    let json = plain
+        .bytes()
+        .all(|b| b.is_ascii_digit() || matches!(b, b'-' | b'+' | b'.' | b'e' | b'E'));
+    let padded = match plain.strip_prefix('.') {
+        Some(fraction) => format!("0.{fraction}"),
+        None => plain,
+    };
+    if !json {
+        return None;
+    }
+    serde_json::from_str::<Number>(&padded)
+        .ok()
+        .map(Value::Number)
+}
+
+fn read_flag(word: &str) -> Option<bool> {
+    match word.trim().to_lowercase().as_str() {
+        "yes" | "y" | "true" | "t" | "1" | "on" | "ok" | "ja" | "oui" | "si" | "sí" | "sim" => {
+            Some(true)
+        }
+        "no" | "n" | "false" | "f" | "0" | "off" | "nein" | "non" | "não" => Some(false),
+        _ => None,
+    }
+}
+
+/// The option meant by a value, a title, or either in other letter case when only one fits.
+fn option_of<'o>(options: &'o Options, text: &str) -> Option<&'o str> {
+    let exact = options.iter().find(|option| &*option.value == text);
+    if let Some(option) = exact.or_else(|| options.iter().find(|option| option.label() == text)) {
+        return Some(&option.value);
+    }
+    let wanted = text.trim().to_lowercase();
+    let mut close = options
+        .iter()
+        .filter(|o| o.value.to_lowercase() == wanted || o.label().to_lowercase() == wanted);
+    let option = close.next()?;
+    close.next().is_none().then_some(&*option.value)
+}
+
+/// One option, or several between commas, semicolons or line ends.
+fn options_of<'o>(options: &'o Options, text: &str) -> Option<Vec<&'o str>> {
+    if let Some(one) = option_of(options, text.trim()) {
+        return Some(vec![one]);
+    }
+    let parts = text
+        .split([',', ';', '\n'])
+        .map(str::trim)
+        .filter(|part| !part.is_empty());
+    parts.map(|part| option_of(options, part)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{Draft, Typed};
+    use crate::form::Form;
+    use crate::form::tests::form;
+
+    #[track_caller]
+    fn reads(properties: &str, cases: &[(&str, Option<serde_json::Value>)]) {
+        let form = form(properties);
+        for (text, expected) in cases {
+            let read = form.read_field("a", &Typed::Text((*text).to_owned()));
+            assert_eq!(read.ok().flatten(), *expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_as_people_write_them() {
+        reads(
+            r#"{"a":{"type":"number"}}"#,
+            &[
+                ("42", Some(json!(42))),
+                (" 12 000 ", Some(json!(12000))),
+                ("1 234 567.5", Some(json!(1_234_567.5))),
+                ("12'000", Some(json!(12000))),
+                ("3,5", Some(json!(3.5))),
+                ("-.5", None),
+                (".5", Some(json!(0.5))),
+                ("+7", Some(json!(7))),
+                ("\u{2212}7", Some(json!(-7))),
+                ("1e3", Some(json!(1000.0))),
+                ("1,000", None),
+                ("1 2", None),
+                ("12 00", None),
+                ("seven", None),
+                ("NaN", None),
+                ("1e999", None),
+                ("0x10", None),
+            ],
+        );
+        reads(
+            r#"{"a":{"type":"integer","minimum":2}}"#,
+            &[("1", None), ("2", Some(json!(2))), ("2.5", None)],
+        );
+    }
+
+    #[test]
+    fn yes_and_no() {
+        reads(
+            r#"{"a":{"type":"boolean"}}"#,
+            &[
+                ("Yes", Some(json!(true))),
+                ("n", Some(json!(false))),
+                ("perhaps", None),
+            ],
+        );
+    }
+
+    #[test]
+    fn dates() {
+        reads(
+            r#"{"a":{"type":"string","format":"date"}}"#,
+            &[
+                ("2026/2/3", Some(json!("2026-02-03"))),
+                (" 2026-02-28", Some(json!("2026-02-28"))),
+                ("2026-02-30", None),
+                ("3.2.2026", None),
+            ],
+        );
+        reads(
+            r#"{"a":{"type":"string","format":"date-time"}}"#,
+            &[
+                ("2026-11-21 09:30Z", Some(json!("2026-11-21T09:30:00Z"))),
+                (
+                    "2026-11-21 09:30 +01:00",
+                    Some(json!("2026-11-21T09:30:00+01:00")),
+                ),
+                (
+                    "2026-11-21T09:30:05.25z",
+                    Some(json!("2026-11-21T09:30:05.25Z")),
+                ),
+                ("2026-11-21 09:30", None),
+            ],
+        );
+    }
+
+    #[test]
+    fn options_by_value_title_or_case() {
+        let field = r#""oneOf":[{"const":"eu-1","title":"Europe"},{"const":"us-1","title":"United States"},{"const":"EU-1","title":"Old, Europe"}]"#;
+        reads(
+            &format!(r#"{{"a":{{"type":"string",{field}}}}}"#),
+            &[
+                ("eu-1", Some(json!("eu-1"))),
+                ("Europe", Some(json!("eu-1"))),
+                ("united states", Some(json!("us-1"))),
+                ("Eu-1", None),
+                ("Mars", None),
+            ],
+        );
+        reads(
+            &format!(r#"{{"a":{{"type":"array","minItems":1,"items":{{{field}}}}}}}"#),
+            &[
+                ("Europe, us-1", Some(json!(["eu-1", "us-1"]))),
+                ("Old, Europe", Some(json!(["EU-1"]))),
+                ("Europe, Mars", None),
+                (",", None),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_whole_draft() {
+        let form = Form::parse(
+            r#"{"type":"object","properties":{"n":{"type":"integer","default":5},"s":{"type":"string"},"t":{"type":"string"}},"required":["n","s"]}"#,
+        )
+        .unwrap();
+        let mut draft = Draft::of(&form);
+        assert_eq!(
+            form.read(&draft).unwrap_err().to_string(),
+            "s: a value is required"
+        );
+        draft.set("n", Typed::Text("many".into()));
+        assert_eq!(
+            form.read(&draft).unwrap_err().to_string(),
+            "n: must be a whole number; s: a value is required"
+        );
+        draft.set("n", Typed::Text("7".into()));
+        draft.set("s", Typed::Text(" as typed ".into()));
+        assert_eq!(
+            form.read(&draft).unwrap().to_value(),
+            json!({"n":7,"s":" as typed "})
+        );
+        assert!(!format!("{draft:?}").contains("typed "));
+    }
+}

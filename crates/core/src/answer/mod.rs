@@ -1,0 +1,260 @@
+//! Answers: content that passed its form's check, and how it gets there.
+//!
+//! `check` judges what came from a peer, `draft` reads what a person typed, `defaults` fills in; all end in
+//! [`Form::check`](crate::form::Form::check), the only maker of [`Answers`]. A [`Violation`] never carries a value.
+
+mod check;
+mod defaults;
+mod draft;
+mod violation;
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::{Map, Value};
+
+pub use self::check::CheckError;
+pub use self::draft::{Draft, Typed};
+pub use self::violation::{Expected, Rule, Violation, Violations};
+
+/// What a person did with a question (elicitation, "Response Actions"). Never what a timer, a limit or a crash did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// The person submitted the form, or agreed to open the URL.
+    Accept,
+    /// The person said no.
+    Decline,
+    /// The person went away without choosing.
+    Cancel,
+}
+
+impl Action {
+    /// The spelling on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Action::Accept => "accept",
+            Action::Decline => "decline",
+            Action::Cancel => "cancel",
+        }
+    }
+
+    /// The action of that spelling.
+    pub fn named(name: &str) -> Option<Self> {
+        [Action::Accept, Action::Decline, Action::Cancel]
+            .into_iter()
+            .find(|action| action.as_str() == name)
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// How a question ended by a person's act. An accepted form holds [`Answers`], so unchecked content cannot be used.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// The form was submitted.
+    Accept(Answers),
+    /// The URL was agreed to; not that what it is for is done.
+    Visit,
+    /// The person said no.
+    Decline,
+    /// The person went away without choosing.
+    Cancel,
+}
+
+impl Outcome {
+    /// The action to send.
+    pub const fn action(&self) -> Action {
+        match self {
+            Outcome::Accept(_) | Outcome::Visit => Action::Accept,
+            Outcome::Decline => Action::Decline,
+            Outcome::Cancel => Action::Cancel,
+        }
+    }
+
+    /// The answers of an accepted form.
+    pub fn answers(&self) -> Option<&Answers> {
+        match self {
+            Outcome::Accept(answers) => Some(answers),
+            Outcome::Visit | Outcome::Decline | Outcome::Cancel => None,
+        }
+    }
+}
+
+/// Content that passed [`Form::check`](crate::form::Form::check), in the form's order, with nothing the form does not have.
+///
+/// A whole number for an integer field is held as an integer: 1.0 is 1. `Debug` names the fields and masks the values;
+/// serializing gives them, since that is how they are sent.
+#[derive(Clone, PartialEq)]
+pub struct Answers {
+    entries: Vec<(Arc<str>, Value)>,
+    ignored: Vec<String>,
+}
+
+impl Answers {
+    /// The value of a field; `None` where it was left out.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.entries
+            .iter()
+            .find(|(field, _)| &**field == name)
+            .map(|(_, value)| value)
+    }
+
+    /// Each field that has a value, in the form's order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.entries.iter().map(|(field, value)| (&**field, value))
+    }
+
+    /// How many fields have a value.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether no field has a value, as when a form without fields is confirmed.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The names of fields that came along though the form has none such; they were dropped. The first 32.
+    pub fn ignored(&self) -> &[String] {
+        &self.ignored
+    }
+
+    /// The content to send: an object.
+    pub fn into_value(self) -> Value {
+        self.entries
+            .into_iter()
+            .map(|(field, value)| (field.to_string(), value))
+            .collect::<Map<_, _>>()
+            .into()
+    }
+
+    /// [`into_value`](Self::into_value) of a copy.
+    pub fn to_value(&self) -> Value {
+        self.clone().into_value()
+    }
+
+    /// The answers as the author's type.
+    ///
+    /// # Errors
+    /// When the type wants something else than the form it is read with. The message names no value.
+    pub fn into<T: DeserializeOwned>(self) -> Result<T, NotOfType> {
+        serde_json::from_value(self.into_value()).map_err(|error| NotOfType::from(&error))
+    }
+}
+
+impl fmt::Debug for Answers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map()
+            .entries(self.entries.iter().map(|(field, _)| (field, Masked)))
+            .finish()
+    }
+}
+
+/// Stands in debug output where a person's value would.
+struct Masked;
+
+impl fmt::Debug for Masked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl Serialize for Answers {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.entries.len()))?;
+        for (field, value) in &self.entries {
+            map.serialize_entry(&**field, value)?;
+        }
+        map.end()
+    }
+}
+
+/// Answers that passed the form but do not fit the Rust type they are read into: the author's mistake.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the answers do not fit the type they are read into: {0}")]
+pub struct NotOfType(&'static str);
+
+impl From<&serde_json::Error> for NotOfType {
+    /// Keeps the kind of mismatch; serde's own message may quote the person's value.
+    fn from(error: &serde_json::Error) -> Self {
+        let text = error.to_string();
+        let kinds = [
+            (
+                "missing field",
+                "a field of the type was left empty; make it an Option or give it a serde default",
+            ),
+            (
+                "unknown field",
+                "the form has a field that the type refuses",
+            ),
+            (
+                "unknown variant",
+                "the form offers an option that the type does not have",
+            ),
+            (
+                "invalid value",
+                "a value is outside what the type holds; bound the field",
+            ),
+            (
+                "invalid type",
+                "a field has another type than the form says",
+            ),
+            (
+                "invalid length",
+                "a list has another length than the type wants",
+            ),
+        ];
+        NotOfType(
+            kinds
+                .into_iter()
+                .find(|(start, _)| text.starts_with(start))
+                .map_or("the type's own check refused them", |(_, why)| why),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::form::tests::form;
+
+    #[test]
+    fn typed_out_and_masked() {
+        #[derive(serde::Deserialize, Debug, PartialEq)]
+        struct Typed {
+            age: u8,
+            note: Option<String>,
+        }
+        let form = form(r#"{"age":{"type":"integer"},"note":{"type":"string"}}"#);
+        let answers = form.check_text(r#"{"age":36.0,"other":"x"}"#).unwrap();
+        assert_eq!(format!("{answers:?}"), r#"{"age": ***}"#);
+        assert_eq!(answers.ignored(), ["other"]);
+        assert_eq!(
+            answers.into::<Typed>(),
+            Ok(Typed {
+                age: 36,
+                note: None
+            })
+        );
+
+        let error = form
+            .check_text(r#"{"age":777}"#)
+            .unwrap()
+            .into::<Typed>()
+            .unwrap_err();
+        assert!(!error.to_string().contains("777"), "{error}");
+        assert!(error.to_string().contains("bound the field"), "{error}");
+    }
+
+    #[test]
+    fn the_forms_order_not_the_contents() {
+        let form = form(r#"{"b":{"type":"integer"},"a":{"type":"integer"}}"#);
+        let answers = form.check_text(r#"{"a":1,"b":2}"#).unwrap();
+        assert_eq!(serde_json::to_string(&answers).unwrap(), r#"{"b":2,"a":1}"#);
+    }
+}

@@ -1,0 +1,305 @@
+//! Forms that are not known until run time, written in Rust.
+
+use serde_json::{Map, Value, json};
+
+use super::{Defects, Form, Format};
+
+/// Builds a [`Form`] field by field.
+///
+/// ```
+/// use mcp_elicit_core::form::{FieldBuilder, Form};
+///
+/// let form = Form::builder()
+///     .field("branch", FieldBuilder::choice(["main", "next"]).title("Branch").required())
+///     .field("note", FieldBuilder::text().max_length(200))
+///     .build()?;
+/// assert_eq!(form.fields().len(), 2);
+/// # Ok::<(), mcp_elicit_core::form::Defects>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct FormBuilder {
+    properties: Map<String, Value>,
+    required: Vec<String>,
+    doubled: Option<String>,
+}
+
+impl Form {
+    /// Starts a form without fields.
+    pub fn builder() -> FormBuilder {
+        FormBuilder::default()
+    }
+}
+
+impl FormBuilder {
+    /// Adds a field.
+    #[must_use]
+    pub fn field(mut self, name: impl Into<String>, field: FieldBuilder) -> Self {
+        let name = name.into();
+        if field.required {
+            self.required.push(name.clone());
+        }
+        if self
+            .properties
+            .insert(name.clone(), Value::Object(field.schema))
+            .is_some()
+        {
+            self.doubled.get_or_insert(name);
+        }
+        self
+    }
+
+    /// The form.
+    ///
+    /// # Errors
+    /// Every defect, with the JSON Pointer of the schema it would have been: impossible bounds, doubled options, a default that
+    /// its field refuses.
+    pub fn build(self) -> Result<Form, Defects> {
+        if let Some(name) = self.doubled {
+            let at = super::defect::At::ROOT;
+            let at = at.child("properties");
+            return Err(Defects(vec![super::Defect {
+                pointer: at.child(&name).pointer(),
+                code: super::DefectCode::DoubledField,
+                message: "this field was added twice".to_owned(),
+            }]));
+        }
+        Form::from_value(
+            &json!({ "type": "object", "properties": self.properties, "required": self.required }),
+        )
+    }
+}
+
+/// One field for [`FormBuilder::field`].
+#[derive(Debug, Clone)]
+pub struct FieldBuilder {
+    schema: Map<String, Value>,
+    required: bool,
+}
+
+impl FieldBuilder {
+    fn of(kind: &str) -> Self {
+        let mut schema = Map::new();
+        schema.insert("type".to_owned(), kind.into());
+        FieldBuilder {
+            schema,
+            required: false,
+        }
+    }
+
+    fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.schema.insert(key.to_owned(), value.into());
+        self
+    }
+
+    /// A string that the person writes.
+    pub fn text() -> Self {
+        Self::of("string")
+    }
+
+    /// Any number.
+    pub fn number() -> Self {
+        Self::of("number")
+    }
+
+    /// A whole number.
+    pub fn integer() -> Self {
+        Self::of("integer")
+    }
+
+    /// Yes or no.
+    pub fn boolean() -> Self {
+        Self::of("boolean")
+    }
+
+    /// One of these strings, or of these `(value, title)` pairs.
+    pub fn choice<O: IntoOption>(options: impl IntoIterator<Item = O>) -> Self {
+        let (key, list) = option_list(options);
+        Self::of("string").with(if key == "enum" { "enum" } else { "oneOf" }, list)
+    }
+
+    /// Several of these strings, or of these `(value, title)` pairs.
+    pub fn choices<O: IntoOption>(options: impl IntoIterator<Item = O>) -> Self {
+        let (key, list) = option_list(options);
+        let items = if key == "enum" {
+            json!({ "type": "string", "enum": list })
+        } else {
+            json!({ "anyOf": list })
+        };
+        Self::of("array").with("items", items)
+    }
+
+    /// An answer must have it.
+    #[must_use]
+    pub fn required(mut self) -> Self {
+        self.required = true;
+        self
+    }
+
+    /// What the person reads as its name.
+    #[must_use]
+    pub fn title(self, title: impl Into<String>) -> Self {
+        self.with("title", title.into())
+    }
+
+    /// What the person reads as its explanation.
+    #[must_use]
+    pub fn description(self, description: impl Into<String>) -> Self {
+        self.with("description", description.into())
+    }
+
+    /// Filled in before the person writes.
+    #[must_use]
+    pub fn default(self, value: impl Into<Value>) -> Self {
+        self.with("default", value)
+    }
+
+    /// At least this many characters.
+    #[must_use]
+    pub fn min_length(self, characters: u64) -> Self {
+        self.with("minLength", characters)
+    }
+
+    /// At most this many characters.
+    #[must_use]
+    pub fn max_length(self, characters: u64) -> Self {
+        self.with("maxLength", characters)
+    }
+
+    /// A regular expression (ECMA-262) to be found in the text.
+    #[must_use]
+    pub fn pattern(self, pattern: impl Into<String>) -> Self {
+        self.with("pattern", pattern.into())
+    }
+
+    /// One of the four formats.
+    #[must_use]
+    pub fn format(self, format: Format) -> Self {
+        self.with("format", format.as_str())
+    }
+
+    /// This or more.
+    #[must_use]
+    pub fn minimum(self, minimum: impl Into<Value>) -> Self {
+        self.with("minimum", minimum)
+    }
+
+    /// This or less.
+    #[must_use]
+    pub fn maximum(self, maximum: impl Into<Value>) -> Self {
+        self.with("maximum", maximum)
+    }
+
+    /// At least this many picked.
+    #[must_use]
+    pub fn min_items(self, picked: u64) -> Self {
+        self.with("minItems", picked)
+    }
+
+    /// At most this many picked.
+    #[must_use]
+    pub fn max_items(self, picked: u64) -> Self {
+        self.with("maxItems", picked)
+    }
+}
+
+/// What can stand as an option: a value, or a value with its title.
+pub trait IntoOption {
+    /// The value, and the title where there is one.
+    fn into_option(self) -> (String, Option<String>);
+}
+
+impl IntoOption for &str {
+    fn into_option(self) -> (String, Option<String>) {
+        (self.to_owned(), None)
+    }
+}
+
+impl IntoOption for String {
+    fn into_option(self) -> (String, Option<String>) {
+        (self, None)
+    }
+}
+
+impl<V: Into<String>, T: Into<String>> IntoOption for (V, T) {
+    fn into_option(self) -> (String, Option<String>) {
+        (self.0.into(), Some(self.1.into()))
+    }
+}
+
+fn option_list<O: IntoOption>(options: impl IntoIterator<Item = O>) -> (&'static str, Value) {
+    let options: Vec<_> = options.into_iter().map(IntoOption::into_option).collect();
+    if options.iter().all(|(_, title)| title.is_none()) {
+        return (
+            "enum",
+            options.into_iter().map(|(value, _)| value).collect(),
+        );
+    }
+    let constants = options.into_iter().map(|(value, title)| {
+        let title = title.unwrap_or_else(|| value.clone());
+        json!({ "const": value, "title": title })
+    });
+    ("anyOf", constants.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Revision;
+
+    #[test]
+    fn every_kind() {
+        let form = Form::builder()
+            .field(
+                "s",
+                FieldBuilder::text()
+                    .title("S")
+                    .min_length(1)
+                    .max_length(9)
+                    .pattern("^a")
+                    .default("abc")
+                    .required(),
+            )
+            .field("m", FieldBuilder::text().format(Format::Email))
+            .field("n", FieldBuilder::number().minimum(0.5).maximum(2))
+            .field("i", FieldBuilder::integer().description("count"))
+            .field("b", FieldBuilder::boolean().default(false))
+            .field("c", FieldBuilder::choice([("x", "Ex"), ("y", "Why")]))
+            .field(
+                "d",
+                FieldBuilder::choices(["p", "q"]).min_items(1).max_items(2),
+            )
+            .build()
+            .unwrap();
+        let schema = form.emit(Revision::V2025_11_25).unwrap();
+        assert_eq!(schema["required"], json!(["s"]));
+        assert_eq!(
+            schema["properties"]["c"]["oneOf"][1],
+            json!({"const":"y","title":"Why"})
+        );
+        assert_eq!(
+            schema["properties"]["d"]["items"],
+            json!({"type":"string","enum":["p","q"]})
+        );
+        assert_eq!(Form::from_value(&schema).unwrap(), form);
+    }
+
+    #[test]
+    fn mistakes_are_defects() {
+        let error = Form::builder()
+            .field("a", FieldBuilder::integer().minimum(3).maximum(1))
+            .build()
+            .unwrap_err();
+        assert_eq!(error.first().pointer, "/properties/a/minimum");
+        let twice = Form::builder()
+            .field("a", FieldBuilder::text())
+            .field("a", FieldBuilder::text())
+            .build()
+            .unwrap_err();
+        assert_eq!(twice.first().code.as_str(), "doubled-field");
+        let none = Form::builder()
+            .field("a", FieldBuilder::choice(Vec::<String>::new()))
+            .build()
+            .unwrap_err();
+        assert_eq!(none.first().code.as_str(), "no-options");
+    }
+}

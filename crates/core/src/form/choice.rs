@@ -1,0 +1,501 @@
+//! One string from a list: `enum`, `enum` with `enumNames`, or `oneOf` of const and title.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::defect::{At, DefectCode, NoteCode};
+use super::kind::{Emit, Keywords, Kind, Reading};
+use crate::answer::{Expected, Rule};
+use crate::json::{Given, Json};
+use crate::wire::Revision;
+
+/// One option of a choice.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChoiceOption {
+    /// What is sent when it is picked.
+    pub value: Box<str>,
+    /// What the person reads, when it is something else.
+    pub title: Option<Box<str>>,
+}
+
+impl ChoiceOption {
+    /// What the person reads.
+    pub fn label(&self) -> &str {
+        self.title.as_deref().unwrap_or(&self.value)
+    }
+}
+
+/// The options of a field in the order given. Never empty, never twice the same value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options(Vec<ChoiceOption>);
+
+impl Options {
+    pub(crate) fn contains(&self, value: &str) -> bool {
+        self.0.iter().any(|option| &*option.value == value)
+    }
+
+    pub(crate) fn rule(&self) -> Rule {
+        Rule::Enum(
+            self.0
+                .iter()
+                .map(|option| option.value.clone())
+                .collect::<Arc<[_]>>(),
+        )
+    }
+
+    fn titled(&self) -> bool {
+        self.0.iter().any(|option| option.title.is_some())
+    }
+
+    fn values(&self) -> Value {
+        self.0.iter().map(|option| &*option.value).collect()
+    }
+
+    fn constants(&self) -> Value {
+        self.0
+            .iter()
+            .map(|option| json!({ "const": option.value, "title": option.label() }))
+            .collect()
+    }
+}
+
+impl std::ops::Deref for Options {
+    type Target = [ChoiceOption];
+
+    fn deref(&self) -> &[ChoiceOption] {
+        &self.0
+    }
+}
+
+/// The rules of a single choice (`UntitledSingleSelectEnumSchema`, `TitledSingleSelectEnumSchema`, `LegacyTitledEnumSchema`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// What can be picked.
+    pub options: Options,
+    /// The only option that is taken (`const`).
+    pub constant: Option<String>,
+    /// Picked before the person decides.
+    pub default: Option<String>,
+}
+
+impl Choice {
+    pub(crate) fn read(keywords: &Keywords<'_, '_>, reading: &mut Reading<'_>) -> Option<Kind> {
+        reading.without_effect("choice", &super::number::words_of(keywords));
+        reading.without_effect("choice", &super::choices::words_of(keywords));
+        for (key, present) in super::text::words_of(keywords) {
+            if present {
+                let message = format!(
+                    "`{key}` constrains a text that is written; the options are listed already, remove it"
+                );
+                reading.defect(key, DefectCode::UnsupportedKeyword, message);
+            }
+        }
+        let at = reading.at;
+        let options = match (keywords.options, keywords.one_of) {
+            (Some(_), Some(_)) => {
+                reading.defect(
+                    "enum",
+                    DefectCode::OptionsTwice,
+                    "give the options as `enum` or as `oneOf`, not both",
+                );
+                return None;
+            }
+            (Some(values), None) => {
+                let mut options = read_values(values, "enum", &at.child("enum"), reading)?;
+                read_names(&mut options, keywords.names, reading);
+                options
+            }
+            (None, one_of) => {
+                read_constants(one_of?, "oneOf", &at.child("oneOf"), reading)?
+            }
+        };
+        let constant = reading.text("const", keywords.constant).map(String::from);
+        reading.not_portable("const", constant.is_some(), "give an `enum` of one");
+        if constant
+            .as_ref()
+            .is_some_and(|constant| !options.contains(constant))
+        {
+            reading.defect(
+                "const",
+                DefectCode::ImpossibleRange,
+                "the only value allowed is none of the options",
+            );
+        }
+        let choice = Choice {
+            options,
+            constant,
+            default: None,
+        };
+        let kind = Kind::Choice(choice);
+        if !reading.default_holds(&kind, keywords.default) {
+            return Some(kind);
+        }
+        let Kind::Choice(choice) = kind else {
+            return None;
+        };
+        Some(Kind::Choice(Choice {
+            default: keywords.default.and_then(Json::as_text).map(str::to_owned),
+            ..choice
+        }))
+    }
+
+    pub(crate) fn check(&self, given: Given<'_>, broken: &mut impl FnMut(Rule)) {
+        let Given::Text(text) = given else {
+            return broken(Rule::Type(Expected::Text));
+        };
+        if !self.options.contains(text) {
+            broken(self.options.rule());
+        }
+        if let Some(constant) = self.constant.as_ref().filter(|constant| *constant != text) {
+            broken(Rule::Const(
+                Value::from(constant.as_str()).to_string().into(),
+            ));
+        }
+    }
+
+    pub(crate) fn emit(&self, revision: Revision, out: &mut Emit) {
+        match (self.options.titled(), revision) {
+            (false, _) => out.put("enum", self.options.values()),
+            (true, Revision::V2025_06_18) => {
+                out.put("enum", self.options.values());
+                out.put(
+                    "enumNames",
+                    self.options
+                        .iter()
+                        .map(ChoiceOption::label)
+                        .collect::<Value>(),
+                );
+            }
+            (true, Revision::V2025_11_25 | Revision::V2026_07_28) => {
+                out.put("oneOf", self.options.constants())
+            }
+        }
+        out.put_some("const", self.constant.as_deref());
+        out.put_some("default", self.default.as_deref());
+    }
+}
+
+/// The `items` of several choices.
+pub(crate) fn emit_items(options: &Options, out: &mut Emit) {
+    let items = if options.titled() {
+        json!({ "anyOf": options.constants() })
+    } else {
+        json!({ "type": "string", "enum": options.values() })
+    };
+    out.put("items", items);
+}
+
+/// `enum`: a list of strings.
+pub(crate) fn read_values(
+    value: &Json<'_>,
+    key: &str,
+    at: &At<'_>,
+    reading: &mut Reading<'_>,
+) -> Option<Options> {
+    let values = read_list(value, key, at, reading)?;
+    let mut options = Vec::with_capacity(values.len());
+    for (i, value) in values.iter().enumerate() {
+        if let Some(text) = value.as_text() {
+            options.push(ChoiceOption {
+                value: text.into(),
+                title: None,
+            });
+        } else {
+            let message = format!("an option must be a string, not {}", value.kind());
+            reading
+                .found
+                .defect(&at.child(&i.to_string()), DefectCode::OptionShape, message);
+        }
+    }
+    finish(options, values.len(), at, reading)
+}
+
+/// `oneOf` or `anyOf`: a list of `{const, title}`.
+pub(crate) fn read_constants(
+    value: &Json<'_>,
+    key: &str,
+    at: &At<'_>,
+    reading: &mut Reading<'_>,
+) -> Option<Options> {
+    let entries = read_list(value, key, at, reading)?;
+    let mut options = Vec::with_capacity(entries.len());
+    for (i, entry) in entries.iter().enumerate() {
+        match read_constant(entry) {
+            Ok(option) => options.push(option),
+            Err(message) => {
+                reading
+                    .found
+                    .defect(&at.child(&i.to_string()), DefectCode::OptionShape, message)
+            }
+        }
+    }
+    finish(options, entries.len(), at, reading)
+}
+
+fn read_constant(entry: &Json<'_>) -> Result<ChoiceOption, String> {
+    const SHAPE: &str =
+        "an option must be {\"const\": \"value\", \"title\": \"what the person reads\"}";
+    let Json::Object(keywords) = entry else {
+        return Err(format!("{SHAPE}, not {}", entry.kind()));
+    };
+    let (mut value, mut title) = (None, None);
+    for (key, given) in keywords {
+        match (&**key, given) {
+            ("const", Json::Text(text)) => value = Some(text),
+            ("title", Json::Text(text)) => title = Some(text),
+            ("const" | "title", other) => {
+                return Err(format!(
+                    "`{key}` of an option must be a string, not {}",
+                    other.kind()
+                ));
+            }
+            ("type", Json::Text(text)) if text == "string" => {}
+            (key, _) if super::parse::constrains(key) => {
+                return Err(format!(
+                    "{SHAPE}; `{}` is not allowed there",
+                    super::text::clip(key)
+                ));
+            }
+            _ => {}
+        }
+    }
+    let value = value.ok_or(SHAPE)?;
+    Ok(ChoiceOption {
+        value: value.as_ref().into(),
+        title: title.map(|title| title.as_ref().into()),
+    })
+}
+
+fn read_list<'j, 'a>(
+    value: &'j Json<'a>,
+    key: &str,
+    at: &At<'_>,
+    reading: &mut Reading<'_>,
+) -> Option<&'j [Json<'a>]> {
+    match value {
+        Json::List(entries) if entries.len() > reading.limits.options => {
+            let message = format!(
+                "{} options; a field may have {} at most",
+                entries.len(),
+                reading.limits.options
+            );
+            reading
+                .found
+                .defect(at, DefectCode::TooManyOptions, message);
+            None
+        }
+        Json::List(entries) if !entries.is_empty() => Some(entries),
+        Json::List(_) => {
+            reading.found.defect(
+                at,
+                DefectCode::NoOptions,
+                format!("`{key}` is empty, so nothing can be picked: list at least one option"),
+            );
+            None
+        }
+        other => {
+            reading.found.defect(
+                at,
+                DefectCode::NoOptions,
+                format!("`{key}` must be a list of options, not {}", other.kind()),
+            );
+            None
+        }
+    }
+}
+
+/// Refuses doubled options; gives nothing when an entry was already refused.
+fn finish(
+    options: Vec<ChoiceOption>,
+    given: usize,
+    at: &At<'_>,
+    reading: &mut Reading<'_>,
+) -> Option<Options> {
+    let mut doubled = false;
+    let mut refuse = |i: usize, reading: &mut Reading<'_>| {
+        doubled = true;
+        reading.found.defect(
+            &at.child(&i.to_string()),
+            DefectCode::DoubledOption,
+            "this option is already in the list: give each value once",
+        );
+    };
+    if options.len() <= 16 {
+        for (i, option) in options.iter().enumerate() {
+            if options[..i]
+                .iter()
+                .any(|earlier| earlier.value == option.value)
+            {
+                refuse(i, reading);
+            }
+        }
+    } else {
+        let mut seen = HashSet::with_capacity(options.len());
+        for (i, option) in options.iter().enumerate() {
+            if !seen.insert(&*option.value) {
+                refuse(i, reading);
+            }
+        }
+    }
+    (!doubled && options.len() == given).then_some(Options(options))
+}
+
+/// `enumNames`, the titles of 2025-06-18.
+fn read_names(options: &mut Options, names: Option<&Json<'_>>, reading: &mut Reading<'_>) {
+    let Some(names) = names else { return };
+    let Json::List(entries) = names else {
+        reading.wrong_type("enumNames", "a list of strings", names);
+        return;
+    };
+    let titles: Vec<_> = entries.iter().filter_map(Json::as_text).collect();
+    if titles.len() != entries.len() {
+        reading.defect(
+            "enumNames",
+            DefectCode::KeywordType,
+            "`enumNames` must be a list of strings",
+        );
+    } else if titles.len() != options.len() {
+        let message = format!(
+            "{} names for {} options: they cannot be told apart, so the values are shown",
+            titles.len(),
+            options.len()
+        );
+        reading.note("enumNames", NoteCode::NamesIgnored, message);
+    } else {
+        for (option, title) in options.0.iter_mut().zip(titles) {
+            option.title = Some(title.into());
+        }
+    }
+}
+
+/// Options on a field that is not a string.
+pub(crate) fn refuse_options(keywords: &Keywords<'_, '_>, kind: &str, reading: &mut Reading<'_>) {
+    for (key, present) in [
+        ("enum", keywords.options.is_some()),
+        ("oneOf", keywords.one_of.is_some()),
+    ] {
+        if present {
+            let message =
+                format!("only strings have options, not {kind}: use \"type\": \"string\"");
+            reading.defect(key, DefectCode::EnumNotString, message);
+        }
+    }
+    if keywords.names.is_some() && keywords.options.is_none() {
+        reading.note(
+            "enumNames",
+            NoteCode::NoEffect,
+            "`enumNames` without `enum` names nothing; ignored",
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::form::tests::{broken, defects, form, notes};
+    use crate::form::{Form, Kind};
+    use crate::wire::Revision;
+
+    fn labels(form: &Form) -> Vec<&str> {
+        match form.fields()[0].kind() {
+            Kind::Choice(choice) => choice
+                .options
+                .iter()
+                .map(super::ChoiceOption::label)
+                .collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn three_spellings() {
+        for (schema, expected) in [
+            (r#"{"a":{"type":"string","enum":["x","y"]}}"#, ["x", "y"]),
+            (
+                r#"{"a":{"type":"string","enum":["x","y"],"enumNames":["Ex","Why"]}}"#,
+                ["Ex", "Why"],
+            ),
+            (
+                r#"{"a":{"type":"string","oneOf":[{"const":"x","title":"Ex"},{"const":"y","title":"Why"}]}}"#,
+                ["Ex", "Why"],
+            ),
+        ] {
+            let form = form(schema);
+            assert_eq!(labels(&form), expected);
+            assert_eq!(broken(&form, r#"{"a":"y"}"#), [""; 0]);
+            assert_eq!(broken(&form, r#"{"a":"Why"}"#), ["enum"]);
+            assert_eq!(broken(&form, r#"{"a":1}"#), ["type"]);
+        }
+    }
+
+    #[test]
+    fn titles_are_respelled_for_the_revision() {
+        let form =
+            form(r#"{"a":{"type":"string","oneOf":[{"const":"x","title":"Ex"}],"default":"x"}}"#);
+        let old = form.emit(Revision::V2025_06_18).unwrap();
+        assert_eq!(
+            old["properties"]["a"],
+            serde_json::json!({"type":"string","enum":["x"],"enumNames":["Ex"],"default":"x"})
+        );
+        let new = Form::from_value(&old)
+            .unwrap()
+            .emit(Revision::V2026_07_28)
+            .unwrap();
+        assert_eq!(
+            new["properties"]["a"],
+            serde_json::json!({"type":"string","oneOf":[{"const":"x","title":"Ex"}],"default":"x"})
+        );
+    }
+
+    #[test]
+    fn broken_lists() {
+        for (field, expected) in [
+            (r#""enum":[]"#, "/properties/a/enum no-options"),
+            (r#""enum":"x""#, "/properties/a/enum no-options"),
+            (r#""enum":["x",1]"#, "/properties/a/enum/1 option-shape"),
+            (
+                r#""enum":["x","y","x"]"#,
+                "/properties/a/enum/2 doubled-option",
+            ),
+            (
+                r#""oneOf":[{"title":"X"}]"#,
+                "/properties/a/oneOf/0 option-shape",
+            ),
+            (
+                r#""oneOf":[{"const":"x","minLength":1}]"#,
+                "/properties/a/oneOf/0 option-shape",
+            ),
+            (
+                r#""oneOf":[{"const":"x"},{"const":"x"}]"#,
+                "/properties/a/oneOf/1 doubled-option",
+            ),
+            (
+                r#""enum":["x"],"oneOf":[{"const":"x"}]"#,
+                "/properties/a/enum options-twice",
+            ),
+            (
+                r#""enum":["x"],"default":"y""#,
+                "/properties/a/default default-invalid",
+            ),
+            (
+                r#""enum":["x"],"minLength":3"#,
+                "/properties/a/minLength unsupported-keyword",
+            ),
+            (
+                r#""enum":["x"],"const":"y""#,
+                "/properties/a/const impossible-range",
+            ),
+        ] {
+            assert_eq!(
+                defects(&format!(r#"{{"a":{{"type":"string",{field}}}}}"#)),
+                [expected],
+                "{field}"
+            );
+        }
+        assert_eq!(
+            notes(r#"{"a":{"type":"string","enum":["x","y"],"enumNames":["X"]}}"#),
+            ["/properties/a/enumNames names-ignored"]
+        );
+    }
+}

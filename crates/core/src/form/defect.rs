@@ -1,0 +1,265 @@
+//! What makes a requestedSchema illegal, and what is merely worth telling.
+
+use std::fmt;
+
+/// One reason why a requestedSchema is not a legal form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Defect {
+    /// Where in the schema, as an RFC 6901 JSON Pointer.
+    pub pointer: String,
+    /// What is wrong, as a stable code.
+    pub code: DefectCode,
+    /// What is wrong and what is allowed there, for a person.
+    pub message: String,
+}
+
+impl fmt::Display for Defect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = if self.pointer.is_empty() {
+            "the schema"
+        } else {
+            &self.pointer
+        };
+        write!(f, "{place}: {}", self.message)
+    }
+}
+
+/// Everything that is wrong with one schema, in the order of the text. Never empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Defects(pub(crate) Vec<Defect>);
+
+impl Defects {
+    /// Each defect.
+    pub fn iter(&self) -> std::slice::Iter<'_, Defect> {
+        self.0.iter()
+    }
+
+    /// The first defect.
+    pub fn first(&self) -> &Defect {
+        &self.0[0]
+    }
+}
+
+impl IntoIterator for Defects {
+    type Item = Defect;
+    type IntoIter = std::vec::IntoIter<Defect>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a Defects {
+    type Item = &'a Defect;
+    type IntoIter = std::slice::Iter<'a, Defect>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl fmt::Display for Defects {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, defect) in self.0.iter().enumerate() {
+            if i > 0 {
+                f.write_str("; ")?;
+            }
+            defect.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Defects {}
+
+macro_rules! codes {
+    ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $code:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum $name { $($(#[$vdoc])* $variant,)+ }
+
+        impl $name {
+            /// Every code, in order.
+            pub const ALL: &'static [$name] = &[$($name::$variant,)+];
+
+            /// The stable spelling, kebab-case.
+            pub const fn as_str(self) -> &'static str {
+                match self { $($name::$variant => $code,)+ }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+
+codes! {
+    /// The stable code of a [`Defect`].
+    DefectCode {
+        /// The text is not JSON.
+        NotJson = "not-json",
+        /// The text is longer than [`Limits::schema_bytes`](super::Limits::schema_bytes).
+        TooLarge = "too-large",
+        /// The schema itself is not a JSON object.
+        NotAnObject = "not-an-object",
+        /// The schema's `type` is missing or not `object`.
+        RootType = "root-type",
+        /// There is no `properties` object.
+        NoProperties = "no-properties",
+        /// More fields than [`Limits::fields`](super::Limits::fields).
+        TooManyFields = "too-many-fields",
+        /// The same field name twice.
+        DoubledField = "doubled-field",
+        /// A field's schema is not a JSON object.
+        FieldNotAnObject = "field-not-an-object",
+        /// A field has no `type`.
+        MissingType = "missing-type",
+        /// A field's `type` is a list of types.
+        TypeList = "type-list",
+        /// A field's `type` is none of the five.
+        UnknownType = "unknown-type",
+        /// A field is itself an object: forms are flat.
+        Nested = "nested",
+        /// A `$ref` or `$dynamicRef`.
+        Reference = "reference",
+        /// An array whose items are not strings from a list.
+        ArrayItems = "array-items",
+        /// `enum` on something other than a string.
+        EnumNotString = "enum-not-string",
+        /// A list of options that is empty or not a list.
+        NoOptions = "no-options",
+        /// An option that is not a string (or not `{const, title}`).
+        OptionShape = "option-shape",
+        /// The same option twice.
+        DoubledOption = "doubled-option",
+        /// Options given in two ways at once.
+        OptionsTwice = "options-twice",
+        /// More options than [`Limits::options`](super::Limits::options).
+        TooManyOptions = "too-many-options",
+        /// A keyword whose value has the wrong type.
+        KeywordType = "keyword-type",
+        /// A validation keyword that forms do not have.
+        UnsupportedKeyword = "unsupported-keyword",
+        /// A `format` that forms do not have.
+        UnsupportedFormat = "unsupported-format",
+        /// Bounds that no value meets.
+        ImpossibleRange = "impossible-range",
+        /// A `default` that its own field refuses.
+        DefaultInvalid = "default-invalid",
+        /// A `pattern` that is not a regular expression.
+        PatternSyntax = "pattern-syntax",
+        /// A `pattern` over [`Limits::pattern_bytes`](super::Limits::pattern_bytes) or
+        /// [`Limits::pattern_memory`](super::Limits::pattern_memory).
+        PatternCost = "pattern-cost",
+        /// `required` names a field that does not exist.
+        RequiredUnknown = "required-unknown",
+    }
+}
+
+/// Something legal that a person may still want to know: ignored, or not the same everywhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// Where in the schema, as an RFC 6901 JSON Pointer.
+    pub pointer: String,
+    /// What kind of note, as a stable code.
+    pub code: NoteCode,
+    /// What it means, for a person.
+    pub message: String,
+}
+
+codes! {
+    /// The stable code of a [`Note`].
+    NoteCode {
+        /// Understood and enforced here, but no revision lists it, so other clients may ignore it.
+        NotPortable = "not-portable",
+        /// A keyword that constrains nothing where it stands; ignored.
+        NoEffect = "no-effect",
+        /// A keyword nobody defines; ignored.
+        UnknownKeyword = "unknown-keyword",
+        /// A `pattern` that needs look-around or back-references, which cannot be matched in linear time; not enforced.
+        PatternNotEnforced = "pattern-not-enforced",
+        /// `enumNames` that do not match `enum` one to one; ignored.
+        NamesIgnored = "names-ignored",
+        /// `required` names the same field twice.
+        DoubledRequired = "doubled-required",
+    }
+}
+
+/// A place in the schema, as a list that grows down the stack; written out only when there is something to say.
+#[derive(Clone, Copy)]
+pub(crate) struct At<'p> {
+    parent: Option<&'p At<'p>>,
+    key: &'p str,
+}
+
+impl<'p> At<'p> {
+    pub(crate) const ROOT: At<'static> = At {
+        parent: None,
+        key: "",
+    };
+
+    pub(crate) fn child(&'p self, key: &'p str) -> At<'p> {
+        At {
+            parent: Some(self),
+            key,
+        }
+    }
+
+    pub(crate) fn pointer(&self) -> String {
+        let Some(parent) = self.parent else {
+            return String::new();
+        };
+        let mut pointer = parent.pointer();
+        pointer.push('/');
+        pointer.push_str(&self.key.replace('~', "~0").replace('/', "~1"));
+        pointer
+    }
+}
+
+/// Where a parse collects what it finds.
+#[derive(Default)]
+pub(crate) struct Findings {
+    pub(crate) defects: Vec<Defect>,
+    pub(crate) notes: Vec<Note>,
+}
+
+impl Findings {
+    pub(crate) fn defect(&mut self, at: &At<'_>, code: DefectCode, message: impl Into<String>) {
+        self.defects.push(Defect {
+            pointer: at.pointer(),
+            code,
+            message: message.into(),
+        });
+    }
+
+    pub(crate) fn note(&mut self, at: &At<'_>, code: NoteCode, message: impl Into<String>) {
+        self.notes.push(Note {
+            pointer: at.pointer(),
+            code,
+            message: message.into(),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pointers_escape_what_rfc_6901_says() {
+        let at = At::ROOT.child("properties");
+        assert_eq!(at.child("a/b~c").pointer(), "/properties/a~1b~0c");
+        assert_eq!(At::ROOT.pointer(), "");
+    }
+
+    #[test]
+    fn codes_are_distinct() {
+        let mut codes: Vec<_> = DefectCode::ALL.iter().map(|c| c.as_str()).collect();
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes.len(), DefectCode::ALL.len());
+    }
+}

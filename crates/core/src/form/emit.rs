@@ -1,0 +1,89 @@
+//! From a form back to a requestedSchema, in the words of a revision.
+
+use serde::ser::{Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use super::kind::Emit;
+use super::{Field, Form, Kind};
+use crate::wire::Revision;
+
+/// A form that a revision has no words for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{field}` picks several options, which revision {revision} cannot ask: ask for one, or once for each"
+)]
+pub struct Unsayable {
+    /// The field.
+    pub field: String,
+    /// The revision.
+    pub revision: Revision,
+}
+
+impl Form {
+    /// The requestedSchema for a revision. Titled options become `enumNames` on 2025-06-18 and `oneOf` after it. Keywords that are
+    /// enforced but listed by no revision are kept: a client that knows JSON Schema knows them, others ignore them.
+    ///
+    /// # Errors
+    /// [`Unsayable`] for several choices on 2025-06-18.
+    pub fn emit(&self, revision: Revision) -> Result<Value, Unsayable> {
+        let mut properties = Map::with_capacity(self.fields.len());
+        for field in &self.fields {
+            properties.insert(field.name.to_string(), emit_field(field, revision)?);
+        }
+        let mut out = Emit(Map::new());
+        out.put("type", "object");
+        out.put("properties", properties);
+        let required: Vec<_> = self
+            .fields
+            .iter()
+            .filter(|field| field.required)
+            .map(Field::name)
+            .collect();
+        if !required.is_empty() {
+            out.put("required", required);
+        }
+        if self.closed {
+            out.put("additionalProperties", false);
+        }
+        Ok(Value::Object(out.0))
+    }
+}
+
+fn emit_field(field: &Field, revision: Revision) -> Result<Value, Unsayable> {
+    let mut out = Emit(Map::new());
+    out.put(
+        "type",
+        match field.kind {
+            Kind::Text(_) | Kind::Choice(_) => "string",
+            Kind::Number(_) => "number",
+            Kind::Integer(_) => "integer",
+            Kind::Boolean(_) => "boolean",
+            Kind::Choices(_) => "array",
+        },
+    );
+    out.put_some("title", field.title.as_deref());
+    out.put_some("description", field.description.as_deref());
+    match &field.kind {
+        Kind::Text(text) => text.emit(&mut out),
+        Kind::Number(number) | Kind::Integer(number) => number.emit(&mut out),
+        Kind::Boolean(boolean) => boolean.emit(&mut out),
+        Kind::Choice(choice) => choice.emit(revision, &mut out),
+        Kind::Choices(_) if revision == Revision::V2025_06_18 => {
+            return Err(Unsayable {
+                field: field.name.to_string(),
+                revision,
+            });
+        }
+        Kind::Choices(choices) => choices.emit(&mut out),
+    }
+    Ok(Value::Object(out.0))
+}
+
+/// As the requestedSchema of the newest revision, which has words for every form.
+impl Serialize for Form {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.emit(Revision::V2026_07_28)
+            .map_err(serde::ser::Error::custom)?
+            .serialize(serializer)
+    }
+}

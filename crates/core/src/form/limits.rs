@@ -1,0 +1,32 @@
+//! What a form from outside may cost.
+
+/// Bounds on a requestedSchema and on content. The specification sets none; these keep a hostile peer from costing more than a
+/// question is worth, and a form within what a person can answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// The longest schema text, in bytes.
+    pub schema_bytes: usize,
+    /// The longest content text, in bytes.
+    pub content_bytes: usize,
+    /// The most fields in a form.
+    pub fields: usize,
+    /// The most options of one field.
+    pub options: usize,
+    /// The longest `pattern`, in bytes.
+    pub pattern_bytes: usize,
+    /// The most memory a compiled `pattern` may take, in bytes. Matching is linear in the text whatever this is.
+    pub pattern_memory: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            schema_bytes: 1 << 20,
+            content_bytes: 4 << 20,
+            fields: 256,
+            options: 5_000,
+            pattern_bytes: 1_024,
+            pattern_memory: 1 << 20,
+        }
+    }
+}

@@ -1,0 +1,406 @@
+//! The form language: a `requestedSchema`, parsed.
+//!
+//! A [`Form`] is legal by construction. It comes from a text ([`Form::parse`]), a value ([`Form::from_value`]), a Rust type
+//! ([`Form::from_type`]) or a builder ([`Form::builder`]); every way runs the one parser. `parse` walks the schema, one file a kind of
+//! field knows that kind's rules: how they are read, checked and emitted.
+
+mod boolean;
+mod build;
+mod choice;
+mod choices;
+mod defect;
+#[cfg(feature = "schemars")]
+mod derive;
+mod emit;
+mod format;
+mod kind;
+mod limits;
+mod number;
+pub(crate) mod parse;
+mod pattern;
+pub(crate) mod text;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+pub use self::boolean::Boolean;
+pub use self::build::{FieldBuilder, FormBuilder};
+pub use self::choice::{Choice, ChoiceOption, Options};
+pub use self::choices::Choices;
+pub use self::defect::{Defect, DefectCode, Defects, Note, NoteCode};
+pub use self::emit::Unsayable;
+pub use self::format::Format;
+pub use self::kind::Kind;
+pub use self::limits::Limits;
+pub use self::number::Number;
+pub use self::pattern::Pattern;
+pub use self::text::Text;
+
+/// A requestedSchema: a flat list of fields (elicitation, "Requested Schema").
+#[derive(Debug, Clone, PartialEq)]
+pub struct Form {
+    fields: Vec<Field>,
+    notes: Vec<Note>,
+    /// Positions of the fields sorted by name; empty for a form short enough to look through.
+    by_name: Vec<u32>,
+    /// `additionalProperties: false`.
+    closed: bool,
+    content_bytes: usize,
+}
+
+/// Forms up to this many fields are looked through; longer ones are searched.
+const LOOKED_THROUGH: usize = 12;
+
+impl Form {
+    /// Reads a requestedSchema from its text under the default [`Limits`].
+    ///
+    /// # Errors
+    /// Every [`Defect`] of the schema at once.
+    pub fn parse(text: &str) -> Result<Self, Defects> {
+        parse::text(text, &Limits::default())
+    }
+
+    /// [`parse`](Self::parse) under other limits.
+    ///
+    /// # Errors
+    /// Every [`Defect`] of the schema at once.
+    pub fn parse_with(text: &str, limits: &Limits) -> Result<Self, Defects> {
+        parse::text(text, limits)
+    }
+
+    /// Reads a requestedSchema from a value under the default [`Limits`].
+    ///
+    /// # Errors
+    /// Every [`Defect`] of the schema at once.
+    pub fn from_value(schema: &Value) -> Result<Self, Defects> {
+        parse::value(schema, &Limits::default())
+    }
+
+    /// [`from_value`](Self::from_value) under other limits; those on bytes do not apply.
+    ///
+    /// # Errors
+    /// Every [`Defect`] of the schema at once.
+    pub fn from_value_with(schema: &Value, limits: &Limits) -> Result<Self, Defects> {
+        parse::value(schema, limits)
+    }
+
+    fn of(fields: Vec<Field>, closed: bool, content_bytes: usize) -> Self {
+        let mut by_name = Vec::new();
+        if fields.len() > LOOKED_THROUGH {
+            by_name = (0..u32::try_from(fields.len()).unwrap_or(u32::MAX)).collect();
+            by_name
+                .sort_unstable_by(|a, b| fields[*a as usize].name.cmp(&fields[*b as usize].name));
+        }
+        Form {
+            fields,
+            notes: Vec::new(),
+            by_name,
+            closed,
+            content_bytes,
+        }
+    }
+
+    /// The fields in the schema's order. None at all asks only to confirm.
+    pub fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
+    /// The field of that name.
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        self.position(name).map(|i| &self.fields[i])
+    }
+
+    /// What is legal but worth telling.
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    /// Whether fields that are not in the form are refused (`additionalProperties: false`) and not merely dropped.
+    pub fn closed(&self) -> bool {
+        self.closed
+    }
+
+    /// The longest content text that [`check_text`](Self::check_text) reads, in bytes.
+    pub(crate) fn content_bytes(&self) -> usize {
+        self.content_bytes
+    }
+
+    pub(crate) fn position(&self, name: &str) -> Option<usize> {
+        if self.by_name.is_empty() {
+            return self.fields.iter().position(|field| &*field.name == name);
+        }
+        let found = self
+            .by_name
+            .binary_search_by(|i| (*self.fields[*i as usize].name).cmp(name));
+        found.ok().map(|i| self.by_name[i] as usize)
+    }
+}
+
+/// One field of a form.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Field {
+    name: Arc<str>,
+    title: Option<Box<str>>,
+    description: Option<Box<str>>,
+    required: bool,
+    kind: Kind,
+}
+
+impl Field {
+    /// The key in the content.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn shared_name(&self) -> Arc<str> {
+        Arc::clone(&self.name)
+    }
+
+    /// The schema's `title`.
+    pub fn title(&self) -> Option<&str> {
+        self.title.as_deref()
+    }
+
+    /// What a person reads: the title, or the name where there is none.
+    pub fn label(&self) -> &str {
+        self.title
+            .as_deref()
+            .filter(|title| !title.trim().is_empty())
+            .unwrap_or(&self.name)
+    }
+
+    /// The schema's `description`.
+    pub fn description(&self) -> Option<&str> {
+        self.description.as_deref()
+    }
+
+    /// Whether an answer must have it.
+    pub fn required(&self) -> bool {
+        self.required
+    }
+
+    /// What it takes.
+    pub fn kind(&self) -> &Kind {
+        &self.kind
+    }
+
+    /// Its `default`, which passes its own rules.
+    pub fn default(&self) -> Option<Value> {
+        self.kind.default()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    fn wrap(properties: &str) -> String {
+        format!(r#"{{"type":"object","properties":{properties}}}"#)
+    }
+
+    #[track_caller]
+    pub(crate) fn form(properties: &str) -> Form {
+        Form::parse(&wrap(properties)).unwrap_or_else(|defects| panic!("{defects}"))
+    }
+
+    /// Each defect as "pointer code".
+    pub(crate) fn defects(properties: &str) -> Vec<String> {
+        defects_of(&wrap(properties))
+    }
+
+    pub(crate) fn defects_of(schema: &str) -> Vec<String> {
+        let list = |defects: &Defects| {
+            defects
+                .iter()
+                .map(|d| format!("{} {}", d.pointer, d.code))
+                .collect()
+        };
+        let from_text = Form::parse(schema).map_or_else(|defects| list(&defects), |_| Vec::new());
+        if let Ok(value) = serde_json::from_str::<Value>(schema)
+            && value.to_string().len() == schema.len()
+        {
+            let from_value =
+                Form::from_value(&value).map_or_else(|defects| list(&defects), |_| Vec::new());
+            assert_eq!(from_text, from_value, "text and value differ");
+        }
+        from_text
+    }
+
+    pub(crate) fn notes(properties: &str) -> Vec<String> {
+        form(properties)
+            .notes()
+            .iter()
+            .map(|n| format!("{} {}", n.pointer, n.code))
+            .collect()
+    }
+
+    /// The codes of the rules that a content breaks, however it is handed in.
+    #[track_caller]
+    pub(crate) fn broken(form: &Form, content: &str) -> Vec<&'static str> {
+        let value: Value = serde_json::from_str(content).unwrap();
+        let codes = |violations: &crate::answer::Violations| {
+            violations
+                .iter()
+                .map(|v| v.rule().code())
+                .collect::<Vec<_>>()
+        };
+        let by_value = codes(&form.violations(&value));
+        let by_text = match form.check_text(content) {
+            Ok(_) => Vec::new(),
+            Err(crate::answer::CheckError::Violations(violations)) => codes(&violations),
+            Err(other) => panic!("{other}"),
+        };
+        assert_eq!(by_value, by_text);
+        by_value
+    }
+
+    #[test]
+    fn all_defects_at_once_in_order() {
+        let schema = r#"{"type":"object","$ref":"x","properties":{
+            "a":{"type":"string","minLength":"1"},
+            "b":{"type":["string","null"]},
+            "c":{"type":"object","properties":{}},
+            "d":{"type":"uuid"},
+            "e":{"enum":["x"]},
+            "f":true,
+            "g/h":{"type":"string","not":{}},
+            "i":{"type":"array","items":{"type":"string"}},
+            "j":{"$ref":"y"}
+        },"required":["a","zz",3],"minProperties":1}"#;
+        assert_eq!(
+            defects_of(schema),
+            [
+                "/$ref reference",
+                "/minProperties unsupported-keyword",
+                "/properties/a/minLength keyword-type",
+                "/properties/b/type type-list",
+                "/properties/c/properties nested",
+                "/properties/c/type nested",
+                "/properties/d/type unknown-type",
+                "/properties/e missing-type",
+                "/properties/f field-not-an-object",
+                "/properties/g~1h/not unsupported-keyword",
+                "/properties/i/items array-items",
+                "/properties/j/$ref reference",
+                "/properties/j missing-type",
+                "/required/1 required-unknown",
+                "/required/2 keyword-type",
+            ]
+        );
+    }
+
+    #[test]
+    fn roots() {
+        for (schema, expected) in [
+            ("", " not-json"),
+            ("[]", " not-an-object"),
+            (r#"{"properties":{}}"#, " root-type"),
+            (r#"{"type":"array","properties":{}}"#, "/type root-type"),
+            (r#"{"type":"object"}"#, " no-properties"),
+            (
+                r#"{"type":"object","properties":[]}"#,
+                "/properties no-properties",
+            ),
+            (
+                r#"{"type":"object","properties":{},"required":"a"}"#,
+                "/required keyword-type",
+            ),
+            (
+                r#"{"type":"object","properties":{},"additionalProperties":{"type":"string"}}"#,
+                "/additionalProperties unsupported-keyword",
+            ),
+        ] {
+            assert_eq!(defects_of(schema), [expected], "{schema}");
+        }
+        assert_eq!(
+            defects_of(
+                r#"{"type":"object","properties":{"a":{"type":"string"},"a":{"type":"string"}}}"#
+            ),
+            ["/properties/a doubled-field"]
+        );
+    }
+
+    #[test]
+    fn a_form_without_fields_asks_to_confirm() {
+        let form = form("{}");
+        assert!(form.fields().is_empty());
+        assert_eq!(broken(&form, "{}"), [""; 0]);
+        assert_eq!(broken(&form, "[]"), ["type"]);
+    }
+
+    #[test]
+    fn order_is_kept_and_annotations_are_no_defects() {
+        let form = Form::parse(
+            r#"{"$schema":"https://json-schema.org/draft/2020-12/schema","title":"T","x-order":1,"type":"object","properties":{
+                "z":{"type":"string","title":"Zed","description":"last letter","examples":["q"],"x-ui":"wide"},
+                "a":{"type":"boolean","minLength":2}},"required":["a"]}"#,
+        )
+        .unwrap();
+        let names: Vec<_> = form.fields().iter().map(Field::name).collect();
+        assert_eq!(names, ["z", "a"]);
+        assert_eq!(form.field("z").unwrap().label(), "Zed");
+        assert!(form.field("a").unwrap().required());
+        let notes: Vec<_> = form
+            .notes()
+            .iter()
+            .map(|n| format!("{} {}", n.pointer, n.code))
+            .collect();
+        assert_eq!(
+            notes,
+            [
+                "/x-order unknown-keyword",
+                "/properties/z/x-ui unknown-keyword",
+                "/properties/a/minLength no-effect"
+            ]
+        );
+    }
+
+    #[test]
+    fn limits_hold() {
+        let limits = Limits {
+            schema_bytes: 200,
+            fields: 2,
+            options: 2,
+            ..Limits::default()
+        };
+        let codes = |schema: &str| Form::parse_with(schema, &limits).unwrap_err().first().code;
+        assert_eq!(
+            codes(&wrap(&format!(
+                "{{\"a\":{{\"type\":\"string\",\"title\":\"{}\"}}}}",
+                "x".repeat(200)
+            ))),
+            DefectCode::TooLarge
+        );
+        assert_eq!(
+            codes(&wrap(
+                r#"{"a":{"type":"string"},"b":{"type":"string"},"c":{"type":"string"}}"#
+            )),
+            DefectCode::TooManyFields
+        );
+        assert_eq!(
+            codes(&wrap(r#"{"a":{"type":"string","enum":["a","b","c"]}}"#)),
+            DefectCode::TooManyOptions
+        );
+    }
+
+    #[test]
+    fn many_fields_are_found() {
+        let properties: Vec<_> = (0..200)
+            .map(|i| format!(r#""f{i}":{{"type":"integer","minimum":{i}}}"#))
+            .collect();
+        let form = form(&format!("{{{}}}", properties.join(",")));
+        assert_eq!(form.position("f137"), Some(137));
+        assert_eq!(form.position("nope"), None);
+        assert_eq!(
+            broken(&form, r#"{"f199":198,"f3":1,"f0":0}"#),
+            ["minimum", "minimum"]
+        );
+    }
+
+    #[test]
+    fn deep_nesting_is_an_error_not_a_crash() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        assert_eq!(defects_of(&deep), [" not-json"]);
+    }
+}

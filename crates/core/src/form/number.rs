@@ -1,0 +1,305 @@
+//! A number field: `type: number` or `type: integer`.
+
+use std::cmp::Ordering;
+
+use serde_json::Number as Value;
+
+use super::defect::DefectCode;
+use super::kind::{Emit, Keywords, Kind, Reading};
+use crate::answer::{Expected, Rule};
+use crate::json::{Given, Json};
+use crate::number::{compare, is_integer, is_multiple};
+
+/// The rules of a number (`NumberSchema`), compared exactly.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Number {
+    /// This or more.
+    pub minimum: Option<Value>,
+    /// This or less.
+    pub maximum: Option<Value>,
+    /// More than this. Enforced, though no revision lists it.
+    pub exclusive_minimum: Option<Value>,
+    /// Less than this. Enforced, though no revision lists it.
+    pub exclusive_maximum: Option<Value>,
+    /// A whole multiple of this, by decimal notation. Enforced, though no revision lists it.
+    pub multiple_of: Option<Value>,
+    /// The only number that is taken (`const`).
+    pub constant: Option<Value>,
+    /// Filled in before the person writes.
+    pub default: Option<Value>,
+}
+
+impl Number {
+    pub(crate) fn read(
+        keywords: &Keywords<'_, '_>,
+        whole: bool,
+        reading: &mut Reading<'_>,
+    ) -> Kind {
+        reading.without_effect("number", &super::text::words_of(keywords));
+        reading.without_effect("number", &super::choices::words_of(keywords));
+        super::choice::refuse_options(keywords, "a number", reading);
+        let number = Number {
+            minimum: reading.number("minimum", keywords.minimum),
+            maximum: reading.number("maximum", keywords.maximum),
+            exclusive_minimum: reading.number("exclusiveMinimum", keywords.exclusive_minimum),
+            exclusive_maximum: reading.number("exclusiveMaximum", keywords.exclusive_maximum),
+            multiple_of: reading.number("multipleOf", keywords.multiple_of),
+            constant: reading.number("const", keywords.constant),
+            default: None,
+        };
+        reading.not_portable(
+            "exclusiveMinimum",
+            number.exclusive_minimum.is_some(),
+            "give a `minimum`",
+        );
+        reading.not_portable(
+            "exclusiveMaximum",
+            number.exclusive_maximum.is_some(),
+            "give a `maximum`",
+        );
+        reading.not_portable(
+            "multipleOf",
+            number.multiple_of.is_some(),
+            "say it in the description",
+        );
+        reading.not_portable("const", number.constant.is_some(), "leave the field out");
+        number.bounds_are_possible(whole, reading);
+        if let Some(constant) = &number.constant {
+            number.check(Given::Number(constant), whole, &mut |rule| {
+                reading.defect(
+                    "const",
+                    DefectCode::ImpossibleRange,
+                    format!("the only value allowed breaks another rule: {rule}"),
+                );
+            });
+        }
+        let kind = if whole {
+            Kind::Integer(number)
+        } else {
+            Kind::Number(number)
+        };
+        if !reading.default_holds(&kind, keywords.default) {
+            return kind;
+        }
+        let default = keywords.default.and_then(Json::as_number).cloned();
+        match kind {
+            Kind::Integer(number) => Kind::Integer(Number {
+                default: default.map(crate::number::canonical_integer),
+                ..number
+            }),
+            Kind::Number(number) => Kind::Number(Number { default, ..number }),
+            other => other,
+        }
+    }
+
+    fn bounds_are_possible(&self, whole: bool, reading: &mut Reading<'_>) {
+        if self
+            .multiple_of
+            .as_ref()
+            .is_some_and(|step| compare(step, &0.into()) != Ordering::Greater)
+        {
+            reading.defect(
+                "multipleOf",
+                DefectCode::KeywordType,
+                "`multipleOf` must be more than 0",
+            );
+        }
+        let lows = [
+            (&self.minimum, false, "minimum"),
+            (&self.exclusive_minimum, true, "exclusiveMinimum"),
+        ];
+        let highs = [(&self.maximum, false), (&self.exclusive_maximum, true)];
+        for (low, low_open, key) in lows {
+            for (high, high_open) in highs {
+                if let (Some(low), Some(high)) = (low, high)
+                    && is_empty(low, low_open, high, high_open, whole)
+                {
+                    let what = if whole { "whole number" } else { "number" };
+                    reading.defect(
+                        key,
+                        DefectCode::ImpossibleRange,
+                        format!("no {what} is between {low} and {high} as asked"),
+                    );
+                }
+            }
+        }
+    }
+
+    pub(crate) fn check(&self, given: Given<'_>, whole: bool, broken: &mut impl FnMut(Rule)) {
+        let Given::Number(n) = given else {
+            return broken(Rule::Type(if whole {
+                Expected::Integer
+            } else {
+                Expected::Number
+            }));
+        };
+        if whole && !is_integer(n) {
+            broken(Rule::Type(Expected::Integer));
+        }
+        if let Some(limit) = self
+            .minimum
+            .as_ref()
+            .filter(|limit| compare(n, limit) == Ordering::Less)
+        {
+            broken(Rule::Minimum(limit.clone()));
+        }
+        if let Some(limit) = self
+            .maximum
+            .as_ref()
+            .filter(|limit| compare(n, limit) == Ordering::Greater)
+        {
+            broken(Rule::Maximum(limit.clone()));
+        }
+        if let Some(limit) = self
+            .exclusive_minimum
+            .as_ref()
+            .filter(|limit| compare(n, limit) != Ordering::Greater)
+        {
+            broken(Rule::ExclusiveMinimum(limit.clone()));
+        }
+        if let Some(limit) = self
+            .exclusive_maximum
+            .as_ref()
+            .filter(|limit| compare(n, limit) != Ordering::Less)
+        {
+            broken(Rule::ExclusiveMaximum(limit.clone()));
+        }
+        if let Some(step) = self
+            .multiple_of
+            .as_ref()
+            .filter(|step| !is_multiple(n, step))
+        {
+            broken(Rule::MultipleOf(step.clone()));
+        }
+        if let Some(constant) = self
+            .constant
+            .as_ref()
+            .filter(|constant| compare(n, constant) != Ordering::Equal)
+        {
+            broken(Rule::Const(constant.to_string().into()));
+        }
+    }
+
+    pub(crate) fn emit(&self, out: &mut Emit) {
+        out.put_some("minimum", self.minimum.clone());
+        out.put_some("maximum", self.maximum.clone());
+        out.put_some("exclusiveMinimum", self.exclusive_minimum.clone());
+        out.put_some("exclusiveMaximum", self.exclusive_maximum.clone());
+        out.put_some("multipleOf", self.multiple_of.clone());
+        out.put_some("const", self.constant.clone());
+        out.put_some("default", self.default.clone());
+    }
+}
+
+/// Whether nothing lies between the bounds.
+fn is_empty(low: &Value, low_open: bool, high: &Value, high_open: bool, whole: bool) -> bool {
+    match compare(low, high) {
+        Ordering::Greater => true,
+        Ordering::Equal => low_open || high_open || (whole && !is_integer(low)),
+        Ordering::Less => whole && no_integer_between(low, low_open, high, high_open),
+    }
+}
+
+/// For bounds close enough together that floats tell them apart; farther ones always hold an integer.
+fn no_integer_between(low: &Value, low_open: bool, high: &Value, high_open: bool) -> bool {
+    let (Some(low), Some(high)) = (low.as_f64(), high.as_f64()) else {
+        return false;
+    };
+    if high - low > 2.0 {
+        return false;
+    }
+    let first = if low_open && low.fract() == 0.0 {
+        low + 1.0
+    } else {
+        low.ceil()
+    };
+    first > high || (high_open && first >= high)
+}
+
+/// The keywords of this kind, and whether they are there.
+pub(crate) fn words_of(keywords: &Keywords<'_, '_>) -> [(&'static str, bool); 5] {
+    [
+        ("minimum", keywords.minimum.is_some()),
+        ("maximum", keywords.maximum.is_some()),
+        ("exclusiveMinimum", keywords.exclusive_minimum.is_some()),
+        ("exclusiveMaximum", keywords.exclusive_maximum.is_some()),
+        ("multipleOf", keywords.multiple_of.is_some()),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::form::tests::{broken, defects, form};
+
+    #[test]
+    fn bounds_and_steps() {
+        let form = form(
+            r#"{"n":{"type":"number","minimum":0.5,"maximum":10,"multipleOf":0.5},
+                "i":{"type":"integer","exclusiveMinimum":1,"exclusiveMaximum":4}}"#,
+        );
+        for (content, rules) in [
+            (r#"{"n":0.5,"i":2}"#, vec![]),
+            (r#"{"n":0.25}"#, vec!["minimum", "multipleOf"]),
+            (r#"{"n":10.5}"#, vec!["maximum"]),
+            (r#"{"i":1}"#, vec!["exclusiveMinimum"]),
+            (r#"{"i":4.0}"#, vec!["exclusiveMaximum"]),
+            (r#"{"i":3.0}"#, vec![]),
+            (r#"{"i":2.5}"#, vec!["type"]),
+            (r#"{"n":"1","i":true}"#, vec!["type", "type"]),
+        ] {
+            assert_eq!(broken(&form, content), rules, "{content}");
+        }
+    }
+
+    #[test]
+    fn large_integers_are_not_rounded() {
+        let form = form(r#"{"i":{"type":"integer","maximum":9007199254740992}}"#);
+        assert_eq!(broken(&form, r#"{"i":9007199254740993}"#), ["maximum"]);
+        assert_eq!(broken(&form, r#"{"i":9007199254740992}"#), [""; 0]);
+    }
+
+    #[test]
+    fn impossible_ranges_are_defects() {
+        for schema in [
+            r#"{"a":{"type":"number","minimum":2,"maximum":1}}"#,
+            r#"{"a":{"type":"integer","minimum":1.2,"maximum":1.8}}"#,
+            r#"{"a":{"type":"integer","minimum":1.5,"maximum":1.5}}"#,
+        ] {
+            assert_eq!(
+                defects(schema),
+                ["/properties/a/minimum impossible-range"],
+                "{schema}"
+            );
+        }
+        for schema in [
+            r#"{"a":{"type":"number","exclusiveMinimum":1,"maximum":1}}"#,
+            r#"{"a":{"type":"integer","exclusiveMinimum":1,"exclusiveMaximum":2}}"#,
+        ] {
+            assert_eq!(
+                defects(schema),
+                ["/properties/a/exclusiveMinimum impossible-range"],
+                "{schema}"
+            );
+        }
+        assert_eq!(
+            defects(r#"{"a":{"type":"integer","minimum":1.5,"maximum":2}}"#),
+            [""; 0]
+        );
+        assert_eq!(
+            defects(r#"{"a":{"type":"integer","multipleOf":0}}"#),
+            ["/properties/a/multipleOf keyword-type"]
+        );
+        assert_eq!(
+            defects(r#"{"a":{"type":"integer","exclusiveMinimum":true}}"#),
+            ["/properties/a/exclusiveMinimum keyword-type"]
+        );
+        assert_eq!(
+            defects(r#"{"a":{"type":"integer","enum":[1,2]}}"#),
+            ["/properties/a/enum enum-not-string"]
+        );
+        assert_eq!(
+            defects(r#"{"a":{"type":"integer","default":1.5}}"#),
+            ["/properties/a/default default-invalid"]
+        );
+    }
+}

@@ -1,0 +1,460 @@
+//! From a requestedSchema to a form: one walk, every defect.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::defect::{At, Defect, DefectCode, Defects, Findings, NoteCode};
+use super::kind::{Keywords, Kind, Reading};
+use super::text::clip;
+use super::{Boolean, Choice, Choices, Field, Form, Limits, Number, Text};
+use crate::json::Json;
+
+pub(super) fn text(text: &str, limits: &Limits) -> Result<Form, Defects> {
+    if text.len() > limits.schema_bytes {
+        let message = format!(
+            "the schema has {} bytes; {} at most",
+            text.len(),
+            limits.schema_bytes
+        );
+        return Err(whole(DefectCode::TooLarge, message));
+    }
+    match Json::read(text) {
+        Ok(schema) => read(&schema, limits),
+        Err(error) => Err(whole(DefectCode::NotJson, format!("not JSON: {error}"))),
+    }
+}
+
+pub(super) fn value(value: &Value, limits: &Limits) -> Result<Form, Defects> {
+    read(&Json::of(value), limits)
+}
+
+fn whole(code: DefectCode, message: String) -> Defects {
+    Defects(vec![Defect {
+        pointer: String::new(),
+        code,
+        message,
+    }])
+}
+
+fn read(schema: &Json<'_>, limits: &Limits) -> Result<Form, Defects> {
+    let mut found = Findings::default();
+    let form = read_root(schema, limits, &mut found);
+    match form {
+        Some(form) if found.defects.is_empty() => Ok(Form {
+            notes: found.notes,
+            ..form
+        }),
+        _ => Err(Defects(found.defects)),
+    }
+}
+
+fn read_root(schema: &Json<'_>, limits: &Limits, found: &mut Findings) -> Option<Form> {
+    let at = At::ROOT;
+    let Json::Object(keywords) = schema else {
+        let message = format!("a requestedSchema must be an object, not {}", schema.kind());
+        found.defect(&at, DefectCode::NotAnObject, message);
+        return None;
+    };
+    let (mut kind, mut properties, mut required, mut closed) = (None, None, None, false);
+    for (key, value) in keywords {
+        match &**key {
+            "type" => kind = Some(value),
+            "properties" => properties = Some(value),
+            "required" => required = Some(value),
+            "additionalProperties" => closed = read_closed(value, &at, found),
+            "$ref" | "$dynamicRef" | "$recursiveRef" => refuse_reference(&at.child(key), found),
+            "$schema" | "$id" | "$comment" | "$defs" | "definitions" | "title" | "description"
+            | "examples" | "default" => {}
+            key if constrains(key) => {
+                let message =
+                    format!("`{key}` is not part of a form: use type, properties and required");
+                found.defect(&at.child(key), DefectCode::UnsupportedKeyword, message);
+            }
+            key => unknown(key, &at, found),
+        }
+    }
+    match kind {
+        Some(Json::Text(kind)) if kind == "object" => {}
+        Some(_) => found.defect(
+            &at.child("type"),
+            DefectCode::RootType,
+            "a form's `type` must be \"object\"",
+        ),
+        None => found.defect(
+            &at,
+            DefectCode::RootType,
+            "a form needs \"type\": \"object\"",
+        ),
+    }
+    let fields = match properties {
+        Some(Json::Object(properties)) => read_fields(properties, limits, found),
+        Some(other) => {
+            let message = format!(
+                "`properties` must be an object of fields, not {}",
+                other.kind()
+            );
+            found.defect(&at.child("properties"), DefectCode::NoProperties, message);
+            None
+        }
+        None => {
+            found.defect(
+                &at,
+                DefectCode::NoProperties,
+                "a form needs `properties`; an empty object asks only to confirm",
+            );
+            None
+        }
+    };
+    let mut fields = fields?;
+    if let Some(required) = required {
+        read_required(required, &mut fields, found);
+    }
+    Some(Form::of(fields, closed, limits.content_bytes))
+}
+
+/// `additionalProperties: false`, which schema generators add, holds of every answer that a person gives; a schema there does not.
+fn read_closed(value: &Json<'_>, at: &At<'_>, found: &mut Findings) -> bool {
+    match value {
+        Json::Boolean(true) => false,
+        Json::Boolean(false) => {
+            let message = "`additionalProperties: false` is enforced here, but no revision of MCP lists it: leave it out";
+            found.note(
+                &at.child("additionalProperties"),
+                NoteCode::NotPortable,
+                message,
+            );
+            true
+        }
+        _ => {
+            let message = "only true or false; a form has no fields beside its `properties`";
+            found.defect(
+                &at.child("additionalProperties"),
+                DefectCode::UnsupportedKeyword,
+                message,
+            );
+            false
+        }
+    }
+}
+
+fn read_fields(
+    properties: &[(std::borrow::Cow<'_, str>, Json<'_>)],
+    limits: &Limits,
+    found: &mut Findings,
+) -> Option<Vec<Field>> {
+    let at_root = At::ROOT;
+    let at = at_root.child("properties");
+    if properties.len() > limits.fields {
+        let message = format!("{} fields; {} at most", properties.len(), limits.fields);
+        found.defect(&at, DefectCode::TooManyFields, message);
+        return None;
+    }
+    let mut fields: Vec<Field> = Vec::with_capacity(properties.len());
+    let mut names = (properties.len() > 16).then(HashSet::new);
+    for (i, (name, schema)) in properties.iter().enumerate() {
+        let at = at.child(name);
+        let doubled = match &mut names {
+            Some(names) => !names.insert(&**name),
+            None => properties[..i].iter().any(|(earlier, _)| earlier == name),
+        };
+        if doubled {
+            found.defect(
+                &at,
+                DefectCode::DoubledField,
+                "this field is there twice: give each name once",
+            );
+        }
+        let mut reading = Reading { at, limits, found };
+        // A field that could not be read still has a name, so that `required` is judged fairly.
+        let (title, description, kind) = read_field(schema, &mut reading).unwrap_or((
+            None,
+            None,
+            Kind::Boolean(Boolean::default()),
+        ));
+        fields.push(Field {
+            name: Arc::from(&**name),
+            title,
+            description,
+            required: false,
+            kind,
+        });
+    }
+    Some(fields)
+}
+
+type Parts = (Option<Box<str>>, Option<Box<str>>, Kind);
+
+fn read_field(schema: &Json<'_>, reading: &mut Reading<'_>) -> Option<Parts> {
+    let Json::Object(entries) = schema else {
+        let message = format!(
+            "a field must be an object such as {{\"type\": \"string\"}}, not {}",
+            schema.kind()
+        );
+        reading
+            .found
+            .defect(&reading.at, DefectCode::FieldNotAnObject, message);
+        return None;
+    };
+    let mut keywords = Keywords::default();
+    for (key, value) in entries {
+        let slot = match &**key {
+            "type" => &mut keywords.kind,
+            "title" => &mut keywords.title,
+            "description" => &mut keywords.description,
+            "default" => &mut keywords.default,
+            "const" => &mut keywords.constant,
+            "enum" => &mut keywords.options,
+            "enumNames" => &mut keywords.names,
+            "oneOf" => &mut keywords.one_of,
+            "items" => &mut keywords.items,
+            "format" => &mut keywords.format,
+            "pattern" => &mut keywords.pattern,
+            "minLength" => &mut keywords.min_length,
+            "maxLength" => &mut keywords.max_length,
+            "minimum" => &mut keywords.minimum,
+            "maximum" => &mut keywords.maximum,
+            "exclusiveMinimum" => &mut keywords.exclusive_minimum,
+            "exclusiveMaximum" => &mut keywords.exclusive_maximum,
+            "multipleOf" => &mut keywords.multiple_of,
+            "minItems" => &mut keywords.min_items,
+            "maxItems" => &mut keywords.max_items,
+            "uniqueItems" => &mut keywords.unique_items,
+            key => {
+                other_keyword(key, reading);
+                continue;
+            }
+        };
+        *slot = Some(value);
+    }
+    let title = reading.text("title", keywords.title);
+    let description = reading.text("description", keywords.description);
+    let kind = read_kind(&keywords, reading)?;
+    Some((title, description, kind))
+}
+
+const TYPES: &str = "string, number, integer, boolean, or array (of strings from a list)";
+
+fn read_kind(keywords: &Keywords<'_, '_>, reading: &mut Reading<'_>) -> Option<Kind> {
+    let Some(kind) = keywords.kind else {
+        reading.found.defect(
+            &reading.at,
+            DefectCode::MissingType,
+            format!("a field needs a `type`: {TYPES}"),
+        );
+        return None;
+    };
+    match kind {
+        Json::Text(kind) => match &**kind {
+            "array" => return Choices::read(keywords, reading),
+            _ if keywords.items.is_some() => {
+                reading.defect(
+                    "items",
+                    DefectCode::UnsupportedKeyword,
+                    "`items` is only for \"type\": \"array\"",
+                );
+            }
+            _ => {}
+        },
+        Json::List(_) => {
+            let message = format!(
+                "a field has one type, not a list of them: {TYPES}; for a field that may be left empty, leave it out of `required`"
+            );
+            reading.defect("type", DefectCode::TypeList, message);
+            return None;
+        }
+        other => {
+            reading.wrong_type("type", "a string", other);
+            return None;
+        }
+    }
+    match kind.as_text().unwrap_or_default() {
+        "string" if keywords.options.is_some() || keywords.one_of.is_some() => {
+            Choice::read(keywords, reading)
+        }
+        "string" => {
+            super::choice::refuse_options(keywords, "this", reading);
+            Some(Text::read(keywords, reading))
+        }
+        "number" => Some(Number::read(keywords, false, reading)),
+        "integer" => Some(Number::read(keywords, true, reading)),
+        "boolean" => Some(Boolean::read(keywords, reading)),
+        "object" => {
+            reading.defect(
+                "type",
+                DefectCode::Nested,
+                format!("a form is flat, a field cannot be an object: {TYPES}"),
+            );
+            None
+        }
+        other => {
+            let message = format!("Unsupported type '{}': use {TYPES}", clip(other));
+            reading.defect("type", DefectCode::UnknownType, message);
+            None
+        }
+    }
+}
+
+fn other_keyword(key: &str, reading: &mut Reading<'_>) {
+    match key {
+        "$ref" | "$dynamicRef" | "$recursiveRef" => {
+            refuse_reference(&reading.at.child(key), reading.found)
+        }
+        "properties" | "patternProperties" | "additionalProperties" | "required" => {
+            reading.defect(
+                key,
+                DefectCode::Nested,
+                format!("a form is flat, so a field has no `{key}`"),
+            );
+        }
+        key if constrains(key) => {
+            let message = format!(
+                "`{key}` is not part of a form: a field has a type, bounds, a format, a pattern or options"
+            );
+            reading.defect(key, DefectCode::UnsupportedKeyword, message);
+        }
+        key if annotates(key) => {}
+        key => unknown(key, &reading.at, reading.found),
+    }
+}
+
+fn refuse_reference(at: &At<'_>, found: &mut Findings) {
+    found.defect(
+        at,
+        DefectCode::Reference,
+        "references are not part of a form: write the schema out in place",
+    );
+}
+
+fn unknown(key: &str, at: &At<'_>, found: &mut Findings) {
+    found.note(
+        &at.child(key),
+        NoteCode::UnknownKeyword,
+        format!("`{}` is not a keyword of forms; ignored", clip(key)),
+    );
+}
+
+fn read_required(required: &Json<'_>, fields: &mut [Field], found: &mut Findings) {
+    let root = At::ROOT;
+    let at = root.child("required");
+    let Json::List(names) = required else {
+        found.defect(
+            &at,
+            DefectCode::KeywordType,
+            format!(
+                "`required` must be a list of field names, not {}",
+                required.kind()
+            ),
+        );
+        return;
+    };
+    for (i, name) in names.iter().enumerate() {
+        let place = i.to_string();
+        let at = at.child(&place);
+        let Some(name) = name.as_text() else {
+            found.defect(
+                &at,
+                DefectCode::KeywordType,
+                format!(
+                    "`required` must be a list of field names, not {}",
+                    name.kind()
+                ),
+            );
+            continue;
+        };
+        // Most schemas list them in the order of the fields.
+        let field = match fields.get(i) {
+            Some(field) if &*field.name == name => Some(i),
+            _ => fields.iter().position(|field| &*field.name == name),
+        };
+        match field.map(|i| &mut fields[i]) {
+            Some(field) if field.required => found.note(
+                &at,
+                NoteCode::DoubledRequired,
+                "this field is already required",
+            ),
+            Some(field) => field.required = true,
+            None => found.defect(
+                &at,
+                DefectCode::RequiredUnknown,
+                format!("`{}` is not a field of the form", clip(name)),
+            ),
+        }
+    }
+}
+
+/// Validation and applicator keywords of JSON Schema, draft-04 to 2020-12: whatever of these a form does not take would be a
+/// constraint ignored in silence.
+pub(crate) fn constrains(key: &str) -> bool {
+    matches!(
+        key,
+        "allOf"
+            | "anyOf"
+            | "oneOf"
+            | "not"
+            | "if"
+            | "then"
+            | "else"
+            | "enum"
+            | "const"
+            | "type"
+            | "items"
+            | "additionalItems"
+            | "prefixItems"
+            | "contains"
+            | "minContains"
+            | "maxContains"
+            | "minItems"
+            | "maxItems"
+            | "uniqueItems"
+            | "unevaluatedItems"
+            | "properties"
+            | "patternProperties"
+            | "additionalProperties"
+            | "propertyNames"
+            | "minProperties"
+            | "maxProperties"
+            | "required"
+            | "dependencies"
+            | "dependentRequired"
+            | "dependentSchemas"
+            | "unevaluatedProperties"
+            | "minimum"
+            | "maximum"
+            | "exclusiveMinimum"
+            | "exclusiveMaximum"
+            | "multipleOf"
+            | "divisibleBy"
+            | "disallow"
+            | "extends"
+            | "minLength"
+            | "maxLength"
+            | "pattern"
+            | "format"
+            | "$ref"
+            | "$dynamicRef"
+            | "$recursiveRef"
+    )
+}
+
+/// Annotations and identifiers of JSON Schema, which constrain nothing.
+fn annotates(key: &str) -> bool {
+    matches!(
+        key,
+        "$comment"
+            | "$schema"
+            | "$id"
+            | "$anchor"
+            | "$dynamicAnchor"
+            | "$defs"
+            | "definitions"
+            | "examples"
+            | "deprecated"
+            | "readOnly"
+            | "writeOnly"
+            | "contentMediaType"
+            | "contentEncoding"
+            | "contentSchema"
+    )
+}

@@ -1,0 +1,261 @@
+//! A string field that the person writes: `type: string` without options.
+
+use serde_json::Value;
+
+use super::defect::{DefectCode, NoteCode};
+use super::kind::{Emit, Keywords, Kind, Reading};
+use super::pattern::Refused;
+use super::{Format, Pattern};
+use crate::answer::{Expected, Rule};
+use crate::json::{Given, Json};
+
+/// The rules of a string (`StringSchema`). Lengths count Unicode code points (JSON Schema 2020-12 validation §6.3).
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Text {
+    /// At least this many characters.
+    pub min_length: Option<u64>,
+    /// At most this many characters.
+    pub max_length: Option<u64>,
+    /// A regular expression to be found in the text.
+    pub pattern: Option<Pattern>,
+    /// One of the four formats.
+    pub format: Option<Format>,
+    /// The only text that is taken (`const`).
+    pub constant: Option<String>,
+    /// Filled in before the person writes.
+    pub default: Option<String>,
+}
+
+impl Text {
+    pub(crate) fn read(keywords: &Keywords<'_, '_>, reading: &mut Reading<'_>) -> Kind {
+        reading.without_effect("text field", &super::number::words_of(keywords));
+        reading.without_effect("text field", &super::choices::words_of(keywords));
+        let text = Text {
+            min_length: reading.count("minLength", keywords.min_length),
+            max_length: reading.count("maxLength", keywords.max_length),
+            pattern: read_pattern(keywords.pattern, reading),
+            format: read_format(keywords.format, reading),
+            constant: reading.text("const", keywords.constant).map(String::from),
+            default: None,
+        };
+        reading.not_portable(
+            "const",
+            keywords.constant.is_some(),
+            "give an `enum` of one",
+        );
+        if let (Some(min), Some(max)) = (text.min_length, text.max_length)
+            && min > max
+        {
+            reading.defect(
+                "minLength",
+                DefectCode::ImpossibleRange,
+                format!("no text has at least {min} and at most {max} characters"),
+            );
+        }
+        text.constant_is_possible(reading);
+        let kind = Kind::Text(text);
+        if !reading.default_holds(&kind, keywords.default) {
+            return kind;
+        }
+        let Kind::Text(text) = kind else { return kind };
+        Kind::Text(Text {
+            default: keywords.default.and_then(Json::as_text).map(str::to_owned),
+            ..text
+        })
+    }
+
+    fn constant_is_possible(&self, reading: &mut Reading<'_>) {
+        if let Some(constant) = &self.constant {
+            self.check(Given::Text(constant), &mut |rule| {
+                reading.defect(
+                    "const",
+                    DefectCode::ImpossibleRange,
+                    format!("the only value allowed breaks another rule: {rule}"),
+                );
+            });
+        }
+    }
+
+    pub(crate) fn check(&self, given: Given<'_>, broken: &mut impl FnMut(Rule)) {
+        let Given::Text(text) = given else {
+            return broken(Rule::Type(Expected::Text));
+        };
+        if self.min_length.is_some() || self.max_length.is_some() {
+            let length = length(text);
+            if let Some(min) = self.min_length.filter(|min| length < *min) {
+                broken(Rule::MinLength(min));
+            }
+            if let Some(max) = self.max_length.filter(|max| length > *max) {
+                broken(Rule::MaxLength(max));
+            }
+        }
+        if let Some(format) = self.format.filter(|format| !format.matches(text)) {
+            broken(Rule::Format(format));
+        }
+        if let Some(pattern) = self
+            .pattern
+            .as_ref()
+            .filter(|pattern| !pattern.matches(text))
+        {
+            broken(Rule::Pattern(pattern.as_str().into()));
+        }
+        if let Some(constant) = self.constant.as_ref().filter(|constant| *constant != text) {
+            broken(Rule::Const(
+                Value::from(constant.as_str()).to_string().into(),
+            ));
+        }
+    }
+
+    pub(crate) fn emit(&self, out: &mut Emit) {
+        out.put_some("minLength", self.min_length);
+        out.put_some("maxLength", self.max_length);
+        out.put_some("pattern", self.pattern.as_ref().map(Pattern::as_str));
+        out.put_some("format", self.format.map(Format::as_str));
+        out.put_some("const", self.constant.as_deref());
+        out.put_some("default", self.default.as_deref());
+    }
+}
+
+fn length(text: &str) -> u64 {
+    let length = if text.is_ascii() {
+        text.len()
+    } else {
+        text.chars().count()
+    };
+    length as u64
+}
+
+fn read_format(value: Option<&Json<'_>>, reading: &mut Reading<'_>) -> Option<Format> {
+    let name = reading.text("format", value)?;
+    let format = Format::named(&name);
+    if format.is_none() {
+        reading.defect(
+            "format",
+            DefectCode::UnsupportedFormat,
+            format!("`{}` is not a format of elicitation: use email, uri, date or date-time, or a `pattern`", clip(&name)),
+        );
+    }
+    format
+}
+
+fn read_pattern(value: Option<&Json<'_>>, reading: &mut Reading<'_>) -> Option<Pattern> {
+    let source = reading.text("pattern", value)?;
+    match Pattern::parse(&source, reading.limits) {
+        Ok(pattern) => {
+            if !pattern.enforced() {
+                reading.note(
+                    "pattern",
+                    NoteCode::PatternNotEnforced,
+                    "this pattern uses look-around or back-references, which cannot be matched in linear time; it is not checked",
+                );
+            }
+            Some(pattern)
+        }
+        Err(Refused::Syntax(why)) => {
+            reading.defect(
+                "pattern",
+                DefectCode::PatternSyntax,
+                format!("not a regular expression: {why}"),
+            );
+            None
+        }
+        Err(Refused::Cost) => {
+            let limits = reading.limits;
+            reading.defect(
+                "pattern",
+                DefectCode::PatternCost,
+                format!(
+                    "a pattern may have {} bytes and compile to {} bytes at most",
+                    limits.pattern_bytes, limits.pattern_memory
+                ),
+            );
+            None
+        }
+    }
+}
+
+/// A name from outside, short enough for a message.
+pub(crate) fn clip(name: &str) -> String {
+    const SHOWN: usize = 60;
+    if name.chars().count() <= SHOWN {
+        name.to_owned()
+    } else {
+        name.chars().take(SHOWN).chain(['…']).collect()
+    }
+}
+
+/// The keywords of this kind, and whether they are there.
+pub(crate) fn words_of(keywords: &Keywords<'_, '_>) -> [(&'static str, bool); 4] {
+    [
+        ("minLength", keywords.min_length.is_some()),
+        ("maxLength", keywords.max_length.is_some()),
+        ("pattern", keywords.pattern.is_some()),
+        ("format", keywords.format.is_some()),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::form::tests::{broken, defects, form};
+
+    #[test]
+    fn lengths_are_code_points() {
+        let form = form(r#"{"a":{"type":"string","minLength":2,"maxLength":3}}"#);
+        for (content, rules) in [
+            (r#"{"a":"é"}"#, vec!["minLength"]),
+            (r#"{"a":"éé"}"#, vec![]),
+            (r#"{"a":"👍👍👍"}"#, vec![]),
+            (r#"{"a":"abcd"}"#, vec!["maxLength"]),
+            (r#"{"a":4}"#, vec!["type"]),
+        ] {
+            assert_eq!(broken(&form, content), rules, "{content}");
+        }
+    }
+
+    #[test]
+    fn every_broken_rule_is_told() {
+        let form = form(
+            r#"{"a":{"type":"string","minLength":20,"format":"email","pattern":"^x","const":"x@yyyyyyyyyyyyyyyyyyyyy.com"}}"#,
+        );
+        assert_eq!(
+            broken(&form, r#"{"a":"abc"}"#),
+            ["minLength", "format", "pattern", "const"]
+        );
+    }
+
+    #[test]
+    fn impossible_rules_are_defects() {
+        assert_eq!(
+            defects(r#"{"a":{"type":"string","minLength":4,"maxLength":3}}"#),
+            ["/properties/a/minLength impossible-range"]
+        );
+        assert_eq!(
+            defects(r#"{"a":{"type":"string","minLength":-1}}"#),
+            ["/properties/a/minLength keyword-type"]
+        );
+        assert_eq!(
+            defects(r#"{"a":{"type":"string","maxLength":"3"}}"#),
+            ["/properties/a/maxLength keyword-type"]
+        );
+        assert_eq!(
+            defects(r#"{"a":{"type":"string","format":"uuid"}}"#),
+            ["/properties/a/format unsupported-format"]
+        );
+        assert_eq!(
+            defects(r#"{"a":{"type":"string","format":"email","default":"ada"}}"#),
+            ["/properties/a/default default-invalid"]
+        );
+        assert_eq!(
+            defects(r#"{"a":{"type":"string","const":"ab","maxLength":1}}"#),
+            ["/properties/a/const impossible-range"]
+        );
+        assert_eq!(
+            defects(r#"{"a":{"type":"string","default":3}}"#),
+            ["/properties/a/default default-invalid"]
+        );
+        assert_eq!(
+            defects(r#"{"a":{"type":"string","pattern":"("}}"#),
+            ["/properties/a/pattern pattern-syntax"]
+        );
+    }
+}

@@ -1,0 +1,233 @@
+//! A JSON text read once, borrowed where it can be, in the order it was written.
+//!
+//! `serde_json::Value` owns every string and hashes every key; a question's form is new each time, so that price would be paid
+//! on every check. This tree keeps slices of the text instead. It is never public: values leave the crate as `serde_json::Value`.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+/// One JSON value that borrows from its text.
+#[derive(Debug, Clone)]
+pub(crate) enum Json<'a> {
+    Null,
+    Boolean(bool),
+    Number(Number),
+    Text(Cow<'a, str>),
+    List(Vec<Json<'a>>),
+    Object(Vec<(Cow<'a, str>, Json<'a>)>),
+}
+
+impl<'a> Json<'a> {
+    /// Reads a whole text; anything after the value is an error. Depth is bounded by serde_json (128).
+    pub(crate) fn read(text: &'a str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+
+    /// The same tree over a value that is already parsed. Strings are borrowed.
+    pub(crate) fn of(value: &'a Value) -> Self {
+        match value {
+            Value::Null => Json::Null,
+            Value::Bool(b) => Json::Boolean(*b),
+            Value::Number(n) => Json::Number(n.clone()),
+            Value::String(s) => Json::Text(Cow::Borrowed(s)),
+            Value::Array(items) => Json::List(items.iter().map(Json::of).collect()),
+            Value::Object(map) => Json::Object(
+                map.iter()
+                    .map(|(k, v)| (Cow::Borrowed(k.as_str()), Json::of(v)))
+                    .collect(),
+            ),
+        }
+    }
+
+    /// What kind of JSON value this is, for messages.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Json::Null => "null",
+            Json::Boolean(_) => "a boolean",
+            Json::Number(_) => "a number",
+            Json::Text(_) => "a string",
+            Json::List(_) => "an array",
+            Json::Object(_) => "an object",
+        }
+    }
+
+    pub(crate) fn as_text(&self) -> Option<&str> {
+        match self {
+            Json::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn as_number(&self) -> Option<&Number> {
+        match self {
+            Json::Number(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// A view for checking, shared with `serde_json::Value`.
+    pub(crate) fn given(&self) -> Given<'_> {
+        match self {
+            Json::Null => Given::Null,
+            Json::Boolean(b) => Given::Boolean(*b),
+            Json::Number(n) => Given::Number(n),
+            Json::Text(t) => Given::Text(t),
+            Json::List(items) => Given::List(Items::Read(items)),
+            Json::Object(_) => Given::Object,
+        }
+    }
+
+    pub(crate) fn into_value(self) -> Value {
+        match self {
+            Json::Null => Value::Null,
+            Json::Boolean(b) => Value::Bool(b),
+            Json::Number(n) => Value::Number(n),
+            Json::Text(t) => Value::String(t.into_owned()),
+            Json::List(items) => Value::Array(items.into_iter().map(Json::into_value).collect()),
+            Json::Object(entries) => Value::Object(
+                entries
+                    .into_iter()
+                    .map(|(k, v)| (k.into_owned(), v.into_value()))
+                    .collect::<Map<_, _>>(),
+            ),
+        }
+    }
+}
+
+/// A content value as a rule sees it, whichever way it was read.
+#[derive(Clone, Copy)]
+pub(crate) enum Given<'a> {
+    Null,
+    Boolean(bool),
+    Number(&'a Number),
+    Text(&'a str),
+    List(Items<'a>),
+    Object,
+}
+
+impl<'a> Given<'a> {
+    pub(crate) fn of(value: &'a Value) -> Self {
+        match value {
+            Value::Null => Given::Null,
+            Value::Bool(b) => Given::Boolean(*b),
+            Value::Number(n) => Given::Number(n),
+            Value::String(s) => Given::Text(s),
+            Value::Array(items) => Given::List(Items::Parsed(items)),
+            Value::Object(_) => Given::Object,
+        }
+    }
+}
+
+/// The members of a list, from either tree.
+#[derive(Clone, Copy)]
+pub(crate) enum Items<'a> {
+    Read(&'a [Json<'a>]),
+    Parsed(&'a [Value]),
+}
+
+impl<'a> Items<'a> {
+    pub(crate) fn len(self) -> usize {
+        match self {
+            Items::Read(items) => items.len(),
+            Items::Parsed(items) => items.len(),
+        }
+    }
+
+    /// The members as strings; `None` for a member that is not one.
+    pub(crate) fn texts(self) -> impl Iterator<Item = Option<&'a str>> {
+        let (read, parsed) = match self {
+            Items::Read(items) => (items, [].as_slice()),
+            Items::Parsed(items) => ([].as_slice(), items),
+        };
+        read.iter()
+            .map(Json::as_text)
+            .chain(parsed.iter().map(Value::as_str))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Json<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+struct Reader;
+
+impl<'de> Visitor<'de> for Reader {
+    type Value = Json<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Json<'de>, E> {
+        Ok(Json::Null)
+    }
+
+    fn visit_bool<E>(self, b: bool) -> Result<Json<'de>, E> {
+        Ok(Json::Boolean(b))
+    }
+
+    fn visit_i64<E>(self, n: i64) -> Result<Json<'de>, E> {
+        Ok(Json::Number(n.into()))
+    }
+
+    fn visit_u64<E>(self, n: u64) -> Result<Json<'de>, E> {
+        Ok(Json::Number(n.into()))
+    }
+
+    fn visit_f64<E>(self, n: f64) -> Result<Json<'de>, E> {
+        Ok(Number::from_f64(n).map_or(Json::Null, Json::Number))
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Json<'de>, E> {
+        Ok(Json::Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Json<'de>, E> {
+        Ok(Json::Text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Json<'de>, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = seq.next_element()? {
+            items.push(item);
+        }
+        Ok(Json::List(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Json<'de>, A::Error> {
+        let mut entries = Vec::new();
+        while let Some((Key(key), value)) = map.next_entry()? {
+            entries.push((key, value));
+        }
+        Ok(Json::Object(entries))
+    }
+}
+
+struct Key<'a>(Cow<'a, str>);
+
+impl<'de> Deserialize<'de> for Key<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct KeyReader;
+        impl<'de> Visitor<'de> for KeyReader {
+            type Value = Key<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object key")
+            }
+
+            fn visit_borrowed_str<E>(self, key: &'de str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Borrowed(key)))
+            }
+
+            fn visit_str<E>(self, key: &str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Owned(key.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(KeyReader)
+    }
+}

@@ -1,0 +1,204 @@
+//! Exact questions about JSON numbers: which is larger, is it whole, is it a multiple.
+//!
+//! Numbers arrive as `i64`, `u64` or `f64`; comparing them all as `f64` would call 9007199254740993 and 9007199254740992 equal.
+
+use std::cmp::Ordering;
+
+use serde_json::Number;
+
+/// Compares two numbers by value, without rounding either.
+pub(crate) fn compare(a: &Number, b: &Number) -> Ordering {
+    match (whole(a), whole(b)) {
+        (Some(a), Some(b)) => a.cmp(&b),
+        (Some(a), None) => against_float(a, float(b)),
+        (None, Some(b)) => against_float(b, float(a)).reverse(),
+        (None, None) => float(a).total_cmp(&float(b)),
+    }
+}
+
+/// Whether the number has no fractional part; 1.0 has none (JSON Schema 2020-12 validation §6.1.1).
+pub(crate) fn is_integer(n: &Number) -> bool {
+    n.is_i64() || n.is_u64() || float(n).fract() == 0.0
+}
+
+/// The number as an integer if it was written as one or is one that `i64` holds: 1.0 becomes 1.
+pub(crate) fn canonical_integer(n: Number) -> Number {
+    match whole(&n) {
+        Some(w) if !n.is_i64() && !n.is_u64() => i64::try_from(w)
+            .map(Number::from)
+            .or_else(|_| u64::try_from(w).map(Number::from))
+            .unwrap_or(n),
+        _ => n,
+    }
+}
+
+/// Whether `n` is a whole multiple of `step`, by their decimal notation: 0.3 is a multiple of 0.1.
+/// A `step` of zero or less has no multiples.
+pub(crate) fn is_multiple(n: &Number, step: &Number) -> bool {
+    let (n, step) = (Decimal::of(n), Decimal::of(step));
+    if step.digits == 0 {
+        return false;
+    }
+    if n.digits == 0 {
+        return true;
+    }
+    let shift = n.exponent - step.exponent;
+    if shift >= 0 {
+        let tens = power_of_ten(shift.unsigned_abs(), step.digits);
+        (n.digits % step.digits) * tens % step.digits == 0
+    } else {
+        // 10^20 is above every u64, so a step scaled past that cannot divide what is left.
+        10u128
+            .checked_pow(shift.unsigned_abs())
+            .and_then(|tens| step.digits.checked_mul(tens))
+            .is_some_and(|step| n.digits % step == 0)
+    }
+}
+
+fn float(n: &Number) -> f64 {
+    n.as_f64().unwrap_or(f64::NAN)
+}
+
+fn whole(n: &Number) -> Option<i128> {
+    if let Some(i) = n.as_i64() {
+        return Some(i.into());
+    }
+    if let Some(u) = n.as_u64() {
+        return Some(u.into());
+    }
+    let f = float(n);
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "guarded: |f| < 2^100 and whole"
+    )]
+    (f.fract() == 0.0 && f.abs() < 1e30).then_some(f as i128)
+}
+
+/// `whole` against a float that is fractional or beyond 1e30.
+fn against_float(whole: i128, f: f64) -> Ordering {
+    if f.abs() >= 1e30 {
+        return if f > 0.0 {
+            Ordering::Less
+        } else {
+            Ordering::Greater
+        };
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "guarded: |f| < 1e30")]
+    let floor = f.floor() as i128;
+    if whole <= floor {
+        Ordering::Less
+    } else {
+        Ordering::Greater
+    }
+}
+
+/// `digits * 10^exponent`, sign dropped.
+struct Decimal {
+    digits: u128,
+    exponent: i32,
+}
+
+impl Decimal {
+    fn of(n: &Number) -> Self {
+        if let Some(w) = n
+            .as_i64()
+            .map(i128::from)
+            .or_else(|| n.as_u64().map(i128::from))
+        {
+            return Decimal {
+                digits: w.unsigned_abs(),
+                exponent: 0,
+            };
+        }
+        // The shortest decimal that reads back as this float: at most 17 digits and an exponent.
+        let text = format!("{:e}", float(n));
+        let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let mut digits = 0u128;
+        let mut places = 0i32;
+        let mut after_point = false;
+        for byte in mantissa.bytes() {
+            match byte {
+                b'0'..=b'9' => {
+                    digits = digits * 10 + u128::from(byte - b'0');
+                    places += i32::from(after_point);
+                }
+                b'.' => after_point = true,
+                _ => {}
+            }
+        }
+        Decimal {
+            digits,
+            exponent: exponent.parse::<i32>().unwrap_or(0) - places,
+        }
+    }
+}
+
+/// `10^exponent mod modulus`; the modulus is below 2^64, so products stay below 2^128.
+fn power_of_ten(mut exponent: u32, modulus: u128) -> u128 {
+    let (mut result, mut base) = (1 % modulus, 10 % modulus);
+    while exponent > 0 {
+        if exponent & 1 == 1 {
+            result = result * base % modulus;
+        }
+        base = base * base % modulus;
+        exponent >>= 1;
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn n(text: &str) -> Number {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn compares_without_rounding() {
+        assert_eq!(
+            compare(&n("9007199254740993"), &n("9007199254740992.0")),
+            Ordering::Greater
+        );
+        assert_eq!(compare(&n("1"), &n("1.0")), Ordering::Equal);
+        assert_eq!(compare(&n("1"), &n("1.5")), Ordering::Less);
+        assert_eq!(compare(&n("-1"), &n("-1.5")), Ordering::Greater);
+        assert_eq!(
+            compare(&n("18446744073709551615"), &n("1e300")),
+            Ordering::Less
+        );
+        assert_eq!(compare(&n("-1"), &n("-1e300")), Ordering::Greater);
+        assert_eq!(compare(&n("0.5"), &n("0.25")), Ordering::Greater);
+        assert_eq!(compare(&n("0.0"), &n("-0.0")), Ordering::Equal);
+    }
+
+    #[test]
+    fn whole_numbers_may_be_written_as_floats() {
+        assert!(is_integer(&n("1.0")) && is_integer(&n("1e300")) && !is_integer(&n("1.5")));
+        assert_eq!(canonical_integer(n("1.0")), n("1"));
+        assert_eq!(canonical_integer(n("1e300")), n("1e300"));
+        assert_eq!(
+            canonical_integer(n("18446744073709551615")),
+            n("18446744073709551615")
+        );
+    }
+
+    #[test]
+    fn multiples_are_decimal() {
+        for (a, b, yes) in [
+            ("0.3", "0.1", true),
+            ("0.35", "0.1", false),
+            ("19.99", "0.01", true),
+            ("1e300", "7", false),
+            ("7e300", "7", true),
+            ("0", "5", true),
+            ("3", "0.5", true),
+            ("1", "1e300", false),
+            ("-9", "3", true),
+            ("5", "0", false),
+            ("18446744073709551615", "5", true),
+        ] {
+            assert_eq!(is_multiple(&n(a), &n(b)), yes, "{a} of {b}");
+        }
+    }
+}
