@@ -18,41 +18,7 @@ use serde_json::{Map, Value};
 pub use self::check::CheckError;
 pub use self::draft::{Draft, Typed};
 pub use self::violation::{Expected, Rule, Violation, Violations};
-
-/// What a person did with a question (elicitation, "Response Actions"). Never what a timer, a limit or a crash did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Action {
-    /// The person submitted the form, or agreed to open the URL.
-    Accept,
-    /// The person said no.
-    Decline,
-    /// The person went away without choosing.
-    Cancel,
-}
-
-impl Action {
-    /// The spelling on the wire.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Action::Accept => "accept",
-            Action::Decline => "decline",
-            Action::Cancel => "cancel",
-        }
-    }
-
-    /// The action of that spelling.
-    pub fn named(name: &str) -> Option<Self> {
-        [Action::Accept, Action::Decline, Action::Cancel]
-            .into_iter()
-            .find(|action| action.as_str() == name)
-    }
-}
-
-impl fmt::Display for Action {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
+pub use crate::wire::Action;
 
 /// How a question ended by a person's act. An accepted form holds [`Answers`], so unchecked content cannot be used.
 #[derive(Debug, Clone, PartialEq)]

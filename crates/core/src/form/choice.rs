@@ -107,9 +107,7 @@ impl Choice {
                 read_names(&mut options, keywords.names, reading);
                 options
             }
-            (None, one_of) => {
-                read_constants(one_of?, "oneOf", &at.child("oneOf"), reading)?
-            }
+            (None, one_of) => read_constants(one_of?, "oneOf", &at.child("oneOf"), reading)?,
         };
         let constant = reading.text("const", keywords.constant).map(String::from);
         reading.not_portable("const", constant.is_some(), "give an `enum` of one");
