@@ -45,7 +45,7 @@ pub(crate) fn is_multiple(n: &Number, step: &Number) -> bool {
     let shift = n.exponent - step.exponent;
     if shift >= 0 {
         let tens = power_of_ten(shift.unsigned_abs(), step.digits);
-        (n.digits % step.digits) * tens % step.digits == 0
+        ((n.digits % step.digits) * tens).is_multiple_of(step.digits)
     } else {
         // 10^20 is above every u64, so a step scaled past that cannot divide what is left.
         10u128

@@ -115,7 +115,7 @@ impl Form {
                     index,
                     field: field.shared_name(),
                     rule,
-                })
+                });
             });
         }
         for (index, field) in fields.iter().enumerate() {

@@ -167,7 +167,7 @@ impl Choice {
                 );
             }
             (true, Revision::V2025_11_25 | Revision::V2026_07_28) => {
-                out.put("oneOf", self.options.constants())
+                out.put("oneOf", self.options.constants());
             }
         }
         out.put_some("const", self.constant.as_deref());
@@ -225,7 +225,7 @@ pub(crate) fn read_constants(
             Err(message) => {
                 reading
                     .found
-                    .defect(&at.child(&i.to_string()), DefectCode::OptionShape, message)
+                    .defect(&at.child(&i.to_string()), DefectCode::OptionShape, message);
             }
         }
     }

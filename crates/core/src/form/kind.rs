@@ -170,7 +170,7 @@ impl Reading<'_> {
         };
         let mut broken = None;
         kind.check(default.given(), &mut |rule| {
-            broken = broken.take().or(Some(rule))
+            broken = broken.take().or(Some(rule));
         });
         if let Some(rule) = &broken {
             self.defect(

@@ -299,7 +299,7 @@ fn read_kind(keywords: &Keywords<'_, '_>, reading: &mut Reading<'_>) -> Option<K
 fn other_keyword(key: &str, reading: &mut Reading<'_>) {
     match key {
         "$ref" | "$dynamicRef" | "$recursiveRef" => {
-            refuse_reference(&reading.at.child(key), reading.found)
+            refuse_reference(&reading.at.child(key), reading.found);
         }
         "properties" | "patternProperties" | "additionalProperties" | "required" => {
             reading.defect(

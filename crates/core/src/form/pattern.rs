@@ -3,7 +3,7 @@
 //! The regex crate matches in time linear in the text, which a peer's pattern needs, but its dialect is not ECMA's. This room
 //! respells what means the same. What cannot be matched in linear time (look-around, back-references) is not enforced, and said.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 
 use regex::{Regex, RegexBuilder};
 
@@ -215,7 +215,7 @@ fn respell_escape(
             let mut ahead = chars.clone();
             if let Some(letter) = ahead.next().filter(char::is_ascii_alphabetic) {
                 chars.next();
-                out.push_str(&format!(r"\x{:02X}", u32::from(letter) % 32));
+                let _ = write!(out, r"\x{:02X}", u32::from(letter) % 32);
             } else {
                 out.push_str(r"\\c");
             }
