@@ -1,0 +1,379 @@
+//! The person's hands on a sheet: what each key does, given where they are.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use mcp_elicit_core::answer::Typed;
+
+use super::editor::Editor;
+use super::picker::Picker;
+use crate::view::{Control, Effect, Event, Sheet, Stage};
+
+/// What a field is answered with.
+#[derive(Debug)]
+pub(super) enum Tool {
+    Editor(Editor),
+    Picker(Picker),
+}
+
+/// Something to press, and what it does.
+#[derive(Debug)]
+pub(super) struct Button {
+    pub(super) label: &'static str,
+    pub(super) does: Event,
+}
+
+/// A sheet, the tools its fields are answered with, and where the person's hands are.
+#[derive(Debug)]
+pub(super) struct Desk {
+    pub(super) sheet: Sheet,
+    pub(super) tools: Vec<Tool>,
+    /// The row in the review, fields first and then the buttons; or the button elsewhere. `None` where no
+    /// button may be pressed by a stray Enter.
+    pub(super) at: Option<usize>,
+    /// First row of the full text being read, while it is.
+    pub(super) reading: Option<usize>,
+    /// Said once, until the next key.
+    pub(super) notice: Option<&'static str>,
+    leaving: bool,
+}
+
+const SURE: &str = "Press Esc again to cancel, or go on.";
+const CHOOSE: &str = "Choose with the arrow keys first, then press Enter.";
+
+impl Desk {
+    pub(super) fn new(sheet: Sheet) -> Self {
+        let tools = sheet
+            .fields()
+            .iter()
+            .enumerate()
+            .map(
+                |(index, field)| match Picker::of(field, sheet.typed(index)) {
+                    Some(picker) => Tool::Picker(picker),
+                    None => Tool::Editor(Editor::new(
+                        text_of(sheet.typed(index)),
+                        field.control.takes_lines(),
+                    )),
+                },
+            )
+            .collect();
+        let mut desk = Self {
+            sheet,
+            tools,
+            at: None,
+            reading: None,
+            notice: None,
+            leaving: false,
+        };
+        desk.settle();
+        desk
+    }
+
+    /// What can be pressed at this stage.
+    pub(super) fn buttons(&self) -> Vec<Button> {
+        let button = |label, does| Button { label, does };
+        let link = self.sheet.question().as_link().is_some();
+        match self.sheet.stage() {
+            Stage::Field(_) => Vec::new(),
+            Stage::Caution => vec![
+                button("Answer anyway", Event::Insist),
+                button("Decline", Event::Decline),
+                button("Cancel", Event::Cancel),
+            ],
+            Stage::Confirm if link => vec![
+                button("Yes, open it", Event::Accept),
+                button("No, decline", Event::Decline),
+                button("Cancel", Event::Cancel),
+            ],
+            Stage::Confirm => {
+                vec![
+                    button("Yes", Event::Accept),
+                    button("No", Event::Decline),
+                    button("Cancel", Event::Cancel),
+                ]
+            }
+            Stage::Review => vec![
+                button("Send", Event::Accept),
+                button("Decline", Event::Decline),
+                button("Cancel", Event::Cancel),
+            ],
+        }
+    }
+
+    /// Takes in one key.
+    pub(super) fn press(&mut self, key: KeyEvent) -> Effect {
+        self.notice = None;
+        let before = self.sheet.stage();
+        let effect = self.understand(key);
+        if self.sheet.stage() != before {
+            self.settle();
+        }
+        effect
+    }
+
+    /// Takes in pasted text, which never presses anything.
+    pub(super) fn paste(&mut self, text: &str) -> Effect {
+        self.notice = None;
+        self.leaving = false;
+        if let Stage::Field(index) = self.sheet.stage()
+            && let Some(Tool::Editor(editor)) = self.tools.get_mut(index)
+        {
+            editor.insert(text);
+            return self.typed(index);
+        }
+        Effect::Show
+    }
+
+    fn understand(&mut self, key: KeyEvent) -> Effect {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        if control && key.code == KeyCode::Char('c') {
+            return self.sheet.handle(Event::Interrupt);
+        }
+        if self.reading.is_some() {
+            self.read_on(key, control);
+            return Effect::Show;
+        }
+        if key.code == KeyCode::Esc {
+            return self.leave();
+        }
+        self.leaving = false;
+        match key.code {
+            KeyCode::Char('x') if control => self.sheet.handle(Event::Decline),
+            KeyCode::Char('o') if control => {
+                self.reading = Some(0);
+                Effect::Show
+            }
+            KeyCode::Char('d') if control && !self.is_editing_text() => {
+                self.sheet.handle(Event::End)
+            }
+            _ => match self.sheet.stage() {
+                Stage::Field(index) => self.at_field(index, key, control),
+                Stage::Review => self.at_review(key),
+                Stage::Confirm | Stage::Caution => self.at_buttons(key),
+            },
+        }
+    }
+
+    /// Esc: cancels at once, or on the second press where typed work would be lost.
+    fn leave(&mut self) -> Effect {
+        if self.sheet.is_touched() && !self.leaving {
+            self.leaving = true;
+            self.notice = Some(SURE);
+            return Effect::Show;
+        }
+        self.sheet.handle(Event::Cancel)
+    }
+
+    fn read_on(&mut self, key: KeyEvent, control: bool) {
+        let Some(row) = self.reading else { return };
+        self.reading = match key.code {
+            KeyCode::Up => Some(row.saturating_sub(1)),
+            KeyCode::Down => Some(row + 1),
+            KeyCode::PageUp => Some(row.saturating_sub(10)),
+            KeyCode::PageDown | KeyCode::Char(' ') => Some(row + 10),
+            KeyCode::Home => Some(0),
+            KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q') => None,
+            KeyCode::Char('o') if control => None,
+            _ => Some(row),
+        };
+    }
+
+    fn is_editing_text(&self) -> bool {
+        matches!(self.sheet.stage(), Stage::Field(index)
+            if matches!(self.tools.get(index), Some(Tool::Editor(editor)) if !editor.text().is_empty()))
+    }
+
+    fn at_field(&mut self, index: usize, key: KeyEvent, control: bool) -> Effect {
+        match key.code {
+            KeyCode::Tab => self.sheet.handle(Event::Next),
+            KeyCode::BackTab => self.sheet.handle(Event::Back),
+            KeyCode::Char('s') if control => self.sheet.handle(Event::Review),
+            _ => match self.tools.get(index) {
+                Some(Tool::Editor(_)) => self.at_editor(index, key, control),
+                Some(Tool::Picker(_)) => self.at_picker(index, key, control),
+                None => Effect::Show,
+            },
+        }
+    }
+
+    fn at_editor(&mut self, index: usize, key: KeyEvent, control: bool) -> Effect {
+        let lines = self
+            .sheet
+            .fields()
+            .get(index)
+            .is_some_and(|field| field.control.takes_lines());
+        let alt = key
+            .modifiers
+            .intersects(KeyModifiers::ALT | KeyModifiers::SHIFT);
+        let Some(Tool::Editor(editor)) = self.tools.get_mut(index) else {
+            return Effect::Show;
+        };
+        let word = control || key.modifiers.contains(KeyModifiers::ALT);
+        match key.code {
+            KeyCode::Enter if alt && lines => editor.insert("\n"),
+            KeyCode::Enter => return self.sheet.handle(Event::Next),
+            KeyCode::Char('j') if control && lines => editor.insert("\n"),
+            KeyCode::Left if word => editor.word_left(),
+            KeyCode::Right if word => editor.word_right(),
+            KeyCode::Left => editor.left(),
+            KeyCode::Right => editor.right(),
+            KeyCode::Home => editor.home(),
+            KeyCode::End => editor.end(),
+            KeyCode::Char('a') if control => editor.home(),
+            KeyCode::Char('e') if control => editor.end(),
+            KeyCode::Char('u') if control => editor.delete_to_home(),
+            KeyCode::Char('k') if control => editor.delete_to_end(),
+            KeyCode::Char('w') if control => editor.delete_word(),
+            KeyCode::Char('d') if control => editor.delete(),
+            KeyCode::Backspace if word => editor.delete_word(),
+            KeyCode::Backspace => editor.backspace(),
+            KeyCode::Delete => editor.delete(),
+            KeyCode::Up | KeyCode::Down => {
+                let up = key.code == KeyCode::Up;
+                let moved = if up { editor.up() } else { editor.down() };
+                if !moved && !editor.has_lines() {
+                    return self.step(index, up);
+                }
+            }
+            KeyCode::Char(c) if !control => editor.insert(c.encode_utf8(&mut [0; 4])),
+            _ => {}
+        }
+        self.typed(index)
+    }
+
+    /// Up and down on a whole number count; elsewhere they do nothing.
+    fn step(&mut self, index: usize, up: bool) -> Effect {
+        if let Some(field) = self.sheet.fields().get(index)
+            && let Control::Number {
+                whole: true,
+                minimum,
+                step,
+                ..
+            } = &field.control
+            && let Some(Tool::Editor(editor)) = self.tools.get_mut(index)
+        {
+            let step = step
+                .as_ref()
+                .and_then(serde_json::Number::as_i64)
+                .unwrap_or(1);
+            let start = minimum.as_ref().and_then(serde_json::Number::as_i64);
+            let now = editor.text().trim();
+            let next = if now.is_empty() {
+                Some(start.unwrap_or(0))
+            } else {
+                now.parse::<i64>().ok().and_then(|now| {
+                    if up {
+                        now.checked_add(step)
+                    } else {
+                        now.checked_sub(step)
+                    }
+                })
+            };
+            if let Some(next) = next {
+                *editor = Editor::new(&next.to_string(), false);
+            }
+        }
+        self.typed(index)
+    }
+
+    /// Tells the sheet what the field holds now.
+    fn typed(&mut self, index: usize) -> Effect {
+        let typed = match self.tools.get(index) {
+            Some(Tool::Editor(editor)) if editor.text().is_empty() => Typed::Nothing,
+            Some(Tool::Editor(editor)) => Typed::Text(editor.text().to_owned()),
+            Some(Tool::Picker(picker)) => picker.chosen(),
+            None => Typed::Nothing,
+        };
+        self.sheet.handle(Event::Edit(index, typed))
+    }
+
+    fn at_picker(&mut self, index: usize, key: KeyEvent, control: bool) -> Effect {
+        let Some(Tool::Picker(picker)) = self.tools.get_mut(index) else {
+            return Effect::Show;
+        };
+        match key.code {
+            KeyCode::Up => picker.up(),
+            KeyCode::Down => picker.down(),
+            KeyCode::Char('p') if control => picker.up(),
+            KeyCode::Char('n') if control => picker.down(),
+            KeyCode::Home | KeyCode::PageUp => picker.first(),
+            KeyCode::End | KeyCode::PageDown => picker.last(),
+            KeyCode::Backspace => {
+                picker.widen();
+            }
+            KeyCode::Char('u') if control => picker.clear(),
+            KeyCode::Char(' ') if picker.is_several() || picker.typed().is_empty() => {
+                picker.press();
+                return self.typed(index);
+            }
+            KeyCode::Enter => {
+                if !picker.is_several() {
+                    picker.press();
+                }
+                picker.clear();
+                self.typed(index);
+                return self.sheet.handle(Event::Next);
+            }
+            KeyCode::Char(c) if !control => picker.type_ahead(c),
+            _ => {}
+        }
+        Effect::Show
+    }
+
+    fn at_review(&mut self, key: KeyEvent) -> Effect {
+        let fields = self.sheet.fields().len();
+        let last = fields + self.buttons().len() - 1;
+        let at = self.at.unwrap_or(fields);
+        self.at = Some(match key.code {
+            KeyCode::Up if at >= fields => fields.saturating_sub(1),
+            KeyCode::Up | KeyCode::Left => at.saturating_sub(1),
+            KeyCode::Down | KeyCode::Right | KeyCode::Tab => (at + 1).min(last),
+            KeyCode::BackTab => return self.sheet.handle(Event::Back),
+            KeyCode::Enter if at < fields => return self.sheet.handle(Event::Goto(at)),
+            KeyCode::Enter => return self.push(at - fields),
+            _ => at,
+        });
+        Effect::Show
+    }
+
+    fn at_buttons(&mut self, key: KeyEvent) -> Effect {
+        let count = self.buttons().len();
+        let confirm = self.sheet.stage() == Stage::Confirm;
+        match (key.code, self.at) {
+            (KeyCode::Char('y' | 'Y'), _) if confirm => return self.push(0),
+            (KeyCode::Char('n' | 'N'), _) if confirm => return self.push(1),
+            (KeyCode::Enter | KeyCode::Char(' '), Some(at)) => return self.push(at),
+            (KeyCode::Enter, None) => self.notice = Some(CHOOSE),
+            (KeyCode::Left | KeyCode::Up | KeyCode::BackTab, at) => {
+                self.at = Some(at.map_or(count - 1, |at| (at + count - 1) % count));
+            }
+            (KeyCode::Right | KeyCode::Down | KeyCode::Tab, at) => {
+                self.at = Some(at.map_or(0, |at| (at + 1) % count));
+            }
+            _ => {}
+        }
+        Effect::Show
+    }
+
+    fn push(&mut self, button: usize) -> Effect {
+        match self.buttons().into_iter().nth(button) {
+            Some(button) => self.sheet.handle(button.does),
+            None => Effect::Show,
+        }
+    }
+
+    /// Puts the hands where they belong at a new stage.
+    fn settle(&mut self) {
+        self.at = match self.sheet.stage() {
+            Stage::Review => Some(self.sheet.fields().len()),
+            // A plain question is answered by Enter; a link or a warning is not.
+            Stage::Confirm if self.sheet.question().as_form().is_some() => Some(0),
+            Stage::Confirm | Stage::Caution | Stage::Field(_) => None,
+        };
+    }
+}
+
+fn text_of(typed: &Typed) -> &str {
+    match typed {
+        Typed::Text(text) => text,
+        Typed::Nothing | Typed::Picked(_) | Typed::Flag(_) => "",
+    }
+}

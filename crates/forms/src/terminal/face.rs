@@ -1,0 +1,221 @@
+use std::fmt;
+use std::fs::OpenOptions;
+use std::io::{self, BufRead, BufReader, IsTerminal, Write};
+use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
+
+use mcp_elicit_core::answer::Outcome;
+
+use super::handle::Handle;
+use super::lines::Lines;
+use super::plain::Plain;
+use super::screen::Screen;
+use crate::view::{NotAnswered, Question};
+
+type Clock = dyn Fn() -> SystemTime + Send + Sync;
+type Open = dyn Fn(&str) -> io::Result<()> + Send + Sync;
+
+/// The terminal as a place to ask.
+///
+/// One question is shown at a time; another thread that asks meanwhile waits its turn. Every call blocks, so
+/// asynchronous callers use `spawn_blocking` and keep a [`Handle`] to take the question back.
+pub struct Face {
+    place: Mutex<Place>,
+    clock: Box<Clock>,
+    open: Box<Open>,
+}
+
+/// Where questions are shown and answered.
+enum Place {
+    /// The controlling terminal's keys, and this for output.
+    Screen {
+        out: Box<dyn Write + Send>,
+        color: bool,
+    },
+    /// Lines in, lines out; `person` when someone types them.
+    Lines {
+        lines: Lines,
+        out: Box<dyn Write + Send>,
+        person: bool,
+    },
+}
+
+impl Face {
+    /// The best face for this process: a screen on stderr (or on the controlling terminal, when stderr goes
+    /// elsewhere) if stdin is a terminal, and lines from stdin otherwise. `TERM=dumb` means lines too.
+    ///
+    /// # Errors
+    /// [`NotAnswered::Broken`] when no thread can be started to read lines.
+    pub fn detect() -> Result<Self, NotAnswered> {
+        if !io::stdin().is_terminal() || is_dumb() {
+            return Self::plain();
+        }
+        if io::stderr().is_terminal() {
+            return Ok(Self::screen(io::stderr()));
+        }
+        Self::on_tty().or_else(|_| Self::plain())
+    }
+
+    /// Lines from stdin, prompts to stderr, whatever they are.
+    ///
+    /// # Errors
+    /// [`NotAnswered::Broken`] when no thread can be started to read lines.
+    pub fn plain() -> Result<Self, NotAnswered> {
+        let person = io::stdin().is_terminal();
+        Self::lines(BufReader::new(io::stdin()), io::stderr(), person)
+    }
+
+    /// The controlling terminal, for a process whose stdin and stdout carry MCP. A terminal that cannot move
+    /// its cursor (`TERM=dumb`) is asked line by line.
+    ///
+    /// # Errors
+    /// [`NotAnswered::NoTerminal`] when there is none.
+    pub fn on_tty() -> Result<Self, NotAnswered> {
+        let out = OpenOptions::new()
+            .write(true)
+            .open(TTY_OUT)
+            .map_err(|_| NotAnswered::NoTerminal)?;
+        if is_dumb() {
+            let input = OpenOptions::new()
+                .read(true)
+                .open(TTY_IN)
+                .map_err(|_| NotAnswered::NoTerminal)?;
+            return Self::lines(BufReader::new(input), out, true);
+        }
+        Ok(Self::screen(out))
+    }
+
+    /// A screen drawn on `out`, with keys from stdin if it is a terminal, else from the controlling terminal.
+    /// Colour is left out when `NO_COLOR` is set and not empty.
+    pub fn screen(out: impl Write + Send + 'static) -> Self {
+        let color = std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
+        Self::at(Place::Screen {
+            out: Box::new(out),
+            color,
+        })
+    }
+
+    /// Lines from any input, prompts to any output. `person` says whether someone types them: then the answer
+    /// is shown and confirmed before it is sent; otherwise it is sent when the last field is answered, and
+    /// input that keeps giving refused answers is given up on.
+    ///
+    /// # Errors
+    /// [`NotAnswered::Broken`] when no thread can be started to read lines.
+    pub fn lines(
+        input: impl BufRead + Send + 'static,
+        out: impl Write + Send + 'static,
+        person: bool,
+    ) -> Result<Self, NotAnswered> {
+        Ok(Self::at(Place::Lines {
+            lines: Lines::new(input)?,
+            out: Box::new(out),
+            person,
+        }))
+    }
+
+    fn at(place: Place) -> Self {
+        Self {
+            place: Mutex::new(place),
+            clock: Box::new(system_time),
+            open: Box::new(no_browser),
+        }
+    }
+
+    /// Opens links with `open` once the person agreed; it gets the address as
+    /// [`Link::as_str`](mcp_elicit_core::link::Link::as_str) gives it. Without one, or when it fails, the
+    /// person is shown the address to copy.
+    #[must_use]
+    pub fn opening(
+        mut self,
+        open: impl Fn(&str) -> io::Result<()> + Send + Sync + 'static,
+    ) -> Self {
+        self.open = Box::new(open);
+        self
+    }
+
+    /// Takes the time from `clock` and not from the system.
+    #[must_use]
+    pub fn with_clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        self.clock = Box::new(clock);
+        self
+    }
+
+    /// Puts the question before the person and waits for what they do.
+    ///
+    /// # Errors
+    /// [`NotAnswered`] when it ended without an action.
+    pub fn ask(&self, question: &Question) -> Result<Outcome, NotAnswered> {
+        self.ask_with(question, &Handle::new())
+    }
+
+    /// As [`ask`](Self::ask), with a handle to take the question back while it is shown or waits its turn.
+    ///
+    /// # Errors
+    /// [`NotAnswered`] when it ended without an action.
+    pub fn ask_with(&self, question: &Question, handle: &Handle) -> Result<Outcome, NotAnswered> {
+        // A question leaves nothing half done behind it, so the place is good after a panic too.
+        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(why) = handle.withdrawn() {
+            return Err(NotAnswered::Withdrawn { why });
+        }
+        let clock = self.clock.as_ref();
+        if question.is_over(clock()) {
+            return Err(NotAnswered::Expired);
+        }
+        let open = self.open.as_ref();
+        match &mut *place {
+            Place::Screen { out, color } => Screen {
+                out,
+                color: *color,
+                handle,
+                clock,
+                open,
+            }
+            .ask(question),
+            Place::Lines { lines, out, person } => Plain {
+                lines,
+                out,
+                handle,
+                clock,
+                open,
+                person: *person,
+            }
+            .ask(question),
+        }
+    }
+}
+
+impl fmt::Debug for Face {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Face").finish_non_exhaustive()
+    }
+}
+
+#[cfg(unix)]
+const TTY_IN: &str = "/dev/tty";
+#[cfg(unix)]
+const TTY_OUT: &str = "/dev/tty";
+#[cfg(windows)]
+const TTY_IN: &str = "CONIN$";
+#[cfg(windows)]
+const TTY_OUT: &str = "CONOUT$";
+
+/// A terminal that cannot move its cursor.
+fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the terminal is a shell: this is where it reads the clock"
+)]
+fn system_time() -> SystemTime {
+    SystemTime::now()
+}
+
+fn no_browser(_: &str) -> io::Result<()> {
+    Err(io::Error::new(
+        io::ErrorKind::Unsupported,
+        "nothing was given to open links with",
+    ))
+}

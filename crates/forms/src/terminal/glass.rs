@@ -1,0 +1,130 @@
+//! The screen itself: raw mode, the alternate screen, and painting. Whatever happens, dropping it gives the
+//! terminal back as it was.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use crossterm::event::{self, Event};
+use crossterm::style::{Attribute, Color, Print, ResetColor, SetAttribute, SetForegroundColor};
+use crossterm::{cursor, queue, terminal};
+
+use super::page::{Frame, Style};
+
+/// Size where the terminal does not say: the size terminals have always had.
+const USUAL: (u16, u16) = (80, 24);
+
+/// The screen while a question is on it.
+pub(super) struct Glass<'a> {
+    out: &'a mut (dyn Write + Send),
+    color: bool,
+}
+
+impl<'a> Glass<'a> {
+    /// Takes over the terminal: raw mode on the controlling terminal, the alternate screen on `out`.
+    /// Keys typed before the question was in sight are dropped, so that none of them answers it.
+    pub(super) fn take(out: &'a mut (dyn Write + Send), color: bool) -> io::Result<Self> {
+        terminal::enable_raw_mode()?;
+        let glass = Self { out, color };
+        let mut bytes = Vec::new();
+        queue!(
+            bytes,
+            terminal::EnterAlternateScreen,
+            event::EnableBracketedPaste,
+            terminal::DisableLineWrap
+        )?;
+        glass.out.write_all(&bytes)?;
+        glass.out.flush()?;
+        while event::poll(Duration::ZERO)? {
+            event::read()?;
+        }
+        Ok(glass)
+    }
+
+    /// Shows a frame, whole.
+    pub(super) fn show(&mut self, frame: &Frame) -> io::Result<()> {
+        // Written at once: a frame that arrives in pieces flickers.
+        let mut bytes = Vec::new();
+        queue!(bytes, terminal::BeginSynchronizedUpdate, cursor::Hide)?;
+        for (row, line) in (0..).zip(&frame.rows) {
+            queue!(bytes, cursor::MoveTo(0, row))?;
+            for span in &line.spans {
+                span_bytes(&mut bytes, &span.text, span.style, self.color)?;
+            }
+            queue!(bytes, terminal::Clear(terminal::ClearType::UntilNewLine))?;
+        }
+        if let Some((column, row)) = frame.cursor {
+            let place = |at: usize| u16::try_from(at).unwrap_or(u16::MAX);
+            queue!(
+                bytes,
+                cursor::MoveTo(place(column), place(row)),
+                cursor::Show
+            )?;
+        }
+        queue!(bytes, terminal::EndSynchronizedUpdate)?;
+        self.out.write_all(&bytes)?;
+        self.out.flush()
+    }
+}
+
+/// Columns and rows.
+pub(super) fn size() -> (usize, usize) {
+    let (width, height) = match terminal::size() {
+        Ok((width, height)) if width > 0 && height > 0 => (width, height),
+        _ => USUAL,
+    };
+    (width.into(), height.into())
+}
+
+/// The next key, paste or change of size; `None` when none came within `wait`.
+pub(super) fn next(wait: Duration) -> io::Result<Option<Event>> {
+    if event::poll(wait)? {
+        event::read().map(Some)
+    } else {
+        Ok(None)
+    }
+}
+
+fn span_bytes(bytes: &mut Vec<u8>, text: &str, style: Style, colorful: bool) -> io::Result<()> {
+    let (attributes, color): (&[Attribute], _) = match style {
+        Style::Plain => (&[], None),
+        Style::Strong => (&[Attribute::Bold], None),
+        Style::Dim => (&[Attribute::Dim], None),
+        Style::Accent => (&[], Some(Color::Cyan)),
+        Style::Chosen => (&[Attribute::Bold], Some(Color::Cyan)),
+        Style::Warn => (&[], Some(Color::Yellow)),
+        Style::Bad => (&[Attribute::Bold], Some(Color::Red)),
+        Style::Pressed => (&[Attribute::Reverse, Attribute::Bold], None),
+    };
+    for attribute in attributes {
+        queue!(bytes, SetAttribute(*attribute))?;
+    }
+    let color = color.filter(|_| colorful);
+    if let Some(color) = color {
+        queue!(bytes, SetForegroundColor(color))?;
+    }
+    queue!(bytes, Print(text))?;
+    if color.is_some() {
+        queue!(bytes, ResetColor)?;
+    }
+    if !attributes.is_empty() {
+        queue!(bytes, SetAttribute(Attribute::Reset))?;
+    }
+    Ok(())
+}
+
+impl Drop for Glass<'_> {
+    fn drop(&mut self) {
+        // Each step is worth trying even if another fails, and there is nobody to tell.
+        let mut bytes = Vec::new();
+        let _ = queue!(
+            bytes,
+            terminal::EnableLineWrap,
+            event::DisableBracketedPaste,
+            terminal::LeaveAlternateScreen,
+            cursor::Show
+        );
+        let _ = self.out.write_all(&bytes);
+        let _ = self.out.flush();
+        let _ = terminal::disable_raw_mode();
+    }
+}

@@ -1,0 +1,130 @@
+use std::io::{self, BufRead};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+/// Longest line taken from the input, in bytes; the rest of a longer one is an error, not memory.
+const LONGEST: usize = 1 << 20;
+
+/// Lines from a blocking input, waited for with a limit.
+///
+/// A thread reads one line each time one is asked for and never ahead, so what the input holds after the
+/// last answer stays there for others.
+#[derive(Debug)]
+pub(super) struct Lines {
+    wanted: Sender<()>,
+    read: Receiver<io::Result<Option<String>>>,
+    /// A line was asked for and has not come yet.
+    underway: bool,
+}
+
+/// What waiting for a line brought.
+#[derive(Debug)]
+pub(super) enum Waited {
+    Line(String),
+    End,
+    NotYet,
+}
+
+impl Lines {
+    pub(super) fn new(mut input: impl BufRead + Send + 'static) -> io::Result<Self> {
+        let (wanted, asked) = channel();
+        let (give, read) = channel();
+        thread::Builder::new()
+            .name("elicit-lines".to_owned())
+            .spawn(move || {
+                while asked.recv().is_ok() {
+                    if give.send(read_line(&mut input)).is_err() {
+                        return;
+                    }
+                }
+            })?;
+        Ok(Self {
+            wanted,
+            read,
+            underway: false,
+        })
+    }
+
+    /// Waits at most `wait` for the next line. The line break is left out.
+    pub(super) fn next(&mut self, wait: Duration) -> io::Result<Waited> {
+        if !self.underway {
+            if self.wanted.send(()).is_err() {
+                return Ok(Waited::End);
+            }
+            self.underway = true;
+        }
+        match self.read.recv_timeout(wait) {
+            Ok(line) => {
+                self.underway = false;
+                Ok(line?.map_or(Waited::End, Waited::Line))
+            }
+            Err(RecvTimeoutError::Timeout) => Ok(Waited::NotYet),
+            Err(RecvTimeoutError::Disconnected) => Ok(Waited::End),
+        }
+    }
+}
+
+fn read_line(input: &mut impl BufRead) -> io::Result<Option<String>> {
+    let mut bytes = Vec::new();
+    loop {
+        let chunk = input.fill_buf()?;
+        if chunk.is_empty() {
+            if bytes.is_empty() {
+                return Ok(None);
+            }
+            break;
+        }
+        let end = chunk.iter().position(|byte| *byte == b'\n');
+        let taken = end.map_or(chunk.len(), |at| at + 1);
+        bytes.extend_from_slice(&chunk[..end.unwrap_or(chunk.len())]);
+        input.consume(taken);
+        if bytes.len() > LONGEST {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "a line of the input is longer than 1 MiB",
+            ));
+        }
+        if end.is_some() {
+            break;
+        }
+    }
+    if bytes.last() == Some(&b'\r') {
+        bytes.pop();
+    }
+    String::from_utf8(bytes).map(Some).map_err(|_| {
+        io::Error::new(
+            io::ErrorKind::InvalidData,
+            "a line of the input is not UTF-8",
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Cursor, Read};
+
+    #[test]
+    fn lines_come_without_their_breaks_and_a_last_one_needs_none() {
+        let mut input = Cursor::new(b"a\r\n\nb".to_vec());
+        assert_eq!(read_line(&mut input).unwrap(), Some("a".to_owned()));
+        assert_eq!(read_line(&mut input).unwrap(), Some(String::new()));
+        assert_eq!(read_line(&mut input).unwrap(), Some("b".to_owned()));
+        assert_eq!(read_line(&mut input).unwrap(), None);
+    }
+
+    #[test]
+    fn endless_lines_and_broken_text_are_errors() {
+        let mut endless = io::BufReader::new(io::repeat(b'x').take(3 << 20));
+        assert_eq!(
+            read_line(&mut endless).unwrap_err().kind(),
+            io::ErrorKind::InvalidData
+        );
+        let mut broken = Cursor::new(vec![0xff, b'\n']);
+        assert_eq!(
+            read_line(&mut broken).unwrap_err().kind(),
+            io::ErrorKind::InvalidData
+        );
+    }
+}

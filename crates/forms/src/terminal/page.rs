@@ -1,0 +1,315 @@
+//! Styled lines: what a screen will show, before anything is written.
+
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
+
+/// How a piece of text looks. Meaning never rests on it alone: signs and words say the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Style {
+    #[default]
+    Plain,
+    Strong,
+    Dim,
+    Accent,
+    Chosen,
+    Warn,
+    Bad,
+    Pressed,
+}
+
+/// A piece of text in one style.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) text: String,
+    pub(super) style: Style,
+}
+
+/// One row of the screen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) spans: Vec<Span>,
+}
+
+impl Line {
+    pub(super) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(super) fn of(text: impl Into<String>, style: Style) -> Self {
+        Self::new().and(text, style)
+    }
+
+    #[must_use]
+    pub(super) fn and(mut self, text: impl Into<String>, style: Style) -> Self {
+        self.spans.push(Span {
+            text: text.into(),
+            style,
+        });
+        self
+    }
+
+    pub(super) fn width(&self) -> usize {
+        self.spans.iter().map(|span| span.text.width()).sum()
+    }
+
+    /// The line cut to `width` columns, with a sign where something is missing.
+    pub(super) fn cut(&self, width: usize) -> Self {
+        if self.width() <= width {
+            return self.clone();
+        }
+        let mut line = Self::new();
+        let mut left = width.saturating_sub(1);
+        for span in &self.spans {
+            let (text, all) = fitting(&span.text, left);
+            left -= text.width();
+            line = line.and(text, span.style);
+            if !all {
+                break;
+            }
+        }
+        if width > 0 {
+            line.and("…", Style::Dim)
+        } else {
+            line
+        }
+    }
+
+    /// The text without its styles.
+    #[cfg(test)]
+    pub(super) fn text(&self) -> String {
+        self.spans.iter().map(|span| span.text.as_str()).collect()
+    }
+}
+
+/// As much of the beginning as fits in `width` columns, and whether that is everything.
+fn fitting(text: &str, width: usize) -> (&str, bool) {
+    let mut used = 0;
+    for (at, grapheme) in text.grapheme_indices(true) {
+        used += grapheme.width();
+        if used > width {
+            return (&text[..at], false);
+        }
+    }
+    (text, true)
+}
+
+/// Text as rows of at most `width` columns, broken between words where there are any.
+pub(super) fn wrap(text: &str, width: usize, style: Style) -> Vec<Line> {
+    text.lines()
+        .flat_map(|line| textwrap::wrap(line, width.max(1)))
+        .map(|row| Line::of(row.into_owned(), style))
+        .collect()
+}
+
+/// Styled text as rows of at most `width` columns, broken anywhere: for addresses, which have no words.
+pub(super) fn break_anywhere(line: &Line, width: usize) -> Vec<Line> {
+    let width = width.max(2);
+    let mut rows = vec![Line::new()];
+    let mut used = 0;
+    for span in &line.spans {
+        let mut piece = String::new();
+        for grapheme in span.text.graphemes(true) {
+            if used + grapheme.width() > width {
+                push(&mut rows, &mut piece, span.style);
+                rows.push(Line::new());
+                used = 0;
+            }
+            used += grapheme.width();
+            piece.push_str(grapheme);
+        }
+        push(&mut rows, &mut piece, span.style);
+    }
+    rows
+}
+
+fn push(rows: &mut [Line], piece: &mut String, style: Style) {
+    if let Some(row) = rows.last_mut().filter(|_| !piece.is_empty()) {
+        row.spans.push(Span {
+            text: std::mem::take(piece),
+            style,
+        });
+    }
+}
+
+/// The middle of a screen: rows, which of them matter now, and where the cursor stands.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Body {
+    pub(super) lines: Vec<Line>,
+    /// First and last row that must be in sight.
+    pub(super) focus: Option<(usize, usize)>,
+    /// Row and column of the cursor, where something is being typed.
+    pub(super) cursor: Option<(usize, usize)>,
+}
+
+impl Body {
+    pub(super) fn push(&mut self, line: Line) {
+        self.lines.push(line);
+    }
+
+    pub(super) fn extend(&mut self, lines: impl IntoIterator<Item = Line>) {
+        self.lines.extend(lines);
+    }
+
+    pub(super) fn gap(&mut self) {
+        if self.lines.last().is_some_and(|line| !line.spans.is_empty()) {
+            self.lines.push(Line::new());
+        }
+    }
+}
+
+/// A screen's worth of rows.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Page {
+    pub(super) head: Vec<Line>,
+    pub(super) body: Body,
+    pub(super) foot: Vec<Line>,
+}
+
+/// A page cut to a screen: exactly the rows to show, and the cursor as column and row.
+#[derive(Debug)]
+pub(super) struct Frame {
+    pub(super) rows: Vec<Line>,
+    pub(super) cursor: Option<(usize, usize)>,
+}
+
+impl Page {
+    /// Cuts the page to `width` by `height`. The foot, which names the keys, gives way last; of the body the
+    /// rows that matter now stay in sight.
+    pub(super) fn fit(self, width: usize, height: usize) -> Frame {
+        let Self {
+            mut head,
+            body,
+            mut foot,
+        } = self;
+        if foot.len() > height.saturating_sub(1) {
+            let extra = foot.len() - height.saturating_sub(1);
+            foot.drain(..extra.min(foot.len()));
+        }
+        let wanted = body.lines.len().min(4);
+        let room = height.saturating_sub(foot.len() + wanted);
+        head.truncate(room.max(1).min(height.saturating_sub(foot.len())));
+        let room = height.saturating_sub(head.len() + foot.len());
+
+        let total = body.lines.len();
+        let start = first_row(&body, room);
+        let end = (start + room).min(total);
+        let mut shown: Vec<Line> = body.lines[start..end].to_vec();
+        mark_more(&mut shown, start, total - end);
+        shown.resize(room, Line::new());
+
+        let cursor = body
+            .cursor
+            .filter(|(row, _)| (start..end).contains(row))
+            .map(|(row, column)| {
+                (
+                    column.min(width.saturating_sub(1)),
+                    row - start + head.len(),
+                )
+            });
+        let rows = head
+            .into_iter()
+            .chain(shown)
+            .chain(foot)
+            .map(|line| line.cut(width))
+            .collect();
+        Frame { rows, cursor }
+    }
+}
+
+fn first_row(body: &Body, room: usize) -> usize {
+    let total = body.lines.len();
+    if total <= room {
+        return 0;
+    }
+    let (first, last) = body.focus.unwrap_or((0, 0));
+    // The end of what matters in sight, then its beginning, with a row of room for the marks.
+    let by_end = (last + 2).saturating_sub(room);
+    by_end.min(first.saturating_sub(1)).min(total - room)
+}
+
+fn mark_more(shown: &mut [Line], above: usize, below: usize) {
+    if above > 0
+        && let Some(first) = shown.first_mut()
+    {
+        *first = Line::of(format!("↑ {} more", above + 1), Style::Dim);
+    }
+    if below > 0
+        && let Some(last) = shown.last_mut()
+    {
+        *last = Line::of(format!("↓ {} more", below + 1), Style::Dim);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(body: usize, focus: (usize, usize)) -> Page {
+        let lines = (0..body)
+            .map(|n| Line::of(format!("row {n}"), Style::Plain))
+            .collect();
+        Page {
+            head: vec![
+                Line::of("head", Style::Strong),
+                Line::of("more head", Style::Plain),
+            ],
+            body: Body {
+                lines,
+                focus: Some(focus),
+                cursor: Some((focus.0, 3)),
+            },
+            foot: vec![
+                Line::of("keys", Style::Dim),
+                Line::of("Esc cancel", Style::Dim),
+            ],
+        }
+    }
+
+    fn texts(frame: &Frame) -> Vec<String> {
+        frame.rows.iter().map(Line::text).collect()
+    }
+
+    #[test]
+    fn what_matters_stays_in_sight() {
+        let frame = page(20, (12, 12)).fit(20, 9);
+        assert_eq!(
+            texts(&frame),
+            [
+                "head",
+                "more head",
+                "↑ 10 more",
+                "row 10",
+                "row 11",
+                "row 12",
+                "↓ 7 more",
+                "keys",
+                "Esc cancel"
+            ]
+        );
+        assert_eq!(frame.cursor, Some((3, 5)));
+    }
+
+    #[test]
+    fn any_size_is_filled_exactly() {
+        for height in 0..30 {
+            for width in [0, 1, 2, 5, 80] {
+                let frame = page(9, (4, 5)).fit(width, height);
+                assert_eq!(frame.rows.len(), height, "{width}x{height}");
+                assert!(
+                    frame.rows.iter().all(|row| row.width() <= width),
+                    "{width}x{height}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn wide_characters_are_cut_whole() {
+        assert_eq!(Line::of("日本語", Style::Plain).cut(4).text(), "日…");
+        let rows = break_anywhere(&Line::of("日本語", Style::Plain), 5);
+        assert_eq!(
+            rows.iter().map(Line::text).collect::<Vec<_>>(),
+            ["日本", "語"]
+        );
+    }
+}

@@ -1,0 +1,339 @@
+//! The pieces that layouts are made of.
+
+use std::time::SystemTime;
+
+use unicode_width::UnicodeWidthStr;
+
+use super::desk::{Desk, Tool};
+use super::editor::Editor;
+use super::page::{Body, Line, Style, wrap};
+use super::picker::Picker;
+use crate::view::{Control, FieldView, Question, Stage, Warning, countdown, words};
+
+pub(super) fn indent(line: Line) -> Line {
+    let mut indented = Line::of("  ", Style::Plain);
+    indented.spans.extend(line.spans);
+    indented
+}
+
+fn rule(width: usize) -> Line {
+    Line::of("─".repeat(width), Style::Dim)
+}
+
+/// Who asks, through what, for which call, and how long there is.
+pub(super) fn head(
+    question: &Question,
+    width: usize,
+    now: SystemTime,
+    pending: usize,
+) -> Vec<Line> {
+    let origin = question.origin();
+    let mut lines = Vec::new();
+    let left = question.remaining(now);
+    let clock = left.map(countdown::left).unwrap_or_default();
+    let room = width.saturating_sub(clock.width() + 3);
+    let title = Line::of("  ", Style::Plain)
+        .and(origin.title(), Style::Chosen)
+        .and(" asks", Style::Plain)
+        .cut(room);
+    let gap = width.saturating_sub(title.width() + clock.width() + 1);
+    let hurry = if left.is_some_and(countdown::is_short) {
+        Style::Bad
+    } else {
+        Style::Dim
+    };
+    lines.push(title.and(" ".repeat(gap), Style::Plain).and(clock, hurry));
+    let mut about: Vec<String> = origin.connection().into_iter().collect();
+    about.extend(question.call().map(words::for_call));
+    about.extend(words::pending(pending));
+    if !about.is_empty() {
+        let rows = wrap(&about.join(" · "), width.saturating_sub(3), Style::Dim);
+        lines.extend(rows.into_iter().take(3).map(indent));
+    }
+    lines.push(rule(width));
+    lines
+}
+
+/// The beginning of a longer text, with a word on how to read all of it.
+pub(super) fn opening(text: &str, width: usize, most: usize, style: Style) -> Vec<Line> {
+    let mut rows: Vec<_> = wrap(text, width.saturating_sub(4), style)
+        .into_iter()
+        .map(indent)
+        .collect();
+    if rows.len() > most {
+        let more = rows.len() + 1 - most;
+        rows.truncate(most.saturating_sub(1));
+        rows.push(Line::of(
+            format!("  … {more} more lines, Ctrl-O to read"),
+            Style::Dim,
+        ));
+    }
+    rows
+}
+
+/// Everything there is to read: the message, the call, and the field's explanation, from `row` on.
+pub(super) fn reading(desk: &Desk, width: usize, row: usize) -> Body {
+    let mut body = Body::default();
+    let question = desk.sheet.question();
+    let column = width.saturating_sub(4);
+    body.extend(
+        wrap(&question.message(), column, Style::Plain)
+            .into_iter()
+            .map(indent),
+    );
+    if let Stage::Field(index) = desk.sheet.stage()
+        && let Some(field) = desk.sheet.fields().get(index)
+    {
+        body.gap();
+        body.push(indent(Line::of(&field.label, Style::Strong)));
+        let description = field.description.as_deref().unwrap_or_default();
+        body.extend(
+            wrap(description, column, Style::Plain)
+                .into_iter()
+                .map(indent),
+        );
+    }
+    if let Some(call) = question.call() {
+        body.gap();
+        body.push(indent(Line::of(
+            format!("Called: {} {}", call.kind().word(), call.name()),
+            Style::Strong,
+        )));
+        for (name, value) in call.arguments() {
+            let text = if name.is_empty() {
+                value
+            } else {
+                format!("{name}: {value}")
+            };
+            body.extend(wrap(&text, column, Style::Plain).into_iter().map(indent));
+        }
+    }
+    let last = body.lines.len().saturating_sub(1);
+    body.lines.drain(..row.min(last));
+    body
+}
+
+pub(super) fn reading_keys(width: usize) -> Vec<Line> {
+    let mut lines = vec![rule(width)];
+    lines.extend(hints(
+        &[("↑↓ PgUp PgDn", "read"), ("Esc", "back to the question")],
+        width,
+    ));
+    lines
+}
+
+/// Reasons to be careful.
+pub(super) fn warnings(warnings: &[Warning], width: usize, body: &mut Body) {
+    for warning in warnings {
+        let rows = wrap(&warning.text, width.saturating_sub(6), Style::Warn);
+        for (index, row) in rows.into_iter().enumerate() {
+            let sign = if index == 0 { "  ! " } else { "    " };
+            let mut line = Line::of(sign, Style::Bad);
+            line.spans.extend(row.spans);
+            body.push(line);
+        }
+    }
+}
+
+/// How far along the person is.
+pub(super) fn progress(index: usize, of: usize) -> Line {
+    let mut line = Line::of("  ", Style::Plain);
+    if of > 1 && of <= 12 {
+        line = line
+            .and("● ".repeat(index), Style::Dim)
+            .and("● ", Style::Accent)
+            .and("○ ".repeat(of - index - 1), Style::Dim)
+            .and(" ", Style::Plain);
+    }
+    line.and(format!("{} of {of}", index + 1), Style::Dim)
+}
+
+/// The text being typed, with the cursor in it.
+pub(super) fn editor(editor: &Editor, width: usize, body: &mut Body) {
+    let first = body.lines.len();
+    let shown = editor.rows(width.saturating_sub(6));
+    body.cursor = Some((first + shown.cursor.0, shown.cursor.1 + 4));
+    for row in shown.rows {
+        body.push(Line::of("  ┃ ", Style::Accent).and(row, Style::Plain));
+    }
+}
+
+/// The list being chosen from; at most `most` entries of it.
+pub(super) fn picker(picker: &Picker, width: usize, most: usize, body: &mut Body) {
+    let (all, matching) = picker.counts();
+    if !picker.typed().is_empty() {
+        let sought = Line::of("  / ", Style::Accent)
+            .and(picker.typed(), Style::Strong)
+            .and(format!("   {matching} of {all}"), Style::Dim);
+        body.push(sought);
+    }
+    let (before, shown, after) = picker.window(most);
+    if before > 0 {
+        body.push(Line::of(format!("    ↑ {before} more"), Style::Dim));
+    }
+    for entry in shown {
+        let sign = match (picker.is_several(), entry.chosen) {
+            (true, true) => "[x] ",
+            (true, false) => "[ ] ",
+            (false, true) => "● ",
+            (false, false) => "○ ",
+        };
+        let style = if entry.here {
+            Style::Chosen
+        } else {
+            Style::Plain
+        };
+        let here = if entry.here { "  ❯ " } else { "    " };
+        let sign_style = if entry.chosen {
+            Style::Accent
+        } else {
+            Style::Dim
+        };
+        let line = Line::of(here, Style::Accent)
+            .and(sign, sign_style)
+            .and(entry.label, style);
+        body.push(line.cut(width));
+    }
+    if after > 0 {
+        body.push(Line::of(format!("    ↓ {after} more"), Style::Dim));
+    }
+}
+
+/// What is wrong with the field: gently while it is typed, plainly once it was tried.
+pub(super) fn complaints(desk: &Desk, index: usize, width: usize) -> Vec<Line> {
+    let tried = desk.sheet.was_tried(index);
+    let (sign, style) = if tried {
+        ("  ✗ ", Style::Bad)
+    } else {
+        ("  · ", Style::Warn)
+    };
+    desk.sheet
+        .errors(index)
+        .iter()
+        .flat_map(|error| wrap(error, width.saturating_sub(6), style))
+        .map(|row| {
+            let mut line = Line::of(sign, style);
+            line.spans.extend(row.spans);
+            line
+        })
+        .collect()
+}
+
+/// The width of the column of labels in a list of answers.
+pub(super) fn label_column(fields: &[FieldView], width: usize) -> usize {
+    let widest = fields
+        .iter()
+        .map(|field| field.label.width())
+        .max()
+        .unwrap_or(0);
+    widest.min(width / 3).max(4)
+}
+
+/// One labelled answer of one or more rows.
+pub(super) fn row(label: &str, column: usize, here: bool, value: &[Line]) -> Vec<Line> {
+    let empty = Line::new();
+    let first = value.first().unwrap_or(&empty);
+    let label = Line::of(label, if here { Style::Chosen } else { Style::Dim }).cut(column);
+    let pad = column.saturating_sub(label.width());
+    let mut line = Line::of(if here { "❯ " } else { "  " }, Style::Accent);
+    line.spans.extend(label.spans);
+    line = line.and(" ".repeat(pad + 2), Style::Plain);
+    line.spans.extend(first.spans.clone());
+    let mut lines = vec![line];
+    for more in value.iter().skip(1) {
+        let mut line = Line::of(" ".repeat(column + 4), Style::Plain);
+        line.spans.extend(more.spans.clone());
+        lines.push(line);
+    }
+    lines
+}
+
+/// The buttons of this stage, side by side or below each other. `before` is how many rows come before them in
+/// the order of the arrow keys.
+pub(super) fn buttons(desk: &Desk, before: usize, width: usize, body: &mut Body) {
+    let buttons = desk.buttons();
+    let total: usize = buttons.iter().map(|button| button.label.width() + 6).sum();
+    let first = body.lines.len();
+    let mut line = Line::of("  ", Style::Plain);
+    for (index, button) in buttons.iter().enumerate() {
+        let here = desk.at == Some(before + index);
+        let style = if here { Style::Pressed } else { Style::Plain };
+        let (open, close) = if here { ("▸ ", " ") } else { ("  ", " ") };
+        line = line
+            .and(format!("{open}{}{close}", button.label), style)
+            .and("   ", Style::Plain);
+        if total > width {
+            body.push(std::mem::replace(&mut line, Line::of("  ", Style::Plain)));
+        }
+    }
+    if total <= width {
+        body.push(line);
+    }
+    let last = body.lines.len().saturating_sub(1);
+    if desk.at.is_none_or(|at| at >= before) {
+        body.focus = Some((first, last));
+    }
+}
+
+/// The keys that work here; the ways out always on the last row.
+pub(super) fn keys(desk: &Desk, width: usize) -> Vec<Line> {
+    let mut lines = vec![rule(width)];
+    let here: &[_] = match desk.sheet.stage() {
+        Stage::Field(index) => match (desk.tools.get(index), desk.sheet.fields().get(index)) {
+            (Some(Tool::Picker(picker)), _) if picker.is_several() => &[
+                ("Space", "mark"),
+                ("↑↓", "move"),
+                ("a-z", "search"),
+                ("Enter", "next"),
+                ("Shift-Tab", "back"),
+            ],
+            (Some(Tool::Picker(_)), _) => &[
+                ("↑↓", "move"),
+                ("a-z", "search"),
+                ("Enter", "choose"),
+                ("Shift-Tab", "back"),
+            ],
+            (_, Some(field)) if matches!(field.control, Control::Text { long: true }) => &[
+                ("Enter", "next"),
+                ("Alt-Enter", "new line"),
+                ("Shift-Tab", "back"),
+            ],
+            _ => &[("Enter", "next"), ("Shift-Tab", "back")],
+        },
+        Stage::Review => &[
+            ("Enter", "send, or change the marked answer"),
+            ("↑↓", "move"),
+        ],
+        Stage::Confirm => &[
+            ("y", "yes"),
+            ("n", "no"),
+            ("←→", "move"),
+            ("Enter", "press"),
+        ],
+        Stage::Caution => &[("←→", "move"), ("Enter", "press")],
+    };
+    lines.extend(hints(here, width));
+    lines.extend(hints(&[("Ctrl-X", "decline"), ("Esc", "cancel")], width));
+    lines
+}
+
+fn hints(keys: &[(&str, &str)], width: usize) -> Vec<Line> {
+    let mut lines = vec![Line::of(" ", Style::Plain)];
+    for (key, does) in keys {
+        let columns = key.width() + does.width() + 4;
+        let full = lines
+            .last()
+            .is_some_and(|line| line.width() > 1 && line.width() + columns > width);
+        if full {
+            lines.push(Line::of(" ", Style::Plain));
+        }
+        if let Some(line) = lines.pop() {
+            lines.push(
+                line.and(" ", Style::Plain)
+                    .and(*key, Style::Strong)
+                    .and(format!(" {does}  "), Style::Dim),
+            );
+        }
+    }
+    lines
+}

@@ -1,0 +1,335 @@
+//! A list to choose from, with arrow keys and type-ahead.
+
+use mcp_elicit_core::answer::Typed;
+
+use crate::view::{Control, FieldView};
+
+/// What choosing an entry gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Gives {
+    Value(String),
+    Flag(bool),
+    Nothing,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    label: String,
+    /// What type-ahead looks in, in lower case.
+    sought: String,
+    gives: Gives,
+    chosen: bool,
+}
+
+/// The entries, which are chosen, and where the person is.
+#[derive(Clone, Debug)]
+pub(super) struct Picker {
+    entries: Vec<Entry>,
+    several: bool,
+    typed: String,
+    /// Position among the entries that match what was typed.
+    at: usize,
+}
+
+/// One entry as it is shown.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Shown<'a> {
+    pub(super) label: &'a str,
+    pub(super) chosen: bool,
+    pub(super) here: bool,
+}
+
+impl Picker {
+    /// The list of a field that has one: its options, or yes and no. An optional field that takes one of
+    /// them gets an entry for no answer.
+    pub(super) fn of(field: &FieldView, typed: &Typed) -> Option<Self> {
+        let entry = |label: &str, also: &str, gives: Gives| Entry {
+            label: label.to_owned(),
+            sought: format!("{} {}", label.to_lowercase(), also.to_lowercase()),
+            gives,
+            chosen: false,
+        };
+        let (mut entries, several): (Vec<_>, _) = match &field.control {
+            Control::YesNo => (
+                vec![
+                    entry("Yes", "", Gives::Flag(true)),
+                    entry("No", "", Gives::Flag(false)),
+                ],
+                false,
+            ),
+            Control::One(options) | Control::Several { options, .. } => (
+                options
+                    .iter()
+                    .map(|pick| entry(&pick.label, &pick.value, Gives::Value(pick.value.clone())))
+                    .collect(),
+                matches!(field.control, Control::Several { .. }),
+            ),
+            _ => return None,
+        };
+        if !several && !field.required {
+            entries.push(entry("No answer", "", Gives::Nothing));
+        }
+        let mut picker = Self {
+            entries,
+            several,
+            typed: String::new(),
+            at: 0,
+        };
+        picker.choose_what(typed);
+        Some(picker)
+    }
+
+    fn choose_what(&mut self, typed: &Typed) {
+        for entry in &mut self.entries {
+            entry.chosen = match (&entry.gives, typed) {
+                (Gives::Value(value), Typed::Picked(picked)) => picked.contains(value),
+                (Gives::Flag(a), Typed::Flag(b)) => a == b,
+                (Gives::Nothing, Typed::Nothing) => true,
+                _ => false,
+            };
+        }
+        self.at = self
+            .entries
+            .iter()
+            .position(|entry| entry.chosen && entry.gives != Gives::Nothing)
+            .unwrap_or(0);
+    }
+
+    pub(super) fn is_several(&self) -> bool {
+        self.several
+    }
+
+    /// What type-ahead holds.
+    pub(super) fn typed(&self) -> &str {
+        &self.typed
+    }
+
+    /// How many entries there are, and how many match what was typed.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        (self.entries.len(), self.matching().count())
+    }
+
+    pub(super) fn up(&mut self) {
+        let count = self.matching().count();
+        self.at = if self.at == 0 {
+            count.saturating_sub(1)
+        } else {
+            self.at - 1
+        };
+    }
+
+    pub(super) fn down(&mut self) {
+        let count = self.matching().count();
+        self.at = if self.at + 1 >= count { 0 } else { self.at + 1 };
+    }
+
+    pub(super) fn first(&mut self) {
+        self.at = 0;
+    }
+
+    pub(super) fn last(&mut self) {
+        self.at = self.matching().count().saturating_sub(1);
+    }
+
+    /// Narrows the list; what matches nothing is not taken.
+    pub(super) fn type_ahead(&mut self, c: char) {
+        let here = self.here();
+        self.typed.push(c);
+        if self.matching().next().is_none() {
+            self.typed.pop();
+        }
+        self.stay_at(here);
+    }
+
+    /// Takes back one typed character; says whether there was one.
+    pub(super) fn widen(&mut self) -> bool {
+        let here = self.here();
+        let was = self.typed.pop().is_some();
+        self.stay_at(here);
+        was
+    }
+
+    /// Shows the whole list again.
+    pub(super) fn clear(&mut self) {
+        let here = self.here();
+        self.typed.clear();
+        self.stay_at(here);
+    }
+
+    /// Chooses the entry the person is at; in a list of several, or takes it back.
+    pub(super) fn press(&mut self) {
+        let Some(here) = self.here() else { return };
+        let several = self.several;
+        for (index, entry) in self.entries.iter_mut().enumerate() {
+            if several {
+                entry.chosen ^= index == here;
+            } else {
+                entry.chosen = index == here;
+            }
+        }
+    }
+
+    /// What is chosen, as the answer of the field.
+    pub(super) fn chosen(&self) -> Typed {
+        let mut chosen = self.entries.iter().filter(|entry| entry.chosen);
+        if self.several {
+            let values: Vec<_> = chosen
+                .filter_map(|entry| match &entry.gives {
+                    Gives::Value(value) => Some(value.clone()),
+                    Gives::Flag(_) | Gives::Nothing => None,
+                })
+                .collect();
+            return Typed::Picked(values);
+        }
+        match chosen.next().map(|entry| &entry.gives) {
+            Some(Gives::Value(value)) => Typed::Picked(vec![value.clone()]),
+            Some(Gives::Flag(flag)) => Typed::Flag(*flag),
+            Some(Gives::Nothing) | None => Typed::Nothing,
+        }
+    }
+
+    /// At most `most` entries around the person's place, with how many are left out before and after.
+    pub(super) fn window(&self, most: usize) -> (usize, Vec<Shown<'_>>, usize) {
+        let all: Vec<_> = self.matching().collect();
+        let most = most.max(1);
+        let start = self
+            .at
+            .saturating_sub(most / 2)
+            .min(all.len().saturating_sub(most));
+        let end = (start + most).min(all.len());
+        let shown = (start..end)
+            .map(|position| {
+                let entry = &self.entries[all[position]];
+                Shown {
+                    label: &entry.label,
+                    chosen: entry.chosen,
+                    here: position == self.at,
+                }
+            })
+            .collect();
+        (start, shown, all.len() - end)
+    }
+
+    fn here(&self) -> Option<usize> {
+        self.matching().nth(self.at)
+    }
+
+    fn stay_at(&mut self, index: Option<usize>) {
+        let place = self.matching().position(|matching| Some(matching) == index);
+        self.at = place.unwrap_or(0);
+    }
+
+    /// Indices of the entries that match what was typed.
+    fn matching(&self) -> impl Iterator<Item = usize> {
+        let sought = self.typed.to_lowercase();
+        self.entries
+            .iter()
+            .enumerate()
+            .filter(move |(_, entry)| entry.sought.contains(&sought))
+            .map(|(index, _)| index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::view::Pick;
+
+    fn field(several: bool, required: bool) -> FieldView {
+        let options: Vec<_> = ["Staging", "Production", "Preview"]
+            .map(|label| Pick {
+                value: label.to_lowercase(),
+                label: label.to_owned(),
+            })
+            .into();
+        FieldView {
+            name: "f".to_owned(),
+            label: "F".to_owned(),
+            description: None,
+            required,
+            control: if several {
+                Control::Several {
+                    options,
+                    least: None,
+                    most: None,
+                }
+            } else {
+                Control::One(options)
+            },
+            hints: Vec::new(),
+            default: Typed::Nothing,
+        }
+    }
+
+    fn here(picker: &Picker) -> &str {
+        picker
+            .window(9)
+            .1
+            .into_iter()
+            .find(|shown| shown.here)
+            .map_or("", |shown| shown.label)
+    }
+
+    #[test]
+    fn arrows_go_round() {
+        let mut picker = Picker::of(&field(false, true), &Typed::Nothing).unwrap();
+        picker.up();
+        assert_eq!(here(&picker), "Preview");
+        picker.down();
+        assert_eq!(here(&picker), "Staging");
+    }
+
+    #[test]
+    fn typing_narrows_and_never_empties_the_list() {
+        let mut picker = Picker::of(&field(false, true), &Typed::Nothing).unwrap();
+        "prx".chars().for_each(|c| picker.type_ahead(c));
+        assert_eq!((picker.typed(), picker.counts()), ("pr", (3, 2)));
+        picker.down();
+        assert_eq!(here(&picker), "Preview");
+        picker.clear();
+        assert_eq!(here(&picker), "Preview");
+    }
+
+    #[test]
+    fn nothing_is_chosen_until_the_person_does() {
+        let mut picker = Picker::of(&field(false, true), &Typed::Nothing).unwrap();
+        assert_eq!(picker.chosen(), Typed::Nothing);
+        picker.press();
+        assert_eq!(picker.chosen(), Typed::Picked(vec!["staging".to_owned()]));
+    }
+
+    #[test]
+    fn optional_lists_can_be_left_empty_again() {
+        let held = Typed::Picked(vec!["preview".to_owned()]);
+        let mut picker = Picker::of(&field(false, false), &held).unwrap();
+        assert_eq!(here(&picker), "Preview");
+        picker.down();
+        picker.press();
+        assert_eq!(picker.chosen(), Typed::Nothing);
+    }
+
+    #[test]
+    fn several_toggle() {
+        let mut picker = Picker::of(&field(true, true), &Typed::Nothing).unwrap();
+        picker.press();
+        picker.last();
+        picker.press();
+        assert_eq!(
+            picker.chosen(),
+            Typed::Picked(vec!["staging".to_owned(), "preview".to_owned()])
+        );
+        picker.press();
+        picker.first();
+        picker.press();
+        assert_eq!(picker.chosen(), Typed::Picked(Vec::new()));
+    }
+
+    #[test]
+    fn a_window_says_what_it_leaves_out() {
+        let mut picker = Picker::of(&field(false, true), &Typed::Nothing).unwrap();
+        picker.last();
+        let (before, shown, after) = picker.window(2);
+        assert_eq!((before, shown.len(), after), (1, 2, 0));
+        assert!(shown[1].here);
+    }
+}

@@ -1,0 +1,280 @@
+//! Line mode: for pipes, screen readers and terminals that cannot move their cursor.
+//!
+//! One line answers one field. Nothing is redrawn, nothing depends on colour or on where things stand.
+
+mod said;
+
+use std::io::{self, Write};
+use std::time::{Duration, SystemTime};
+
+use mcp_elicit_core::answer::Outcome;
+
+use self::said::Said;
+use super::handle::Handle;
+use super::lines::{Lines, Waited};
+use crate::view::{Control, Effect, Event, FieldView, NotAnswered, Question, Sheet, Stage, words};
+
+/// How often the handle and the deadline are looked at while a line is awaited.
+const TICK: Duration = Duration::from_millis(100);
+/// Lines in a row that led nowhere, after which input that is not a person is given up on.
+const TRIES: u32 = 20;
+/// Columns; a pipe has none of its own.
+const WIDTH: usize = 78;
+
+/// What line mode needs to know besides the question.
+pub(super) struct Plain<'a> {
+    pub(super) lines: &'a mut Lines,
+    pub(super) out: &'a mut (dyn Write + Send),
+    pub(super) handle: &'a Handle,
+    pub(super) clock: &'a (dyn Fn() -> SystemTime + Send + Sync),
+    /// Opens a link once the person agreed.
+    pub(super) open: &'a dyn Fn(&str) -> io::Result<()>,
+    /// Whether a person types the lines: then the answer is reviewed before it is sent, and tries are not
+    /// counted.
+    pub(super) person: bool,
+}
+
+impl Plain<'_> {
+    /// Asks and waits for the action.
+    pub(super) fn ask(mut self, question: &Question) -> Result<Outcome, NotAnswered> {
+        let mut sheet = Sheet::new(question.clone());
+        self.introduce(&sheet)?;
+        let mut tries = 0;
+        let mut fresh = true;
+        loop {
+            self.prompt(&sheet, fresh)?;
+            let before = sheet.stage();
+            let effect = match self.line(question)? {
+                Ok(line) => self.hear(&mut sheet, &line)?,
+                Err(event) => sheet.handle(event),
+            };
+            match effect {
+                Effect::Show => {}
+                Effect::Done(outcome) => return Ok(self.done(question, outcome)?),
+                Effect::Over(why) => {
+                    writeln!(self.out)?;
+                    self.say(&words::over(&why))?;
+                    return Err(why);
+                }
+            }
+            fresh = sheet.stage() != before;
+            tries = if fresh { 0 } else { tries + 1 };
+            if tries == TRIES && !self.person {
+                return Err(NotAnswered::Refused {
+                    tries,
+                    field: sheet.field_name(),
+                });
+            }
+            if sheet.stage() == Stage::Review && !self.person {
+                self.review(&sheet)?;
+                if let Effect::Done(outcome) = sheet.handle(Event::Accept) {
+                    return Ok(outcome);
+                }
+            }
+        }
+    }
+
+    fn introduce(&mut self, sheet: &Sheet) -> io::Result<()> {
+        let question = sheet.question();
+        writeln!(self.out)?;
+        self.say(&words::asks(question.origin()))?;
+        if let Some(call) = question.call() {
+            self.say(&words::for_call(call))?;
+        }
+        if let Some(waiting) = words::pending(self.handle.pending().unwrap_or(question.pending())) {
+            self.say(&waiting)?;
+        }
+        if let Some(left) = question.remaining((self.clock)()) {
+            self.say(&words::time_left(left))?;
+        }
+        writeln!(self.out)?;
+        self.say(&question.message())?;
+        if let Some(link) = question.as_link() {
+            writeln!(self.out)?;
+            self.say("It asks you to open this address:")?;
+            // Never wrapped: an address is read and copied whole.
+            writeln!(self.out, "  {}", words::address(link))?;
+            self.say(&words::goes_to(link))?;
+        }
+        if !sheet.warnings().is_empty() {
+            writeln!(self.out)?;
+        }
+        for warning in sheet.warnings() {
+            self.say(&format!("Careful: {}", warning.text))?;
+        }
+        writeln!(self.out)?;
+        self.say("(? for help, :decline to say no, :cancel to leave without choosing)")
+    }
+
+    fn prompt(&mut self, sheet: &Sheet, fresh: bool) -> io::Result<()> {
+        match sheet.stage() {
+            Stage::Caution => write!(self.out, "Type insist to answer anyway: ")?,
+            Stage::Confirm => write!(self.out, "{} (yes, no): ", words::confirm(sheet.question()))?,
+            Stage::Review => {
+                if fresh {
+                    self.review(sheet)?;
+                }
+                write!(
+                    self.out,
+                    "Send this? (yes, or a number to change that answer): "
+                )?;
+            }
+            Stage::Field(index) => self.prompt_field(sheet, index, fresh)?,
+        }
+        self.out.flush()
+    }
+
+    fn prompt_field(&mut self, sheet: &Sheet, index: usize, fresh: bool) -> io::Result<()> {
+        let Some(field) = sheet.fields().get(index) else {
+            return Ok(());
+        };
+        if fresh {
+            writeln!(self.out)?;
+            self.describe(sheet, index, field)?;
+        }
+        for problem in sheet
+            .errors(index)
+            .iter()
+            .filter(|_| sheet.was_tried(index))
+        {
+            writeln!(self.out, "  ! {problem}")?;
+        }
+        match sheet
+            .shown(index)
+            .filter(|_| sheet.problems(index).is_empty())
+        {
+            Some(now) => write!(self.out, "{} [{}]: ", field.label, now.replace('\n', " / ")),
+            None => write!(self.out, "{}: ", field.label),
+        }
+    }
+
+    fn describe(&mut self, sheet: &Sheet, index: usize, field: &FieldView) -> io::Result<()> {
+        self.say(&format!(
+            "{} ({}, {} of {})",
+            field.label,
+            field.need(),
+            index + 1,
+            sheet.fields().len()
+        ))?;
+        if let Some(description) = &field.description {
+            self.indented(description)?;
+        }
+        if !field.hints.is_empty() {
+            self.indented(&field.hint())?;
+        }
+        if field.control == Control::YesNo {
+            self.indented("yes or no")?;
+        }
+        for (number, pick) in (1..).zip(field.control.options()) {
+            self.indented(&format!("{number}) {}", pick.label))?;
+        }
+        if matches!(field.control, Control::Several { .. }) {
+            self.indented("numbers or words, with commas between them")?;
+        }
+        Ok(())
+    }
+
+    fn review(&mut self, sheet: &Sheet) -> io::Result<()> {
+        writeln!(self.out)?;
+        self.say("Your answer:")?;
+        for (index, field) in sheet.fields().iter().enumerate() {
+            let shown = sheet
+                .shown(index)
+                .unwrap_or_else(|| words::EMPTY.to_owned());
+            self.indented(&format!("{}. {}: {shown}", index + 1, field.label))?;
+        }
+        Ok(())
+    }
+
+    /// A line, or what happened before one came.
+    fn line(&mut self, question: &Question) -> Result<Result<String, Event>, NotAnswered> {
+        loop {
+            let waited = self.lines.next(TICK)?;
+            if let Some(why) = self.handle.withdrawn() {
+                return Ok(Err(Event::Withdrawn(why)));
+            }
+            let now = (self.clock)();
+            if question.is_over(now) {
+                return Ok(Err(Event::Time(now)));
+            }
+            match waited {
+                Waited::Line(line) => {
+                    // What nobody typed was not echoed either, so the prompt's line is still open.
+                    if !self.person {
+                        writeln!(self.out)?;
+                    }
+                    return Ok(Ok(line));
+                }
+                Waited::End => return Ok(Err(Event::End)),
+                Waited::NotYet => {}
+            }
+        }
+    }
+
+    fn hear(&mut self, sheet: &mut Sheet, line: &str) -> io::Result<Effect> {
+        Ok(match said::understand(sheet, line) {
+            Said::Event(event) => sheet.handle(event),
+            Said::Answer(index, typed) => {
+                sheet.handle(Event::Edit(index, typed));
+                sheet.handle(Event::Next)
+            }
+            Said::Help => {
+                self.help(sheet)?;
+                Effect::Show
+            }
+            Said::Unclear(why) => {
+                self.say(&format!("  ! {why}"))?;
+                Effect::Show
+            }
+        })
+    }
+
+    fn help(&mut self, sheet: &Sheet) -> io::Result<()> {
+        if let Stage::Field(index) = sheet.stage()
+            && let Some(field) = sheet.fields().get(index)
+        {
+            self.describe(sheet, index, field)?;
+        }
+        for line in [
+            "An empty line keeps what stands in brackets, or leaves an optional answer empty.",
+            ":back     to the answer before",
+            ":skip     leave this answer empty",
+            ":=text    answer with text that looks like a command",
+            ":decline  say no to the whole question",
+            ":cancel   leave without choosing",
+        ] {
+            self.indented(line)?;
+        }
+        Ok(())
+    }
+
+    /// Opens the link that was agreed to, and passes the outcome on.
+    fn done(&mut self, question: &Question, outcome: Outcome) -> io::Result<Outcome> {
+        if let (Outcome::Visit, Some(link)) = (&outcome, question.as_link()) {
+            match (self.open)(link.as_str()) {
+                Ok(()) => self.say("Opened in your browser.")?,
+                Err(_) => {
+                    self.say("No browser could be opened; copy the address above into one.")?;
+                }
+            }
+        }
+        Ok(outcome)
+    }
+
+    fn say(&mut self, text: &str) -> io::Result<()> {
+        for line in text.lines() {
+            writeln!(self.out, "{}", textwrap::fill(line, WIDTH))?;
+        }
+        Ok(())
+    }
+
+    fn indented(&mut self, text: &str) -> io::Result<()> {
+        let options = textwrap::Options::new(WIDTH)
+            .initial_indent("  ")
+            .subsequent_indent("  ");
+        for line in text.lines() {
+            writeln!(self.out, "{}", textwrap::fill(line, &options))?;
+        }
+        Ok(())
+    }
+}

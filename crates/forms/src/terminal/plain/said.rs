@@ -1,0 +1,239 @@
+//! What a line means, given where the person is.
+
+use mcp_elicit_core::answer::Typed;
+
+use crate::view::{Control, Event, FieldView, Pick, Sheet, Stage};
+
+/// A line, understood.
+#[derive(Debug)]
+pub(super) enum Said {
+    /// Something happened to the question.
+    Event(Event),
+    /// The field with this index was answered; the next one comes if the answer is right.
+    Answer(usize, Typed),
+    /// Explain the choices.
+    Help,
+    /// Nothing happened; tell the person why.
+    Unclear(String),
+}
+
+/// Understands one line. Commands begin with a colon; `:=` gives the rest of the line literally.
+pub(super) fn understand(sheet: &Sheet, line: &str) -> Said {
+    let line = line.trim();
+    match line {
+        "?" | ":?" | ":help" => return Said::Help,
+        ":back" => return Said::Event(Event::Back),
+        ":decline" => return Said::Event(Event::Decline),
+        ":cancel" => return Said::Event(Event::Cancel),
+        _ => {}
+    }
+    match sheet.stage() {
+        Stage::Caution => caution(line),
+        Stage::Confirm => yes_or_no(line, Event::Accept),
+        Stage::Review => review(sheet, line),
+        Stage::Field(index) => match sheet.fields().get(index) {
+            Some(field) => {
+                let right = sheet.problems(index).is_empty();
+                answer(
+                    field,
+                    index,
+                    if right {
+                        sheet.typed(index)
+                    } else {
+                        &field.default
+                    },
+                    line,
+                )
+            }
+            None => Said::Event(Event::Review),
+        },
+    }
+}
+
+fn caution(line: &str) -> Said {
+    if line.eq_ignore_ascii_case("insist") {
+        Said::Event(Event::Insist)
+    } else {
+        Said::Unclear(
+            "Type insist to answer anyway, :decline to say no, or :cancel to leave.".to_owned(),
+        )
+    }
+}
+
+fn yes_or_no(line: &str, yes: Event) -> Said {
+    match line.to_ascii_lowercase().as_str() {
+        "y" | "yes" => Said::Event(yes),
+        "n" | "no" => Said::Event(Event::Decline),
+        _ => Said::Unclear("Type yes or no, or :cancel to leave without choosing.".to_owned()),
+    }
+}
+
+fn review(sheet: &Sheet, line: &str) -> Said {
+    match line.parse::<usize>() {
+        Ok(number) if (1..=sheet.fields().len()).contains(&number) => {
+            Said::Event(Event::Goto(number - 1))
+        }
+        Ok(_) => Said::Unclear(format!(
+            "There are {} answers to change.",
+            sheet.fields().len()
+        )),
+        Err(_) => match line.to_ascii_lowercase().as_str() {
+            "y" | "yes" | "send" => Said::Event(Event::Accept),
+            "n" | "no" => Said::Unclear(
+                "Nothing is sent yet. Type a number to change that answer, :decline or :cancel."
+                    .to_owned(),
+            ),
+            _ => Said::Unclear("Type yes to send, or a number to change that answer.".to_owned()),
+        },
+    }
+}
+
+fn answer(field: &FieldView, index: usize, held: &Typed, line: &str) -> Said {
+    if line.is_empty() {
+        return Said::Answer(index, held.clone());
+    }
+    if line == ":skip" {
+        return Said::Answer(index, Typed::Nothing);
+    }
+    let line = match line.strip_prefix(":=") {
+        Some(literal) => literal,
+        None if line.starts_with(':') => {
+            return Said::Unclear(format!(
+                "There is no such command. To answer with it, type :={line}"
+            ));
+        }
+        None => line,
+    };
+    let typed = match &field.control {
+        Control::One(options) => pick(options, line).map(|found| vec![found.value.clone()]),
+        Control::Several { options, .. } => several(options, line),
+        _ => return Said::Answer(index, Typed::Text(line.to_owned())),
+    };
+    match typed {
+        Ok(values) => Said::Answer(index, Typed::Picked(values)),
+        Err(unclear) => Said::Unclear(unclear),
+    }
+}
+
+/// The option meant by a line: its very value or label, its number in the list (`2` or `#2`), or the
+/// beginning of exactly one label. An option that is itself called `2` wins over the number.
+fn pick<'a>(options: &'a [Pick], said: &str) -> Result<&'a Pick, String> {
+    let said = said.trim();
+    let exact = options
+        .iter()
+        .find(|pick| pick.value == said)
+        .or_else(|| options.iter().find(|pick| pick.label == said))
+        .or_else(|| {
+            options
+                .iter()
+                .find(|pick| pick.label.eq_ignore_ascii_case(said))
+        });
+    if let Some(found) = exact {
+        return Ok(found);
+    }
+    if let Ok(number) = said.strip_prefix('#').unwrap_or(said).parse::<usize>() {
+        let found = number.checked_sub(1).and_then(|index| options.get(index));
+        return found.ok_or_else(|| {
+            format!(
+                "There is no number {number} in the list of {}.",
+                options.len()
+            )
+        });
+    }
+    let start = said.to_lowercase();
+    let mut begun = options
+        .iter()
+        .filter(|pick| pick.label.to_lowercase().starts_with(&start));
+    match (begun.next(), begun.next()) {
+        (Some(found), None) if !start.is_empty() => Ok(found),
+        (Some(_), Some(_)) => Err("More than one of the list begins like that.".to_owned()),
+        _ => Err(format!(
+            "That is not in the list; type a number from 1 to {} or the words.",
+            options.len()
+        )),
+    }
+}
+
+fn several(options: &[Pick], line: &str) -> Result<Vec<String>, String> {
+    if let Some(whole) = options
+        .iter()
+        .find(|pick| pick.value == line || pick.label == line)
+    {
+        return Ok(vec![whole.value.clone()]);
+    }
+    let numbers = line
+        .split([',', ' '])
+        .all(|part| part.is_empty() || part.parse::<usize>().is_ok());
+    let parts: Vec<_> = if numbers {
+        line.split([',', ' ']).collect()
+    } else {
+        line.split(',').collect()
+    };
+    let mut values = Vec::new();
+    for part in parts
+        .into_iter()
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+    {
+        let found = pick(options, part)?;
+        if !values.contains(&found.value) {
+            values.push(found.value.clone());
+        }
+    }
+    Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(labels: &[&str]) -> Vec<Pick> {
+        labels
+            .iter()
+            .map(|label| Pick {
+                value: label.to_lowercase(),
+                label: (*label).to_owned(),
+            })
+            .collect()
+    }
+
+    #[test]
+    fn an_option_is_meant_by_value_label_number_or_beginning() {
+        let list = options(&["Staging", "Production", "Preview"]);
+        for said in ["staging", "Staging", "STAGING", "1", "#1", "st"] {
+            assert_eq!(
+                pick(&list, said).map(|found| found.value.as_str()),
+                Ok("staging"),
+                "{said}"
+            );
+        }
+        for said in ["pr", "4", "0", "x", ""] {
+            assert!(pick(&list, said).is_err(), "{said}");
+        }
+    }
+
+    #[test]
+    fn an_option_called_by_a_number_wins_over_the_number() {
+        let list = options(&["3", "1"]);
+        assert_eq!(pick(&list, "1").map(|found| found.value.as_str()), Ok("1"));
+        assert_eq!(pick(&list, "#1").map(|found| found.value.as_str()), Ok("3"));
+    }
+
+    #[test]
+    fn several_take_numbers_words_and_labels_with_commas() {
+        let list = options(&["Red", "Green", "Blue, dark"]);
+        assert_eq!(
+            several(&list, "1 3"),
+            Ok(vec!["red".to_owned(), "blue, dark".to_owned()])
+        );
+        assert_eq!(
+            several(&list, "green, 1,1"),
+            Ok(vec!["green".to_owned(), "red".to_owned()])
+        );
+        assert_eq!(
+            several(&list, "Blue, dark"),
+            Ok(vec!["blue, dark".to_owned()])
+        );
+        assert!(several(&list, "red, pink").is_err());
+    }
+}

@@ -1,0 +1,103 @@
+//! Asking on a screen: shows the page, waits for a key, and goes on until the question is over.
+
+use std::io::{self, Write};
+use std::time::{Duration, SystemTime};
+
+use crossterm::event::{Event as Input, KeyEventKind};
+use mcp_elicit_core::answer::Outcome;
+
+use super::desk::Desk;
+use super::glass::{self, Glass};
+use super::handle::Handle;
+use super::steps;
+use crate::view::{Effect, Event, NotAnswered, Question, Sheet, words};
+
+/// How often the handle and the clock are looked at while no key comes.
+const TICK: Duration = Duration::from_millis(100);
+
+/// What a screen needs to know besides the question.
+pub(super) struct Screen<'a> {
+    pub(super) out: &'a mut (dyn Write + Send),
+    pub(super) color: bool,
+    pub(super) handle: &'a Handle,
+    pub(super) clock: &'a (dyn Fn() -> SystemTime + Send + Sync),
+    /// Opens a link once the person agreed.
+    pub(super) open: &'a dyn Fn(&str) -> io::Result<()>,
+}
+
+impl Screen<'_> {
+    /// Asks and waits for the action. The screen is given back before this returns, and one line stays
+    /// behind that says what became of the question.
+    pub(super) fn ask(mut self, question: &Question) -> Result<Outcome, NotAnswered> {
+        let ended = self.converse(question);
+        let asker = question.origin().server();
+        match &ended {
+            Ok(outcome) => self.done(question, outcome, &asker)?,
+            Err(why) => writeln!(self.out, "{asker}: {}", words::over(why))?,
+        }
+        self.out.flush()?;
+        ended
+    }
+
+    fn converse(&mut self, question: &Question) -> Result<Outcome, NotAnswered> {
+        let mut desk = Desk::new(Sheet::new(question.clone()));
+        let mut glass = Glass::take(self.out, self.color)?;
+        // What is on the screen was drawn for this size, second and number of waiting questions.
+        let mut drawn = None;
+        loop {
+            let now = (self.clock)();
+            if let Some(over) = over(&mut desk, self.handle, now) {
+                return Err(over);
+            }
+            let (width, height) = glass::size();
+            let pending = self.handle.pending().unwrap_or(question.pending());
+            let left = question.remaining(now).map(|left| left.as_secs());
+            let current = Some((width, height, left, pending));
+            if drawn != current {
+                let page = steps::page(&desk, width, height, now, pending);
+                glass.show(&page.fit(width, height))?;
+                drawn = current;
+            }
+            let effect = match glass::next(TICK)? {
+                Some(Input::Key(key)) if key.kind != KeyEventKind::Release => desk.press(key),
+                Some(Input::Paste(text)) => desk.paste(&text),
+                Some(_) => Effect::Show,
+                None => continue,
+            };
+            match effect {
+                Effect::Show => drawn = None,
+                Effect::Done(outcome) => return Ok(outcome),
+                Effect::Over(why) => return Err(why),
+            }
+        }
+    }
+
+    fn done(&mut self, question: &Question, outcome: &Outcome, asker: &str) -> io::Result<()> {
+        match (outcome, question.as_link()) {
+            (Outcome::Visit, Some(link)) => match (self.open)(link.as_str()) {
+                Ok(()) => writeln!(
+                    self.out,
+                    "{asker}: opened {} in your browser.",
+                    link.host().ascii()
+                ),
+                Err(_) => writeln!(
+                    self.out,
+                    "{asker}: no browser could be opened. The address you agreed to:\n{}",
+                    words::address(link)
+                ),
+            },
+            (outcome, _) => writeln!(self.out, "{asker}: {}", words::done(outcome)),
+        }
+    }
+}
+
+/// Whether the question ended by itself.
+fn over(desk: &mut Desk, handle: &Handle, now: SystemTime) -> Option<NotAnswered> {
+    let event = handle
+        .withdrawn()
+        .map_or(Event::Time(now), Event::Withdrawn);
+    match desk.sheet.handle(event) {
+        Effect::Over(why) => Some(why),
+        Effect::Show | Effect::Done(_) => None,
+    }
+}

@@ -1,0 +1,217 @@
+use mcp_elicit_core::answer::Typed;
+use mcp_elicit_core::form::{Choice, ChoiceOption, Field, Format, Kind, Text};
+use serde_json::Number;
+
+use super::{hints, inert};
+
+/// Above this many characters a text gets a box of several lines.
+const LONG: u64 = 120;
+
+/// One entry of a list to choose from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pick {
+    /// What is sent when it is chosen, exactly as the server gave it.
+    pub value: String,
+    /// What the person reads, safe to show.
+    pub label: String,
+}
+
+/// The kind of control that fits a field.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Control {
+    /// Free text; `long` where a box of several lines fits better than a line.
+    Text {
+        /// Whether a box of several lines fits better than a line.
+        long: bool,
+    },
+    /// An email address.
+    Email,
+    /// A URI.
+    Uri,
+    /// A calendar date.
+    Date,
+    /// A moment with its zone.
+    DateTime,
+    /// A number; `whole` where it has no fraction.
+    Number {
+        /// Whether it has no fraction.
+        whole: bool,
+        /// The least that is allowed.
+        minimum: Option<Number>,
+        /// The most that is allowed.
+        maximum: Option<Number>,
+        /// The distance between allowed numbers.
+        step: Option<Number>,
+    },
+    /// Yes or no, or nothing yet.
+    YesNo,
+    /// One of a list.
+    One(Vec<Pick>),
+    /// Several of a list.
+    Several {
+        /// The list.
+        options: Vec<Pick>,
+        /// The least number of entries to choose.
+        least: Option<u64>,
+        /// The most entries to choose.
+        most: Option<u64>,
+    },
+}
+
+impl Control {
+    fn of(kind: &Kind) -> Self {
+        match kind {
+            Kind::Text(Text {
+                format: Some(format),
+                ..
+            }) => match format {
+                Format::Email => Self::Email,
+                Format::Uri => Self::Uri,
+                Format::Date => Self::Date,
+                Format::DateTime => Self::DateTime,
+            },
+            Kind::Text(text) => Self::Text {
+                long: text.max_length.is_some_and(|most| most > LONG)
+                    || text.min_length.is_some_and(|least| least > LONG / 2),
+            },
+            Kind::Number(number) | Kind::Integer(number) => Self::Number {
+                whole: matches!(kind, Kind::Integer(_)),
+                minimum: number.minimum.clone(),
+                maximum: number.maximum.clone(),
+                step: number.multiple_of.clone(),
+            },
+            Kind::Boolean(_) => Self::YesNo,
+            Kind::Choice(Choice { options, .. }) => Self::One(picks(options)),
+            Kind::Choices(choices) => Self::Several {
+                options: picks(&choices.options),
+                least: choices.min_items,
+                most: choices.max_items,
+            },
+        }
+    }
+
+    /// The list to choose from; empty for controls that have none.
+    pub fn options(&self) -> &[Pick] {
+        match self {
+            Self::One(options) | Self::Several { options, .. } => options,
+            _ => &[],
+        }
+    }
+
+    /// Whether what is typed may hold line breaks.
+    pub fn takes_lines(&self) -> bool {
+        matches!(self, Self::Text { .. })
+    }
+}
+
+fn picks(options: &[ChoiceOption]) -> Vec<Pick> {
+    options
+        .iter()
+        .map(|option| {
+            let shown = inert::line(option.label(), inert::LABEL);
+            let label = if shown.is_empty() {
+                inert::line(&option.value, inert::LABEL)
+            } else {
+                shown
+            };
+            Pick {
+                value: option.value.to_string(),
+                label: if label.is_empty() {
+                    "(empty)".to_owned()
+                } else {
+                    label
+                },
+            }
+        })
+        .collect()
+}
+
+/// A field as a face shows it. All text is safe to show; `name` is for matching and records.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FieldView {
+    /// The field's name in the form, exactly as the server gave it.
+    pub name: String,
+    /// What the person knows it by: its title, or its name.
+    pub label: String,
+    /// The server's explanation, of several lines.
+    pub description: Option<String>,
+    /// Whether it must be answered.
+    pub required: bool,
+    /// The control that fits.
+    pub control: Control,
+    /// The bounds in words: `3 to 50 characters`.
+    pub hints: Vec<String>,
+    /// What it holds before the person does anything: its default, or nothing.
+    pub default: Typed,
+}
+
+impl FieldView {
+    /// The view of one field.
+    pub fn of(field: &Field) -> Self {
+        let label = inert::line(field.label(), inert::LABEL);
+        let description = field
+            .description()
+            .map(|raw| inert::text(raw.trim(), inert::DESCRIPTION));
+        Self {
+            name: field.name().to_owned(),
+            label: if label.is_empty() {
+                "(no name)".to_owned()
+            } else {
+                label
+            },
+            description: description.filter(|text| !text.is_empty()),
+            required: field.required(),
+            control: Control::of(field.kind()),
+            hints: hints::of(field.kind()),
+            default: default_of(field),
+        }
+    }
+
+    /// `required` or `optional`.
+    pub fn need(&self) -> &'static str {
+        if self.required {
+            "required"
+        } else {
+            "optional"
+        }
+    }
+
+    /// The bounds on one line, joined by ` · `; empty where anything goes.
+    pub fn hint(&self) -> String {
+        self.hints.join(" · ")
+    }
+
+    /// What the field holds, in the words the person chose it by, safe to show. `None` when it is empty.
+    pub fn shown(&self, typed: &Typed) -> Option<String> {
+        match typed {
+            Typed::Nothing => None,
+            Typed::Text(text) if text.is_empty() => None,
+            Typed::Text(text) => Some(inert::text(text, inert::DESCRIPTION)),
+            Typed::Flag(flag) => Some(if *flag { "Yes" } else { "No" }.to_owned()),
+            Typed::Picked(values) => {
+                let labels: Vec<_> = values.iter().map(|value| self.label_of(value)).collect();
+                (!labels.is_empty()).then(|| labels.join(", "))
+            }
+        }
+    }
+
+    fn label_of(&self, value: &str) -> String {
+        let option = self
+            .control
+            .options()
+            .iter()
+            .find(|pick| pick.value == value);
+        option.map_or_else(
+            || inert::line(value, inert::LABEL),
+            |pick| pick.label.clone(),
+        )
+    }
+}
+
+/// A default in the shape a person would have given it: an option is picked, not typed.
+fn default_of(field: &Field) -> Typed {
+    match (field.kind(), Typed::from_default(field)) {
+        (Kind::Choice(_), Typed::Text(value)) => Typed::Picked(vec![value]),
+        (_, typed) => typed,
+    }
+}

@@ -1,0 +1,28 @@
+//! What a person sees and can do, decided once for every face.
+//!
+//! Nothing here reads, writes or knows the time: a face hands in what happened and shows what comes out.
+//!
+//! - [`Question`], [`Origin`], [`Call`], [`Ask`]: what is asked, by whom, for which call
+//! - [`FieldView`], [`Control`], [`Pick`]: a field as a control with label, hints and default
+//! - [`Sheet`], [`Event`], [`Effect`], [`Stage`]: the answer being given
+//! - [`Warning`]: reasons to be careful, before anything is typed or opened
+//! - [`words`]: the sentences both faces say
+//! - [`inert`]: text from a peer made harmless to look at
+//! - [`countdown`]: how much time is left, in words
+//! - [`NotAnswered`]: why a question ended without an action
+
+mod control;
+pub mod countdown;
+mod hints;
+pub mod inert;
+mod outcome;
+mod question;
+mod sheet;
+mod warning;
+pub mod words;
+
+pub use control::{Control, FieldView, Pick};
+pub use outcome::NotAnswered;
+pub use question::{Ask, Call, CallKind, Origin, Question};
+pub use sheet::{Effect, Event, Sheet, Stage};
+pub use warning::{Warning, warnings};

@@ -1,0 +1,45 @@
+use thiserror::Error;
+
+/// Why a question ended without an action. None of these is a decline or a cancel: no person chose one.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum NotAnswered {
+    /// The person stopped the program (Ctrl-C), which says nothing about the question.
+    #[error("interrupted before the question was answered")]
+    Interrupted,
+    /// The input ended before the answer was complete.
+    #[error("the input ended before the question was answered{}", at(field.as_deref()))]
+    EndOfInput {
+        /// The field that was waiting, if one was.
+        field: Option<String>,
+    },
+    /// The question was taken back: by the server, or because its call ended.
+    #[error("the question was withdrawn: {why}")]
+    Withdrawn {
+        /// Why, in words for a person.
+        why: String,
+    },
+    /// The question's own deadline passed.
+    #[error("the time to answer ran out")]
+    Expired,
+    /// Input that is not a person kept giving answers that the form refuses.
+    #[error("gave up after {tries} refused answers{}", at(field.as_deref()))]
+    Refused {
+        /// How many answers in a row were refused.
+        tries: u32,
+        /// The field that refused them, if one did.
+        field: Option<String>,
+    },
+    /// There is no terminal to ask in.
+    #[error("there is no terminal to ask in")]
+    NoTerminal,
+    /// Reading from or writing to the person failed.
+    #[error("the terminal failed")]
+    Broken(#[from] std::io::Error),
+}
+
+fn at(field: Option<&str>) -> String {
+    field
+        .map(|name| format!(" (at {name:?})"))
+        .unwrap_or_default()
+}

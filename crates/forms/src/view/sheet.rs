@@ -1,0 +1,367 @@
+//! The answer being given: what each field holds, what is wrong with it, and where the person is.
+
+use std::time::SystemTime;
+
+use mcp_elicit_core::answer::{Draft, Outcome, Typed, Violations};
+use mcp_elicit_core::form::Form;
+
+use super::{FieldView, NotAnswered, Question, Warning, warnings};
+
+/// Where the person is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// At warnings that must be insisted on before the form can be filled in.
+    Caution,
+    /// At the field with this index.
+    Field(usize),
+    /// At the whole answer, before it is sent.
+    Review,
+    /// At a question that takes a plain yes: a form without fields, or a link.
+    Confirm,
+}
+
+/// What happened.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// The field with this index now holds this.
+    Edit(usize, Typed),
+    /// On to the next field, or to the review after the last; refused while the field is wrong.
+    Next,
+    /// Back to the field before, or out of the review; nothing is lost.
+    Back,
+    /// To the field with this index, from anywhere.
+    Goto(usize),
+    /// To the review; refused while any field is wrong.
+    Review,
+    /// Past the warnings, knowing them.
+    Insist,
+    /// Send the answer, or agree. Refused while any field is wrong or the warnings stand.
+    Accept,
+    /// The person says no.
+    Decline,
+    /// The person makes no choice.
+    Cancel,
+    /// It is now this moment.
+    Time(SystemTime),
+    /// The question was taken back, for this reason.
+    Withdrawn(String),
+    /// The person stopped the program.
+    Interrupt,
+    /// There is no more input.
+    End,
+}
+
+/// What to do about it.
+#[derive(Debug)]
+pub enum Effect {
+    /// Show the sheet as it is now.
+    Show,
+    /// The person acted; the question is over.
+    Done(Outcome),
+    /// The question is over without an action.
+    Over(NotAnswered),
+}
+
+/// What one field holds and what is wrong with it.
+#[derive(Clone, Debug)]
+struct Entry {
+    typed: Typed,
+    errors: Vec<String>,
+    /// Whether the person changed it.
+    touched: bool,
+    /// Whether the person tried to go on with it.
+    tried: bool,
+}
+
+/// The answer being given to one question.
+#[derive(Debug)]
+pub struct Sheet {
+    question: Question,
+    fields: Vec<FieldView>,
+    entries: Vec<Entry>,
+    warnings: Vec<Warning>,
+    insisted: bool,
+    stage: Stage,
+    /// Whether the review has been reached, so that correcting a field leads back to it.
+    reviewed: bool,
+}
+
+impl Sheet {
+    /// A sheet with every field at its default.
+    pub fn new(question: Question) -> Self {
+        let fields: Vec<_> = question
+            .as_form()
+            .map(|form| form.fields().iter().map(FieldView::of).collect())
+            .unwrap_or_default();
+        let entries = fields
+            .iter()
+            .map(|field| Entry {
+                typed: field.default.clone(),
+                errors: Vec::new(),
+                touched: false,
+                tried: false,
+            })
+            .collect();
+        let warnings = warnings(&question);
+        let mut sheet = Self {
+            question,
+            fields,
+            entries,
+            warnings,
+            insisted: false,
+            stage: Stage::Confirm,
+            reviewed: false,
+        };
+        for index in 0..sheet.fields.len() {
+            sheet.check(index);
+        }
+        sheet.stage = if sheet.must_insist() {
+            Stage::Caution
+        } else {
+            sheet.first_stage()
+        };
+        sheet
+    }
+
+    /// The question.
+    pub fn question(&self) -> &Question {
+        &self.question
+    }
+
+    /// The form's fields, in order; none in url mode.
+    pub fn fields(&self) -> &[FieldView] {
+        &self.fields
+    }
+
+    /// What is to be careful about.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
+    }
+
+    /// Where the person is.
+    pub fn stage(&self) -> Stage {
+        self.stage
+    }
+
+    /// What the field with this index holds; nothing for an index that is none.
+    pub fn typed(&self, index: usize) -> &Typed {
+        self.entries
+            .get(index)
+            .map_or(&Typed::Nothing, |entry| &entry.typed)
+    }
+
+    /// What is wrong with the field, whether or not it is time to say so.
+    pub fn problems(&self, index: usize) -> &[String] {
+        self.entries.get(index).map_or(&[], |entry| &entry.errors)
+    }
+
+    /// What to say is wrong with the field: nothing until it was changed or tried.
+    pub fn errors(&self, index: usize) -> &[String] {
+        match self.entries.get(index) {
+            Some(entry) if entry.touched || entry.tried => &entry.errors,
+            _ => &[],
+        }
+    }
+
+    /// Whether the person tried to go on with the field as it is, so that its errors are meant.
+    pub fn was_tried(&self, index: usize) -> bool {
+        self.entries.get(index).is_some_and(|entry| entry.tried)
+    }
+
+    /// Whether the person changed anything, so that leaving would lose work.
+    pub fn is_touched(&self) -> bool {
+        self.entries.iter().any(|entry| entry.touched)
+    }
+
+    /// Whether the answer waits for the person to insist.
+    pub fn must_insist(&self) -> bool {
+        !self.insisted && self.warnings.iter().any(|warning| warning.needs_insisting)
+    }
+
+    /// What the field with this index holds, in the person's words; `None` when it is empty.
+    pub fn shown(&self, index: usize) -> Option<String> {
+        self.fields.get(index)?.shown(self.typed(index))
+    }
+
+    /// What was typed, field by field, to be kept or read by the form.
+    pub fn draft(&self) -> Draft {
+        let mut draft = Draft::new();
+        for (field, entry) in self.fields.iter().zip(&self.entries) {
+            draft.set(&field.name, entry.typed.clone());
+        }
+        draft
+    }
+
+    /// Takes in what happened and says what to do about it.
+    pub fn handle(&mut self, event: Event) -> Effect {
+        match event {
+            Event::Edit(index, typed) => self.edit(index, typed),
+            Event::Next => self.next(),
+            Event::Back => self.back(),
+            Event::Goto(index) if index < self.fields.len() && !self.must_insist() => {
+                self.stage = Stage::Field(index);
+            }
+            Event::Review => self.review(),
+            Event::Insist => {
+                self.insisted = true;
+                if self.stage == Stage::Caution {
+                    self.stage = self.first_stage();
+                }
+            }
+            Event::Accept => return self.accept(),
+            Event::Decline => return Effect::Done(Outcome::Decline),
+            Event::Cancel => return Effect::Done(Outcome::Cancel),
+            Event::Time(now) if self.question.is_over(now) => {
+                return Effect::Over(NotAnswered::Expired);
+            }
+            Event::Goto(_) | Event::Time(_) => {}
+            Event::Withdrawn(why) => return Effect::Over(NotAnswered::Withdrawn { why }),
+            Event::Interrupt => return Effect::Over(NotAnswered::Interrupted),
+            Event::End => {
+                return Effect::Over(NotAnswered::EndOfInput {
+                    field: self.field_name(),
+                });
+            }
+        }
+        Effect::Show
+    }
+
+    /// The name of the field the person is at.
+    pub fn field_name(&self) -> Option<String> {
+        match self.stage {
+            Stage::Field(index) => self.fields.get(index).map(|field| field.name.clone()),
+            _ => None,
+        }
+    }
+
+    fn first_stage(&self) -> Stage {
+        if self.fields.is_empty() {
+            Stage::Confirm
+        } else {
+            Stage::Field(0)
+        }
+    }
+
+    fn edit(&mut self, index: usize, typed: Typed) {
+        let Some(entry) = self.entries.get_mut(index) else {
+            return;
+        };
+        if entry.typed != typed {
+            entry.typed = typed;
+            entry.touched = true;
+            self.check(index);
+        }
+    }
+
+    fn check(&mut self, index: usize) {
+        let (Some(form), Some(field), Some(entry)) = (
+            self.question.as_form(),
+            self.fields.get(index),
+            self.entries.get_mut(index),
+        ) else {
+            return;
+        };
+        entry.errors = problems_of(form, field, &entry.typed);
+    }
+
+    fn next(&mut self) {
+        match self.stage {
+            Stage::Field(index) => {
+                if let Some(entry) = self.entries.get_mut(index) {
+                    entry.tried = true;
+                    if entry.errors.is_empty() {
+                        self.go_on_from(index);
+                    }
+                }
+            }
+            Stage::Caution | Stage::Review | Stage::Confirm => {}
+        }
+    }
+
+    fn go_on_from(&mut self, index: usize) {
+        if self.reviewed || index + 1 == self.fields.len() {
+            self.review();
+        } else {
+            self.stage = Stage::Field(index + 1);
+        }
+    }
+
+    fn back(&mut self) {
+        self.stage = match self.stage {
+            Stage::Field(index) => Stage::Field(index.saturating_sub(1)),
+            Stage::Review => Stage::Field(self.fields.len().saturating_sub(1)),
+            stage @ (Stage::Caution | Stage::Confirm) => stage,
+        };
+    }
+
+    /// Goes to the first wrong field, or to the review when there is none.
+    fn review(&mut self) {
+        if self.fields.is_empty() || self.must_insist() {
+            return;
+        }
+        let wrong = self
+            .entries
+            .iter()
+            .position(|entry| !entry.errors.is_empty());
+        if let Some(index) = wrong {
+            for entry in &mut self.entries {
+                entry.tried = true;
+            }
+            self.stage = Stage::Field(index);
+        } else {
+            self.reviewed = true;
+            self.stage = Stage::Review;
+        }
+    }
+
+    fn accept(&mut self) -> Effect {
+        if self.must_insist() {
+            self.stage = Stage::Caution;
+            return Effect::Show;
+        }
+        let Some(form) = self.question.as_form() else {
+            return Effect::Done(Outcome::Visit);
+        };
+        match form.read(&self.draft()) {
+            Ok(answers) => Effect::Done(Outcome::Accept(answers)),
+            Err(violations) => {
+                self.refuse(&violations);
+                Effect::Show
+            }
+        }
+    }
+
+    /// Puts every violation beside its field and goes to the first.
+    fn refuse(&mut self, violations: &Violations) {
+        for (field, entry) in self.fields.iter().zip(&mut self.entries) {
+            entry.tried = true;
+            entry.errors = violations
+                .iter()
+                .filter(|violation| violation.field() == field.name)
+                .map(|violation| sentence(&violation.message()))
+                .collect();
+        }
+        if let Some(index) = self
+            .entries
+            .iter()
+            .position(|entry| !entry.errors.is_empty())
+        {
+            self.stage = Stage::Field(index);
+        }
+    }
+}
+
+fn problems_of(form: &Form, field: &FieldView, typed: &Typed) -> Vec<String> {
+    match form.read_field(&field.name, typed) {
+        Ok(_) => Vec::new(),
+        Err(violations) => violations
+            .iter()
+            .map(|violation| sentence(&violation.message()))
+            .collect(),
+    }
+}
+
+/// A message as it stands alone on a line, safe to show.
+fn sentence(message: &str) -> String {
+    super::inert::line(message, super::inert::LABEL * 2)
+}

@@ -1,0 +1,98 @@
+//! The sentences both faces say, so that a person meets the same words everywhere.
+
+use std::time::Duration;
+
+use mcp_elicit_core::answer::Outcome;
+use mcp_elicit_core::link::Link;
+
+use super::{Call, NotAnswered, Origin, Question, countdown, inert};
+
+/// Stands for an answer that was left empty.
+pub const EMPTY: &str = "(left empty)";
+
+/// Longest address shown whole, in characters.
+const ADDRESS: usize = 8_000;
+
+/// Who asks: `files 1.2.0 asks (over stdio)`.
+pub fn asks(origin: &Origin) -> String {
+    match origin.connection() {
+        Some(how) => format!("{} asks ({how})", origin.title()),
+        None => format!("{} asks", origin.title()),
+    }
+}
+
+/// What waits for the answer: `for the tool deploy (build: latest)`.
+pub fn for_call(call: &Call) -> String {
+    format!("for the {} {}", call.kind().word(), call.title())
+}
+
+/// How many more questions wait; `None` when none does.
+pub fn pending(others: usize) -> Option<String> {
+    match others {
+        0 => None,
+        1 => Some("1 more question is waiting".to_owned()),
+        _ => Some(format!("{others} more questions are waiting")),
+    }
+}
+
+/// `4:09 left to answer`
+pub fn time_left(remaining: Duration) -> String {
+    format!("{} left to answer", countdown::left(remaining))
+}
+
+/// The whole address of a link, safe to show.
+pub fn address(link: &Link) -> String {
+    inert::line(link.as_str(), ADDRESS)
+}
+
+/// Where a link leads: `This goes to login.example.org, which belongs to example.org.`
+pub fn goes_to(link: &Link) -> String {
+    let host = inert::line(link.host().ascii(), inert::LABEL);
+    match link
+        .registrable_domain()
+        .map(|domain| inert::line(domain, inert::LABEL))
+    {
+        Some(domain) if domain != host => {
+            format!("This goes to {host}, which belongs to {domain}.")
+        }
+        _ => format!("This goes to {host}."),
+    }
+}
+
+/// The question that a plain yes answers.
+pub fn confirm(question: &Question) -> &'static str {
+    if question.as_link().is_some() {
+        "Open this address in your browser?"
+    } else {
+        "Go ahead?"
+    }
+}
+
+/// Why a question is gone, told to the person it was put to.
+pub fn over(why: &NotAnswered) -> String {
+    match why {
+        NotAnswered::Interrupted => "Interrupted. Nothing was answered.".to_owned(),
+        NotAnswered::EndOfInput { .. } => "The input ended. Nothing was answered.".to_owned(),
+        NotAnswered::Withdrawn { why } => {
+            format!(
+                "This question is gone: {}. Nothing was sent.",
+                inert::line(why, inert::LABEL)
+            )
+        }
+        NotAnswered::Expired => "The time to answer ran out. Nothing was sent.".to_owned(),
+        NotAnswered::Refused { tries, .. } => format!("Gave up after {tries} refused answers."),
+        NotAnswered::NoTerminal => "There is no terminal to ask in.".to_owned(),
+        NotAnswered::Broken(_) => "The terminal failed. Nothing was answered.".to_owned(),
+    }
+}
+
+/// What the person did, told after it was done.
+pub fn done(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Accept(answers) if answers.iter().next().is_none() => "agreed.",
+        Outcome::Accept(_) => "answer sent.",
+        Outcome::Visit => "agreed to open the address.",
+        Outcome::Decline => "declined.",
+        Outcome::Cancel => "cancelled; no choice was made.",
+    }
+}
