@@ -9,10 +9,12 @@
 //! - `query`, `sensitive`: what the rest of the URL carries
 //! - `caution`, `weigh`: the reasons to be careful, in words for a person, and where they come from
 //! - `fault`: why something is not a link at all
+//! - `mention`: links inside ordinary text, where a form must not have them
 
 mod caution;
 mod fault;
 mod host;
+mod mention;
 mod query;
 mod sensitive;
 mod weigh;
@@ -20,6 +22,7 @@ mod weigh;
 pub use caution::{Asking, Caution, Weight};
 pub use fault::LinkFault;
 pub use host::Host;
+pub use mention::mentions;
 
 use url::{Position, Url};
 

@@ -1,3 +1,240 @@
 //! Does this form ask for a credential?
+//!
+//! Form mode must not: "Servers MUST NOT use form mode elicitation to request sensitive information such as passwords,
+//! API keys, access tokens, or payment credentials" (specification, elicitation page, 2025-11-25 and 2026-07-28). The
+//! asking side refuses what is certain, the answering side warns of everything. Names, titles, descriptions, the message
+//! and patterns are read, in several languages and through the usual disguises; only fields into which a person writes
+//! can ask for a secret, a choice or a yes/no cannot.
+//!
+//! - `words`: any spelling cut into plain words
+//! - `terms`: the words for credentials, and those that make them harmless
+//! - `scan`: what a label or a sentence asks for
+//! - `shapes`: patterns that only credentials match
+//! - `suspicion`: what is told of it
 
+mod scan;
+mod shapes;
+mod suspicion;
+mod terms;
 pub(crate) mod words;
+
+pub use suspicion::{Level, Place, Secret, Suspicion};
+
+use scan::{Found, Scan, Style, Voice};
+
+/// A field as it is looked at here.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Subject<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) title: Option<&'a str>,
+    pub(crate) description: Option<&'a str>,
+    pub(crate) pattern: Option<&'a str>,
+    /// Whether only a number can be written; fields into which nothing is written are no subjects.
+    pub(crate) numeric: bool,
+}
+
+/// What the fields and the message ask for, one suspicion a field, in the form's order, the message's last.
+pub(crate) fn inspect_subjects(subjects: &[Subject<'_>], message: &str) -> Vec<Suspicion> {
+    let mut suspicions: Vec<Suspicion> = subjects.iter().filter_map(inspect_subject).collect();
+    // Nothing to write into: whatever the message mentions, it cannot be given here.
+    if !subjects.is_empty()
+        && let Some(found) = scan::scan(message, Style::Message).found
+        && !suspicions
+            .iter()
+            .any(|known| known.secret == found.secret && known.level >= found.level)
+    {
+        let field = match subjects {
+            [only] if suspicions.is_empty() => Some(only.name.to_owned()),
+            _ => None,
+        };
+        suspicions.push(Suspicion {
+            field,
+            secret: found.secret,
+            level: found.level,
+            place: Place::Message,
+        });
+    }
+    suspicions
+}
+
+fn inspect_subject(subject: &Subject<'_>) -> Option<Suspicion> {
+    let texts = [
+        (Place::Name, Some(subject.name), Style::Label),
+        (Place::Title, subject.title, Style::Label),
+        (Place::Description, subject.description, Style::Prose),
+    ];
+    let scans: Vec<(Place, Scan)> = texts
+        .into_iter()
+        .filter_map(|(place, text, style)| Some((place, scan::scan(text?, style))))
+        .collect();
+    let shape = subject
+        .pattern
+        .and_then(shapes::of_pattern)
+        .map(|found| (Place::Pattern, found));
+    let found: Vec<(Place, Found)> = scans
+        .iter()
+        .filter_map(|(place, scan)| Some((*place, scan.found?)))
+        .chain(shape)
+        .filter(|(_, found)| !subject.numeric || found.secret.is_numeric())
+        .collect();
+    // The first of the gravest, so that the name is given before what repeats it.
+    let (place, gravest) = found.iter().rev().max_by_key(|(_, found)| found.level)?;
+    let mut level = gravest.level;
+    if level == Level::Suspicious {
+        let harmless = scans
+            .iter()
+            .any(|(_, scan)| scan.harmless.contains(&gravest.secret));
+        if harmless {
+            return None;
+        }
+        // "token", described as "Your token for ...": together they leave no doubt.
+        let asks = |(place, found): &(Place, Found)| {
+            *place == Place::Description && found.voice >= Voice::Owned
+        };
+        if found.len() > 1 && found.iter().any(asks) {
+            level = Level::Certain;
+        }
+    }
+    Some(Suspicion {
+        field: Some(subject.name.to_owned()),
+        secret: gravest.secret,
+        level,
+        place: *place,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text<'a>(
+        name: &'a str,
+        title: Option<&'a str>,
+        description: Option<&'a str>,
+    ) -> Subject<'a> {
+        Subject {
+            name,
+            title,
+            description,
+            pattern: None,
+            numeric: false,
+        }
+    }
+
+    fn told(subjects: &[Subject<'_>], message: &str) -> Vec<String> {
+        inspect_subjects(subjects, message)
+            .iter()
+            .map(Suspicion::to_string)
+            .collect()
+    }
+
+    #[test]
+    fn each_field_is_told_once_with_the_first_of_the_gravest_places() {
+        let fields = [
+            text("value", Some("API key"), Some("Your API key")),
+            text("note", None, None),
+            text("password", Some("Password"), None),
+            text("input", None, Some("Enter your password")),
+        ];
+        assert_eq!(
+            told(&fields, "Please log in"),
+            [
+                "The field \"value\" asks for an API key or secret: its title says so.",
+                "The field \"password\" asks for a password.",
+                "The field \"input\" asks for a password: its description says so.",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_description_settles_what_an_ambiguous_name_means() {
+        let level = |name, description| {
+            inspect_subjects(&[text(name, None, Some(description))], "")
+                .first()
+                .map(Suspicion::level)
+        };
+        assert_eq!(
+            level("token", "Your token for the build service"),
+            Some(Level::Certain)
+        );
+        assert_eq!(level("token", "The page token to continue from"), None);
+        assert_eq!(
+            level("token", "From the last answer"),
+            Some(Level::Suspicious)
+        );
+        assert_eq!(level("pin", "GPIO pin to switch on"), None);
+        assert_eq!(level("pin", "Enter your PIN"), Some(Level::Certain));
+        assert_eq!(
+            level("password", "password policy to apply"),
+            Some(Level::Certain)
+        );
+    }
+
+    #[test]
+    fn a_number_is_no_key_and_no_token() {
+        let number = |name| Subject {
+            numeric: true,
+            ..text(name, None, None)
+        };
+        assert_eq!(
+            told(&[number("token"), number("api_key"), number("secret")], ""),
+            Vec::<String>::new()
+        );
+        assert_eq!(
+            told(&[number("otp")], ""),
+            ["The field \"otp\" asks for a one-time login code."]
+        );
+        assert_eq!(
+            told(&[number("ssn")], ""),
+            ["The field \"ssn\" asks for a national identity number."]
+        );
+    }
+
+    #[test]
+    fn a_message_counts_when_there_is_something_to_write_into() {
+        let message = "Please enter your password to continue.";
+        assert_eq!(told(&[], message), Vec::<String>::new());
+        assert_eq!(
+            told(&[text("value", None, None)], message),
+            ["The field \"value\" asks for a password: the message says so."]
+        );
+        assert_eq!(
+            told(
+                &[text("user", None, None), text("value", None, None)],
+                message
+            ),
+            ["The message asks for a password."]
+        );
+        assert_eq!(
+            told(&[text("password", None, None)], message),
+            ["The field \"password\" asks for a password."]
+        );
+        assert_eq!(
+            told(&[text("reason", None, None)], "Your password has expired"),
+            ["The field \"reason\" may ask for a password: the message says so."]
+        );
+    }
+
+    #[test]
+    fn a_pattern_gives_a_key_away() {
+        let keyed = Subject {
+            pattern: Some("^ghp_[A-Za-z0-9]{36}$"),
+            ..text("value", None, None)
+        };
+        assert_eq!(
+            told(&[keyed], ""),
+            ["The field \"value\" asks for an access token: its pattern says so."]
+        );
+    }
+
+    #[test]
+    fn a_hostile_name_is_harmless_to_print() {
+        let sentence = told(&[text("pass\u{202e}word\n\u{1b}[31m", None, None)], "").join("");
+        assert!(
+            sentence.starts_with("The field \"password[31m\" "),
+            "{sentence}"
+        );
+        let long = "x_".repeat(10_000) + "password";
+        assert!(told(&[text(&long, None, None)], "")[0].len() < 200);
+    }
+}

@@ -33,8 +33,20 @@ fn fold(text: &str) -> String {
     text.nfd()
         .filter(|c| !is_accent(*c))
         .flat_map(char::to_lowercase)
+        .map(unstroked)
         .nfc()
         .collect()
+}
+
+/// Letters whose stroke is no combining mark.
+fn unstroked(c: char) -> char {
+    match c {
+        'ł' => 'l',
+        'ø' => 'o',
+        'đ' => 'd',
+        'ı' => 'i',
+        other => other,
+    }
 }
 
 fn cut(text: &str) -> Vec<String> {

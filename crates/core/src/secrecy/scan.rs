@@ -1,0 +1,239 @@
+//! From a text to what it asks for. A secret counts where it is what the text is about: "GitHub API key" is one,
+//! "name of the API key" and "API key rotation interval" are not.
+
+use super::terms::{self, Term};
+use super::words::{folded, undisguised_words, words};
+use super::{Level, Secret};
+
+/// How a text is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Style {
+    /// A name or a title: a few words that say what the field is.
+    Label,
+    /// A description: sentences about one field, in which a secret may merely be mentioned.
+    Prose,
+    /// The message above a form: sentences about anything, in which only asking counts fully.
+    Message,
+}
+
+/// What a text asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) secret: Secret,
+    pub(super) level: Level,
+    pub(super) voice: Voice,
+}
+
+/// How plainly a text asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Voice {
+    /// The secret is mentioned.
+    Mentioned,
+    /// The secret is said to be the reader's ("your").
+    Owned,
+    /// The reader is told to give it, or a label says that it stands here.
+    Asked,
+}
+
+/// What one text gives.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Scan {
+    /// The gravest thing that it asks for.
+    pub(super) found: Option<Found>,
+    /// Secrets that it names in a harmless sense, which tells how an ambiguous name beside it is meant.
+    pub(super) harmless: Vec<Secret>,
+}
+
+/// How many words a spelled-out term may have, and how many when each word is one letter.
+const WINDOW: usize = 6;
+const LETTERS: usize = 16;
+
+/// In prose, how many words may lead up to what it is about.
+const LEAD: usize = 5;
+
+/// Reads a text.
+pub(super) fn scan(text: &str, style: Style) -> Scan {
+    let mut scan = Scan::default();
+    for clause in text.split([
+        '.', '!', '?', ';', ':', ',', '(', ')', '[', ']', '\n', '。', '、', '，', '：', '？', '！',
+    ]) {
+        scan.read(&words(clause), style);
+        if let Some(plain) = undisguised_words(clause) {
+            scan.read(&plain, style);
+        }
+        scan.read_glued(clause, style);
+    }
+    scan
+}
+
+/// Where a clause stands while it is read from left to right.
+struct Clause<'a> {
+    words: &'a [String],
+    /// Whether a noun here is what the clause is about.
+    open: bool,
+    voice: Voice,
+    style: Style,
+    lead: usize,
+}
+
+impl Scan {
+    fn read(&mut self, words: &[String], style: Style) {
+        let voice = if style == Style::Label {
+            Voice::Asked
+        } else {
+            Voice::Mentioned
+        };
+        let mut clause = Clause {
+            words,
+            open: true,
+            voice,
+            style,
+            lead: 0,
+        };
+        let mut at = 0;
+        while at < words.len() {
+            let Some((term, length, plural)) = term_at(words, at) else {
+                if terms::is_denying(&words[at]) {
+                    return;
+                }
+                clause.pass(&words[at]);
+                at += 1;
+                continue;
+            };
+            if clause.open {
+                match clause.judge(term, at, length, plural) {
+                    Some(found) => self.put(found),
+                    None => self.harmless.push(term.secret),
+                }
+            }
+            at += length;
+        }
+    }
+
+    fn read_glued(&mut self, clause: &str, style: Style) {
+        let text: String = folded(clause)
+            .chars()
+            .filter(|c| c.is_alphanumeric())
+            .collect();
+        if let Some((secret, at_end)) = terms::glued(&text) {
+            let short = text.chars().count() <= 24;
+            let level = if short && (at_end || style != Style::Label) {
+                Level::Certain
+            } else {
+                Level::Suspicious
+            };
+            self.put(Found {
+                secret,
+                level,
+                voice: Voice::Asked,
+            });
+        }
+    }
+
+    fn put(&mut self, found: Found) {
+        let graver = self
+            .found
+            .is_none_or(|known| (found.level, found.voice) > (known.level, known.voice));
+        if graver {
+            self.found = Some(found);
+        }
+    }
+}
+
+impl Clause<'_> {
+    /// Goes past a word that is no term.
+    fn pass(&mut self, word: &str) {
+        if terms::is_asking(word) {
+            (self.open, self.voice, self.lead) = (true, Voice::Asked, 0);
+        } else if terms::is_own(word) {
+            self.voice = self.voice.max(Voice::Owned);
+        } else if terms::is_turning(word) {
+            self.open = false;
+        } else if !terms::is_ending(word) {
+            self.lead += 1;
+            if self.style != Style::Label && self.lead > LEAD {
+                self.open = false;
+            }
+        }
+    }
+
+    /// What a term means where it stands; `None` when it is harmless there.
+    fn judge(&self, term: Term, at: usize, length: usize, plural: bool) -> Option<Found> {
+        let before = at
+            .checked_sub(1)
+            .map(|before| self.words[before].as_str())
+            .unwrap_or_default();
+        if terms::is_another(before) {
+            return None;
+        }
+        let mut level = term.level;
+        let noun_goes_on = |word: &&String| {
+            !terms::is_turning(word) && !terms::is_ending(word) && !terms::is_asking(word)
+        };
+        let mut unknown = plural;
+        for word in self.words[at + length..].iter().take_while(noun_goes_on) {
+            if terms::is_about(word) {
+                return None;
+            }
+            unknown |= !terms::is_qualifier(word) && word.parse::<u32>().is_err();
+        }
+        let enough = if self.style == Style::Message {
+            Voice::Asked
+        } else {
+            Voice::Owned
+        };
+        if unknown || self.voice < enough {
+            level = level.lower()?;
+        }
+        Some(Found {
+            secret: term.secret,
+            level,
+            voice: self.voice,
+        })
+    }
+}
+
+/// The longest term that begins at a word, how many words it has, and whether it is a plural.
+fn term_at(words: &[String], at: usize) -> Option<(Term, usize, bool)> {
+    let rest = &words[at..];
+    let letters = rest
+        .iter()
+        .take(LETTERS)
+        .take_while(|word| word.chars().count() == 1)
+        .count();
+    let mut joined = String::new();
+    let mut longest = None;
+    for (index, word) in rest.iter().take(letters.max(WINDOW)).enumerate() {
+        joined.push_str(word);
+        if !terms::may_match(&joined) {
+            break;
+        }
+        let found = terms::term(&joined).or_else(|| terms::term(&unleeted(&joined)?));
+        longest = found
+            .map(|(term, plural)| (term, index + 1, plural))
+            .or(longest);
+    }
+    longest.or_else(|| terms::glued_ending(&rest[0]).map(|term| (term, 1, false)))
+}
+
+/// `p4ssw0rd` read as it is meant; `None` without a digit among letters.
+fn unleeted(word: &str) -> Option<String> {
+    let mixed = word.bytes().any(|byte| byte.is_ascii_digit())
+        && word.bytes().any(|byte| byte.is_ascii_alphabetic());
+    mixed.then(|| {
+        word.chars()
+            .map(|c| match c {
+                '0' => 'o',
+                '1' => 'i',
+                '3' => 'e',
+                '4' => 'a',
+                '5' => 's',
+                '7' => 't',
+                other => other,
+            })
+            .collect()
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,254 @@
+use super::*;
+
+fn label(text: &str) -> Option<(Secret, Level)> {
+    scan(text, Style::Label)
+        .found
+        .map(|found| (found.secret, found.level))
+}
+
+fn prose(text: &str) -> Option<(Secret, Level)> {
+    scan(text, Style::Prose)
+        .found
+        .map(|found| (found.secret, found.level))
+}
+
+#[test]
+fn labels_that_ask_for_a_secret() {
+    use Secret::{
+        ApiKey, BankAccount, Card, CardCode, NationalId, OneTimeCode, Password, Pin, PrivateKey,
+        SeedPhrase, Token,
+    };
+    for (text, secret) in [
+        ("password", Password),
+        ("Password", Password),
+        ("PASSWORD", Password),
+        ("user_password", Password),
+        ("userPassword", Password),
+        ("dbpassword", Password),
+        ("Confirm password", Password),
+        ("password2", Password),
+        ("Password (required)", Password),
+        ("New password again", Password),
+        ("Password for GitHub", Password),
+        ("pass word", Password),
+        ("p a s s w o r d", Password),
+        ("p4ssw0rd", Password),
+        ("pаsswоrd", Password),
+        ("ｐａｓｓｗｏｒｄ", Password),
+        ("pass\u{200b}word", Password),
+        ("Passwort", Password),
+        ("Datenbankpasswort", Password),
+        ("Kennwort", Password),
+        ("Mot de passe", Password),
+        ("Contraseña", Password),
+        ("senha", Password),
+        ("Wachtwoord", Password),
+        ("hasło", Password),
+        ("Lösenord", Password),
+        ("Пароль", Password),
+        ("密码", Password),
+        ("パスワード", Password),
+        ("비밀번호", Password),
+        ("رمز كلمة المرور", Password),
+        ("Mật khẩu", Password),
+        ("Username and password", Password),
+        ("api_key", ApiKey),
+        ("apiKey", ApiKey),
+        ("APIKey", ApiKey),
+        ("X-API-Key", ApiKey),
+        ("OpenAI API key", ApiKey),
+        ("openai_api_key", ApiKey),
+        ("client_secret", ApiKey),
+        ("AWS Secret Access Key", ApiKey),
+        ("API-Schlüssel", ApiKey),
+        ("Clé API", ApiKey),
+        ("clave de API", ApiKey),
+        ("accessToken", Token),
+        ("personal access token", Token),
+        ("JWT", Token),
+        ("private_key", PrivateKey),
+        ("SSH private key", PrivateKey),
+        ("seed phrase", SeedPhrase),
+        ("Secret recovery phrase", SeedPhrase),
+        ("助记词", SeedPhrase),
+        ("OTP", OneTimeCode),
+        ("one-time password", OneTimeCode),
+        ("verificationCode", OneTimeCode),
+        ("2FA code", OneTimeCode),
+        ("验证码", OneTimeCode),
+        ("card pin", Pin),
+        ("Credit card number", Card),
+        ("cardNumber", Card),
+        ("Kreditkartennummer", Card),
+        ("CVV", CardCode),
+        ("cvc2", CardCode),
+        ("SSN", NationalId),
+        ("Social Security Number", NationalId),
+    ] {
+        assert_eq!(label(text), Some((secret, Level::Certain)), "{text}");
+    }
+    for (text, secret) in [
+        ("token", Token),
+        ("secret", ApiKey),
+        ("pin", Pin),
+        ("PIN code", Pin),
+        ("passwords", Password),
+        ("password banana", Password),
+        ("security code", CardCode),
+        ("bank account number", BankAccount),
+    ] {
+        assert_eq!(label(text), Some((secret, Level::Suspicious)), "{text}");
+    }
+}
+
+#[test]
+fn labels_that_only_sound_like_it() {
+    for text in [
+        "token limit",
+        "max_tokens",
+        "maxTokens",
+        "tokenizer",
+        "page_token",
+        "nextPageToken",
+        "token count",
+        "Token symbol",
+        "password policy url",
+        "password_length",
+        "passwordPolicyUrl",
+        "password reset email",
+        "Forgot password",
+        "secret santa",
+        "Secret ingredient",
+        "secret_name",
+        "Name of the secret",
+        "secret manager project",
+        "client secret name",
+        "key",
+        "Key",
+        "keyboard",
+        "primary key",
+        "public key",
+        "sort_key",
+        "api key id",
+        "api_key_name",
+        "Key of the song",
+        "author",
+        "authority",
+        "authorized_by",
+        "auth method",
+        "passport office",
+        "passenger",
+        "compass",
+        "bypass",
+        "passage",
+        "boarding pass",
+        "pass rate",
+        "pinned",
+        "spinning",
+        "pineapple",
+        "GPIO pin",
+        "shopping",
+        "opinion",
+        "pin color",
+        "card type",
+        "credit card company",
+        "Card holder name",
+        "postcard",
+        "scorecard",
+        "code",
+        "zip code",
+        "country code",
+        "error code",
+        "discount code",
+        "session",
+        "certificate authority",
+        "environment",
+        "note",
+        "email",
+        "username",
+        "Secretary",
+        "secretariat",
+        "private",
+        "seed",
+        "random seed",
+        "phrase",
+        "mode de passage",
+        "Clés",
+        "monkey",
+        "turkey",
+        "passwordless login",
+        "no password",
+        "stop token",
+        "cookie preference",
+        "expiry date",
+        "name of the API key",
+        "",
+        "密码强度设置为多少个字符以上的说明文字以及其他许多内容都在这里写着",
+    ] {
+        let found = label(text);
+        assert!(
+            found.is_none()
+                || text.starts_with('密')
+                    && found.is_some_and(|(_, level)| level == Level::Suspicious),
+            "{text}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn sentences_that_ask() {
+    for text in [
+        "Your GitHub personal access token",
+        "Please enter your password.",
+        "To continue, enter your password",
+        "Enter the API key",
+        "Paste your OpenAI API key here",
+        "We could not sign in. Please provide your account password again",
+        "What is your password?",
+        "Bitte geben Sie Ihr Passwort ein",
+        "Veuillez saisir votre mot de passe",
+        "Introduzca su contraseña",
+        "请输入您的密码",
+        "パスワードを入力してください",
+        "Type in the 12 words of your wallet: your seed phrase",
+    ] {
+        assert_eq!(
+            prose(text).map(|(_, level)| level),
+            Some(Level::Certain),
+            "{text}"
+        );
+    }
+    assert_eq!(
+        prose("Password").map(|(_, level)| level),
+        Some(Level::Suspicious)
+    );
+}
+
+#[test]
+fn sentences_that_only_mention() {
+    for text in [
+        "Do not enter passwords here",
+        "Never share your password",
+        "Your username, not your password",
+        "Name of the secret to rotate",
+        "How many tokens the model may write",
+        "Your password policy",
+        "Enter the name of your API key",
+        "Where the password is stored",
+        "Used to look up the token of the page",
+        "Which environment should I deploy to?",
+        "The maximum token limit",
+        "We will send a link to reset your password to this address",
+        "Pick a name for your new API key",
+    ] {
+        assert_eq!(prose(text), None, "{text}");
+    }
+}
+
+#[test]
+fn a_harmless_sense_is_told() {
+    assert_eq!(
+        scan("The page token to continue from", Style::Prose).harmless,
+        [Secret::Token]
+    );
+}

@@ -1,0 +1,203 @@
+//! What is told of a form that asks for a credential: how sure it is, what is asked for, and what says so.
+
+use std::fmt;
+
+use super::words::is_invisible;
+
+/// How sure it is that a credential is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// It may well be: tell the person.
+    Suspicious,
+    /// It is: the asking side must not send this, the answering side warns loudly.
+    Certain,
+}
+
+impl Level {
+    /// The level's stable name, for programs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Suspicious => "suspicious",
+            Self::Certain => "certain",
+        }
+    }
+
+    pub(super) fn lower(self) -> Option<Self> {
+        match self {
+            Self::Suspicious => None,
+            Self::Certain => Some(Self::Suspicious),
+        }
+    }
+}
+
+/// What kind of secret is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Secret {
+    /// A password or passphrase.
+    Password,
+    /// An API key or client secret.
+    ApiKey,
+    /// An access token or session.
+    Token,
+    /// A private key.
+    PrivateKey,
+    /// The words that restore a wallet.
+    SeedPhrase,
+    /// A code that is good for one login.
+    OneTimeCode,
+    /// A PIN.
+    Pin,
+    /// A payment card's number.
+    Card,
+    /// A payment card's security code.
+    CardCode,
+    /// A number with which people prove who they are.
+    NationalId,
+    /// A bank account's number.
+    BankAccount,
+    /// The answer to a security question.
+    SecurityAnswer,
+}
+
+impl Secret {
+    /// A stable name, for programs.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::Password => "password",
+            Self::ApiKey => "api-key",
+            Self::Token => "token",
+            Self::PrivateKey => "private-key",
+            Self::SeedPhrase => "seed-phrase",
+            Self::OneTimeCode => "one-time-code",
+            Self::Pin => "pin",
+            Self::Card => "card-number",
+            Self::CardCode => "card-security-code",
+            Self::NationalId => "national-id",
+            Self::BankAccount => "bank-account",
+            Self::SecurityAnswer => "security-answer",
+        }
+    }
+
+    /// What it is, with its article.
+    fn noun(self) -> &'static str {
+        match self {
+            Self::Password => "a password",
+            Self::ApiKey => "an API key or secret",
+            Self::Token => "an access token",
+            Self::PrivateKey => "a private key",
+            Self::SeedPhrase => "a wallet's recovery phrase",
+            Self::OneTimeCode => "a one-time login code",
+            Self::Pin => "a PIN",
+            Self::Card => "a payment card number",
+            Self::CardCode => "a card's security code",
+            Self::NationalId => "a national identity number",
+            Self::BankAccount => "a bank account number",
+            Self::SecurityAnswer => "the answer to a security question",
+        }
+    }
+
+    /// Whether a number can be one.
+    pub(super) fn is_numeric(self) -> bool {
+        match self {
+            Self::Password
+            | Self::OneTimeCode
+            | Self::Pin
+            | Self::Card
+            | Self::CardCode
+            | Self::NationalId
+            | Self::BankAccount => true,
+            Self::ApiKey
+            | Self::Token
+            | Self::PrivateKey
+            | Self::SeedPhrase
+            | Self::SecurityAnswer => false,
+        }
+    }
+}
+
+/// What gave a suspicion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// The field's name.
+    Name,
+    /// The field's title.
+    Title,
+    /// The field's description.
+    Description,
+    /// The field's pattern.
+    Pattern,
+    /// The message above the form.
+    Message,
+}
+
+impl Place {
+    /// A stable name, for programs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Title => "title",
+            Self::Description => "description",
+            Self::Pattern => "pattern",
+            Self::Message => "message",
+        }
+    }
+}
+
+/// One reason to think that a form asks for a credential. `Display` is a sentence for a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Suspicion {
+    pub(super) field: Option<String>,
+    pub(super) secret: Secret,
+    pub(super) level: Level,
+    pub(super) place: Place,
+}
+
+impl Suspicion {
+    /// The field, or none when only the message asks.
+    pub fn field(&self) -> Option<&str> {
+        self.field.as_deref()
+    }
+
+    /// What is asked for.
+    pub fn secret(&self) -> Secret {
+        self.secret
+    }
+
+    /// How sure it is.
+    pub fn level(&self) -> Level {
+        self.level
+    }
+
+    /// What says so.
+    pub fn place(&self) -> Place {
+        self.place
+    }
+}
+
+impl fmt::Display for Suspicion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.field {
+            Some(field) => write!(f, "The field \"{}\"", printable(field))?,
+            None => f.write_str("The message")?,
+        }
+        f.write_str(match self.level {
+            Level::Certain => " asks for ",
+            Level::Suspicious => " may ask for ",
+        })?;
+        f.write_str(self.secret.noun())?;
+        match (&self.field, self.place) {
+            (None, _) | (Some(_), Place::Name) => f.write_str("."),
+            (Some(_), Place::Message) => f.write_str(": the message says so."),
+            (Some(_), place) => write!(f, ": its {} says so.", place.as_str()),
+        }
+    }
+}
+
+/// A name that a stranger chose, short and on one line.
+fn printable(name: &str) -> String {
+    name.chars()
+        .filter(|c| !c.is_control() && !is_invisible(*c))
+        .take(60)
+        .collect()
+}

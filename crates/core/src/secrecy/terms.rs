@@ -1,0 +1,304 @@
+//! The words for credentials, and the words that turn one into something harmless. Written as in their language but
+//! without accents and with the parts of a compound joined, which is how [`super::words`] and [`super::scan`] see them.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
+
+use super::{Level, Secret};
+
+/// What one word or compound stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Term {
+    pub(super) secret: Secret,
+    pub(super) level: Level,
+}
+
+/// Terms of scripts with spaces: matched as whole words, of which a compound may have several.
+const TERMS: &[(Secret, Level, &str)] = &[
+    (
+        Secret::Password,
+        Level::Certain,
+        "password passwd pwd passphrase passcode passkey userpass dbpass loginpass \
+         passwort kennwort geheimzahl zugangscode motdepasse mdp codesecret phrasesecrete contrasena \
+         contrasenya clavedeacceso clavesecreta senha palavrapasse palavrachavedeacesso codicesegreto \
+         wachtwoord haslo losenord passord adgangskode adgangskoden salasana heslo jelszo sifre parolaunuz \
+         пароль lozinka geslo parool slaptazodis parole katasandi katalaluan matkhau κωδικοςπροσβασης \
+         סיסמה סיסמא",
+    ),
+    (
+        Secret::Password,
+        Level::Suspicious,
+        "pass parola clave credential logincredential zugangsdaten logindetails",
+    ),
+    (
+        Secret::ApiKey,
+        Level::Certain,
+        "apikey apisecret secretkey clientsecret appsecret applicationsecret consumersecret sharedsecret \
+         webhooksecret signingsecret oauthsecret accesskey secretaccesskey subscriptionkey accountkey servicekey \
+         masterkey deploykey serviceaccountkey serviceaccountjson openaikey openaiapikey anthropickey stripekey \
+         awskey apischlussel clefapi cleapi clefsecrete clesecrete claveapi clavedeapi chaveapi chavedeapi \
+         chavesecreta chiaveapi chiavesegreta apisleutel kluczapi ключapi секретныиключ",
+    ),
+    (
+        Secret::ApiKey,
+        Level::Suspicious,
+        "secret clientkey appkey authkey connectionstring secreto segredo geheimnis",
+    ),
+    (
+        Secret::Token,
+        Level::Certain,
+        "accesstoken authtoken authenticationtoken authorizationtoken bearertoken refreshtoken idtoken apitoken \
+         personalaccesstoken oauthtoken sessiontoken securitytoken bottoken githubtoken gitlabtoken slacktoken \
+         discordtoken npmtoken logintoken usertoken jwt jwttoken jsonwebtoken bearer sessioncookie authcookie \
+         authorizationheader zugriffstoken zugangstoken jetondacces jetonacces tokendeacceso tokendeacesso \
+         tokendiaccesso toegangstoken токендоступа",
+    ),
+    (
+        Secret::Token,
+        Level::Suspicious,
+        "token jeton токен sessionid cookie",
+    ),
+    (
+        Secret::PrivateKey,
+        Level::Certain,
+        "privatekey privkey sshprivatekey secretsshkey rsakey pemkey encryptionkey decryptionkey signingkey \
+         pgpprivatekey gpgprivatekey privaterschlussel geheimschlussel cleprivee clefprivee claveprivada \
+         chaveprivada chiaveprivata privesleutel kluczprywatny приватныиключ закрытыиключ",
+    ),
+    (Secret::PrivateKey, Level::Suspicious, "sshkey keystore"),
+    (
+        Secret::SeedPhrase,
+        Level::Certain,
+        "seedphrase recoveryphrase secretrecoveryphrase mnemonicphrase walletseed seedwords recoverywords \
+         backupphrase frasesemilla frasederecuperacion frasedirecupero fraserecuperacao phrasederecuperation \
+         wiederherstellungsphrase сидфраза",
+    ),
+    (Secret::SeedPhrase, Level::Suspicious, "mnemonic"),
+    (
+        Secret::OneTimeCode,
+        Level::Certain,
+        "otp totp hotp otpcode onetimepassword onetimecode onetimepasscode onetimepin verificationcode 2facode \
+         mfacode twofactorcode authenticatorcode authenticationcode smscode logincode signincode recoverycode backupcode \
+         authorizationcode bestatigungscode einmalpasswort einmalcode codedeverification codigodeverificacion \
+         codigodeverificacao codicediverifica verificatiecode кодподтверждения",
+    ),
+    (
+        Secret::OneTimeCode,
+        Level::Suspicious,
+        "authcode accesscode confirmationcode codedeconfirmation 2fa mfa",
+    ),
+    (
+        Secret::Pin,
+        Level::Certain,
+        "cardpin bankpin atmpin simpin loginpin securitypin accountpin yourpin personalidentificationnumber",
+    ),
+    (Secret::Pin, Level::Suspicious, "pin pincode pinnumber"),
+    (
+        Secret::Card,
+        Level::Certain,
+        "cardnumber creditcardnumber debitcardnumber creditcard debitcard paymentcard ccnumber ccnum creditcardno \
+         cardno kreditkarte kreditkartennummer kartennummer numerodecarte cartebancaire numerodecartebancaire \
+         numerodetarjeta tarjetadecredito numerodocartao cartaodecredito numerodicarta cartadicredito \
+         creditcardnummer numerkarty номеркарты",
+    ),
+    (
+        Secret::CardCode,
+        Level::Certain,
+        "cvv cvv2 cvc cvc2 cardverificationvalue cardverificationcode cardsecuritycode kartenprufnummer \
+         kartenprufziffer cryptogramme codigocvv",
+    ),
+    (
+        Secret::CardCode,
+        Level::Suspicious,
+        "securitycode codigodeseguridad codigodeseguranca",
+    ),
+    (
+        Secret::NationalId,
+        Level::Certain,
+        "ssn socialsecuritynumber socialsecurityno socialsecurity socialinsurancenumber nationalinsurancenumber \
+         sozialversicherungsnummer numerodesecuritesociale numerodeseguridadsocial",
+    ),
+    (
+        Secret::NationalId,
+        Level::Suspicious,
+        "taxpayerid nationalidnumber nationalid itin",
+    ),
+    (
+        Secret::BankAccount,
+        Level::Suspicious,
+        "bankaccountnumber accountandroutingnumber routingnumber bankaccount kontonummer",
+    ),
+    (
+        Secret::SecurityAnswer,
+        Level::Suspicious,
+        "securityanswer secretanswer securityquestionanswer mothersmaidenname maidenname",
+    ),
+];
+
+/// Terms that may stand anywhere: scripts without spaces, or words glued to others.
+const GLUED: &[(Secret, &str)] = &[
+    (
+        Secret::Password,
+        "密码 密碼 口令 パスワード 暗証番号 合言葉 비밀번호 암호 كلمةالمرور كلمةالسر पासवर्ड รหัสผ่าน",
+    ),
+    (
+        Secret::ApiKey,
+        "api密钥 api密鑰 密钥 密鑰 apiキー 秘密キー シークレットキー api키 مفتاحapi",
+    ),
+    (
+        Secret::Token,
+        "访问令牌 存取權杖 令牌 アクセストークン 액세스토큰",
+    ),
+    (Secret::PrivateKey, "私钥 私鑰 秘密鍵 개인키"),
+    (
+        Secret::SeedPhrase,
+        "助记词 助記詞 シードフレーズ 시드구문 니모닉",
+    ),
+    (
+        Secret::OneTimeCode,
+        "验证码 驗證碼 認証コード 確認コード ワンタイムパスワード 인증번호 인증코드 رمزالتحقق",
+    ),
+    (
+        Secret::Card,
+        "信用卡号 信用卡號 银行卡号 カード番号 카드번호",
+    ),
+];
+
+/// Endings of one word that leave no doubt: `dbpassword`, `Datenbankpasswort`.
+const ENDINGS: &str = "password passwort kennwort passwd passphrase apikey clientsecret accesstoken privatekey wachtwoord contrasena";
+
+/// After a term: the field is about the secret, and does not hold it ("token limit", "password policy").
+const ABOUT: &str = "limit limits count counts length size sizes policy policies strength rule rules type types kind format name \
+    names label alias title description id ids identifier identifiers url urls uri link endpoint path paths file \
+    filename folder directory location store storage manager vault backend provider issuer expiry expiration \
+    expires expired expire ttl lifetime age duration date rotation interval reset recovery hint hints reminder \
+    question status state scope scopes permission permissions owner budget usage cost price bucket symbol \
+    address amount supply standard contract holder metadata version versions ref reference arn prefix suffix \
+    pattern regex algorithm method methods mode option options setting settings enabled disabled column variable \
+    var parameter attempts attempt retries requirements env brand company network rate fail last4 last four \
+    santa sauce ingredient garden admirer menu society agent service weapon recipe word words message color \
+    colour board layout assignment mapping tracker richtlinie lange politique longueur politica longitud";
+
+/// Before a term: another thing altogether ("page token", "public key", "GPIO pin").
+const ANOTHER: &str = "page next previous continuation pagination sync stop pad padding eos bos unk design special start end cursor \
+    csrf xsrf gpio map digital analog board led drop rolling hairpin bowling public trade open family erc20 \
+    governance utility reward nft crypto max min maximum minimum total num count prompt output context \
+    completion reasoning remaining lexer parser syntax mask separator delimiter boarding ski season bus train \
+    gate wristband forgot forgotten lost change has is use uses enable show hide passwordless";
+
+/// Around a term, without changing what it is.
+const QUALIFIERS: &str = "again confirm confirmation confirmed repeat repeated retype new old current value values here below now \
+    please text string input digit digits number code secret key token encrypted plain plaintext required \
+    optional ein hier ici aqui qui";
+
+/// Words that ask.
+const ASKING: &str = "enter provide type paste input insert give supply submit send tell share specify fill need needs require \
+    requires confirm put write eingeben geben gib entrez entrer saisissez fournissez indiquez introduzca \
+    introduce ingrese ingresa escriba proporcione digite insira informe inserisci fornisci voer geef wprowadz \
+    podaj ange введите укажите";
+
+/// Words that say whose.
+const OWN: &str = "your my ihr ihre dein deine votre ton ta tu su sus seu sua teu tua tuo uw je jouw twoje din ditt ваш";
+
+/// Words after which a noun is no longer what the text is about.
+const TURNING: &str = "of for that which whose where with about to from by in on at via using used into under than as because von \
+    fur mit zum zur pour avec dont para con per por voor met dla для de del des di da do du d";
+
+/// Words that end a noun and keep the text going.
+const ENDING: &str = "and or und oder et ou y o e i и is are was were be been must should shall will would can could may might has \
+    have had so if when while then but also only der die das le la les el los the a an";
+
+/// Words that deny.
+const DENYING: &str = "not never no don dont without nicht kein keine niemals pas jamais sans nunca sin nao sem non mai niet не без";
+
+static WORDS: LazyLock<HashMap<&'static str, Term>> = LazyLock::new(|| {
+    let terms = TERMS.iter().flat_map(|(secret, level, list)| {
+        list.split_whitespace().map(|word| {
+            (
+                word,
+                Term {
+                    secret: *secret,
+                    level: *level,
+                },
+            )
+        })
+    });
+    terms.collect()
+});
+
+/// The longest term, in bytes: nothing longer can match.
+static LONGEST: LazyLock<usize> = LazyLock::new(|| {
+    WORDS
+        .keys()
+        .map(|word| word.len())
+        .max()
+        .unwrap_or_default()
+});
+
+/// Whether these joined words are short enough to be a term.
+pub(super) fn may_match(joined: &str) -> bool {
+    joined.len() <= *LONGEST + 2
+}
+
+/// The term that these joined words are, and whether they are its plural.
+pub(super) fn term(joined: &str) -> Option<(Term, bool)> {
+    if let Some(term) = WORDS.get(joined) {
+        return Some((*term, false));
+    }
+    // "password2", "apikey1": the second of two.
+    let unnumbered = joined.trim_end_matches(|c: char| c.is_ascii_digit());
+    if let Some(term) = WORDS.get(unnumbered) {
+        return Some((*term, false));
+    }
+    let singular = unnumbered.strip_suffix('s')?;
+    WORDS.get(singular).map(|term| (*term, true))
+}
+
+/// The term with which one long word ends.
+pub(super) fn glued_ending(word: &str) -> Option<Term> {
+    ENDINGS
+        .split_whitespace()
+        .find(|ending| word.len() > ending.len() && word.ends_with(ending))
+        .and_then(term)
+        .map(|(term, _)| term)
+}
+
+/// The term inside a text without spaces, and whether the text ends with it.
+pub(super) fn glued(text: &str) -> Option<(Secret, bool)> {
+    if text.is_ascii() {
+        return None;
+    }
+    GLUED.iter().find_map(|(secret, list)| {
+        let term = list.split_whitespace().find(|term| text.contains(term))?;
+        Some((*secret, text.ends_with(term)))
+    })
+}
+
+/// A list of words, ready to be asked.
+struct Words(LazyLock<HashSet<&'static str>>);
+
+impl Words {
+    fn has(&self, word: &str) -> bool {
+        self.0.contains(word)
+    }
+}
+
+macro_rules! lists {
+    ($($name:ident: $list:ident;)*) => {
+        $(pub(super) fn $name(word: &str) -> bool {
+            static LIST: Words = Words(LazyLock::new(|| $list.split_whitespace().collect()));
+            LIST.has(word)
+        })*
+    };
+}
+
+lists! {
+    is_about: ABOUT;
+    is_another: ANOTHER;
+    is_qualifier: QUALIFIERS;
+    is_asking: ASKING;
+    is_own: OWN;
+    is_turning: TURNING;
+    is_ending: ENDING;
+    is_denying: DENYING;
+}
