@@ -2,6 +2,54 @@
 //! clickable in any field of a form mode elicitation request", and clients should not make them clickable ("Safe URL
 //! Handling", 3 for servers and 7 for clients).
 
+use crate::form::{ChoiceOption, Form, Kind};
+use crate::secrecy::Place;
+
+/// A link in one of a form's texts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mention {
+    /// The field, or none for the message.
+    pub field: Option<String>,
+    /// Which of its texts.
+    pub place: Place,
+    /// The link as it stands there.
+    pub link: String,
+}
+
+/// Every link in the message and in the names, titles, descriptions and options of a form; at most ten of one text.
+pub fn mentions_in(form: &Form, message: &str) -> Vec<Mention> {
+    let mut found = Vec::new();
+    let mut read = |field: Option<&str>, place: Place, text: &str| {
+        found.extend(mentions(text).into_iter().map(|link| Mention {
+            field: field.map(str::to_owned),
+            place,
+            link: link.to_owned(),
+        }));
+    };
+    read(None, Place::Message, message);
+    for field in form.fields() {
+        let name = Some(field.name());
+        read(name, Place::Name, field.name());
+        read(name, Place::Title, field.title().unwrap_or_default());
+        read(
+            name,
+            Place::Description,
+            field.description().unwrap_or_default(),
+        );
+        let options: &[ChoiceOption] = match field.kind() {
+            Kind::Choice(choice) => &choice.options,
+            Kind::Choices(choices) => &choices.options,
+            Kind::Text(_) | Kind::Number(_) | Kind::Integer(_) | Kind::Boolean(_) => &[],
+        };
+        // A bare value is data, such as one of several URLs to pick from; a title is prose.
+        options
+            .iter()
+            .filter_map(|option| option.title.as_deref())
+            .for_each(|title| read(name, Place::Option, title));
+    }
+    found
+}
+
 /// How many links of one text are told.
 const TOLD: usize = 10;
 
@@ -160,6 +208,32 @@ mod tests {
         ] {
             assert_eq!(mentions(text), [""; 0], "{text}");
         }
+    }
+
+    #[test]
+    fn every_text_of_a_form_is_read() {
+        let form = Form::parse(
+            r#"{"type":"object","properties":{
+                "a":{"type":"string","title":"See https://a.test","description":"or https://b.test","default":"https://no.test"},
+                "c":{"type":"string","oneOf":[{"const":"https://no.test","title":"www.c.net"}]},
+                "d":{"type":"string","enum":["https://no.test"]}
+            }}"#,
+        )
+        .expect("a form");
+        let found = mentions_in(&form, "go to https://m.test now");
+        let told: Vec<_> = found
+            .iter()
+            .map(|m| (m.field.as_deref(), m.place.as_str(), m.link.as_str()))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                (None, "message", "https://m.test"),
+                (Some("a"), "title", "https://a.test"),
+                (Some("a"), "description", "https://b.test"),
+                (Some("c"), "option", "www.c.net"),
+            ]
+        );
     }
 
     #[test]

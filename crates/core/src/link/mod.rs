@@ -22,7 +22,7 @@ mod weigh;
 pub use caution::{Asking, Caution, Weight};
 pub use fault::LinkFault;
 pub use host::Host;
-pub use mention::mentions;
+pub use mention::{Mention, mentions, mentions_in};
 
 use url::{Position, Url};
 

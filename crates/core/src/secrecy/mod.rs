@@ -20,21 +20,46 @@ pub(crate) mod words;
 
 pub use suspicion::{Level, Place, Secret, Suspicion};
 
+use crate::form::{Field, Form, Kind, Pattern};
 use scan::{Found, Scan, Style, Voice};
+
+/// What a form and the message above it ask for: one suspicion a field, in the form's order, then the message's own.
+pub fn inspect(form: &Form, message: &str) -> Vec<Suspicion> {
+    let subjects: Vec<Subject<'_>> = form.fields().iter().filter_map(Subject::of).collect();
+    inspect_subjects(&subjects, message)
+}
 
 /// A field as it is looked at here.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Subject<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) title: Option<&'a str>,
-    pub(crate) description: Option<&'a str>,
-    pub(crate) pattern: Option<&'a str>,
-    /// Whether only a number can be written; fields into which nothing is written are no subjects.
-    pub(crate) numeric: bool,
+struct Subject<'a> {
+    name: &'a str,
+    title: Option<&'a str>,
+    description: Option<&'a str>,
+    pattern: Option<&'a str>,
+    /// Whether only a number can be written.
+    numeric: bool,
 }
 
-/// What the fields and the message ask for, one suspicion a field, in the form's order, the message's last.
-pub(crate) fn inspect_subjects(subjects: &[Subject<'_>], message: &str) -> Vec<Suspicion> {
+impl<'a> Subject<'a> {
+    /// A field into which nothing is written is no subject: what can be picked there is known to the server already.
+    fn of(field: &'a Field) -> Option<Self> {
+        let (pattern, numeric) = match field.kind() {
+            Kind::Text(text) => (text.pattern.as_ref().map(Pattern::as_str), false),
+            Kind::Number(_) | Kind::Integer(_) => (None, true),
+            Kind::Boolean(_) | Kind::Choice(_) | Kind::Choices(_) => return None,
+        };
+        let (name, title, description) = (field.name(), field.title(), field.description());
+        Some(Self {
+            name,
+            title,
+            description,
+            pattern,
+            numeric,
+        })
+    }
+}
+
+fn inspect_subjects(subjects: &[Subject<'_>], message: &str) -> Vec<Suspicion> {
     let mut suspicions: Vec<Suspicion> = subjects.iter().filter_map(inspect_subject).collect();
     // Nothing to write into: whatever the message mentions, it cannot be given here.
     if !subjects.is_empty()
@@ -213,6 +238,22 @@ mod tests {
             told(&[text("reason", None, None)], "Your password has expired"),
             ["The field \"reason\" may ask for a password: the message says so."]
         );
+    }
+
+    #[test]
+    fn a_choice_or_a_yes_or_no_asks_for_no_secret() {
+        let form = Form::parse(
+            r#"{"type":"object","properties":{
+                "password":{"type":"boolean","title":"Change password?"},
+                "token":{"type":"string","enum":["read","write"]},
+                "secrets":{"type":"array","items":{"type":"string","enum":["a","b"]}},
+                "api_key":{"type":"string"}
+            }}"#,
+        )
+        .expect("a form");
+        let suspicions = inspect(&form, "Enter your password");
+        let fields: Vec<_> = suspicions.iter().map(Suspicion::field).collect();
+        assert_eq!(fields, [Some("api_key"), None]);
     }
 
     #[test]

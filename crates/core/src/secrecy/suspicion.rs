@@ -116,7 +116,7 @@ impl Secret {
     }
 }
 
-/// What gave a suspicion.
+/// Which of a question's texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Place {
     /// The field's name.
@@ -127,6 +127,8 @@ pub enum Place {
     Description,
     /// The field's pattern.
     Pattern,
+    /// The title of one of the field's options.
+    Option,
     /// The message above the form.
     Message,
 }
@@ -139,6 +141,7 @@ impl Place {
             Self::Title => "title",
             Self::Description => "description",
             Self::Pattern => "pattern",
+            Self::Option => "option",
             Self::Message => "message",
         }
     }
