@@ -4,5 +4,9 @@
 //! in for a part that can really run.
 //!
 //! - [`peers`]: real MCP servers and clients in TypeScript and Python
+//! - [`spec`]: the official schemas and examples of each revision
+//! - [`transcript`]: wire conversations as text, replayed by every suite
 
 pub mod peers;
+pub mod spec;
+pub mod transcript;

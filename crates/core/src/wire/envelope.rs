@@ -52,6 +52,8 @@ pub enum Bearing {
     InputRequired,
     /// The error -32042: visit URLs first (2025-11-25).
     UrlRequired,
+    /// A task that waits for input: the result of `tasks/get`, or `notifications/tasks` (tasks extension).
+    Task,
 }
 
 impl<'a> Envelope<'a> {
@@ -155,20 +157,28 @@ impl<'a> Envelope<'a> {
     pub fn bearing(&self) -> Option<Bearing> {
         match self.kind {
             Kind::Request => (self.method() == Some(method::CREATE)).then_some(Bearing::Create),
-            Kind::Notification => {
-                (self.method() == Some(method::COMPLETE)).then_some(Bearing::Complete)
-            }
-            Kind::Result => self.is_input_required().then_some(Bearing::InputRequired),
+            Kind::Notification => match self.method() {
+                Some(method::COMPLETE) => Some(Bearing::Complete),
+                Some(method::TASK_STATUS) => {
+                    self.says_input_required("status").then_some(Bearing::Task)
+                }
+                _ => None,
+            },
+            Kind::Result if self.says_input_required("resultType") => Some(Bearing::InputRequired),
+            Kind::Result => self.says_input_required("status").then_some(Bearing::Task),
             Kind::Error => (self.error_code() == Some(super::pushed::URL_REQUIRED_CODE))
                 .then_some(Bearing::UrlRequired),
         }
     }
 
-    fn is_input_required(&self) -> bool {
-        // The letters can only be there plainly or with a \u escape: most results are told apart without a second read.
-        let text = self.body.map_or("", RawValue::get);
-        (text.contains(super::rounds::INPUT_REQUIRED) || text.contains("\\u"))
-            && self.result_type().as_deref() == Some(super::rounds::INPUT_REQUIRED)
+    fn says_input_required(&self, member: &str) -> bool {
+        let Some(body) = self.body else { return false };
+        // The letters can only stand there plainly or with a \u escape: most bodies are told apart without a second read.
+        (body.get().contains(super::rounds::INPUT_REQUIRED) || body.get().contains("\\u"))
+            && members::member(body, member)
+                .and_then(members::text)
+                .as_deref()
+                == Some(super::rounds::INPUT_REQUIRED)
     }
 
     /// The message with another id, every other byte as it was. Without an id there is nothing to change.

@@ -6,6 +6,8 @@ pub const CREATE: &str = "elicitation/create";
 pub const COMPLETE: &str = "notifications/elicitation/complete";
 /// A request is withdrawn.
 pub const CANCELLED: &str = "notifications/cancelled";
+/// How a task stands (tasks extension).
+pub const TASK_STATUS: &str = "notifications/tasks";
 /// A request goes on.
 pub const PROGRESS: &str = "notifications/progress";
 /// Opens the pushed era.

@@ -196,6 +196,20 @@ fn elicitation_is_seen_and_nothing_else() {
         None
     );
     assert_eq!(
+        bears(r#"{"jsonrpc":"2.0","id":1,"result":{"taskId":"t","status":"input_required"}}"#),
+        Some(Bearing::Task)
+    );
+    assert_eq!(
+        bears(
+            r#"{"jsonrpc":"2.0","method":"notifications/tasks","params":{"status":"input_required"}}"#
+        ),
+        Some(Bearing::Task)
+    );
+    assert_eq!(
+        bears(r#"{"jsonrpc":"2.0","method":"notifications/tasks","params":{"status":"working"}}"#),
+        None
+    );
+    assert_eq!(
         bears(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32042,"message":"m"}}"#),
         Some(Bearing::UrlRequired)
     );

@@ -1,0 +1,385 @@
+//! What an onlooker who knows only core makes of a conversation.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use mcp_elicit_core::exchange::{Exchange, Moment, Phase, Step, Withdrawal};
+use mcp_elicit_core::wire::{
+    Bearing, Cancelled, Capability, Complete, Envelope, Id, InputRequired, InputResponses, Kind,
+    Meta, Progress, Reply, Request, Revision, UrlRequired, WireDefect, method, rounds,
+};
+use mcp_elicit_testkit::spec::Spec;
+use mcp_elicit_testkit::transcript::Side;
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+
+pub(crate) type Held = Result<(), String>;
+
+/// How long a question waits here.
+const PATIENCE: Duration = Duration::from_mins(5);
+
+pub(crate) struct Table<'s> {
+    pub(crate) revision: Revision,
+    spec: &'s Spec,
+    now: Moment,
+    pub(crate) declared: Capability,
+    /// Client calls by id, with their params.
+    calls: HashMap<Id, Option<Box<RawValue>>>,
+    /// Pushed questions by id.
+    pushed: HashMap<Id, (Value, Result<Request, WireDefect>)>,
+    /// What the last round asked, and the params of the call that it answered.
+    round: Option<(InputRequired, Option<Box<RawValue>>)>,
+    visits: Vec<String>,
+    pub(crate) last: Option<Exchange>,
+    acts: VecDeque<(String, Option<Value>)>,
+    progress: f64,
+}
+
+impl<'s> Table<'s> {
+    pub(crate) fn new(revision: &str, spec: &'s Spec) -> Self {
+        Self {
+            revision: revision.parse().expect("a revision"),
+            spec,
+            now: Moment::from_millis(0),
+            declared: Capability::NONE,
+            calls: HashMap::new(),
+            pushed: HashMap::new(),
+            round: None,
+            visits: Vec::new(),
+            last: None,
+            acts: VecDeque::new(),
+            progress: 0.0,
+        }
+    }
+
+    pub(crate) fn said(&mut self, side: Side, message: &Value) -> Held {
+        let text = message.to_string();
+        let envelope = Envelope::parse(text.as_bytes()).map_err(|defect| defect.to_string())?;
+        self.legal("JSONRPCMessage", message)?;
+        if envelope.as_text() != text {
+            return Err("the bytes changed".into());
+        }
+        match envelope.bearing() {
+            Some(Bearing::Create) => self.pushed(&envelope, message),
+            Some(Bearing::Complete) => self.completed(&envelope, message),
+            Some(Bearing::InputRequired) => self.round(&envelope, message),
+            Some(Bearing::UrlRequired) => self.urls_required(&envelope, message),
+            Some(Bearing::Task) => self.task(message),
+            None => self.other(side, &envelope, message),
+        }
+    }
+
+    pub(crate) fn person(&mut self, action: &str, content: Option<&Value>) -> Held {
+        self.acts.push_back((action.to_owned(), content.cloned()));
+        let action = action
+            .parse()
+            .map_err(|defect: WireDefect| defect.to_string())?;
+        if self.last.as_ref().is_some_and(Exchange::is_open) {
+            self.step(&Step::Show)?;
+            self.step(&Step::Act {
+                action,
+                by: "person".into(),
+            })?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn time(&mut self, seconds: u64) -> Held {
+        self.now = self.now.after(Duration::from_secs(seconds));
+        if self
+            .last
+            .as_ref()
+            .is_some_and(|exchange| exchange.is_due(self.now))
+        {
+            return self.step(&Step::Expire);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn outcome(&mut self, phase: &str) -> Held {
+        let stands = self.last.as_ref().map(Exchange::phase);
+        if stands.map(Phase::as_str) == Some(phase) {
+            return Ok(());
+        }
+        Err(format!("the question is {stands:?}, not {phase}"))
+    }
+
+    fn step(&mut self, step: &Step) -> Held {
+        let exchange = self.last.as_mut().ok_or("nothing was asked")?;
+        let seen = exchange.version();
+        exchange
+            .compare_and_step(seen, step, self.now)
+            .map_err(|refused| refused.to_string())
+    }
+
+    fn ask(&mut self) {
+        self.last = Some(Exchange::ask(self.now, Some(self.now.after(PATIENCE))));
+    }
+
+    fn pushed(&mut self, envelope: &Envelope<'_>, message: &Value) -> Held {
+        let request = Request::parse(envelope.params().ok_or("no params")?, self.revision);
+        if let Ok(request) = &request {
+            self.same_request(request, &message["params"])?;
+            self.ask();
+        }
+        let id = envelope.id().ok_or("no id")?;
+        self.pushed.insert(id, (message.clone(), request));
+        Ok(())
+    }
+
+    fn same_request(&self, request: &Request, params: &Value) -> Held {
+        let mut written = request
+            .to_params(self.revision)
+            .map_err(|unaskable| unaskable.to_string())?;
+        if params.get("mode").is_none() {
+            // Left out, as a form may.
+            written.as_object_mut().expect("params").remove("mode");
+        }
+        same(&written, params)
+    }
+
+    fn completed(&mut self, envelope: &Envelope<'_>, message: &Value) -> Held {
+        self.legal("ElicitationCompleteNotification", message)?;
+        let complete = Complete::parse(envelope.params().ok_or("no params")?).map_err(told)?;
+        same_text(&complete.to_message(), message)?;
+        if self.visits.contains(&complete.elicitation_id) {
+            Ok(())
+        } else {
+            Err("for an unknown id".into())
+        }
+    }
+
+    fn round(&mut self, envelope: &Envelope<'_>, message: &Value) -> Held {
+        self.legal("InputRequiredResult", &message["result"])?;
+        let required = InputRequired::parse(envelope.result().ok_or("no result")?).map_err(told)?;
+        let call = envelope
+            .id()
+            .and_then(|id| self.calls.remove(&id))
+            .ok_or("answers no call")?;
+        for (key, question) in required.questions() {
+            if !self.declared.has(question.mode()) {
+                return Err("asked in an undeclared mode".into());
+            }
+            self.same_request(question, &message["result"]["inputRequests"][key]["params"])?;
+        }
+        let written = required
+            .to_result()
+            .map_err(|unaskable| unaskable.to_string())?;
+        let again = InputRequired::parse(&written).map_err(told)?;
+        if again != required {
+            return Err("the round changed".into());
+        }
+        self.ask();
+        self.round = Some((required, call));
+        Ok(())
+    }
+
+    fn urls_required(&mut self, envelope: &Envelope<'_>, message: &Value) -> Held {
+        self.legal("URLElicitationRequiredError", message)?;
+        let required = UrlRequired::parse(envelope.error().ok_or("no error")?).map_err(told)?;
+        for request in &required.elicitations {
+            if let Request::Url {
+                elicitation_id: Some(id),
+                ..
+            } = request
+            {
+                self.visits.push(id.clone());
+            }
+        }
+        same_text(
+            required
+                .to_error()
+                .map_err(|unaskable| unaskable.to_string())?
+                .get(),
+            &message["error"],
+        )
+    }
+
+    fn task(&mut self, message: &Value) -> Held {
+        let requests =
+            to_raw_value(&message["result"]["inputRequests"]).map_err(|error| error.to_string())?;
+        let requests = rounds::read_requests(&requests).map_err(told)?;
+        self.ask();
+        self.round = Some((
+            InputRequired {
+                requests: Some(requests),
+                state: None,
+            },
+            None,
+        ));
+        Ok(())
+    }
+
+    fn other(&mut self, side: Side, envelope: &Envelope<'_>, message: &Value) -> Held {
+        match envelope.kind() {
+            Kind::Request => self.call(envelope),
+            Kind::Notification => self.noticed(envelope, message),
+            Kind::Result | Kind::Error if side == Side::Client => self.replied(envelope, message),
+            Kind::Result => Ok(()),
+            Kind::Error => self.call_failed(message),
+        }
+    }
+
+    fn call(&mut self, envelope: &Envelope<'_>) -> Held {
+        let params = envelope.params();
+        let meta = Meta::of_params(params).map_err(told)?;
+        if meta.is_rounds() {
+            self.declared = meta.capability(self.revision);
+        }
+        if envelope.method() == Some(method::INITIALIZE) {
+            let params: Value = params
+                .and_then(|p| serde_json::from_str(p.get()).ok())
+                .ok_or("no params")?;
+            self.declared = Capability::of_client(&params["capabilities"], self.revision);
+        }
+        let responses = params
+            .map(InputResponses::of_params)
+            .transpose()
+            .map_err(told)?
+            .flatten();
+        if let Some((required, first)) = self.round.take() {
+            self.retried(
+                &required,
+                first.as_deref(),
+                params.ok_or("no params")?,
+                &responses.unwrap_or_default(),
+            )?;
+        }
+        if self
+            .calls
+            .insert(envelope.id().ok_or("no id")?, params.map(ToOwned::to_owned))
+            .is_some()
+        {
+            return Err("the id is in use".into());
+        }
+        Ok(())
+    }
+
+    fn retried(
+        &mut self,
+        required: &InputRequired,
+        first: Option<&RawValue>,
+        params: &RawValue,
+        responses: &InputResponses,
+    ) -> Held {
+        for (key, question) in required.questions() {
+            let reply = responses
+                .reply_to(key, question.mode())
+                .ok_or("a question has no reply")?
+                .map_err(told)?;
+            self.as_acted(&reply, responses.get(key).ok_or("no reply")?)?;
+        }
+        let Some(first) = first else { return Ok(()) };
+        let retry = rounds::retry_params(Some(first), required, responses).map_err(told)?;
+        let mut expected: Value =
+            serde_json::from_str(retry.get()).map_err(|error| error.to_string())?;
+        let params: Value =
+            serde_json::from_str(params.get()).map_err(|error| error.to_string())?;
+        if params["requestState"] == "not the state" {
+            // The transcript in which somebody tampers.
+            expected["requestState"] = params["requestState"].clone();
+        }
+        same(&expected, &params)
+    }
+
+    /// The reply is what the person did, and reads back as it was written.
+    fn as_acted(&mut self, reply: &Reply, written: &RawValue) -> Held {
+        let written: Value =
+            serde_json::from_str(written.get()).map_err(|error| error.to_string())?;
+        self.legal("ElicitResult", &written)?;
+        same(&reply.to_value(), &written)?;
+        let (action, content) = self.acts.pop_front().ok_or("nobody acted")?;
+        same(&json!(reply.action().as_str()), &json!(action))?;
+        same(&written["content"], &content.unwrap_or_default())
+    }
+
+    fn noticed(&mut self, envelope: &Envelope<'_>, message: &Value) -> Held {
+        match envelope.method() {
+            Some(method::CANCELLED) => {
+                self.legal("CancelledNotification", message)?;
+                let cancelled =
+                    Cancelled::parse(envelope.params().ok_or("no params")?).map_err(told)?;
+                same_text(&cancelled.to_message(), message)?;
+                if cancelled
+                    .request_id
+                    .is_some_and(|id| self.pushed.remove(&id).is_some())
+                {
+                    self.step(&Step::Withdraw {
+                        why: Withdrawal::ByAsker,
+                    })?;
+                }
+                Ok(())
+            }
+            Some(method::PROGRESS) => {
+                self.legal("ProgressNotification", message)?;
+                let progress =
+                    Progress::parse(envelope.params().ok_or("no params")?).map_err(told)?;
+                same_text(&progress.to_message(), message)?;
+                let before = std::mem::replace(
+                    &mut self.progress,
+                    progress.progress.as_f64().unwrap_or_default(),
+                );
+                if self.progress > before {
+                    Ok(())
+                } else {
+                    Err("progress must grow".into())
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn replied(&mut self, envelope: &Envelope<'_>, message: &Value) -> Held {
+        let id = envelope.id().ok_or("no id")?;
+        let (asked, request) = self.pushed.remove(&id).ok_or("replies to no question")?;
+        let Some(result) = envelope.result() else {
+            return self.refused(request, &message["error"]);
+        };
+        let request = request.map_err(told)?;
+        self.legal("ElicitRequest", &asked)?;
+        if !self.declared.has(request.mode()) {
+            return Err("answered in an undeclared mode".into());
+        }
+        if let Request::Url {
+            elicitation_id: Some(id),
+            ..
+        } = &request
+        {
+            self.visits.push(id.clone());
+        }
+        let reply = Reply::parse(result, request.mode()).map_err(told)?;
+        self.as_acted(&reply, result)
+    }
+
+    pub(crate) fn legal(&self, name: &str, value: &Value) -> Held {
+        let problems = self.spec.problems(name, value);
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(problems.join("; "))
+        }
+    }
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the shape that map_err wants"
+)]
+fn told(defect: WireDefect) -> String {
+    defect.to_string()
+}
+
+pub(crate) fn same(one: &Value, two: &Value) -> Held {
+    if one == two {
+        Ok(())
+    } else {
+        Err(format!("{one} is not {two}"))
+    }
+}
+
+fn same_text(text: &str, value: &Value) -> Held {
+    same(
+        &serde_json::from_str(text).map_err(|error| error.to_string())?,
+        value,
+    )
+}

@@ -1,0 +1,185 @@
+//! Wire conversations as readable text: one situation a file, replayed by every suite.
+//!
+//! ```text
+//! # A form is pushed and accepted.
+//! # Anything after a hash at the start of a line is for people; the first such line is the title.
+//! revision: 2025-11-25
+//!
+//! C->S {"jsonrpc": "2.0", "id": "$call", "method": "tools/call", "params": {"name": "greet"}}
+//! S->C {"jsonrpc": "2.0", "id": "$ask", "method": "elicitation/create",
+//!       "params": {"mode": "form", "message": "Who?", "requestedSchema": {"...": "..."}}}
+//! person: accept {"name": "Ada"}
+//! C->S {"jsonrpc": "2.0", "id": "$ask", "result": {"action": "accept", "content": {"name": "Ada"}}}
+//! outcome: answered
+//! S->C {"jsonrpc": "2.0", "id": "$call", "result": {"content": "$_"}}
+//! ```
+//!
+//! - `C->S` and `S->C` are messages, `S->C?` one that may be left out. A message goes on over lines that are indented.
+//! - `person:` is what the person does next: `accept JSON`, `accept` (a url), `decline`, `cancel`.
+//! - `time: 300` lets so many seconds pass in which nobody does anything.
+//! - `outcome:` is the word under which the last question is recorded.
+//! - A string `"$name"` stands for a value that is not known before: whatever stands there first is what it means from then
+//!   on. `"$_"` is anything at all. `"$$"` at the start of a string is a plain `$`. A member `"...": "..."` in an
+//!   object allows more members than are written.
+//!
+//! [`Transcript`] reads the file, [`replay::Replay`] plays one side of it against a real other side, and
+//! [`Transcript::spoken`] writes the whole conversation out with every placeholder filled in.
+
+mod pattern;
+mod read;
+pub mod replay;
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+pub use pattern::{Bindings, Mismatch};
+pub use read::Unreadable;
+
+/// A whole conversation.
+#[derive(Clone, Debug)]
+pub struct Transcript {
+    /// The first comment.
+    pub title: String,
+    /// The revision that both sides speak, such as `2025-11-25`.
+    pub revision: String,
+    /// What happens, in order.
+    pub lines: Vec<Line>,
+}
+
+/// One thing that happens.
+#[derive(Clone, Debug)]
+pub struct Line {
+    /// Where it stands in the file, from 1.
+    pub number: usize,
+    /// What it is.
+    pub event: Event,
+}
+
+/// What can happen.
+#[derive(Clone, Debug)]
+pub enum Event {
+    /// A message.
+    Says {
+        /// Who says it.
+        side: Side,
+        /// Whether it may be left out.
+        optional: bool,
+        /// The message, with placeholders.
+        pattern: Value,
+    },
+    /// What the person does next.
+    Person {
+        /// `accept`, `decline` or `cancel`.
+        action: String,
+        /// The content of an accepted form.
+        content: Option<Value>,
+    },
+    /// Seconds in which nobody does anything.
+    Time {
+        /// How many.
+        seconds: u64,
+    },
+    /// The word under which the last question is recorded now.
+    Outcome {
+        /// The word.
+        phase: String,
+    },
+}
+
+/// The two sides of a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The MCP client.
+    Client,
+    /// The MCP server.
+    Server,
+}
+
+impl Side {
+    /// The side across.
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Self::Client => Self::Server,
+            Self::Server => Self::Client,
+        }
+    }
+
+    fn arrow(self) -> &'static str {
+        match self {
+            Self::Client => "C->S",
+            Self::Server => "S->C",
+        }
+    }
+}
+
+/// What was said or happened, every placeholder filled in.
+#[derive(Clone, Debug)]
+pub struct Spoken {
+    /// Where it stands in the file, from 1.
+    pub number: usize,
+    /// What it is; a message holds its text as written in the file, placeholders replaced.
+    pub event: Event,
+}
+
+impl Transcript {
+    /// Reads the text of a transcript.
+    pub fn parse(text: &str) -> Result<Self, Unreadable> {
+        read::transcript(text)
+    }
+
+    /// Reads a file.
+    pub fn read(path: &Path) -> Result<Self, Unreadable> {
+        let text = std::fs::read_to_string(path).map_err(|error| Unreadable::file(path, &error))?;
+        Self::parse(&text).map_err(|unreadable| unreadable.within(path))
+    }
+
+    /// Every transcript of the project with its path, sorted by it.
+    pub fn all() -> Result<Vec<(PathBuf, Self)>, Unreadable> {
+        let mut paths = Vec::new();
+        read::collect(&folder(), &mut paths)?;
+        paths.sort();
+        paths
+            .into_iter()
+            .map(|path| Self::read(&path).map(|transcript| (path, transcript)))
+            .collect()
+    }
+
+    /// The conversation with a value for every placeholder: for each its own name, as a string.
+    pub fn spoken(&self) -> Vec<Spoken> {
+        let mut bindings = Bindings::default();
+        self.lines
+            .iter()
+            .map(|line| Spoken {
+                number: line.number,
+                event: line.event.spoken(&mut bindings),
+            })
+            .collect()
+    }
+}
+
+impl Event {
+    fn spoken(&self, bindings: &mut Bindings) -> Self {
+        match self {
+            Self::Says {
+                side,
+                optional,
+                pattern,
+            } => Self::Says {
+                side: *side,
+                optional: *optional,
+                pattern: bindings.fill(pattern),
+            },
+            Self::Person { .. } | Self::Time { .. } | Self::Outcome { .. } => self.clone(),
+        }
+    }
+}
+
+/// Where the project keeps its transcripts.
+pub fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../transcripts")
+}
+
+#[cfg(test)]
+mod tests;

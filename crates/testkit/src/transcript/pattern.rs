@@ -1,0 +1,187 @@
+//! Placeholders: what they stand for, and whether a message is the one that was expected.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+const ANYTHING: &str = "$_";
+const MORE: &str = "...";
+
+/// What each placeholder means so far.
+#[derive(Clone, Debug, Default)]
+pub struct Bindings {
+    known: BTreeMap<String, Value>,
+}
+
+/// A message that is not the one that was expected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// Where they differ, as a JSON Pointer.
+    pub pointer: String,
+    /// What was expected and what came.
+    pub why: String,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = if self.pointer.is_empty() {
+            "the message"
+        } else {
+            &self.pointer
+        };
+        write!(f, "at {place}: {}", self.why)
+    }
+}
+
+impl std::error::Error for Mismatch {}
+
+/// What a string in a pattern is.
+enum Text<'a> {
+    Anything,
+    Named(&'a str),
+    Plain(String),
+}
+
+fn text(text: &str) -> Text<'_> {
+    match text.strip_prefix('$') {
+        None | Some("") => Text::Plain(text.to_owned()),
+        Some(rest) if rest.starts_with('$') => Text::Plain(rest.to_owned()),
+        Some(_) if text == ANYTHING => Text::Anything,
+        Some(name) => Text::Named(name),
+    }
+}
+
+impl Bindings {
+    /// What a placeholder means, once it is known.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.known.get(name)
+    }
+
+    /// Says what a placeholder means.
+    pub fn set(&mut self, name: impl Into<String>, value: Value) {
+        self.known.insert(name.into(), value);
+    }
+
+    /// The message that a pattern stands for. A placeholder that is not known yet becomes its own name, and so is known.
+    pub fn fill(&mut self, pattern: &Value) -> Value {
+        match pattern {
+            Value::String(string) => self.fill_text(string),
+            Value::Array(items) => items.iter().map(|item| self.fill(item)).collect(),
+            Value::Object(members) => {
+                let filled = members.iter().filter(|(key, _)| *key != MORE);
+                Value::Object(
+                    filled
+                        .map(|(key, value)| (key.clone(), self.fill(value)))
+                        .collect(),
+                )
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => pattern.clone(),
+        }
+    }
+
+    fn fill_text(&mut self, string: &str) -> Value {
+        match text(string) {
+            Text::Plain(plain) => plain.into(),
+            Text::Anything => Value::Null,
+            Text::Named(name) => self
+                .known
+                .entry(name.to_owned())
+                .or_insert_with(|| name.into())
+                .clone(),
+        }
+    }
+
+    /// Whether `came` is the message that `pattern` expects. Learns its placeholders only when it is.
+    pub fn take(&mut self, pattern: &Value, came: &Value) -> Result<(), Mismatch> {
+        let mut learned = self.clone();
+        learned.compare(pattern, came, &mut String::new())?;
+        *self = learned;
+        Ok(())
+    }
+
+    fn compare(&mut self, pattern: &Value, came: &Value, at: &mut String) -> Result<(), Mismatch> {
+        match (pattern, came) {
+            (Value::String(string), _) => self.compare_text(string, came, at),
+            (Value::Object(expected), Value::Object(members)) => {
+                self.compare_objects(expected, members, at)
+            }
+            (Value::Array(expected), Value::Array(items)) if expected.len() == items.len() => {
+                for (index, (expected, item)) in expected.iter().zip(items).enumerate() {
+                    self.below(&index.to_string(), expected, item, at)?;
+                }
+                Ok(())
+            }
+            (Value::Number(expected), Value::Number(number)) if same_number(expected, number) => {
+                Ok(())
+            }
+            (expected, came) if expected == came => Ok(()),
+            (expected, came) => Err(differ(at, expected, came)),
+        }
+    }
+
+    fn compare_text(&mut self, string: &str, came: &Value, at: &str) -> Result<(), Mismatch> {
+        match text(string) {
+            Text::Anything => Ok(()),
+            Text::Plain(plain) if came == &Value::from(plain.as_str()) => Ok(()),
+            Text::Plain(plain) => Err(differ(at, &plain.into(), came)),
+            Text::Named(name) => match self.known.get(name) {
+                Some(known) if known == came => Ok(()),
+                Some(known) => Err(differ(at, known, came)),
+                None => {
+                    self.known.insert(name.to_owned(), came.clone());
+                    Ok(())
+                }
+            },
+        }
+    }
+
+    fn compare_objects(
+        &mut self,
+        expected: &Map<String, Value>,
+        came: &Map<String, Value>,
+        at: &mut String,
+    ) -> Result<(), Mismatch> {
+        for (key, pattern) in expected.iter().filter(|(key, _)| *key != MORE) {
+            let value = came.get(key).ok_or_else(|| Mismatch {
+                pointer: at.clone(),
+                why: format!("`{key}` is missing"),
+            })?;
+            self.below(key, pattern, value, at)?;
+        }
+        match came.keys().find(|key| !expected.contains_key(*key)) {
+            Some(key) if !expected.contains_key(MORE) => Err(Mismatch {
+                pointer: at.clone(),
+                why: format!("`{key}` was not expected"),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    fn below(
+        &mut self,
+        key: &str,
+        pattern: &Value,
+        came: &Value,
+        at: &mut String,
+    ) -> Result<(), Mismatch> {
+        let length = at.len();
+        at.push('/');
+        at.push_str(&key.replace('~', "~0").replace('/', "~1"));
+        self.compare(pattern, came, at)?;
+        at.truncate(length);
+        Ok(())
+    }
+}
+
+/// `1` and `1.0` are the same number.
+fn same_number(one: &serde_json::Number, two: &serde_json::Number) -> bool {
+    one == two || (one.is_f64() != two.is_f64() && one.as_f64() == two.as_f64())
+}
+
+fn differ(at: &str, expected: &Value, came: &Value) -> Mismatch {
+    Mismatch {
+        pointer: at.to_owned(),
+        why: format!("expected {expected}, came {came}"),
+    }
+}

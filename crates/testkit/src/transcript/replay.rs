@@ -1,0 +1,179 @@
+//! Playing one side of a transcript against a real other side, without IO: the caller carries the messages.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use serde_json::Value;
+
+use super::{Bindings, Event, Line, Side, Transcript};
+
+/// Notifications that may always come, expected or not.
+const ALWAYS_ALLOWED: [&str; 2] = ["notifications/progress", "notifications/message"];
+
+/// One side of a transcript, being played.
+///
+/// Ask [`Replay::turn`] what to do until it says [`Turn::Done`]; hand every message of the other side to
+/// [`Replay::received`]. Messages that the other side says in a row may come in any order.
+#[derive(Debug)]
+pub struct Replay<'t> {
+    side: Side,
+    rest: VecDeque<&'t Line>,
+    expected: Vec<&'t Line>,
+    bindings: Bindings,
+}
+
+/// What to do next.
+#[derive(Debug)]
+pub enum Turn<'t> {
+    /// Send this message.
+    Send(String),
+    /// Wait for a message of the other side and hand it in.
+    Receive,
+    /// The person acts: a client under test is given this.
+    Person {
+        /// `accept`, `decline` or `cancel`.
+        action: &'t str,
+        /// The content of an accepted form.
+        content: Option<&'t Value>,
+    },
+    /// So many seconds pass in which nobody does anything.
+    Time {
+        /// How many.
+        seconds: u64,
+    },
+    /// The last question is recorded under this word now.
+    Outcome {
+        /// The word.
+        phase: &'t str,
+    },
+    /// The conversation is over.
+    Done,
+}
+
+/// The other side left the transcript.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Strayed {
+    /// The line that was expected, from 1; none when nothing more was.
+    pub number: Option<usize>,
+    /// How the message differs from it.
+    pub why: String,
+    /// What came.
+    pub came: String,
+}
+
+impl fmt::Display for Strayed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.number {
+            Some(number) => write!(f, "line {number}: {}", self.why)?,
+            None => write!(f, "after the end: {}", self.why)?,
+        }
+        write!(f, "\n  came: {}", self.came)
+    }
+}
+
+impl std::error::Error for Strayed {}
+
+impl Strayed {
+    fn new(line: Option<&Line>, why: String, came: &str) -> Self {
+        Self {
+            number: line.map(|line| line.number),
+            why,
+            came: came.to_owned(),
+        }
+    }
+}
+
+impl<'t> Replay<'t> {
+    /// Plays `side`; the other is the one under test.
+    pub fn playing(transcript: &'t Transcript, side: Side) -> Self {
+        Self {
+            side,
+            rest: transcript.lines.iter().collect(),
+            expected: Vec::new(),
+            bindings: Bindings::default(),
+        }
+    }
+
+    /// What placeholders mean so far; a suite may set some before it starts.
+    pub fn bindings(&mut self) -> &mut Bindings {
+        &mut self.bindings
+    }
+
+    /// What to do next.
+    pub fn turn(&mut self) -> Turn<'t> {
+        self.expect_more();
+        if self.expected.iter().any(|line| !line.is_optional()) {
+            return Turn::Receive;
+        }
+        self.expected.clear();
+        let Some(line) = self.rest.pop_front() else {
+            return Turn::Done;
+        };
+        match &line.event {
+            Event::Says { pattern, .. } => Turn::Send(self.bindings.fill(pattern).to_string()),
+            Event::Person { action, content } => Turn::Person {
+                action,
+                content: content.as_ref(),
+            },
+            Event::Time { seconds } => Turn::Time { seconds: *seconds },
+            Event::Outcome { phase } => Turn::Outcome { phase },
+        }
+    }
+
+    /// Takes a message of the other side.
+    pub fn received(&mut self, message: &str) -> Result<(), Strayed> {
+        self.expect_more();
+        let came: Value = serde_json::from_str(message).map_err(|error| {
+            Strayed::new(self.expected.first().copied(), error.to_string(), message)
+        })?;
+        let mut first_miss = None;
+        for (index, line) in self.expected.iter().enumerate() {
+            let Event::Says { pattern, .. } = &line.event else {
+                continue;
+            };
+            match self.bindings.take(pattern, &came) {
+                Ok(()) => {
+                    self.expected.remove(index);
+                    return Ok(());
+                }
+                Err(miss) => first_miss = first_miss.or(Some((*line, miss))),
+            }
+        }
+        if came
+            .get("method")
+            .and_then(Value::as_str)
+            .is_some_and(|method| ALWAYS_ALLOWED.contains(&method))
+        {
+            return Ok(());
+        }
+        Err(match first_miss {
+            Some((line, miss)) => Strayed::new(Some(line), miss.to_string(), message),
+            None => Strayed::new(None, "nothing more was expected".into(), message),
+        })
+    }
+
+    /// Moves the other side's next messages in a row to those that may come now.
+    fn expect_more(&mut self) {
+        if self.expected.iter().any(|line| !line.is_optional()) {
+            return;
+        }
+        while let Some(line) = self
+            .rest
+            .front()
+            .filter(|line| line.is_said_by(self.side.other()))
+        {
+            self.expected.push(line);
+            self.rest.pop_front();
+        }
+    }
+}
+
+impl Line {
+    fn is_said_by(&self, by: Side) -> bool {
+        matches!(&self.event, Event::Says { side, .. } if *side == by)
+    }
+
+    fn is_optional(&self) -> bool {
+        matches!(&self.event, Event::Says { optional: true, .. })
+    }
+}
