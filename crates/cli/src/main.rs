@@ -6,11 +6,13 @@
 //! - [`args`]: the options, shared ones in files of their own
 //! - [`commands`]: one file for each subcommand; its doc comment is its help
 //! - [`failure`]: every way to fail, as a person reads it, and its exit code
+//! - [`input`]: files and stdin, with bounds
 //! - [`screen`]: what a program reads goes to stdout, what people read to stderr
 
 mod args;
 mod commands;
 mod failure;
+mod input;
 mod screen;
 
 use std::process::ExitCode;

@@ -1,5 +1,6 @@
 //! Where words go: what a program reads to stdout, what people read to stderr. Colours only on a terminal.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::Write as _;
 use std::process::ExitCode;
@@ -45,16 +46,38 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     Ok(out.flush()?)
 }
 
+/// Text from a stranger, made harmless for a terminal: control characters and those that turn the text around are
+/// spelled out.
+pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
+    let harms = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+    };
+    if !text.contains(harms) {
+        return Cow::Borrowed(text);
+    }
+    text.chars()
+        .map(|c| {
+            if harms(c) {
+                c.escape_unicode().to_string()
+            } else {
+                c.to_string()
+            }
+        })
+        .collect::<String>()
+        .into()
+}
+
 /// Shows a failure: what happened, why, and what to do next.
 pub(crate) fn show_failure(failure: &Failure) -> Exit {
     if !failure.is_silent() {
         say(format_args!(
             "{} {}",
             styled(ERROR, "error:"),
-            failure.message()
+            harmless(failure.message())
         ));
         for cause in failure.causes() {
-            say(format_args!("  because: {cause}"));
+            say(format_args!("  because: {}", harmless(cause)));
         }
         if let Some(hint) = failure.next_step() {
             say(format_args!("  {} {hint}", styled(HINT, "next:")));
@@ -69,5 +92,19 @@ pub(crate) fn show_usage(error: &clap::Error) -> ExitCode {
     match error.exit_code() {
         0 => Exit::Done.into(),
         _ => Exit::Usage.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::harmless;
+
+    #[test]
+    fn a_stranger_cannot_drive_the_terminal() {
+        assert_eq!(harmless("plain ümlaut"), "plain ümlaut");
+        assert_eq!(
+            harmless("a\u{1b}[31mb\u{202e}c\n"),
+            "a\\u{1b}[31mb\\u{202e}c\\u{a}"
+        );
     }
 }

@@ -1,6 +1,8 @@
 //! The subcommands, one file each. A new one is a variant here (its doc comment lives on its `Args`), a file, and a
 //! line in [`run`]; a command that waits for anything goes through [`in_runtime`].
 
+mod validate;
+
 use std::future::Future;
 
 use clap::Subcommand;
@@ -9,11 +11,15 @@ use crate::failure::{Exit, Failure};
 
 /// What to do.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {}
+pub(crate) enum Command {
+    Validate(validate::ValidateArgs),
+}
 
 /// Runs one command to its end.
 pub(crate) fn run(command: Command) -> Result<Exit, Failure> {
-    match command {}
+    match command {
+        Command::Validate(args) => validate::run(args),
+    }
 }
 
 /// Runs what waits on sockets, children or timers.

@@ -1,0 +1,125 @@
+//! `mcp-elicit validate`: does this content answer this schema? The verdicts are core's.
+
+mod batch;
+mod verdict;
+
+use clap::Args;
+
+use self::verdict::Verdict;
+use crate::failure::{Exit, Failure};
+use crate::input::Input;
+use crate::screen::{self, GOOD, styled};
+
+/// Does this content answer this schema?
+///
+/// Checks an answer's content against a requestedSchema as every part of mcp-elicit does: JSON Schema 2020-12 semantics,
+/// formats asserted, and every broken rule told at once, never the value that broke it.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ValidateArgs {
+    /// The requestedSchema: a file, or `-` for stdin
+    #[arg(long, value_name = "FILE", required_unless_present = "batch")]
+    schema: Option<Input>,
+
+    /// The content of the answer: a file, or `-` for stdin
+    #[arg(long, value_name = "FILE", required_unless_present = "batch")]
+    content: Option<Input>,
+
+    /// Print the verdict as JSON on stdout
+    #[arg(long)]
+    json: bool,
+
+    /// Read lines {"id","schema","content"} from stdin and write one verdict a line to stdout, in order
+    #[arg(long, conflicts_with_all = ["schema", "content"])]
+    batch: bool,
+}
+
+const EXAMPLES: &str = r#"Examples:
+  mcp-elicit validate --schema form.json --content answer.json
+  echo '{"age": 12}' | mcp-elicit validate --schema form.json --content - --json
+  mcp-elicit validate --batch < answers.jsonl > verdicts.jsonl
+
+A verdict: {"schema":"ok"|"illegal","valid":true|false,
+  "violations":[{"field","rule","message"}],"defects":[{"pointer","code","message"}]}
+In a batch it begins with the line's "id"; a line that cannot be read gets {"id","error"} in its place.
+
+Exit codes:
+  0  valid; in a batch, every line had a verdict
+  1  not valid
+  2  the schema is illegal, or an input cannot be read"#;
+
+/// Runs the command.
+pub(crate) fn run(args: ValidateArgs) -> Result<Exit, Failure> {
+    match (args.schema, args.content) {
+        (Some(Input::Stdin), Some(Input::Stdin)) => Err(Failure::usage(
+            "the schema and the content cannot both come from stdin",
+        )
+        .hint("give one of them as a file, or use --batch.")),
+        (Some(schema), Some(content)) => one(&schema, &content, args.json),
+        _ => batch::run(&mut std::io::stdin().lock(), &mut std::io::stdout().lock()),
+    }
+}
+
+fn one(schema: &Input, content: &Input, json: bool) -> Result<Exit, Failure> {
+    let verdict = Verdict::of(&schema.read()?, &content.read()?);
+    if json {
+        screen::print_json(&verdict)?;
+    } else {
+        show(&verdict, schema, content);
+    }
+    Ok(verdict.exit())
+}
+
+fn show(verdict: &Verdict, schema: &Input, content: &Input) {
+    if !verdict.legal() {
+        screen::say(format_args!(
+            "{} {schema} is no legal requestedSchema",
+            styled(screen::ERROR, "illegal:")
+        ));
+        for defect in verdict.defects() {
+            let place = if defect.pointer.is_empty() {
+                "the whole"
+            } else {
+                &defect.pointer
+            };
+            screen::say(format_args!(
+                "  {}: {}",
+                screen::harmless(place),
+                screen::harmless(&defect.message)
+            ));
+        }
+        screen::say(format_args!(
+            "  {} `mcp-elicit lint {schema}` shows the places.",
+            styled(screen::HINT, "next:")
+        ));
+    } else if verdict.valid() {
+        screen::say(format_args!(
+            "{} {content} answers {schema}",
+            styled(GOOD, "valid:")
+        ));
+        if !verdict.ignored().is_empty() {
+            let names = verdict.ignored().join(", ");
+            screen::say(format_args!(
+                "  not in the form, and dropped: {}",
+                screen::harmless(&names)
+            ));
+        }
+    } else {
+        screen::say(format_args!(
+            "{} {content} does not answer {schema}",
+            styled(screen::ERROR, "not valid:")
+        ));
+        for violation in verdict.violations() {
+            let field = if violation.field.is_empty() {
+                "the content"
+            } else {
+                &violation.field
+            };
+            screen::say(format_args!(
+                "  {}: {}",
+                screen::harmless(field),
+                screen::harmless(&violation.message)
+            ));
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! One verdict, as it is written out.
+
+use mcp_elicit_core::answer::{Answers, CheckError};
+use mcp_elicit_core::form::{DefectCode, Defects, Form};
+use serde::ser::{Serialize, SerializeStruct as _, Serializer};
+
+use crate::failure::Exit;
+
+/// A rule that the content breaks.
+#[derive(Debug, serde::Serialize)]
+pub(super) struct Broken {
+    pub(super) field: String,
+    rule: &'static str,
+    pub(super) message: String,
+}
+
+/// What makes the schema illegal.
+#[derive(Debug, serde::Serialize)]
+pub(super) struct Flaw {
+    pub(super) pointer: String,
+    code: &'static str,
+    pub(super) message: String,
+}
+
+/// What can be said of one schema and one content.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    /// The schema is legal and this is what the content breaks; `ignored` are fields that the form does not have.
+    Judged {
+        violations: Vec<Broken>,
+        ignored: Vec<String>,
+    },
+    /// The schema is not legal.
+    Illegal(Vec<Flaw>),
+}
+
+impl Verdict {
+    /// Judges two inputs of whatever bytes.
+    pub(super) fn of(schema: &[u8], content: &[u8]) -> Self {
+        match std::str::from_utf8(schema) {
+            Ok(text) => match Form::parse(text) {
+                Ok(form) => Self::of_bytes(&form, content),
+                Err(defects) => Self::illegal(&defects),
+            },
+            Err(error) => {
+                let message = format!(
+                    "the schema is not UTF-8 from byte {} on",
+                    error.valid_up_to()
+                );
+                Self::Illegal(vec![Flaw {
+                    pointer: String::new(),
+                    code: DefectCode::NotJson.as_str(),
+                    message,
+                }])
+            }
+        }
+    }
+
+    /// Judges a content against a form.
+    pub(super) fn of_text(form: &Form, content: &str) -> Self {
+        match form.check_text(content) {
+            Ok(answers) => Self::Judged {
+                violations: Vec::new(),
+                ignored: ignored(&answers),
+            },
+            Err(error) => Self::Judged {
+                violations: broken(error),
+                ignored: Vec::new(),
+            },
+        }
+    }
+
+    fn of_bytes(form: &Form, content: &[u8]) -> Self {
+        match std::str::from_utf8(content) {
+            Ok(text) => Self::of_text(form, text),
+            Err(error) => {
+                let message = format!(
+                    "the content is not UTF-8 from byte {} on",
+                    error.valid_up_to()
+                );
+                Self::Judged {
+                    violations: vec![unreadable(message)],
+                    ignored: Vec::new(),
+                }
+            }
+        }
+    }
+
+    pub(super) fn illegal(defects: &Defects) -> Self {
+        let flaws = defects.iter().map(|defect| Flaw {
+            pointer: defect.pointer.clone(),
+            code: defect.code.as_str(),
+            message: defect.message.clone(),
+        });
+        Self::Illegal(flaws.collect())
+    }
+
+    pub(super) fn legal(&self) -> bool {
+        matches!(self, Self::Judged { .. })
+    }
+
+    pub(super) fn valid(&self) -> bool {
+        self.legal() && self.violations().is_empty()
+    }
+
+    pub(super) fn violations(&self) -> &[Broken] {
+        match self {
+            Self::Judged { violations, .. } => violations,
+            Self::Illegal(_) => &[],
+        }
+    }
+
+    pub(super) fn defects(&self) -> &[Flaw] {
+        match self {
+            Self::Judged { .. } => &[],
+            Self::Illegal(defects) => defects,
+        }
+    }
+
+    pub(super) fn ignored(&self) -> &[String] {
+        match self {
+            Self::Judged { ignored, .. } => ignored,
+            Self::Illegal(_) => &[],
+        }
+    }
+
+    pub(super) fn exit(&self) -> Exit {
+        match (self.legal(), self.valid()) {
+            (false, _) => Exit::Usage,
+            (true, false) => Exit::Refused,
+            (true, true) => Exit::Done,
+        }
+    }
+}
+
+fn ignored(answers: &Answers) -> Vec<String> {
+    answers.ignored().to_vec()
+}
+
+fn broken(error: CheckError) -> Vec<Broken> {
+    match error {
+        CheckError::Violations(violations) => violations
+            .iter()
+            .map(|violation| Broken {
+                field: violation.field().to_owned(),
+                rule: violation.rule().code(),
+                message: violation.message(),
+            })
+            .collect(),
+        unread @ (CheckError::Broken(_) | CheckError::TooLarge { .. }) => {
+            vec![unreadable(unread.to_string())]
+        }
+    }
+}
+
+fn unreadable(message: String) -> Broken {
+    Broken {
+        field: String::new(),
+        rule: "json",
+        message,
+    }
+}
+
+/// As `{"schema","valid","violations","defects"}`.
+impl Serialize for Verdict {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut verdict = serializer.serialize_struct("Verdict", 4)?;
+        verdict.serialize_field("schema", if self.legal() { "ok" } else { "illegal" })?;
+        verdict.serialize_field("valid", &self.valid())?;
+        verdict.serialize_field("violations", self.violations())?;
+        verdict.serialize_field("defects", self.defects())?;
+        verdict.end()
+    }
+}
