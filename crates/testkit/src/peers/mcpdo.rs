@@ -1,0 +1,122 @@
+//! Inspector's `mcpdo`: a client of both eras that answers whatever it is told, without looking at the form. A ready
+//! hostile client.
+
+use serde_json::Value;
+
+use super::{Program, tool};
+
+/// One connection, held by a daemon of its own that ends when this is dropped.
+#[derive(Debug)]
+pub struct Mcpdo {
+    program: Program,
+    connection: String,
+    /// Its settings, secrets and socket: nothing of the person who runs the tests is touched.
+    _home: tempfile::TempDir,
+}
+
+/// The form of the protocol to connect with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InspectorEra {
+    /// `initialize`, then questions pushed by the server.
+    Legacy,
+    /// Rounds.
+    Modern,
+}
+
+impl Mcpdo {
+    /// Connects to the server at this URL, declaring form and url mode. `None` (said on stderr) where it cannot run.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be installed or cannot connect; what it said is in the message.
+    pub fn connect(url: &str, era: InspectorEra) -> Option<Self> {
+        let script = "node_modules/@modelcontextprotocol/inspector/clients/mcpdo/build/mcp-bin.js";
+        let home = tempfile::tempdir().expect("a folder for this connection can be made");
+        let program = tool("inspector", script)?
+            .env("HOME", home.path().to_str().expect("the path is UTF-8"))
+            .env("MCP_INSPECTOR_SECRET_STORE", "memory");
+        let private = program.clone().with(["private"]).run();
+        let exports = private
+            .stdout
+            .lines()
+            .filter_map(|line| line.strip_prefix("export "));
+        let program = exports
+            .filter_map(|export| export.split_once('='))
+            .fold(program, |program, (name, value)| {
+                program.env(name, value.trim_matches('\''))
+            });
+        let mcpdo = Self {
+            program,
+            connection: url.to_owned(),
+            _home: home,
+        };
+        let era = match era {
+            InspectorEra::Legacy => "legacy",
+            InspectorEra::Modern => "modern",
+        };
+        let connected = mcpdo.say(&[
+            "connect",
+            "--era",
+            era,
+            "--elicit",
+            "both",
+            "--transport",
+            "http",
+            url,
+        ]);
+        assert!(
+            connected["protocolEra"].is_string(),
+            "mcpdo did not connect: {connected}"
+        );
+        Some(mcpdo)
+    }
+
+    /// Calls a tool with `key:=value` arguments. Gives its result, or `{"elicitationPending": {...}}`.
+    pub fn call(&self, tool: &str, arguments: &[&str]) -> Value {
+        let mut said = vec!["tools/call", tool];
+        said.extend(arguments);
+        self.say(&said)
+    }
+
+    /// Answers what is pending in `asked` with `key:=value` pairs, `--decline`, `--cancel` or `--done`. Gives what the
+    /// call comes to then, as [`call`](Self::call) does.
+    ///
+    /// # Panics
+    ///
+    /// When nothing is pending.
+    pub fn respond(&self, asked: &Value, answer: &[&str]) -> Value {
+        let id = asked["elicitationPending"]["elicitationId"].as_str();
+        let id = id.unwrap_or_else(|| panic!("nothing is pending: {asked}"));
+        let mut said = vec!["elicitation/respond", id];
+        said.extend(answer);
+        self.say(&said)
+    }
+
+    /// What it prints, or its error.
+    fn say(&self, args: &[&str]) -> Value {
+        let program = self.program.clone();
+        let program = program.with(["--format", "json", "--connection", &self.connection]);
+        let finished = program.with(args.iter().copied()).run();
+        let told = serde_json::from_str(&finished.stdout).ok();
+        let told = told.or_else(|| {
+            finished
+                .stderr
+                .lines()
+                .rev()
+                .find_map(|line| serde_json::from_str(line).ok())
+        });
+        told.unwrap_or_else(|| {
+            panic!(
+                "mcpdo {args:?} told nothing ({})\n{}",
+                finished.status, finished.stderr
+            )
+        })
+    }
+}
+
+impl Drop for Mcpdo {
+    fn drop(&mut self) {
+        let stop = self.program.clone().with(["daemon", "stop"]);
+        let _ = stop.command().output();
+    }
+}
