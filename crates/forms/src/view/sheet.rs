@@ -365,3 +365,6 @@ fn problems_of(form: &Form, field: &FieldView, typed: &Typed) -> Vec<String> {
 fn sentence(message: &str) -> String {
     super::inert::line(message, super::inert::LABEL * 2)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+use std::time::{Duration, UNIX_EPOCH};
+
+use mcp_elicit_core::link::Link;
+use serde_json::json;
+
+use super::*;
+use crate::view::Origin;
+
+const DEPLOY: &str = r#"{"type":"object","required":["environment"],"properties":{
+    "environment":{"type":"string","enum":["staging","production"]},
+    "replicas":{"type":"integer","minimum":1,"maximum":9,"default":2},
+    "note":{"type":"string","maxLength":5}}}"#;
+
+fn sheet(schema: &str) -> Sheet {
+    Sheet::new(Question::form(
+        Origin::new("demo"),
+        "Where to?",
+        Form::parse(schema).unwrap(),
+    ))
+}
+
+fn link() -> Sheet {
+    Sheet::new(Question::url(
+        Origin::new("demo"),
+        "Sign in",
+        Link::parse("https://example.org/x").unwrap(),
+    ))
+}
+
+fn picked(value: &str) -> Typed {
+    Typed::Picked(vec![value.to_owned()])
+}
+
+fn text(text: &str) -> Typed {
+    Typed::Text(text.to_owned())
+}
+
+fn content(effect: &Effect) -> serde_json::Value {
+    match effect {
+        Effect::Done(Outcome::Accept(answers)) => answers.to_value(),
+        other => panic!("not accepted: {other:?}"),
+    }
+}
+
+#[test]
+fn from_the_first_field_to_the_answer() {
+    let mut sheet = sheet(DEPLOY);
+    assert_eq!(sheet.stage(), Stage::Field(0));
+    sheet.handle(Event::Edit(0, picked("production")));
+    for _ in 0..3 {
+        sheet.handle(Event::Next);
+    }
+    assert_eq!(sheet.stage(), Stage::Review);
+    let effect = sheet.handle(Event::Accept);
+    assert_eq!(
+        content(&effect),
+        json!({"environment": "production", "replicas": 2})
+    );
+}
+
+#[test]
+fn a_wrong_field_is_not_left_forwards_but_is_left_backwards() {
+    let mut sheet = sheet(DEPLOY);
+    sheet.handle(Event::Next);
+    assert_eq!(sheet.stage(), Stage::Field(0));
+    assert_eq!(sheet.errors(0).len(), 1);
+    sheet.handle(Event::Edit(0, picked("staging")));
+    assert!(sheet.errors(0).is_empty());
+    sheet.handle(Event::Next);
+    sheet.handle(Event::Edit(1, text("99")));
+    sheet.handle(Event::Next);
+    assert_eq!(sheet.stage(), Stage::Field(1));
+    sheet.handle(Event::Back);
+    assert_eq!(sheet.stage(), Stage::Field(0));
+    assert_eq!(
+        sheet.shown(1).as_deref(),
+        Some("99"),
+        "what was typed is kept"
+    );
+}
+
+#[test]
+fn nothing_is_called_wrong_before_it_was_touched_or_tried() {
+    let mut sheet = sheet(DEPLOY);
+    assert!(sheet.errors(0).is_empty());
+    assert_eq!(sheet.problems(0).len(), 1);
+    sheet.handle(Event::Edit(2, text("too long")));
+    assert!(
+        !sheet.errors(2).is_empty(),
+        "typing is checked as it happens"
+    );
+    assert!(!sheet.was_tried(2));
+}
+
+#[test]
+fn the_review_is_not_reached_past_a_wrong_field() {
+    let mut sheet = sheet(DEPLOY);
+    sheet.handle(Event::Edit(0, picked("staging")));
+    sheet.handle(Event::Edit(2, text("too long")));
+    sheet.handle(Event::Review);
+    assert_eq!(sheet.stage(), Stage::Field(2));
+    assert!(
+        matches!(sheet.handle(Event::Accept), Effect::Show),
+        "and nothing wrong is sent"
+    );
+    assert_eq!(sheet.stage(), Stage::Field(2));
+}
+
+#[test]
+fn a_change_from_the_review_leads_back_to_it() {
+    let mut sheet = sheet(DEPLOY);
+    sheet.handle(Event::Edit(0, picked("staging")));
+    sheet.handle(Event::Review);
+    sheet.handle(Event::Goto(1));
+    sheet.handle(Event::Edit(1, text("3")));
+    sheet.handle(Event::Next);
+    assert_eq!(sheet.stage(), Stage::Review);
+    let effect = sheet.handle(Event::Accept);
+    assert_eq!(
+        content(&effect),
+        json!({"environment": "staging", "replicas": 3})
+    );
+}
+
+#[test]
+fn only_the_person_declines_or_cancels() {
+    let ends = |event: Event| sheet(DEPLOY).handle(event);
+    assert!(matches!(
+        ends(Event::Decline),
+        Effect::Done(Outcome::Decline)
+    ));
+    assert!(matches!(ends(Event::Cancel), Effect::Done(Outcome::Cancel)));
+    assert!(matches!(
+        ends(Event::Interrupt),
+        Effect::Over(NotAnswered::Interrupted)
+    ));
+    assert!(matches!(
+        ends(Event::Withdrawn("x".into())),
+        Effect::Over(NotAnswered::Withdrawn { .. })
+    ));
+    let Effect::Over(NotAnswered::EndOfInput { field }) = ends(Event::End) else {
+        panic!()
+    };
+    assert_eq!(field.as_deref(), Some("environment"));
+}
+
+#[test]
+fn time_runs_out_at_the_deadline_and_not_before() {
+    let end = UNIX_EPOCH + Duration::from_mins(1);
+    let form = Form::parse(DEPLOY).unwrap();
+    let mut sheet = Sheet::new(Question::form(Origin::new("demo"), "?", form).until(end));
+    let before = end - Duration::from_millis(1);
+    assert!(matches!(sheet.handle(Event::Time(before)), Effect::Show));
+    assert!(matches!(
+        sheet.handle(Event::Time(end)),
+        Effect::Over(NotAnswered::Expired)
+    ));
+}
+
+#[test]
+fn a_form_without_fields_is_a_plain_confirmation() {
+    let mut sheet = sheet(r#"{"type":"object","properties":{}}"#);
+    assert_eq!(sheet.stage(), Stage::Confirm);
+    assert!(
+        matches!(sheet.handle(Event::Next), Effect::Show),
+        "going on is not agreeing"
+    );
+    assert_eq!(content(&sheet.handle(Event::Accept)), json!({}));
+}
+
+#[test]
+fn agreeing_to_a_link_is_a_visit() {
+    let mut sheet = link();
+    assert_eq!(sheet.stage(), Stage::Confirm);
+    assert!(matches!(
+        sheet.handle(Event::Accept),
+        Effect::Done(Outcome::Visit)
+    ));
+}
+
+#[test]
+fn events_for_fields_that_are_none_do_nothing() {
+    let mut sheet = sheet(DEPLOY);
+    sheet.handle(Event::Edit(99, text("x")));
+    sheet.handle(Event::Goto(99));
+    assert_eq!(sheet.stage(), Stage::Field(0));
+    assert!(!sheet.is_touched());
+    let mut link = link();
+    link.handle(Event::Goto(0));
+    link.handle(Event::Review);
+    link.handle(Event::Back);
+    assert_eq!(link.stage(), Stage::Confirm);
+}

@@ -1,0 +1,289 @@
+//! Line mode, driven by bytes as a pipe or a screen reader would.
+
+use std::io::{self, Cursor, Read, Write};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, UNIX_EPOCH};
+
+use mcp_elicit_core::answer::Outcome;
+use mcp_elicit_core::form::Form;
+use mcp_elicit_core::link::Link;
+use mcp_elicit_forms::terminal::{Face, Handle};
+use mcp_elicit_forms::view::{Call, NotAnswered, Origin, Question};
+use serde_json::json;
+
+const DEPLOY: &str = r#"{"type":"object","required":["environment","regions"],"properties":{
+    "environment":{"type":"string","title":"Environment","description":"Where the build is put live.",
+        "oneOf":[{"const":"staging","title":"Staging"},{"const":"production","title":"Production"}]},
+    "replicas":{"type":"integer","title":"Replicas","minimum":1,"maximum":9,"default":2},
+    "regions":{"type":"array","title":"Regions","items":{"type":"string","enum":["eu-west","eu-north","us-east"]},"minItems":1},
+    "notify":{"type":"string","title":"Tell whom","format":"email"},
+    "dry":{"type":"boolean","title":"Dry run","default":true}}}"#;
+
+/// What was written, seen by the test.
+#[derive(Clone, Default)]
+struct Paper(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Paper {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Paper {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+fn form(schema: &str) -> Question {
+    let origin = Origin::new("demo")
+        .claiming("demo", "0.1.0")
+        .connected("over stdio");
+    Question::form(
+        origin,
+        "Where should this build go?",
+        Form::parse(schema).unwrap(),
+    )
+    .for_call(Call::tool("deploy").with(json!({"build": "latest"})))
+}
+
+fn url(url: &str) -> Question {
+    Question::url(
+        Origin::new("demo"),
+        "Connect your account",
+        Link::parse(url).unwrap(),
+    )
+}
+
+fn run(question: &Question, input: &str, person: bool) -> (Result<Outcome, NotAnswered>, String) {
+    let paper = Paper::default();
+    let face = Face::lines(
+        Cursor::new(input.to_owned().into_bytes()),
+        paper.clone(),
+        person,
+    )
+    .unwrap();
+    (face.ask(question), paper.text())
+}
+
+fn piped(question: &Question, input: &str) -> Result<Outcome, NotAnswered> {
+    run(question, input, false).0
+}
+
+fn content(outcome: Result<Outcome, NotAnswered>) -> serde_json::Value {
+    match outcome {
+        Ok(Outcome::Accept(answers)) => answers.into_value(),
+        other => panic!("not accepted: {other:?}"),
+    }
+}
+
+#[test]
+fn one_line_answers_one_field_and_an_empty_one_keeps_the_default() {
+    let answer = piped(&form(DEPLOY), "staging\n\n1 3\n\n\n");
+    let expected = json!({"environment": "staging", "replicas": 2, "regions": ["eu-west", "us-east"], "dry": true});
+    assert_eq!(content(answer), expected);
+}
+
+#[test]
+fn a_person_sees_the_whole_conversation() {
+    let (answer, seen) = run(
+        &form(DEPLOY),
+        "pro\n12\n4\neu-north\nada@\n\nn\nyes\n",
+        true,
+    );
+    let expected =
+        json!({"environment": "production", "replicas": 4, "regions": ["eu-north"], "dry": false});
+    assert_eq!(content(answer), expected);
+    insta::assert_snapshot!(seen);
+}
+
+#[test]
+fn a_person_goes_back_changes_and_asks_for_help() {
+    let lines = "?\n1\n:back\n2\n\n:bogus\nus-east\n:=?\n:skip\n:skip\nno\n1\nstaging\nyes\n";
+    let (answer, seen) = run(&form(DEPLOY), lines, true);
+    let expected = json!({"environment": "staging", "replicas": 2, "regions": ["us-east"]});
+    assert_eq!(content(answer), expected);
+    insta::assert_snapshot!(seen);
+}
+
+#[test]
+fn the_end_of_the_input_is_no_action() {
+    for (input, at) in [
+        ("", "environment"),
+        ("staging\n", "replicas"),
+        ("staging\n3\n", "regions"),
+    ] {
+        match piped(&form(DEPLOY), input) {
+            Err(NotAnswered::EndOfInput { field }) => assert_eq!(field.as_deref(), Some(at)),
+            other => panic!("{input:?}: {other:?}"),
+        }
+    }
+    let unsent = run(&form(DEPLOY), "1\n\n1\n\n\n", true).0;
+    assert!(
+        matches!(unsent, Err(NotAnswered::EndOfInput { field: None })),
+        "{unsent:?}"
+    );
+}
+
+#[test]
+fn declining_and_cancelling_are_said_in_so_many_words() {
+    assert!(matches!(
+        piped(&form(DEPLOY), "staging\n:decline\n"),
+        Ok(Outcome::Decline)
+    ));
+    assert!(matches!(
+        piped(&form(DEPLOY), ":cancel\n"),
+        Ok(Outcome::Cancel)
+    ));
+}
+
+#[test]
+fn endless_wrong_input_is_given_up_on() {
+    let (ended, _) = run(&form(DEPLOY), &"nowhere\n".repeat(1_000), false);
+    assert!(
+        matches!(
+            ended,
+            Err(NotAnswered::Refused {
+                tries: 20,
+                field: Some(_)
+            })
+        ),
+        "{ended:?}"
+    );
+    let endless = Face::lines(io::BufReader::new(io::repeat(b'\n')), io::sink(), false).unwrap();
+    let ended = endless.ask(&form(DEPLOY));
+    assert!(
+        matches!(ended, Err(NotAnswered::Refused { .. })),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn a_form_without_fields_wants_a_word() {
+    let confirm = form(r#"{"type":"object","properties":{}}"#);
+    assert_eq!(content(piped(&confirm, "\nok\nYES\n")), json!({}));
+    assert!(matches!(piped(&confirm, "no\n"), Ok(Outcome::Decline)));
+    assert!(matches!(
+        piped(&confirm, "\n"),
+        Err(NotAnswered::EndOfInput { field: None })
+    ));
+}
+
+#[test]
+fn a_link_is_shown_whole_and_opened_only_on_yes() {
+    let question =
+        url("http://accounts.example.com.evil.test:8080/sign-in?next=https://example.com/");
+    let opened = Arc::new(Mutex::new(Vec::new()));
+    let asked = |input: &str| {
+        let paper = Paper::default();
+        let opened = Arc::clone(&opened);
+        let face = Face::lines(
+            Cursor::new(input.to_owned().into_bytes()),
+            paper.clone(),
+            false,
+        )
+        .unwrap()
+        .opening(move |address| {
+            opened.lock().unwrap().push(address.to_owned());
+            Ok(())
+        });
+        (face.ask(&question), paper.text())
+    };
+    assert!(matches!(asked("no\n").0, Ok(Outcome::Decline)));
+    assert!(matches!(asked("").0, Err(NotAnswered::EndOfInput { .. })));
+    assert!(matches!(asked("\n:cancel\n").0, Ok(Outcome::Cancel)));
+    assert!(opened.lock().unwrap().is_empty());
+    let (answer, seen) = asked("yes\n");
+    assert!(matches!(answer, Ok(Outcome::Visit)));
+    assert_eq!(
+        *opened.lock().unwrap(),
+        [question.as_link().unwrap().as_str()]
+    );
+    insta::assert_snapshot!(seen);
+}
+
+#[test]
+fn questions_in_a_row_share_the_input() {
+    let face = Face::lines(
+        Cursor::new(b"staging\n\n1\n\n\nyes\n:decline\n".to_vec()),
+        io::sink(),
+        false,
+    )
+    .unwrap();
+    let confirm = form(r#"{"type":"object","properties":{}}"#);
+    assert!(matches!(face.ask(&form(DEPLOY)), Ok(Outcome::Accept(_))));
+    assert!(matches!(face.ask(&confirm), Ok(Outcome::Accept(_))));
+    assert!(matches!(face.ask(&confirm), Ok(Outcome::Decline)));
+    assert!(matches!(
+        face.ask(&confirm),
+        Err(NotAnswered::EndOfInput { .. })
+    ));
+}
+
+/// An input that never gives anything and never ends, like a person who is away.
+struct Silence;
+
+impl Read for Silence {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        loop {
+            std::thread::park();
+        }
+    }
+}
+
+#[test]
+fn a_withdrawn_question_ends_and_says_so() {
+    let paper = Paper::default();
+    let face = Face::lines(io::BufReader::new(Silence), paper.clone(), true).unwrap();
+    let handle = Handle::new();
+    let other = handle.clone();
+    let asking = std::thread::spawn(move || face.ask_with(&form(DEPLOY), &other));
+    handle.withdraw("the server withdrew it");
+    let ended = asking.join().unwrap();
+    assert!(
+        matches!(ended, Err(NotAnswered::Withdrawn { .. })),
+        "{ended:?}"
+    );
+}
+
+#[test]
+fn the_deadline_ends_the_question_without_an_action() {
+    let end = UNIX_EPOCH + Duration::from_mins(1);
+    let ticks = Arc::new(Mutex::new(0));
+    let paper = Paper::default();
+    // Time passes only by being looked at, twenty seconds each time.
+    let face = Face::lines(io::BufReader::new(Silence), paper.clone(), true)
+        .unwrap()
+        .with_clock(move || {
+            let mut ticks = ticks.lock().unwrap();
+            *ticks += 1;
+            UNIX_EPOCH + Duration::from_secs(20) * *ticks
+        });
+    let ended = face.ask(&form(DEPLOY).until(end));
+    assert!(matches!(ended, Err(NotAnswered::Expired)), "{ended:?}");
+    assert!(
+        paper
+            .text()
+            .contains("The time to answer ran out. Nothing was sent.")
+    );
+}
+
+#[test]
+fn nothing_a_server_sends_acts_on_the_terminal() {
+    let nasty = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{202e}txt";
+    let schema = json!({"type": "object", "properties": {"f": {
+        "type": "string", "title": nasty, "description": nasty,
+        "oneOf": [{"const": "a", "title": nasty}, {"const": nasty, "title": "b"}],
+    }}});
+    let origin = Origin::new("demo").claiming(nasty, nasty).connected(nasty);
+    let question = Question::form(origin, nasty, Form::from_value(&schema).unwrap())
+        .for_call(Call::tool(nasty).with(json!({nasty: nasty})));
+    let (answer, seen) = run(&question, "2\nyes\n", true);
+    assert_eq!(content(answer), json!({"f": nasty}));
+    let bad = |c: char| (c.is_control() && c != '\n') || ('\u{202a}'..='\u{202e}').contains(&c);
+    assert!(!seen.chars().any(bad), "{seen:?}");
+}
