@@ -1,4 +1,5 @@
 //! Line mode, driven by bytes as a pipe or a screen reader would.
+#![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
 use std::io::{self, Cursor, Read, Write};
 use std::sync::{Arc, Mutex};

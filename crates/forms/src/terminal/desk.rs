@@ -33,6 +33,8 @@ pub(super) struct Desk {
     pub(super) reading: Option<usize>,
     /// Said once, until the next key.
     pub(super) notice: Option<&'static str>,
+    /// Whether all fields are on the screen at once, so that Tab and arrows go between them.
+    pub(super) wide: bool,
     leaving: bool,
 }
 
@@ -48,7 +50,7 @@ impl Desk {
             .map(
                 |(index, field)| match Picker::of(field, sheet.typed(index)) {
                     Some(picker) => Tool::Picker(picker),
-                    None => Tool::Editor(Editor::new(
+                    None => Tool::Editor(Editor::suggesting(
                         text_of(sheet.typed(index)),
                         field.control.takes_lines(),
                     )),
@@ -61,6 +63,7 @@ impl Desk {
             at: None,
             reading: None,
             notice: None,
+            wide: false,
             leaving: false,
         };
         desk.settle();
@@ -72,7 +75,7 @@ impl Desk {
         let button = |label, does| Button { label, does };
         let link = self.sheet.question().as_link().is_some();
         match self.sheet.stage() {
-            Stage::Field(_) => Vec::new(),
+            Stage::Field(_) if !self.wide => Vec::new(),
             Stage::Caution => vec![
                 button("Answer anyway", Event::Insist),
                 button("Decline", Event::Decline),
@@ -90,7 +93,7 @@ impl Desk {
                     button("Cancel", Event::Cancel),
                 ]
             }
-            Stage::Review => vec![
+            Stage::Field(_) | Stage::Review => vec![
                 button("Send", Event::Accept),
                 button("Decline", Event::Decline),
                 button("Cancel", Event::Cancel),
@@ -183,6 +186,8 @@ impl Desk {
 
     fn at_field(&mut self, index: usize, key: KeyEvent, control: bool) -> Effect {
         match key.code {
+            KeyCode::Tab if self.wide => self.forth(index),
+            KeyCode::BackTab if self.wide => self.fro(index),
             KeyCode::Tab => self.sheet.handle(Event::Next),
             KeyCode::BackTab => self.sheet.handle(Event::Back),
             KeyCode::Char('s') if control => self.sheet.handle(Event::Review),
@@ -206,6 +211,9 @@ impl Desk {
         let Some(Tool::Editor(editor)) = self.tools.get_mut(index) else {
             return Effect::Show;
         };
+        if !matches!(key.code, KeyCode::Char(_) | KeyCode::Enter) {
+            editor.keep();
+        }
         let word = control || key.modifiers.contains(KeyModifiers::ALT);
         match key.code {
             KeyCode::Enter if alt && lines => editor.insert("\n"),
@@ -229,6 +237,13 @@ impl Desk {
             KeyCode::Up | KeyCode::Down => {
                 let up = key.code == KeyCode::Up;
                 let moved = if up { editor.up() } else { editor.down() };
+                if !moved && self.wide {
+                    return if up {
+                        self.fro(index)
+                    } else {
+                        self.forth(index)
+                    };
+                }
                 if !moved && !editor.has_lines() {
                     return self.step(index, up);
                 }
@@ -285,11 +300,28 @@ impl Desk {
         self.sheet.handle(Event::Edit(index, typed))
     }
 
+    /// To the field after this one, or to the buttons after the last.
+    fn forth(&mut self, index: usize) -> Effect {
+        let last = index + 1 == self.sheet.fields().len();
+        self.sheet.handle(if last {
+            Event::Review
+        } else {
+            Event::Goto(index + 1)
+        })
+    }
+
+    /// To the field before this one.
+    fn fro(&mut self, index: usize) -> Effect {
+        self.sheet.handle(Event::Goto(index.saturating_sub(1)))
+    }
+
     fn at_picker(&mut self, index: usize, key: KeyEvent, control: bool) -> Effect {
         let Some(Tool::Picker(picker)) = self.tools.get_mut(index) else {
             return Effect::Show;
         };
         match key.code {
+            KeyCode::Up if self.wide && picker.is_first() => return self.fro(index),
+            KeyCode::Down if self.wide && picker.is_last() => return self.forth(index),
             KeyCode::Up => picker.up(),
             KeyCode::Down => picker.down(),
             KeyCode::Char('p') if control => picker.up(),
@@ -322,6 +354,9 @@ impl Desk {
         let fields = self.sheet.fields().len();
         let last = fields + self.buttons().len() - 1;
         let at = self.at.unwrap_or(fields);
+        if self.wide && matches!(key.code, KeyCode::Up | KeyCode::BackTab) {
+            return self.sheet.handle(Event::Goto(fields.saturating_sub(1)));
+        }
         self.at = Some(match key.code {
             KeyCode::Up if at >= fields => fields.saturating_sub(1),
             KeyCode::Up | KeyCode::Left => at.saturating_sub(1),

@@ -16,6 +16,8 @@ pub(super) struct Editor {
     /// Byte index of the cursor.
     at: usize,
     lines: bool,
+    /// What stands here was suggested and not touched yet: typing replaces it.
+    suggested: bool,
 }
 
 /// What an editor looks like: its rows, and row and column of the cursor.
@@ -32,9 +34,26 @@ impl Editor {
             text: String::new(),
             at: 0,
             lines,
+            suggested: false,
         };
         editor.insert(text);
         editor
+    }
+
+    /// An editor whose text is a suggestion: it stays if nothing is typed, and gives way if something is.
+    pub(super) fn suggesting(text: &str, lines: bool) -> Self {
+        let mut editor = Self::new(text, lines);
+        editor.suggested = !editor.text.is_empty();
+        editor
+    }
+
+    pub(super) fn is_suggested(&self) -> bool {
+        self.suggested
+    }
+
+    /// Takes the suggestion as one's own, so that it can be edited.
+    pub(super) fn keep(&mut self) {
+        self.suggested = false;
     }
 
     pub(super) fn text(&self) -> &str {
@@ -48,6 +67,10 @@ impl Editor {
     /// Puts text at the cursor. Line breaks become spaces where there is one line only; other control
     /// characters, which nobody types, are left out.
     pub(super) fn insert(&mut self, typed: &str) {
+        if std::mem::take(&mut self.suggested) {
+            self.text.clear();
+            self.at = 0;
+        }
         let unified = typed.replace("\r\n", "\n").replace('\r', "\n");
         let unified = if self.lines {
             unified.as_str()
@@ -77,6 +100,7 @@ impl Editor {
     }
 
     pub(super) fn backspace(&mut self) {
+        self.suggested = false;
         let before = self.before();
         self.text.replace_range(before..self.at, "");
         self.at = before;
@@ -254,6 +278,18 @@ mod tests {
         assert_eq!(editor.text(), "");
         editor.backspace();
         editor.delete();
+    }
+
+    #[test]
+    fn a_suggestion_gives_way_to_typing_but_not_to_editing() {
+        let mut typed = Editor::suggesting("2", false);
+        typed.insert("1");
+        typed.insert("2");
+        assert_eq!(typed.text(), "12");
+        let mut edited = Editor::suggesting("2", false);
+        edited.keep();
+        edited.insert("1");
+        assert_eq!(edited.text(), "21");
     }
 
     #[test]

@@ -18,7 +18,7 @@
 //! - [`Face`]: the entry; finds out what the terminal can do
 //! - [`Handle`]: takes a question back while it is shown
 //! - `plain`: line mode; `lines` reads them
-//! - `screen`: the loop of the screen mode; `desk` knows what keys do, `steps` lays out pages made of `parts`,
+//! - `screen`: the loop of the screen mode; `desk` knows what keys do, `steps` and `wide` lay out pages made of `parts`,
 //!   `editor` and `picker` are what fields are answered with, `page` is styled text, and `glass` owns the
 //!   terminal and gives it back
 
@@ -34,6 +34,7 @@ mod picker;
 mod plain;
 mod screen;
 mod steps;
+mod wide;
 
 pub use face::Face;
 pub use handle::Handle;

@@ -48,6 +48,20 @@ impl Line {
         self
     }
 
+    /// This line and another on the same row.
+    #[must_use]
+    pub(super) fn followed_by(mut self, other: Self) -> Self {
+        self.spans.extend(other.spans);
+        self
+    }
+
+    /// The line with spaces after it up to `width` columns.
+    #[must_use]
+    pub(super) fn padded(self, width: usize) -> Self {
+        let gap = width.saturating_sub(self.width());
+        self.and(" ".repeat(gap), Style::Plain)
+    }
+
     pub(super) fn width(&self) -> usize {
         self.spans.iter().map(|span| span.text.width()).sum()
     }

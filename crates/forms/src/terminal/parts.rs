@@ -2,6 +2,7 @@
 
 use std::time::SystemTime;
 
+use mcp_elicit_core::link::Weight;
 use unicode_width::UnicodeWidthStr;
 
 use super::desk::{Desk, Tool};
@@ -11,9 +12,7 @@ use super::picker::Picker;
 use crate::view::{Control, FieldView, Question, Stage, Warning, countdown, words};
 
 pub(super) fn indent(line: Line) -> Line {
-    let mut indented = Line::of("  ", Style::Plain);
-    indented.spans.extend(line.spans);
-    indented
+    Line::of("  ", Style::Plain).followed_by(line)
 }
 
 fn rule(width: usize) -> Line {
@@ -125,13 +124,16 @@ pub(super) fn reading_keys(width: usize) -> Vec<Line> {
 /// Reasons to be careful.
 pub(super) fn warnings(warnings: &[Warning], width: usize, body: &mut Body) {
     for warning in warnings {
-        let rows = wrap(&warning.text, width.saturating_sub(6), Style::Warn);
-        for (index, row) in rows.into_iter().enumerate() {
-            let sign = if index == 0 { "  ! " } else { "    " };
-            let mut line = Line::of(sign, Style::Bad);
-            line.spans.extend(row.spans);
-            body.push(line);
-        }
+        let style = if warning.weight == Weight::Danger {
+            Style::Bad
+        } else {
+            Style::Warn
+        };
+        body.extend(signed(
+            "  ! ",
+            wrap(&warning.text, width.saturating_sub(6), style),
+            style,
+        ));
     }
 }
 
@@ -153,8 +155,13 @@ pub(super) fn editor(editor: &Editor, width: usize, body: &mut Body) {
     let first = body.lines.len();
     let shown = editor.rows(width.saturating_sub(6));
     body.cursor = Some((first + shown.cursor.0, shown.cursor.1 + 4));
+    let style = if editor.is_suggested() {
+        Style::Pressed
+    } else {
+        Style::Plain
+    };
     for row in shown.rows {
-        body.push(Line::of("  ┃ ", Style::Accent).and(row, Style::Plain));
+        body.push(Line::of("  ┃ ", Style::Accent).and(row, style));
     }
 }
 
@@ -207,16 +214,28 @@ pub(super) fn complaints(desk: &Desk, index: usize, width: usize) -> Vec<Line> {
     } else {
         ("  · ", Style::Warn)
     };
-    desk.sheet
-        .errors(index)
-        .iter()
-        .flat_map(|error| wrap(error, width.saturating_sub(6), style))
-        .map(|row| {
-            let mut line = Line::of(sign, style);
-            line.spans.extend(row.spans);
-            line
-        })
-        .collect()
+    let mut lines = Vec::new();
+    for error in desk.sheet.errors(index) {
+        lines.extend(signed(
+            sign,
+            wrap(error, width.saturating_sub(6), style),
+            style,
+        ));
+    }
+    lines
+}
+
+/// Rows with a sign before the first and room for it before the others.
+fn signed(sign: &str, rows: Vec<Line>, style: Style) -> impl Iterator<Item = Line> {
+    let room = " ".repeat(sign.width());
+    rows.into_iter().enumerate().map(move |(index, row)| {
+        let start = if index == 0 {
+            Line::of(sign, style)
+        } else {
+            Line::of(room.clone(), style)
+        };
+        start.followed_by(row)
+    })
 }
 
 /// The width of the column of labels in a list of answers.
@@ -234,17 +253,18 @@ pub(super) fn row(label: &str, column: usize, here: bool, value: &[Line]) -> Vec
     let empty = Line::new();
     let first = value.first().unwrap_or(&empty);
     let label = Line::of(label, if here { Style::Chosen } else { Style::Dim }).cut(column);
-    let pad = column.saturating_sub(label.width());
-    let mut line = Line::of(if here { "❯ " } else { "  " }, Style::Accent);
-    line.spans.extend(label.spans);
-    line = line.and(" ".repeat(pad + 2), Style::Plain);
-    line.spans.extend(first.spans.clone());
-    let mut lines = vec![line];
-    for more in value.iter().skip(1) {
-        let mut line = Line::of(" ".repeat(column + 4), Style::Plain);
-        line.spans.extend(more.spans.clone());
-        lines.push(line);
-    }
+    let sign = Line::of(if here { "❯ " } else { "  " }, Style::Accent);
+    let mut lines = vec![
+        sign.followed_by(label)
+            .padded(column + 4)
+            .followed_by(first.clone()),
+    ];
+    lines.extend(
+        value
+            .iter()
+            .skip(1)
+            .map(|more| Line::new().padded(column + 4).followed_by(more.clone())),
+    );
     lines
 }
 
@@ -279,6 +299,30 @@ pub(super) fn buttons(desk: &Desk, before: usize, width: usize, body: &mut Body)
 pub(super) fn keys(desk: &Desk, width: usize) -> Vec<Line> {
     let mut lines = vec![rule(width)];
     let here: &[_] = match desk.sheet.stage() {
+        Stage::Field(index) if desk.wide => match desk.tools.get(index) {
+            Some(Tool::Picker(picker)) if picker.is_several() => &[
+                ("Tab ↑↓", "move"),
+                ("Space", "mark"),
+                ("a-z", "search"),
+                ("Enter", "next"),
+            ],
+            Some(Tool::Picker(_)) => &[
+                ("Tab ↑↓", "move"),
+                ("Space", "choose"),
+                ("a-z", "search"),
+                ("Enter", "choose, next"),
+            ],
+            _ => &[
+                ("Tab ↑↓", "move"),
+                ("Enter", "next"),
+                ("Ctrl-S", "to the end"),
+            ],
+        },
+        Stage::Review if desk.wide => &[
+            ("Enter", "press"),
+            ("←→", "move"),
+            ("↑", "back to the form"),
+        ],
         Stage::Field(index) => match (desk.tools.get(index), desk.sheet.fields().get(index)) {
             (Some(Tool::Picker(picker)), _) if picker.is_several() => &[
                 ("Space", "mark"),

@@ -123,6 +123,14 @@ impl Picker {
         self.at = if self.at + 1 >= count { 0 } else { self.at + 1 };
     }
 
+    pub(super) fn is_first(&self) -> bool {
+        self.at == 0
+    }
+
+    pub(super) fn is_last(&self) -> bool {
+        self.at + 1 >= self.matching().count()
+    }
+
     pub(super) fn first(&mut self) {
         self.at = 0;
     }

@@ -9,7 +9,7 @@ use mcp_elicit_core::answer::Outcome;
 use super::desk::Desk;
 use super::glass::{self, Glass};
 use super::handle::Handle;
-use super::steps;
+use super::{steps, wide};
 use crate::view::{Effect, Event, NotAnswered, Question, Sheet, words};
 
 /// How often the handle and the clock are looked at while no key comes.
@@ -54,7 +54,9 @@ impl Screen<'_> {
             let left = question.remaining(now).map(|left| left.as_secs());
             let current = Some((width, height, left, pending));
             if drawn != current {
-                let page = steps::page(&desk, width, height, now, pending);
+                desk.wide = wide::fits(&desk, width, height);
+                let layout = if desk.wide { wide::page } else { steps::page };
+                let page = layout(&desk, width, height, now, pending);
                 glass.show(&page.fit(width, height))?;
                 drawn = current;
             }

@@ -199,6 +199,7 @@ impl Sheet {
             Event::Next => self.next(),
             Event::Back => self.back(),
             Event::Goto(index) if index < self.fields.len() && !self.must_insist() => {
+                self.leave_field();
                 self.stage = Stage::Field(index);
             }
             Event::Review => self.review(),
@@ -262,6 +263,15 @@ impl Sheet {
             return;
         };
         entry.errors = problems_of(form, field, &entry.typed);
+    }
+
+    /// A field that was changed and left is meant as it is.
+    fn leave_field(&mut self) {
+        if let Stage::Field(index) = self.stage
+            && let Some(entry) = self.entries.get_mut(index)
+        {
+            entry.tried |= entry.touched;
+        }
     }
 
     fn next(&mut self) {

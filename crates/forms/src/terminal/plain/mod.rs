@@ -223,7 +223,7 @@ impl Plain<'_> {
                 Effect::Show
             }
             Said::Unclear(why) => {
-                self.say(&format!("  ! {why}"))?;
+                self.indented(&format!("! {why}"))?;
                 Effect::Show
             }
         })

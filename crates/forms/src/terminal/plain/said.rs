@@ -107,11 +107,21 @@ fn answer(field: &FieldView, index: usize, held: &Typed, line: &str) -> Said {
     let typed = match &field.control {
         Control::One(options) => pick(options, line).map(|found| vec![found.value.clone()]),
         Control::Several { options, .. } => several(options, line),
+        Control::YesNo => return Said::Answer(index, flag(line)),
         _ => return Said::Answer(index, Typed::Text(line.to_owned())),
     };
     match typed {
         Ok(values) => Said::Answer(index, Typed::Picked(values)),
         Err(unclear) => Said::Unclear(unclear),
+    }
+}
+
+/// Yes or no in the words everyone uses; the form itself knows more of them, or says what is wrong.
+fn flag(said: &str) -> Typed {
+    match said.to_ascii_lowercase().as_str() {
+        "y" | "yes" | "true" => Typed::Flag(true),
+        "n" | "no" | "false" => Typed::Flag(false),
+        _ => Typed::Text(said.to_owned()),
     }
 }
 

@@ -1,0 +1,193 @@
+//! The whole form at once: the layout for wide terminals. Each field's explanation and errors stand beside it.
+
+use std::time::SystemTime;
+
+use super::desk::{Desk, Tool};
+use super::page::{Body, Line, Page, Style, wrap};
+use super::parts;
+use crate::view::{FieldView, Stage};
+
+/// Columns and rows from which on the whole form is shown.
+const WIDE: (usize, usize) = (100, 20);
+/// The widest that the form gets, in columns.
+const WIDEST: usize = 130;
+
+/// Whether this stage is shown whole on a screen of this size: a form of several fields that is being filled in.
+pub(super) fn fits(desk: &Desk, width: usize, height: usize) -> bool {
+    width >= WIDE.0
+        && height >= WIDE.1
+        && desk.sheet.fields().len() > 1
+        && matches!(desk.sheet.stage(), Stage::Field(_) | Stage::Review)
+}
+
+/// The columns of a field: its label, what it holds, and what there is to say about it.
+struct Columns {
+    label: usize,
+    value: usize,
+    beside: usize,
+}
+
+/// The page with every field.
+pub(super) fn page(
+    desk: &Desk,
+    width: usize,
+    height: usize,
+    now: SystemTime,
+    pending: usize,
+) -> Page {
+    let width = width.min(WIDEST);
+    let question = desk.sheet.question();
+    let fields = desk.sheet.fields();
+    let head = parts::head(question, width, now, pending);
+    let mut body = Body::default();
+    body.extend(parts::opening(
+        &question.message(),
+        width,
+        height / 4,
+        Style::Plain,
+    ));
+    body.gap();
+    let label = parts::label_column(fields, width / 2) + 2;
+    let value = (width * 3 / 5).saturating_sub(label + 2);
+    let columns = Columns {
+        label,
+        value,
+        beside: width.saturating_sub(label + value + 6),
+    };
+    let mut focus = None;
+    for (index, field) in fields.iter().enumerate() {
+        if desk.sheet.stage() == Stage::Field(index) {
+            body.gap();
+        }
+        let first = body.lines.len();
+        block(desk, index, field, &columns, height, &mut body);
+        if desk.sheet.stage() == Stage::Field(index) {
+            focus = Some((first, body.lines.len() - 1));
+        }
+    }
+    body.gap();
+    let mut row = Body::default();
+    parts::buttons(desk, fields.len(), width, &mut row);
+    let pad = Line::of(" ".repeat(columns.label), Style::Plain);
+    body.extend(
+        row.lines
+            .into_iter()
+            .map(|line| pad.clone().followed_by(line)),
+    );
+    if let Some(notice) = desk.notice {
+        body.gap();
+        body.push(Line::of(format!("  {notice}"), Style::Warn));
+    }
+    let last = body.lines.len() - 1;
+    body.focus = focus.or(Some((last, last)));
+    Page {
+        head,
+        body,
+        foot: parts::keys(desk, width),
+    }
+}
+
+/// One field: a row, or several while the person is at it.
+fn block(
+    desk: &Desk,
+    index: usize,
+    field: &FieldView,
+    columns: &Columns,
+    height: usize,
+    body: &mut Body,
+) {
+    let here = desk.sheet.stage() == Stage::Field(index);
+    let held = if here {
+        being_answered(desk, index, columns, height)
+    } else {
+        answered(desk, index, columns)
+    };
+    let beside = if here {
+        about(desk, index, field, columns)
+    } else {
+        wrong(desk, index, columns)
+    };
+    if let Some((row, column)) = held.cursor {
+        body.cursor = Some((body.lines.len() + row, column + columns.label + 2));
+    }
+    let rows = held.lines.len().max(beside.len()).max(1);
+    let label = Line::of(if here { "❯ " } else { "  " }, Style::Accent)
+        .and(
+            &field.label,
+            if here { Style::Chosen } else { Style::Plain },
+        )
+        .and(if field.required { " *" } else { "" }, Style::Accent)
+        .cut(columns.label + 2);
+    for row in 0..rows {
+        let start = if row == 0 { label.clone() } else { Line::new() };
+        let value = held.lines.get(row).cloned().unwrap_or_default();
+        let say = beside.get(row).cloned().unwrap_or_default();
+        let bar = Line::of(if here { " │ " } else { "   " }, Style::Dim);
+        let line = start
+            .padded(columns.label + 2)
+            .followed_by(value.cut(columns.value).padded(columns.value));
+        body.push(line.followed_by(bar).followed_by(say));
+    }
+    if here {
+        body.push(Line::new());
+    }
+}
+
+fn being_answered(desk: &Desk, index: usize, columns: &Columns, height: usize) -> Body {
+    let mut held = Body::default();
+    match desk.tools.get(index) {
+        Some(Tool::Editor(editor)) => parts::editor(editor, columns.value + 2, &mut held),
+        Some(Tool::Picker(picker)) => {
+            parts::picker(picker, columns.value, (height / 3).clamp(3, 10), &mut held);
+        }
+        None => {}
+    }
+    held
+}
+
+fn answered(desk: &Desk, index: usize, columns: &Columns) -> Body {
+    let mut held = Body::default();
+    let text = desk.sheet.shown(index).unwrap_or_else(|| "·".to_owned());
+    let rows = wrap(&text, columns.value.saturating_sub(4), Style::Dim);
+    let more = rows.len() > 1;
+    if let Some(first) = rows.into_iter().next() {
+        let first = Line::of("    ", Style::Plain).followed_by(first);
+        held.push(if more {
+            first.and(" …", Style::Dim)
+        } else {
+            first
+        });
+    }
+    held
+}
+
+/// The explanation of the field the person is at, its bounds, and what is wrong with it.
+fn about(desk: &Desk, index: usize, field: &FieldView, columns: &Columns) -> Vec<Line> {
+    let mut lines = parts::complaints(desk, index, columns.beside + 2);
+    lines.push(Line::of(
+        field.need(),
+        if field.required {
+            Style::Accent
+        } else {
+            Style::Dim
+        },
+    ));
+    if let Some(description) = &field.description {
+        lines.extend(
+            wrap(description, columns.beside, Style::Plain)
+                .into_iter()
+                .take(8),
+        );
+    }
+    if !field.hints.is_empty() {
+        lines.extend(wrap(&field.hint(), columns.beside, Style::Dim));
+    }
+    lines
+}
+
+fn wrong(desk: &Desk, index: usize, columns: &Columns) -> Vec<Line> {
+    parts::complaints(desk, index, columns.beside + 2)
+        .into_iter()
+        .take(2)
+        .collect()
+}
