@@ -151,6 +151,8 @@ pub(super) struct Body {
     pub(super) lines: Vec<Line>,
     /// First and last row that must be in sight.
     pub(super) focus: Option<(usize, usize)>,
+    /// The row that keys act on.
+    pub(super) here: Option<usize>,
     /// Row and column of the cursor, where something is being typed.
     pub(super) cursor: Option<(usize, usize)>,
 }
@@ -171,6 +173,9 @@ impl Body {
     }
 }
 
+/// Rows of a body with which a person can work.
+const ENOUGH: usize = 10;
+
 /// A screen's worth of rows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Page {
@@ -187,22 +192,24 @@ pub(super) struct Frame {
 }
 
 impl Page {
-    /// Cuts the page to `width` by `height`. The foot, which names the keys, gives way last; of the body the
-    /// rows that matter now stay in sight.
+    /// Cuts the page to `width` by `height`. On a low screen the head shrinks to who asks and the foot to the
+    /// ways out, before the body loses rows that matter now.
     pub(super) fn fit(self, width: usize, height: usize) -> Frame {
         let Self {
             mut head,
             body,
             mut foot,
         } = self;
-        if foot.len() > height.saturating_sub(1) {
-            let extra = foot.len() - height.saturating_sub(1);
-            foot.drain(..extra.min(foot.len()));
-        }
-        let wanted = body.lines.len().min(4);
-        let room = height.saturating_sub(foot.len() + wanted);
-        head.truncate(room.max(1).min(height.saturating_sub(foot.len())));
-        let room = height.saturating_sub(head.len() + foot.len());
+        let wanted = body.lines.len().min(ENOUGH);
+        let spare = |head: &[Line], foot: &[Line]| {
+            (head.len() + foot.len() + wanted).saturating_sub(height)
+        };
+        head.truncate(head.len().saturating_sub(spare(&head, &foot)).max(1));
+        let extra = spare(&head, &foot).min(foot.len().saturating_sub(1));
+        foot.drain(..extra);
+        head.truncate(height.saturating_sub(foot.len()));
+        foot.truncate(height);
+        let room = height - head.len() - foot.len();
 
         let total = body.lines.len();
         let start = first_row(&body, room);
@@ -236,9 +243,17 @@ fn first_row(body: &Body, room: usize) -> usize {
         return 0;
     }
     let (first, last) = body.focus.unwrap_or((0, 0));
-    // The end of what matters in sight, then its beginning, with a row of room for the marks.
-    let by_end = (last + 2).saturating_sub(room);
-    by_end.min(first.saturating_sub(1)).min(total - room)
+    // The end of what matters in sight, then its beginning, then the very row that keys act on; with a row of
+    // room for the marks.
+    let start = (last + 2).saturating_sub(room).min(first.saturating_sub(1));
+    let here = body
+        .here
+        .or(body.cursor.map(|(row, _)| row))
+        .unwrap_or(first);
+    let start = start
+        .max((here + 2).saturating_sub(room))
+        .min(here.saturating_sub(1));
+    start.min(total - room)
 }
 
 fn mark_more(shown: &mut [Line], above: usize, below: usize) {
@@ -270,6 +285,7 @@ mod tests {
             body: Body {
                 lines,
                 focus: Some(focus),
+                here: None,
                 cursor: Some((focus.0, 3)),
             },
             foot: vec![
@@ -286,21 +302,19 @@ mod tests {
     #[test]
     fn what_matters_stays_in_sight() {
         let frame = page(20, (12, 12)).fit(20, 9);
-        assert_eq!(
-            texts(&frame),
-            [
-                "head",
-                "more head",
-                "↑ 10 more",
-                "row 10",
-                "row 11",
-                "row 12",
-                "↓ 7 more",
-                "keys",
-                "Esc cancel"
-            ]
-        );
-        assert_eq!(frame.cursor, Some((3, 5)));
+        let seen = [
+            "head",
+            "↑ 8 more",
+            "row 8",
+            "row 9",
+            "row 10",
+            "row 11",
+            "row 12",
+            "↓ 7 more",
+            "Esc cancel",
+        ];
+        assert_eq!(texts(&frame), seen);
+        assert_eq!(frame.cursor, Some((3, 6)));
     }
 
     #[test]

@@ -199,6 +199,9 @@ pub(super) fn picker(picker: &Picker, width: usize, most: usize, body: &mut Body
         let line = Line::of(here, Style::Accent)
             .and(sign, sign_style)
             .and(entry.label, style);
+        if entry.here {
+            body.here = Some(body.lines.len());
+        }
         body.push(line.cut(width));
     }
     if after > 0 {
@@ -357,8 +360,19 @@ pub(super) fn keys(desk: &Desk, width: usize) -> Vec<Line> {
         Stage::Caution => &[("←→", "move"), ("Enter", "press")],
     };
     lines.extend(hints(here, width));
-    lines.extend(hints(&[("Ctrl-X", "decline"), ("Esc", "cancel")], width));
+    lines.push(ways_out(width));
     lines
+}
+
+/// How to say no and how to leave: always on one row, always the last.
+fn ways_out(width: usize) -> Line {
+    let decline = if width < 32 { "^X" } else { "Ctrl-X" };
+    let gap = if width < 32 { " " } else { "   " };
+    Line::of(gap.trim_start_matches("  "), Style::Plain)
+        .and(format!(" {decline}"), Style::Strong)
+        .and(" decline", Style::Dim)
+        .and(format!("{gap}Esc"), Style::Strong)
+        .and(" cancel", Style::Dim)
 }
 
 fn hints(keys: &[(&str, &str)], width: usize) -> Vec<Line> {

@@ -63,6 +63,16 @@ pub(super) fn page(
 fn caution(desk: &Desk, width: usize, body: &mut Body) {
     parts::warnings(desk.sheet.warnings(), width, body);
     body.gap();
+    body.extend(
+        wrap(
+            words::NO_PLACE_FOR_SECRETS,
+            width.saturating_sub(4),
+            Style::Plain,
+        )
+        .into_iter()
+        .map(parts::indent),
+    );
+    body.gap();
     parts::buttons(desk, 0, width, body);
 }
 
@@ -129,6 +139,10 @@ fn field(desk: &Desk, index: usize, width: usize, height: usize, body: &mut Body
     let (Some(field), Some(tool)) = (desk.sheet.fields().get(index), desk.tools.get(index)) else {
         return;
     };
+    if !desk.sheet.warnings().is_empty() {
+        parts::warnings(desk.sheet.warnings(), width, body);
+        body.gap();
+    }
     let first = body.lines.len();
     body.push(parts::progress(index, desk.sheet.fields().len()));
     body.gap();

@@ -47,6 +47,8 @@ pub(super) fn page(
         Style::Plain,
     ));
     body.gap();
+    parts::warnings(desk.sheet.warnings(), width, &mut body);
+    body.gap();
     let label = parts::label_column(fields, width / 2) + 2;
     let value = (width * 3 / 5).saturating_sub(label + 2);
     let columns = Columns {
@@ -109,6 +111,9 @@ fn block(
     };
     if let Some((row, column)) = held.cursor {
         body.cursor = Some((body.lines.len() + row, column + columns.label + 2));
+    }
+    if let Some(row) = held.here {
+        body.here = Some(body.lines.len() + row);
     }
     let rows = held.lines.len().max(beside.len()).max(1);
     let label = Line::of(if here { "❯ " } else { "  " }, Style::Accent)

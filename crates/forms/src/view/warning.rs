@@ -1,4 +1,5 @@
 use mcp_elicit_core::link::Weight;
+use mcp_elicit_core::secrecy::{self, Level};
 
 use super::{Ask, Question, inert};
 
@@ -17,7 +18,21 @@ pub struct Warning {
 /// link. Empty when there is none.
 pub fn warnings(question: &Question) -> Vec<Warning> {
     match question.ask() {
-        Ask::Form(_) => Vec::new(),
+        Ask::Form(form) => secrecy::inspect(form, question.raw_message())
+            .iter()
+            .map(|suspicion| {
+                let certain = suspicion.level() == Level::Certain;
+                Warning {
+                    text: inert::line(&suspicion.to_string(), inert::LABEL * 2),
+                    weight: if certain {
+                        Weight::Danger
+                    } else {
+                        Weight::Careful
+                    },
+                    needs_insisting: certain,
+                }
+            })
+            .collect(),
         Ask::Url(link) => link
             .cautions()
             .iter()

@@ -10,6 +10,10 @@ use super::{Call, NotAnswered, Origin, Question, countdown, inert};
 /// Stands for an answer that was left empty.
 pub const EMPTY: &str = "(left empty)";
 
+/// Why a form that asks for a credential should not be answered.
+pub const NO_PLACE_FOR_SECRETS: &str = "A form is no place for a secret: the program that asks you and the server \
+     both read what you type here, and may keep it. An honest server sends you to its own page instead.";
+
 /// Longest address shown whole, in characters.
 const ADDRESS: usize = 8_000;
 

@@ -102,6 +102,9 @@ impl Plain<'_> {
         for warning in sheet.warnings() {
             self.say(&format!("Careful: {}", warning.text))?;
         }
+        if sheet.must_insist() {
+            self.say(words::NO_PLACE_FOR_SECRETS)?;
+        }
         writeln!(self.out)?;
         self.say("(? for help, :decline to say no, :cancel to leave without choosing)")
     }
