@@ -10,7 +10,10 @@
 //!
 //! - [`view`]: the pure view-model both faces share; no input, no output, no clock
 //! - [`terminal`]: asks in a terminal, step by step or line by line (feature `terminal`)
+//! - [`web`]: asks in a browser, with pages that other programs can serve as their own (feature `web`)
 
 #[cfg(feature = "terminal")]
 pub mod terminal;
 pub mod view;
+#[cfg(feature = "web")]
+pub mod web;

@@ -1,0 +1,402 @@
+// What makes the pages nicer to use. Every page works without it.
+
+const base = document.body.dataset.base;
+const form = document.querySelector("form[data-question]");
+const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+
+for (const only of all("[data-js]")) only.hidden = false;
+
+countdown();
+if (form) question(form);
+const search = document.querySelector("[data-search]");
+if (search) queue(search);
+if (document.body.dataset.events) listen();
+
+// ---- time left ----
+
+function countdown() {
+  const loaded = Date.now();
+  const clocks = () =>
+    all("[data-left]").map((clock) => {
+      clock.dataset.end ??= String(loaded + Number(clock.dataset.left));
+      return [clock, Number(clock.dataset.end) - Date.now()];
+    });
+  const tick = () => {
+    for (const [clock, left] of clocks()) {
+      clock.querySelector("[data-words]").textContent = words(Math.max(0, left));
+      clock.classList.toggle(clock.classList.contains("tag") ? "warn" : "short", left <= 30_000);
+      // The server's clock decides; we only ask it again a moment later.
+      if (left <= -1_000 && form && !clock.dataset.over) {
+        clock.dataset.over = "yes";
+        location.replace(form.dataset.question);
+      }
+    }
+  };
+  if (clocks().length || document.querySelector("[data-queue]")) setInterval(tick, 1_000);
+}
+
+// The same words as the server's.
+function words(milliseconds) {
+  const seconds = Math.ceil(milliseconds / 1_000);
+  const [hours, minutes] = [Math.floor(seconds / 3_600), Math.floor(seconds / 60) % 60];
+  const two = (n) => String(n).padStart(2, "0");
+  if (hours === 0) return `${minutes}:${two(seconds % 60)}`;
+  return hours < 48 ? `${hours} h ${two(minutes)} min` : `${Math.floor(hours / 24)} days`;
+}
+
+// ---- a question ----
+
+function question(form) {
+  // Our own messages, beside the field, instead of the browser's bubbles.
+  form.noValidate = true;
+  for (const stepper of all("[data-stepper]", form)) steps(stepper);
+  for (const list of all("[data-list]", form)) options(list);
+  for (const input of all("[data-grows]", form)) grow(input);
+  for (const zone of all("[data-zone]", form)) {
+    if (!zone.value) zone.value = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "";
+  }
+  const live = form.dataset.live && all("[data-field]", form).length ? checks(form) : null;
+  keys(form, live);
+  visit(form);
+  // One press is enough; a second one would only be told that the question is closed.
+  let sent = false;
+  form.addEventListener("submit", (event) => {
+    if (sent) return event.preventDefault();
+    sent = true;
+    live?.stop();
+  });
+  addEventListener("pageshow", () => { sent = false; });
+}
+
+// Saves what was typed, and shows what the form's own check says about it.
+function checks(form) {
+  const kept = form.querySelector("[data-kept]");
+  const touched = new Set(all(".field.wrong", form).map((field) => field.dataset.field));
+  let timer = 0;
+  let dirty = false;
+  let stopped = false;
+  let turn = 0;
+
+  const body = () => new URLSearchParams(new FormData(form));
+
+  const send = async () => {
+    clearTimeout(timer);
+    if (stopped) return;
+    dirty = false;
+    const mine = ++turn;
+    try {
+      const reply = await fetch(form.dataset.live, { method: "POST", body: body(), redirect: "error" });
+      if (!reply.ok) {
+        kept.textContent = reply.status === 413 ? "Too long to keep" : "";
+        return;
+      }
+      const { wrong } = await reply.json();
+      if (mine !== turn || stopped) return;
+      for (const field of all("[data-field]", form)) {
+        const key = field.dataset.field;
+        if (touched.has(key)) mark(field, unfinished(field) ?? wrong[key] ?? []);
+      }
+      kept.textContent = "Saved";
+    } catch {
+      kept.textContent = "Not saved: no connection";
+    }
+  };
+
+  const later = () => {
+    dirty = true;
+    kept.textContent = "";
+    clearTimeout(timer);
+    timer = setTimeout(send, 400);
+  };
+
+  form.addEventListener("input", (event) => {
+    if (event.target.type === "search") return;
+    form.dataset.typed = "";
+    later();
+  });
+  // A field is judged once it has been left, not while it is being filled in for the first time.
+  form.addEventListener("focusout", (event) => {
+    const field = event.target.closest("[data-field]");
+    if (!field || field.contains(event.relatedTarget) || event.target.type === "search") return;
+    if (!("typed" in form.dataset)) return;
+    touched.add(field.dataset.field);
+    later();
+  });
+  form.addEventListener("change", (event) => {
+    const field = event.target.closest("[data-field]");
+    if (field && ["radio", "checkbox"].includes(event.target.type)) touched.add(field.dataset.field);
+  });
+  addEventListener("pagehide", () => {
+    if (dirty && !stopped) fetch(form.dataset.live, { method: "POST", body: body(), keepalive: true }).catch(() => {});
+  });
+  return { stop: () => { stopped = true; clearTimeout(timer); } };
+}
+
+// A date that is half typed has no value yet, so only the browser can tell.
+function unfinished(field) {
+  return all("input", field).some((input) => input.validity.badInput) ? ["is not complete yet"] : null;
+}
+
+function mark(field, messages) {
+  const list = field.querySelector(".errors");
+  const said = all("li", list).map((line) => line.textContent);
+  field.classList.toggle("wrong", messages.length > 0);
+  const control = field.matches("fieldset") ? field : field.querySelector(".in");
+  if (messages.length) control.setAttribute("aria-invalid", "true");
+  else control.removeAttribute("aria-invalid");
+  if (said.join("\n") === messages.join("\n")) return;
+  list.replaceChildren(...messages.map((message) => {
+    const line = document.createElement("li");
+    line.dir = "auto";
+    line.textContent = message;
+    return line;
+  }));
+}
+
+// Escape is cancel; Ctrl+Enter goes on. What was typed is not dropped without asking.
+function keys(form, live) {
+  const cancel = form.querySelector("[data-act=cancel]");
+  const sure = document.getElementById("sure");
+  let typed = false;
+  form.addEventListener("input", (event) => { if (event.target.type !== "search") typed = true; });
+  addEventListener("keydown", (event) => {
+    if (event.defaultPrevented || event.isComposing) return;
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      form.requestSubmit(form.querySelector(".btn.main[type=submit]") ?? undefined);
+    }
+    if (event.key !== "Escape" || sure?.open) return;
+    event.preventDefault();
+    if (sure && (typed || "typed" in form.dataset)) sure.showModal();
+    else form.requestSubmit(cancel);
+  });
+  sure?.addEventListener("click", (event) => {
+    const answer = event.target.closest("[data-sure]")?.dataset.sure;
+    if (answer) sure.close();
+    if (answer === "yes") {
+      live?.stop();
+      form.requestSubmit(cancel);
+    }
+  });
+}
+
+// Less and more, with whole decimals: 0.1 + 0.2 is 0.3, and a number of twenty digits keeps them all.
+function steps(stepper) {
+  const input = stepper.querySelector("input");
+  const { step, least, most } = stepper.dataset;
+  const move = (direction) => {
+    const next = stepped(input.value, step || "1", least, most, direction);
+    if (next === null) return;
+    input.value = next;
+    input.dispatchEvent(new Event("input", { bubbles: true }));
+  };
+  for (const button of all("button", stepper)) {
+    button.addEventListener("click", (event) => {
+      event.preventDefault();
+      move(button.value.endsWith(":up") ? 1n : -1n);
+    });
+  }
+  input.addEventListener("keydown", (event) => {
+    if (event.key !== "ArrowUp" && event.key !== "ArrowDown") return;
+    event.preventDefault();
+    move(event.key === "ArrowUp" ? 1n : -1n);
+  });
+}
+
+function stepped(value, step, least, most, direction) {
+  const read = (text) => /^\s*([+-]?)(\d*)(?:\.(\d*))?\s*$/.exec(text ?? "");
+  const texts = [value.trim() || least || "0", step, least, most].map((text) => (text ? read(text) : null));
+  if (!texts[0] || !texts[1]) return null;
+  const places = Math.max(...texts.map((parts) => parts?.[3]?.length ?? 0));
+  const [now, by, low, high] = texts.map((parts) => parts
+    && BigInt(parts[1] + (parts[2] || "0") + (parts[3] ?? "").padEnd(places, "0")));
+  let next = value.trim() ? now + direction * by : now;
+  if (low != null && next < low) next = low;
+  if (high != null && next > high) next = high;
+  const digits = String(next < 0n ? -next : next).padStart(places + 1, "0");
+  const fraction = places ? `.${digits.slice(-places)}`.replace(/\.?0+$/, "") : "";
+  return (next < 0n ? "-" : "") + digits.slice(0, digits.length - places) + fraction;
+}
+
+// A list with a box to search in.
+function options(list) {
+  const find = list.querySelector(".find");
+  const tally = list.querySelector(".tally");
+  const picks = all(".pick", list);
+  const texts = picks.map((pick) => fold(pick.textContent));
+  find.hidden = false;
+  const show = () => {
+    const wanted = fold(find.value);
+    let shown = 0;
+    picks.forEach((pick, i) => {
+      const hit = texts[i].includes(wanted);
+      pick.hidden = !hit;
+      if (hit) shown += 1;
+    });
+    count(wanted ? shown : null);
+  };
+  const count = (shown) => {
+    const chosen = picks.filter((pick) => pick.firstElementChild.checked && pick.firstElementChild.value !== "");
+    const names = chosen.slice(0, 3).map((pick) => pick.textContent.trim()).join(", ");
+    const rest = chosen.length > 3 ? ` and ${chosen.length - 3} more` : "";
+    tally.textContent = [
+      shown === null ? "" : shown === 1 ? "1 option matches." : `${shown} options match.`,
+      chosen.length ? `Chosen: ${names}${rest}` : "",
+    ].join(" ").trim();
+  };
+  find.addEventListener("input", show);
+  list.addEventListener("change", () => count(find.value ? picks.filter((pick) => !pick.hidden).length : null));
+  find.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && find.value) {
+      event.preventDefault();
+      find.value = "";
+      show();
+    }
+    if (event.key === "ArrowDown") {
+      event.preventDefault();
+      picks.find((pick) => !pick.hidden)?.firstElementChild.focus();
+    }
+    // Enter here means "this one" when only one is left, never "send".
+    if (event.key === "Enter" && !event.ctrlKey && !event.metaKey) {
+      event.preventDefault();
+      const hits = picks.filter((pick) => !pick.hidden);
+      if (hits.length === 1) hits[0].firstElementChild.click();
+    }
+  });
+  const first = picks.find((pick) => pick.firstElementChild.checked);
+  if (first) first.parentElement.scrollTop = first.offsetTop - first.parentElement.offsetTop - 40;
+  count(null);
+}
+
+function fold(text) {
+  return text.trim().toLowerCase().normalize("NFKD").replace(/\p{M}/gu, "");
+}
+
+// Text of several lines, pasted into one line, gets the room it needs instead of losing its breaks.
+function grow(input) {
+  input.addEventListener("paste", (event) => {
+    const text = event.clipboardData?.getData("text/plain") ?? "";
+    if (!/[\r\n]/.test(text.trim())) return;
+    event.preventDefault();
+    const area = document.createElement("textarea");
+    for (const { name, value } of input.attributes) if (!["type", "value"].includes(name)) area.setAttribute(name, value);
+    area.rows = 4;
+    const [from, to] = [input.selectionStart, input.selectionEnd];
+    area.value = input.value.slice(0, from) + text + input.value.slice(to);
+    input.replaceWith(area);
+    area.focus();
+    area.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+}
+
+// Once the page was opened, saying so is the next thing to do.
+function visit(form) {
+  const open = form.querySelector("[data-open]");
+  const done = form.querySelector("[data-done]");
+  open?.addEventListener("click", () => {
+    open.classList.remove("main");
+    done.classList.add("main");
+    done.focus({ preventScroll: true });
+  });
+}
+
+// ---- the queue ----
+
+function queue(search) {
+  const find = search.querySelector("input");
+  const rows = () => all(".rowlink");
+  const filter = () => {
+    const wanted = fold(find.value);
+    for (const row of rows()) row.parentElement.hidden = !fold(row.textContent).includes(wanted);
+  };
+  find.addEventListener("input", filter);
+  search.addEventListener("submit", (event) => {
+    event.preventDefault();
+    rows().find((row) => !row.parentElement.hidden)?.focus();
+  });
+  addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "/" && document.activeElement !== find) {
+      event.preventDefault();
+      find.focus();
+    }
+    if (event.key === "Escape" && document.activeElement === find) {
+      find.value = "";
+      filter();
+    }
+    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!by) return;
+    const shown = rows().filter((row) => !row.parentElement.hidden);
+    const at = shown.indexOf(document.activeElement);
+    const next = shown[at < 0 ? (by > 0 ? 0 : -1) : at + by];
+    if (next) {
+      event.preventDefault();
+      next.focus();
+    }
+  });
+  document.addEventListener("queue", filter);
+}
+
+// ---- news from the server ----
+
+// Browsers allow few connections to one place, so only a page that is looked at holds one.
+function listen() {
+  let source = null;
+  let seen = null;
+  const news = async (event) => {
+    if (event.data === seen) return;
+    seen = event.data;
+    if (document.querySelector("[data-queue]")) await renewQueue();
+    else await renewQuestion();
+  };
+  const update = () => {
+    if (document.hidden) {
+      source?.close();
+      source = null;
+    } else if (!source) {
+      source = new EventSource(document.body.dataset.events);
+      source.addEventListener("change", news);
+    }
+  };
+  document.addEventListener("visibilitychange", update);
+  addEventListener("pagehide", () => { source?.close(); source = null; });
+  addEventListener("pageshow", update);
+  update();
+}
+
+async function renewQueue() {
+  const old = document.querySelector("[data-queue]");
+  const reply = await fetch(location.href).catch(() => null);
+  if (!reply?.ok) return;
+  const page = new DOMParser().parseFromString(await reply.text(), "text/html");
+  const fresh = page.querySelector("[data-queue]");
+  if (!fresh) return;
+  const known = new Set(all("[data-row]", old).map((row) => row.dataset.row));
+  for (const row of all("[data-row]", fresh)) if (!known.has(row.dataset.row)) row.classList.add("new");
+  const focused = document.activeElement?.closest?.("[data-row]")?.dataset.row;
+  for (const clock of all("[data-left]", fresh)) clock.dataset.end = String(Date.now() + Number(clock.dataset.left));
+  // The text that is read out keeps its place, so that a change in it is noticed.
+  const news = old.querySelector("[data-news]");
+  const said = fresh.querySelector("[data-news]");
+  if (news.textContent !== said.textContent) news.textContent = said.textContent;
+  said.replaceWith(news);
+  old.replaceChildren(...fresh.childNodes);
+  const find = document.querySelector("[data-search]");
+  find.hidden = page.querySelector("[data-search]")?.hidden ?? find.hidden;
+  document.title = page.title;
+  if (focused) document.querySelector(`[data-row="${CSS.escape(focused)}"] a`)?.focus();
+  document.dispatchEvent(new Event("queue"));
+}
+
+async function renewQuestion() {
+  const state = form?.dataset.state ?? `${base}/state`;
+  const reply = await fetch(state).catch(() => null);
+  if (!reply?.ok) return;
+  const { open, pending } = await reply.json();
+  for (const count of all("[data-count]")) {
+    count.textContent = pending;
+    count.hidden = pending === 0;
+  }
+  // Answered elsewhere, withdrawn or over: the page that says so is the question's own.
+  if (form && open === false) location.replace(form.dataset.question);
+}

@@ -1,0 +1,188 @@
+//! What a person does: save, check, step, review, accept, decline, cancel.
+//!
+//! Every act is a POST of one of our own forms, and ends in a redirect, so that reloading repeats nothing.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::Response;
+use mcp_elicit_core::answer::{Answers, Draft, Outcome, Typed};
+use mcp_elicit_core::form::Form;
+use serde_json::{Map, Value, json};
+
+use super::desk::{Desk, DeskFault, Found, QuestionId, Settled};
+use super::page::{Links, Shell};
+use super::reading::{self, Posted, key};
+use super::router::{self, Rooms, desk_failed, go, page, posted};
+use super::site::{Site, Voice};
+use super::step::{Way, stepped};
+use super::{notices, show};
+use crate::view::{Ask, Control, FieldView, Question, warnings};
+
+/// A press of one of the buttons of a question, or a save by our script.
+pub(super) async fn act<D: Desk>(
+    State(rooms): State<Rooms<D>>,
+    Path((id, act)): Path<(String, String)>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    let site = &*rooms.site;
+    let posted = match posted(site, headers.get(header::CONTENT_TYPE), body).await {
+        Ok(posted) => posted,
+        Err(response) => return response,
+    };
+    let Some(id) = QuestionId::new(id) else { return unknown(site) };
+    let token = posted.get("csrf").unwrap_or_default();
+    if !site.said(Voice::Form, id.as_str().as_bytes(), token) {
+        let line = "The form was not made here for this question. Nothing was done; open the question again.";
+        return page(StatusCode::FORBIDDEN, &notices::refused(site, "Refused", line));
+    }
+    let (question, draft) = match rooms.desk.find(&id).await {
+        Err(fault) => return desk_failed(site, &fault),
+        Ok(None) => return unknown(site),
+        Ok(Some(Found::Ended(_))) => return over(site, &id, &act),
+        Ok(Some(Found::Open { question, .. })) if question.is_over((site.clock)()) => return over(site, &id, &act),
+        Ok(Some(Found::Open { question, draft, .. })) => (question, draft),
+    };
+    let press = Press { rooms: &rooms, id, question, draft, posted };
+    let done = match act.as_str() {
+        "live" => press.live().await,
+        "step" => press.step().await,
+        "review" => press.review().await,
+        "accept" => press.accept().await,
+        "decline" => press.settle(Outcome::Decline).await,
+        "cancel" => press.settle(Outcome::Cancel).await,
+        _ => Ok(unknown(site)),
+    };
+    done.unwrap_or_else(|fault| desk_failed(site, &fault))
+}
+
+fn unknown(site: &Site) -> Response {
+    let shell = Shell { base: site.base.clone(), inside: true, pending: 0 };
+    page(StatusCode::NOT_FOUND, &notices::unknown(shell))
+}
+
+/// The question ended before this act.
+fn over(site: &Site, id: &QuestionId, act: &str) -> Response {
+    if act == "live" {
+        return router::json(StatusCode::CONFLICT, &json!({"open": false}));
+    }
+    go(&format!("{}?late", Links::of(&site.base, id.as_str()).here))
+}
+
+/// What the review page showed, so that nothing else is sent.
+pub(super) fn seen(site: &Site, id: &QuestionId, answers: &Answers) -> String {
+    site.tag(Voice::Seen, &shown_bytes(id, answers))
+}
+
+fn shown_bytes(id: &QuestionId, answers: &Answers) -> Vec<u8> {
+    format!("{id}\0{}", answers.to_value()).into_bytes()
+}
+
+/// One press, with all it may need.
+struct Press<'a, D> {
+    rooms: &'a Rooms<D>,
+    id: QuestionId,
+    question: Arc<Question>,
+    draft: Option<Draft>,
+    posted: Posted,
+}
+
+impl<D: Desk> Press<'_, D> {
+    fn site(&self) -> &Site {
+        &self.rooms.site
+    }
+
+    fn here(&self, more: &str) -> Response {
+        go(&format!("{}{more}", Links::of(&self.site().base, self.id.as_str()).here))
+    }
+
+    /// The form, and its fields as they are shown.
+    fn form(&self) -> Option<(&Form, Vec<FieldView>)> {
+        let form = self.question.as_form()?;
+        Some((form, form.fields().iter().map(FieldView::of).collect()))
+    }
+
+    /// Keeps what was typed, and says what the form thinks of it.
+    async fn live(&self) -> Result<Response, DeskFault> {
+        let Some((form, views)) = self.form() else { return Ok(unknown(self.site())) };
+        let draft = self.posted.draft(&views);
+        let wrong = reading::answers(form, &views, &draft).err().unwrap_or_default();
+        self.rooms.desk.keep(&self.id, draft).await?;
+        let mut by_key: Map<String, Value> = Map::new();
+        for (index, message) in wrong {
+            let messages = by_key.entry(key(index)).or_insert_with(|| json!([]));
+            if let Some(messages) = messages.as_array_mut() {
+                messages.push(message.into());
+            }
+        }
+        Ok(router::json(StatusCode::OK, &json!({"open": true, "wrong": by_key})))
+    }
+
+    /// One more or one less, for browsers that do not run our script.
+    async fn step(&self) -> Result<Response, DeskFault> {
+        let Some((_, views)) = self.form() else { return Ok(unknown(self.site())) };
+        let mut draft = self.posted.draft(&views);
+        let pressed = self.posted.get("step").and_then(|pressed| pressed.split_once(':'));
+        let field = pressed.and_then(|(key, way)| Some((views.get(key.strip_prefix('f')?.parse::<usize>().ok()?)?, way)));
+        if let Some((view, way)) = field
+            && let Control::Number { minimum, maximum, step, .. } = &view.control
+        {
+            let text = |number: &Option<_>| number.as_ref().map(ToString::to_string).unwrap_or_default();
+            let way = if way == "up" { Way::Up } else { Way::Down };
+            let now = match draft.get(&view.name) {
+                Typed::Text(now) => now.as_str(),
+                Typed::Nothing | Typed::Picked(_) | Typed::Flag(_) => "",
+            };
+            if let Some(next) = stepped(now, &text(step), &text(minimum), &text(maximum), way) {
+                draft.set(&view.name, Typed::Text(next));
+            }
+        }
+        let at = pressed.map_or("", |(key, _)| key);
+        self.rooms.desk.keep(&self.id, draft).await?;
+        Ok(self.here(&if at.bytes().all(|b| b.is_ascii_alphanumeric()) { format!("#{at}-field") } else { String::new() }))
+    }
+
+    /// Keeps what was typed; on to the review when it is right, back to the form when it is not.
+    async fn review(&self) -> Result<Response, DeskFault> {
+        let Some((form, views)) = self.form() else { return Ok(unknown(self.site())) };
+        let draft = self.posted.draft(&views);
+        let right = reading::answers(form, &views, &draft).is_ok();
+        self.rooms.desk.keep(&self.id, draft).await?;
+        Ok(self.here(if right { "/review" } else { "?check" }))
+    }
+
+    /// Sends what was reviewed, says a plain yes, or agrees to a link.
+    async fn accept(&self) -> Result<Response, DeskFault> {
+        let (form, views) = match self.question.ask() {
+            Ask::Url(_) => return self.settle(Outcome::Visit).await,
+            Ask::Form(form) => (form, form.fields().iter().map(FieldView::of).collect::<Vec<_>>()),
+        };
+        let insisted = self.posted.get("insist") == Some("yes");
+        let unsure = !insisted && warnings(&self.question).iter().any(|warning| warning.needs_insisting);
+        let draft = show::draft_of(&views, self.draft.clone());
+        let Ok(answers) = reading::answers(form, &views, &draft) else { return Ok(self.here("?check")) };
+        if views.is_empty() {
+            return if unsure { Ok(self.here("?insist")) } else { self.settle(Outcome::Accept(answers)).await };
+        }
+        let shown = self.posted.get("seen").unwrap_or_default();
+        if !self.site().said(Voice::Seen, &shown_bytes(&self.id, &answers), shown) {
+            return Ok(self.here("/review?changed"));
+        }
+        if unsure {
+            return Ok(self.here("/review?insist"));
+        }
+        self.settle(Outcome::Accept(answers)).await
+    }
+
+    /// Hands the act in; the first one wins.
+    async fn settle(&self, outcome: Outcome) -> Result<Response, DeskFault> {
+        Ok(match self.rooms.desk.settle(&self.id, outcome, &self.site().by).await? {
+            Settled::Won => self.here(""),
+            Settled::Late(_) => self.here("?late"),
+            Settled::Gone => unknown(self.site()),
+        })
+    }
+}

@@ -1,0 +1,233 @@
+//! The pages that are read: the queue, a question, its review and its end.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use axum::extract::{Path, RawQuery, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use mcp_elicit_core::answer::Draft;
+use mcp_elicit_core::form::Form;
+use mcp_elicit_core::link::Link;
+
+use super::desk::{Brief, Desk, DeskFault, Docket, Found, QuestionId, Wanted};
+use super::page::{Links, Problem, QuestionPage, QueuePage, ReviewPage, Shell, VisitPage};
+use super::prose::Message;
+use super::reading::{self, Wrong};
+use super::router::{Rooms, desk_failed, go, page};
+use super::site::{Site, Voice};
+use super::{notices, show};
+use crate::view::{Ask, FieldView, Question, warnings};
+
+/// The most questions on the queue page, of those that wait and of those that ended.
+const ROWS: usize = 200;
+
+/// What a question with a reason to be careful is headed with.
+const CARE_FORM: &str = "Be careful with this form";
+const CARE_LINK: &str = "Be careful with this address";
+
+/// The queue page.
+pub(super) async fn queue<D: Desk>(State(rooms): State<Rooms<D>>, RawQuery(query): RawQuery) -> Response {
+    let site = &rooms.site;
+    let find = asked_for(query.as_deref(), "find").unwrap_or_default();
+    let find: String = find.trim().chars().take(200).collect();
+    let wanted = Wanted { text: find.clone(), most: ROWS };
+    match rooms.desk.list(&wanted).await {
+        Err(fault) => desk_failed(site, &fault),
+        Ok(docket) => {
+            let now = (site.clock)();
+            let rows = |briefs: &[Brief]| briefs.iter().map(|brief| show::row(brief, &site.base, now)).collect();
+            let more = if find.is_empty() { docket.pending_total.saturating_sub(docket.pending.len()) } else { 0 };
+            page(
+                StatusCode::OK,
+                &QueuePage {
+                    shell: shell(site, docket.pending_total),
+                    find,
+                    more,
+                    pending: rows(&docket.pending),
+                    recent: rows(&docket.recent),
+                },
+            )
+        }
+    }
+}
+
+fn shell(site: &Site, pending: usize) -> Shell {
+    Shell { base: site.base.clone(), inside: true, pending }
+}
+
+/// The value of `name` in the query of an address.
+fn asked_for(query: Option<&str>, name: &str) -> Option<String> {
+    url::form_urlencoded::parse(query?.as_bytes())
+        .find(|(key, _)| key == name)
+        .map(|(_, value)| value.into_owned())
+}
+
+/// A question that waits, with what every page of it needs.
+struct Open<'a> {
+    site: &'a Site,
+    id: QuestionId,
+    question: Arc<Question>,
+    asked: SystemTime,
+    now: SystemTime,
+    pending: usize,
+}
+
+impl Open<'_> {
+    fn shell(&self) -> Shell {
+        shell(self.site, self.pending)
+    }
+
+    fn links(&self) -> Links {
+        Links::of(&self.site.base, self.id.as_str())
+    }
+
+    fn csrf(&self) -> String {
+        self.site.tag(Voice::Form, self.id.as_str().as_bytes())
+    }
+
+    fn warnings(&self) -> (Vec<String>, bool) {
+        let warnings = warnings(&self.question);
+        let insist = warnings.iter().any(|warning| warning.needs_insisting);
+        (warnings.into_iter().map(|warning| warning.text).collect(), insist)
+    }
+
+    fn form_page(&self, form: &Form, saved: Option<Draft>, check: bool, insisted: bool) -> QuestionPage {
+        let views: Vec<_> = form.fields().iter().map(FieldView::of).collect();
+        let typed = saved.is_some();
+        let draft = show::draft_of(&views, saved);
+        let wrong = if check { reading::answers(form, &views, &draft).err().unwrap_or_default() } else { Wrong::new() };
+        let zone = if self.site.loopback { show::zone_here() } else { String::new() };
+        let (warnings, insist) = self.warnings();
+        let mut problems = show::problems(&views, &wrong);
+        if insisted {
+            problems.push(Problem {
+                anchor: "insist".to_owned(),
+                label: "The warning".to_owned(),
+                message: "read it and tick the box first".to_owned(),
+            });
+        }
+        QuestionPage {
+            shell: self.shell(),
+            asker: show::asker(&self.question, self.asked, self.now),
+            verb: "asks",
+            left: show::left(self.question.deadline(), self.now),
+            message: Message::read(&self.question.message()),
+            care: CARE_FORM,
+            warnings,
+            insist,
+            links: self.links(),
+            csrf: self.csrf(),
+            typed,
+            problems,
+            fields: show::fields(&views, &draft, &wrong, &zone),
+            zones: show::zones(&views),
+        }
+    }
+
+    fn visit_page(&self, link: &Link) -> VisitPage {
+        VisitPage {
+            shell: self.shell(),
+            asker: show::asker(&self.question, self.asked, self.now),
+            verb: "asks you to visit a page",
+            left: show::left(self.question.deadline(), self.now),
+            message: Message::read(&self.question.message()),
+            care: CARE_LINK,
+            warnings: self.warnings().0,
+            links: self.links(),
+            csrf: self.csrf(),
+            host: show::host(link),
+        }
+    }
+}
+
+/// A question for one of its pages, or the page that says why there is none.
+async fn open<D: Desk>(rooms: &Rooms<D>, id: String, late: bool) -> Result<(Open<'_>, Option<Draft>), Response> {
+    let site = &*rooms.site;
+    let failed = |fault: DeskFault| desk_failed(site, &fault);
+    let Docket { pending, pending_total, .. } =
+        rooms.desk.list(&Wanted { text: String::new(), most: 2 }).await.map_err(failed)?;
+    let unknown = || page(StatusCode::NOT_FOUND, &notices::unknown(shell(site, pending_total)));
+    let id = QuestionId::new(id).ok_or_else(unknown)?;
+    match rooms.desk.find(&id).await.map_err(failed)? {
+        None => Err(unknown()),
+        Some(Found::Ended(brief)) => {
+            let next = pending.iter().find(|next| next.id != id);
+            Err(page(StatusCode::OK, &notices::ended(shell(site, pending_total), &brief, late, next)))
+        }
+        Some(Found::Open { question, asked, draft }) => {
+            let now = (site.clock)();
+            if question.is_over(now) {
+                let server = question.origin().server();
+                return Err(page(StatusCode::OK, &notices::expired(shell(site, pending_total), &server, late)));
+            }
+            rooms.desk.shown(&id).await.map_err(failed)?;
+            Ok((Open { site, id, question, asked, now, pending: pending_total }, draft))
+        }
+    }
+}
+
+/// The page of a question.
+pub(super) async fn question<D: Desk>(
+    State(rooms): State<Rooms<D>>,
+    Path(id): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    let has = |name| asked_for(query.as_deref(), name).is_some();
+    let (open, draft) = match open(&rooms, id, has("late")).await {
+        Ok(found) => found,
+        Err(response) => return response,
+    };
+    match open.question.ask() {
+        Ask::Form(form) => page(StatusCode::OK, &open.form_page(form, draft, has("check"), has("insist"))),
+        Ask::Url(link) => page(StatusCode::OK, &open.visit_page(link)),
+    }
+}
+
+/// The answers once more, before they are sent.
+pub(super) async fn review<D: Desk>(
+    State(rooms): State<Rooms<D>>,
+    Path(id): Path<String>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    let (open, draft) = match open(&rooms, id, false).await {
+        Ok(found) => found,
+        Err(response) => return response,
+    };
+    let here = open.links().here;
+    let Some(form) = open.question.as_form().filter(|form| !form.fields().is_empty()) else {
+        return go(&here);
+    };
+    let views: Vec<_> = form.fields().iter().map(FieldView::of).collect();
+    let draft = show::draft_of(&views, draft);
+    let Ok(answers) = reading::answers(form, &views, &draft) else {
+        return go(&format!("{here}?check"));
+    };
+    let has = |name| asked_for(query.as_deref(), name).is_some();
+    let unsure = if has("changed") {
+        Some("What was typed has changed since you reviewed it, perhaps in another tab. Look again, then send.")
+    } else if has("insist") {
+        Some("Read the warning and tick the box below if you really want to send this.")
+    } else {
+        None
+    };
+    let (warnings, insist) = open.warnings();
+    page(
+        StatusCode::OK,
+        &ReviewPage {
+            shell: open.shell(),
+            asker: show::asker(&open.question, open.asked, open.now),
+            verb: "asks",
+            left: show::left(open.question.deadline(), open.now),
+            message: Message::read(&open.question.message()),
+            care: CARE_FORM,
+            warnings,
+            insist,
+            links: open.links(),
+            csrf: open.csrf(),
+            seen: super::answering::seen(open.site, &open.id, &answers),
+            unsure,
+            rows: show::review(&views, &draft),
+        },
+    )
+}

@@ -1,0 +1,226 @@
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use mcp_elicit_core::answer::{Draft, Outcome};
+use tokio::sync::watch;
+
+use crate::view::{Question, inert};
+
+/// Longest name of a question, in characters.
+const LONGEST_ID: usize = 128;
+
+/// The name of a question in the address of its page.
+///
+/// Whoever makes one makes it unguessable; it is letters, digits, `-` and `_` only, 128 at most.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct QuestionId(String);
+
+impl QuestionId {
+    /// The name `text`, or `None` when it cannot be one.
+    pub fn new(text: impl Into<String>) -> Option<Self> {
+        let text = text.into();
+        let fits = !text.is_empty()
+            && text.len() <= LONGEST_ID
+            && text
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
+        fits.then_some(Self(text))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for QuestionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// How a question ended. Only the first four are a person's act.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The person sent answers, or agreed to a form without fields.
+    Answered,
+    /// The person agreed to open the link.
+    Visited,
+    /// The person said no.
+    Declined,
+    /// The person made no choice.
+    Cancelled,
+    /// Nobody answered in time.
+    TimedOut,
+    /// The question was taken back, for this reason.
+    Withdrawn(String),
+    /// The question could not be brought to its end, for this reason.
+    Failed(String),
+}
+
+impl From<&Outcome> for Ending {
+    fn from(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Accept(_) => Self::Answered,
+            Outcome::Visit => Self::Visited,
+            Outcome::Decline => Self::Declined,
+            Outcome::Cancel => Self::Cancelled,
+        }
+    }
+}
+
+/// The end of a question: how, when and by whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// How it ended.
+    pub how: Ending,
+    /// When it ended.
+    pub at: SystemTime,
+    /// Who ended it, in words for a person; `None` where nobody did.
+    pub by: Option<String>,
+}
+
+/// A question in a few words, as a list shows it. It holds no answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Brief {
+    /// Its name.
+    pub id: QuestionId,
+    /// The server that asks, as the person's own side calls it.
+    pub server: String,
+    /// The tool, prompt or resource it is asked for.
+    pub call: Option<String>,
+    /// The beginning of the message.
+    pub gist: String,
+    /// When it was asked.
+    pub asked: SystemTime,
+    /// Until when it can be answered.
+    pub deadline: Option<SystemTime>,
+    /// How it ended; `None` while it waits.
+    pub ended: Option<Ended>,
+}
+
+impl Brief {
+    /// Longest beginning of a message that is kept, in characters.
+    pub const GIST: usize = 240;
+
+    /// `question` in a few words, while it waits.
+    pub fn of(id: QuestionId, question: &Question, asked: SystemTime) -> Self {
+        let gist: String = question.raw_message().chars().take(Self::GIST + 1).collect();
+        Self {
+            id,
+            server: question.origin().server(),
+            call: question.call().map(crate::view::Call::name),
+            gist: shortened(&inert::line(&gist, Self::GIST + 1)),
+            asked,
+            deadline: question.deadline(),
+            ended: None,
+        }
+    }
+
+    /// The same question after its end.
+    #[must_use]
+    pub fn ended(mut self, ended: Ended) -> Self {
+        self.ended = Some(ended);
+        self
+    }
+
+    /// Whether every word of `text` occurs in what a list shows of it; letter case does not matter.
+    pub fn matches(&self, text: &str) -> bool {
+        let call = self.call.as_deref().unwrap_or_default();
+        let hay = format!("{} {call} {}", self.server, self.gist).to_lowercase();
+        text.to_lowercase().split_whitespace().all(|word| hay.contains(word))
+    }
+}
+
+fn shortened(line: &str) -> String {
+    if line.chars().count() <= Brief::GIST {
+        return line.to_owned();
+    }
+    let mut short: String = line.chars().take(Brief::GIST - 1).collect();
+    short.push('…');
+    short
+}
+
+/// Which questions a list should show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Words that must occur; empty for all.
+    pub text: String,
+    /// The most waiting, and the most ended, questions to give.
+    pub most: usize,
+}
+
+/// The questions of a desk.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Docket {
+    /// Waiting, the longest waiting first.
+    pub pending: Vec<Brief>,
+    /// How many wait in all, wanted or not.
+    pub pending_total: usize,
+    /// Ended, the latest first.
+    pub recent: Vec<Brief>,
+}
+
+/// A question that was looked for and found.
+#[derive(Clone, Debug)]
+pub enum Found {
+    /// It waits for an answer.
+    Open {
+        /// The question.
+        question: Arc<Question>,
+        /// When it was asked.
+        asked: SystemTime,
+        /// What a person has typed so far; `None` before anything was saved.
+        draft: Option<Draft>,
+    },
+    /// It has ended; [`Brief::ended`] says how.
+    Ended(Brief),
+}
+
+/// What became of an outcome that was handed in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// It is the question's outcome.
+    Won,
+    /// The question had ended before, like this; the outcome was dropped.
+    Late(Ended),
+    /// There is no such question.
+    Gone,
+}
+
+/// The desk could not do its work. Says nothing about any question.
+#[derive(Debug, thiserror::Error)]
+#[error("the questions cannot be reached")]
+pub struct DeskFault(#[source] pub Box<dyn std::error::Error + Send + Sync>);
+
+/// Where the questions of one person lie: what the pages show and where their answers go.
+///
+/// The pages hold no state of their own. A desk decides which outcome comes first; everything else about an
+/// answer is decided by the form's own check before it gets here.
+pub trait Desk: Send + Sync + 'static {
+    /// The questions, for a list.
+    fn list(&self, wanted: &Wanted) -> impl Future<Output = Result<Docket, DeskFault>> + Send;
+
+    /// The question named `id`; `None` when there is none, or none of this person's.
+    fn find(&self, id: &QuestionId) -> impl Future<Output = Result<Option<Found>, DeskFault>> + Send;
+
+    /// Notes that a person has the question on the screen.
+    fn shown(&self, id: &QuestionId) -> impl Future<Output = Result<(), DeskFault>> + Send;
+
+    /// Keeps what a person has typed so far. It is not an answer and is dropped with the question's end; a question
+    /// that has ended takes none.
+    fn keep(&self, id: &QuestionId, draft: Draft) -> impl Future<Output = Result<(), DeskFault>> + Send;
+
+    /// Hands in a person's act. The first for a question that waits wins, and no other does.
+    fn settle(
+        &self,
+        id: &QuestionId,
+        outcome: Outcome,
+        by: &str,
+    ) -> impl Future<Output = Result<Settled, DeskFault>> + Send;
+
+    /// Counts up whenever a question comes, ends or is changed.
+    fn changes(&self) -> watch::Receiver<u64>;
+}

@@ -1,0 +1,80 @@
+//! One field as a page shows it: its control, its words, what it holds and what is wrong with it.
+
+/// The control a field is filled in with, and what it holds.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Entry {
+    /// One line of text; `kind` is the `type` of the input.
+    Line {
+        kind: &'static str,
+        inputmode: Option<&'static str>,
+        autocomplete: &'static str,
+        value: String,
+        short: bool,
+        /// Whether it may become several lines when such text is pasted.
+        grows: bool,
+    },
+    /// Several lines of text.
+    Lines { value: String },
+    /// A number with buttons for less and more.
+    Number { value: String, whole: bool, least: String, most: String, step: String },
+    /// A local date and time, and the zone it is meant in.
+    Moment { local: String, zone: String },
+    /// One (`radio`) or several (`checkbox`) of a list.
+    Picks {
+        kind: &'static str,
+        options: Vec<OptionPart>,
+        /// Side by side instead of below each other.
+        row: bool,
+        /// With a box to search in.
+        search: bool,
+        /// Whether "no answer" is chosen, where that is a choice.
+        none: Option<bool>,
+    },
+}
+
+/// One entry of a list.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct OptionPart {
+    pub index: usize,
+    pub label: String,
+    pub picked: bool,
+}
+
+/// A field with everything around it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct FieldPart {
+    /// The name of its control on the page: never the server's own name for it.
+    pub key: String,
+    pub label: String,
+    pub required: bool,
+    pub about: Option<String>,
+    pub limit: String,
+    pub errors: Vec<String>,
+    pub entry: Entry,
+}
+
+/// Characters above which an explanation scrolls by itself.
+const LONG: usize = 900;
+
+impl FieldPart {
+    pub(super) fn wrong(&self) -> bool {
+        !self.errors.is_empty()
+    }
+
+    pub(super) fn about_is_long(&self) -> bool {
+        self.about.as_ref().is_some_and(|about| about.chars().count() > LONG)
+    }
+
+    /// The ids of what explains the field, for assistive technology.
+    pub(super) fn described_by(&self) -> String {
+        let mut ids = String::new();
+        if self.about.is_some() {
+            ids.push_str(&format!("{}-about ", self.key));
+        }
+        if !self.limit.is_empty() {
+            ids.push_str(&format!("{}-limit ", self.key));
+        }
+        ids.push_str(&format!("{}-error", self.key));
+        ids
+    }
+}

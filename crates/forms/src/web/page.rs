@@ -1,0 +1,244 @@
+//! The pages, as data and templates. Rendering is pure: the same page always gives the same text.
+//!
+//! Every string goes through the templates' HTML escaping; there is no way around it in this room, and no
+//! template uses one.
+
+use askama::Template;
+
+use super::field::{Entry, FieldPart};
+use super::prose::{Block, Message, Span};
+
+/// What every page has around it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shell {
+    /// Path that all links start with; empty at the root.
+    pub base: String,
+    /// Whether the reader is signed in, so that links to questions make sense.
+    pub inside: bool,
+    /// How many questions wait.
+    pub pending: usize,
+}
+
+/// Time left to answer.
+#[derive(Clone, Debug)]
+pub(super) struct Left {
+    pub milliseconds: u128,
+    pub words: String,
+    pub short: bool,
+}
+
+/// Who asks, as the reader must see it.
+#[derive(Clone, Debug)]
+pub(super) struct Asker {
+    pub server: String,
+    pub initial: String,
+    pub claimed: Option<String>,
+    pub version: Option<String>,
+    pub connection: Option<String>,
+    pub ago: Option<String>,
+    pub call: Option<CallPart>,
+}
+
+/// The call that waits.
+#[derive(Clone, Debug)]
+pub(super) struct CallPart {
+    pub kind: &'static str,
+    pub name: String,
+    pub arguments: Vec<(String, String)>,
+}
+
+/// Where the buttons of a question lead.
+#[derive(Clone, Debug)]
+pub(super) struct Links {
+    pub here: String,
+    pub review: String,
+    pub step: String,
+    pub live: String,
+    pub state: String,
+    pub accept: String,
+    pub decline: String,
+    pub cancel: String,
+}
+
+impl Links {
+    /// The links of the question `id` under `base`.
+    pub(super) fn of(base: &str, id: &str) -> Self {
+        let here = format!("{base}/q/{id}");
+        let to = |what: &str| format!("{here}/{what}");
+        Self {
+            review: to("review"),
+            step: to("step"),
+            live: to("live"),
+            state: to("state"),
+            accept: to("accept"),
+            decline: to("decline"),
+            cancel: to("cancel"),
+            here,
+        }
+    }
+}
+
+/// One line of the summary of what is wrong.
+#[derive(Clone, Debug)]
+pub(super) struct Problem {
+    pub anchor: String,
+    pub label: String,
+    pub message: String,
+}
+
+/// A form to fill in, or a plain yes when it has no fields.
+#[derive(Template)]
+#[template(path = "question.html")]
+pub(super) struct QuestionPage {
+    pub shell: Shell,
+    pub asker: Asker,
+    pub verb: &'static str,
+    pub left: Option<Left>,
+    pub message: Message,
+    pub care: &'static str,
+    pub warnings: Vec<String>,
+    pub insist: bool,
+    pub links: Links,
+    pub csrf: String,
+    pub typed: bool,
+    pub problems: Vec<Problem>,
+    pub fields: Vec<FieldPart>,
+    pub zones: Vec<String>,
+}
+
+/// One answer as it will be sent.
+#[derive(Clone, Debug)]
+pub(super) struct ReviewRow {
+    pub label: String,
+    pub values: Vec<String>,
+}
+
+/// The answers once more, before they are sent.
+#[derive(Template)]
+#[template(path = "review.html")]
+pub(super) struct ReviewPage {
+    pub shell: Shell,
+    pub asker: Asker,
+    pub verb: &'static str,
+    pub left: Option<Left>,
+    pub message: Message,
+    pub care: &'static str,
+    pub warnings: Vec<String>,
+    pub insist: bool,
+    pub links: Links,
+    pub csrf: String,
+    pub seen: String,
+    pub unsure: Option<&'static str>,
+    pub rows: Vec<ReviewRow>,
+}
+
+/// A link's parts, so that the site stands out.
+#[derive(Clone, Debug)]
+pub(super) struct HostPart {
+    /// The whole address, to open.
+    pub url: String,
+    /// The address up to its host.
+    pub url_before: String,
+    /// The host.
+    pub name: String,
+    /// The address after its host.
+    pub url_after: String,
+    /// The part of the host in front of the site's own name.
+    pub before: String,
+    /// The site's own name: the domain somebody registered, or the whole host.
+    pub site: String,
+    /// What follows the host and matters: the port.
+    pub after: String,
+}
+
+/// A link to visit.
+#[derive(Template)]
+#[template(path = "visit.html")]
+pub(super) struct VisitPage {
+    pub shell: Shell,
+    pub asker: Asker,
+    pub verb: &'static str,
+    pub left: Option<Left>,
+    pub message: Message,
+    pub care: &'static str,
+    pub warnings: Vec<String>,
+    pub links: Links,
+    pub csrf: String,
+    pub host: HostPart,
+}
+
+/// How a question ended, on the queue page.
+#[derive(Clone, Debug)]
+pub(super) struct End {
+    pub word: &'static str,
+    pub tone: &'static str,
+    pub ago: String,
+    pub by: Option<String>,
+}
+
+/// One question on the queue page.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    pub id: String,
+    pub href: String,
+    pub initial: String,
+    pub server: String,
+    pub call: Option<String>,
+    pub gist: String,
+    pub ago: Option<String>,
+    pub left: Option<Left>,
+    pub end: Option<End>,
+}
+
+/// What waits and what happened lately.
+#[derive(Template)]
+#[template(path = "queue.html")]
+pub(super) struct QueuePage {
+    pub shell: Shell,
+    pub find: String,
+    /// How many more wait than are shown.
+    pub more: usize,
+    pub pending: Vec<Row>,
+    pub recent: Vec<Row>,
+}
+
+/// The colour of a notice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tone {
+    Good,
+    Bad,
+    Warn,
+    Plain,
+    Locked,
+}
+
+impl Tone {
+    fn class(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Bad => "bad",
+            Self::Warn => "warn",
+            Self::Plain | Self::Locked => "plain",
+        }
+    }
+}
+
+/// A link at the foot of a notice.
+#[derive(Clone, Debug)]
+pub(super) struct Act {
+    pub href: String,
+    pub label: String,
+}
+
+/// One thing to say: how it ended, that it is gone, that one must sign in.
+#[derive(Template)]
+#[template(path = "notice.html")]
+pub(super) struct NoticePage {
+    pub shell: Shell,
+    pub tone: Tone,
+    pub head: String,
+    pub lines: Vec<String>,
+    pub acts: Vec<Act>,
+    /// Where to go on by itself.
+    pub forward: Option<String>,
+}

@@ -1,0 +1,266 @@
+//! From a question to the parts of its page. Pure: what is shown follows from what is handed in.
+
+use std::time::{Duration, SystemTime};
+
+use mcp_elicit_core::answer::{Draft, Typed};
+use mcp_elicit_core::link::Link;
+
+use super::clock::ago;
+use super::desk::{Brief, Ended, Ending};
+use super::field::{Entry, FieldPart, OptionPart};
+use super::page::{Asker, CallPart, End, HostPart, Left, Problem, ReviewRow, Row};
+use super::reading::{self, Wrong, key, moment_controls};
+use crate::view::{Control, FieldView, Question, countdown, inert};
+
+/// More options than this get a list of their own with a box to search in.
+const FEW: usize = 6;
+
+/// Up to this many short options stand side by side.
+const SIDE_BY_SIDE: usize = 3;
+
+/// Longest label of an option that stands beside others, in characters.
+const SHORT: usize = 14;
+
+pub(super) fn asker(question: &Question, asked: SystemTime, now: SystemTime) -> Asker {
+    let origin = question.origin();
+    let server = origin.server();
+    Asker {
+        initial: initial(&server),
+        server,
+        claimed: origin.claimed(),
+        version: origin.version(),
+        connection: origin.connection(),
+        ago: Some(ago(asked, now)),
+        call: question.call().map(|call| CallPart {
+            kind: call.kind().word(),
+            name: call.name(),
+            arguments: call.arguments(),
+        }),
+    }
+}
+
+/// The first letter of a name, for its badge.
+fn initial(name: &str) -> String {
+    let letter = name.chars().find(|c| c.is_alphanumeric());
+    letter.map_or_else(|| "?".to_owned(), |c| c.to_uppercase().to_string())
+}
+
+pub(super) fn left(deadline: Option<SystemTime>, now: SystemTime) -> Option<Left> {
+    let remaining = deadline?.duration_since(now).unwrap_or(Duration::ZERO);
+    Some(Left {
+        milliseconds: remaining.as_millis(),
+        words: countdown::left(remaining),
+        short: countdown::is_short(remaining),
+    })
+}
+
+/// Every field with what was typed and what is wrong. `zone` is offered where no zone is known yet.
+pub(super) fn fields(views: &[FieldView], draft: &Draft, wrong: &Wrong, zone: &str) -> Vec<FieldPart> {
+    let part = |(index, view): (usize, &FieldView)| FieldPart {
+        key: key(index),
+        label: view.label.clone(),
+        required: view.required,
+        about: view.description.clone(),
+        limit: limit(view),
+        errors: of(wrong, index).collect(),
+        entry: entry(view, draft.get(&view.name), zone),
+    };
+    views.iter().enumerate().map(part).collect()
+}
+
+fn of(wrong: &Wrong, index: usize) -> impl Iterator<Item = String> {
+    wrong.iter().filter(move |(at, _)| *at == index).map(|(_, message)| message.clone())
+}
+
+/// The bounds in words; the date controls say by themselves what a date looks like.
+fn limit(view: &FieldView) -> String {
+    match view.control {
+        Control::Date | Control::DateTime => view.hints.iter().skip(1).cloned().collect::<Vec<_>>().join(" · "),
+        _ => view.hint(),
+    }
+}
+
+fn entry(view: &FieldView, typed: &Typed, zone: &str) -> Entry {
+    let value = match typed {
+        Typed::Text(text) => text.clone(),
+        Typed::Nothing | Typed::Picked(_) | Typed::Flag(_) => String::new(),
+    };
+    let line = |kind, inputmode, autocomplete, short| Entry::Line {
+        kind,
+        inputmode,
+        autocomplete,
+        value: value.clone(),
+        short,
+        grows: false,
+    };
+    match &view.control {
+        Control::Text { long } if *long || value.contains('\n') => Entry::Lines { value },
+        Control::Text { .. } => Entry::Line {
+            kind: "text",
+            inputmode: None,
+            autocomplete: "off",
+            value,
+            short: false,
+            grows: true,
+        },
+        Control::Email => line("email", Some("email"), "email", false),
+        Control::Uri => line("url", Some("url"), "off", false),
+        Control::Date => line("date", None, "off", true),
+        Control::DateTime => {
+            let (local, said) = moment_controls(&value);
+            let zone = if said.is_empty() && local.is_empty() { zone.to_owned() } else { said };
+            Entry::Moment { local, zone }
+        }
+        Control::Number { whole, minimum, maximum, step } => {
+            let text = |number: &Option<_>| number.as_ref().map(ToString::to_string).unwrap_or_default();
+            Entry::Number {
+                value,
+                whole: *whole,
+                least: text(minimum),
+                most: text(maximum),
+                step: text(step),
+            }
+        }
+        Control::YesNo => Entry::Picks {
+            kind: "radio",
+            options: vec![
+                OptionPart { index: 0, label: "Yes".to_owned(), picked: *typed == Typed::Flag(true) },
+                OptionPart { index: 1, label: "No".to_owned(), picked: *typed == Typed::Flag(false) },
+            ],
+            row: true,
+            search: false,
+            none: (!view.required).then(|| !matches!(typed, Typed::Flag(_))),
+        },
+        Control::One(_) => picks(view, typed, "radio"),
+        Control::Several { .. } => picks(view, typed, "checkbox"),
+    }
+}
+
+fn picks(view: &FieldView, typed: &Typed, kind: &'static str) -> Entry {
+    let picked: &[String] = match typed {
+        Typed::Picked(values) => values,
+        Typed::Nothing | Typed::Text(_) | Typed::Flag(_) => &[],
+    };
+    let options: Vec<_> = view
+        .control
+        .options()
+        .iter()
+        .enumerate()
+        .map(|(index, option)| OptionPart {
+            index,
+            label: option.label.clone(),
+            picked: picked.contains(&option.value),
+        })
+        .collect();
+    let one = kind == "radio";
+    Entry::Picks {
+        kind,
+        row: one
+            && options.len() <= SIDE_BY_SIDE
+            && options.iter().all(|option| option.label.chars().count() <= SHORT),
+        search: options.len() > FEW,
+        none: (one && !view.required).then(|| !options.iter().any(|option| option.picked)),
+        options,
+    }
+}
+
+pub(super) fn problems(views: &[FieldView], wrong: &Wrong) -> Vec<Problem> {
+    wrong
+        .iter()
+        .map(|(index, message)| Problem {
+            anchor: key(*index),
+            label: views.get(*index).map(|view| view.label.clone()).unwrap_or_default(),
+            message: message.clone(),
+        })
+        .collect()
+}
+
+/// What will be sent, field by field, in the words the person chose it by.
+pub(super) fn review(views: &[FieldView], draft: &Draft) -> Vec<ReviewRow> {
+    views
+        .iter()
+        .map(|view| {
+            let typed = draft.get(&view.name);
+            let values = match typed {
+                Typed::Picked(values) if values.is_empty() => vec!["none of them".to_owned()],
+                Typed::Picked(values) => values.iter().filter_map(|value| {
+                    view.shown(&Typed::Picked(vec![value.clone()]))
+                }).collect(),
+                Typed::Text(text) if view.control == Control::DateTime => {
+                    let (local, zone) = moment_controls(text);
+                    vec![inert::line(&format!("{} {zone}", local.replace('T', " ")), inert::LABEL)]
+                }
+                Typed::Text(_) | Typed::Flag(_) | Typed::Nothing => view.shown(typed).into_iter().collect(),
+            };
+            ReviewRow { label: view.label.clone(), values }
+        })
+        .collect()
+}
+
+pub(super) fn host(link: &Link) -> HostPart {
+    let shown = link.shown();
+    let host = link.host();
+    let (name, registrable) = (host.ascii(), host.registrable().unwrap_or(host.ascii()));
+    HostPart {
+        url: link.as_str().to_owned(),
+        url_before: shown.before.to_owned(),
+        name: shown.domain.to_owned(),
+        url_after: shown.after.to_owned(),
+        before: name.strip_suffix(registrable).unwrap_or_default().to_owned(),
+        site: registrable.to_owned(),
+        after: link.port().map(|port| format!(":{port}")).unwrap_or_default(),
+    }
+}
+
+pub(super) fn row(brief: &Brief, base: &str, now: SystemTime) -> Row {
+    let waits = brief.ended.is_none();
+    Row {
+        id: brief.id.to_string(),
+        href: format!("{base}/q/{}", brief.id),
+        initial: initial(&brief.server),
+        server: brief.server.clone(),
+        call: brief.call.clone(),
+        gist: brief.gist.clone(),
+        ago: waits.then(|| ago(brief.asked, now)),
+        left: if waits { left(brief.deadline, now) } else { None },
+        end: brief.ended.as_ref().map(|ended| end(ended, now)),
+    }
+}
+
+fn end(ended: &Ended, now: SystemTime) -> End {
+    let (word, tone) = match &ended.how {
+        Ending::Answered => ("answered", "good"),
+        Ending::Visited => ("visited", "good"),
+        Ending::Declined => ("declined", "bad"),
+        Ending::Cancelled => ("cancelled", ""),
+        Ending::TimedOut => ("timed out", "warn"),
+        Ending::Withdrawn(_) => ("withdrawn", ""),
+        Ending::Failed(_) => ("failed", "bad"),
+    };
+    End { word, tone, ago: ago(ended.at, now), by: ended.by.as_deref().map(|by| inert::line(by, inert::LABEL)) }
+}
+
+/// The zones to offer, and the one of this machine.
+pub(super) fn zones(views: &[FieldView]) -> Vec<String> {
+    if views.iter().all(|view| view.control != Control::DateTime) {
+        return Vec::new();
+    }
+    let mut names: Vec<_> = jiff::tz::db()
+        .available()
+        .map(|name| name.as_str().to_owned())
+        .filter(|name| name.contains('/') && !name.starts_with("posix/") && !name.starts_with("right/"))
+        .collect();
+    names.push("UTC".to_owned());
+    names
+}
+
+/// The name of this machine's zone, as far as it has one.
+pub(super) fn zone_here() -> String {
+    let zone = jiff::tz::TimeZone::system();
+    zone.iana_name().unwrap_or("UTC").to_owned()
+}
+
+/// The draft to show: what was saved, or every default.
+pub(super) fn draft_of(views: &[FieldView], saved: Option<Draft>) -> Draft {
+    saved.unwrap_or_else(|| reading::untouched(views))
+}

@@ -1,0 +1,105 @@
+//! One step more or less, in whole decimals, for the buttons beside a number.
+
+/// Which way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// More.
+    Up,
+    /// Less.
+    Down,
+}
+
+/// Digits after the point above which a number is not stepped.
+const PLACES: usize = 15;
+
+/// A decimal as a whole number of units, each a tenth to the power of `places`.
+#[derive(Clone, Copy)]
+struct Decimal {
+    units: i128,
+    places: usize,
+}
+
+impl Decimal {
+    fn read(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+        let digits = whole.trim_start_matches(['+', '-']);
+        let plain = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
+        if digits.len() + fraction.len() == 0 || !plain(digits) || !plain(fraction) || fraction.len() > PLACES {
+            return None;
+        }
+        let units: i128 = format!("{digits}{fraction}").parse().ok()?;
+        let units = if whole.starts_with('-') { -units } else { units };
+        Some(Self { units, places: fraction.len() })
+    }
+
+    fn at(self, places: usize) -> Option<i128> {
+        let factor = 10_i128.checked_pow(u32::try_from(places.checked_sub(self.places)?).ok()?)?;
+        self.units.checked_mul(factor)
+    }
+}
+
+/// `value` one `step` further, kept between `least` and `most`; an empty value starts at the least, or at zero.
+/// `None` when one of them is not a plain decimal, and nothing should change.
+pub(super) fn stepped(value: &str, step: &str, least: &str, most: &str, way: Way) -> Option<String> {
+    let empty = value.trim().is_empty();
+    let start = match (empty, least.is_empty()) {
+        (false, _) => value,
+        (true, false) => least,
+        (true, true) => "0",
+    };
+    let now = Decimal::read(start)?;
+    let by = Decimal::read(if step.is_empty() { "1" } else { step })?;
+    let bound = |text: &str| if text.is_empty() { None } else { Decimal::read(text) };
+    let (least, most) = (bound(least), bound(most));
+    let places = [Some(now), Some(by), least, most].into_iter().flatten().map(|d| d.places).max()?;
+    let mut next = now.at(places)?;
+    if !empty {
+        next = match way {
+            Way::Up => next.checked_add(by.at(places)?)?,
+            Way::Down => next.checked_sub(by.at(places)?)?,
+        };
+    }
+    if let Some(least) = least {
+        next = next.max(least.at(places)?);
+    }
+    if let Some(most) = most {
+        next = next.min(most.at(places)?);
+    }
+    Some(written(next, places))
+}
+
+fn written(units: i128, places: usize) -> String {
+    let digits = format!("{:0>width$}", units.unsigned_abs(), width = places + 1);
+    let (whole, fraction) = digits.split_at(digits.len() - places);
+    let fraction = fraction.trim_end_matches('0');
+    let sign = if units < 0 { "-" } else { "" };
+    let point = if fraction.is_empty() { "" } else { "." };
+    format!("{sign}{whole}{point}{fraction}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_exact_and_bounded() {
+        let cases = [
+            (("3", "1", "1", "20", Way::Up), Some("4")),
+            (("20", "1", "1", "20", Way::Up), Some("20")),
+            (("1", "1", "1", "20", Way::Down), Some("1")),
+            (("", "1", "5", "", Way::Up), Some("5")),
+            (("", "", "", "", Way::Down), Some("0")),
+            (("0.1", "0.2", "", "", Way::Up), Some("0.3")),
+            (("0", "0.5", "", "", Way::Down), Some("-0.5")),
+            (("1.50", "0.5", "", "", Way::Up), Some("2")),
+            (("12345678901234567890", "1", "", "", Way::Up), Some("12345678901234567891")),
+            (("abc", "1", "", "", Way::Up), None),
+            (("1e5", "1", "", "", Way::Up), None),
+            (("", "1", "1e2", "", Way::Up), None),
+        ];
+        for ((value, step, least, most, way), expected) in cases {
+            assert_eq!(stepped(value, step, least, most, way).as_deref(), expected, "{value} {step}");
+        }
+    }
+}
