@@ -33,20 +33,35 @@ pub(super) async fn act<D: Desk>(
         Ok(posted) => posted,
         Err(response) => return response,
     };
-    let Some(id) = QuestionId::new(id) else { return unknown(site) };
+    let Some(id) = QuestionId::new(id) else {
+        return unknown(site);
+    };
     let token = posted.get("csrf").unwrap_or_default();
     if !site.said(Voice::Form, id.as_str().as_bytes(), token) {
         let line = "The form was not made here for this question. Nothing was done; open the question again.";
-        return page(StatusCode::FORBIDDEN, &notices::refused(site, "Refused", line));
+        return page(
+            StatusCode::FORBIDDEN,
+            &notices::refused(site, "Refused", line),
+        );
     }
     let (question, draft) = match rooms.desk.find(&id).await {
         Err(fault) => return desk_failed(site, &fault),
         Ok(None) => return unknown(site),
         Ok(Some(Found::Ended(_))) => return over(site, &id, &act),
-        Ok(Some(Found::Open { question, .. })) if question.is_over((site.clock)()) => return over(site, &id, &act),
-        Ok(Some(Found::Open { question, draft, .. })) => (question, draft),
+        Ok(Some(Found::Open { question, .. })) if question.is_over((site.clock)()) => {
+            return over(site, &id, &act);
+        }
+        Ok(Some(Found::Open {
+            question, draft, ..
+        })) => (question, draft),
     };
-    let press = Press { rooms: &rooms, id, question, draft, posted };
+    let press = Press {
+        rooms: &rooms,
+        id,
+        question,
+        draft,
+        posted,
+    };
     let done = match act.as_str() {
         "live" => press.live().await,
         "step" => press.step().await,
@@ -60,7 +75,11 @@ pub(super) async fn act<D: Desk>(
 }
 
 fn unknown(site: &Site) -> Response {
-    let shell = Shell { base: site.base.clone(), inside: true, pending: 0 };
+    let shell = Shell {
+        base: site.base.clone(),
+        inside: true,
+        pending: 0,
+    };
     page(StatusCode::NOT_FOUND, &notices::unknown(shell))
 }
 
@@ -96,7 +115,10 @@ impl<D: Desk> Press<'_, D> {
     }
 
     fn here(&self, more: &str) -> Response {
-        go(&format!("{}{more}", Links::of(&self.site().base, self.id.as_str()).here))
+        go(&format!(
+            "{}{more}",
+            Links::of(&self.site().base, self.id.as_str()).here
+        ))
     }
 
     /// The form, and its fields as they are shown.
@@ -107,9 +129,13 @@ impl<D: Desk> Press<'_, D> {
 
     /// Keeps what was typed, and says what the form thinks of it.
     async fn live(&self) -> Result<Response, DeskFault> {
-        let Some((form, views)) = self.form() else { return Ok(unknown(self.site())) };
+        let Some((form, views)) = self.form() else {
+            return Ok(unknown(self.site()));
+        };
         let draft = self.posted.draft(&views);
-        let wrong = reading::answers(form, &views, &draft).err().unwrap_or_default();
+        let wrong = reading::answers(form, &views, &draft)
+            .err()
+            .unwrap_or_default();
         self.rooms.desk.keep(&self.id, draft).await?;
         let mut by_key: Map<String, Value> = Map::new();
         for (index, message) in wrong {
@@ -118,19 +144,38 @@ impl<D: Desk> Press<'_, D> {
                 messages.push(message.into());
             }
         }
-        Ok(router::json(StatusCode::OK, &json!({"open": true, "wrong": by_key})))
+        Ok(router::json(
+            StatusCode::OK,
+            &json!({"open": true, "wrong": by_key}),
+        ))
     }
 
     /// One more or one less, for browsers that do not run our script.
     async fn step(&self) -> Result<Response, DeskFault> {
-        let Some((_, views)) = self.form() else { return Ok(unknown(self.site())) };
+        let Some((_, views)) = self.form() else {
+            return Ok(unknown(self.site()));
+        };
         let mut draft = self.posted.draft(&views);
-        let pressed = self.posted.get("step").and_then(|pressed| pressed.split_once(':'));
-        let field = pressed.and_then(|(key, way)| Some((views.get(key.strip_prefix('f')?.parse::<usize>().ok()?)?, way)));
+        let pressed = self
+            .posted
+            .get("step")
+            .and_then(|pressed| pressed.split_once(':'));
+        let field = pressed.and_then(|(key, way)| {
+            Some((
+                views.get(key.strip_prefix('f')?.parse::<usize>().ok()?)?,
+                way,
+            ))
+        });
         if let Some((view, way)) = field
-            && let Control::Number { minimum, maximum, step, .. } = &view.control
+            && let Control::Number {
+                minimum,
+                maximum,
+                step,
+                ..
+            } = &view.control
         {
-            let text = |number: &Option<_>| number.as_ref().map(ToString::to_string).unwrap_or_default();
+            let text =
+                |number: &Option<_>| number.as_ref().map(ToString::to_string).unwrap_or_default();
             let way = if way == "up" { Way::Up } else { Way::Down };
             let now = match draft.get(&view.name) {
                 Typed::Text(now) => now.as_str(),
@@ -142,12 +187,20 @@ impl<D: Desk> Press<'_, D> {
         }
         let at = pressed.map_or("", |(key, _)| key);
         self.rooms.desk.keep(&self.id, draft).await?;
-        Ok(self.here(&if at.bytes().all(|b| b.is_ascii_alphanumeric()) { format!("#{at}-field") } else { String::new() }))
+        Ok(
+            self.here(&if at.bytes().all(|b| b.is_ascii_alphanumeric()) {
+                format!("#{at}-field")
+            } else {
+                String::new()
+            }),
+        )
     }
 
     /// Keeps what was typed; on to the review when it is right, back to the form when it is not.
     async fn review(&self) -> Result<Response, DeskFault> {
-        let Some((form, views)) = self.form() else { return Ok(unknown(self.site())) };
+        let Some((form, views)) = self.form() else {
+            return Ok(unknown(self.site()));
+        };
         let draft = self.posted.draft(&views);
         let right = reading::answers(form, &views, &draft).is_ok();
         self.rooms.desk.keep(&self.id, draft).await?;
@@ -158,17 +211,32 @@ impl<D: Desk> Press<'_, D> {
     async fn accept(&self) -> Result<Response, DeskFault> {
         let (form, views) = match self.question.ask() {
             Ask::Url(_) => return self.settle(Outcome::Visit).await,
-            Ask::Form(form) => (form, form.fields().iter().map(FieldView::of).collect::<Vec<_>>()),
+            Ask::Form(form) => (
+                form,
+                form.fields().iter().map(FieldView::of).collect::<Vec<_>>(),
+            ),
         };
         let insisted = self.posted.get("insist") == Some("yes");
-        let unsure = !insisted && warnings(&self.question).iter().any(|warning| warning.needs_insisting);
+        let unsure = !insisted
+            && warnings(&self.question)
+                .iter()
+                .any(|warning| warning.needs_insisting);
         let draft = show::draft_of(&views, self.draft.clone());
-        let Ok(answers) = reading::answers(form, &views, &draft) else { return Ok(self.here("?check")) };
+        let Ok(answers) = reading::answers(form, &views, &draft) else {
+            return Ok(self.here("?check"));
+        };
         if views.is_empty() {
-            return if unsure { Ok(self.here("?insist")) } else { self.settle(Outcome::Accept(answers)).await };
+            return if unsure {
+                Ok(self.here("?insist"))
+            } else {
+                self.settle(Outcome::Accept(answers)).await
+            };
         }
         let shown = self.posted.get("seen").unwrap_or_default();
-        if !self.site().said(Voice::Seen, &shown_bytes(&self.id, &answers), shown) {
+        if !self
+            .site()
+            .said(Voice::Seen, &shown_bytes(&self.id, &answers), shown)
+        {
             return Ok(self.here("/review?changed"));
         }
         if unsure {
@@ -179,10 +247,17 @@ impl<D: Desk> Press<'_, D> {
 
     /// Hands the act in; the first one wins.
     async fn settle(&self, outcome: Outcome) -> Result<Response, DeskFault> {
-        Ok(match self.rooms.desk.settle(&self.id, outcome, &self.site().by).await? {
-            Settled::Won => self.here(""),
-            Settled::Late(_) => self.here("?late"),
-            Settled::Gone => unknown(self.site()),
-        })
+        Ok(
+            match self
+                .rooms
+                .desk
+                .settle(&self.id, outcome, &self.site().by)
+                .await?
+            {
+                Settled::Won => self.here(""),
+                Settled::Late(_) => self.here("?late"),
+                Settled::Gone => unknown(self.site()),
+            },
+        )
     }
 }

@@ -27,17 +27,32 @@ const CARE_FORM: &str = "Be careful with this form";
 const CARE_LINK: &str = "Be careful with this address";
 
 /// The queue page.
-pub(super) async fn queue<D: Desk>(State(rooms): State<Rooms<D>>, RawQuery(query): RawQuery) -> Response {
+pub(super) async fn queue<D: Desk>(
+    State(rooms): State<Rooms<D>>,
+    RawQuery(query): RawQuery,
+) -> Response {
     let site = &rooms.site;
     let find = asked_for(query.as_deref(), "find").unwrap_or_default();
     let find: String = find.trim().chars().take(200).collect();
-    let wanted = Wanted { text: find.clone(), most: ROWS };
+    let wanted = Wanted {
+        text: find.clone(),
+        most: ROWS,
+    };
     match rooms.desk.list(&wanted).await {
         Err(fault) => desk_failed(site, &fault),
         Ok(docket) => {
             let now = (site.clock)();
-            let rows = |briefs: &[Brief]| briefs.iter().map(|brief| show::row(brief, &site.base, now)).collect();
-            let more = if find.is_empty() { docket.pending_total.saturating_sub(docket.pending.len()) } else { 0 };
+            let rows = |briefs: &[Brief]| {
+                briefs
+                    .iter()
+                    .map(|brief| show::row(brief, &site.base, now))
+                    .collect()
+            };
+            let more = if find.is_empty() {
+                docket.pending_total.saturating_sub(docket.pending.len())
+            } else {
+                0
+            };
             page(
                 StatusCode::OK,
                 &QueuePage {
@@ -53,7 +68,11 @@ pub(super) async fn queue<D: Desk>(State(rooms): State<Rooms<D>>, RawQuery(query
 }
 
 fn shell(site: &Site, pending: usize) -> Shell {
-    Shell { base: site.base.clone(), inside: true, pending }
+    Shell {
+        base: site.base.clone(),
+        inside: true,
+        pending,
+    }
 }
 
 /// The value of `name` in the query of an address.
@@ -89,15 +108,34 @@ impl Open<'_> {
     fn warnings(&self) -> (Vec<String>, bool) {
         let warnings = warnings(&self.question);
         let insist = warnings.iter().any(|warning| warning.needs_insisting);
-        (warnings.into_iter().map(|warning| warning.text).collect(), insist)
+        (
+            warnings.into_iter().map(|warning| warning.text).collect(),
+            insist,
+        )
     }
 
-    fn form_page(&self, form: &Form, saved: Option<Draft>, check: bool, insisted: bool) -> QuestionPage {
+    fn form_page(
+        &self,
+        form: &Form,
+        saved: Option<Draft>,
+        check: bool,
+        insisted: bool,
+    ) -> QuestionPage {
         let views: Vec<_> = form.fields().iter().map(FieldView::of).collect();
         let typed = saved.is_some();
         let draft = show::draft_of(&views, saved);
-        let wrong = if check { reading::answers(form, &views, &draft).err().unwrap_or_default() } else { Wrong::new() };
-        let zone = if self.site.loopback { show::zone_here() } else { String::new() };
+        let wrong = if check {
+            reading::answers(form, &views, &draft)
+                .err()
+                .unwrap_or_default()
+        } else {
+            Wrong::new()
+        };
+        let zone = if self.site.loopback {
+            show::zone_here()
+        } else {
+            String::new()
+        };
         let (warnings, insist) = self.warnings();
         let mut problems = show::problems(&views, &wrong);
         if insisted {
@@ -142,27 +180,66 @@ impl Open<'_> {
 }
 
 /// A question for one of its pages, or the page that says why there is none.
-async fn open<D: Desk>(rooms: &Rooms<D>, id: String, late: bool) -> Result<(Open<'_>, Option<Draft>), Response> {
+async fn open<D: Desk>(
+    rooms: &Rooms<D>,
+    id: String,
+    late: bool,
+) -> Result<(Open<'_>, Option<Draft>), Response> {
     let site = &*rooms.site;
     let failed = |fault: DeskFault| desk_failed(site, &fault);
-    let Docket { pending, pending_total, .. } =
-        rooms.desk.list(&Wanted { text: String::new(), most: 2 }).await.map_err(failed)?;
-    let unknown = || page(StatusCode::NOT_FOUND, &notices::unknown(shell(site, pending_total)));
+    let Docket {
+        pending,
+        pending_total,
+        ..
+    } = rooms
+        .desk
+        .list(&Wanted {
+            text: String::new(),
+            most: 2,
+        })
+        .await
+        .map_err(failed)?;
+    let unknown = || {
+        page(
+            StatusCode::NOT_FOUND,
+            &notices::unknown(shell(site, pending_total)),
+        )
+    };
     let id = QuestionId::new(id).ok_or_else(unknown)?;
     match rooms.desk.find(&id).await.map_err(failed)? {
         None => Err(unknown()),
         Some(Found::Ended(brief)) => {
             let next = pending.iter().find(|next| next.id != id);
-            Err(page(StatusCode::OK, &notices::ended(shell(site, pending_total), &brief, late, next)))
+            Err(page(
+                StatusCode::OK,
+                &notices::ended(shell(site, pending_total), &brief, late, next),
+            ))
         }
-        Some(Found::Open { question, asked, draft }) => {
+        Some(Found::Open {
+            question,
+            asked,
+            draft,
+        }) => {
             let now = (site.clock)();
             if question.is_over(now) {
                 let server = question.origin().server();
-                return Err(page(StatusCode::OK, &notices::expired(shell(site, pending_total), &server, late)));
+                return Err(page(
+                    StatusCode::OK,
+                    &notices::expired(shell(site, pending_total), &server, late),
+                ));
             }
             rooms.desk.shown(&id).await.map_err(failed)?;
-            Ok((Open { site, id, question, asked, now, pending: pending_total }, draft))
+            Ok((
+                Open {
+                    site,
+                    id,
+                    question,
+                    asked,
+                    now,
+                    pending: pending_total,
+                },
+                draft,
+            ))
         }
     }
 }
@@ -179,7 +256,10 @@ pub(super) async fn question<D: Desk>(
         Err(response) => return response,
     };
     match open.question.ask() {
-        Ask::Form(form) => page(StatusCode::OK, &open.form_page(form, draft, has("check"), has("insist"))),
+        Ask::Form(form) => page(
+            StatusCode::OK,
+            &open.form_page(form, draft, has("check"), has("insist")),
+        ),
         Ask::Url(link) => page(StatusCode::OK, &open.visit_page(link)),
     }
 }
@@ -195,7 +275,11 @@ pub(super) async fn review<D: Desk>(
         Err(response) => return response,
     };
     let here = open.links().here;
-    let Some(form) = open.question.as_form().filter(|form| !form.fields().is_empty()) else {
+    let Some(form) = open
+        .question
+        .as_form()
+        .filter(|form| !form.fields().is_empty())
+    else {
         return go(&here);
     };
     let views: Vec<_> = form.fields().iter().map(FieldView::of).collect();
@@ -205,7 +289,9 @@ pub(super) async fn review<D: Desk>(
     };
     let has = |name| asked_for(query.as_deref(), name).is_some();
     let unsure = if has("changed") {
-        Some("What was typed has changed since you reviewed it, perhaps in another tab. Look again, then send.")
+        Some(
+            "What was typed has changed since you reviewed it, perhaps in another tab. Look again, then send.",
+        )
     } else if has("insist") {
         Some("Read the warning and tick the box below if you really want to send this.")
     } else {

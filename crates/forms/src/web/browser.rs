@@ -11,7 +11,9 @@ use mcp_elicit_core::answer::{Draft, Outcome};
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 
-use super::desk::{Brief, Desk, DeskFault, Docket, Ended, Ending, Found, QuestionId, Settled, Wanted};
+use super::desk::{
+    Brief, Desk, DeskFault, Docket, Ended, Ending, Found, QuestionId, Settled, Wanted,
+};
 use super::site::{Secret, Site, random_text};
 use super::{clock, router, serve};
 use crate::view::{NotAnswered, Question};
@@ -33,7 +35,9 @@ pub struct Browser {
 
 impl fmt::Debug for Browser {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Browser").field("site", &self.site).finish_non_exhaustive()
+        f.debug_struct("Browser")
+            .field("site", &self.site)
+            .finish_non_exhaustive()
     }
 }
 
@@ -56,7 +60,7 @@ impl Browser {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         let listener = TcpListener::bind(at).await?;
-        let secret = Secret::random().map_err(io::Error::other)?;
+        let secret = Secret::random()?;
         let site = Site::loopback(listener.local_addr()?, secret);
         let desk = Arc::new(Questions::default());
         let app = router(Arc::clone(&desk), site.clone());
@@ -65,7 +69,12 @@ impl Browser {
             // Ends when the sender is dropped, which is the point; nothing is ever sent.
             let _ = stopped.await;
         }));
-        Ok(Self { desk, site, _running: Arc::new(running), announce: None })
+        Ok(Self {
+            desk,
+            site,
+            _running: Arc::new(running),
+            announce: None,
+        })
     }
 
     /// Calls `tell` with the link to each question as it is asked: to print it, or to open it. The link holds the
@@ -89,12 +98,19 @@ impl Browser {
     /// # Errors
     /// [`NotAnswered::Expired`] at the deadline, [`NotAnswered::Withdrawn`] when `withdrawn` came first, and
     /// [`NotAnswered::Broken`] when the system gives no randomness for the question's name.
-    pub async fn ask(&self, question: Question, withdrawn: impl Future<Output = String>) -> Result<Outcome, NotAnswered> {
-        let id = QuestionId::new(random_text().map_err(io::Error::other)?)
+    pub async fn ask(
+        &self,
+        question: Question,
+        withdrawn: impl Future<Output = String>,
+    ) -> Result<Outcome, NotAnswered> {
+        let id = QuestionId::new(random_text()?)
             .ok_or_else(|| io::Error::other("a random name is always a name"))?;
         let deadline = question.deadline();
         let mut answer = self.desk.put(id.clone(), question);
-        let on_page = OnPage { desk: &self.desk, id: &id };
+        let on_page = OnPage {
+            desk: &self.desk,
+            id: &id,
+        };
         if let Some(announce) = &self.announce {
             announce(&self.site.question_link(&id));
         }
@@ -141,7 +157,10 @@ impl OnPage<'_> {
 
 impl Drop for OnPage<'_> {
     fn drop(&mut self) {
-        self.desk.end(self.id, Ending::Withdrawn("the call that asked has ended".to_owned()));
+        self.desk.end(
+            self.id,
+            Ending::Withdrawn("the call that asked has ended".to_owned()),
+        );
     }
 }
 
@@ -167,7 +186,10 @@ struct Lists {
 
 impl Default for Questions {
     fn default() -> Self {
-        Self { lists: Mutex::default(), changes: watch::Sender::new(0) }
+        Self {
+            lists: Mutex::default(),
+            changes: watch::Sender::new(0),
+        }
     }
 }
 
@@ -183,7 +205,12 @@ impl Questions {
 
     fn put(&self, id: QuestionId, question: Question) -> oneshot::Receiver<Outcome> {
         let (answer, outcome) = oneshot::channel();
-        let waiting = Waiting { question: Arc::new(question), asked: clock::now(), draft: None, answer };
+        let waiting = Waiting {
+            question: Arc::new(question),
+            asked: clock::now(),
+            draft: None,
+            answer,
+        };
         self.lists().waiting.insert(id, waiting);
         self.changed();
         outcome
@@ -199,9 +226,18 @@ impl Questions {
 }
 
 impl Lists {
-    fn close(&mut self, id: &QuestionId, how: Ending, by: Option<&str>) -> Option<oneshot::Sender<Outcome>> {
+    fn close(
+        &mut self,
+        id: &QuestionId,
+        how: Ending,
+        by: Option<&str>,
+    ) -> Option<oneshot::Sender<Outcome>> {
         let waiting = self.waiting.shift_remove(id)?;
-        let ended = Ended { how, at: clock::now(), by: by.map(str::to_owned) };
+        let ended = Ended {
+            how,
+            at: clock::now(),
+            by: by.map(str::to_owned),
+        };
         let brief = Brief::of(id.clone(), &waiting.question, waiting.asked).ended(ended);
         self.ended.push_front(brief);
         self.ended.truncate(REMEMBERED);
@@ -220,9 +256,15 @@ impl Desk for Questions {
             .waiting
             .iter()
             .map(|(id, waiting)| Brief::of(id.clone(), &waiting.question, waiting.asked));
-        let ended = lists.ended.iter().filter(|brief| brief.matches(&wanted.text));
+        let ended = lists
+            .ended
+            .iter()
+            .filter(|brief| brief.matches(&wanted.text));
         Ok(Docket {
-            pending: waiting.filter(|brief| brief.matches(&wanted.text)).take(wanted.most).collect(),
+            pending: waiting
+                .filter(|brief| brief.matches(&wanted.text))
+                .take(wanted.most)
+                .collect(),
             pending_total: lists.waiting.len(),
             recent: ended.take(wanted.most).cloned().collect(),
         })
@@ -249,12 +291,19 @@ impl Desk for Questions {
         Ok(())
     }
 
-    async fn settle(&self, id: &QuestionId, outcome: Outcome, by: &str) -> Result<Settled, DeskFault> {
+    async fn settle(
+        &self,
+        id: &QuestionId,
+        outcome: Outcome,
+        by: &str,
+    ) -> Result<Settled, DeskFault> {
         let settled = {
             let mut lists = self.lists();
             match lists.close(id, Ending::from(&outcome), Some(by)) {
-                // Whoever asked may have gone this very moment; then its end is already on the page.
-                Some(answer) => answer.send(outcome).map_or(Settled::Gone, |()| Settled::Won),
+                // Whoever asks ends the question before it stops listening, so this is heard.
+                Some(answer) => answer
+                    .send(outcome)
+                    .map_or(Settled::Gone, |()| Settled::Won),
                 None => match lists.end_of(id).and_then(|brief| brief.ended.clone()) {
                     Some(ended) => Settled::Late(ended),
                     None => Settled::Gone,

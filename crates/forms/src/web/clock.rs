@@ -3,7 +3,10 @@
 use std::time::{Duration, SystemTime};
 
 /// The system's time.
-#[expect(clippy::disallowed_methods, reason = "the web face is a shell; tests hand in their own clock")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the web face is a shell; tests hand in their own clock"
+)]
 pub(super) fn now() -> SystemTime {
     SystemTime::now()
 }
@@ -26,7 +29,13 @@ mod tests {
     #[test]
     fn ago_in_words() {
         let then = SystemTime::UNIX_EPOCH;
-        let cases = [(0, "just now"), (60, "1 min ago"), (3_600, "60 min ago"), (7_200, "2 h ago"), (200_000, "2 days ago")];
+        let cases = [
+            (0, "just now"),
+            (60, "1 min ago"),
+            (3_600, "60 min ago"),
+            (7_200, "2 h ago"),
+            (200_000, "2 days ago"),
+        ];
         for (seconds, words) in cases {
             assert_eq!(ago(then, then + Duration::from_secs(seconds)), words);
         }

@@ -107,7 +107,11 @@ impl Brief {
 
     /// `question` in a few words, while it waits.
     pub fn of(id: QuestionId, question: &Question, asked: SystemTime) -> Self {
-        let gist: String = question.raw_message().chars().take(Self::GIST + 1).collect();
+        let gist: String = question
+            .raw_message()
+            .chars()
+            .take(Self::GIST + 1)
+            .collect();
         Self {
             id,
             server: question.origin().server(),
@@ -130,7 +134,9 @@ impl Brief {
     pub fn matches(&self, text: &str) -> bool {
         let call = self.call.as_deref().unwrap_or_default();
         let hay = format!("{} {call} {}", self.server, self.gist).to_lowercase();
-        text.to_lowercase().split_whitespace().all(|word| hay.contains(word))
+        text.to_lowercase()
+            .split_whitespace()
+            .all(|word| hay.contains(word))
     }
 }
 
@@ -204,14 +210,21 @@ pub trait Desk: Send + Sync + 'static {
     fn list(&self, wanted: &Wanted) -> impl Future<Output = Result<Docket, DeskFault>> + Send;
 
     /// The question named `id`; `None` when there is none, or none of this person's.
-    fn find(&self, id: &QuestionId) -> impl Future<Output = Result<Option<Found>, DeskFault>> + Send;
+    fn find(
+        &self,
+        id: &QuestionId,
+    ) -> impl Future<Output = Result<Option<Found>, DeskFault>> + Send;
 
     /// Notes that a person has the question on the screen.
     fn shown(&self, id: &QuestionId) -> impl Future<Output = Result<(), DeskFault>> + Send;
 
     /// Keeps what a person has typed so far. It is not an answer and is dropped with the question's end; a question
     /// that has ended takes none.
-    fn keep(&self, id: &QuestionId, draft: Draft) -> impl Future<Output = Result<(), DeskFault>> + Send;
+    fn keep(
+        &self,
+        id: &QuestionId,
+        draft: Draft,
+    ) -> impl Future<Output = Result<(), DeskFault>> + Send;
 
     /// Hands in a person's act. The first for a question that waits wins, and no other does.
     fn settle(

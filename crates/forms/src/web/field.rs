@@ -16,7 +16,13 @@ pub(super) enum Entry {
     /// Several lines of text.
     Lines { value: String },
     /// A number with buttons for less and more.
-    Number { value: String, whole: bool, least: String, most: String, step: String },
+    Number {
+        value: String,
+        whole: bool,
+        least: String,
+        most: String,
+        step: String,
+    },
     /// A local date and time, and the zone it is meant in.
     Moment { local: String, zone: String },
     /// One (`radio`) or several (`checkbox`) of a list.
@@ -62,7 +68,9 @@ impl FieldPart {
     }
 
     pub(super) fn about_is_long(&self) -> bool {
-        self.about.as_ref().is_some_and(|about| about.chars().count() > LONG)
+        self.about
+            .as_ref()
+            .is_some_and(|about| about.chars().count() > LONG)
     }
 
     /// The ids of what explains the field, for assistive technology.

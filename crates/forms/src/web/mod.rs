@@ -43,9 +43,7 @@ mod site;
 mod step;
 
 pub use browser::Browser;
-pub use desk::{
-    Brief, Desk, DeskFault, Docket, Ended, Ending, Found, QuestionId, Settled, Wanted,
-};
+pub use desk::{Brief, Desk, DeskFault, Docket, Ended, Ending, Found, QuestionId, Settled, Wanted};
 pub use router::router;
 pub use server::serve;
 pub use site::{Secret, Site};

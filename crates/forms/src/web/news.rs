@@ -26,31 +26,55 @@ pub(super) async fn events<D: Desk>(State(rooms): State<Rooms<D>>) -> Response {
     let events = stream::unfold(changes, |mut changes| async move {
         changes.changed().await.ok()?;
         let count = *changes.borrow_and_update();
-        let event = Event::default().event("change").data(count.to_string()).retry(AGAIN);
+        let event = Event::default()
+            .event("change")
+            .data(count.to_string())
+            .retry(AGAIN);
         Some((Ok::<_, Infallible>(event), changes))
     });
-    Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE)).into_response()
+    Sse::new(events)
+        .keep_alive(KeepAlive::new().interval(ALIVE))
+        .into_response()
 }
 
 /// How many questions wait.
 pub(super) async fn state<D: Desk>(State(rooms): State<Rooms<D>>) -> Response {
-    match rooms.desk.list(&Wanted { text: String::new(), most: 0 }).await {
+    match rooms
+        .desk
+        .list(&Wanted {
+            text: String::new(),
+            most: 0,
+        })
+        .await
+    {
         Ok(docket) => router::json(StatusCode::OK, &json!({"pending": docket.pending_total})),
         Err(fault) => desk_failed(&rooms.site, &fault),
     }
 }
 
 /// Whether a question still waits, and how many do.
-pub(super) async fn question_state<D: Desk>(State(rooms): State<Rooms<D>>, Path(id): Path<String>) -> Response {
+pub(super) async fn question_state<D: Desk>(
+    State(rooms): State<Rooms<D>>,
+    Path(id): Path<String>,
+) -> Response {
     let found = match QuestionId::new(id) {
         Some(id) => rooms.desk.find(&id).await,
         None => Ok(None),
     };
-    let docket = rooms.desk.list(&Wanted { text: String::new(), most: 0 }).await;
+    let docket = rooms
+        .desk
+        .list(&Wanted {
+            text: String::new(),
+            most: 0,
+        })
+        .await;
     match (found, docket) {
         (Ok(found), Ok(docket)) => {
             let open = matches!(found, Some(Found::Open { .. }));
-            router::json(StatusCode::OK, &json!({"open": open, "pending": docket.pending_total}))
+            router::json(
+                StatusCode::OK,
+                &json!({"open": open, "pending": docket.pending_total}),
+            )
         }
         (Err(fault), _) | (_, Err(fault)) => desk_failed(&rooms.site, &fault),
     }

@@ -7,8 +7,22 @@ use crate::view::inert;
 
 /// A notice without anything to go to.
 fn notice(shell: Shell, tone: Tone, head: &str, line: &str) -> NoticePage {
-    let acts = if shell.inside { vec![Act { href: format!("{}/", shell.base), label: "All questions".to_owned() }] } else { Vec::new() };
-    NoticePage { shell, tone, head: head.to_owned(), lines: vec![line.to_owned()], acts, forward: None }
+    let acts = if shell.inside {
+        vec![Act {
+            href: format!("{}/", shell.base),
+            label: "All questions".to_owned(),
+        }]
+    } else {
+        Vec::new()
+    };
+    NoticePage {
+        shell,
+        tone,
+        head: head.to_owned(),
+        lines: vec![line.to_owned()],
+        acts,
+        forward: None,
+    }
 }
 
 /// How a question ended. `late` when the reader has just tried to answer it.
@@ -20,29 +34,58 @@ pub(super) fn ended(shell: Shell, brief: &Brief, late: bool, next: Option<&Brief
     let mut page = notice(shell, tone, head, &line);
     if late {
         page.tone = Tone::Warn;
-        page.lines.insert(0, "You were not the first: what you just did was not used.".to_owned());
+        page.lines.insert(
+            0,
+            "You were not the first: what you just did was not used.".to_owned(),
+        );
     }
     go_on(&mut page, next);
     page
 }
 
 fn words(end: &Ended, server: &str) -> (Tone, &'static str, String) {
-    let by = end.by.as_deref().map(|by| format!(" {}", inert::line(by, inert::LABEL))).unwrap_or_default();
+    let by = end
+        .by
+        .as_deref()
+        .map(|by| format!(" {}", inert::line(by, inert::LABEL)))
+        .unwrap_or_default();
     match &end.how {
-        Ending::Answered => (Tone::Good, "Answered", format!("{server} got the answer, given{by}, and goes on.")),
-        Ending::Visited => (Tone::Good, "Done", format!("{server} was told{by} that you agreed to open the page, and goes on.")),
+        Ending::Answered => (
+            Tone::Good,
+            "Answered",
+            format!("{server} got the answer, given{by}, and goes on."),
+        ),
+        Ending::Visited => (
+            Tone::Good,
+            "Done",
+            format!("{server} was told{by} that you agreed to open the page, and goes on."),
+        ),
         Ending::Declined => (Tone::Bad, "Declined", format!("{server} was told{by}: no.")),
-        Ending::Cancelled => (Tone::Plain, "Cancelled", format!("{server} was told{by} that no choice was made.")),
-        Ending::TimedOut => (Tone::Warn, "Too late", format!("Nobody answered {server} in time. Nothing was sent.")),
+        Ending::Cancelled => (
+            Tone::Plain,
+            "Cancelled",
+            format!("{server} was told{by} that no choice was made."),
+        ),
+        Ending::TimedOut => (
+            Tone::Warn,
+            "Too late",
+            format!("Nobody answered {server} in time. Nothing was sent."),
+        ),
         Ending::Withdrawn(why) => (
             Tone::Plain,
             "Taken back",
-            format!("{server} no longer needs an answer: {}. Nothing was sent.", inert::line(why, inert::LABEL)),
+            format!(
+                "{server} no longer needs an answer: {}. Nothing was sent.",
+                inert::line(why, inert::LABEL)
+            ),
         ),
         Ending::Failed(why) => (
             Tone::Bad,
             "Something went wrong",
-            format!("The question of {server} could not be brought to its end: {}.", inert::line(why, inert::LABEL)),
+            format!(
+                "The question of {server} could not be brought to its end: {}.",
+                inert::line(why, inert::LABEL)
+            ),
         ),
     }
 }
@@ -52,29 +95,42 @@ pub(super) fn expired(shell: Shell, server: &str, late: bool) -> NoticePage {
     let line = format!("The time to answer {server} ran out. Nothing was sent.");
     let mut page = notice(shell, Tone::Warn, "Too late", &line);
     if late {
-        page.lines.insert(0, "What you just did came after the end.".to_owned());
+        page.lines
+            .insert(0, "What you just did came after the end.".to_owned());
     }
     page
 }
 
 fn go_on(page: &mut NoticePage, next: Option<&Brief>) {
     match next {
-        Some(next) => page.acts.insert(0, Act {
-            href: format!("{}/q/{}", page.shell.base, next.id),
-            label: format!("Next question, from {}", next.server),
-        }),
+        Some(next) => page.acts.insert(
+            0,
+            Act {
+                href: format!("{}/q/{}", page.shell.base, next.id),
+                label: format!("Next question, from {}", next.server),
+            },
+        ),
         None => page.lines.push("You can close this page.".to_owned()),
     }
 }
 
 /// No such question, or none of this person's: nobody learns which.
 pub(super) fn unknown(shell: Shell) -> NoticePage {
-    notice(shell, Tone::Plain, "Not here", "There is no such question, or it is so old that its end was forgotten.")
+    notice(
+        shell,
+        Tone::Plain,
+        "Not here",
+        "There is no such question, or it is so old that its end was forgotten.",
+    )
 }
 
 /// One must sign in.
 pub(super) fn login(site: &Site, wrong: bool) -> NoticePage {
-    let shell = Shell { base: site.base.clone(), inside: false, pending: 0 };
+    let shell = Shell {
+        base: site.base.clone(),
+        inside: false,
+        pending: 0,
+    };
     let line = if wrong {
         "This link is not, or no longer, the right one. Links change when the program is started again."
     } else {
@@ -85,15 +141,26 @@ pub(super) fn login(site: &Site, wrong: bool) -> NoticePage {
 
 /// Signed in, on a request that another page started: the cookie comes along from here on only.
 pub(super) fn forward(site: &Site, next: String) -> NoticePage {
-    let shell = Shell { base: site.base.clone(), inside: false, pending: 0 };
+    let shell = Shell {
+        base: site.base.clone(),
+        inside: false,
+        pending: 0,
+    };
     let mut page = notice(shell, Tone::Good, "Signed in", "One moment.");
-    page.acts.push(Act { href: next.clone(), label: "Go on".to_owned() });
+    page.acts.push(Act {
+        href: next.clone(),
+        label: "Go on".to_owned(),
+    });
     page.forward = Some(next);
     page
 }
 
 /// A request that was refused, and why.
 pub(super) fn refused(site: &Site, head: &str, line: &str) -> NoticePage {
-    let shell = Shell { base: site.base.clone(), inside: false, pending: 0 };
+    let shell = Shell {
+        base: site.base.clone(),
+        inside: false,
+        pending: 0,
+    };
     notice(shell, Tone::Bad, head, line)
 }

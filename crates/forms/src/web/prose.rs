@@ -70,7 +70,10 @@ impl Message {
         }
         reader.close();
         let long = text.chars().count() > LONG.0 || text.lines().count() > LONG.1;
-        Self { blocks: reader.blocks, long }
+        Self {
+            blocks: reader.blocks,
+            long,
+        }
     }
 }
 
@@ -134,7 +137,8 @@ impl Reader {
             Tag::Strong => self.strong += 1,
             Tag::Emphasis => self.emphasis += 1,
             Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
-                self.addresses.push((dest_url.into_string(), self.spans.len()));
+                self.addresses
+                    .push((dest_url.into_string(), self.spans.len()));
             }
             _ => {}
         }
@@ -174,8 +178,16 @@ impl Reader {
 
     /// Shows where a link leads, unless its text already says so.
     fn address(&mut self) {
-        let Some((address, from)) = self.addresses.pop() else { return };
-        let said: String = self.spans.get(from..).unwrap_or_default().iter().map(Span::text).collect();
+        let Some((address, from)) = self.addresses.pop() else {
+            return;
+        };
+        let said: String = self
+            .spans
+            .get(from..)
+            .unwrap_or_default()
+            .iter()
+            .map(Span::text)
+            .collect();
         if !address.is_empty() && said != address {
             self.text(&format!(" ({address})"));
         }
@@ -192,7 +204,10 @@ impl Reader {
             Span::Emphasis
         } else {
             // A link's text stays apart from what stood before it, so that it can be told from its address.
-            let apart = self.addresses.last().is_some_and(|(_, from)| *from == self.spans.len());
+            let apart = self
+                .addresses
+                .last()
+                .is_some_and(|(_, from)| *from == self.spans.len());
             if let Some(Span::Plain(before)) = self.spans.last_mut().filter(|_| !apart) {
                 before.push_str(text);
                 return;
@@ -212,7 +227,10 @@ impl Reader {
         }
         let spans = std::mem::take(&mut self.spans);
         if !self.lists.is_empty() {
-            self.items.push(Item { deep: self.lists.len() > 1, spans });
+            self.items.push(Item {
+                deep: self.lists.len() > 1,
+                spans,
+            });
         } else if self.quotes > 0 {
             self.blocks.push(Block::Quote(spans));
         } else {
@@ -230,14 +248,20 @@ impl Reader {
     }
 
     fn close(&mut self) {
-        if self.lists.is_empty() { self.flush() } else { self.close_list() }
+        if self.lists.is_empty() {
+            self.flush()
+        } else {
+            self.close_list()
+        }
     }
 }
 
 impl Span {
     fn text(&self) -> &str {
         match self {
-            Self::Plain(text) | Self::Strong(text) | Self::Emphasis(text) | Self::Code(text) => text,
+            Self::Plain(text) | Self::Strong(text) | Self::Emphasis(text) | Self::Code(text) => {
+                text
+            }
         }
     }
 }
@@ -258,7 +282,10 @@ mod tests {
     fn paragraphs_keep_their_line_breaks() {
         assert_eq!(
             blocks("one\ntwo\n\nthree"),
-            [Block::Paragraph(vec![plain("one\ntwo")]), Block::Paragraph(vec![plain("three")])]
+            [
+                Block::Paragraph(vec![plain("one\ntwo")]),
+                Block::Paragraph(vec![plain("three")])
+            ]
         );
     }
 
@@ -266,7 +293,10 @@ mod tests {
     fn a_link_is_its_text_and_its_address() {
         assert_eq!(
             blocks("see [your bank](https://evil.example/)"),
-            [Block::Paragraph(vec![plain("see "), plain("your bank (https://evil.example/)")])]
+            [Block::Paragraph(vec![
+                plain("see "),
+                plain("your bank (https://evil.example/)")
+            ])]
         );
         assert_eq!(
             blocks("<https://a.example>"),
@@ -276,8 +306,13 @@ mod tests {
 
     #[test]
     fn html_is_text() {
-        let Block::Paragraph(spans) = &blocks("<script>alert(1)</script>")[0] else { panic!("a paragraph") };
-        assert_eq!(spans.iter().map(Span::text).collect::<String>().trim_end(), "<script>alert(1)</script>");
+        let Block::Paragraph(spans) = &blocks("<script>alert(1)</script>")[0] else {
+            panic!("a paragraph")
+        };
+        assert_eq!(
+            spans.iter().map(Span::text).collect::<String>().trim_end(),
+            "<script>alert(1)</script>"
+        );
         assert_eq!(
             blocks("a <b>b</b>"),
             [Block::Paragraph(vec![plain("a <b>b</b>")])]
@@ -293,9 +328,18 @@ mod tests {
                 Block::List {
                     ordered: false,
                     items: vec![
-                        Item { deep: false, spans: vec![Span::Strong("first".into())] },
-                        Item { deep: false, spans: vec![plain("second")] },
-                        Item { deep: true, spans: vec![plain("deeper")] },
+                        Item {
+                            deep: false,
+                            spans: vec![Span::Strong("first".into())]
+                        },
+                        Item {
+                            deep: false,
+                            spans: vec![plain("second")]
+                        },
+                        Item {
+                            deep: true,
+                            spans: vec![plain("deeper")]
+                        },
                     ]
                 },
                 Block::Code("rm -rf x".into()),
@@ -308,9 +352,23 @@ mod tests {
         let long = "word ".repeat(4_000);
         let message = Message::read(&long);
         assert!(message.long);
-        let Block::Paragraph(spans) = &message.blocks[0] else { panic!("a paragraph") };
-        assert_eq!(spans.iter().map(|span| span.text().len()).sum::<usize>(), long.trim_end().len());
-        for broken in ["> ", "- ", "[a](", "**", "```\nopen", "1. a\n\n   b\n\n2. c", "![x](y)", "&lt;b&gt;"] {
+        let Block::Paragraph(spans) = &message.blocks[0] else {
+            panic!("a paragraph")
+        };
+        assert_eq!(
+            spans.iter().map(|span| span.text().len()).sum::<usize>(),
+            long.trim_end().len()
+        );
+        for broken in [
+            "> ",
+            "- ",
+            "[a](",
+            "**",
+            "```\nopen",
+            "1. a\n\n   b\n\n2. c",
+            "![x](y)",
+            "&lt;b&gt;",
+        ] {
             assert!(!blocks(&format!("{broken} end")).is_empty(), "{broken}");
         }
     }

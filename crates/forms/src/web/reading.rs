@@ -25,7 +25,8 @@ impl Posted {
 
     /// The first value of the control `name`.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
-        self.all(name).next()
+        let found = self.0.iter().find(|(key, _)| key == name);
+        found.map(|(_, value)| value.as_str())
     }
 
     fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
@@ -63,8 +64,13 @@ impl Posted {
             Control::Several { .. } => {
                 let picked = self.picked(field, key);
                 // No tick says nothing, unless there was something to say about: a default taken back, or a must.
-                let unsaid = picked.is_empty() && !field.required && field.default == Typed::Nothing;
-                if unsaid { Typed::Nothing } else { Typed::Picked(picked) }
+                let unsaid =
+                    picked.is_empty() && !field.required && field.default == Typed::Nothing;
+                if unsaid {
+                    Typed::Nothing
+                } else {
+                    Typed::Picked(picked)
+                }
             }
             Control::DateTime => match (self.get(key), self.get(&format!("{key}.zone"))) {
                 (None | Some(""), _) => Typed::Nothing,
@@ -81,7 +87,10 @@ impl Posted {
 
     /// The values of the chosen options, in the form's order.
     fn picked(&self, field: &FieldView, key: &str) -> Vec<String> {
-        let mut indices: Vec<usize> = self.all(key).filter_map(|value| value.parse().ok()).collect();
+        let mut indices: Vec<usize> = self
+            .all(key)
+            .filter_map(|value| value.parse().ok())
+            .collect();
         indices.sort_unstable();
         indices.dedup();
         let options = field.control.options();
@@ -129,11 +138,17 @@ pub(super) fn answers(form: &Form, fields: &[FieldView], draft: &Draft) -> Resul
         Err(violations) => violations.into_iter().collect(),
     };
     for violation in violations {
-        let Some(index) = fields.iter().position(|field| field.name == violation.field()) else {
+        let Some(index) = fields
+            .iter()
+            .position(|field| field.name == violation.field())
+        else {
             continue;
         };
         // A moment whose zone is not known is wrong for that reason alone.
-        if !wrong.iter().any(|(at, _)| *at == index && fields[index].control == Control::DateTime) {
+        if !wrong
+            .iter()
+            .any(|(at, _)| *at == index && fields[index].control == Control::DateTime)
+        {
             wrong.push((index, inert::line(&violation.message(), MESSAGE)));
         }
     }
@@ -144,9 +159,15 @@ pub(super) fn answers(form: &Form, fields: &[FieldView], draft: &Draft) -> Resul
 /// A local time and zone, `2026-11-30T09:00[Europe/Brussels]`, as the moment it means, `2026-11-30T09:00:00+01:00`.
 /// Whatever else was typed is left to the form's check.
 fn moment(typed: &Typed) -> Result<Typed, &'static str> {
-    let Typed::Text(text) = typed else { return Ok(typed.clone()) };
-    let Some((local, zone)) = parts(text) else { return Ok(typed.clone()) };
-    let Ok(local) = local.parse::<civil::DateTime>() else { return Ok(typed.clone()) };
+    let Typed::Text(text) = typed else {
+        return Ok(typed.clone());
+    };
+    let Some((local, zone)) = parts(text) else {
+        return Ok(typed.clone());
+    };
+    let Ok(local) = local.parse::<civil::DateTime>() else {
+        return Ok(typed.clone());
+    };
     let zone = zone_of(zone)
         .ok_or("the time zone is not known here; write one like Europe/Brussels, UTC or +02:00")?;
     let zoned = local
@@ -169,7 +190,8 @@ fn zone_of(name: &str) -> Option<TimeZone> {
         let offset = name.replace('−', "-");
         // A moment in that offset is the plainest reader of offsets there is.
         let moment = format!("2000-01-01T00:00:00{offset}");
-        let pieces = jiff::fmt::temporal::DateTimeParser::new().parse_zoned(format!("{moment}[{offset}]"));
+        let pieces =
+            jiff::fmt::temporal::DateTimeParser::new().parse_zoned(format!("{moment}[{offset}]"));
         return pieces.ok().map(|zoned| zoned.time_zone().clone());
     }
     TimeZone::get(name).ok()
@@ -180,7 +202,9 @@ pub(super) fn moment_controls(text: &str) -> (String, String) {
     if let Some((local, zone)) = parts(text) {
         return (local.to_owned(), zone.to_owned());
     }
-    let Some(at) = text.find(['T', 't', ' ']) else { return (text.to_owned(), String::new()) };
+    let Some(at) = text.find(['T', 't', ' ']) else {
+        return (text.to_owned(), String::new());
+    };
     let time = &text[at + 1..];
     let zone_at = time.find(['Z', 'z', '+', '-']).unwrap_or(time.len());
     let local = format!("{}T{}", &text[..at], &time[..zone_at]);
@@ -221,21 +245,34 @@ mod tests {
     #[test]
     fn controls_become_answers() {
         assert_eq!(
-            read("f0=Ana+B%0D%0AC&f1=2026-07-30T09:00&f1.zone=Europe/Brussels&f2=1&f3=1&f4=2&f4=0").unwrap(),
+            read("f0=Ana+B%0D%0AC&f1=2026-07-30T09:00&f1.zone=Europe/Brussels&f2=1&f3=1&f4=2&f4=0")
+                .unwrap(),
             json!({"name": "Ana B\nC", "start": "2026-07-30T09:00:00+02:00", "go": false, "one": "b\r\nc", "some": ["x", "z"]})
         );
     }
 
     #[test]
     fn what_is_left_empty_is_left_out() {
-        assert_eq!(read("f0=Ana&f1=&f1.zone=UTC&f2=0&f3=").unwrap(), json!({"name": "Ana", "go": true}));
+        assert_eq!(
+            read("f0=Ana&f1=&f1.zone=UTC&f2=0&f3=").unwrap(),
+            json!({"name": "Ana", "go": true})
+        );
     }
 
     #[test]
     fn offsets_and_utc_are_zones() {
-        for (zone, offset) in [("UTC", "+00:00"), ("%2B05:30", "+05:30"), ("-03:00", "-03:00"), ("Z", "+00:00")] {
+        for (zone, offset) in [
+            ("UTC", "+00:00"),
+            ("%2B05:30", "+05:30"),
+            ("-03:00", "-03:00"),
+            ("Z", "+00:00"),
+        ] {
             let body = format!("f0=Ana&f2=0&f1=2026-01-02T03:04:05&f1.zone={zone}");
-            assert_eq!(read(&body).unwrap()["start"], format!("2026-01-02T03:04:05{offset}"), "{zone}");
+            assert_eq!(
+                read(&body).unwrap()["start"],
+                format!("2026-01-02T03:04:05{offset}"),
+                "{zone}"
+            );
         }
     }
 
@@ -250,20 +287,40 @@ mod tests {
     #[test]
     fn every_wrong_field_is_named_in_order() {
         let wrong = read("f0=A&f4=0&f4=1&f4=2&f4=99&f4=-1").unwrap_err();
-        assert_eq!(wrong.iter().map(|(index, _)| *index).collect::<Vec<_>>(), [0, 2, 4]);
+        assert_eq!(
+            wrong.iter().map(|(index, _)| *index).collect::<Vec<_>>(),
+            [0, 2, 4]
+        );
     }
 
     #[test]
     fn a_default_fills_both_controls_of_a_moment() {
-        assert_eq!(moment_controls("2026-01-02T03:04:05Z"), ("2026-01-02T03:04:05".into(), "UTC".into()));
-        assert_eq!(moment_controls("2026-01-02T03:04:05.5-03:00"), ("2026-01-02T03:04:05.5".into(), "-03:00".into()));
-        assert_eq!(moment_controls("2026-01-02T03:04[Asia/Tokyo]"), ("2026-01-02T03:04".into(), "Asia/Tokyo".into()));
+        assert_eq!(
+            moment_controls("2026-01-02T03:04:05Z"),
+            ("2026-01-02T03:04:05".into(), "UTC".into())
+        );
+        assert_eq!(
+            moment_controls("2026-01-02T03:04:05.5-03:00"),
+            ("2026-01-02T03:04:05.5".into(), "-03:00".into())
+        );
+        assert_eq!(
+            moment_controls("2026-01-02T03:04[Asia/Tokyo]"),
+            ("2026-01-02T03:04".into(), "Asia/Tokyo".into())
+        );
         assert_eq!(moment_controls("junk"), ("junk".into(), String::new()));
     }
 
     #[test]
     fn a_body_of_anything_is_read_without_panic() {
-        for body in ["", "&&&", "f0", "=x", "f0=%ff%00", "f3=18446744073709551616", "f1=[]&f1.zone=]["] {
+        for body in [
+            "",
+            "&&&",
+            "f0",
+            "=x",
+            "f0=%ff%00",
+            "f3=18446744073709551616",
+            "f1=[]&f1.zone=][",
+        ] {
             let _ = read(body);
         }
     }

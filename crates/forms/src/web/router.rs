@@ -26,7 +26,10 @@ pub(super) struct Rooms<D> {
 
 impl<D> Clone for Rooms<D> {
     fn clone(&self) -> Self {
-        Self { desk: Arc::clone(&self.desk), site: Arc::clone(&self.site) }
+        Self {
+            desk: Arc::clone(&self.desk),
+            site: Arc::clone(&self.site),
+        }
     }
 }
 
@@ -36,7 +39,10 @@ impl<D> Clone for Rooms<D> {
 /// another origin. Its routes: `/`, `/q/{id}` and below, `/events`, `/state`, `/login`, `/assets/{name}`.
 pub fn router<D: Desk>(desk: Arc<D>, site: Site) -> Router {
     let base = site.base.clone();
-    let rooms = Rooms { desk, site: Arc::new(site) };
+    let rooms = Rooms {
+        desk,
+        site: Arc::new(site),
+    };
     let pages = Router::new()
         .route("/", get(asking::queue::<D>))
         .route("/q/{id}", get(asking::question::<D>))
@@ -50,7 +56,11 @@ pub fn router<D: Desk>(desk: Arc<D>, site: Site) -> Router {
         .fallback(nowhere::<D>)
         .layer(from_fn_with_state(rooms.clone(), guard::<D>))
         .with_state(rooms);
-    if base.is_empty() { pages } else { Router::new().nest(&base, pages) }
+    if base.is_empty() {
+        pages
+    } else {
+        Router::new().nest(&base, pages)
+    }
 }
 
 /// Lets in only what was meant for this site and comes from the person, and puts the rules for browsers on whatever
@@ -64,10 +74,16 @@ async fn guard<D: Desk>(State(rooms): State<Rooms<D>>, request: Request, next: N
     let open = path == "/login" || path.starts_with("/assets/");
     let mut response = if !site.is_for_us(headers) {
         let line = "This address was reached under a name that is not its own.";
-        page(StatusCode::MISDIRECTED_REQUEST, &notices::refused(site, "Wrong address", line))
+        page(
+            StatusCode::MISDIRECTED_REQUEST,
+            &notices::refused(site, "Wrong address", line),
+        )
     } else if !reading && !site.is_from_us(headers) {
         let line = "The request was started by a page of somebody else. Nothing was done.";
-        page(StatusCode::FORBIDDEN, &notices::refused(site, "Refused", line))
+        page(
+            StatusCode::FORBIDDEN,
+            &notices::refused(site, "Refused", line),
+        )
     } else if !open && !site.is_signed_in(headers) {
         page(StatusCode::UNAUTHORIZED, &notices::login(site, false))
     } else {
@@ -90,23 +106,43 @@ fn rules(response: &mut Response) {
         (header::REFERRER_POLICY, "same-origin"),
         (header::X_FRAME_OPTIONS, "DENY"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (header::HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-        (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-        (header::HeaderName::from_static("permissions-policy"), "camera=(), geolocation=(), microphone=()"),
+        (
+            header::HeaderName::from_static("cross-origin-opener-policy"),
+            "same-origin",
+        ),
+        (
+            header::HeaderName::from_static("cross-origin-resource-policy"),
+            "same-origin",
+        ),
+        (
+            header::HeaderName::from_static("permissions-policy"),
+            "camera=(), geolocation=(), microphone=()",
+        ),
     ];
     for (name, value) in rules {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    headers
+        .entry(header::CACHE_CONTROL)
+        .or_insert(HeaderValue::from_static("no-store"));
 }
 
 /// A page as a response.
 pub(super) fn page(status: StatusCode, page: &impl Template) -> Response {
     match page.render() {
-        Ok(text) => (status, [(header::CONTENT_TYPE, "text/html; charset=utf-8")], text).into_response(),
+        Ok(text) => (
+            status,
+            [(header::CONTENT_TYPE, "text/html; charset=utf-8")],
+            text,
+        )
+            .into_response(),
         Err(error) => {
             tracing::error!(%error, "a page could not be rendered");
-            (StatusCode::INTERNAL_SERVER_ERROR, "this page could not be shown").into_response()
+            (
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "this page could not be shown",
+            )
+                .into_response()
         }
     }
 }
@@ -121,33 +157,58 @@ pub(super) fn go(to: &str) -> Response {
 
 /// A short answer for our own script.
 pub(super) fn json(status: StatusCode, value: &serde_json::Value) -> Response {
-    (status, [(header::CONTENT_TYPE, "application/json")], value.to_string()).into_response()
+    (
+        status,
+        [(header::CONTENT_TYPE, "application/json")],
+        value.to_string(),
+    )
+        .into_response()
 }
 
 /// The desk failed: said to the person without its details, and to the log with them.
 pub(super) fn desk_failed(site: &Site, fault: &DeskFault) -> Response {
     tracing::error!(error = %fault.0, "the questions cannot be reached");
-    let line = "The questions cannot be reached right now. Nothing was sent; try again in a moment.";
-    page(StatusCode::SERVICE_UNAVAILABLE, &notices::refused(site, "Not right now", line))
+    let line =
+        "The questions cannot be reached right now. Nothing was sent; try again in a moment.";
+    page(
+        StatusCode::SERVICE_UNAVAILABLE,
+        &notices::refused(site, "Not right now", line),
+    )
 }
 
 /// The controls of one of our forms, within the limits of size and time.
-pub(super) async fn posted(site: &Site, content_type: Option<&HeaderValue>, body: Body) -> Result<Posted, Response> {
-    let kind = content_type.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+pub(super) async fn posted(
+    site: &Site,
+    content_type: Option<&HeaderValue>,
+    body: Body,
+) -> Result<Posted, Response> {
+    let kind = content_type
+        .and_then(|kind| kind.to_str().ok())
+        .unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     if !kind.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
         let line = "This is not what a form of ours sends.";
-        return Err(page(StatusCode::UNSUPPORTED_MEDIA_TYPE, &notices::refused(site, "Refused", line)));
+        return Err(page(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            &notices::refused(site, "Refused", line),
+        ));
     }
     match tokio::time::timeout(BODY_TIME, to_bytes(body, site.body_limit)).await {
         Ok(Ok(bytes)) => Ok(Posted::read(&bytes)),
         Ok(Err(_)) => {
-            let line = "That is more than can be taken in at once. Go back, shorten it and try again.";
-            Err(page(StatusCode::PAYLOAD_TOO_LARGE, &notices::refused(site, "Too long", line)))
+            let line =
+                "That is more than can be taken in at once. Go back, shorten it and try again.";
+            Err(page(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                &notices::refused(site, "Too long", line),
+            ))
         }
         Err(_) => {
             let line = "The form took too long to arrive. Go back and try again.";
-            Err(page(StatusCode::REQUEST_TIMEOUT, &notices::refused(site, "Too slow", line)))
+            Err(page(
+                StatusCode::REQUEST_TIMEOUT,
+                &notices::refused(site, "Too slow", line),
+            ))
         }
     }
 }
@@ -155,15 +216,32 @@ pub(super) async fn posted(site: &Site, content_type: Option<&HeaderValue>, body
 /// Style, script and icon; nothing in them is secret.
 async fn asset(Path(name): Path<String>) -> Response {
     let (kind, text) = match name.as_str() {
-        "style.css" => ("text/css; charset=utf-8", include_str!("../../assets/style.css")),
-        "page.js" => ("text/javascript; charset=utf-8", include_str!("../../assets/page.js")),
+        "style.css" => (
+            "text/css; charset=utf-8",
+            include_str!("../../assets/style.css"),
+        ),
+        "page.js" => (
+            "text/javascript; charset=utf-8",
+            include_str!("../../assets/page.js"),
+        ),
         "icon.svg" => ("image/svg+xml", include_str!("../../assets/icon.svg")),
         _ => return StatusCode::NOT_FOUND.into_response(),
     };
-    ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-cache")], text).into_response()
+    (
+        [
+            (header::CONTENT_TYPE, kind),
+            (header::CACHE_CONTROL, "no-cache"),
+        ],
+        text,
+    )
+        .into_response()
 }
 
 async fn nowhere<D: Desk>(State(rooms): State<Rooms<D>>) -> Response {
-    let shell = super::page::Shell { base: rooms.site.base.clone(), inside: true, pending: 0 };
+    let shell = super::page::Shell {
+        base: rooms.site.base.clone(),
+        inside: true,
+        pending: 0,
+    };
     page(StatusCode::NOT_FOUND, &notices::unknown(shell))
 }

@@ -50,9 +50,13 @@ pub async fn serve(listener: TcpListener, app: Router, stop: impl Future<Output 
             // Small answers should not wait for company; a socket that cannot do this still works.
             let _ = stream.set_nodelay(true);
             let mut http = http1::Builder::new();
-            http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(HEAD_BYTES);
+            http.timer(TokioTimer::new())
+                .header_read_timeout(HEAD_TIME)
+                .max_buf_size(HEAD_BYTES);
             // How a browser leaves is of no interest; what it asked for has been dealt with.
-            let _ = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(app)).await;
+            let _ = http
+                .serve_connection(TokioIo::new(stream), TowerToHyperService::new(app))
+                .await;
         });
     }
 }

@@ -55,7 +55,12 @@ pub(super) fn left(deadline: Option<SystemTime>, now: SystemTime) -> Option<Left
 }
 
 /// Every field with what was typed and what is wrong. `zone` is offered where no zone is known yet.
-pub(super) fn fields(views: &[FieldView], draft: &Draft, wrong: &Wrong, zone: &str) -> Vec<FieldPart> {
+pub(super) fn fields(
+    views: &[FieldView],
+    draft: &Draft,
+    wrong: &Wrong,
+    zone: &str,
+) -> Vec<FieldPart> {
     let part = |(index, view): (usize, &FieldView)| FieldPart {
         key: key(index),
         label: view.label.clone(),
@@ -69,13 +74,22 @@ pub(super) fn fields(views: &[FieldView], draft: &Draft, wrong: &Wrong, zone: &s
 }
 
 fn of(wrong: &Wrong, index: usize) -> impl Iterator<Item = String> {
-    wrong.iter().filter(move |(at, _)| *at == index).map(|(_, message)| message.clone())
+    wrong
+        .iter()
+        .filter(move |(at, _)| *at == index)
+        .map(|(_, message)| message.clone())
 }
 
 /// The bounds in words; the date controls say by themselves what a date looks like.
 fn limit(view: &FieldView) -> String {
     match view.control {
-        Control::Date | Control::DateTime => view.hints.iter().skip(1).cloned().collect::<Vec<_>>().join(" · "),
+        Control::Date | Control::DateTime => view
+            .hints
+            .iter()
+            .skip(1)
+            .cloned()
+            .collect::<Vec<_>>()
+            .join(" · "),
         _ => view.hint(),
     }
 }
@@ -108,11 +122,21 @@ fn entry(view: &FieldView, typed: &Typed, zone: &str) -> Entry {
         Control::Date => line("date", None, "off", true),
         Control::DateTime => {
             let (local, said) = moment_controls(&value);
-            let zone = if said.is_empty() && local.is_empty() { zone.to_owned() } else { said };
+            let zone = if said.is_empty() && local.is_empty() {
+                zone.to_owned()
+            } else {
+                said
+            };
             Entry::Moment { local, zone }
         }
-        Control::Number { whole, minimum, maximum, step } => {
-            let text = |number: &Option<_>| number.as_ref().map(ToString::to_string).unwrap_or_default();
+        Control::Number {
+            whole,
+            minimum,
+            maximum,
+            step,
+        } => {
+            let text =
+                |number: &Option<_>| number.as_ref().map(ToString::to_string).unwrap_or_default();
             Entry::Number {
                 value,
                 whole: *whole,
@@ -124,8 +148,16 @@ fn entry(view: &FieldView, typed: &Typed, zone: &str) -> Entry {
         Control::YesNo => Entry::Picks {
             kind: "radio",
             options: vec![
-                OptionPart { index: 0, label: "Yes".to_owned(), picked: *typed == Typed::Flag(true) },
-                OptionPart { index: 1, label: "No".to_owned(), picked: *typed == Typed::Flag(false) },
+                OptionPart {
+                    index: 0,
+                    label: "Yes".to_owned(),
+                    picked: *typed == Typed::Flag(true),
+                },
+                OptionPart {
+                    index: 1,
+                    label: "No".to_owned(),
+                    picked: *typed == Typed::Flag(false),
+                },
             ],
             row: true,
             search: false,
@@ -157,7 +189,9 @@ fn picks(view: &FieldView, typed: &Typed, kind: &'static str) -> Entry {
         kind,
         row: one
             && options.len() <= SIDE_BY_SIDE
-            && options.iter().all(|option| option.label.chars().count() <= SHORT),
+            && options
+                .iter()
+                .all(|option| option.label.chars().count() <= SHORT),
         search: options.len() > FEW,
         none: (one && !view.required).then(|| !options.iter().any(|option| option.picked)),
         options,
@@ -169,7 +203,10 @@ pub(super) fn problems(views: &[FieldView], wrong: &Wrong) -> Vec<Problem> {
         .iter()
         .map(|(index, message)| Problem {
             anchor: key(*index),
-            label: views.get(*index).map(|view| view.label.clone()).unwrap_or_default(),
+            label: views
+                .get(*index)
+                .map(|view| view.label.clone())
+                .unwrap_or_default(),
             message: message.clone(),
         })
         .collect()
@@ -183,16 +220,25 @@ pub(super) fn review(views: &[FieldView], draft: &Draft) -> Vec<ReviewRow> {
             let typed = draft.get(&view.name);
             let values = match typed {
                 Typed::Picked(values) if values.is_empty() => vec!["none of them".to_owned()],
-                Typed::Picked(values) => values.iter().filter_map(|value| {
-                    view.shown(&Typed::Picked(vec![value.clone()]))
-                }).collect(),
+                Typed::Picked(values) => values
+                    .iter()
+                    .filter_map(|value| view.shown(&Typed::Picked(vec![value.clone()])))
+                    .collect(),
                 Typed::Text(text) if view.control == Control::DateTime => {
                     let (local, zone) = moment_controls(text);
-                    vec![inert::line(&format!("{} {zone}", local.replace('T', " ")), inert::LABEL)]
+                    vec![inert::line(
+                        &format!("{} {zone}", local.replace('T', " ")),
+                        inert::LABEL,
+                    )]
                 }
-                Typed::Text(_) | Typed::Flag(_) | Typed::Nothing => view.shown(typed).into_iter().collect(),
+                Typed::Text(_) | Typed::Flag(_) | Typed::Nothing => {
+                    view.shown(typed).into_iter().collect()
+                }
             };
-            ReviewRow { label: view.label.clone(), values }
+            ReviewRow {
+                label: view.label.clone(),
+                values,
+            }
         })
         .collect()
 }
@@ -206,9 +252,15 @@ pub(super) fn host(link: &Link) -> HostPart {
         url_before: shown.before.to_owned(),
         name: shown.domain.to_owned(),
         url_after: shown.after.to_owned(),
-        before: name.strip_suffix(registrable).unwrap_or_default().to_owned(),
+        before: name
+            .strip_suffix(registrable)
+            .unwrap_or_default()
+            .to_owned(),
         site: registrable.to_owned(),
-        after: link.port().map(|port| format!(":{port}")).unwrap_or_default(),
+        after: link
+            .port()
+            .map(|port| format!(":{port}"))
+            .unwrap_or_default(),
     }
 }
 
@@ -222,7 +274,11 @@ pub(super) fn row(brief: &Brief, base: &str, now: SystemTime) -> Row {
         call: brief.call.clone(),
         gist: brief.gist.clone(),
         ago: waits.then(|| ago(brief.asked, now)),
-        left: if waits { left(brief.deadline, now) } else { None },
+        left: if waits {
+            left(brief.deadline, now)
+        } else {
+            None
+        },
         end: brief.ended.as_ref().map(|ended| end(ended, now)),
     }
 }
@@ -237,7 +293,12 @@ fn end(ended: &Ended, now: SystemTime) -> End {
         Ending::Withdrawn(_) => ("withdrawn", ""),
         Ending::Failed(_) => ("failed", "bad"),
     };
-    End { word, tone, ago: ago(ended.at, now), by: ended.by.as_deref().map(|by| inert::line(by, inert::LABEL)) }
+    End {
+        word,
+        tone,
+        ago: ago(ended.at, now),
+        by: ended.by.as_deref().map(|by| inert::line(by, inert::LABEL)),
+    }
 }
 
 /// The zones to offer, and the one of this machine.
@@ -248,7 +309,9 @@ pub(super) fn zones(views: &[FieldView]) -> Vec<String> {
     let mut names: Vec<_> = jiff::tz::db()
         .available()
         .map(|name| name.as_str().to_owned())
-        .filter(|name| name.contains('/') && !name.starts_with("posix/") && !name.starts_with("right/"))
+        .filter(|name| {
+            name.contains('/') && !name.starts_with("posix/") && !name.starts_with("right/")
+        })
         .collect();
     names.push("UTC".to_owned());
     names

@@ -1,4 +1,5 @@
 use std::fmt;
+use std::io;
 use std::net::SocketAddr;
 use std::time::SystemTime;
 
@@ -18,7 +19,7 @@ impl Secret {
     ///
     /// # Errors
     /// When the system gives no randomness.
-    pub fn random() -> Result<Self, getrandom::Error> {
+    pub fn random() -> io::Result<Self> {
         Ok(Self(random_text()?))
     }
 
@@ -45,7 +46,7 @@ impl fmt::Debug for Secret {
 }
 
 /// 256 random bits as text for an address.
-pub(super) fn random_text() -> Result<String, getrandom::Error> {
+pub(super) fn random_text() -> io::Result<String> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes)?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
@@ -115,14 +116,31 @@ impl Site {
             && url.username().is_empty()
             && url.password().is_none();
         let origin = url.origin().ascii_serialization();
-        let host = origin.split_once("://").map(|(_, host)| host.to_owned()).filter(|_| fits)?;
+        let host = origin
+            .split_once("://")
+            .map(|(_, host)| host.to_owned())
+            .filter(|_| fits)?;
         let port = url.port_or_known_default()?;
-        let mut site = Self::new(origin.clone(), vec![host], vec![origin], port, false, secret);
+        let mut site = Self::new(
+            origin.clone(),
+            vec![host],
+            vec![origin],
+            port,
+            false,
+            secret,
+        );
         site.secure = url.scheme() == "https";
         Some(site)
     }
 
-    fn new(root: String, hosts: Vec<String>, origins: Vec<String>, port: u16, loopback: bool, secret: Secret) -> Self {
+    fn new(
+        root: String,
+        hosts: Vec<String>,
+        origins: Vec<String>,
+        port: u16,
+        loopback: bool,
+        secret: Secret,
+    ) -> Self {
         let session = Secret(tag(&secret, Voice::Session, b""));
         Self {
             hosts,
@@ -145,7 +163,11 @@ impl Site {
     #[must_use]
     pub fn under(mut self, path: &str) -> Self {
         let path = path.trim_matches('/');
-        self.base = if path.is_empty() { String::new() } else { format!("/{path}") };
+        self.base = if path.is_empty() {
+            String::new()
+        } else {
+            format!("/{path}")
+        };
         self
     }
 
@@ -172,7 +194,12 @@ impl Site {
 
     /// The address that signs a person in and shows the queue. It holds the secret: for the person only.
     pub fn login_link(&self) -> String {
-        format!("{}{}/login?key={}", self.root, self.base, self.secret.reveal())
+        format!(
+            "{}{}/login?key={}",
+            self.root,
+            self.base,
+            self.secret.reveal()
+        )
     }
 
     /// The address that signs a person in and shows one question. It holds the secret: for the person only.
@@ -189,13 +216,19 @@ impl Site {
     pub fn is_for_us(&self, headers: &HeaderMap) -> bool {
         let mut named = headers.get_all(header::HOST).iter();
         let host = named.next().and_then(|host| host.to_str().ok());
-        let known = host.is_some_and(|host| self.hosts.iter().any(|ours| ours.eq_ignore_ascii_case(host)));
+        let known = host.is_some_and(|host| {
+            self.hosts
+                .iter()
+                .any(|ours| ours.eq_ignore_ascii_case(host))
+        });
         known && named.next().is_none()
     }
 
     /// Whether the request comes from one of this site's own pages.
     pub fn is_from_us(&self, headers: &HeaderMap) -> bool {
-        let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
+        let origin = headers
+            .get(header::ORIGIN)
+            .and_then(|origin| origin.to_str().ok());
         origin.is_some_and(|origin| self.origins.iter().any(|ours| ours == origin))
     }
 
@@ -217,9 +250,17 @@ impl Site {
 
     /// The `Set-Cookie` of somebody who showed the secret. The cookie is not the secret and cannot be turned into it.
     pub(super) fn session_cookie(&self) -> String {
-        let path = if self.base.is_empty() { "/" } else { &self.base };
+        let path = if self.base.is_empty() {
+            "/"
+        } else {
+            &self.base
+        };
         let secure = if self.secure { "; Secure" } else { "" };
-        format!("{}={}; Path={path}; HttpOnly; SameSite=Strict{secure}", self.cookie, self.session.reveal())
+        format!(
+            "{}={}; Path={path}; HttpOnly; SameSite=Strict{secure}",
+            self.cookie,
+            self.session.reveal()
+        )
     }
 
     /// Words about `what` that only this site can have said.
@@ -265,10 +306,21 @@ mod tests {
     #[test]
     fn only_our_own_names_are_ours() {
         let site = site();
-        for host in ["127.0.0.1:7878", "localhost:7878", "[::1]:7878", "LOCALHOST:7878"] {
+        for host in [
+            "127.0.0.1:7878",
+            "localhost:7878",
+            "[::1]:7878",
+            "LOCALHOST:7878",
+        ] {
             assert!(site.is_for_us(&headers(header::HOST, &[host])), "{host}");
         }
-        for host in ["evil.example:7878", "127.0.0.1", "127.0.0.1:80", "localhost.evil.example:7878", ""] {
+        for host in [
+            "evil.example:7878",
+            "127.0.0.1",
+            "127.0.0.1:80",
+            "localhost.evil.example:7878",
+            "",
+        ] {
             assert!(!site.is_for_us(&headers(header::HOST, &[host])), "{host}");
         }
         assert!(!site.is_for_us(&HeaderMap::new()));
@@ -279,8 +331,16 @@ mod tests {
     fn only_our_own_pages_are_ours() {
         let site = site();
         assert!(site.is_from_us(&headers(header::ORIGIN, &["http://127.0.0.1:7878"])));
-        for origin in ["null", "https://127.0.0.1:7878", "http://127.0.0.1:1", "http://evil.example"] {
-            assert!(!site.is_from_us(&headers(header::ORIGIN, &[origin])), "{origin}");
+        for origin in [
+            "null",
+            "https://127.0.0.1:7878",
+            "http://127.0.0.1:1",
+            "http://evil.example",
+        ] {
+            assert!(
+                !site.is_from_us(&headers(header::ORIGIN, &[origin])),
+                "{origin}"
+            );
         }
         assert!(!site.is_from_us(&HeaderMap::new()));
     }
@@ -296,7 +356,10 @@ mod tests {
         assert!(!site.is_signed_in(&headers(header::COOKIE, &[&format!("{cookie}x")])));
         assert!(!site.is_signed_in(&headers(header::COOKIE, &["mcp-elicit-7878="])));
         let name = cookie.split('=').next().unwrap();
-        assert!(!site.is_signed_in(&headers(header::COOKIE, &[&format!("{name}={}", site.secret.reveal())])));
+        assert!(!site.is_signed_in(&headers(
+            header::COOKIE,
+            &[&format!("{name}={}", site.secret.reveal())]
+        )));
     }
 
     #[test]
@@ -311,12 +374,26 @@ mod tests {
     #[test]
     fn a_public_site_is_its_own_host_only() {
         let secret = Secret::random().unwrap();
-        let site = Site::public("https://inbox.example.org", secret.clone()).unwrap().under("/ask/");
+        let site = Site::public("https://inbox.example.org", secret.clone())
+            .unwrap()
+            .under("/ask/");
         assert!(site.is_for_us(&headers(header::HOST, &["inbox.example.org"])));
         assert!(!site.is_for_us(&headers(header::HOST, &["localhost:443"])));
-        assert!(site.session_cookie().contains("Secure") && site.session_cookie().contains("Path=/ask;"));
-        assert!(site.login_link().starts_with("https://inbox.example.org/ask/login?key="));
-        for bad in ["inbox.example.org", "ftp://a", "https://a/b", "https://u@a", "https://a?b"] {
+        assert!(
+            site.session_cookie().contains("Secure")
+                && site.session_cookie().contains("Path=/ask;")
+        );
+        assert!(
+            site.login_link()
+                .starts_with("https://inbox.example.org/ask/login?key=")
+        );
+        for bad in [
+            "inbox.example.org",
+            "ftp://a",
+            "https://a/b",
+            "https://u@a",
+            "https://a?b",
+        ] {
             assert!(Site::public(bad, secret.clone()).is_none(), "{bad}");
         }
         assert!(Secret::kept("short").is_none() && Secret::kept("a".repeat(40) + " ").is_none());

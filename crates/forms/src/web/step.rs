@@ -25,12 +25,23 @@ impl Decimal {
         let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
         let digits = whole.trim_start_matches(['+', '-']);
         let plain = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
-        if digits.len() + fraction.len() == 0 || !plain(digits) || !plain(fraction) || fraction.len() > PLACES {
+        if digits.len() + fraction.len() == 0
+            || !plain(digits)
+            || !plain(fraction)
+            || fraction.len() > PLACES
+        {
             return None;
         }
         let units: i128 = format!("{digits}{fraction}").parse().ok()?;
-        let units = if whole.starts_with('-') { -units } else { units };
-        Some(Self { units, places: fraction.len() })
+        let units = if whole.starts_with('-') {
+            -units
+        } else {
+            units
+        };
+        Some(Self {
+            units,
+            places: fraction.len(),
+        })
     }
 
     fn at(self, places: usize) -> Option<i128> {
@@ -41,7 +52,13 @@ impl Decimal {
 
 /// `value` one `step` further, kept between `least` and `most`; an empty value starts at the least, or at zero.
 /// `None` when one of them is not a plain decimal, and nothing should change.
-pub(super) fn stepped(value: &str, step: &str, least: &str, most: &str, way: Way) -> Option<String> {
+pub(super) fn stepped(
+    value: &str,
+    step: &str,
+    least: &str,
+    most: &str,
+    way: Way,
+) -> Option<String> {
     let empty = value.trim().is_empty();
     let start = match (empty, least.is_empty()) {
         (false, _) => value,
@@ -50,9 +67,19 @@ pub(super) fn stepped(value: &str, step: &str, least: &str, most: &str, way: Way
     };
     let now = Decimal::read(start)?;
     let by = Decimal::read(if step.is_empty() { "1" } else { step })?;
-    let bound = |text: &str| if text.is_empty() { None } else { Decimal::read(text) };
+    let bound = |text: &str| {
+        if text.is_empty() {
+            None
+        } else {
+            Decimal::read(text)
+        }
+    };
     let (least, most) = (bound(least), bound(most));
-    let places = [Some(now), Some(by), least, most].into_iter().flatten().map(|d| d.places).max()?;
+    let places = [Some(now), Some(by), least, most]
+        .into_iter()
+        .flatten()
+        .map(|d| d.places)
+        .max()?;
     let mut next = now.at(places)?;
     if !empty {
         next = match way {
@@ -93,13 +120,20 @@ mod tests {
             (("0.1", "0.2", "", "", Way::Up), Some("0.3")),
             (("0", "0.5", "", "", Way::Down), Some("-0.5")),
             (("1.50", "0.5", "", "", Way::Up), Some("2")),
-            (("12345678901234567890", "1", "", "", Way::Up), Some("12345678901234567891")),
+            (
+                ("12345678901234567890", "1", "", "", Way::Up),
+                Some("12345678901234567891"),
+            ),
             (("abc", "1", "", "", Way::Up), None),
             (("1e5", "1", "", "", Way::Up), None),
             (("", "1", "1e2", "", Way::Up), None),
         ];
         for ((value, step, least, most, way), expected) in cases {
-            assert_eq!(stepped(value, step, least, most, way).as_deref(), expected, "{value} {step}");
+            assert_eq!(
+                stepped(value, step, least, most, way).as_deref(),
+                expected,
+                "{value} {step}"
+            );
         }
     }
 }
