@@ -1,1 +1,81 @@
-//! server
+//! Ask a person in one straight line, from any rmcp server, on every revision of MCP.
+//!
+//! ```
+//! use mcp_elicit_server::{Elicit, ElicitingExt, Settings, Unanswered};
+//! use rmcp::{ServerHandler, tool, tool_handler, tool_router};
+//!
+//! #[derive(schemars::JsonSchema, serde::Deserialize)]
+//! struct Target {
+//!     /// Where the build should run
+//!     environment: Environment,
+//! }
+//!
+//! #[derive(schemars::JsonSchema, serde::Deserialize, Debug, PartialEq)]
+//! #[serde(rename_all = "lowercase")]
+//! enum Environment {
+//!     Staging,
+//!     Production,
+//! }
+//!
+//! struct Deployer;
+//!
+//! #[tool_router]
+//! impl Deployer {
+//!     #[tool(description = "Deploy the current build")]
+//!     async fn deploy(&self, elicit: Elicit) -> Result<String, Unanswered> {
+//!         let target = elicit.form::<Target>("Which environment should I deploy to?").await?;
+//!         if target.environment == Environment::Production {
+//!             elicit.confirm("Deploy to production?").await?;
+//!         }
+//!         let release: u32 = elicit.step("start", || async { 7 }).await?;
+//!         Ok(format!("release {release} is going to {:?}", target.environment))
+//!     }
+//! }
+//!
+//! #[tool_handler]
+//! impl ServerHandler for Deployer {}
+//!
+//! let server = Deployer.eliciting(Settings::default());
+//! # let _ = server;
+//! ```
+//!
+//! **Decides**: which way a question goes, when a run of a handler is given up and run again, whether what comes back
+//! counts, what a refusal becomes for the model. **Never**: hands an unchecked answer to a handler, turns silence into a
+//! refusal, sends a mode the client did not declare, writes a person's value into a log.
+//!
+//! | room | what it holds |
+//! | --- | --- |
+//! | [`wrap`](Eliciting) | the wrapper around a server |
+//! | `serve` | one request through the wrapper |
+//! | [`elicit`](Elicit), [`ask`](Ask) | what authors write |
+//! | `exchange` | putting a question until it is settled |
+//! | `way` | the ways to an answer, one file each: pushed, rounds, task, cannot-ask, script |
+//! | `journal`, `question` | what rounds have established; the digest that ties an answer to its question |
+//! | [`seal`], `state` | protecting `requestState` |
+//! | `bridge` | handlers that ask by hand, for pushed-era clients |
+//! | `guard` | what must not be asked |
+//! | [`audit`] | one record per turn |
+//! | [`testing`] | a person who answers by script |
+
+pub mod ask;
+pub mod audit;
+mod bridge;
+mod elicit;
+mod exchange;
+mod guard;
+mod journal;
+mod question;
+pub mod seal;
+mod serve;
+mod settings;
+mod state;
+pub mod testing;
+mod unanswered;
+mod way;
+mod wrap;
+
+pub use ask::{Ask, Outcome};
+pub use elicit::Elicit;
+pub use settings::Settings;
+pub use unanswered::{CannotAsk, NoWay, Refusal, RefusalAct, Unanswered};
+pub use wrap::{Eliciting, ElicitingExt};

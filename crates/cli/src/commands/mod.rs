@@ -1,6 +1,7 @@
 //! The subcommands, one file each. A new one is a variant here (its doc comment lives on its `Args`), a file, and a
 //! line in [`run`]; a command that waits for anything goes through [`in_runtime`].
 
+mod demo_server;
 mod validate;
 
 use std::future::Future;
@@ -12,18 +13,19 @@ use crate::failure::{Exit, Failure};
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    DemoServer(demo_server::DemoServerArgs),
     Validate(validate::ValidateArgs),
 }
 
 /// Runs one command to its end.
 pub(crate) fn run(command: Command) -> Result<Exit, Failure> {
     match command {
+        Command::DemoServer(args) => demo_server::run(&args),
         Command::Validate(args) => validate::run(args),
     }
 }
 
 /// Runs what waits on sockets, children or timers.
-#[expect(dead_code, reason = "for the first command that waits")]
 pub(crate) fn in_runtime<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -1,0 +1,82 @@
+//! `mcp-elicit demo-server`: a small MCP server whose tools ask, for trying clients, gateways and this program itself.
+
+mod tools;
+
+use std::net::SocketAddr;
+
+use axum::serve::ListenerExt as _;
+use clap::Args;
+use mcp_elicit_server::{Eliciting, ElicitingExt as _, Settings};
+use rmcp::ServiceExt as _;
+use rmcp::transport::StreamableHttpServerConfig;
+use rmcp::transport::streamable_http_server::StreamableHttpService;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+
+use super::in_runtime;
+use crate::failure::{Exit, Failure};
+use crate::screen;
+use tools::Demo;
+
+/// Serve four tools that ask: deploy, profile, connect-account and plan-trip
+///
+/// Speaks MCP on stdin and stdout, every revision from 2025-06-18 on.
+#[derive(Debug, Args)]
+pub(crate) struct DemoServerArgs {
+    /// Speak Streamable HTTP at this address instead, under /mcp; port 0 picks a free one
+    #[arg(long, value_name = "ADDR")]
+    http: Option<SocketAddr>,
+}
+
+pub(crate) fn run(args: &DemoServerArgs) -> Result<Exit, Failure> {
+    in_runtime(async {
+        match args.http {
+            Some(address) => over_http(address).await,
+            None => over_stdio().await,
+        }
+    })
+}
+
+fn server(settings: Settings) -> Eliciting<Demo> {
+    Demo.eliciting(settings.audience("mcp-elicit demo-server"))
+}
+
+async fn over_stdio() -> Result<Exit, Failure> {
+    let running = server(Settings::default())
+        .serve(rmcp::transport::stdio())
+        .await
+        .map_err(|error| {
+            Failure::connection("the client did not begin as MCP says").because(error)
+        })?;
+    running
+        .waiting()
+        .await
+        .map_err(|error| Failure::connection("the server broke off").because(error))?;
+    Ok(Exit::Done)
+}
+
+async fn over_http(address: SocketAddr) -> Result<Exit, Failure> {
+    let settings = Settings::default();
+    let service = StreamableHttpService::new(
+        move || Ok(server(settings.clone())),
+        LocalSessionManager::default().into(),
+        StreamableHttpServerConfig::default(),
+    );
+    let listener = tokio::net::TcpListener::bind(address)
+        .await
+        .map_err(|error| Failure::usage(format!("cannot listen at {address}")).because(error))?;
+    let bound = listener
+        .local_addr()
+        .map_err(|error| Failure::usage("this address has no name").because(error))?;
+    // A small frame that waits for an acknowledgement costs a pushed question 40 ms.
+    let listener = listener.tap_io(|stream| {
+        let _slower_but_right = stream.set_nodelay(true);
+    });
+    screen::say(format_args!("demo server at http://{bound}/mcp"));
+    let served = axum::serve(listener, axum::Router::new().nest_service("/mcp", service))
+        .with_graceful_shutdown(async {
+            let _or_never = tokio::signal::ctrl_c().await;
+        })
+        .await;
+    served.map_err(|error| Failure::connection("the server broke off").because(error))?;
+    Ok(Exit::Done)
+}

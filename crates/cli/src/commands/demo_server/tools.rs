@@ -1,0 +1,221 @@
+//! The four tools, each a straight line.
+
+use std::fmt;
+
+use mcp_elicit_core::form::Form;
+use mcp_elicit_server::{Elicit, Unanswered};
+use rmcp::model::{Implementation, ServerCapabilities, ServerConfig};
+use rmcp::{ServerHandler, tool, tool_handler, tool_router};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+/// The demo server.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Demo;
+
+/// Where a build goes.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Target {
+    /// Staging is for trying, production is what everybody sees
+    #[schemars(title = "Environment")]
+    environment: Environment,
+    /// Goes into the log of the release
+    #[schemars(title = "Note", length(max = 200))]
+    note: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Environment {
+    Staging,
+    Production,
+}
+
+impl fmt::Display for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Staging => "staging",
+            Self::Production => "production",
+        })
+    }
+}
+
+/// Where a trip goes, and then what the second question depends on.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Trip {
+    /// Each has its own places to see
+    #[schemars(title = "City")]
+    city: City,
+    /// How many days you stay
+    #[serde(default = "a_weekend")]
+    #[schemars(title = "Days", range(min = 1, max = 30))]
+    days: u8,
+}
+
+fn a_weekend() -> u8 {
+    2
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum City {
+    /// Lisbon
+    Lisbon,
+    /// Kyoto
+    Kyoto,
+    /// Oslo
+    Oslo,
+}
+
+impl City {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Lisbon => "Lisbon",
+            Self::Kyoto => "Kyoto",
+            Self::Oslo => "Oslo",
+        }
+    }
+
+    fn sights(self) -> [(&'static str, &'static str); 3] {
+        match self {
+            Self::Lisbon => [
+                ("tram", "Tram 28"),
+                ("tower", "Belém Tower"),
+                ("fado", "An evening of fado"),
+            ],
+            Self::Kyoto => [
+                ("temple", "The Golden Pavilion"),
+                ("gates", "Fushimi Inari"),
+                ("tea", "A tea ceremony"),
+            ],
+            Self::Oslo => [
+                ("opera", "The opera's roof"),
+                ("fjord", "A boat on the fjord"),
+                ("ships", "The ships"),
+            ],
+        }
+    }
+}
+
+/// One field of every kind, with titles, bounds and defaults. 2025-06-18 has no list of choices.
+fn profile(with_list: bool) -> Result<Form, Unanswered> {
+    let mut schema = json!({
+        "type": "object",
+        "properties": {
+            "name": {
+                "type": "string", "title": "Display name", "description": "As it should be shown to others",
+                "minLength": 2, "maxLength": 40
+            },
+            "email": { "type": "string", "title": "E-mail", "description": "Only used to answer you", "format": "email" },
+            "homepage": { "type": "string", "title": "Web page", "format": "uri" },
+            "birthday": { "type": "string", "title": "Birthday", "description": "Year, month and day", "format": "date" },
+            "call_at": { "type": "string", "title": "Call me at", "description": "With time zone", "format": "date-time" },
+            "age": { "type": "integer", "title": "Age", "minimum": 18, "maximum": 130 },
+            "height": { "type": "number", "title": "Height", "description": "In metres", "minimum": 0.5, "maximum": 2.5 },
+            "newsletter": { "type": "boolean", "title": "Newsletter", "default": true },
+            "colour": {
+                "type": "string", "title": "Colour", "description": "How the pages look", "default": "blue",
+                "oneOf": [
+                    { "const": "red", "title": "Deep red" },
+                    { "const": "green", "title": "Forest green" },
+                    { "const": "blue", "title": "Sky blue" }
+                ]
+            }
+        },
+        "required": ["name", "email", "age"]
+    });
+    if with_list {
+        schema["properties"]["interests"] = json!({
+            "type": "array", "title": "Interests", "description": "Up to three", "maxItems": 3, "default": ["books"],
+            "items": { "anyOf": [
+                { "const": "music", "title": "Music" },
+                { "const": "sports", "title": "Sports" },
+                { "const": "books", "title": "Reading" },
+                { "const": "food", "title": "Cooking" }
+            ] }
+        });
+    }
+    Form::from_value(&schema).map_err(|defects| Unanswered::Author(defects.to_string()))
+}
+
+#[tool_router]
+impl Demo {
+    #[tool(description = "Deploy the current build; asks where to, and again before production")]
+    async fn deploy(&self, elicit: Elicit) -> Result<String, Unanswered> {
+        let target = elicit
+            .form::<Target>("Which environment should I deploy to?")
+            .key("target")
+            .await?;
+        if target.environment == Environment::Production {
+            elicit
+                .confirm("Deploy to production?")
+                .title("Yes, deploy to production")
+                .key("sure")
+                .await?;
+        }
+        let note = target
+            .note
+            .filter(|note| !note.is_empty())
+            .map(|note| format!(" ({note})"));
+        Ok(format!(
+            "Deployed to {}{}",
+            target.environment,
+            note.unwrap_or_default()
+        ))
+    }
+
+    #[tool(description = "Fill in a profile; asks for one field of every kind")]
+    async fn profile(&self, elicit: Elicit) -> Result<String, Unanswered> {
+        let form = profile(elicit.can_choose_many())?;
+        let answers = elicit
+            .ask("Tell us about yourself", form)
+            .key("profile")
+            .await?;
+        Ok(format!("Saved {}", answers.into_value()))
+    }
+
+    #[tool(
+        name = "connect-account",
+        description = "Connect an account; asks the person to visit a web page"
+    )]
+    async fn connect_account(&self, elicit: Elicit) -> Result<String, Unanswered> {
+        elicit
+            .visit("Sign in to Example to connect your account", CONNECT_PAGE)
+            .key("connect")
+            .await?;
+        Ok("The page was opened; the account is connected once you have signed in there".into())
+    }
+
+    #[tool(
+        name = "plan-trip",
+        description = "Plan a trip; the second question depends on the first answer"
+    )]
+    async fn plan_trip(&self, elicit: Elicit) -> Result<String, Unanswered> {
+        let trip = elicit
+            .form::<Trip>("Where would you like to go?")
+            .key("trip")
+            .await?;
+        let city = trip.city.name();
+        let sight = elicit
+            .choose(format!("What must you see in {city}?"), trip.city.sights())
+            .key("sight")
+            .await?;
+        Ok(format!(
+            "{} days in {city}, beginning with: {sight}",
+            trip.days
+        ))
+    }
+}
+
+/// A page that exists only in this demo.
+const CONNECT_PAGE: &str = "https://accounts.example.com/connect/demo";
+
+#[tool_handler]
+impl ServerHandler for Demo {
+    fn get_info(&self) -> ServerConfig {
+        let mut config = ServerConfig::new(ServerCapabilities::builder().enable_tools().build());
+        config.server_info = Implementation::new("mcp-elicit-demo", env!("CARGO_PKG_VERSION"));
+        config
+    }
+}

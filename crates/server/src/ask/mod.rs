@@ -1,0 +1,142 @@
+//! One ask, from its words to its answer.
+
+mod what;
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::time::Duration;
+
+use crate::elicit::Elicit;
+use crate::exchange::{self, Settled};
+use crate::question::Question;
+use crate::unanswered::{Refusal, RefusalAct, Unanswered};
+
+pub use what::{Accepted, Asking, Choose, ChooseMany, Confirm, Pick, Reading, Typed, Visit, What};
+
+/// A question that is put when it is awaited.
+///
+/// `.await` gives the answer or an [`Unanswered`]; [`outcome`](Self::outcome) is for those who want to go on after a
+/// refusal.
+#[must_use = "a question is put when it is awaited"]
+pub struct Ask<W: What> {
+    elicit: Elicit,
+    message: String,
+    what: W,
+    key: Option<String>,
+    timeout: Option<Duration>,
+    attempts: Option<u32>,
+    instead: Option<Box<dyn FnOnce() -> W::Answer + Send>>,
+}
+
+/// What a person did with a question, with the answer if there is one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome<T> {
+    /// Answered.
+    Accept(T),
+    /// Said no: to being asked, or to what was to be confirmed.
+    Decline,
+    /// Made no choice.
+    Cancel,
+}
+
+impl<W: What> Ask<W> {
+    pub(crate) fn new(elicit: &Elicit, message: impl Into<String>, what: W) -> Self {
+        Self {
+            elicit: elicit.clone(),
+            message: message.into(),
+            what,
+            key: None,
+            timeout: None,
+            attempts: None,
+            instead: None,
+        }
+    }
+
+    /// Names the question in `inputRequests` (2026-07-28), where clients and logs can see it. Without it, a name is made
+    /// from the question's digest.
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+
+    /// How long this question may stay open.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// How often to ask when the answers break the form's rules.
+    pub fn attempts(mut self, attempts: u32) -> Self {
+        self.attempts = Some(attempts.max(1));
+        self
+    }
+
+    /// The answer to go on with when the client cannot ask. Never used for a person who refused, or did not answer.
+    pub fn or(self, answer: W::Answer) -> Self {
+        self.or_else(move || answer)
+    }
+
+    /// Like [`or`](Self::or), worked out only when it is needed.
+    pub fn or_else(mut self, answer: impl FnOnce() -> W::Answer + Send + 'static) -> Self {
+        self.instead = Some(Box::new(answer));
+        self
+    }
+
+    pub(crate) fn change(mut self, change: impl FnOnce(W) -> W) -> Self {
+        self.what = change(self.what);
+        self
+    }
+
+    /// Puts the question and gives what the person did. Errors are for everything that is not a person's act.
+    pub async fn outcome(self) -> Result<Outcome<W::Answer>, Unanswered> {
+        Ok(match self.settle().await? {
+            Settled::Answer(answer) => Outcome::Accept(answer),
+            Settled::Not(RefusalAct::SaidNo | RefusalAct::Declined) => Outcome::Decline,
+            Settled::Not(RefusalAct::Dismissed) => Outcome::Cancel,
+        })
+    }
+
+    async fn answer(self) -> Result<W::Answer, Unanswered> {
+        let elicit = self.elicit.clone();
+        let question = self.message.clone();
+        let act = match self.settle().await? {
+            Settled::Answer(answer) => return Ok(answer),
+            Settled::Not(act) => act,
+        };
+        let mut refusal = Refusal::new(act, &question);
+        if let Some(text) = &elicit.call().shared.settings.refusals {
+            refusal.said = text(&refusal);
+        }
+        Err(Unanswered::Refused(refusal))
+    }
+
+    async fn settle(self) -> Result<Settled<W::Answer>, Unanswered> {
+        let call = self.elicit.call();
+        let settings = &call.shared.settings;
+        let what = self.what;
+        let question = Question {
+            subject: what.asking()?.0,
+            message: self.message,
+            key: self.key,
+            timeout: self.timeout.unwrap_or(settings.timeout),
+        };
+        let attempts = self.attempts.unwrap_or(settings.attempts);
+        let settled = exchange::exchange(call, question, attempts, move |accepted| {
+            what.read(accepted)
+        })
+        .await;
+        match (settled, self.instead) {
+            (Err(Unanswered::CannotAsk(_)), Some(instead)) => Ok(Settled::Answer(instead())),
+            (settled, _) => settled,
+        }
+    }
+}
+
+impl<W: What> IntoFuture for Ask<W> {
+    type Output = Result<W::Answer, Unanswered>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.answer())
+    }
+}

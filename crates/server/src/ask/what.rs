@@ -1,0 +1,444 @@
+//! What can be asked for, and how an accepted reply is read.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use mcp_elicit_core::answer::Answers;
+use mcp_elicit_core::form::Form;
+use mcp_elicit_core::link::Link;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::Ask;
+use crate::question::{Digest, Prepared, Subject};
+use crate::unanswered::Unanswered;
+
+/// Something that can be asked for: a [`Form`], a [`Link`], or what the methods of [`Elicit`](crate::Elicit) make.
+pub trait What: Send + 'static {
+    /// What `.await` gives.
+    type Answer: Send + 'static;
+
+    /// What to put before the person.
+    #[doc(hidden)]
+    fn asking(&self) -> Result<Asking, Unanswered>;
+
+    /// Reads what was accepted.
+    #[doc(hidden)]
+    fn read(&self, accepted: Accepted) -> Reading<Self::Answer>;
+}
+
+/// What is put before a person. Only this crate makes one.
+#[derive(Debug)]
+pub struct Asking(pub(crate) Subject);
+
+/// An accepted reply: checked answers, or nothing where a URL was visited. Only this crate makes one.
+#[derive(Debug)]
+pub struct Accepted(pub(crate) Option<Answers>);
+
+/// How an accepted reply reads.
+#[derive(Debug)]
+pub enum Reading<T> {
+    /// As an answer.
+    Answer(T),
+    /// As a "no" to what was to be confirmed.
+    No,
+    /// As nothing usable, for this reason: the person is asked again.
+    Misfit(String),
+}
+
+impl<T> From<Option<T>> for Reading<T> {
+    fn from(read: Option<T>) -> Self {
+        read.map_or_else(
+            || Self::Misfit("the answer does not fit what was asked".into()),
+            Self::Answer,
+        )
+    }
+}
+
+/// A form made from a Rust type.
+#[derive(Debug)]
+pub struct Typed<T>(PhantomData<fn() -> T>);
+
+impl<T> Typed<T> {
+    pub(crate) fn new() -> Self {
+        Self(PhantomData)
+    }
+}
+
+impl<T: schemars::JsonSchema + DeserializeOwned + Send + 'static> What for Typed<T> {
+    type Answer = T;
+
+    fn asking(&self) -> Result<Asking, Unanswered> {
+        Ok(Asking(Subject::Form(Prepared::of_type::<T>()?)))
+    }
+
+    fn read(&self, accepted: Accepted) -> Reading<T> {
+        match accepted.0.map(Answers::into::<T>) {
+            Some(Ok(answer)) => Reading::Answer(answer),
+            Some(Err(misfit)) => Reading::Misfit(misfit.to_string()),
+            None => None.into(),
+        }
+    }
+}
+
+impl What for Form {
+    type Answer = Answers;
+
+    fn asking(&self) -> Result<Asking, Unanswered> {
+        Ok(Asking(Subject::Form(Arc::new(Prepared::new(
+            self.clone(),
+        )?))))
+    }
+
+    fn read(&self, accepted: Accepted) -> Reading<Answers> {
+        accepted.0.into()
+    }
+}
+
+/// A URL to visit.
+#[derive(Debug, Clone)]
+pub struct Visit {
+    url: String,
+    id: Option<String>,
+}
+
+impl Visit {
+    pub(crate) fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            id: None,
+        }
+    }
+
+    fn subject(&self) -> Subject {
+        let id = self
+            .id
+            .clone()
+            .unwrap_or_else(|| Digest::of(&[b"elicitation id", self.url.as_bytes()]).to_string());
+        Subject::Url {
+            url: self.url.clone(),
+            id,
+        }
+    }
+}
+
+impl What for Visit {
+    type Answer = ();
+
+    fn asking(&self) -> Result<Asking, Unanswered> {
+        Ok(Asking(self.subject()))
+    }
+
+    fn read(&self, _: Accepted) -> Reading<()> {
+        Reading::Answer(())
+    }
+}
+
+impl Ask<Visit> {
+    /// The `elicitationId` of 2025-11-25, which `notifications/elicitation/complete` repeats. Made from the URL unless
+    /// given.
+    pub fn elicitation_id(self, id: impl Into<String>) -> Self {
+        self.change(|visit| Visit {
+            id: Some(id.into()),
+            ..visit
+        })
+    }
+}
+
+impl What for Link {
+    type Answer = ();
+
+    fn asking(&self) -> Result<Asking, Unanswered> {
+        Visit::new(self.as_str()).asking()
+    }
+
+    fn read(&self, _: Accepted) -> Reading<()> {
+        Reading::Answer(())
+    }
+}
+
+/// The words around a single field.
+#[derive(Debug, Clone, Default)]
+struct Words {
+    title: Option<String>,
+    description: Option<String>,
+}
+
+impl Words {
+    /// A form with the one field `name`.
+    fn form(
+        &self,
+        name: &str,
+        mut field: Value,
+        default: Option<Value>,
+    ) -> Result<Asking, Unanswered> {
+        let words = [
+            ("title", self.title.clone().map(Value::from)),
+            ("description", self.description.clone().map(Value::from)),
+            ("default", default),
+        ];
+        for (word, value) in words {
+            if let Some(value) = value {
+                field[word] = value;
+            }
+        }
+        let schema = json!({ "type": "object", "properties": { name: field }, "required": [name] });
+        let form =
+            Form::from_value(&schema).map_err(|defects| Unanswered::Author(defects.to_string()))?;
+        Ok(Asking(Subject::Form(Arc::new(Prepared::new(form)?))))
+    }
+}
+
+/// A yes.
+#[derive(Debug, Clone, Default)]
+pub struct Confirm {
+    words: Words,
+    default: Option<bool>,
+}
+
+const CONFIRM: &str = "confirm";
+
+impl What for Confirm {
+    type Answer = ();
+
+    fn asking(&self) -> Result<Asking, Unanswered> {
+        self.words.form(
+            CONFIRM,
+            json!({ "type": "boolean" }),
+            self.default.map(Value::from),
+        )
+    }
+
+    fn read(&self, accepted: Accepted) -> Reading<()> {
+        match accepted
+            .0
+            .as_ref()
+            .and_then(|answers| answers.get(CONFIRM))
+            .and_then(Value::as_bool)
+        {
+            Some(true) => Reading::Answer(()),
+            Some(false) => Reading::No,
+            None => None.into(),
+        }
+    }
+}
+
+/// A value to choose and how to call it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pick {
+    value: String,
+    title: Option<String>,
+}
+
+impl From<&str> for Pick {
+    fn from(value: &str) -> Self {
+        Self {
+            value: value.to_owned(),
+            title: None,
+        }
+    }
+}
+
+impl From<String> for Pick {
+    fn from(value: String) -> Self {
+        Self { value, title: None }
+    }
+}
+
+impl<V: Into<String>, T: Into<String>> From<(V, T)> for Pick {
+    fn from((value, title): (V, T)) -> Self {
+        Self {
+            value: value.into(),
+            title: Some(title.into()),
+        }
+    }
+}
+
+/// The keyword and list that says `picks`: values alone, or each with its title.
+fn listed(picks: &[Pick], plain: &'static str, titled: &'static str) -> (&'static str, Value) {
+    if picks.iter().all(|pick| pick.title.is_none()) {
+        return (
+            plain,
+            picks.iter().map(|pick| pick.value.as_str()).collect(),
+        );
+    }
+    let option = |pick: &Pick| json!({ "const": pick.value, "title": pick.title.as_deref().unwrap_or(&pick.value) });
+    (titled, picks.iter().map(option).collect())
+}
+
+/// One of several.
+#[derive(Debug, Clone)]
+pub struct Choose {
+    picks: Vec<Pick>,
+    words: Words,
+    default: Option<String>,
+}
+
+const CHOICE: &str = "choice";
+
+impl Choose {
+    pub(crate) fn among<P: Into<Pick>>(options: impl IntoIterator<Item = P>) -> Self {
+        Self {
+            picks: options.into_iter().map(Into::into).collect(),
+            words: Words::default(),
+            default: None,
+        }
+    }
+}
+
+impl What for Choose {
+    type Answer = String;
+
+    fn asking(&self) -> Result<Asking, Unanswered> {
+        let (keyword, options) = listed(&self.picks, "enum", "oneOf");
+        let field = json!({ "type": "string", keyword: options });
+        self.words
+            .form(CHOICE, field, self.default.clone().map(Value::from))
+    }
+
+    fn read(&self, accepted: Accepted) -> Reading<String> {
+        let answers = accepted.0;
+        answers
+            .as_ref()
+            .and_then(|answers| answers.get(CHOICE))
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+            .into()
+    }
+}
+
+/// Any number of several.
+#[derive(Debug, Clone)]
+pub struct ChooseMany {
+    picks: Vec<Pick>,
+    words: Words,
+    default: Option<Vec<String>>,
+    at_least: Option<u64>,
+    at_most: Option<u64>,
+}
+
+const CHOICES: &str = "choices";
+
+impl ChooseMany {
+    pub(crate) fn among<P: Into<Pick>>(options: impl IntoIterator<Item = P>) -> Self {
+        let picks = options.into_iter().map(Into::into).collect();
+        Self {
+            picks,
+            words: Words::default(),
+            default: None,
+            at_least: None,
+            at_most: None,
+        }
+    }
+}
+
+impl What for ChooseMany {
+    type Answer = Vec<String>;
+
+    fn asking(&self) -> Result<Asking, Unanswered> {
+        let (keyword, options) = listed(&self.picks, "enum", "anyOf");
+        let items = if keyword == "enum" {
+            json!({ "type": "string", "enum": options })
+        } else {
+            json!({ keyword: options })
+        };
+        let mut field = json!({ "type": "array", "items": items });
+        for (limit, value) in [("minItems", self.at_least), ("maxItems", self.at_most)] {
+            if let Some(value) = value {
+                field[limit] = value.into();
+            }
+        }
+        self.words
+            .form(CHOICES, field, self.default.clone().map(Value::from))
+    }
+
+    fn read(&self, accepted: Accepted) -> Reading<Vec<String>> {
+        let answers = accepted.0;
+        let chosen = answers
+            .as_ref()
+            .and_then(|answers| answers.get(CHOICES))
+            .and_then(Value::as_array);
+        chosen
+            .and_then(|chosen| {
+                chosen
+                    .iter()
+                    .map(|value| value.as_str().map(str::to_owned))
+                    .collect()
+            })
+            .into()
+    }
+}
+
+/// The words of the one field that an ask shows, for each ask that has one.
+macro_rules! words_of_one_field {
+    ($what:ty) => {
+        impl Ask<$what> {
+            /// What the field is called. Its name unless given.
+            pub fn title(self, title: impl Into<String>) -> Self {
+                self.change(|mut what| {
+                    what.words.title = Some(title.into());
+                    what
+                })
+            }
+
+            /// What the field is for.
+            pub fn description(self, description: impl Into<String>) -> Self {
+                self.change(|mut what| {
+                    what.words.description = Some(description.into());
+                    what
+                })
+            }
+        }
+    };
+}
+
+words_of_one_field!(Confirm);
+words_of_one_field!(Choose);
+words_of_one_field!(ChooseMany);
+
+impl Ask<Confirm> {
+    /// What is filled in when the question is shown.
+    pub fn default(self, yes: bool) -> Self {
+        self.change(|confirm| Confirm {
+            default: Some(yes),
+            ..confirm
+        })
+    }
+}
+
+impl Ask<Choose> {
+    /// What is chosen when the question is shown.
+    pub fn default(self, value: impl Into<String>) -> Self {
+        self.change(|choose| Choose {
+            default: Some(value.into()),
+            ..choose
+        })
+    }
+}
+
+impl Ask<ChooseMany> {
+    /// What is chosen when the question is shown.
+    pub fn default<V: Into<String>>(self, values: impl IntoIterator<Item = V>) -> Self {
+        let values = values.into_iter().map(Into::into).collect();
+        self.change(|choose| ChooseMany {
+            default: Some(values),
+            ..choose
+        })
+    }
+
+    /// The fewest that may be chosen.
+    pub fn at_least(self, number: u64) -> Self {
+        self.change(|choose| ChooseMany {
+            at_least: Some(number),
+            ..choose
+        })
+    }
+
+    /// The most that may be chosen.
+    pub fn at_most(self, number: u64) -> Self {
+        self.change(|choose| ChooseMany {
+            at_most: Some(number),
+            ..choose
+        })
+    }
+}

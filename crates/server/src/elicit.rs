@@ -1,0 +1,246 @@
+//! What a handler holds to ask with.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use mcp_elicit_core::fault::LimitFault;
+use mcp_elicit_core::wire::{Capability, Mode};
+use rmcp::ErrorData;
+use rmcp::handler::server::common::{AsRequestContext, FromContextPart};
+use rmcp::service::{RequestContext, RoleServer};
+use rmcp::task_manager::TaskContext;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::ask::{Ask, Choose, ChooseMany, Confirm, Pick, Typed, Visit, What};
+use crate::settings::Shared;
+use crate::unanswered::Unanswered;
+use crate::way::Way;
+use crate::way::rounds::StepTurn;
+use crate::way::task::InTask;
+
+/// Asks the person behind a call, on every revision.
+///
+/// Take it as an argument of a `#[tool]` or `#[prompt]` handler, or with [`Elicit::of`] from any [`RequestContext`]. The
+/// server has to be wrapped with [`eliciting`](crate::ElicitingExt::eliciting).
+///
+/// On 2026-07-28 the handler runs again from the top for each round of answers; everything that must happen once belongs
+/// in a [`step`](Self::step).
+#[derive(Debug, Clone)]
+pub struct Elicit {
+    call: Arc<Call>,
+}
+
+/// One call, as its asks need to know it.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) way: Way,
+    pub(crate) method: &'static str,
+    pub(crate) name: String,
+    pub(crate) principal: Option<String>,
+    pub(crate) capability: Capability,
+    questions: AtomicU32,
+}
+
+impl Call {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        way: Way,
+        method: &'static str,
+        name: String,
+        principal: Option<String>,
+        capability: Capability,
+    ) -> Self {
+        Self {
+            shared,
+            way,
+            method,
+            name,
+            principal,
+            capability,
+            questions: AtomicU32::new(0),
+        }
+    }
+
+    /// Counts a question against the limit of this call.
+    pub(crate) fn count(&self) -> Result<(), Unanswered> {
+        let limit = self.shared.settings.questions_per_call;
+        if self.questions.fetch_add(1, Ordering::Relaxed) < limit {
+            return Ok(());
+        }
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        Err(Unanswered::Limit(LimitFault::TooManyQuestions { limit }))
+    }
+}
+
+impl Elicit {
+    pub(crate) fn new(call: Call) -> Self {
+        Self {
+            call: Arc::new(call),
+        }
+    }
+
+    pub(crate) fn by(shared: Arc<Shared>, way: Way) -> Self {
+        Self::new(Call::new(
+            shared,
+            way,
+            "tools/call",
+            "test".into(),
+            None,
+            Capability::BOTH,
+        ))
+    }
+
+    pub(crate) fn call(&self) -> &Call {
+        &self.call
+    }
+
+    /// The asker of the call behind `context`.
+    ///
+    /// Fails with an internal error if the server is not wrapped, or if the request is none of `tools/call`,
+    /// `prompts/get` and `resources/read`.
+    pub fn of(context: &RequestContext<RoleServer>) -> Result<Self, ErrorData> {
+        context.extensions.get::<Self>().cloned().ok_or_else(|| {
+            ErrorData::internal_error(
+                "this server cannot ask: it is not wrapped with `.eliciting(settings)`",
+                None,
+            )
+        })
+    }
+
+    /// Asks for a form made from the fields of `T`, and gives its answers as a `T`.
+    ///
+    /// The fields are those of `T`'s JSON schema: text, numbers, booleans, dates, unit enums, and lists of unit enums, each
+    /// also as an `Option`. Doc comments become descriptions.
+    pub fn form<T>(&self, message: impl Into<String>) -> Ask<Typed<T>>
+    where
+        T: schemars::JsonSchema + DeserializeOwned + Send + 'static,
+    {
+        Ask::new(self, message, Typed::new())
+    }
+
+    /// Asks for what is only known at run time: a [`Form`](mcp_elicit_core::form::Form), or a [`Link`](mcp_elicit_core::link::Link) to visit. The mode
+    /// follows from it.
+    pub fn ask<W: What>(&self, message: impl Into<String>, what: W) -> Ask<W> {
+        Ask::new(self, message, what)
+    }
+
+    /// Asks for a yes. Anything else, an accepted "no" included, is a refusal.
+    pub fn confirm(&self, message: impl Into<String>) -> Ask<Confirm> {
+        Ask::new(self, message, Confirm::default())
+    }
+
+    /// Asks for one of `options`, given as values or as `(value, title)` pairs, and gives its value.
+    pub fn choose<P: Into<Pick>>(
+        &self,
+        message: impl Into<String>,
+        options: impl IntoIterator<Item = P>,
+    ) -> Ask<Choose> {
+        Ask::new(self, message, Choose::among(options))
+    }
+
+    /// Asks for any number of `options`, and gives their values in the order of the answer.
+    ///
+    /// 2025-06-18 cannot say this; there, it fails as the author's error before anything is sent.
+    pub fn choose_many<P: Into<Pick>>(
+        &self,
+        message: impl Into<String>,
+        options: impl IntoIterator<Item = P>,
+    ) -> Ask<ChooseMany> {
+        Ask::new(self, message, ChooseMany::among(options))
+    }
+
+    /// Asks the person to visit a URL. The answer says that they agreed to open it, not that they are done there.
+    ///
+    /// The URL must be the same in each run of the handler: one that is drawn anew belongs in a [`step`](Self::step).
+    pub fn visit(&self, message: impl Into<String>, url: impl Into<String>) -> Ask<Visit> {
+        Ask::new(self, message, Visit::new(url))
+    }
+
+    /// Runs `work` once in the life of the call, however often the handler runs, and gives its result each time.
+    ///
+    /// `name` tells steps apart; the same name used again is the next step of that name. The run is not given up while a
+    /// step runs. The result travels in the sealed state, so it should be small, and it is remembered when the round ends:
+    /// if the process dies between the work and the end of the round, a retry of the client does the work again. Work
+    /// that must not happen twice even then needs a key of its own at whoever does it.
+    pub async fn step<T, Fut>(
+        &self,
+        name: &str,
+        work: impl FnOnce() -> Fut,
+    ) -> Result<T, Unanswered>
+    where
+        T: Serialize + DeserializeOwned,
+        Fut: Future<Output = T>,
+    {
+        self.try_step(name, || async { Ok(work().await) }).await
+    }
+
+    /// Like [`step`](Self::step), for work that can fail. A failure is not remembered.
+    pub async fn try_step<T, E, Fut>(&self, name: &str, work: impl FnOnce() -> Fut) -> Result<T, E>
+    where
+        T: Serialize + DeserializeOwned,
+        E: From<Unanswered>,
+        Fut: Future<Output = Result<T, E>>,
+    {
+        let Way::Rounds(rounds) = &self.call.way else {
+            return work().await;
+        };
+        match rounds.begin_step(name) {
+            StepTurn::Remembered(value) => serde_json::from_str(value.get()).map_err(|_| {
+                Unanswered::Author(format!("the result of step {name:?} cannot be read back"))
+                    .into()
+            }),
+            StepTurn::Run(guard) => {
+                let value = work().await?;
+                let kept = serde_json::value::to_raw_value(&value).map_err(|_| {
+                    Unanswered::Author(format!(
+                        "the result of step {name:?} cannot be written down"
+                    ))
+                })?;
+                guard.remember(kept);
+                Ok(value)
+            }
+        }
+    }
+
+    /// Whether the client can be asked to fill in a form.
+    pub fn can_fill_in(&self) -> bool {
+        self.call.capability.has(Mode::Form)
+    }
+
+    /// Whether the client can be asked to visit a URL.
+    pub fn can_visit(&self) -> bool {
+        self.call.capability.has(Mode::Url)
+    }
+
+    /// Whether a form can have a list of choices: not on 2025-06-18.
+    pub fn can_choose_many(&self) -> bool {
+        self.call.way.revision().has_several_choices()
+    }
+
+    /// The same asker inside a task: its questions show in `tasks/get` and are answered by `tasks/update`.
+    #[must_use]
+    pub fn in_task(&self, task: &TaskContext) -> Self {
+        let way = Way::Task(Arc::new(InTask::new(
+            self.call.way.revision(),
+            self.call.capability,
+            task.clone(),
+        )));
+        Self::new(Call::new(
+            Arc::clone(&self.call.shared),
+            way,
+            self.call.method,
+            self.call.name.clone(),
+            self.call.principal.clone(),
+            self.call.capability,
+        ))
+    }
+}
+
+impl<C: AsRequestContext> FromContextPart<C> for Elicit {
+    fn from_context_part(context: &mut C) -> Result<Self, ErrorData> {
+        Self::of(context.as_request_context())
+    }
+}

@@ -1,0 +1,209 @@
+//! Putting a question until it is settled: the checks that are always on, asking again with the reasons, the record.
+
+use std::time::Duration;
+
+use mcp_elicit_core::answer::{CheckError, Violations};
+use mcp_elicit_core::fault::LimitFault;
+use mcp_elicit_core::wire::Action;
+
+use crate::ask::{Accepted, Reading};
+use crate::audit::{Record, Turn};
+use crate::elicit::Call;
+use crate::guard;
+use crate::journal::{Given, Reply};
+use crate::question::{Question, Subject};
+use crate::unanswered::{RefusalAct, Unanswered};
+use crate::way::Put;
+
+/// How a question ended when a person acted on it.
+#[derive(Debug)]
+pub(crate) enum Settled<T> {
+    Answer(T),
+    Not(RefusalAct),
+}
+
+/// The longest text of reasons that goes into the next message, in bytes.
+const REASONS_LIMIT: usize = 1_000;
+
+/// Puts `question` until there is an answer that `read` takes, at most `attempts` times.
+pub(crate) async fn exchange<T>(
+    call: &Call,
+    mut question: Question,
+    attempts: u32,
+    read: impl Fn(Accepted) -> Reading<T>,
+) -> Result<Settled<T>, Unanswered> {
+    if let Err(refused) = call
+        .way
+        .can_put(&question)
+        .and_then(|()| guard::may_ask(&question))
+    {
+        note(
+            call,
+            &question,
+            Turn::Refused,
+            None,
+            Some(refused.to_string()),
+        );
+        return Err(refused);
+    }
+    let message = question.message.clone();
+    let mut reasons = String::new();
+    for _ in 0..attempts {
+        call.count()?;
+        let put = put(call, &question).await?;
+        match judge(&put.given, &question, &read) {
+            Verdict::Settled(settled, turn) => {
+                note_fresh(call, &question, &put, turn, None);
+                return Ok(settled);
+            }
+            Verdict::Wrong(why) => {
+                note_fresh(call, &question, &put, Turn::Wrong, Some(why.clone()));
+                call.way.wrong(&put, &why);
+                question.message = format!("{message}\n\nThe last answer cannot be used:\n{why}");
+                reasons = why;
+            }
+            Verdict::Late => {
+                note_fresh(call, &question, &put, Turn::TimedOut, None);
+                return Err(Unanswered::TimedOut {
+                    after: question.timeout,
+                });
+            }
+            Verdict::Broken(why) => {
+                note_fresh(call, &question, &put, Turn::Broken, Some(why.clone()));
+                return Err(Unanswered::Peer(why));
+            }
+        }
+    }
+    Err(Unanswered::Wrong { attempts, reasons })
+}
+
+/// Puts the question once, and notes what became of it when nothing came back.
+async fn put(call: &Call, question: &Question) -> Result<Put, Unanswered> {
+    let admit = || {
+        let settings = &call.shared.settings;
+        if let (Some(rates), Some(principal)) = (&settings.rates, &call.principal) {
+            let asked = rates.ask(principal, settings.now_ms());
+            asked.map_err(|retry_after| {
+                Unanswered::Limit(LimitFault::RateLimited { retry_after })
+            })?;
+        }
+        note(call, question, Turn::Asked, None, None);
+        Ok(())
+    };
+    let result = call.way.put(question, &admit).await;
+    if let Err(unanswered) = &result {
+        let turn = match unanswered {
+            Unanswered::TimedOut { .. } => Turn::TimedOut,
+            Unanswered::CallCancelled | Unanswered::Disconnected => Turn::Withdrawn,
+            Unanswered::CannotAsk(_) | Unanswered::Author(_) | Unanswered::Limit(_) => {
+                Turn::Refused
+            }
+            Unanswered::Peer(_) | Unanswered::Wrong { .. } => Turn::Broken,
+            // The question has gone out and is still open.
+            Unanswered::Suspended | Unanswered::Refused(_) => return result,
+        };
+        note(call, question, turn, None, Some(unanswered.to_string()));
+    }
+    result
+}
+
+enum Verdict<T> {
+    Settled(Settled<T>, Turn),
+    Wrong(String),
+    Late,
+    Broken(String),
+}
+
+fn judge<T>(
+    given: &Given,
+    question: &Question,
+    read: impl Fn(Accepted) -> Reading<T>,
+) -> Verdict<T> {
+    let reply = match given {
+        Given::Reply(reply) => reply,
+        Given::Wrong(reasons) => return Verdict::Wrong(reasons.clone()),
+        Given::Late => return Verdict::Late,
+        Given::Broken(why) => return Verdict::Broken(why.clone()),
+    };
+    match Action::from(reply.action) {
+        Action::Accept => accepted(reply, question, read),
+        Action::Decline => Verdict::Settled(Settled::Not(RefusalAct::Declined), Turn::Declined),
+        Action::Cancel => Verdict::Settled(Settled::Not(RefusalAct::Dismissed), Turn::Dismissed),
+    }
+}
+
+fn accepted<T>(
+    reply: &Reply,
+    question: &Question,
+    read: impl Fn(Accepted) -> Reading<T>,
+) -> Verdict<T> {
+    let accepted = match &question.subject {
+        Subject::Url { .. } => None,
+        Subject::Form(form) => {
+            // Accepted without content is read as an empty form: right where nothing is required.
+            let content = reply.content.as_ref().map_or("{}", |content| content.get());
+            match form.form().check_text(content) {
+                Ok(answers) => Some(answers),
+                Err(CheckError::Violations(violations)) => {
+                    return Verdict::Wrong(bounded(&listed(&violations)));
+                }
+                Err(error @ (CheckError::Broken(_) | CheckError::TooLarge { .. })) => {
+                    return Verdict::Broken(error.to_string());
+                }
+            }
+        }
+    };
+    match read(Accepted(accepted)) {
+        Reading::Answer(answer) => Verdict::Settled(Settled::Answer(answer), Turn::Answered),
+        Reading::No => Verdict::Settled(Settled::Not(RefusalAct::SaidNo), Turn::Answered),
+        Reading::Misfit(why) => Verdict::Wrong(why),
+    }
+}
+
+fn listed(violations: &Violations) -> String {
+    let lines: Vec<String> = violations
+        .iter()
+        .map(|violation| format!("- {violation}"))
+        .collect();
+    lines.join("\n")
+}
+
+fn bounded(reasons: &str) -> String {
+    let mut end = REASONS_LIMIT.min(reasons.len());
+    while !reasons.is_char_boundary(end) {
+        end -= 1;
+    }
+    reasons[..end].to_owned()
+}
+
+/// Notes a turn unless an earlier run of the handler already did.
+fn note_fresh(call: &Call, question: &Question, put: &Put, turn: Turn, reason: Option<String>) {
+    if !put.known {
+        note(call, question, turn, Some(put.open_for), reason);
+    }
+}
+
+fn note(
+    call: &Call,
+    question: &Question,
+    turn: Turn,
+    open_for: Option<Duration>,
+    reason: Option<String>,
+) {
+    let settings = &call.shared.settings;
+    let way = call.way.name();
+    tracing::info!(target: "mcp_elicit", ?turn, method = call.method, name = %call.name, mode = question.mode().as_str(), way);
+    let Some(audit) = &settings.audit else { return };
+    audit.record(&Record {
+        at_ms: settings.now_ms(),
+        turn,
+        method: call.method,
+        name: call.name.clone(),
+        mode: question.mode().as_str(),
+        way,
+        principal: call.principal.clone(),
+        fields: question.fields(),
+        open_ms: open_for.map(|open| u64::try_from(open.as_millis()).unwrap_or(u64::MAX)),
+        reason,
+    });
+}

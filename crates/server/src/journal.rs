@@ -1,0 +1,305 @@
+//! What the rounds of one call have established so far: answers, results of steps, and questions that are out.
+//!
+//! Pure: it knows neither clocks nor seals nor rmcp. A journal travels inside the sealed `requestState`; the client
+//! carries it and cannot read it. An answer is kept under the digest of the question the person saw and the question's
+//! occurrence (the first, second, ... time that the same question is asked in one run), never under its position: branches
+//! that finish in another order on the next run still find their own answers, and a changed question finds none.
+
+use mcp_elicit_core::wire::{self, Action};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::question::Digest;
+
+/// The same question asked twice in one run is two questions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) struct Slot {
+    #[serde(rename = "q")]
+    pub(crate) digest: Digest,
+    #[serde(rename = "n")]
+    pub(crate) occurrence: u32,
+}
+
+/// What came back for one question.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum Given {
+    /// The peer's reply, not checked: whoever asks checks it against the form each time.
+    #[serde(rename = "r")]
+    Reply(Reply),
+    /// The reply broke the form's rules. Only the reasons are kept, so that the next run asks again in the same words.
+    #[serde(rename = "w")]
+    Wrong(String),
+    /// The reply came after its time.
+    #[serde(rename = "t")]
+    Late,
+    /// The reply was no answer at all.
+    #[serde(rename = "b")]
+    Broken(String),
+}
+
+/// An `ElicitResult`, unchecked. `content` keeps the peer's bytes.
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Reply {
+    #[serde(rename = "a")]
+    pub(crate) action: ActionWord,
+    #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) content: Option<Box<RawValue>>,
+}
+
+impl std::fmt::Debug for Reply {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // A person's values stay out of every debug print.
+        f.debug_struct("Reply")
+            .field("action", &self.action)
+            .finish_non_exhaustive()
+    }
+}
+
+impl From<&wire::Reply> for Reply {
+    fn from(reply: &wire::Reply) -> Self {
+        Self {
+            action: reply.action().into(),
+            content: reply.content().map(ToOwned::to_owned),
+        }
+    }
+}
+
+/// [`Action`] as the journal spells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum ActionWord {
+    #[serde(rename = "a")]
+    Accept,
+    #[serde(rename = "d")]
+    Decline,
+    #[serde(rename = "c")]
+    Cancel,
+}
+
+impl From<Action> for ActionWord {
+    fn from(action: Action) -> Self {
+        match action {
+            Action::Accept => Self::Accept,
+            Action::Decline => Self::Decline,
+            Action::Cancel => Self::Cancel,
+        }
+    }
+}
+
+impl From<ActionWord> for Action {
+    fn from(word: ActionWord) -> Self {
+        match word {
+            ActionWord::Accept => Self::Accept,
+            ActionWord::Decline => Self::Decline,
+            ActionWord::Cancel => Self::Cancel,
+        }
+    }
+}
+
+/// A question that went out with the last round.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Out {
+    #[serde(rename = "k")]
+    pub(crate) key: String,
+    #[serde(rename = "o")]
+    pub(crate) slot: Slot,
+    /// Whether it is a URL to visit, and not a form.
+    #[serde(rename = "u", default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) url: bool,
+    /// When it went out first, in milliseconds since 1970.
+    #[serde(rename = "s")]
+    pub(crate) since_ms: u64,
+    /// For how long it may be answered, in milliseconds.
+    #[serde(rename = "f")]
+    pub(crate) for_ms: u64,
+}
+
+impl Out {
+    /// Whether an answer that comes at `now_ms` still counts.
+    pub(crate) fn in_time(&self, now_ms: u64) -> bool {
+        now_ms.saturating_sub(self.since_ms) <= self.for_ms
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Answered(Slot, Given);
+
+/// Name, occurrence and result of a step that ran.
+#[derive(Clone, Serialize, Deserialize)]
+struct Step(String, u32, Box<RawValue>);
+
+impl std::fmt::Debug for Step {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // A step's result may be built from a person's values.
+        f.debug_tuple("Step")
+            .field(&self.0)
+            .field(&self.1)
+            .finish_non_exhaustive()
+    }
+}
+
+/// See the module.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Journal {
+    #[serde(rename = "a", default, skip_serializing_if = "Vec::is_empty")]
+    answered: Vec<Answered>,
+    #[serde(rename = "s", default, skip_serializing_if = "Vec::is_empty")]
+    steps: Vec<Step>,
+    #[serde(rename = "o", default, skip_serializing_if = "Vec::is_empty")]
+    out: Vec<Out>,
+}
+
+impl Journal {
+    /// Whether nothing was established: such a call needs no state of ours.
+    pub(crate) fn is_blank(&self) -> bool {
+        self.answered.is_empty() && self.steps.is_empty() && self.out.is_empty()
+    }
+
+    /// What is known for `slot`.
+    pub(crate) fn given(&self, slot: Slot) -> Option<&Given> {
+        self.answered
+            .iter()
+            .find(|entry| entry.0 == slot)
+            .map(|entry| &entry.1)
+    }
+
+    /// The question that is out for `slot`.
+    pub(crate) fn out(&self, slot: Slot) -> Option<&Out> {
+        self.out.iter().find(|out| out.slot == slot)
+    }
+
+    /// Sets what is known for `slot`. The question is no longer out.
+    pub(crate) fn settle(&mut self, slot: Slot, given: Given) {
+        self.out.retain(|out| out.slot != slot);
+        match self.answered.iter_mut().find(|entry| entry.0 == slot) {
+            Some(entry) => entry.1 = given,
+            None => self.answered.push(Answered(slot, given)),
+        }
+    }
+
+    /// Takes the questions that are out, to look for their replies.
+    pub(crate) fn take_out(&mut self) -> Vec<Out> {
+        std::mem::take(&mut self.out)
+    }
+
+    /// Notes that a question goes out with this round.
+    pub(crate) fn send_out(&mut self, out: Out) {
+        self.out.push(out);
+    }
+
+    /// The result of the step `name` in its `occurrence`th call.
+    pub(crate) fn step(&self, name: &str, occurrence: u32) -> Option<&RawValue> {
+        self.steps
+            .iter()
+            .find(|step| step.1 == occurrence && step.0 == name)
+            .map(|step| &*step.2)
+    }
+
+    /// Remembers the result of a step.
+    pub(crate) fn remember(&mut self, name: &str, occurrence: u32, value: Box<RawValue>) {
+        if self.step(name, occurrence).is_none() {
+            self.steps.push(Step(name.to_owned(), occurrence, value));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slot(text: &str, occurrence: u32) -> Slot {
+        Slot {
+            digest: Digest::of(&[text.as_bytes()]),
+            occurrence,
+        }
+    }
+
+    fn reply(content: &str) -> Given {
+        let content = Some(RawValue::from_string(content.to_owned()).unwrap());
+        Given::Reply(Reply {
+            action: ActionWord::Accept,
+            content,
+        })
+    }
+
+    fn round_trip(journal: &Journal) -> Journal {
+        serde_json::from_str(&serde_json::to_string(journal).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn an_answer_is_found_under_its_question_and_occurrence_only() {
+        let mut journal = Journal::default();
+        journal.settle(slot("name?", 0), reply(r#"{"name":"Ada"}"#));
+        let journal = round_trip(&journal);
+        assert!(journal.given(slot("name?", 0)).is_some());
+        assert!(journal.given(slot("name?", 1)).is_none());
+        assert!(journal.given(slot("name!", 0)).is_none());
+    }
+
+    #[test]
+    fn the_bytes_of_an_answer_survive_the_journal() {
+        let mut journal = Journal::default();
+        journal.settle(slot("n?", 0), reply(r#"{"n":12345678901234567890.10}"#));
+        let Some(Given::Reply(reply)) = round_trip(&journal).given(slot("n?", 0)).cloned() else {
+            panic!("no reply")
+        };
+        assert_eq!(
+            reply.content.unwrap().get(),
+            r#"{"n":12345678901234567890.10}"#
+        );
+    }
+
+    #[test]
+    fn a_wrong_answer_leaves_its_reasons_and_not_its_values() {
+        let mut journal = Journal::default();
+        journal.settle(slot("age?", 0), reply(r#"{"age":7}"#));
+        journal.settle(slot("age?", 0), Given::Wrong("age: at least 18".into()));
+        let text = serde_json::to_string(&journal).unwrap();
+        assert!(
+            text.contains("at least 18") && !text.contains(r#""age":7"#),
+            "{text}"
+        );
+        assert_eq!(journal.answered.len(), 1);
+    }
+
+    #[test]
+    fn a_settled_question_is_no_longer_out() {
+        let mut journal = Journal::default();
+        let out = Out {
+            key: "k".into(),
+            slot: slot("a?", 0),
+            url: false,
+            since_ms: 1_000,
+            for_ms: 500,
+        };
+        journal.send_out(out.clone());
+        assert_eq!(round_trip(&journal).out(slot("a?", 0)), Some(&out));
+        assert!(out.in_time(1_500) && !out.in_time(1_501));
+        journal.settle(slot("a?", 0), reply("{}"));
+        assert!(journal.out(slot("a?", 0)).is_none());
+    }
+
+    #[test]
+    fn a_step_keeps_its_first_result() {
+        let mut journal = Journal::default();
+        journal.remember("start", 0, RawValue::from_string("7".into()).unwrap());
+        journal.remember("start", 0, RawValue::from_string("8".into()).unwrap());
+        assert_eq!(round_trip(&journal).step("start", 0).unwrap().get(), "7");
+        assert!(journal.step("start", 1).is_none() && journal.step("stop", 0).is_none());
+    }
+
+    #[test]
+    fn debug_prints_show_no_values() {
+        let mut journal = Journal::default();
+        journal.settle(slot("name?", 0), reply(r#"{"name":"Ada"}"#));
+        journal.remember(
+            "look up",
+            0,
+            RawValue::from_string("\"Lovelace\"".into()).unwrap(),
+        );
+        let debug = format!("{journal:?}");
+        assert!(
+            !debug.contains("Ada") && !debug.contains("Lovelace"),
+            "{debug}"
+        );
+    }
+}

@@ -1,0 +1,213 @@
+//! One question as the ways carry it, and the digest that ties an answer to it.
+
+use std::any::TypeId;
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use mcp_elicit_core::form::Form;
+use mcp_elicit_core::wire::{Mode, Revision};
+use rmcp::model::ElicitationSchema;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
+
+use crate::unanswered::Unanswered;
+
+/// The first 16 bytes of a SHA-256: what was shown to the person, in a form small enough to carry.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Digest([u8; 16]);
+
+impl Digest {
+    /// The digest of `parts`, each with its length, so that no two lists of parts look alike.
+    pub(crate) fn of(parts: &[&[u8]]) -> Self {
+        let mut hasher = Sha256::new();
+        for part in parts {
+            hasher.update((part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        let whole = hasher.finalize();
+        let mut short = [0; 16];
+        short.copy_from_slice(&whole[..16]);
+        Self(short)
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&URL_SAFE_NO_PAD.encode(self.0))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Digest({self})")
+    }
+}
+
+impl Serialize for Digest {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Digest {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
+        let bytes = URL_SAFE_NO_PAD
+            .decode(text.as_bytes())
+            .map_err(de::Error::custom)?;
+        bytes
+            .try_into()
+            .map(Self)
+            .map_err(|_| de::Error::custom("a digest has 16 bytes"))
+    }
+}
+
+/// A form ready to be asked again and again: what it says per revision is worked out once.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    form: Form,
+    digest: Digest,
+    schemas: [OnceLock<Result<Box<RawValue>, String>>; Revision::ALL.len()],
+    typed: OnceLock<Result<ElicitationSchema, String>>,
+}
+
+impl Prepared {
+    pub(crate) fn new(form: Form) -> Result<Self, Unanswered> {
+        let newest = form
+            .emit(Revision::LATEST)
+            .map_err(|unsayable| Unanswered::Author(unsayable.to_string()))?;
+        let digest = Digest::of(&[newest.to_string().as_bytes()]);
+        Ok(Self {
+            form,
+            digest,
+            schemas: Default::default(),
+            typed: OnceLock::new(),
+        })
+    }
+
+    /// The form of a Rust type, built once per type and process.
+    pub(crate) fn of_type<T: schemars::JsonSchema + 'static>() -> Result<Arc<Self>, Unanswered> {
+        type Known = RwLock<HashMap<TypeId, Result<Arc<Prepared>, Unanswered>>>;
+        static KNOWN: LazyLock<Known> = LazyLock::new(Known::default);
+        let id = TypeId::of::<T>();
+        if let Some(known) = KNOWN
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&id)
+        {
+            return known.clone();
+        }
+        let built = Form::from_type::<T>()
+            .map_err(|defects| {
+                Unanswered::Author(format!("{}: {defects}", std::any::type_name::<T>()))
+            })
+            .and_then(Self::new)
+            .map(Arc::new);
+        KNOWN
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(id, built.clone());
+        built
+    }
+
+    pub(crate) fn form(&self) -> &Form {
+        &self.form
+    }
+
+    /// The schema as `revision` spells it.
+    pub(crate) fn schema(&self, revision: Revision) -> Result<&RawValue, Unanswered> {
+        let index = Revision::ALL
+            .iter()
+            .position(|known| *known == revision)
+            .unwrap_or_default();
+        self.schemas[index]
+            .get_or_init(|| {
+                let schema = self
+                    .form
+                    .emit(revision)
+                    .map_err(|unsayable| unsayable.to_string())?;
+                serde_json::value::to_raw_value(&schema).map_err(|error| error.to_string())
+            })
+            .as_deref()
+            .map_err(|unsayable| Unanswered::Author(unsayable.clone()))
+    }
+
+    /// The schema in rmcp's type, which rounds and tasks have to use. It drops `pattern` and `multipleOf`; both are
+    /// still checked when the answer comes.
+    pub(crate) fn typed(&self, revision: Revision) -> Result<ElicitationSchema, Unanswered> {
+        self.typed
+            .get_or_init(|| {
+                let schema = self
+                    .schema(revision)
+                    .map_err(|unsayable| unsayable.to_string())?;
+                serde_json::from_str(schema.get())
+                    .map_err(|error| format!("rmcp cannot carry this form: {error}"))
+            })
+            .clone()
+            .map_err(Unanswered::Author)
+    }
+}
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub(crate) enum Subject {
+    Form(Arc<Prepared>),
+    Url {
+        url: String,
+        /// The `elicitationId` of 2025-11-25; the other revisions have none.
+        id: String,
+    },
+}
+
+/// One question on its way to a person.
+#[derive(Debug, Clone)]
+pub(crate) struct Question {
+    pub(crate) message: String,
+    pub(crate) subject: Subject,
+    /// The author's name for it in `inputRequests`, if given.
+    pub(crate) key: Option<String>,
+    pub(crate) timeout: Duration,
+}
+
+impl Question {
+    pub(crate) fn mode(&self) -> Mode {
+        match self.subject {
+            Subject::Form(_) => Mode::Form,
+            Subject::Url { .. } => Mode::Url,
+        }
+    }
+
+    /// What the person sees, in 16 bytes.
+    pub(crate) fn digest(&self) -> Digest {
+        match &self.subject {
+            Subject::Form(form) => {
+                Digest::of(&[b"form", self.message.as_bytes(), form.digest.bytes()])
+            }
+            Subject::Url { url, .. } => {
+                Digest::of(&[b"url", self.message.as_bytes(), url.as_bytes()])
+            }
+        }
+    }
+
+    /// The names of the fields asked for; never their values.
+    pub(crate) fn fields(&self) -> Vec<String> {
+        match &self.subject {
+            Subject::Form(form) => form
+                .form()
+                .fields()
+                .iter()
+                .map(|field| field.name().to_owned())
+                .collect(),
+            Subject::Url { .. } => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Protecting `requestState`: the client carries it and can neither read, change, swap nor keep it.
+//!
+//! `me1.<key id>.<base64url(nonce || ciphertext)>`, XChaCha20-Poly1305. What is bound in as associated data:
+//! the principal, the audience (this server), the method, and a digest of the name and arguments of the call. A state
+//! that does not open says nothing about why, except in the server's own log.
+//!
+//! What it does not stop without a [`Store`]: sending the same state and the same answers twice within its lifetime. The
+//! handler then finishes twice, on answers the person did give.
+
+mod keys;
+mod store;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chacha20poly1305::aead::{Aead, Payload};
+use chacha20poly1305::{KeyInit, XChaCha20Poly1305, XNonce};
+use serde::{Deserialize, Serialize};
+
+use crate::journal::Journal;
+use crate::question::Digest;
+
+pub use keys::{Key, KeyError, Keys};
+pub use store::{MemoryStore, Store, StoreError, StoreFuture};
+
+const PREFIX: &str = "me1.";
+const NONCE: usize = 24;
+
+/// What a sealed state is good for: this principal, server and request, and nothing else.
+#[derive(Debug, Clone)]
+pub(crate) struct Bound {
+    pub(crate) principal: String,
+    pub(crate) audience: String,
+    pub(crate) method: &'static str,
+    pub(crate) request: Digest,
+}
+
+impl Bound {
+    fn associated_data(&self, key_id: &str) -> Vec<u8> {
+        let mut data = Vec::with_capacity(96);
+        for part in [PREFIX, key_id, &self.principal, &self.audience, self.method] {
+            data.extend_from_slice(&(part.len() as u64).to_le_bytes());
+            data.extend_from_slice(part.as_bytes());
+        }
+        data.extend_from_slice(self.request.bytes());
+        data
+    }
+}
+
+/// What the state holds.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct State {
+    /// Unguessable, new in every round: what single use is counted by.
+    #[serde(rename = "i")]
+    pub(crate) id: String,
+    /// When it stops to open, in milliseconds since 1970.
+    #[serde(rename = "x")]
+    pub(crate) until_ms: u64,
+    #[serde(rename = "r")]
+    pub(crate) round: u32,
+    #[serde(rename = "j")]
+    pub(crate) journal: Journal,
+    /// The state of a handler that asks by hand, carried inside ours.
+    #[serde(rename = "h", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) by_hand: Option<String>,
+}
+
+/// Why a state does not open. Goes to the log; the client only hears that the state is no good.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SealError {
+    #[error("the state is malformed")]
+    Malformed,
+    #[error("the state was sealed with the unknown key {0:?}")]
+    UnknownKey(String),
+    #[error("the state was changed, or belongs to another principal, server or request")]
+    Forged,
+    #[error("the state has expired")]
+    Expired,
+    #[error("the state was used before")]
+    Used,
+    #[error("the kept state is gone")]
+    Gone,
+    #[error("no randomness: {0}")]
+    NoRandomness(String),
+    #[error("the state would be {size} bytes, more than the {limit} allowed")]
+    TooLarge { size: usize, limit: usize },
+    #[error("the store failed: {0}")]
+    Store(String),
+}
+
+/// Whether `state` was sealed here. Others belong to a handler that asks by hand.
+pub(crate) fn is_ours(state: &str) -> bool {
+    state.starts_with(PREFIX)
+}
+
+/// Seals `plain` for `bound` under the current key.
+pub(crate) fn seal(keys: &Keys, bound: &Bound, plain: &[u8]) -> Result<String, SealError> {
+    let key = keys.current();
+    let mut sealed = vec![0; NONCE];
+    fill(&mut sealed)?;
+    let payload = Payload {
+        msg: plain,
+        aad: &bound.associated_data(key.id()),
+    };
+    let cipher = XChaCha20Poly1305::new(key.bytes().into());
+    let text = cipher
+        .encrypt(XNonce::from_slice(&sealed), payload)
+        .map_err(|_| SealError::Malformed)?;
+    sealed.extend_from_slice(&text);
+    Ok(format!(
+        "{PREFIX}{}.{}",
+        key.id(),
+        URL_SAFE_NO_PAD.encode(sealed)
+    ))
+}
+
+/// Opens what [`seal`] made for the same `bound`.
+pub(crate) fn open(keys: &Keys, bound: &Bound, state: &str) -> Result<Vec<u8>, SealError> {
+    let rest = state.strip_prefix(PREFIX).ok_or(SealError::Malformed)?;
+    let (key_id, sealed) = rest.split_once('.').ok_or(SealError::Malformed)?;
+    let sealed = URL_SAFE_NO_PAD
+        .decode(sealed)
+        .map_err(|_| SealError::Malformed)?;
+    let (nonce, text) = sealed.split_at_checked(NONCE).ok_or(SealError::Malformed)?;
+    let key = keys
+        .find(key_id)
+        .ok_or_else(|| SealError::UnknownKey(key_id.to_owned()))?;
+    let payload = Payload {
+        msg: text,
+        aad: &bound.associated_data(key_id),
+    };
+    XChaCha20Poly1305::new(key.bytes().into())
+        .decrypt(XNonce::from_slice(nonce), payload)
+        .map_err(|_| SealError::Forged)
+}
+
+/// An unguessable name: 128 random bits.
+pub(crate) fn unguessable() -> Result<String, SealError> {
+    let mut bytes = [0; 16];
+    fill(&mut bytes)?;
+    Ok(URL_SAFE_NO_PAD.encode(bytes))
+}
+
+fn fill(bytes: &mut [u8]) -> Result<(), SealError> {
+    getrandom::fill(bytes).map_err(|error| SealError::NoRandomness(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys() -> Keys {
+        Keys::of(Key::new("k1", [7; 32]).unwrap())
+    }
+
+    fn bound() -> Bound {
+        Bound {
+            principal: "ada".into(),
+            audience: "server".into(),
+            method: "tools/call",
+            request: Digest::of(&[b"deploy", b"{}"]),
+        }
+    }
+
+    #[test]
+    fn what_was_sealed_opens() {
+        let state = seal(&keys(), &bound(), b"journal").unwrap();
+        assert!(is_ours(&state) && !state.contains("journal"));
+        assert_eq!(open(&keys(), &bound(), &state).unwrap(), b"journal");
+    }
+
+    #[test]
+    fn every_flipped_bit_is_noticed() {
+        let state = seal(&keys(), &bound(), b"journal").unwrap();
+        let (head, sealed) = state.rsplit_once('.').unwrap();
+        let sealed = URL_SAFE_NO_PAD.decode(sealed).unwrap();
+        for bit in 0..sealed.len() * 8 {
+            let mut flipped = sealed.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            let forged = format!("{head}.{}", URL_SAFE_NO_PAD.encode(flipped));
+            assert_eq!(
+                open(&keys(), &bound(), &forged),
+                Err(SealError::Forged),
+                "bit {bit}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_changed_character_is_noticed() {
+        let state = seal(&keys(), &bound(), b"journal").unwrap();
+        for index in 0..state.len() {
+            let mut changed = state.clone().into_bytes();
+            changed[index] = if changed[index] == b'A' { b'B' } else { b'A' };
+            let changed = String::from_utf8(changed).unwrap();
+            assert!(
+                open(&keys(), &bound(), &changed).is_err(),
+                "character {index}: {changed}"
+            );
+        }
+    }
+
+    #[test]
+    fn another_principal_server_method_or_request_is_noticed() {
+        let state = seal(&keys(), &bound(), b"journal").unwrap();
+        let others = [
+            Bound {
+                principal: "eve".into(),
+                ..bound()
+            },
+            Bound {
+                audience: "other".into(),
+                ..bound()
+            },
+            Bound {
+                method: "prompts/get",
+                ..bound()
+            },
+            Bound {
+                request: Digest::of(&[b"deploy", b"{\"x\":1}"]),
+                ..bound()
+            },
+            Bound {
+                principal: "adas".into(),
+                audience: "erver".into(),
+                ..bound()
+            },
+        ];
+        for other in others {
+            assert_eq!(
+                open(&keys(), &other, &state),
+                Err(SealError::Forged),
+                "{other:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn old_keys_open_and_unknown_keys_do_not() {
+        let state = seal(&keys(), &bound(), b"journal").unwrap();
+        let rotated =
+            Keys::of(Key::new("k2", [8; 32]).unwrap()).and_still(Key::new("k1", [7; 32]).unwrap());
+        assert!(open(&rotated, &bound(), &state).is_ok());
+        assert!(
+            seal(&rotated, &bound(), b"j")
+                .unwrap()
+                .starts_with("me1.k2.")
+        );
+        let other = Keys::of(Key::new("k2", [8; 32]).unwrap());
+        assert_eq!(
+            open(&other, &bound(), &state),
+            Err(SealError::UnknownKey("k1".into()))
+        );
+        let same_id = Keys::of(Key::new("k1", [8; 32]).unwrap());
+        assert_eq!(open(&same_id, &bound(), &state), Err(SealError::Forged));
+    }
+
+    #[test]
+    fn rubbish_is_malformed() {
+        for rubbish in [
+            "",
+            "me1.",
+            "me1.k1",
+            "me1.k1.",
+            "me1.k1.!!!",
+            "me1.k1.AAAA",
+            "me2.k1.AAAA",
+        ] {
+            assert_eq!(
+                open(&keys(), &bound(), rubbish),
+                Err(SealError::Malformed),
+                "{rubbish:?}"
+            );
+        }
+    }
+}

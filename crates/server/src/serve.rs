@@ -1,0 +1,392 @@
+//! One request through the wrapper: find the way, run the handler, and say what it is waiting for.
+
+use std::future::Future;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use mcp_elicit_core::fault::LimitFault;
+use mcp_elicit_core::wire::{Capability, Era, Revision};
+use rmcp::ErrorData;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, GetPromptRequestParams, GetPromptResponse,
+    InputRequests, InputRequiredResult, InputResponses, ReadResourceRequestParams,
+    ReadResourceResponse,
+};
+use rmcp::service::{RequestContext, RoleServer};
+use serde_json::Value;
+
+use crate::bridge;
+use crate::elicit::{Call, Elicit};
+use crate::journal::Journal;
+use crate::question::Digest;
+use crate::seal::{Bound, State};
+use crate::settings::Shared;
+use crate::state;
+use crate::unanswered::{NoWay, fault};
+use crate::way::Way;
+use crate::way::cannot_ask::{self, Nobody};
+use crate::way::pushed::Pushed;
+use crate::way::rounds::{Brought, Ended, Rounds};
+
+/// What is being asked of the server, as the seal and the audit name it.
+pub(crate) struct Asked {
+    method: &'static str,
+    name: String,
+    request: Digest,
+}
+
+impl Asked {
+    pub(crate) fn tool(request: &CallToolRequestParams) -> Self {
+        let arguments = request.arguments.as_ref();
+        Self {
+            method: "tools/call",
+            name: request.name.to_string(),
+            request: digest(&request.name, arguments),
+        }
+    }
+
+    pub(crate) fn prompt(request: &GetPromptRequestParams) -> Self {
+        let arguments = request.arguments.as_ref();
+        Self {
+            method: "prompts/get",
+            name: request.name.clone(),
+            request: digest(&request.name, arguments),
+        }
+    }
+
+    pub(crate) fn resource(request: &ReadResourceRequestParams) -> Self {
+        Self {
+            method: "resources/read",
+            name: request.uri.clone(),
+            request: digest(&request.uri, None),
+        }
+    }
+}
+
+/// A digest that does not depend on the order in which a client writes the arguments.
+fn digest(name: &str, arguments: Option<&serde_json::Map<String, Value>>) -> Digest {
+    let mut text = Vec::new();
+    match arguments {
+        Some(arguments) => write_sorted(arguments, &mut text),
+        None => text.extend_from_slice(b"{}"),
+    }
+    Digest::of(&[name.as_bytes(), &text])
+}
+
+fn write_sorted(object: &serde_json::Map<String, Value>, text: &mut Vec<u8>) {
+    let mut members: Vec<_> = object.iter().collect();
+    members.sort_by_key(|member| member.0);
+    text.push(b'{');
+    for (name, value) in members {
+        write_value(&Value::from(name.as_str()), text);
+        text.push(b':');
+        write_value(value, text);
+        text.push(b',');
+    }
+    text.push(b'}');
+}
+
+fn write_value(value: &Value, text: &mut Vec<u8>) {
+    match value {
+        Value::Object(object) => write_sorted(object, text),
+        Value::Array(items) => {
+            text.push(b'[');
+            for item in items {
+                write_value(item, text);
+                text.push(b',');
+            }
+            text.push(b']');
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+            text.extend_from_slice(value.to_string().as_bytes());
+        }
+    }
+}
+
+/// A request that may be retried with replies.
+pub(crate) trait Retryable: Clone + Send {
+    fn replies(&mut self) -> (&mut Option<InputResponses>, &mut Option<String>);
+}
+
+/// A response that may say that input is required.
+pub(crate) trait MayRequire: From<InputRequiredResult> + Send {
+    fn required(self) -> Result<InputRequiredResult, Self>;
+}
+
+macro_rules! request_that_may_ask {
+    ($request:ty, $response:ident) => {
+        impl Retryable for $request {
+            fn replies(&mut self) -> (&mut Option<InputResponses>, &mut Option<String>) {
+                (&mut self.input_responses, &mut self.request_state)
+            }
+        }
+
+        impl MayRequire for $response {
+            fn required(self) -> Result<InputRequiredResult, Self> {
+                match self {
+                    Self::InputRequired(required) => Ok(required),
+                    other => Err(other),
+                }
+            }
+        }
+    };
+}
+
+request_that_may_ask!(CallToolRequestParams, CallToolResponse);
+request_that_may_ask!(GetPromptRequestParams, GetPromptResponse);
+request_that_may_ask!(ReadResourceRequestParams, ReadResourceResponse);
+
+/// Serves one request by `run`, the handler of the wrapped server.
+pub(crate) async fn serve<Q, R, F, Fut>(
+    shared: &Arc<Shared>,
+    asked: Asked,
+    request: Q,
+    context: RequestContext<RoleServer>,
+    run: F,
+) -> Result<R, ErrorData>
+where
+    Q: Retryable,
+    R: MayRequire,
+    F: Fn(Q, RequestContext<RoleServer>) -> Fut,
+    Fut: Future<Output = Result<R, ErrorData>> + Send,
+{
+    let principal = shared
+        .settings
+        .principal
+        .as_ref()
+        .and_then(|principal| principal(&context));
+    let call = Facts {
+        shared,
+        asked,
+        principal,
+    };
+    match Reach::of(&context) {
+        Reach::Rounds(revision, capability) => {
+            call.by_rounds(revision, capability, request, context, run)
+                .await
+        }
+        Reach::Pushed(revision, capability) => {
+            let keep_alive = shared.settings.keep_alive;
+            let pushed = Arc::new(Pushed::new(revision, capability, &context, keep_alive));
+            call.by_pushing(pushed, capability, request, context, run)
+                .await
+        }
+        Reach::Nobody(nobody) => {
+            let context = call.lend(Way::CannotAsk(nobody), Capability::NONE, context);
+            run(request, context).await
+        }
+    }
+}
+
+/// How the client of a request can be reached.
+enum Reach {
+    Rounds(Revision, Capability),
+    Pushed(Revision, Capability),
+    Nobody(Nobody),
+}
+
+impl Reach {
+    fn of(context: &RequestContext<RoleServer>) -> Self {
+        let revision = context
+            .protocol_version()
+            .and_then(|version| Revision::from_str(version.as_str()).ok());
+        let Some(revision) = revision else {
+            return Self::Nobody(Nobody {
+                why: NoWay::TooOld,
+                revision: Revision::V2025_06_18,
+            });
+        };
+        let capability = cannot_ask::capability(context.client_capabilities().as_ref(), revision);
+        match revision.era() {
+            Era::Rounds => Self::Rounds(revision, capability),
+            Era::Pushed if has_no_way_back(context) => Self::Nobody(Nobody {
+                why: NoWay::NoSession,
+                revision,
+            }),
+            Era::Pushed => Self::Pushed(revision, capability),
+        }
+    }
+}
+
+/// Over HTTP, only a session can bring a pushed question to the client. Elsewhere than HTTP there are no parts.
+fn has_no_way_back(context: &RequestContext<RoleServer>) -> bool {
+    context
+        .extensions
+        .get::<http::request::Parts>()
+        .is_some_and(|parts| !parts.headers.contains_key("mcp-session-id"))
+}
+
+struct Facts<'a> {
+    shared: &'a Arc<Shared>,
+    asked: Asked,
+    principal: Option<String>,
+}
+
+impl Facts<'_> {
+    /// Puts the asker where the handler finds it.
+    fn lend(
+        &self,
+        way: Way,
+        capability: Capability,
+        mut context: RequestContext<RoleServer>,
+    ) -> RequestContext<RoleServer> {
+        let Asked { method, name, .. } = &self.asked;
+        let shared = Arc::clone(self.shared);
+        let call = Call::new(
+            shared,
+            way,
+            method,
+            name.clone(),
+            self.principal.clone(),
+            capability,
+        );
+        context.extensions.insert(Elicit::new(call));
+        context
+    }
+
+    async fn by_pushing<Q, R, F, Fut>(
+        &self,
+        pushed: Arc<Pushed>,
+        capability: Capability,
+        request: Q,
+        context: RequestContext<RoleServer>,
+        run: F,
+    ) -> Result<R, ErrorData>
+    where
+        Q: Retryable,
+        R: MayRequire,
+        F: Fn(Q, RequestContext<RoleServer>) -> Fut,
+        Fut: Future<Output = Result<R, ErrorData>>,
+    {
+        let context = self.lend(Way::Pushed(Arc::clone(&pushed)), capability, context);
+        let mut response = run(request.clone(), context.clone()).await?;
+        for _ in 0..self.shared.settings.questions_per_call {
+            let required = match response.required() {
+                Ok(required) => required,
+                Err(complete) => return Ok(complete),
+            };
+            let (replies, state) = bridge::push(&pushed, &context, self.shared, required).await?;
+            let mut retry = request.clone();
+            let (its_replies, its_state) = retry.replies();
+            *its_replies = replies;
+            *its_state = state;
+            response = run(retry, context.clone()).await?;
+        }
+        let limit = usize::try_from(self.shared.settings.questions_per_call).unwrap_or(usize::MAX);
+        Err(fault(
+            LimitFault::TooManyRounds { limit },
+            pushed.revision(),
+        ))
+    }
+
+    async fn by_rounds<Q, R, F, Fut>(
+        &self,
+        revision: Revision,
+        capability: Capability,
+        mut request: Q,
+        context: RequestContext<RoleServer>,
+        run: F,
+    ) -> Result<R, ErrorData>
+    where
+        Q: Retryable,
+        R: MayRequire,
+        F: Fn(Q, RequestContext<RoleServer>) -> Fut,
+        Fut: Future<Output = Result<R, ErrorData>>,
+    {
+        let bound = Bound {
+            principal: self.principal.clone().unwrap_or_default(),
+            audience: self.shared.settings.audience.clone(),
+            method: self.asked.method,
+            request: self.asked.request,
+        };
+        let (responses, request_state) = request.replies();
+        let opened = state::open(self.shared, &bound, request_state).await?;
+        let (round, journal, had_state) = match opened {
+            Some(state) => (state.round, state.journal, true),
+            None => (0, Journal::default(), request_state.is_some()),
+        };
+        let had_state = had_state || !self.shared.settings.loose_answers;
+        let brought = Brought {
+            journal,
+            had_state,
+            responses: responses.take().unwrap_or_default(),
+        };
+        let now_ms = self.shared.settings.now_ms();
+        let (rounds, by_hand) =
+            Rounds::new(revision, capability, now_ms, context.ct.clone(), brought);
+        *responses = (!by_hand.is_empty()).then_some(by_hand);
+        let rounds = Arc::new(rounds);
+        let context = self.lend(Way::Rounds(Arc::clone(&rounds)), capability, context);
+        let (requests, inner_state) = match rounds.drive(run(request, context)).await {
+            Ended::Waiting(requests) => (Some(requests), None),
+            Ended::Finished(response) => match response?.required() {
+                Err(complete) => return Ok(complete),
+                // Asked by hand, and nothing of ours to carry along: it passes through untouched.
+                Ok(required) if rounds.journal().is_blank() => return Ok(required.into()),
+                Ok(required) => (required.input_requests, required.request_state),
+            },
+        };
+        let state = self.next_state(round + 1, rounds.journal(), inner_state)?;
+        let sealed = state::seal(self.shared, &bound, &state, now_ms).await?;
+        Ok(required(requests, sealed).into())
+    }
+
+    fn next_state(
+        &self,
+        round: u32,
+        journal: Journal,
+        by_hand: Option<String>,
+    ) -> Result<State, ErrorData> {
+        let settings = &self.shared.settings;
+        if round > settings.questions_per_call {
+            let limit = usize::try_from(settings.questions_per_call).unwrap_or(usize::MAX);
+            return Err(fault(LimitFault::TooManyRounds { limit }, Revision::LATEST));
+        }
+        let lifetime = u64::try_from(settings.state_lifetime.as_millis()).unwrap_or(u64::MAX);
+        Ok(State {
+            id: state::fresh_id()?,
+            until_ms: settings.now_ms().saturating_add(lifetime),
+            round,
+            journal,
+            by_hand,
+        })
+    }
+}
+
+fn required(requests: Option<InputRequests>, state: String) -> InputRequiredResult {
+    InputRequiredResult::new(requests, Some(state))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn of(arguments: &Value) -> Digest {
+        digest("deploy", arguments.as_object())
+    }
+
+    #[test]
+    fn the_order_of_arguments_does_not_matter_and_everything_else_does() {
+        assert_eq!(
+            of(&json!({"a": 1, "b": {"c": 2, "d": [3]}})),
+            of(&json!({"b": {"d": [3], "c": 2}, "a": 1}))
+        );
+        let others = [
+            json!({"a": 1}),
+            json!({"a": "1"}),
+            json!({"a": [1]}),
+            json!({"a": {"b": 1}}),
+            json!({"b": 1}),
+            json!({}),
+        ];
+        for (index, one) in others.iter().enumerate() {
+            for other in &others[index + 1..] {
+                assert_ne!(of(one), of(other), "{one} {other}");
+            }
+        }
+        assert_ne!(of(&json!({})), digest("destroy", json!({}).as_object()));
+        assert_eq!(of(&json!({})), digest("deploy", None));
+    }
+}

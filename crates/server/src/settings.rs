@@ -1,0 +1,243 @@
+//! What the author of a server may decide; every default is meant to be right.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use rmcp::service::{RequestContext, RoleServer};
+
+use crate::audit::Audit;
+use crate::guard::rate::Rates;
+use crate::seal::{Keys, SealError, Store};
+use crate::unanswered::Refusal;
+
+type PrincipalHook = dyn Fn(&RequestContext<RoleServer>) -> Option<String> + Send + Sync;
+type RefusalText = dyn Fn(&Refusal) -> String + Send + Sync;
+type Clock = dyn Fn() -> SystemTime + Send + Sync;
+
+/// How a wrapped server asks. Cheap to clone; clones share their keys, store and counters.
+#[derive(Clone)]
+pub struct Settings {
+    pub(crate) timeout: Duration,
+    pub(crate) attempts: u32,
+    pub(crate) keep_alive: Option<Duration>,
+    pub(crate) keys: Option<Keys>,
+    pub(crate) audience: String,
+    pub(crate) state_lifetime: Duration,
+    pub(crate) state_limit: usize,
+    pub(crate) store: Option<Arc<dyn Store>>,
+    pub(crate) questions_per_call: u32,
+    pub(crate) rates: Option<Arc<Rates>>,
+    pub(crate) principal: Option<Arc<PrincipalHook>>,
+    pub(crate) refusals: Option<Arc<RefusalText>>,
+    pub(crate) audit: Option<Arc<dyn Audit>>,
+    pub(crate) loose_answers: bool,
+    pub(crate) clock: Arc<Clock>,
+}
+
+/// Settings as the wrapper holds them, with the keys in place.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) settings: Settings,
+    pub(crate) keys: Result<Keys, SealError>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_mins(5),
+            attempts: 3,
+            keep_alive: Some(Duration::from_secs(15)),
+            keys: None,
+            audience: String::new(),
+            state_lifetime: Duration::from_hours(1),
+            state_limit: 64 * 1024,
+            store: None,
+            questions_per_call: 50,
+            rates: Some(Arc::new(Rates::per_minute(120))),
+            principal: None,
+            refusals: None,
+            audit: None,
+            loose_answers: true,
+            clock: Arc::new(wall_clock),
+        }
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place where this crate reads the wall clock"
+)]
+fn wall_clock() -> SystemTime {
+    SystemTime::now()
+}
+
+impl Settings {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How long a question may stay open, unless it says so itself. 5 minutes by default.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// How often a person is asked when the answers break the form's rules. 3 by default, at least 1.
+    #[must_use]
+    pub fn attempts(mut self, attempts: u32) -> Self {
+        self.attempts = attempts.max(1);
+        self
+    }
+
+    /// How often progress tells the caller that its call is alive while a person thinks. Every 15 seconds by default;
+    /// `None` for a server that reports progress of its own on the same token.
+    #[must_use]
+    pub fn keep_alive(mut self, period: Option<Duration>) -> Self {
+        self.keep_alive = period.filter(|period| !period.is_zero());
+        self
+    }
+
+    /// The keys that seal `requestState`. Without them a key is drawn that dies with the process, and the log says so.
+    #[must_use]
+    pub fn keys(mut self, keys: Keys) -> Self {
+        self.keys = Some(keys);
+        self
+    }
+
+    /// The name of this server inside the seal. Two servers with the same keys need different ones.
+    #[must_use]
+    pub fn audience(mut self, audience: impl Into<String>) -> Self {
+        self.audience = audience.into();
+        self
+    }
+
+    /// How long a `requestState` can be opened, counted from the round that sealed it. 1 hour by default. A question's
+    /// own timeout holds as well.
+    #[must_use]
+    pub fn state_lifetime(mut self, lifetime: Duration) -> Self {
+        self.state_lifetime = lifetime;
+        self
+    }
+
+    /// The largest `requestState` to send, in bytes. 64 KiB by default. With a [`store`](Self::store), larger ones are
+    /// kept there; without, the call fails and says so.
+    #[must_use]
+    pub fn state_limit(mut self, bytes: usize) -> Self {
+        self.state_limit = bytes;
+        self
+    }
+
+    /// Where used states are remembered, so that each counts once, and where large ones are kept.
+    ///
+    /// Single use has a price: a client that lost the answer to its retry and sends it again is refused.
+    #[must_use]
+    pub fn store(mut self, store: Arc<dyn Store>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// How many questions one call may ask, repeats after wrong answers included. 50 by default.
+    #[must_use]
+    pub fn questions_per_call(mut self, questions: u32) -> Self {
+        self.questions_per_call = questions;
+        self
+    }
+
+    /// How many questions one principal may be asked in a minute. 120 by default; `None` for no limit. Without a
+    /// [`principal`](Self::principal) nobody is told apart, and nothing is counted.
+    #[must_use]
+    pub fn questions_per_minute(mut self, questions: Option<u32>) -> Self {
+        self.rates = questions.map(|questions| Arc::new(Rates::per_minute(questions)));
+        self
+    }
+
+    /// Who is asked, as the server's own authentication knows it.
+    ///
+    /// rmcp puts the `http::request::Parts` of the POST into the context's extensions, and there lies what an
+    /// authentication layer added. Without this hook a state is bound to the server and the request, not to a person.
+    #[must_use]
+    pub fn principal(
+        mut self,
+        principal: impl Fn(&RequestContext<RoleServer>) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.principal = Some(Arc::new(principal));
+        self
+    }
+
+    /// What the model is told when a person refuses.
+    #[must_use]
+    pub fn refusals(mut self, text: impl Fn(&Refusal) -> String + Send + Sync + 'static) -> Self {
+        self.refusals = Some(Arc::new(text));
+        self
+    }
+
+    /// Where a record of every question goes.
+    #[must_use]
+    pub fn audit(mut self, audit: impl Audit) -> Self {
+        self.audit = Some(Arc::new(audit));
+        self
+    }
+
+    /// Whether a reply that comes without a `requestState` counts, under a [`key`](crate::Ask::key) the author gave, for
+    /// the first question of that key. True by default: the reply is checked like any other, and a client that invents
+    /// one could have invented it after a question as well. Say false where it matters that the question was shown.
+    #[must_use]
+    pub fn loose_answers(mut self, count: bool) -> Self {
+        self.loose_answers = count;
+        self
+    }
+
+    /// Another wall clock, for tests.
+    #[must_use]
+    pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
+        self.clock = Arc::new(clock);
+        self
+    }
+
+    /// Milliseconds since 1970.
+    pub(crate) fn now_ms(&self) -> u64 {
+        let since = (self.clock)()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    pub(crate) fn shared(self) -> Arc<Shared> {
+        let keys = self.keys.clone().map_or_else(process_keys, Ok);
+        Arc::new(Shared {
+            settings: self,
+            keys,
+        })
+    }
+}
+
+/// One key for all wrappers of this process: a stateless HTTP service wraps anew for each request.
+fn process_keys() -> Result<Keys, SealError> {
+    static KEYS: std::sync::LazyLock<Result<Keys, SealError>> = std::sync::LazyLock::new(|| {
+        tracing::warn!(
+            "requestState is sealed with a key that lives as long as this process: after a restart, or on another \
+             replica, open questions cannot be answered. Settings::keys takes lasting ones."
+        );
+        Keys::per_process().map_err(|error| SealError::NoRandomness(error.to_string()))
+    });
+    KEYS.clone()
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings")
+            .field("timeout", &self.timeout)
+            .field("attempts", &self.attempts)
+            .field("keep_alive", &self.keep_alive)
+            .field("keys", &self.keys)
+            .field("audience", &self.audience)
+            .field("state_lifetime", &self.state_lifetime)
+            .field("state_limit", &self.state_limit)
+            .field("store", &self.store)
+            .field("questions_per_call", &self.questions_per_call)
+            .finish_non_exhaustive()
+    }
+}

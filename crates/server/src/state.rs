@@ -1,0 +1,134 @@
+//! `requestState` from the journal and back: what is sealed, how long it lives, and that each counts once.
+
+use mcp_elicit_core::fault::PeerFault;
+use mcp_elicit_core::wire::Revision;
+use rmcp::ErrorData;
+use serde::{Deserialize, Serialize};
+
+use crate::seal::{self, Bound, SealError, State, StoreError};
+use crate::settings::Shared;
+use crate::unanswered::fault;
+
+/// What is sealed: the state itself, or the name under which it is kept.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Sealed {
+    Kept { kept: String },
+}
+
+/// Opens the request's state if it is ours. Afterwards the request holds the state of a handler that asks by hand, if any.
+pub(crate) async fn open(
+    shared: &Shared,
+    bound: &Bound,
+    request_state: &mut Option<String>,
+) -> Result<Option<State>, ErrorData> {
+    let Some(sealed) = request_state.take_if(|state| seal::is_ours(state)) else {
+        return Ok(None);
+    };
+    match read(shared, bound, &sealed).await {
+        Ok(mut state) => {
+            *request_state = state.by_hand.take();
+            Ok(Some(state))
+        }
+        Err(error) => {
+            tracing::warn!(target: "mcp_elicit", %error, method = bound.method, "a requestState was refused");
+            Err(refused(&error))
+        }
+    }
+}
+
+async fn read(shared: &Shared, bound: &Bound, sealed: &str) -> Result<State, SealError> {
+    let settings = &shared.settings;
+    let keys = shared.keys.as_ref().map_err(Clone::clone)?;
+    let mut plain = seal::open(keys, bound, sealed)?;
+    let now_ms = settings.now_ms();
+    if let Ok(Sealed::Kept { kept }) = serde_json::from_slice(&plain) {
+        let store = settings.store.as_ref().ok_or(SealError::Gone)?;
+        plain = store
+            .kept(&kept, now_ms)
+            .await
+            .map_err(store_failed)?
+            .ok_or(SealError::Gone)?;
+    }
+    let state: State = serde_json::from_slice(&plain).map_err(|_| SealError::Malformed)?;
+    if now_ms >= state.until_ms {
+        return Err(SealError::Expired);
+    }
+    if let Some(store) = &settings.store {
+        let first = store
+            .use_up(&state.id, now_ms, state.until_ms)
+            .await
+            .map_err(store_failed)?;
+        if !first {
+            return Err(SealError::Used);
+        }
+    }
+    Ok(state)
+}
+
+/// Seals `state` to be sent.
+pub(crate) async fn seal(
+    shared: &Shared,
+    bound: &Bound,
+    state: &State,
+    now_ms: u64,
+) -> Result<String, ErrorData> {
+    write(shared, bound, state, now_ms).await.map_err(|error| {
+        tracing::error!(target: "mcp_elicit", %error, method = bound.method, "a requestState could not be sealed");
+        refused(&error)
+    })
+}
+
+async fn write(
+    shared: &Shared,
+    bound: &Bound,
+    state: &State,
+    now_ms: u64,
+) -> Result<String, SealError> {
+    let settings = &shared.settings;
+    let keys = shared.keys.as_ref().map_err(Clone::clone)?;
+    let plain = serde_json::to_vec(state).map_err(|_| SealError::Malformed)?;
+    let sealed = seal::seal(keys, bound, &plain)?;
+    if sealed.len() <= settings.state_limit {
+        return Ok(sealed);
+    }
+    let Some(store) = &settings.store else {
+        return Err(SealError::TooLarge {
+            size: sealed.len(),
+            limit: settings.state_limit,
+        });
+    };
+    let kept = seal::unguessable()?;
+    store
+        .keep(&kept, plain, now_ms, state.until_ms)
+        .await
+        .map_err(store_failed)?;
+    let handle = serde_json::to_vec(&Sealed::Kept { kept }).map_err(|_| SealError::Malformed)?;
+    seal::seal(keys, bound, &handle)
+}
+
+/// An unguessable id for a state.
+pub(crate) fn fresh_id() -> Result<String, ErrorData> {
+    seal::unguessable().map_err(|error| refused(&error))
+}
+
+fn store_failed(error: StoreError) -> SealError {
+    SealError::Store(error.0)
+}
+
+/// What the client hears. Whoever forges states learns nothing from it; whoever came late learns that.
+fn refused(error: &SealError) -> ErrorData {
+    match error {
+        SealError::Malformed | SealError::UnknownKey(_) | SealError::Forged => {
+            fault(PeerFault::StateRefused, Revision::LATEST)
+        }
+        SealError::Expired | SealError::Used | SealError::Gone => {
+            let mut refused = fault(PeerFault::StateRefused, Revision::LATEST);
+            refused.message = format!("{error}: make the call again without it").into();
+            refused
+        }
+        SealError::TooLarge { .. } | SealError::NoRandomness(_) | SealError::Store(_) => {
+            ErrorData::internal_error(error.to_string(), None)
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Testing a handler without a client: answers are given as values.
+//!
+//! ```
+//! use mcp_elicit_server::testing::{Answer, Person};
+//! use mcp_elicit_server::{Elicit, Unanswered};
+//! use serde_json::json;
+//!
+//! async fn greet(elicit: Elicit) -> Result<String, Unanswered> {
+//!     let name = elicit.choose("Who are you?", ["Ada", "Grace"]).await?;
+//!     elicit.confirm(format!("Greet {name}?")).await?;
+//!     Ok(format!("Hello, {name}"))
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() {
+//! let person = Person::who([Answer::accept(json!({"choice": "Ada"})), Answer::accept(json!({"confirm": true}))]);
+//! assert_eq!(greet(person.elicit()).await.unwrap(), "Hello, Ada");
+//! assert_eq!(person.asked()[1].message, "Greet Ada?");
+//!
+//! let person = Person::who([Answer::Decline]);
+//! assert!(matches!(greet(person.elicit()).await, Err(Unanswered::Refused(_))));
+//! # }
+//! ```
+
+use std::sync::Arc;
+
+use mcp_elicit_core::wire::Capability;
+use serde_json::Value;
+
+use crate::elicit::Elicit;
+use crate::settings::Settings;
+use crate::way::Way;
+use crate::way::script::Script;
+
+/// What the scripted person does with one question.
+#[derive(Clone)]
+pub enum Answer {
+    /// Submits the form with this content, which is checked like any other.
+    Accept(Value),
+    /// Agrees to visit the URL.
+    Visit,
+    /// Says no.
+    Decline,
+    /// Dismisses the question.
+    Cancel,
+    /// Says nothing: the ask times out, at once.
+    Silence,
+}
+
+impl Answer {
+    /// Submits the form with this content.
+    pub fn accept(content: impl Into<Value>) -> Self {
+        Self::Accept(content.into())
+    }
+}
+
+impl std::fmt::Debug for Answer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Accept(_) => "Accept",
+            Self::Visit => "Visit",
+            Self::Decline => "Decline",
+            Self::Cancel => "Cancel",
+            Self::Silence => "Silence",
+        })
+    }
+}
+
+/// A question as the scripted person saw it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asked {
+    /// The message.
+    pub message: String,
+    /// The form's schema, in form mode.
+    pub schema: Option<Value>,
+    /// The URL, in url mode.
+    pub url: Option<String>,
+}
+
+/// A person who answers by script.
+#[derive(Debug, Clone)]
+pub struct Person {
+    script: Arc<Script>,
+    settings: Settings,
+}
+
+impl Person {
+    /// A person who gives these answers, in order. A question too many is an error.
+    pub fn who(answers: impl IntoIterator<Item = Answer>) -> Self {
+        Self {
+            script: Arc::new(Script::new(Capability::BOTH, answers)),
+            settings: Settings::default(),
+        }
+    }
+
+    /// Nobody: the client cannot ask.
+    pub fn nobody() -> Self {
+        Self {
+            script: Arc::new(Script::new(Capability::NONE, [])),
+            settings: Settings::default(),
+        }
+    }
+
+    /// The same person, asked by a server with these settings.
+    #[must_use]
+    pub fn under(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// What the handler under test takes.
+    pub fn elicit(&self) -> Elicit {
+        Elicit::by(
+            self.settings.clone().shared(),
+            Way::Script(Arc::clone(&self.script)),
+        )
+    }
+
+    /// Every question so far.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.script.asked()
+    }
+}

@@ -1,0 +1,222 @@
+//! Why an ask brought no answer, sorted by who is to blame, and what each reason becomes on the wire.
+
+use std::time::Duration;
+
+use mcp_elicit_core::fault::{AuthorFault, Fault, Finding, LimitFault, PeerFault, PersonFault};
+use mcp_elicit_core::wire::{Capability, Mode, Revision};
+use rmcp::ErrorData;
+use rmcp::handler::server::tool::IntoCallToolResult;
+use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, ErrorCode};
+use serde_json::json;
+
+/// Why an ask brought no answer. `?` on it ends the handler.
+///
+/// As the result of a tool, what a person did ([`Refused`](Self::Refused)) is a result the model can read, with
+/// `isError` set; everything else is a JSON-RPC error. As an [`ErrorData`], everything is a JSON-RPC error, because
+/// prompts and resources have no other way to say no. No variant holds a value that a person gave.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Unanswered {
+    /// The person was asked and did not say yes.
+    #[error("{}", .0.said)]
+    Refused(Refusal),
+
+    /// The client cannot put this question before a person. Nothing was sent.
+    #[error(transparent)]
+    CannotAsk(#[from] CannotAsk),
+
+    /// Nobody answered in time. This is not a refusal: no person acted.
+    #[error("nobody answered within {} seconds", .after.as_secs())]
+    TimedOut {
+        /// How long the question was open.
+        after: Duration,
+    },
+
+    /// The client ended the call while the question was open. The question was withdrawn.
+    #[error("the call was cancelled while its question was open")]
+    CallCancelled,
+
+    /// The client sent something that is not an answer to what was asked.
+    #[error("the client did not answer properly: {0}")]
+    Peer(String),
+
+    /// The answers kept breaking the form's rules, each time with the reason shown.
+    #[error("no usable answer in {attempts} attempts: {reasons}")]
+    Wrong {
+        /// How many times the person was asked.
+        attempts: u32,
+        /// What was wrong with the last answer, without its values.
+        reasons: String,
+    },
+
+    /// The question itself must not or cannot be asked. The author of the server has to change it.
+    #[error("this question cannot be asked: {0}")]
+    Author(String),
+
+    /// A limit of this server was reached.
+    #[error(transparent)]
+    Limit(LimitFault),
+
+    /// This run of the handler ended while the ask was open. Only a task that the handler spawned ever sees it: the
+    /// question has gone out and the handler runs again from the top when the answer comes.
+    #[error("this run of the handler is over; its questions have gone out")]
+    Suspended,
+
+    /// The connection closed while the question was open.
+    #[error("the connection closed while the question was open")]
+    Disconnected,
+}
+
+/// What a person did instead of saying yes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// What was done.
+    pub act: RefusalAct,
+    /// The question as it was put.
+    pub question: String,
+    /// What the model is told. [`Settings::refusals`](crate::Settings::refusals) writes it.
+    pub said: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(act: RefusalAct, question: &str) -> Self {
+        let said = match act {
+            RefusalAct::Declined => format!("The user declined to answer \"{question}\"."),
+            RefusalAct::Dismissed => {
+                format!("The user dismissed the question \"{question}\" without choosing.")
+            }
+            RefusalAct::SaidNo => format!("The user answered no to \"{question}\"."),
+        };
+        Self {
+            act,
+            question: question.to_owned(),
+            said,
+        }
+    }
+}
+
+/// The three ways a person does not say yes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RefusalAct {
+    /// `decline`: the person said no to being asked.
+    Declined,
+    /// `cancel`: the person made no choice.
+    Dismissed,
+    /// A confirmation was accepted with the answer "no".
+    SaidNo,
+}
+
+/// Why the client cannot put a question before a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct CannotAsk {
+    /// The mode the question needs.
+    pub mode: Mode,
+    /// The revision of the call, which decides the error code.
+    pub revision: Revision,
+    /// What the client did declare.
+    pub declared: Capability,
+    /// What is missing.
+    pub why: NoWay,
+}
+
+/// What is missing to reach a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NoWay {
+    /// The client did not declare `elicitation`, or not this mode.
+    #[error("the client did not declare that it can ask a person this way")]
+    Undeclared,
+    /// Over HTTP without a session a pushed question has no way to the client.
+    #[error("this connection has no session, so a question cannot reach the client")]
+    NoSession,
+    /// The protocol revision of the call knows no elicitation.
+    #[error("the protocol revision of this call has no elicitation")]
+    TooOld,
+}
+
+/// The rmcp error of a fault, in the words and codes of `revision`.
+pub(crate) fn fault(fault: impl Into<Fault>, revision: Revision) -> ErrorData {
+    let error = fault.into().to_error(revision);
+    ErrorData::new(ErrorCode(error.code), error.message, error.data)
+}
+
+/// The same with `reason` for the reason, where the words of the fault would say less.
+fn because(kind: impl Into<Fault>, revision: Revision, reason: &str) -> ErrorData {
+    let mut error = fault(kind, revision);
+    error.message = format!("{}: {reason}", error.message).into();
+    error.data.get_or_insert_with(|| json!({}))["reason"] = reason.into();
+    error
+}
+
+impl From<CannotAsk> for ErrorData {
+    fn from(cannot: CannotAsk) -> Self {
+        let CannotAsk {
+            mode,
+            revision,
+            declared,
+            why,
+        } = cannot;
+        match why {
+            NoWay::Undeclared => fault(PeerFault::CapabilityMissing { mode, declared }, revision),
+            NoWay::NoSession | NoWay::TooOld => because(
+                AuthorFault::NoResponder { mode },
+                revision,
+                &why.to_string(),
+            ),
+        }
+    }
+}
+
+impl From<Unanswered> for ErrorData {
+    fn from(unanswered: Unanswered) -> Self {
+        let reason = unanswered.to_string();
+        // Only a missing capability is called differently on different revisions, and it knows its own.
+        let any = Revision::LATEST;
+        match unanswered {
+            Unanswered::Refused(refusal) => match refusal.act {
+                RefusalAct::Declined => because(PersonFault::Declined, any, &reason),
+                RefusalAct::Dismissed => because(PersonFault::Cancelled, any, &reason),
+                RefusalAct::SaidNo => {
+                    let mut error = because(PersonFault::Declined, any, &reason);
+                    // Accepting with "no" is not the action `decline`.
+                    error.data =
+                        Some(json!({ "reason": reason, "action": "accept", "answer": false }));
+                    error
+                }
+            },
+            Unanswered::CannotAsk(cannot) => cannot.into(),
+            Unanswered::TimedOut { after } => {
+                fault(LimitFault::TimedOut { after, seen: true }, any)
+            }
+            Unanswered::Limit(limit) => fault(limit, any),
+            Unanswered::Wrong { attempts, reasons } => {
+                let finding = Finding {
+                    place: String::new(),
+                    code: "check".into(),
+                    message: reasons,
+                };
+                fault(
+                    PeerFault::WrongAnswer {
+                        violations: vec![finding],
+                        attempts,
+                    },
+                    any,
+                )
+            }
+            Unanswered::CallCancelled => fault(PeerFault::Withdrawn, any),
+            Unanswered::Disconnected => fault(PeerFault::Gone, any),
+            Unanswered::Peer(_) => Self::invalid_params(reason, None),
+            Unanswered::Author(_) | Unanswered::Suspended => Self::internal_error(reason, None),
+        }
+    }
+}
+
+impl IntoCallToolResult for Unanswered {
+    fn into_call_tool_result(self) -> Result<CallToolResponse, ErrorData> {
+        match self {
+            Self::Refused(refusal) => {
+                Ok(CallToolResult::error(vec![ContentBlock::text(refusal.said)]).into())
+            }
+            other => Err(other.into()),
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Nobody can be reached: the revision's own error, before anything is sent.
+
+use mcp_elicit_core::wire::{Capability, Mode, Revision};
+use rmcp::model::ClientCapabilities;
+
+use crate::unanswered::{CannotAsk, NoWay, Unanswered};
+
+/// A call whose client cannot be asked anything.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Nobody {
+    pub(crate) why: NoWay,
+    pub(crate) revision: Revision,
+}
+
+impl Nobody {
+    pub(crate) fn refuse(self, mode: Mode) -> Unanswered {
+        CannotAsk {
+            mode,
+            revision: self.revision,
+            declared: Capability::NONE,
+            why: self.why,
+        }
+        .into()
+    }
+
+    pub(crate) fn revision(self) -> Revision {
+        self.revision
+    }
+}
+
+/// Fails if `mode` was not declared. Servers must not send an undeclared mode (2025-11-25, "Capabilities").
+pub(crate) fn declared(
+    capability: Capability,
+    mode: Mode,
+    revision: Revision,
+) -> Result<(), Unanswered> {
+    if capability.has(mode) {
+        Ok(())
+    } else {
+        Err(CannotAsk {
+            mode,
+            revision,
+            declared: capability,
+            why: NoWay::Undeclared,
+        }
+        .into())
+    }
+}
+
+/// Reads the capability out of rmcp's type.
+pub(crate) fn capability(declared: Option<&ClientCapabilities>, revision: Revision) -> Capability {
+    let elicitation = declared.and_then(|capabilities| capabilities.elicitation.as_ref());
+    let elicitation = elicitation.and_then(|elicitation| serde_json::to_value(elicitation).ok());
+    Capability::read(elicitation.as_ref(), revision)
+}

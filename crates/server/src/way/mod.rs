@@ -1,0 +1,118 @@
+//! The ways to an answer, one file each.
+//!
+//! | way | when |
+//! | --- | --- |
+//! | [`pushed`] | 2025-06-18 and 2025-11-25: send `elicitation/create` and wait |
+//! | [`rounds`] | 2026-07-28: end the run, send what was asked, run again with the answers |
+//! | [`task`] | inside a task: `tasks/get` shows the question, `tasks/update` answers it |
+//! | [`cannot_ask`] | nobody can be reached: say so before anything is sent |
+//! | [`script`] | tests: answers given as values |
+//!
+//! Only these files know how the eras differ; everything else asks through [`Way::put`].
+
+pub(crate) mod cannot_ask;
+pub(crate) mod pushed;
+pub(crate) mod rounds;
+pub(crate) mod script;
+pub(crate) mod task;
+
+use std::sync::Arc;
+
+use mcp_elicit_core::wire::Revision;
+
+use crate::journal::Given;
+use crate::question::Question;
+use crate::unanswered::Unanswered;
+
+/// Called right before a question goes out for the first time: the last chance to stop it, and when it is recorded.
+pub(crate) type Admit<'a> = &'a (dyn Fn() -> Result<(), Unanswered> + Send + Sync);
+
+/// How questions of this call reach a person.
+#[derive(Debug, Clone)]
+pub(crate) enum Way {
+    Pushed(Arc<pushed::Pushed>),
+    Rounds(Arc<rounds::Rounds>),
+    Task(Arc<task::InTask>),
+    CannotAsk(cannot_ask::Nobody),
+    Script(Arc<script::Script>),
+}
+
+/// A reply together with what the way needs to hear about it afterwards.
+#[derive(Debug)]
+pub(crate) struct Put {
+    pub(crate) given: Given,
+    /// For [`Way::wrong`]; only rounds needs it.
+    slot: Option<crate::journal::Slot>,
+    /// How long the question was open, as far as this way can tell.
+    pub(crate) open_for: std::time::Duration,
+    /// Whether an earlier run already saw this reply: then it is not news for the audit.
+    pub(crate) known: bool,
+}
+
+impl Way {
+    /// Puts `question` before a person and waits for what comes back.
+    pub(crate) async fn put(
+        &self,
+        question: &Question,
+        admit: Admit<'_>,
+    ) -> Result<Put, Unanswered> {
+        match self {
+            Self::Pushed(pushed) => pushed.put(question, admit).await,
+            Self::Rounds(rounds) => rounds.put(question, admit).await,
+            Self::Task(task) => task.put(question, admit).await,
+            Self::CannotAsk(nobody) => Err(nobody.refuse(question.mode())),
+            Self::Script(script) => script.put(question),
+        }
+    }
+
+    /// Fails if this way cannot do the question's mode, before anything is sent.
+    pub(crate) fn can_put(&self, question: &Question) -> Result<(), Unanswered> {
+        let capability = match self {
+            Self::Pushed(pushed) => pushed.capability(),
+            Self::Rounds(rounds) => rounds.capability(),
+            Self::Task(task) => task.capability(),
+            Self::CannotAsk(nobody) => return Err(nobody.refuse(question.mode())),
+            Self::Script(script) => return script.can_put(question.mode()),
+        };
+        cannot_ask::declared(capability, question.mode(), self.revision())
+    }
+
+    /// Remembers that the reply to a question broke its rules.
+    pub(crate) fn wrong(&self, put: &Put, reasons: &str) {
+        if let (Self::Rounds(rounds), Some(slot)) = (self, put.slot) {
+            rounds.wrong(slot, reasons);
+        }
+    }
+
+    pub(crate) fn revision(&self) -> Revision {
+        match self {
+            Self::Pushed(pushed) => pushed.revision(),
+            Self::Rounds(rounds) => rounds.revision(),
+            Self::Task(task) => task.revision(),
+            Self::CannotAsk(nobody) => nobody.revision(),
+            Self::Script(_) => Revision::LATEST,
+        }
+    }
+
+    /// For the audit.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Pushed(_) => "pushed",
+            Self::Rounds(_) => "rounds",
+            Self::Task(_) => "task",
+            Self::CannotAsk(_) => "cannot-ask",
+            Self::Script(_) => "script",
+        }
+    }
+}
+
+impl Put {
+    pub(crate) fn fresh(given: Given, open_for: std::time::Duration) -> Self {
+        Self {
+            given,
+            slot: None,
+            open_for,
+            known: false,
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Pushed (2025-06-18 and 2025-11-25): send `elicitation/create` and wait for the reply.
+//!
+//! The request rides on the stream of the call it belongs to, also when it is sent from a spawned task. While a person
+//! thinks, progress on the caller's token keeps the caller's own timer from running out. An ask that ends without a
+//! reply (too late, call cancelled, future dropped) withdraws its question with `notifications/cancelled`.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use mcp_elicit_core::wire::{Capability, Mode, Request, Revision, method};
+use rmcp::ErrorData;
+use rmcp::model::{
+    ClientResult, CustomRequest, ErrorCode, ProgressNotificationParam, ProgressToken, RequestId,
+    ServerRequest,
+};
+use rmcp::service::{
+    OriginatingRequestId, Peer, PeerRequestOptions, RequestContext, RequestHandle, RoleServer,
+    ServiceError,
+};
+use serde_json::Value;
+use tokio::time::{Instant, MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
+
+use super::rounds::read_reply;
+use super::{Admit, Put};
+use crate::journal::Given;
+use crate::question::{Question, Subject};
+use crate::unanswered::{CannotAsk, NoWay, Unanswered};
+
+/// The connection of one pushed-era call.
+#[derive(Debug)]
+pub(crate) struct Pushed {
+    revision: Revision,
+    capability: Capability,
+    peer: Peer<RoleServer>,
+    call: RequestId,
+    cancelled: CancellationToken,
+    progress: Option<ProgressToken>,
+    keep_alive: Option<Duration>,
+    /// Progress must grow with every notification on a token.
+    ticks: AtomicU32,
+}
+
+impl Pushed {
+    pub(crate) fn new(
+        revision: Revision,
+        capability: Capability,
+        context: &RequestContext<RoleServer>,
+        keep_alive: Option<Duration>,
+    ) -> Self {
+        Self {
+            revision,
+            capability,
+            peer: context.peer.clone(),
+            call: context.id.clone(),
+            cancelled: context.ct.clone(),
+            progress: context.meta.get_progress_token(),
+            keep_alive,
+            ticks: AtomicU32::new(0),
+        }
+    }
+
+    pub(crate) fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    pub(crate) fn capability(&self) -> Capability {
+        self.capability
+    }
+
+    pub(crate) async fn put(
+        &self,
+        question: &Question,
+        admit: Admit<'_>,
+    ) -> Result<Put, Unanswered> {
+        if self.cancelled.is_cancelled() {
+            return Err(Unanswered::CallCancelled);
+        }
+        let params = params(question, self.revision)?;
+        admit()?;
+        let since = Instant::now();
+        let result = self.send(method::CREATE, params, question.timeout).await?;
+        let reply = match result {
+            Ok(result) => read_result(result, question.mode()),
+            Err(error) => return Err(self.refused(question.mode(), &error)),
+        };
+        Ok(Put::fresh(reply, since.elapsed()))
+    }
+
+    /// Sends a request to the client on the stream of this call and waits for its result or error.
+    pub(crate) async fn send(
+        &self,
+        method: &str,
+        params: Value,
+        timeout: Duration,
+    ) -> Result<Result<ClientResult, ErrorData>, Unanswered> {
+        let mut request = CustomRequest::new(method, Some(params));
+        request
+            .extensions
+            .insert(OriginatingRequestId(self.call.clone()));
+        let handle = self
+            .peer
+            .send_cancellable_request(
+                ServerRequest::CustomRequest(request),
+                PeerRequestOptions::no_options(),
+            )
+            .await
+            .map_err(|_| Unanswered::Disconnected)?;
+        let mut open = Withdraw(Some(handle));
+        let deadline = Instant::now() + timeout;
+        let mut keep_alive = self
+            .keep_alive
+            .filter(|_| self.progress.is_some())
+            .map(|period| {
+                let mut interval = tokio::time::interval_at(Instant::now() + period, period);
+                interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+                interval
+            });
+        loop {
+            let Some(handle) = open.0.as_mut() else {
+                return Err(Unanswered::Disconnected);
+            };
+            tokio::select! {
+                biased;
+                reply = &mut handle.rx => {
+                    open.0 = None;
+                    return match reply {
+                        Ok(Ok(result)) => Ok(Ok(result)),
+                        Ok(Err(ServiceError::McpError(error))) => Ok(Err(error)),
+                        Ok(Err(_)) | Err(_) => Err(Unanswered::Disconnected),
+                    };
+                }
+                () = self.cancelled.cancelled() => return Err(Unanswered::CallCancelled),
+                () = tokio::time::sleep_until(deadline) => return Err(Unanswered::TimedOut { after: timeout }),
+                () = tick(&mut keep_alive) => self.keep_alive().await,
+            }
+        }
+    }
+
+    /// Tells the caller that this call is alive and waits for a person.
+    async fn keep_alive(&self) {
+        let Some(token) = self.progress.clone() else {
+            return;
+        };
+        let ticks = self.ticks.fetch_add(1, Ordering::Relaxed) + 1;
+        let progress = ProgressNotificationParam::new(token, f64::from(ticks))
+            .with_message("Waiting for a person to answer");
+        if let Err(error) = self.peer.notify_progress(progress).await {
+            tracing::debug!(%error, "the caller cannot be told that its question is still open");
+        }
+    }
+
+    /// What an error of the client means for the ask.
+    fn refused(&self, mode: Mode, error: &ErrorData) -> Unanswered {
+        if error.code == ErrorCode::METHOD_NOT_FOUND {
+            // It declared the capability and has nothing behind it.
+            return CannotAsk {
+                mode,
+                revision: self.revision,
+                declared: Capability::NONE,
+                why: NoWay::Undeclared,
+            }
+            .into();
+        }
+        Unanswered::Peer(format!(
+            "it answered with error {}: {}",
+            error.code.0, error.message
+        ))
+    }
+}
+
+async fn tick(keep_alive: &mut Option<tokio::time::Interval>) {
+    match keep_alive {
+        Some(interval) => {
+            interval.tick().await;
+        }
+        None => std::future::pending().await,
+    }
+}
+
+/// The exact parameters of the revision; rmcp's typed request would say `mode` to 2025-06-18 too.
+fn params(question: &Question, revision: Revision) -> Result<Value, Unanswered> {
+    let message = question.message.clone();
+    let request = match &question.subject {
+        Subject::Form(form) => Request::Form {
+            message,
+            schema: form.schema(revision)?.to_owned(),
+        },
+        Subject::Url { url, id } => Request::Url {
+            message,
+            url: url.clone(),
+            elicitation_id: Some(id.clone()),
+        },
+    };
+    request
+        .to_params(revision)
+        .map_err(|unaskable| Unanswered::Author(unaskable.to_string()))
+}
+
+/// rmcp sorts what came by shape; whatever it took it for, it is read again as an `ElicitResult`.
+fn read_result(result: ClientResult, mode: Mode) -> Given {
+    match result {
+        ClientResult::CustomResult(custom) => read_reply(&custom.0, mode),
+        other => match serde_json::to_value(other) {
+            Ok(value) => read_reply(&value, mode),
+            Err(error) => Given::Broken(error.to_string()),
+        },
+    }
+}
+
+/// Withdraws the question when the ask ends without a reply.
+struct Withdraw(Option<RequestHandle<RoleServer>>);
+
+impl Drop for Withdraw {
+    fn drop(&mut self) {
+        let Some(handle) = self.0.take() else { return };
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                if let Err(error) = handle
+                    .cancel(Some("the question was withdrawn".into()))
+                    .await
+                {
+                    tracing::debug!(%error, "a question could not be withdrawn");
+                }
+            });
+        }
+    }
+}

@@ -1,0 +1,437 @@
+//! Rounds (2026-07-28): the handler runs, asks what it asks, and is dropped; it runs again when the answers are there.
+//!
+//! ```text
+//! round 1   run ── ask A? ──(nothing known)── ask B? in join! ──(nothing known)── nothing left to do
+//!               └── dropped; A and B go out in one input_required, with the sealed journal
+//! round 2   run ── ask A? ──(answered)── ask B? ──(answered)── step "start" ── ask C? ──(nothing known)
+//!               └── dropped; C goes out; the journal holds A, B and the result of "start"
+//! round 3   run ── A, B, "start", C all known ── the result
+//! ```
+//!
+//! A run is only given up while at least one ask is open, no step is running, and one more turn has changed nothing.
+//! A handler that waits on anything else, with no ask open, is left alone.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use mcp_elicit_core::wire::{self, Capability, Mode, Revision};
+use rmcp::model::{
+    ElicitRequest, ElicitRequestParams, InputRequest, InputRequests, InputResponses,
+};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
+
+use super::{Admit, Put};
+use crate::journal::{Given, Journal, Out, Slot};
+use crate::question::{Digest, Question, Subject};
+use crate::unanswered::Unanswered;
+
+/// One run of a handler in the rounds era.
+#[derive(Debug)]
+pub(crate) struct Rounds {
+    revision: Revision,
+    capability: Capability,
+    now_ms: u64,
+    stand: Mutex<Stand>,
+    /// Fires when this run is given up: asks that a spawned task still holds must end.
+    over: CancellationToken,
+    cancelled: CancellationToken,
+}
+
+#[derive(Debug, Default)]
+struct Stand {
+    journal: Journal,
+    /// Slots whose reply came with this very request, and how long they were open.
+    news: Vec<(Slot, Duration)>,
+    /// Replies that came without a state, by the key the author gave.
+    loose: InputResponses,
+    /// How often each question was asked in this run.
+    asked: HashMap<Digest, u32>,
+    steps: HashMap<String, u32>,
+    open: Vec<Open>,
+    running_steps: usize,
+    /// Counts every change, so that the runner sees whether a turn settled anything.
+    changes: u64,
+    runner: Option<Waker>,
+}
+
+#[derive(Debug)]
+struct Open {
+    slot: Slot,
+    key: String,
+    request: InputRequest,
+    url: bool,
+    for_ms: u64,
+}
+
+/// How a run ended.
+pub(crate) enum Ended<T> {
+    /// The handler finished.
+    Finished(T),
+    /// It waits on these questions, and on nothing else.
+    Waiting(InputRequests),
+}
+
+/// What the retried request brought.
+pub(crate) struct Brought {
+    pub(crate) journal: Journal,
+    pub(crate) had_state: bool,
+    pub(crate) responses: InputResponses,
+}
+
+impl Rounds {
+    /// Sorts the replies that came into the journal. The second value is what belongs to nobody here: it goes on to the
+    /// handler, which may have asked by hand.
+    pub(crate) fn new(
+        revision: Revision,
+        capability: Capability,
+        now_ms: u64,
+        cancelled: CancellationToken,
+        brought: Brought,
+    ) -> (Self, InputResponses) {
+        let Brought {
+            mut journal,
+            had_state,
+            mut responses,
+        } = brought;
+        let mut news = Vec::new();
+        for out in journal.take_out() {
+            let Some(value) = responses.remove(&out.key) else {
+                // Not answered yet: it goes out again, under the clock it had.
+                journal.send_out(out);
+                continue;
+            };
+            let mode = if out.url { Mode::Url } else { Mode::Form };
+            let given = if out.in_time(now_ms) {
+                read_reply(&value, mode)
+            } else {
+                Given::Late
+            };
+            journal.settle(out.slot, given);
+            news.push((
+                out.slot,
+                Duration::from_millis(now_ms.saturating_sub(out.since_ms)),
+            ));
+        }
+        let loose = if had_state {
+            InputResponses::default()
+        } else {
+            responses.clone()
+        };
+        let stand = Stand {
+            journal,
+            news,
+            loose,
+            ..Stand::default()
+        };
+        let rounds = Self {
+            revision,
+            capability,
+            now_ms,
+            stand: Mutex::new(stand),
+            over: CancellationToken::new(),
+            cancelled,
+        };
+        (rounds, responses)
+    }
+
+    pub(crate) fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    pub(crate) fn capability(&self) -> Capability {
+        self.capability
+    }
+
+    /// The reply if it is known; otherwise the question is open until this run is given up.
+    pub(crate) async fn put(
+        self: &Arc<Self>,
+        question: &Question,
+        admit: Admit<'_>,
+    ) -> Result<Put, Unanswered> {
+        if self.over.is_cancelled() {
+            return Err(Unanswered::Suspended);
+        }
+        if self.cancelled.is_cancelled() {
+            return Err(Unanswered::CallCancelled);
+        }
+        let slot = self.take_slot(question);
+        if let Some(put) = self.known(slot, question) {
+            return Ok(put);
+        }
+        if self.lock().journal.out(slot).is_none() {
+            admit()?;
+        }
+        let _open = self.open(slot, question)?;
+        self.over.cancelled().await;
+        Err(Unanswered::Suspended)
+    }
+
+    fn take_slot(&self, question: &Question) -> Slot {
+        let digest = question.digest();
+        let mut stand = self.lock();
+        let count = stand.asked.entry(digest).or_default();
+        let slot = Slot {
+            digest,
+            occurrence: *count,
+        };
+        *count += 1;
+        slot
+    }
+
+    fn known(&self, slot: Slot, question: &Question) -> Option<Put> {
+        let mut stand = self.lock();
+        if stand.journal.given(slot).is_none() && slot.occurrence == 0 {
+            // A reply without a state counts only under a key that the author gave: such a key is the author's word that
+            // it means the same question in every call.
+            let loose = question
+                .key
+                .as_ref()
+                .and_then(|key| stand.loose.remove(key));
+            if let Some(value) = loose {
+                stand
+                    .journal
+                    .settle(slot, read_reply(&value, question.mode()));
+                stand.news.push((slot, Duration::ZERO));
+            }
+        }
+        let given = stand.journal.given(slot)?.clone();
+        let open_for = stand
+            .news
+            .iter()
+            .find(|news| news.0 == slot)
+            .map(|news| news.1);
+        Some(Put {
+            given,
+            slot: Some(slot),
+            open_for: open_for.unwrap_or_default(),
+            known: open_for.is_none(),
+        })
+    }
+
+    fn open(self: &Arc<Self>, slot: Slot, question: &Question) -> Result<OpenGuard, Unanswered> {
+        let request =
+            InputRequest::Elicitation(ElicitRequest::new(params(question, self.revision)?));
+        let mut stand = self.lock();
+        let key = free_key(&stand, slot, question.key.as_deref());
+        let for_ms = u64::try_from(question.timeout.as_millis()).unwrap_or(u64::MAX);
+        stand.open.push(Open {
+            slot,
+            key,
+            request,
+            url: question.mode() == Mode::Url,
+            for_ms,
+        });
+        stand.changed();
+        drop(stand);
+        Ok(OpenGuard {
+            rounds: Arc::clone(self),
+            slot,
+        })
+    }
+
+    /// The reply for `slot` broke the rules: from now on only the reasons are remembered.
+    pub(crate) fn wrong(&self, slot: Slot, reasons: &str) {
+        self.lock()
+            .journal
+            .settle(slot, Given::Wrong(reasons.to_owned()));
+    }
+
+    /// What the step `name` brought in an earlier run, or leave to run it now.
+    pub(crate) fn begin_step(self: &Arc<Self>, name: &str) -> StepTurn {
+        let mut stand = self.lock();
+        let count = stand.steps.entry(name.to_owned()).or_default();
+        let occurrence = *count;
+        *count += 1;
+        if let Some(value) = stand.journal.step(name, occurrence) {
+            return StepTurn::Remembered(value.to_owned());
+        }
+        stand.running_steps += 1;
+        stand.changed();
+        drop(stand);
+        StepTurn::Run(StepGuard {
+            rounds: Arc::clone(self),
+            name: name.to_owned(),
+            occurrence,
+        })
+    }
+
+    /// Drives the handler until it finishes or waits on nothing but asks.
+    pub(crate) async fn drive<F: Future>(&self, handler: F) -> Ended<F::Output> {
+        let mut handler = std::pin::pin!(handler);
+        let mut settled_at = None;
+        let finished = std::future::poll_fn(|context| {
+            self.lock().runner = Some(context.waker().clone());
+            if let Poll::Ready(output) = handler.as_mut().poll(context) {
+                return Poll::Ready(Some(output));
+            }
+            let stand = self.lock();
+            if stand.open.is_empty() || stand.running_steps > 0 {
+                settled_at = None;
+                return Poll::Pending;
+            }
+            if settled_at == Some(stand.changes) {
+                return Poll::Ready(None);
+            }
+            settled_at = Some(stand.changes);
+            drop(stand);
+            context.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await;
+        if let Some(output) = finished {
+            return Ended::Finished(output);
+        }
+        let requests = self.send_out();
+        self.over.cancel();
+        Ended::Waiting(requests)
+    }
+
+    /// Notes what goes out. A question that was already out keeps the clock it had.
+    fn send_out(&self) -> InputRequests {
+        let mut stand = self.lock();
+        let before = stand.journal.take_out();
+        let mut requests = InputRequests::new();
+        for open in std::mem::take(&mut stand.open) {
+            let earlier = before.iter().find(|out| out.slot == open.slot);
+            let since_ms = earlier.map_or(self.now_ms, |out| out.since_ms);
+            let Open {
+                slot,
+                key,
+                request,
+                url,
+                for_ms,
+            } = open;
+            stand.journal.send_out(Out {
+                key: key.clone(),
+                slot,
+                url,
+                since_ms,
+                for_ms,
+            });
+            requests.insert(key, request);
+        }
+        requests
+    }
+
+    /// The journal as it stands now.
+    pub(crate) fn journal(&self) -> Journal {
+        self.lock().journal.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Stand> {
+        self.stand.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Stand {
+    fn changed(&mut self) {
+        self.changes += 1;
+        if let Some(runner) = self.runner.take() {
+            runner.wake();
+        }
+    }
+}
+
+/// Takes the question back when the ask is dropped, as the losing branch of a `select!` is.
+struct OpenGuard {
+    rounds: Arc<Rounds>,
+    slot: Slot,
+}
+
+impl Drop for OpenGuard {
+    fn drop(&mut self) {
+        let mut stand = self.rounds.lock();
+        stand.open.retain(|open| open.slot != self.slot);
+        stand.changed();
+    }
+}
+
+/// What to do about a step.
+pub(crate) enum StepTurn {
+    /// It ran before; this was its result.
+    Remembered(Box<RawValue>),
+    /// It has to run now. The run is not given up while the guard lives.
+    Run(StepGuard),
+}
+
+/// A step that is running.
+pub(crate) struct StepGuard {
+    rounds: Arc<Rounds>,
+    name: String,
+    occurrence: u32,
+}
+
+impl StepGuard {
+    /// The step's result is remembered for the runs to come.
+    pub(crate) fn remember(self, value: Box<RawValue>) {
+        self.rounds
+            .lock()
+            .journal
+            .remember(&self.name, self.occurrence, value);
+    }
+}
+
+impl Drop for StepGuard {
+    fn drop(&mut self) {
+        let mut stand = self.rounds.lock();
+        stand.running_steps -= 1;
+        stand.changed();
+    }
+}
+
+/// What rmcp sends for a question. Tasks use it too.
+pub(crate) fn params(
+    question: &Question,
+    revision: Revision,
+) -> Result<ElicitRequestParams, Unanswered> {
+    let message = question.message.clone();
+    Ok(match &question.subject {
+        Subject::Form(form) => ElicitRequestParams::FormElicitationParams {
+            meta: None,
+            message,
+            requested_schema: form.typed(revision)?,
+        },
+        // 2026-07-28 has no elicitation id; rmcp writes the empty one it is given.
+        Subject::Url { url, .. } => ElicitRequestParams::UrlElicitationParams {
+            meta: None,
+            message,
+            url: url.clone(),
+            elicitation_id: String::new(),
+        },
+    })
+}
+
+/// Reads an `ElicitResult`.
+pub(crate) fn read_reply(value: &Value, mode: Mode) -> Given {
+    match wire::Reply::from_value(value, mode) {
+        Ok(reply) => {
+            if reply.dropped_content() {
+                tracing::debug!("a reply had content where none counts; it was dropped");
+            }
+            Given::Reply((&reply).into())
+        }
+        Err(defect) => Given::Broken(defect.to_string()),
+    }
+}
+
+/// The author's key, or one made from the question; unique within the round.
+fn free_key(stand: &Stand, slot: Slot, wished: Option<&str>) -> String {
+    let base = wished.map_or_else(|| format!("q-{}", slot.digest), str::to_owned);
+    let taken = |key: &str| stand.open.iter().any(|open| open.key == key);
+    if slot.occurrence == 0 && !taken(&base) {
+        return base;
+    }
+    let mut number = slot.occurrence + 1;
+    loop {
+        let key = format!("{base}-{number}");
+        if !taken(&key) {
+            return key;
+        }
+        number += 1;
+    }
+}

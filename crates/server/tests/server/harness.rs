@@ -1,0 +1,214 @@
+//! A client that answers by script, a server to ask it, and pipes between them.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use mcp_elicit_server::{Eliciting, ElicitingExt, Settings};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, ElicitRequestParams,
+    ElicitResult, ElicitationAction, Implementation, ProgressNotificationParam, ProtocolVersion,
+};
+use rmcp::service::{
+    ClientLifecycleMode, ClientServiceExt, NotificationContext, RequestContext, RunningService,
+    ServiceError,
+};
+use rmcp::{ClientHandler, ErrorData, RoleClient, ServerHandler, ServiceExt};
+use serde_json::{Value, json};
+
+pub(crate) const REVISIONS: [&str; 3] = ["2025-06-18", "2025-11-25", "2026-07-28"];
+
+/// What the scripted person does with one question.
+#[derive(Debug, Clone)]
+pub(crate) enum Act {
+    Accept(Value),
+    /// Accepts with what it makes of the message: for questions that come in any order.
+    Sees(fn(&str) -> Value),
+    /// Accepts without content: a URL, or a careless client.
+    Bare,
+    Decline,
+    Cancel,
+    /// Declines and sends content with it.
+    DeclineWith(Value),
+    /// Answers after ten minutes.
+    Late(Value),
+    /// The client fails instead of asking.
+    Fail(i32),
+}
+
+/// The clock of the test: tokio's, paused, for what waits, and this one for what is written down.
+#[derive(Debug, Clone)]
+pub(crate) struct Clock(Arc<AtomicU64>);
+
+impl Clock {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(AtomicU64::new(1_800_000_000)))
+    }
+
+    pub(crate) fn advance(&self, by: Duration) {
+        self.0.fetch_add(by.as_secs(), Ordering::SeqCst);
+    }
+
+    pub(crate) fn settings(&self) -> Settings {
+        let clock = self.clone();
+        Settings::default().clock(move || {
+            SystemTime::UNIX_EPOCH + Duration::from_secs(clock.0.load(Ordering::SeqCst))
+        })
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct Person {
+    pub(crate) revision: &'static str,
+    pub(crate) capability: Value,
+    pub(crate) clock: Clock,
+    acts: Arc<Mutex<VecDeque<Act>>>,
+    asked: Arc<Mutex<Vec<Value>>>,
+    progress: Arc<AtomicU64>,
+}
+
+impl Person {
+    pub(crate) fn who(revision: &'static str, acts: impl IntoIterator<Item = Act>) -> Self {
+        Self {
+            revision,
+            capability: json!({ "elicitation": { "form": {}, "url": {} } }),
+            clock: Clock::new(),
+            acts: Arc::new(Mutex::new(acts.into_iter().collect())),
+            asked: Arc::default(),
+            progress: Arc::default(),
+        }
+    }
+
+    pub(crate) fn declaring(mut self, capability: Value) -> Self {
+        self.capability = capability;
+        self
+    }
+
+    /// Every question so far, as its parameters.
+    pub(crate) fn asked(&self) -> Vec<Value> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    pub(crate) fn messages(&self) -> Vec<String> {
+        self.asked()
+            .iter()
+            .map(|asked| asked["message"].as_str().unwrap().to_owned())
+            .collect()
+    }
+
+    pub(crate) fn progress(&self) -> u64 {
+        self.progress.load(Ordering::SeqCst)
+    }
+
+    /// Connects to `server` through a pipe.
+    pub(crate) async fn meet<S: ServerHandler>(
+        &self,
+        server: Eliciting<S>,
+    ) -> RunningService<RoleClient, Self> {
+        let (near, far) = tokio::io::duplex(1 << 20);
+        tokio::spawn(async move {
+            if let Ok(running) = server.serve(far).await {
+                running.waiting().await.unwrap();
+            }
+        });
+        let lifecycle = match self.revision {
+            "2026-07-28" => ClientLifecycleMode::Discover {
+                preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+            },
+            _ => ClientLifecycleMode::Initialize,
+        };
+        self.clone()
+            .serve_with_lifecycle(near, lifecycle)
+            .await
+            .unwrap()
+    }
+
+    /// Calls a tool of `server` and gives its result.
+    pub(crate) async fn call<S: ServerHandler>(
+        &self,
+        server: S,
+        tool: &'static str,
+    ) -> Result<CallToolResult, ErrorData> {
+        let settings = self.clock.settings();
+        self.call_under(server.eliciting(settings), tool).await
+    }
+
+    pub(crate) async fn call_under<S: ServerHandler>(
+        &self,
+        server: Eliciting<S>,
+        tool: &'static str,
+    ) -> Result<CallToolResult, ErrorData> {
+        let client = self.meet(server).await;
+        let result = client.call_tool(CallToolRequestParams::new(tool)).await;
+        match result {
+            Ok(result) => Ok(result),
+            Err(ServiceError::McpError(error)) => Err(error),
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
+
+/// The words of a result and whether it is an error.
+pub(crate) fn said(result: &CallToolResult) -> (String, bool) {
+    let text = result
+        .content
+        .iter()
+        .filter_map(|content| content.as_text())
+        .map(|text| text.text.clone())
+        .collect();
+    (text, result.is_error.unwrap_or(false))
+}
+
+impl ClientHandler for Person {
+    fn get_info(&self) -> ClientConfig {
+        let capabilities: ClientCapabilities =
+            serde_json::from_value(self.capability.clone()).unwrap();
+        let mut info = ClientConfig::new(capabilities, Implementation::new("person", "1"));
+        info.protocol_version = serde_json::from_value(json!(self.revision)).unwrap();
+        info
+    }
+
+    async fn create_elicitation(
+        &self,
+        request: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let request = serde_json::to_value(request).unwrap();
+        let message = request["message"].as_str().unwrap().to_owned();
+        self.asked.lock().unwrap().push(request);
+        let act = self
+            .acts
+            .lock()
+            .unwrap()
+            .pop_front()
+            .expect("one question too many");
+        Ok(match act {
+            Act::Accept(content) => {
+                ElicitResult::new(ElicitationAction::Accept).with_content(content)
+            }
+            Act::Sees(answer) => {
+                ElicitResult::new(ElicitationAction::Accept).with_content(answer(&message))
+            }
+            Act::Bare => ElicitResult::new(ElicitationAction::Accept),
+            Act::Decline => ElicitResult::new(ElicitationAction::Decline),
+            Act::Cancel => ElicitResult::new(ElicitationAction::Cancel),
+            Act::DeclineWith(content) => {
+                ElicitResult::new(ElicitationAction::Decline).with_content(content)
+            }
+            Act::Late(content) => {
+                let late = Duration::from_mins(10);
+                self.clock.advance(late);
+                tokio::time::sleep(late).await;
+                ElicitResult::new(ElicitationAction::Accept).with_content(content)
+            }
+            Act::Fail(code) => {
+                return Err(ErrorData::new(rmcp::model::ErrorCode(code), "no", None));
+            }
+        })
+    }
+
+    async fn on_progress(&self, _: ProgressNotificationParam, _: NotificationContext<RoleClient>) {
+        self.progress.fetch_add(1, Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,1 @@
+//! What only rounds have: runs that are given up and begun again.
