@@ -18,6 +18,8 @@ pub(crate) enum Exit {
     Connection = 3,
     /// A question found nobody to answer it.
     Unanswered = 4,
+    /// The person ended the process before its work was done; what a shell shows for Ctrl-C.
+    Interrupted = 130,
 }
 
 impl From<Exit> for ExitCode {
@@ -33,6 +35,7 @@ pub(crate) struct Failure {
     message: String,
     causes: Vec<String>,
     hint: Option<String>,
+    lines: Vec<String>,
     silent: bool,
 }
 
@@ -43,6 +46,7 @@ impl Failure {
             message: message.into(),
             causes: Vec::new(),
             hint: None,
+            lines: Vec::new(),
             silent: false,
         }
     }
@@ -67,6 +71,11 @@ impl Failure {
         Self::new(Exit::Unanswered, message)
     }
 
+    /// The person ended the process.
+    pub(crate) fn interrupted(message: impl Into<String>) -> Self {
+        Self::new(Exit::Interrupted, message)
+    }
+
     /// Whoever read our output has gone: there is nobody left to tell, and nothing went wrong here.
     pub(crate) fn reader_gone() -> Self {
         Self {
@@ -79,6 +88,15 @@ impl Failure {
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds what somebody else had to say about it, line by line, below a heading.
+    #[must_use]
+    pub(crate) fn telling(mut self, heading: &str, lines: Vec<String>) -> Self {
+        self.lines.push(heading.to_owned());
+        self.lines
+            .extend(lines.into_iter().map(|line| format!("  {line}")));
         self
     }
 
@@ -111,6 +129,11 @@ impl Failure {
     /// Why, the nearest cause first.
     pub(crate) fn causes(&self) -> &[String] {
         &self.causes
+    }
+
+    /// What somebody else had to say about it.
+    pub(crate) fn lines(&self) -> &[String] {
+        &self.lines
     }
 
     /// What to do next.

@@ -79,6 +79,9 @@ pub(crate) fn show_failure(failure: &Failure) -> Exit {
         for cause in failure.causes() {
             say(format_args!("  because: {}", harmless(cause)));
         }
+        for line in failure.lines() {
+            say(format_args!("  {line}"));
+        }
         if let Some(hint) = failure.next_step() {
             say(format_args!("  {} {hint}", styled(HINT, "next:")));
         }

@@ -1,1 +1,40 @@
-//! client
+//! Answers MCP elicitation: whatever a server asks, in either era, reaches a person who can answer, and only what that
+//! person did goes back.
+//!
+//! This crate decides who is asked (routing, consent, limits, order), what may be sent (nothing that the form refuses),
+//! and what a server is told when nobody answered (the revision's error, never a decline). It never decides what a form
+//! means or whether an answer is right (`mcp-elicit-core`), nor how a question looks (`mcp-elicit-forms`).
+//!
+//! # Rooms
+//!
+//! - [`eliciting`]: the client handler over rmcp's; what it declares, and what it hears
+//! - [`desk`]: the one path that every question takes, with its queue, its limits and its onlookers
+//! - [`responder`]: who asks the person: terminal, script, program, several of them
+//! - [`routing`]: which responder answers which server
+//! - [`consent`]: what a person allows each server, as data
+//! - [`question`], [`answer`]: what goes to a responder and what comes back
+//! - [`connection`]: reaching a server, finding the era, limits, an end that leaves nothing behind
+//! - [`call`]: a call and everything the server asks on the way: rounds, tasks, required visits
+//! - `exact`: how a question's exact words pass through rmcp; `line`: what one connection knows
+
+pub mod answer;
+pub mod call;
+pub mod connection;
+pub mod consent;
+pub mod desk;
+pub mod eliciting;
+mod exact;
+mod line;
+pub mod question;
+pub mod responder;
+pub mod routing;
+
+pub use answer::Answer;
+pub use call::{CallError, CallOptions};
+pub use connection::{ConnectError, Connection, Options, Target};
+pub use consent::Consent;
+pub use desk::{Person, Refusal, Settings};
+pub use eliciting::Eliciting;
+pub use question::Question;
+pub use responder::{Responder, Unanswered};
+pub use routing::Routing;

@@ -1,5 +1,6 @@
 //! The command line as clap reads it. Options that several commands share have a file of their own here.
 
+pub(crate) mod answers;
 pub(crate) mod server;
 
 use std::ffi::OsString;

@@ -1,6 +1,8 @@
 //! The subcommands, one file each. A new one is a variant here (its doc comment lives on its `Args`), a file, and a
 //! line in [`run`]; a command that waits for anything goes through [`in_runtime`].
 
+mod call;
+mod demo;
 mod demo_server;
 mod validate;
 
@@ -13,6 +15,8 @@ use crate::failure::{Exit, Failure};
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Demo(demo::DemoArgs),
+    Call(call::CallArgs),
     DemoServer(demo_server::DemoServerArgs),
     Validate(validate::ValidateArgs),
 }
@@ -20,6 +24,8 @@ pub(crate) enum Command {
 /// Runs one command to its end.
 pub(crate) fn run(command: Command) -> Result<Exit, Failure> {
     match command {
+        Command::Demo(args) => demo::run(args),
+        Command::Call(args) => call::run(args),
         Command::DemoServer(args) => demo_server::run(&args),
         Command::Validate(args) => validate::run(args),
     }

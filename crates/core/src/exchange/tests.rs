@@ -4,7 +4,6 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::answer::Outcome;
 use crate::wire::{Action, Mode, Revision};
 
 const START: Moment = Moment::from_millis(1_000);
@@ -19,12 +18,10 @@ fn asked() -> Exchange {
 }
 
 fn act(action: Action) -> Step {
-    let outcome = match action {
-        Action::Accept => Outcome::Visit,
-        Action::Decline => Outcome::Decline,
-        Action::Cancel => Outcome::Cancel,
-    };
-    Step::acted(&outcome, "ada")
+    Step::Act {
+        action,
+        by: "ada".into(),
+    }
 }
 
 fn withdraw() -> Step {

@@ -29,7 +29,7 @@ impl ChoiceOption {
 
 /// The options of a field in the order given. Never empty, never twice the same value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options(Arc<[ChoiceOption]>);
+pub struct Options(Vec<ChoiceOption>);
 
 impl Options {
     pub(crate) fn contains(&self, value: &str) -> bool {
@@ -37,7 +37,12 @@ impl Options {
     }
 
     pub(crate) fn rule(&self) -> Rule {
-        Rule::Enum(self.clone())
+        Rule::Enum(
+            self.0
+                .iter()
+                .map(|option| option.value.clone())
+                .collect::<Arc<[_]>>(),
+        )
     }
 
     fn titled(&self) -> bool {
@@ -332,7 +337,7 @@ fn finish(
             }
         }
     }
-    (!doubled && options.len() == given).then_some(Options(options.into()))
+    (!doubled && options.len() == given).then_some(Options(options))
 }
 
 /// `enumNames`, the titles of 2025-06-18.
@@ -357,14 +362,9 @@ fn read_names(options: &mut Options, names: Option<&Json<'_>>, reading: &mut Rea
         );
         reading.note("enumNames", NoteCode::NamesIgnored, message);
     } else {
-        let named = options
-            .iter()
-            .zip(titles)
-            .map(|(option, title)| ChoiceOption {
-                value: option.value.clone(),
-                title: Some(title.into()),
-            });
-        *options = Options(named.collect());
+        for (option, title) in options.0.iter_mut().zip(titles) {
+            option.title = Some(title.into());
+        }
     }
 }
 

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use mcp_elicit_core::exchange::Exchange;
 use mcp_elicit_core::fault::{Fault, LimitFault, PeerFault};
-use mcp_elicit_core::form::Form;
 use mcp_elicit_core::wire::{Mode, Request, Revision, WireDefect};
 use serde_json::{Value, json};
 
@@ -22,13 +21,16 @@ impl Table<'_> {
                 declared: self.declared,
             }
             .into(),
-            Ok(request) => match (timed_out, error["data"]["retryAfterSeconds"].as_u64()) {
+            Ok(_) => match (timed_out, error["data"]["retryAfterSeconds"].as_u64()) {
                 (Some(fault), _) => fault,
                 (None, Some(seconds)) => LimitFault::RateLimited {
                     retry_after: Duration::from_secs(seconds),
                 }
                 .into(),
-                (None, None) => illegal(&request)?.into(),
+                (None, None) => PeerFault::IllegalForm {
+                    defects: Vec::new(),
+                }
+                .into(),
             },
         };
         self.is_error(&fault, error)
@@ -78,7 +80,6 @@ impl Table<'_> {
         let expected = object(fault, self.revision);
         same(&expected["code"], &error["code"])?;
         for member in [
-            "field",
             "supportedTypes",
             "timeoutSeconds",
             "retryAfterSeconds",
@@ -93,17 +94,6 @@ impl Table<'_> {
         } else {
             same(&json!(said), &expected["message"])
         }
-    }
-}
-
-/// The only reason left: the form is illegal.
-fn illegal(request: &Request) -> Result<PeerFault, String> {
-    match request {
-        Request::Url { .. } => Err("there is no reason to refuse".into()),
-        Request::Form { schema, .. } => match Form::parse(schema.get()) {
-            Ok(_) => Err("there is no reason to refuse".into()),
-            Err(defects) => Ok(PeerFault::from(&defects)),
-        },
     }
 }
 

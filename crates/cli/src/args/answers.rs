@@ -1,0 +1,147 @@
+//! Who answers what a server asks, and how the conversation is shown: shared by the commands that call a tool.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::failure::Failure;
+
+/// How questions are answered. Without any of these, the person at the terminal is asked; where stdin is no
+/// terminal, answers are read from it line by line.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Answers")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of its own on the command line"
+)]
+pub(crate) struct AnswerArgs {
+    /// Answer the field NAME with VALUE, as a person would type it; repeat for more fields
+    #[arg(long = "answer", value_name = "NAME=VALUE", value_parser = name_and_value)]
+    pub(crate) named: Vec<(String, String)>,
+
+    /// Answer in order from a JSON list of {"action": "accept"|"decline"|"cancel", "content": {..}}
+    #[arg(long = "answers", value_name = "FILE", conflicts_with = "named")]
+    pub(crate) file: Option<PathBuf>,
+
+    /// Accept what each form proposes; --answer goes over the defaults
+    #[arg(long, conflicts_with = "file")]
+    pub(crate) accept_defaults: bool,
+
+    /// Decline every question
+    #[arg(long, conflicts_with_all = ["named", "file", "accept_defaults", "cancel"])]
+    pub(crate) decline: bool,
+
+    /// Cancel every question
+    #[arg(long, conflicts_with_all = ["named", "file", "accept_defaults"])]
+    pub(crate) cancel: bool,
+
+    /// Send prepared answers even to forms that seem to ask for a credential
+    #[arg(long)]
+    pub(crate) insist: bool,
+
+    /// How long to wait for the server, and for each answer: 30, 1.5, 500ms, 2m. A person's time does not count
+    /// against the server. Without it, a minute for the server and any time for a person
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) timeout: Option<Duration>,
+
+    /// Tell what happens as one JSON object a line on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn name_and_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("write it as NAME=VALUE".to_owned()),
+    }
+}
+
+/// Seconds, or a number with `ms`, `s`, `m` or `h`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let seconds_each = match &text[digits.len()..] {
+        "" | "s" => 1.0,
+        "ms" => 0.001,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return Err("the unit is ms, s, m or h".to_owned()),
+    };
+    let number: f64 = digits
+        .trim()
+        .parse()
+        .map_err(|_| "write it as 30, 1.5, 500ms or 2m".to_owned())?;
+    let time = Duration::try_from_secs_f64(number * seconds_each)
+        .map_err(|_| "this is no length of time".to_owned())?;
+    if time.is_zero() {
+        Err("there must be some time".to_owned())
+    } else {
+        Ok(time)
+    }
+}
+
+/// The arguments of a call from `name=value` pairs, or from one JSON object.
+///
+/// A value that is JSON (`3`, `true`, `["a"]`) is taken as JSON, anything else as text; quotes make text of anything:
+/// `zip='"01234"'`.
+pub(crate) fn call_arguments(
+    words: &[String],
+) -> Result<serde_json::Map<String, serde_json::Value>, Failure> {
+    if let [json] = words
+        && json.trim_start().starts_with('{')
+    {
+        return serde_json::from_str(json).map_err(|error| {
+            Failure::usage("the tool's arguments are no JSON object").because(error)
+        });
+    }
+    words.iter().map(|word| pair(word)).collect()
+}
+
+fn pair(word: &str) -> Result<(String, serde_json::Value), Failure> {
+    let (name, value) = name_and_value(word).map_err(|_| {
+        Failure::usage(format!("{word:?} is no argument for the tool"))
+            .hint("write arguments as `name=value`, or all of them as one JSON object.")
+    })?;
+    let value = serde_json::from_str(&value).unwrap_or(serde_json::Value::String(value));
+    Ok((name, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn times_are_read() {
+        assert_eq!(duration("30"), Ok(Duration::from_secs(30)));
+        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1500)));
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("2m"), Ok(Duration::from_mins(2)));
+        for wrong in ["", "0", "-1", "soon", "3 weeks", "1e400", "NaN"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn arguments_are_pairs_or_one_object() {
+        let words = |words: &[&str]| {
+            words
+                .iter()
+                .map(|word| (*word).to_owned())
+                .collect::<Vec<_>>()
+        };
+        let read = call_arguments(&words(&["a=3", "b=x=y", "c=[1]", "d=\"3\"", "e="])).unwrap();
+        assert_eq!(
+            json!(read),
+            json!({"a": 3, "b": "x=y", "c": [1], "d": "3", "e": ""})
+        );
+        assert_eq!(
+            json!(call_arguments(&words(&["{\"a\":{}}"])).unwrap()),
+            json!({"a": {}})
+        );
+        for wrong in [&["{\"a\":"][..], &["loose"], &["=x"]] {
+            assert!(call_arguments(&words(wrong)).is_err(), "{wrong:?}");
+        }
+    }
+}

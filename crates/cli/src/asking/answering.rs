@@ -1,0 +1,71 @@
+//! Who answers, from the options.
+
+use std::sync::Arc;
+
+use mcp_elicit_client::responder::{Responder, Script, Terminal};
+use mcp_elicit_forms::terminal::Face;
+
+use super::stop;
+use crate::args::answers::AnswerArgs;
+use crate::failure::Failure;
+use crate::screen;
+
+/// Who answers.
+pub(super) struct Answering {
+    pub(super) responder: Arc<dyn Responder>,
+    script: Option<Arc<Script>>,
+}
+
+impl Answering {
+    fn scripted(script: Script, insist: bool) -> Self {
+        let script = Arc::new(if insist { script.insisting() } else { script });
+        Self {
+            responder: Arc::<Script>::clone(&script),
+            script: Some(script),
+        }
+    }
+
+    /// A name that no form had is likely misspelt.
+    pub(super) fn warn_of_unused(&self) {
+        for name in self.script.iter().flat_map(|script| script.unused()) {
+            let warning = screen::styled(screen::WARNING, "warning:");
+            screen::say(format_args!("{warning} no form asked for {name:?}"));
+        }
+    }
+}
+
+/// Prepared answers where there are any, and the person at the terminal otherwise.
+pub(super) fn from_args(args: &AnswerArgs) -> Result<Answering, Failure> {
+    let named = args.named.iter().cloned();
+    let script = if args.decline {
+        Script::decline()
+    } else if args.cancel {
+        Script::cancel()
+    } else if let Some(file) = &args.file {
+        let text = std::fs::read_to_string(file).map_err(|error| {
+            Failure::usage(format!("cannot read {}", file.display())).because(error)
+        })?;
+        Script::from_json(&text).map_err(|error| {
+            Failure::usage(format!("{} holds no answers", file.display()))
+                .because(error)
+                .hint("write it as [{\"action\": \"accept\", \"content\": {\"name\": \"value\"}}].")
+        })?
+    } else if args.accept_defaults {
+        Script::over_defaults(named)
+    } else if args.named.is_empty() {
+        return terminal();
+    } else {
+        Script::by_name(named)
+    };
+    Ok(Answering::scripted(script, args.insist))
+}
+
+fn terminal() -> Result<Answering, Failure> {
+    let face = Face::detect()
+        .map_err(|error| Failure::unanswered("there is no terminal to ask in").because(error))?
+        .opening(stop::open_in_browser);
+    Ok(Answering {
+        responder: Arc::new(Terminal::new(face)),
+        script: None,
+    })
+}

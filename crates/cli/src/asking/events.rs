@@ -1,0 +1,209 @@
+//! What happens, told as it happens: one JSON object a line to a program, or a few words to a person.
+
+use std::sync::{Mutex, PoisonError};
+
+use mcp_elicit_client::connection::Target;
+use mcp_elicit_client::desk::Observer;
+use mcp_elicit_client::{Answer, Connection, Question, Refusal, Unanswered};
+use mcp_elicit_core::wire::Mode;
+use mcp_elicit_forms::view::inert;
+use rmcp::ClientHandler;
+use rmcp::model::{CallToolResult, ContentBlock};
+use serde::Serialize;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::failures;
+use crate::failure::Failure;
+use crate::screen;
+
+/// The most of a server's text that is shown to a person, in characters.
+const TEXT: usize = 100_000;
+
+#[derive(Serialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+enum Event<'e> {
+    Connected {
+        server: Value,
+        protocol: &'e str,
+        transport: &'e str,
+    },
+    Asked {
+        mode: &'e str,
+        message: &'e str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        schema: Option<Value>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        url: Option<&'e str>,
+    },
+    Answered {
+        action: &'e str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        content: Option<Value>,
+    },
+    Result {
+        result: &'e CallToolResult,
+    },
+    Error {
+        error: Value,
+    },
+}
+
+/// Tells what happens, and remembers why a question got no answer.
+pub(super) struct Events {
+    json: bool,
+    stop: CancellationToken,
+    ended: Mutex<Option<Failure>>,
+}
+
+impl Events {
+    pub(super) fn new(json: bool, stop: CancellationToken) -> Self {
+        Self {
+            json,
+            stop,
+            ended: Mutex::default(),
+        }
+    }
+
+    /// Why a question got no answer, if one did not: the first of them.
+    pub(super) fn ended(&self) -> Option<Failure> {
+        self.ended
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+
+    fn end(&self, failure: Failure) {
+        self.ended
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_or_insert(failure);
+    }
+
+    /// An event from within the conversation: nobody reading any more is a reason to stop.
+    fn tell(&self, event: &Event<'_>) {
+        if let Err(failure) = screen::print_json(event) {
+            self.end(failure);
+            self.stop.cancel();
+        }
+    }
+
+    pub(super) fn connected<H: ClientHandler>(
+        &self,
+        connection: &Connection<H>,
+        target: &Target,
+    ) -> Result<(), Failure> {
+        let server = connection.server();
+        let protocol = connection.protocol();
+        if self.json {
+            let server = server.map_or(
+                Value::Null,
+                |server| json!({ "name": server.name, "version": server.version }),
+            );
+            return screen::print_json(&Event::Connected {
+                server,
+                protocol: &protocol,
+                transport: target.transport(),
+            });
+        }
+        let name = server.map_or_else(
+            || target.describe(),
+            |server| format!("{} {}", server.name, server.version),
+        );
+        screen::say(format_args!(
+            "connected to {} ({}, {protocol})",
+            inert::line(&name, 200),
+            target.transport()
+        ));
+        Ok(())
+    }
+
+    pub(super) fn result(&self, result: &CallToolResult) -> Result<(), Failure> {
+        if self.json {
+            return screen::print_json(&Event::Result { result });
+        }
+        if result.is_error == Some(true) {
+            screen::say(format_args!(
+                "{} the tool reported an error",
+                screen::styled(screen::ERROR, "error:")
+            ));
+        }
+        let mut shown = false;
+        for block in &result.content {
+            shown = true;
+            match block {
+                ContentBlock::Text(text) => screen::print(inert::text(&text.text, TEXT))?,
+                other => screen::print_json(other)?,
+            }
+        }
+        match &result.structured_content {
+            Some(structured) if !shown => screen::print_json(structured),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The last event of a conversation that failed.
+pub(super) fn print_failure(failure: &Failure) -> Result<(), Failure> {
+    if failure.is_silent() {
+        return Ok(());
+    }
+    let mut error = json!({ "message": failure.message(), "exit": failure.exit() as u8 });
+    if !failure.causes().is_empty() {
+        error["causes"] = json!(failure.causes());
+    }
+    screen::print_json(&Event::Error { error })
+}
+
+impl Observer for Events {
+    fn asked(&self, question: &Question) {
+        if self.json {
+            self.tell(&Event::Asked {
+                mode: question.mode().as_str(),
+                message: question.message(),
+                // Written anew, because the server may have written it over several lines.
+                schema: question
+                    .schema()
+                    .and_then(|schema| serde_json::from_str(schema.get()).ok()),
+                url: question.url(),
+            });
+        }
+    }
+
+    fn answered(&self, question: &Question, answer: &Answer) {
+        let action = answer.outcome().action().as_str();
+        if self.json {
+            // The person asked for this: `--json` tells everything that was sent.
+            let content = answer
+                .outcome()
+                .answers()
+                .map(mcp_elicit_core::answer::Answers::to_value);
+            return self.tell(&Event::Answered { action, content });
+        }
+        let asked = match question.mode() {
+            Mode::Form => "form",
+            Mode::Url => "url",
+        };
+        let message = inert::line(question.message(), 80);
+        screen::say(format_args!(
+            "answered {action} to the {asked} question {message:?}"
+        ));
+    }
+
+    fn refused(&self, _question: Option<&Question>, why: &Refusal) {
+        if let Refusal::Withdrawn { .. } = why {
+            return;
+        }
+        let interrupted = matches!(
+            why,
+            Refusal::Nobody {
+                why: Unanswered::Interrupted,
+                ..
+            }
+        );
+        self.end(failures::question(why));
+        if interrupted {
+            self.stop.cancel();
+        }
+    }
+}

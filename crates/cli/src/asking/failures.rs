@@ -1,0 +1,134 @@
+//! What went wrong with a connection, a call or a question, as a failure with its exit code. No wildcard: a new error
+//! must not compile until someone decides its code.
+
+use mcp_elicit_client::{CallError, ConnectError, Refusal, Unanswered};
+
+use crate::failure::{Exit, Failure};
+
+/// What the server said beside the protocol.
+pub(super) struct Said {
+    /// The last lines of its stderr.
+    pub(super) stderr: Vec<String>,
+    /// Lines on its stdout that are no JSON.
+    pub(super) noise: usize,
+}
+
+/// The person, or the system, ended this process.
+pub(super) fn stopped() -> Failure {
+    Failure::interrupted("stopped; the server was told")
+}
+
+/// No connection came about.
+pub(super) fn connecting(error: ConnectError) -> Failure {
+    let stderr = error.stderr().to_vec();
+    let failure = match error {
+        ConnectError::Start { program, source } => {
+            Failure::connection(format!("cannot start {program}")).because(source)
+        }
+        ConnectError::Url { .. } => Failure::usage(error.to_string()),
+        ConnectError::NoCommonRevision { .. } => Failure::connection(error.to_string())
+            .hint("leave `--protocol` out to speak what the server speaks."),
+        ConnectError::TimedOut { .. } => {
+            Failure::connection(error.to_string()).hint("give it more time with `--timeout 5m`.")
+        }
+        ConnectError::Unauthorized => Failure::connection(error.to_string()),
+        ConnectError::Setup(_)
+        | ConnectError::Broken { .. }
+        | ConnectError::Refused { .. }
+        | ConnectError::Unreachable(_)
+        | ConnectError::Nonsense => Failure::connection(format!("no connection: {error}")),
+    };
+    with_stderr(failure, &stderr)
+}
+
+/// The call brought no result.
+pub(super) fn calling(error: CallError, said: &Said) -> Failure {
+    let failure = called(error);
+    if failure.exit() != Exit::Connection {
+        return failure;
+    }
+    let failure = match said.noise {
+        0 => failure,
+        lines => failure.telling(
+            &format!("lines it wrote to its stdout that are no JSON: {lines}"),
+            Vec::new(),
+        ),
+    };
+    with_stderr(failure, &said.stderr)
+}
+
+fn called(error: CallError) -> Failure {
+    match error {
+        CallError::Server(error) => Failure::refused(format!(
+            "the server reported error {}: {}",
+            error.code.0,
+            one_line(&error.message)
+        )),
+        CallError::Unanswered(refusal) => question(&refusal),
+        CallError::Stopped => stopped(),
+        CallError::VisitRefused { .. } | CallError::TaskCancelled => {
+            Failure::refused(error.to_string())
+        }
+        CallError::SameVisitAgain { .. } => Failure::refused(error.to_string())
+            .hint("finish the visit in the browser, then call again."),
+        CallError::Silent { .. } => {
+            Failure::connection(error.to_string()).hint("give it more time with `--timeout 5m`.")
+        }
+        CallError::TooManyRounds { .. }
+        | CallError::SameAgain
+        | CallError::Broken(_)
+        | CallError::Undelivered(_)
+        | CallError::Nonsense => Failure::connection(error.to_string()),
+    }
+}
+
+/// A question got no answer.
+pub(super) fn question(refusal: &Refusal) -> Failure {
+    let text = refusal.to_string();
+    match refusal {
+        Refusal::Malformed(_)
+        | Refusal::IllegalForm(_)
+        | Refusal::BadLink(_)
+        | Refusal::Undeclared { .. } => Failure::connection(text),
+        Refusal::Nobody { why, .. } => nobody(why, text),
+        Refusal::NotInsisted { .. } => Failure::unanswered(text)
+            .hint("never give a credential in a form; if this is none, say so with `--insist`."),
+        Refusal::Forbidden(_)
+        | Refusal::TooMuch(_)
+        | Refusal::TimedOut { .. }
+        | Refusal::Withdrawn { .. }
+        | Refusal::WrongAnswer(_) => Failure::unanswered(text),
+    }
+}
+
+fn nobody(why: &Unanswered, text: String) -> Failure {
+    match why {
+        Unanswered::Interrupted => stopped(),
+        Unanswered::Exhausted | Unanswered::NoDefaults { .. } => Failure::unanswered(text)
+            .hint("add `--answer NAME=VALUE`, or leave the answer options out to be asked."),
+        Unanswered::Refused { .. } => Failure::unanswered(text)
+            .hint("the answer was not sent; correct it and call again."),
+        Unanswered::EndOfInput => Failure::unanswered(text).hint(
+            "run it in a terminal, or give the answers with `--answer NAME=VALUE` or `--answers FILE`.",
+        ),
+        Unanswered::CannotShow { .. }
+        | Unanswered::TimedOut { .. }
+        | Unanswered::Withdrawn { .. }
+        | Unanswered::Failed { .. } => Failure::unanswered(text),
+    }
+}
+
+fn with_stderr(failure: Failure, stderr: &[String]) -> Failure {
+    match stderr {
+        [] => failure,
+        lines => failure.telling(
+            "the server's last words:",
+            lines.iter().map(|line| one_line(line)).collect(),
+        ),
+    }
+}
+
+/// A server's words, harmless to look at.
+fn one_line(text: &str) -> String {
+    mcp_elicit_forms::view::inert::line(text, 500)
+}

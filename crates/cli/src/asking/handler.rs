@@ -1,0 +1,42 @@
+//! What the server says beside its questions: progress, shown to people.
+
+use rmcp::ClientHandler;
+use rmcp::model::{ClientConfig, Implementation, ProgressNotificationParam};
+use rmcp::service::NotificationContext;
+
+use crate::screen;
+
+/// The handler that is wrapped to answer questions.
+pub(super) struct Handler {
+    quiet: bool,
+}
+
+impl Handler {
+    pub(super) fn new(quiet: bool) -> Self {
+        Self { quiet }
+    }
+}
+
+impl ClientHandler for Handler {
+    async fn on_progress(
+        &self,
+        progress: ProgressNotificationParam,
+        _context: NotificationContext<rmcp::RoleClient>,
+    ) {
+        if self.quiet {
+            return;
+        }
+        if let Some(message) = progress.message {
+            screen::say(format_args!(
+                "  {}",
+                mcp_elicit_forms::view::inert::line(&message, 200)
+            ));
+        }
+    }
+
+    fn get_info(&self) -> ClientConfig {
+        let mut info = ClientConfig::default();
+        info.client_info = Implementation::new("mcp-elicit", env!("CARGO_PKG_VERSION"));
+        info
+    }
+}

@@ -1,0 +1,127 @@
+//! One call with its questions: connecting, answering, telling what happens, ending. Shared by `call` and `demo`.
+//!
+//! - [`answering`]: who answers, from the options
+//! - [`events`]: what happens, told to a program or to a person
+//! - [`handler`]: what the server says beside its questions
+//! - [`progress`]: a sign of life while waiting for the server
+//! - [`stop`]: Ctrl-C and the like
+
+mod answering;
+mod events;
+mod failures;
+mod handler;
+mod progress;
+mod stop;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcp_elicit_client::connection::Target;
+use mcp_elicit_client::{CallOptions, Connection, Eliciting, Options, Settings};
+use mcp_elicit_core::wire::Revision;
+use rmcp::model::{CallToolResult, JsonObject};
+
+use crate::args::answers::AnswerArgs;
+use crate::args::server::Protocol;
+use crate::failure::{Exit, Failure};
+use events::Events;
+use handler::Handler;
+
+/// How long a server may be silent unless told otherwise.
+const SILENCE: Duration = Duration::from_mins(1);
+
+/// One call of one tool.
+pub(crate) struct Call {
+    pub(crate) target: Target,
+    /// The name the person knows the server by.
+    pub(crate) server: String,
+    pub(crate) protocol: Protocol,
+    pub(crate) tool: String,
+    pub(crate) arguments: JsonObject,
+    pub(crate) answers: AnswerArgs,
+}
+
+/// Makes the call, shows its result, and says how the process ends.
+pub(crate) async fn run(call: Call) -> Result<Exit, Failure> {
+    let json = call.answers.json;
+    match conversation(&call).await {
+        Ok(exit) => Ok(exit),
+        Err(failure) => {
+            if json {
+                events::print_failure(&failure)?;
+            }
+            Err(failure)
+        }
+    }
+}
+
+async fn conversation(call: &Call) -> Result<Exit, Failure> {
+    let answering = answering::from_args(&call.answers)?;
+    let stop = stop::listen()?;
+    let events = Arc::new(Events::new(call.answers.json, stop.clone()));
+    let mut settings = Settings::default()
+        .responder(Arc::clone(&answering.responder))
+        .observer(Arc::clone(&events));
+    if let Some(time) = call.answers.timeout {
+        settings = settings.answer_within(time);
+    }
+    let connected = format!(
+        "over {}: {}",
+        call.target.transport(),
+        call.target.describe()
+    );
+    let handler = Handler::new(call.answers.json);
+    let eliciting = Eliciting::new(handler, call.server.clone(), settings).connected(connected);
+    let options = Options {
+        revision: revision(call.protocol),
+        within: call.answers.timeout.unwrap_or(Options::default().within),
+        ..Options::default()
+    };
+    let waiting = progress::show(format!("connecting to {}", call.server), call.answers.json);
+    let opened = tokio::select! {
+        opened = Connection::open(&call.target, eliciting, &options) => opened,
+        () = stop.cancelled() => return Err(failures::stopped()),
+    };
+    drop(waiting);
+    let connection = opened.map_err(failures::connecting)?;
+    events.connected(&connection, &call.target)?;
+    let call_options = CallOptions {
+        silence: Some(call.answers.timeout.unwrap_or(SILENCE)),
+        stop: stop.clone(),
+    };
+    let called = connection
+        .call_tool(call.tool.clone(), call.arguments.clone(), &call_options)
+        .await;
+    let said = failures::Said {
+        stderr: connection.stderr(),
+        noise: connection.noise(),
+    };
+    connection.close().await;
+    answering.warn_of_unused();
+    let ended = events.ended();
+    match called {
+        Ok(result) => {
+            events.result(&result)?;
+            ended.map_or_else(|| Ok(exit_of(&result)), Err)
+        }
+        // What went wrong with a question explains why the call failed after it.
+        Err(error) => Err(ended.unwrap_or_else(|| failures::calling(error, &said))),
+    }
+}
+
+fn exit_of(result: &CallToolResult) -> Exit {
+    if result.is_error == Some(true) {
+        Exit::Refused
+    } else {
+        Exit::Done
+    }
+}
+
+fn revision(protocol: Protocol) -> Option<Revision> {
+    match protocol {
+        Protocol::Auto => None,
+        Protocol::V2025_06_18 => Some(Revision::V2025_06_18),
+        Protocol::V2025_11_25 => Some(Revision::V2025_11_25),
+        Protocol::V2026_07_28 => Some(Revision::V2026_07_28),
+    }
+}

@@ -1,0 +1,53 @@
+//! `call`: be the client of any server, and answer what it asks.
+
+use clap::Args;
+use mcp_elicit_client::connection::Target;
+
+use super::in_runtime;
+use crate::args::answers::{AnswerArgs, call_arguments};
+use crate::args::server::{self, ServerArgs};
+use crate::asking;
+use crate::failure::{Exit, Failure};
+
+/// Call a tool of any server, and answer what it asks on the way
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct CallArgs {
+    /// The tool to call
+    #[arg(value_name = "TOOL")]
+    tool: String,
+
+    /// Its arguments, as name=value or as one JSON object
+    #[arg(value_name = "ARGUMENT")]
+    arguments: Vec<String>,
+
+    #[command(flatten)]
+    server: ServerArgs,
+
+    #[command(flatten)]
+    answers: AnswerArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  mcp-elicit call deploy -- mcp-elicit demo-server
+  mcp-elicit call deploy --answer environment=staging --json -- mcp-elicit demo-server
+  mcp-elicit call echo message=hello -- npx -y @modelcontextprotocol/server-everything
+  mcp-elicit call deploy --url http://127.0.0.1:8000/mcp --protocol 2026-07-28";
+
+/// Runs the command to its end.
+pub(crate) fn run(args: CallArgs) -> Result<Exit, Failure> {
+    let arguments = call_arguments(&args.arguments)?;
+    let target = match args.server.target()? {
+        server::Target::Command { program, arguments } => Target::Command { program, arguments },
+        server::Target::Url(url) => Target::Url(url),
+    };
+    in_runtime(asking::run(asking::Call {
+        server: target.describe(),
+        target,
+        protocol: args.server.protocol,
+        tool: args.tool,
+        arguments,
+        answers: args.answers,
+    }))
+}

@@ -1,0 +1,72 @@
+//! `demo`: a server asks, you answer; nothing else to install.
+
+use clap::Args;
+use mcp_elicit_client::connection::Target;
+
+use super::in_runtime;
+use crate::args::answers::AnswerArgs;
+use crate::args::server::Protocol;
+use crate::asking;
+use crate::failure::{Exit, Failure};
+use crate::screen::{self, HINT, styled};
+
+/// See it work: a server asks where to deploy, and you answer
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    #[command(flatten)]
+    answers: AnswerArgs,
+}
+
+/// Runs the command to its end.
+pub(crate) fn run(args: DemoArgs) -> Result<Exit, Failure> {
+    let program = std::env::current_exe().map_err(|error| {
+        Failure::usage("cannot find this program to start the demo server").because(error)
+    })?;
+    let json = args.answers.json;
+    if !json {
+        screen::say(
+            "A server is started, and its tool `deploy` is called. It does not know where to deploy, so it asks.",
+        );
+    }
+    let target = Target::Command {
+        program: program.into_os_string(),
+        arguments: vec!["demo-server".into()],
+    };
+    let exit = in_runtime(asking::run(asking::Call {
+        target,
+        server: "demo".to_owned(),
+        protocol: Protocol::Auto,
+        tool: "deploy".to_owned(),
+        arguments: serde_json::Map::new(),
+        answers: args.answers,
+    }))?;
+    if !json {
+        tell_what_to_try();
+    }
+    Ok(exit)
+}
+
+fn tell_what_to_try() {
+    screen::say("");
+    screen::say(styled(HINT, "Try next:"));
+    for (command, what) in [
+        (
+            "mcp-elicit demo --answer environment=staging",
+            "answer from a script",
+        ),
+        (
+            "mcp-elicit demo --decline",
+            "say no, and see what the server makes of it",
+        ),
+        (
+            "mcp-elicit call profile -- mcp-elicit demo-server",
+            "a form with a field of every kind",
+        ),
+        (
+            "mcp-elicit call deploy --json -- YOUR-SERVER",
+            "call a tool of your own server",
+        ),
+    ] {
+        screen::say(format_args!("  {command:<52} {what}"));
+    }
+}

@@ -1,0 +1,109 @@
+//! What a responder brings back, and the short names for making it.
+
+use mcp_elicit_core::answer::{Answers, Outcome, Violations};
+use serde_json::{Map, Value};
+
+use crate::question::Question;
+
+/// A person's act, with what belongs beside it in the record.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    outcome: Outcome,
+    reason: Option<String>,
+    insisted: bool,
+}
+
+impl Answer {
+    /// The act itself.
+    pub fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+
+    /// The act itself, taken out.
+    pub fn into_outcome(self) -> Outcome {
+        self.outcome
+    }
+
+    /// The person's reason. It is kept in the record and never sent: the protocol has no place for it.
+    pub fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+
+    /// Whether the person insisted on answering a form that seems to ask for a credential.
+    pub fn insisted(&self) -> bool {
+        self.insisted
+    }
+
+    /// Says that the person was warned that the form seems to ask for a credential, and insists.
+    #[must_use]
+    pub fn insisting(mut self) -> Self {
+        self.insisted = true;
+        self
+    }
+}
+
+impl From<Outcome> for Answer {
+    fn from(outcome: Outcome) -> Self {
+        Self {
+            outcome,
+            reason: None,
+            insisted: false,
+        }
+    }
+}
+
+/// Accepts the form with this content, or says everything that is wrong with it.
+pub fn accept(question: &Question, content: Value) -> Result<Answer, Violations> {
+    question.accept(content)
+}
+
+/// Declines: the person said no. The reason is kept in the record and not sent.
+pub fn decline(reason: impl Into<Option<String>>) -> Answer {
+    Answer {
+        reason: reason.into(),
+        ..Outcome::Decline.into()
+    }
+}
+
+/// Another name for [`decline`].
+pub fn reject(reason: impl Into<Option<String>>) -> Answer {
+    decline(reason)
+}
+
+/// Cancels: the person made no choice.
+pub fn cancel() -> Answer {
+    Outcome::Cancel.into()
+}
+
+/// The defaults of the form's fields; empty in url mode.
+pub fn get_defaults(question: &Question) -> Map<String, Value> {
+    question
+        .form()
+        .map(mcp_elicit_core::form::Form::defaults)
+        .unwrap_or_default()
+}
+
+/// The defaults with `partial` going over them, checked; `None` in url mode.
+pub fn apply_defaults(
+    question: &Question,
+    partial: Map<String, Value>,
+) -> Result<Option<Answers>, Violations> {
+    question
+        .form()
+        .map(|form| form.with_defaults(partial))
+        .transpose()
+}
+
+/// Accepts with the defaults, where every required field has one; otherwise says which have none. In url mode a
+/// default cannot agree to anything, so there is no answer.
+pub fn accept_with_defaults(question: &Question) -> Result<Option<Answer>, Violations> {
+    Ok(apply_defaults(question, Map::new())?.map(|answers| Outcome::Accept(answers).into()))
+}
+
+/// Everything that is wrong with this content; empty when it answers the form.
+pub fn validate(question: &Question, content: &Value) -> Violations {
+    question
+        .form()
+        .map(|form| form.violations(content))
+        .unwrap_or_default()
+}

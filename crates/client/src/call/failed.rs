@@ -1,0 +1,77 @@
+//! Why a call brought no result, sorted by blame.
+
+use std::time::Duration;
+
+use rmcp::model::ErrorData;
+use rmcp::service::ServiceError;
+use thiserror::Error;
+
+use crate::connection::Trouble;
+use crate::desk::Refusal;
+
+/// Why a call brought no result.
+#[derive(Debug, Error)]
+pub enum CallError {
+    /// The server answered with an error.
+    #[error("the server reported error {}: {}", .0.code.0, .0.message)]
+    Server(ErrorData),
+    /// A question found no answer, so the call cannot go on.
+    #[error(transparent)]
+    Unanswered(#[from] Refusal),
+    /// The server came back with questions too often.
+    #[error("the server asked again after {most} rounds")]
+    TooManyRounds {
+        /// How many rounds one call may take.
+        most: usize,
+    },
+    /// The server asked the very same thing again, as if nothing had been answered.
+    #[error("the server asked the very same thing again after it was answered")]
+    SameAgain,
+    /// The server wants the same visit again, after it was done.
+    #[error("the server wants the same URL visited again (at {host}) after the visit was done")]
+    SameVisitAgain {
+        /// The host of the URL.
+        host: String,
+    },
+    /// The person did not agree to a visit that the server requires.
+    #[error("the server requires a visit that was not agreed to ({action})")]
+    VisitRefused {
+        /// What the person did: `decline` or `cancel`.
+        action: &'static str,
+    },
+    /// The connection ended.
+    #[error("{0}")]
+    Broken(Trouble),
+    /// The transport failed for this request.
+    #[error("the request could not be delivered: {0}")]
+    Undelivered(String),
+    /// The server said nothing for too long.
+    #[error("the server said nothing for {} s", after.as_secs_f32())]
+    Silent {
+        /// The longest silence that is borne.
+        after: Duration,
+    },
+    /// The caller stopped the call, and the server was told.
+    #[error("the call was stopped")]
+    Stopped,
+    /// The server ended the call's task.
+    #[error("the server cancelled the task")]
+    TaskCancelled,
+    /// What came back is not what the protocol says.
+    #[error("the server's answer is not what the protocol says")]
+    Nonsense,
+}
+
+impl CallError {
+    pub(super) fn from_rmcp(error: ServiceError, trouble: Option<Trouble>) -> Self {
+        match (error, trouble) {
+            (ServiceError::McpError(error), _) => Self::Server(error),
+            (_, Some(trouble)) => Self::Broken(trouble),
+            (ServiceError::TransportClosed, None) => Self::Broken(Trouble::Closed),
+            (ServiceError::TransportSend(error), None) => {
+                Self::Undelivered(crate::connection::words(&*error.error))
+            }
+            _ => Self::Nonsense,
+        }
+    }
+}

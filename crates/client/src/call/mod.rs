@@ -1,0 +1,128 @@
+//! Calls that may ask on their way: from a tool, prompt or resource to its final result, whatever the server wants to
+//! know in between.
+//!
+//! - [`once`]: one request and its response, watched for silence, the connection's end and the caller's wish to stop
+//! - [`rounds`]: `input_required`, answered and sent again (2026-07-28)
+//! - [`tasks`]: `input_required` inside a task (2026-07-28, tasks extension)
+//! - [`visits`]: the error that requires visits first (2025-11-25)
+
+mod failed;
+mod once;
+mod rounds;
+mod tasks;
+mod visits;
+mod wanted;
+
+use std::time::Duration;
+
+use mcp_elicit_forms::view;
+use rmcp::ClientHandler;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResult, GetPromptRequestParams, GetPromptResult, JsonObject,
+    ReadResourceRequestParams, ReadResourceResult, ServerResult,
+};
+use serde::de::DeserializeOwned;
+use tokio_util::sync::CancellationToken;
+
+pub use failed::CallError;
+use rounds::Rounds;
+use visits::Visits;
+use wanted::Wanted;
+
+use crate::connection::Connection;
+
+/// How one call is made.
+#[derive(Debug, Clone, Default)]
+pub struct CallOptions {
+    /// The longest silence of the server that is borne. A person's time does not count, and progress ends a silence.
+    pub silence: Option<Duration>,
+    /// Cancelled by whoever wants the call to stop; the server is told.
+    pub stop: CancellationToken,
+}
+
+impl<H: ClientHandler> Connection<H> {
+    /// Calls a tool and answers what it asks on the way.
+    pub async fn call_tool(
+        &self,
+        name: impl Into<String>,
+        arguments: JsonObject,
+        options: &CallOptions,
+    ) -> Result<CallToolResult, CallError> {
+        let params = CallToolRequestParams::new(name.into()).with_arguments(arguments);
+        match self.drive(Wanted::Tool(params), options).await? {
+            ServerResult::CallToolResult(result) => Ok(result),
+            other => reread(other),
+        }
+    }
+
+    /// Gets a prompt and answers what it asks on the way.
+    pub async fn get_prompt(
+        &self,
+        params: GetPromptRequestParams,
+        options: &CallOptions,
+    ) -> Result<GetPromptResult, CallError> {
+        match self.drive(Wanted::Prompt(params), options).await? {
+            ServerResult::GetPromptResult(result) => Ok(result),
+            other => reread(other),
+        }
+    }
+
+    /// Reads a resource and answers what it asks on the way.
+    pub async fn read_resource(
+        &self,
+        params: ReadResourceRequestParams,
+        options: &CallOptions,
+    ) -> Result<ReadResourceResult, CallError> {
+        match self.drive(Wanted::Resource(params), options).await? {
+            ServerResult::ReadResourceResult(result) => Ok(result),
+            other => reread(other),
+        }
+    }
+
+    async fn drive(
+        &self,
+        mut wanted: Wanted,
+        options: &CallOptions,
+    ) -> Result<ServerResult, CallError> {
+        let course = Course {
+            call: wanted.call(),
+            over: CancellationToken::new(),
+            options,
+        };
+        // Whatever was asked on the way goes off the screen when the call is over, also when this future is dropped.
+        let _over = course.over.clone().drop_guard();
+        let mut rounds = Rounds::new(self.eliciting().desk().rounds());
+        let mut visits = Visits::default();
+        loop {
+            match self.once(wanted.to_request(), &course).await {
+                Ok(ServerResult::InputRequiredResult(required)) => {
+                    let (responses, state) = rounds.answer(self, required, &course).await?;
+                    wanted.go_on(responses, state);
+                }
+                Ok(ServerResult::CreateTaskResult(created)) => {
+                    return tasks::follow(self, created.task, &course).await;
+                }
+                Ok(result) => return Ok(result),
+                Err(CallError::Server(error)) if visits::are_required(&error) => {
+                    visits.go(self, &error, &course).await?;
+                    wanted.again();
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// What everything on the way to one result has in common.
+pub(crate) struct Course<'o> {
+    pub(crate) call: view::Call,
+    /// Cancelled when the call is over.
+    pub(crate) over: CancellationToken,
+    pub(crate) options: &'o CallOptions,
+}
+
+/// rmcp guesses a result's type from its members and may guess another; the caller knows what it asked for.
+fn reread<T: DeserializeOwned>(result: ServerResult) -> Result<T, CallError> {
+    let value = serde_json::to_value(result).map_err(|_| CallError::Nonsense)?;
+    serde_json::from_value(value).map_err(|_| CallError::Nonsense)
+}

@@ -1,0 +1,174 @@
+//! The rounds era (2026-07-28, multi round-trip requests): answers to an `input_required`, with a cap, and a stop where
+//! a server does not listen.
+
+use std::time::Duration;
+
+use futures::future::try_join_all;
+use rmcp::model::{
+    ClientResult, InputRequest, InputRequiredResult, InputResponses, RequestId, RequestMetaObject,
+    ServerRequest,
+};
+use rmcp::service::{RequestContext, Service};
+use rmcp::{ClientHandler, ErrorData};
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::{CallError, Course};
+use crate::connection::Connection;
+use crate::eliciting::result_of;
+use crate::exact;
+
+/// The longest wait between attempts when the server wants nothing but another attempt.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// The rounds of one call so far.
+pub(super) struct Rounds {
+    most: usize,
+    done: usize,
+    without_questions: u32,
+    last: Option<String>,
+}
+
+impl Rounds {
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            most,
+            done: 0,
+            without_questions: 0,
+            last: None,
+        }
+    }
+
+    /// Answers one `input_required`: what the next attempt carries.
+    pub(super) async fn answer<H: ClientHandler>(
+        &mut self,
+        connection: &Connection<H>,
+        required: InputRequiredResult,
+        course: &Course<'_>,
+    ) -> Result<(Option<InputResponses>, Option<String>), CallError> {
+        self.count(&required)?;
+        let requests = required.input_requests.unwrap_or_default();
+        if requests.is_empty() {
+            self.pause().await;
+            return Ok((None, required.request_state));
+        }
+        self.without_questions = 0;
+        let responses = answer_all(connection, requests, course).await?;
+        Ok((Some(responses), required.request_state))
+    }
+
+    /// A server that asks the same with the same state has not taken in what it was told, and will not.
+    fn count(&mut self, required: &InputRequiredResult) -> Result<(), CallError> {
+        if self.done == self.most {
+            return Err(CallError::TooManyRounds { most: self.most });
+        }
+        self.done += 1;
+        let asks = required
+            .input_requests
+            .as_ref()
+            .is_some_and(|requests| !requests.is_empty());
+        let this = serde_json::to_string(required).map_err(|_| CallError::Nonsense)?;
+        if asks && self.last.as_ref() == Some(&this) {
+            return Err(CallError::SameAgain);
+        }
+        self.last = Some(this);
+        Ok(())
+    }
+
+    async fn pause(&mut self) {
+        let pause = Duration::from_millis(50).saturating_mul(1 << self.without_questions.min(6));
+        self.without_questions += 1;
+        tokio::time::sleep(pause.min(LONGEST_PAUSE)).await;
+    }
+}
+
+/// Answers every request of a round; they stand in the person's queue in the server's order. The first that finds no
+/// answer ends the call, and takes the others off the screen.
+pub(super) async fn answer_all<H: ClientHandler>(
+    connection: &Connection<H>,
+    requests: rmcp::model::InputRequests,
+    course: &Course<'_>,
+) -> Result<InputResponses, CallError> {
+    let mut in_order: Vec<_> = requests
+        .into_iter()
+        .map(|(key, request)| {
+            let kept = match &request {
+                InputRequest::Elicitation(request) => request
+                    .extensions
+                    .get::<RequestMetaObject>()
+                    .and_then(|meta| exact::kept(meta)),
+                _ => None,
+            };
+            (
+                kept.as_ref().map_or(0, |kept| kept.place),
+                key,
+                request,
+                kept,
+            )
+        })
+        .collect();
+    in_order.sort_by_key(|(place, ..)| *place);
+    let answers = in_order
+        .into_iter()
+        .map(|(_, key, request, kept)| async move {
+            let answer = answer_one(connection, &key, request, kept, course).await?;
+            Ok::<_, CallError>((key, answer))
+        });
+    let all = try_join_all(answers);
+    tokio::select! {
+        answers = all => Ok(answers?.into_iter().collect()),
+        () = course.options.stop.cancelled() => Err(CallError::Stopped),
+        () = connection.health().ended().cancelled() => {
+            Err(CallError::Broken(connection.trouble().unwrap_or(crate::connection::Trouble::Closed)))
+        }
+    }
+}
+
+async fn answer_one<H: ClientHandler>(
+    connection: &Connection<H>,
+    key: &str,
+    request: InputRequest,
+    kept: Option<exact::Kept>,
+    course: &Course<'_>,
+) -> Result<Value, CallError> {
+    let eliciting = connection.eliciting();
+    match request {
+        InputRequest::Elicitation(request) => {
+            let params: Box<RawValue> = match kept {
+                Some(kept) => RawValue::from_string(kept.params),
+                None => to_raw_value(&request.params),
+            }
+            .map_err(|_| CallError::Nonsense)?;
+            let ends = vec![(course.over.clone(), "its call is over")];
+            let answer = eliciting
+                .ask(&params, Some(course.call.clone()), ends)
+                .await?;
+            serde_json::to_value(result_of(answer)).map_err(|_| CallError::Nonsense)
+        }
+        InputRequest::CreateMessage(request) => {
+            pass_on(
+                connection,
+                key,
+                ServerRequest::CreateMessageRequest(request),
+            )
+            .await
+        }
+        InputRequest::ListRoots(request) => {
+            pass_on(connection, key, ServerRequest::ListRootsRequest(request)).await
+        }
+        _ => Err(CallError::Nonsense),
+    }
+}
+
+/// Sampling and roots are the wrapped handler's business.
+async fn pass_on<H: ClientHandler>(
+    connection: &Connection<H>,
+    key: &str,
+    request: ServerRequest,
+) -> Result<Value, CallError> {
+    let context = RequestContext::new(RequestId::String(key.into()), connection.peer().clone());
+    let result: Result<ClientResult, ErrorData> =
+        Service::handle_request(connection.eliciting().inner(), request, context).await;
+    let result = result.map_err(CallError::Server)?;
+    serde_json::to_value(result).map_err(|_| CallError::Nonsense)
+}

@@ -1,0 +1,116 @@
+//! The error -32042 (2025-11-25): the call can go on only after the person has visited URLs.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use mcp_elicit_core::answer::Outcome;
+use mcp_elicit_core::link::Link;
+use mcp_elicit_core::wire::{Request, Revision, UrlRequired, pushed};
+use rmcp::ClientHandler;
+use rmcp::model::ErrorData;
+use serde_json::value::to_raw_value;
+
+use super::{CallError, Course};
+use crate::connection::{Connection, Trouble};
+
+/// How long the end of a visit is waited for before the call is tried again all the same.
+const PATIENCE: Duration = Duration::from_mins(10);
+
+/// Whether the error is the one that requires visits.
+pub(super) fn are_required(error: &ErrorData) -> bool {
+    i64::from(error.code.0) == pushed::URL_REQUIRED_CODE
+}
+
+/// The visits of one call so far.
+#[derive(Default)]
+pub(super) struct Visits {
+    done: BTreeSet<String>,
+}
+
+impl Visits {
+    /// Puts the listed URLs before the person, one by one, and waits until the server or the person says that they are
+    /// done. A URL that comes back after that stops the call: a visit that does not help would be asked for for ever.
+    pub(super) async fn go<H: ClientHandler>(
+        &mut self,
+        connection: &Connection<H>,
+        error: &ErrorData,
+        course: &Course<'_>,
+    ) -> Result<(), CallError> {
+        let required = to_raw_value(error)
+            .ok()
+            .and_then(|error| UrlRequired::parse(&error).ok());
+        let listed = required
+            .map(|required| required.elicitations)
+            .unwrap_or_default();
+        if listed.is_empty() {
+            return Err(CallError::Server(error.clone()));
+        }
+        let mut ids = Vec::new();
+        let mut hosts = Vec::new();
+        for request in &listed {
+            let Request::Url {
+                url,
+                elicitation_id,
+                ..
+            } = request
+            else {
+                return Err(CallError::Server(error.clone()));
+            };
+            let host = Link::parse(url)
+                .map(|link| link.host().unicode().to_owned())
+                .unwrap_or_default();
+            if self.done.contains(url) {
+                return Err(CallError::SameVisitAgain { host });
+            }
+            agree(connection, request, course).await?;
+            self.done.insert(url.clone());
+            ids.extend(elicitation_id.clone());
+            hosts.push(host);
+        }
+        wait(connection, ids, &hosts, course).await
+    }
+}
+
+async fn agree<H: ClientHandler>(
+    connection: &Connection<H>,
+    request: &Request,
+    course: &Course<'_>,
+) -> Result<(), CallError> {
+    let params = request
+        .to_raw_params(Revision::V2025_11_25)
+        .map_err(|_| CallError::Nonsense)?;
+    let ends = vec![(course.over.clone(), "its call is over")];
+    let asked = connection
+        .eliciting()
+        .ask(&params, Some(course.call.clone()), ends);
+    let answer = tokio::select! {
+        answer = asked => answer?,
+        () = course.options.stop.cancelled() => return Err(CallError::Stopped),
+    };
+    match answer.outcome() {
+        Outcome::Visit => Ok(()),
+        other => Err(CallError::VisitRefused {
+            action: other.action().as_str(),
+        }),
+    }
+}
+
+async fn wait<H: ClientHandler>(
+    connection: &Connection<H>,
+    ids: Vec<String>,
+    hosts: &[String],
+    course: &Course<'_>,
+) -> Result<(), CallError> {
+    let eliciting = connection.eliciting();
+    let _open = eliciting.line().question_opens();
+    tokio::select! {
+        () = eliciting.line().all_done(ids) => Ok(()),
+        () = eliciting.desk().visited(hosts) => Ok(()),
+        // Trying again tells whether the visit was done; the same URL coming back then ends it.
+        () = tokio::time::sleep(PATIENCE) => Ok(()),
+        () = course.options.stop.cancelled() => Err(CallError::Stopped),
+        () = connection.health().ended().cancelled() => {
+            Err(CallError::Broken(connection.trouble().unwrap_or(Trouble::Closed)))
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! A server started as a child: its own process group, its stderr kept, and nothing of it left behind.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::io;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use process_wrap::tokio::{ChildWrapper, CommandWrap};
+use rmcp::RoleClient;
+use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::transport::Transport;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+
+use super::lines::Lines;
+use super::trouble::{Health, Trouble};
+
+/// How long a server may take to end after its stdin closed, and again after it was asked to.
+const GRACE: Duration = Duration::from_secs(2);
+/// How many lines of stderr are kept to explain an end.
+const STDERR_LINES: usize = 20;
+/// How much of one line of stderr is kept, in bytes.
+const STDERR_LINE: u64 = 2_000;
+
+/// The last lines a server wrote to stderr, for people who ask why it ended.
+#[derive(Debug, Clone, Default)]
+pub struct Stderr {
+    lines: Arc<Mutex<VecDeque<String>>>,
+}
+
+impl Stderr {
+    /// The lines so far, oldest first, at most twenty.
+    pub fn lines(&self) -> Vec<String> {
+        self.lines
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .iter()
+            .cloned()
+            .collect()
+    }
+
+    fn push(&self, line: String) {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() == STDERR_LINES {
+            lines.pop_front();
+        }
+        lines.push_back(line);
+    }
+}
+
+/// The transport over a child's stdin and stdout.
+pub(crate) struct Child {
+    lines: Lines<ChildStdout, ChildStdin>,
+    process: Box<dyn ChildWrapper>,
+    health: Health,
+    ended: bool,
+}
+
+impl Child {
+    /// Starts `program`. Must be called within a tokio runtime.
+    pub(crate) fn start(
+        program: &OsString,
+        arguments: &[OsString],
+        limit: usize,
+        health: Health,
+    ) -> io::Result<(Self, Stderr)> {
+        let mut command = CommandWrap::with_new(program, |command| {
+            command
+                .args(arguments)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped());
+        });
+        #[cfg(unix)]
+        command.wrap(process_wrap::tokio::ProcessGroup::leader());
+        let mut process = command.spawn()?;
+        let taken = |what| io::Error::other(format!("the child has no {what}"));
+        let stdin = process.stdin().take().ok_or_else(|| taken("stdin"))?;
+        let stdout = process.stdout().take().ok_or_else(|| taken("stdout"))?;
+        let stderr = process.stderr().take().ok_or_else(|| taken("stderr"))?;
+        let kept = Stderr::default();
+        tokio::spawn(keep_stderr(stderr, kept.clone()));
+        let lines = Lines::new(stdout, stdin, limit, health.clone());
+        Ok((
+            Self {
+                lines,
+                process,
+                health,
+                ended: false,
+            },
+            kept,
+        ))
+    }
+
+    /// Closes stdin, waits, asks the process to end, waits, and ends the whole group: the shutdown of the
+    /// specification's stdio transport.
+    async fn end(&mut self) -> io::Result<()> {
+        if self.ended {
+            return Ok(());
+        }
+        self.lines.close().await?;
+        if !self.has_exited_within(GRACE).await {
+            #[cfg(unix)]
+            let asked = self.process.signal(SIGTERM).is_ok();
+            #[cfg(not(unix))]
+            let asked = false;
+            if asked {
+                self.has_exited_within(GRACE).await;
+            }
+        }
+        self.ended = true;
+        // Grandchildren outlive a server that does not end them; the group still names them.
+        let _nobody_left = self.process.start_kill();
+        let _reaped = tokio::time::timeout(GRACE, self.process.wait()).await;
+        Ok(())
+    }
+
+    /// A server that closes its stdout has mostly ended, and then how it ended says more.
+    async fn how_it_ended(&mut self) -> Trouble {
+        match tokio::time::timeout(GRACE, self.process.inner_mut().wait()).await {
+            Ok(Ok(status)) => Trouble::Ended {
+                status: status.to_string(),
+            },
+            _ => Trouble::Closed,
+        }
+    }
+
+    /// Watches the process itself, not its group: a server may leave helpers that never end.
+    async fn has_exited_within(&mut self, grace: Duration) -> bool {
+        tokio::time::timeout(grace, self.process.inner_mut().wait())
+            .await
+            .is_ok()
+    }
+}
+
+#[cfg(unix)]
+const SIGTERM: i32 = 15;
+
+impl Transport<RoleClient> for Child {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: ClientJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
+        self.lines.send(message)
+    }
+
+    async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
+        let trouble = match self.lines.next().await {
+            Ok(message) => return Some(message),
+            Err(Trouble::Closed) => self.how_it_ended().await,
+            Err(trouble) => trouble,
+        };
+        self.health.broke(trouble);
+        None
+    }
+
+    async fn close(&mut self) -> Result<(), io::Error> {
+        self.end().await
+    }
+}
+
+/// A connection that is dropped without being closed still leaves no process behind.
+impl Drop for Child {
+    fn drop(&mut self) {
+        if !self.ended {
+            let _nobody_left = self.process.start_kill();
+        }
+    }
+}
+
+async fn keep_stderr(stderr: ChildStderr, kept: Stderr) {
+    let mut read = BufReader::new(stderr);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match (&mut read)
+            .take(STDERR_LINE)
+            .read_until(b'\n', &mut line)
+            .await
+        {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {
+                let text = String::from_utf8_lossy(&line).trim_end().to_owned();
+                tracing::debug!(target: "mcp_elicit_client::stderr", "{text}");
+                kept.push(text);
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Why no connection came about, sorted by blame.
+
+use std::time::Duration;
+
+use rmcp::service::ClientInitializeError;
+use thiserror::Error;
+
+use super::trouble::Trouble;
+
+/// Why no connection came about.
+#[derive(Debug, Error)]
+pub enum ConnectError {
+    /// The program cannot be started.
+    #[error("cannot start {program}")]
+    Start {
+        /// The program.
+        program: String,
+        /// What the system says.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The URL cannot be used.
+    #[error("{url:?} is no http or https URL")]
+    Url {
+        /// The URL.
+        url: String,
+    },
+    /// The HTTP client cannot be made.
+    #[error("cannot set up HTTP")]
+    Setup(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The server broke the connection, or the protocol.
+    #[error("{trouble}")]
+    Broken {
+        /// What happened.
+        trouble: Trouble,
+        /// The last lines its process wrote to stderr.
+        stderr: Vec<String>,
+    },
+    /// No answer in time.
+    #[error("no answer within {} s", within.as_secs_f32())]
+    TimedOut {
+        /// The longest time to the first answer.
+        within: Duration,
+        /// The last lines its process wrote to stderr.
+        stderr: Vec<String>,
+    },
+    /// The server and we have no revision in common.
+    #[error("the server does not speak {asked}; it offers {}", offered.join(", "))]
+    NoCommonRevision {
+        /// What we asked for.
+        asked: String,
+        /// What it offers.
+        offered: Vec<String>,
+    },
+    /// The server refused to begin.
+    #[error("the server refused to begin: {message} (error {code})")]
+    Refused {
+        /// The JSON-RPC error code.
+        code: i32,
+        /// The server's words.
+        message: String,
+    },
+    /// The server wants to know who we are first.
+    #[error("the server asks for authorization first")]
+    Unauthorized,
+    /// The transport failed before anything was said.
+    #[error("cannot reach the server: {0}")]
+    Unreachable(String),
+    /// The server's first words were not what the protocol says.
+    #[error("the server's first answer is not what the protocol says")]
+    Nonsense,
+}
+
+impl ConnectError {
+    pub(super) fn from_rmcp(error: ClientInitializeError, asked: &str) -> Self {
+        if error.is_authorization_required() {
+            return Self::Unauthorized;
+        }
+        match error {
+            ClientInitializeError::JsonRpcError(error) => Self::Refused {
+                code: error.code.0,
+                message: error.message.into_owned(),
+            },
+            ClientInitializeError::NoCompatibleProtocolVersion {
+                server_supported, ..
+            } => Self::NoCommonRevision {
+                asked: asked.to_owned(),
+                offered: server_supported.iter().map(ToString::to_string).collect(),
+            },
+            ClientInitializeError::LegacyFallbackFailed { fallback, .. } => {
+                Self::from_rmcp(*fallback, asked)
+            }
+            ClientInitializeError::TransportError { error, .. } => {
+                Self::Unreachable(words(&*error.error))
+            }
+            ClientInitializeError::ConnectionClosed(_) => Self::Broken {
+                trouble: Trouble::Closed,
+                stderr: Vec::new(),
+            },
+            // The others carry whole messages; what they have in common is that the answer made no sense.
+            _ => Self::Nonsense,
+        }
+    }
+
+    #[must_use]
+    pub(super) fn with_stderr(mut self, lines: Vec<String>) -> Self {
+        if let Self::Broken { stderr, .. } | Self::TimedOut { stderr, .. } = &mut self {
+            *stderr = lines;
+        }
+        self
+    }
+
+    /// The last lines the server's process wrote to stderr, oldest first; empty where there was no process.
+    pub fn stderr(&self) -> &[String] {
+        match self {
+            Self::Broken { stderr, .. } | Self::TimedOut { stderr, .. } => stderr,
+            _ => &[],
+        }
+    }
+}
+
+/// An error and its causes as one line, nearest first, without what is said twice.
+pub(crate) fn words(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        next = cause.source();
+    }
+    text
+}

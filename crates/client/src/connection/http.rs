@@ -1,0 +1,292 @@
+//! Streamable HTTP, with limits and the exact words of questions kept. rmcp drives sessions, streams and retries; this
+//! file posts a message and reads what comes back.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
+use http::header::{ACCEPT, CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::{HeaderName, HeaderValue, StatusCode};
+use reqwest::Response;
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, ServerJsonRpcMessage};
+use rmcp::transport::streamable_http_client::{
+    AuthRequiredError, SseError, StreamableHttpClient, StreamableHttpError,
+    StreamableHttpPostResponse,
+};
+use sse_stream::{Sse, SseStream};
+
+use super::trouble::{Health, Trouble};
+use crate::exact;
+
+const EVENTS: &str = "text/event-stream";
+const JSON: &str = "application/json";
+const BOTH: &str = "application/json, text/event-stream";
+const SESSION: &str = "mcp-session-id";
+/// How much of an error page is read, in bytes.
+const ERROR_LIMIT: usize = 64 * 1024;
+
+type Headers = HashMap<HeaderName, HeaderValue>;
+type Failed = StreamableHttpError<reqwest::Error>;
+type Events = BoxStream<'static, Result<Sse, SseError>>;
+
+/// The HTTP side of one connection.
+#[derive(Debug, Clone)]
+pub(crate) struct Http {
+    client: reqwest::Client,
+    health: Health,
+    limit: usize,
+}
+
+impl Http {
+    /// Frames of at most `limit` bytes.
+    pub(crate) fn new(client: reqwest::Client, limit: usize, health: Health) -> Self {
+        Self {
+            client,
+            health,
+            limit,
+        }
+    }
+
+    async fn post(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> Result<StreamableHttpPostResponse, Failed> {
+        let mut request = self.client.post(uri.as_ref()).header(ACCEPT, BOTH);
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        if let Some(token) = token {
+            request = request.bearer_auth(token);
+        }
+        if let Some(session) = &session {
+            request = request.header(SESSION, session.as_ref());
+        }
+        let response = request
+            .json(&message)
+            .send()
+            .await
+            .map_err(StreamableHttpError::Client)?;
+        let status = response.status();
+        if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        if status.is_success() {
+            self.read_success(response, &message).await
+        } else {
+            self.read_failure(response, &message, session.is_some())
+                .await
+        }
+    }
+
+    async fn read_success(
+        &self,
+        response: Response,
+        message: &ClientJsonRpcMessage,
+    ) -> Result<StreamableHttpPostResponse, Failed> {
+        let session = text_of(&response, SESSION);
+        let awaits_reply = matches!(message, ClientJsonRpcMessage::Request(_));
+        match text_of(&response, CONTENT_TYPE.as_str()) {
+            Some(kind) if kind.starts_with(EVENTS) => Ok(StreamableHttpPostResponse::Sse(
+                self.events(response),
+                session,
+            )),
+            _ if !awaits_reply => Ok(StreamableHttpPostResponse::Accepted),
+            Some(kind) if kind.starts_with(JSON) => {
+                let body = self.body(response, self.limit).await?;
+                let message = serde_json::from_slice(&exact::keep(&body))
+                    .map_err(|error| self.broken(error))?;
+                Ok(StreamableHttpPostResponse::Json(message, session))
+            }
+            kind => Err(StreamableHttpError::UnexpectedContentType(kind)),
+        }
+    }
+
+    /// A failure keeps the JSON-RPC error in its body, if there is one. A refused `server/discover` always becomes an
+    /// error response: it is how an older server says that it is one (2026-07-28, transports, backward compatibility).
+    async fn read_failure(
+        &self,
+        response: Response,
+        message: &ClientJsonRpcMessage,
+        had_session: bool,
+    ) -> Result<StreamableHttpPostResponse, Failed> {
+        let status = response.status();
+        if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            let challenge = text_of(&response, WWW_AUTHENTICATE.as_str()).unwrap_or_default();
+            return Err(match status {
+                StatusCode::UNAUTHORIZED => {
+                    StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge))
+                }
+                _ => unexpected(status),
+            });
+        }
+        if status == StatusCode::NOT_FOUND && had_session {
+            return Err(StreamableHttpError::SessionExpired);
+        }
+        let body = self.body(response, ERROR_LIMIT).await.unwrap_or_default();
+        let told = match serde_json::from_slice::<ServerJsonRpcMessage>(&body) {
+            Ok(ServerJsonRpcMessage::Error(error)) => Some(error.error),
+            _ => None,
+        };
+        let ClientJsonRpcMessage::Request(request) = message else {
+            return Err(unexpected(status));
+        };
+        let probing = matches!(request.request, ClientRequest::DiscoverRequest(_));
+        let error = match told {
+            Some(error) => error,
+            None if probing && status.is_client_error() && !had_session => {
+                ErrorData::invalid_request(format!("HTTP {status}"), None)
+            }
+            None => return Err(unexpected(status)),
+        };
+        Ok(StreamableHttpPostResponse::Json(
+            ServerJsonRpcMessage::error(error, Some(request.id.clone())),
+            None,
+        ))
+    }
+
+    async fn body(&self, response: Response, limit: usize) -> Result<Bytes, Failed> {
+        let mut stream = response.bytes_stream();
+        let mut body = BytesMut::new();
+        while let Some(chunk) = stream.next().await {
+            let chunk = chunk.map_err(StreamableHttpError::Client)?;
+            if body.len() + chunk.len() > limit {
+                self.health.broke(Trouble::TooLarge { limit });
+                return Err(StreamableHttpError::ResponseBodyTooLarge { max_size: limit });
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body.freeze())
+    }
+
+    fn broken(&self, error: serde_json::Error) -> Failed {
+        self.health.broke(if error.is_data() {
+            Trouble::NotAMessage
+        } else {
+            Trouble::BrokenJson {
+                why: error.to_string(),
+            }
+        });
+        StreamableHttpError::Deserialize(error)
+    }
+
+    /// The events of a response, each within the limit and with its questions kept.
+    fn events(&self, response: Response) -> Events {
+        let limit = self.limit;
+        let health = self.health.clone();
+        let mut since_event = 0_usize;
+        let mut last = 0_u8;
+        let bounded = response
+            .bytes_stream()
+            .map(move |chunk| -> Result<Bytes, EventFailed> {
+                let chunk = chunk.map_err(|error| EventFailed::Read(error.without_url()))?;
+                for byte in chunk.iter().copied() {
+                    let ends = byte == b'\n' && last == b'\n';
+                    since_event = if ends { 0 } else { since_event + 1 };
+                    if byte != b'\r' {
+                        last = byte;
+                    }
+                    if since_event > limit {
+                        health.broke(Trouble::TooLarge { limit });
+                        return Err(EventFailed::TooLarge { limit });
+                    }
+                }
+                Ok(chunk)
+            });
+        let health = self.health.clone();
+        SseStream::from_bytes_stream(bounded)
+            .map(move |event| event.map(|event| kept(event, &health)))
+            .boxed()
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum EventFailed {
+    #[error("reading the event stream failed")]
+    Read(#[source] reqwest::Error),
+    #[error("an event was larger than {limit} bytes")]
+    TooLarge { limit: usize },
+}
+
+/// rmcp passes over an event that it cannot read, and the call behind it would wait for ever; so it is noted here.
+fn kept(mut event: Sse, health: &Health) -> Sse {
+    if let Some(data) = event.data.as_mut().filter(|data| !data.trim().is_empty()) {
+        if let Cow::Owned(rewritten) = exact::keep(data.as_bytes())
+            && let Ok(rewritten) = String::from_utf8(rewritten)
+        {
+            *data = rewritten;
+        } else if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(data) {
+            health.broke(Trouble::BrokenJson {
+                why: error.to_string(),
+            });
+        }
+    }
+    event
+}
+
+fn unexpected(status: StatusCode) -> Failed {
+    StreamableHttpError::UnexpectedServerResponse(Cow::Owned(format!("HTTP {status}")))
+}
+
+fn text_of(response: &Response, name: &str) -> Option<String> {
+    Some(response.headers().get(name)?.to_str().ok()?.to_owned())
+}
+
+impl StreamableHttpClient for Http {
+    type Error = reqwest::Error;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session_id: Option<Arc<str>>,
+        auth_header: Option<String>,
+        custom_headers: Headers,
+    ) -> Result<StreamableHttpPostResponse, Failed> {
+        self.post(uri, message, session_id, auth_header, custom_headers)
+            .await
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session_id: Arc<str>,
+        auth_header: Option<String>,
+        custom_headers: Headers,
+    ) -> Result<(), Failed> {
+        self.client
+            .delete_session(uri, session_id, auth_header, custom_headers)
+            .await
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session_id: Option<Arc<str>>,
+        last_event_id: Option<String>,
+        auth_header: Option<String>,
+        custom_headers: Headers,
+    ) -> Result<Events, Failed> {
+        let events = self
+            .client
+            .get_stream_with_max_sse_event_size(
+                uri,
+                session_id,
+                last_event_id,
+                auth_header,
+                custom_headers,
+                self.limit,
+            )
+            .await?;
+        let health = self.health.clone();
+        Ok(events
+            .map(move |event| event.map(|event| kept(event, &health)))
+            .boxed())
+    }
+}

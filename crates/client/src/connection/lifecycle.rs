@@ -1,0 +1,246 @@
+//! Finding the era. The one file here that knows how each begins.
+//!
+//! rmcp does the handshakes; three of its habits are minded here. Its default client info names 2026-07-28 inside
+//! `initialize`, so the version is always set. Its probe gives up after ten seconds and then takes a late answer for
+//! the wrong one, so [`LateAnswers`] drops those. And a server that dies of an unknown method is started again.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+
+use mcp_elicit_core::wire::Revision;
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, ProtocolVersion, RequestId, ServerJsonRpcMessage,
+};
+use rmcp::service::{ClientLifecycleMode, ClientServiceExt as _};
+use rmcp::transport::Transport;
+use rmcp::{ClientHandler, RoleClient};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::lines::Lines;
+use super::{ConnectError, Connection, Health, Options, Trouble};
+use crate::eliciting::Eliciting;
+
+/// The newest revision with a handshake, asked for when a server turns out to be older.
+const OLDER: ProtocolVersion = ProtocolVersion::V_2025_11_25;
+const NEWEST: ProtocolVersion = ProtocolVersion::V_2026_07_28;
+
+fn mode(revision: Option<Revision>) -> ClientLifecycleMode {
+    match revision {
+        None => ClientLifecycleMode::Auto {
+            preferred_versions: vec![NEWEST],
+            legacy_version: Some(OLDER),
+        },
+        Some(Revision::V2026_07_28) => ClientLifecycleMode::Discover {
+            preferred_versions: vec![NEWEST],
+        },
+        Some(Revision::V2025_06_18 | Revision::V2025_11_25) => ClientLifecycleMode::Initialize,
+    }
+}
+
+#[cfg(feature = "process")]
+pub(super) async fn open_child<H: ClientHandler>(
+    program: &OsString,
+    arguments: &[OsString],
+    eliciting: Eliciting<H>,
+    options: &Options,
+) -> Result<Connection<H>, ConnectError> {
+    let started = |health: &Health| {
+        super::child::Child::start(program, arguments, options.frame_limit, health.clone()).map_err(
+            |source| ConnectError::Start {
+                program: program.to_string_lossy().into_owned(),
+                source,
+            },
+        )
+    };
+    let attempt = async |revision: Option<Revision>| {
+        let health = Health::default();
+        let (child, stderr) = started(&health)?;
+        match begin(
+            LateAnswers::new(child),
+            eliciting.clone(),
+            revision,
+            options,
+            health,
+        )
+        .await
+        {
+            Ok(mut connection) => {
+                connection.stderr = Some(stderr);
+                Ok(connection)
+            }
+            Err(error) => Err(error.with_stderr(stderr.lines())),
+        }
+    };
+    match (attempt(options.revision).await, options.revision) {
+        // It ended at a method it does not know: an older server that takes the probe badly.
+        (
+            Err(ConnectError::Broken {
+                trouble: Trouble::Ended { .. } | Trouble::Closed,
+                ..
+            }),
+            None,
+        ) => {
+            tracing::debug!("the server ended at the probe; started again for a handshake");
+            attempt(Some(Revision::V2025_11_25)).await
+        }
+        (outcome, _) => outcome,
+    }
+}
+
+#[cfg(feature = "http")]
+pub(super) async fn open_http<H: ClientHandler>(
+    url: &str,
+    eliciting: Eliciting<H>,
+    options: &Options,
+) -> Result<Connection<H>, ConnectError> {
+    use rmcp::transport::StreamableHttpClientTransport;
+    use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+
+    let usable = reqwest::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+    if !usable {
+        return Err(ConnectError::Url {
+            url: url.to_owned(),
+        });
+    }
+    let client = reqwest::Client::builder()
+        .user_agent(concat!("mcp-elicit/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(options.within)
+        .build()
+        .map_err(|error| ConnectError::Setup(Box::new(error)))?;
+    let health = Health::default();
+    let http = super::http::Http::new(client, options.frame_limit, health.clone());
+    let mut config = StreamableHttpClientTransportConfig::with_uri(url);
+    config.max_sse_event_size = options.frame_limit;
+    let transport = StreamableHttpClientTransport::with_client(http, config);
+    begin(transport, eliciting, options.revision, options, health).await
+}
+
+pub(super) async fn open_pipe<H, R, W>(
+    read: R,
+    write: W,
+    eliciting: Eliciting<H>,
+    options: &Options,
+) -> Result<Connection<H>, ConnectError>
+where
+    H: ClientHandler,
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    let health = Health::default();
+    let lines = Lines::new(read, write, options.frame_limit, health.clone());
+    begin(
+        LateAnswers::new(lines),
+        eliciting,
+        options.revision,
+        options,
+        health,
+    )
+    .await
+}
+
+async fn begin<H, T>(
+    transport: T,
+    eliciting: Eliciting<H>,
+    revision: Option<Revision>,
+    options: &Options,
+    health: Health,
+) -> Result<Connection<H>, ConnectError>
+where
+    H: ClientHandler,
+    T: Transport<RoleClient> + 'static,
+{
+    let asked = revision.map_or_else(
+        || NEWEST.to_string(),
+        |revision| revision.as_str().to_owned(),
+    );
+    eliciting.will_speak(revision, health.ended().clone());
+    let begun = eliciting
+        .clone()
+        .serve_with_lifecycle(transport, mode(revision));
+    let service = tokio::select! {
+        begun = tokio::time::timeout(options.within, begun) => match begun {
+            Ok(Ok(service)) => service,
+            Ok(Err(error)) => return Err(match health.trouble() {
+                Some(trouble) => ConnectError::Broken { trouble, stderr: Vec::new() },
+                None => ConnectError::from_rmcp(error, &asked),
+            }),
+            Err(_) => return Err(ConnectError::TimedOut { within: options.within, stderr: Vec::new() }),
+        },
+    };
+    let connection = Connection {
+        service,
+        health,
+        #[cfg(feature = "process")]
+        stderr: None,
+    };
+    let agreed = connection.protocol();
+    if revision.is_some_and(|revision| revision.as_str() != agreed) {
+        connection.close().await;
+        return Err(ConnectError::NoCommonRevision {
+            asked,
+            offered: vec![agreed],
+        });
+    }
+    connection.eliciting().speaks(&agreed, connection.server());
+    Ok(connection)
+}
+
+/// Drops answers to a probe that was given up on, so that they are not taken for the answer to `initialize`.
+struct LateAnswers<T> {
+    inner: T,
+    probes: HashSet<RequestId>,
+    given_up: bool,
+}
+
+impl<T> LateAnswers<T> {
+    fn new(inner: T) -> Self {
+        Self {
+            inner,
+            probes: HashSet::new(),
+            given_up: false,
+        }
+    }
+
+    fn is_late(&self, message: &ServerJsonRpcMessage) -> bool {
+        let id = match message {
+            ServerJsonRpcMessage::Response(response) => Some(&response.id),
+            ServerJsonRpcMessage::Error(error) => error.id.as_ref(),
+            _ => None,
+        };
+        self.given_up && id.is_some_and(|id| self.probes.contains(id))
+    }
+}
+
+impl<T: Transport<RoleClient>> Transport<RoleClient> for LateAnswers<T> {
+    type Error = T::Error;
+
+    fn send(
+        &mut self,
+        message: ClientJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        if let ClientJsonRpcMessage::Request(request) = &message {
+            match &request.request {
+                ClientRequest::DiscoverRequest(_) => {
+                    self.probes.insert(request.id.clone());
+                }
+                ClientRequest::InitializeRequest(_) => self.given_up = true,
+                _ => {}
+            }
+        }
+        self.inner.send(message)
+    }
+
+    async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
+        loop {
+            let message = self.inner.receive().await?;
+            if !self.is_late(&message) {
+                return Some(message);
+            }
+            tracing::debug!("a late answer to the probe was dropped");
+        }
+    }
+
+    fn close(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send {
+        self.inner.close()
+    }
+}

@@ -1,0 +1,206 @@
+//! From the name of a server to a connection that answers its questions: starting or reaching it, finding the era,
+//! limits on what it may send, and an end that leaves nothing behind.
+
+#[cfg(feature = "process")]
+mod child;
+mod failed;
+#[cfg(feature = "http")]
+mod http;
+mod lifecycle;
+mod lines;
+mod trouble;
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use mcp_elicit_core::wire::Revision;
+use rmcp::model::{Implementation, ProtocolVersion};
+use rmcp::service::{Peer, RunningService};
+use rmcp::{ClientHandler, RoleClient};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+#[cfg(feature = "process")]
+pub use child::Stderr;
+pub use failed::ConnectError;
+pub(crate) use failed::words;
+pub(crate) use trouble::Health;
+pub use trouble::Trouble;
+
+use crate::eliciting::Eliciting;
+
+/// Where a server is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Target {
+    /// A program to start and speak to over its stdin and stdout.
+    #[cfg(feature = "process")]
+    Command {
+        /// The program, looked up in `PATH`.
+        program: OsString,
+        /// Its arguments.
+        arguments: Vec<OsString>,
+    },
+    /// A Streamable HTTP endpoint.
+    #[cfg(feature = "http")]
+    Url(String),
+}
+
+impl Target {
+    /// How a person knows it: the command line or the URL.
+    pub fn describe(&self) -> String {
+        match self {
+            #[cfg(feature = "process")]
+            Self::Command { program, arguments } => {
+                let words = std::iter::once(program).chain(arguments);
+                words
+                    .map(|word| word.to_string_lossy())
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            }
+            #[cfg(feature = "http")]
+            Self::Url(url) => url.clone(),
+        }
+    }
+
+    /// The transport's name: `stdio` or `http`.
+    pub fn transport(&self) -> &'static str {
+        match self {
+            #[cfg(feature = "process")]
+            Self::Command { .. } => "stdio",
+            #[cfg(feature = "http")]
+            Self::Url(_) => "http",
+        }
+    }
+}
+
+/// How to connect.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The revision to speak; `None` finds the era as the specification says: `server/discover` first, and
+    /// `initialize` when the server is older.
+    pub revision: Option<Revision>,
+    /// The longest time to the first answer. A program started through a package manager may have to be fetched first.
+    pub within: Duration,
+    /// The largest message read, in bytes.
+    pub frame_limit: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            revision: None,
+            within: Duration::from_mins(1),
+            frame_limit: 8 * 1024 * 1024,
+        }
+    }
+}
+
+/// A server that we are connected to, and whose questions are answered.
+pub struct Connection<H: ClientHandler> {
+    service: RunningService<RoleClient, Eliciting<H>>,
+    health: Health,
+    #[cfg(feature = "process")]
+    stderr: Option<Stderr>,
+}
+
+impl<H: ClientHandler> std::fmt::Debug for Connection<H> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection")
+            .field("protocol", &self.protocol())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<H: ClientHandler> Connection<H> {
+    /// Connects to `target`; questions go to `eliciting` from the first moment.
+    pub async fn open(
+        target: &Target,
+        eliciting: Eliciting<H>,
+        options: &Options,
+    ) -> Result<Self, ConnectError> {
+        match target {
+            #[cfg(feature = "process")]
+            Target::Command { program, arguments } => {
+                lifecycle::open_child(program, arguments, eliciting, options).await
+            }
+            #[cfg(feature = "http")]
+            Target::Url(url) => lifecycle::open_http(url, eliciting, options).await,
+        }
+    }
+
+    /// Connects over a pair of byte streams that carry MCP's stdio framing: a pipe, a socket, memory.
+    pub async fn over<R, W>(
+        read: R,
+        write: W,
+        eliciting: Eliciting<H>,
+        options: &Options,
+    ) -> Result<Self, ConnectError>
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+        W: AsyncWrite + Send + Unpin + 'static,
+    {
+        lifecycle::open_pipe(read, write, eliciting, options).await
+    }
+
+    /// rmcp's view of the server, for requests that this crate does not know.
+    pub fn peer(&self) -> &Peer<RoleClient> {
+        self.service.peer()
+    }
+
+    /// rmcp's running service; its own `call_tool` answers questions through the same responder.
+    pub fn service(&self) -> &RunningService<RoleClient, Eliciting<H>> {
+        &self.service
+    }
+
+    pub(crate) fn eliciting(&self) -> &Eliciting<H> {
+        self.service.service()
+    }
+
+    pub(crate) fn health(&self) -> &Health {
+        &self.health
+    }
+
+    /// What the server says it is.
+    pub fn server(&self) -> Option<Implementation> {
+        self.peer()
+            .peer_info()
+            .and_then(|info| info.server_info.clone())
+    }
+
+    /// The revision spoken, as the server and we agreed.
+    pub fn protocol(&self) -> String {
+        self.agreed()
+            .map(|version| version.to_string())
+            .unwrap_or_default()
+    }
+
+    fn agreed(&self) -> Option<ProtocolVersion> {
+        self.peer()
+            .peer_info()
+            .map(|info| info.protocol_version.clone())
+    }
+
+    /// What broke the connection, if something did.
+    pub fn trouble(&self) -> Option<Trouble> {
+        self.health.trouble()
+    }
+
+    /// How many lines the server wrote to its stdout that are no JSON and were passed over.
+    pub fn noise(&self) -> usize {
+        self.health.noise()
+    }
+
+    /// The last lines the server's process wrote to stderr.
+    #[cfg(feature = "process")]
+    pub fn stderr(&self) -> Vec<String> {
+        self.stderr.as_ref().map(Stderr::lines).unwrap_or_default()
+    }
+
+    /// Ends the connection and, with it, the server's process and all that it started.
+    pub async fn close(mut self) {
+        self.health.ended().cancel();
+        if let Err(error) = self.service.close().await {
+            tracing::error!(%error, "the connection's task failed");
+        }
+    }
+}

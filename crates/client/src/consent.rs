@@ -1,0 +1,281 @@
+//! What a person allows each server, as data.
+//!
+//! ```toml
+//! # For every server that has no table of its own, and for what its table leaves out.
+//! [default]
+//! answer = "ask"            # or "decline": the person has said no, once and for all
+//! modes = ["form", "url"]   # what may be asked at all
+//! credentials = "warn"      # or "refuse": forms that seem to ask for a credential
+//! per-minute = 30
+//! pending = 16
+//!
+//! [server.deployer]
+//! fields = ["environment", "note"]   # a form with any other field is refused
+//! hosts = ["example.com"]            # urls to these hosts and those below them
+//! ```
+//!
+//! `decline` sends a decline, because it is the person's own standing word. Everything else that a rule forbids is an
+//! error for the server: no person declined.
+
+use std::collections::BTreeMap;
+
+use mcp_elicit_core::form::Form;
+use mcp_elicit_core::link::Link;
+use mcp_elicit_core::wire::{Capability, Mode};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::desk::Limits;
+
+/// What a person allows, for every server.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Consent {
+    /// For what a server's own rule leaves out.
+    #[serde(default)]
+    pub default: Rule,
+    /// By the name that the client gave the server.
+    #[serde(default)]
+    pub server: BTreeMap<String, Rule>,
+}
+
+/// What a person allows one server; what is left out is taken from the default rule.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Rule {
+    /// Whether to ask at all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Standing>,
+    /// The modes that may be asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub modes: Option<Vec<AllowedMode>>,
+    /// The fields that a form may have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fields: Option<Vec<String>>,
+    /// The hosts that a url may lead to, each with all below it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<Vec<String>>,
+    /// What happens to a form that seems to ask for a credential.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credentials: Option<Credentials>,
+    /// Questions in any minute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub per_minute: Option<usize>,
+    /// Questions that wait at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pending: Option<usize>,
+}
+
+/// A person's standing word.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    /// Ask each time.
+    #[default]
+    Ask,
+    /// Decline without asking.
+    Decline,
+}
+
+/// A mode as the policy spells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AllowedMode {
+    /// Fill in a form.
+    Form,
+    /// Visit a URL.
+    Url,
+}
+
+/// What happens to a form that seems to ask for a credential.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Credentials {
+    /// It is shown with a warning, and an acceptance counts only when the person insists.
+    #[default]
+    Warn,
+    /// It is refused with an error.
+    Refuse,
+}
+
+/// A policy that cannot be read.
+#[derive(Debug, Error)]
+#[error("the consent policy cannot be read: {0}")]
+pub struct ConsentDefect(#[from] toml::de::Error);
+
+/// What a rule forbids about one question.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Forbidden {
+    /// The mode.
+    #[error("the policy allows no {0} questions from this server")]
+    Mode(Mode),
+    /// Fields of the form.
+    #[error("the policy does not let this server ask for {}", .0.join(", "))]
+    Fields(Vec<String>),
+    /// The host of the url.
+    #[error("the policy does not let this server send people to {0}")]
+    Host(String),
+    /// A form that seems to ask for a credential.
+    #[error("the form seems to ask for a credential ({}), which form mode must not carry", .0.join(", "))]
+    Credential(Vec<String>),
+}
+
+impl Consent {
+    /// Reads a policy.
+    pub fn from_toml(text: &str) -> Result<Self, ConsentDefect> {
+        Ok(toml::from_str(text)?)
+    }
+
+    /// What is allowed to the server that the client calls `name`.
+    pub fn rule(&self, name: &str) -> Rule {
+        match self.server.get(name) {
+            Some(own) => own.clone().over(&self.default),
+            None => self.default.clone(),
+        }
+    }
+
+    /// The person said no to this server, once and for all.
+    pub fn decline_from_now_on(&mut self, name: &str) {
+        self.server.entry(name.to_owned()).or_default().answer = Some(Standing::Decline);
+    }
+}
+
+impl Rule {
+    fn over(self, below: &Self) -> Self {
+        Self {
+            answer: self.answer.or(below.answer),
+            modes: self.modes.or_else(|| below.modes.clone()),
+            fields: self.fields.or_else(|| below.fields.clone()),
+            hosts: self.hosts.or_else(|| below.hosts.clone()),
+            credentials: self.credentials.or(below.credentials),
+            per_minute: self.per_minute.or(below.per_minute),
+            pending: self.pending.or(below.pending),
+        }
+    }
+
+    /// How often and how much the server may ask.
+    pub fn limits(&self) -> Limits {
+        let usual = Limits::default();
+        Limits {
+            per_minute: self.per_minute.unwrap_or(usual.per_minute),
+            pending: self.pending.unwrap_or(usual.pending),
+        }
+    }
+
+    /// The modes the server may ask in.
+    pub fn modes(&self) -> Capability {
+        let Some(modes) = &self.modes else {
+            return Capability::BOTH;
+        };
+        Capability {
+            form: modes.contains(&AllowedMode::Form),
+            url: modes.contains(&AllowedMode::Url),
+        }
+    }
+
+    /// Whether the form may be shown. `suspicious` names the fields that seem to ask for a credential.
+    pub fn allows_form(&self, form: &Form, suspicious: &[String]) -> Result<(), Forbidden> {
+        if !self.modes().form {
+            return Err(Forbidden::Mode(Mode::Form));
+        }
+        if !suspicious.is_empty() && self.credentials == Some(Credentials::Refuse) {
+            return Err(Forbidden::Credential(suspicious.to_vec()));
+        }
+        let Some(allowed) = &self.fields else {
+            return Ok(());
+        };
+        let names = form.fields().iter().map(mcp_elicit_core::form::Field::name);
+        let others: Vec<_> = names
+            .filter(|name| !allowed.iter().any(|allowed| allowed == name))
+            .map(str::to_owned)
+            .collect();
+        if others.is_empty() {
+            Ok(())
+        } else {
+            Err(Forbidden::Fields(others))
+        }
+    }
+
+    /// Whether the link may be shown.
+    pub fn allows_link(&self, link: &Link) -> Result<(), Forbidden> {
+        if !self.modes().url {
+            return Err(Forbidden::Mode(Mode::Url));
+        }
+        let host = link.host().ascii();
+        match &self.hosts {
+            Some(allowed) if !allowed.iter().any(|allowed| is_at_or_below(host, allowed)) => {
+                Err(Forbidden::Host(host.to_owned()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// `a.example.com` is below `example.com`; `badexample.com` is not.
+fn is_at_or_below(host: &str, allowed: &str) -> bool {
+    let allowed = allowed.trim_end_matches('.').to_ascii_lowercase();
+    let host = host.trim_end_matches('.');
+    host.strip_suffix(allowed.as_str())
+        .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_s_own_rule_goes_over_the_default() {
+        let consent = Consent::from_toml(
+            "[default]\nmodes = [\"form\"]\nper-minute = 3\n[server.a]\nper-minute = 9\nanswer = \"decline\"\n",
+        )
+        .unwrap();
+        let own = consent.rule("a");
+        assert_eq!(
+            (own.limits().per_minute, own.answer),
+            (9, Some(Standing::Decline))
+        );
+        assert_eq!(own.modes(), Capability::FORM);
+        assert_eq!(consent.rule("b").limits().per_minute, 3);
+        assert_eq!(consent.rule("b").answer, None);
+    }
+
+    #[test]
+    fn a_misspelt_policy_is_refused_rather_than_ignored() {
+        for text in [
+            "[default]\nmode = [\"form\"]",
+            "[servers.a]",
+            "[default]\nanswer = \"accept\"",
+        ] {
+            assert!(Consent::from_toml(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn hosts_count_with_what_is_below_them() {
+        let rule = Rule {
+            hosts: Some(vec!["Example.com".to_owned()]),
+            ..Rule::default()
+        };
+        for (url, allowed) in [
+            ("https://example.com/", true),
+            ("https://login.example.com/x", true),
+            ("https://badexample.com/", false),
+            ("https://example.com.evil.net/", false),
+        ] {
+            assert_eq!(
+                rule.allows_link(&Link::parse(url).unwrap()).is_ok(),
+                allowed,
+                "{url}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_a_person_said_once_is_kept_as_data() {
+        let mut consent = Consent::default();
+        consent.decline_from_now_on("pushy");
+        let text = toml::to_string(&consent).unwrap();
+        assert_eq!(Consent::from_toml(&text).unwrap(), consent);
+        assert_eq!(consent.rule("pushy").answer, Some(Standing::Decline));
+    }
+}

@@ -1,0 +1,151 @@
+//! How often and how much one server may ask.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+const WINDOW: Duration = Duration::from_mins(1);
+
+/// What a server may ask of a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Questions in any minute.
+    pub per_minute: usize,
+    /// Questions that wait at once.
+    pub pending: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            per_minute: 30,
+            pending: 16,
+        }
+    }
+}
+
+/// A limit that was reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Reached {
+    /// Too many questions in a minute.
+    #[error("more than {limit} questions in a minute")]
+    PerMinute {
+        /// How many are allowed.
+        limit: usize,
+        /// When the next one is let through.
+        retry_after: Duration,
+    },
+    /// Too many questions wait.
+    #[error("{limit} questions already wait for the person")]
+    Pending {
+        /// How many may wait.
+        limit: usize,
+    },
+}
+
+/// Counts the questions of one server.
+#[derive(Debug, Default)]
+pub(crate) struct Meter {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    asked: VecDeque<Instant>,
+    pending: usize,
+}
+
+impl Meter {
+    /// Lets a question in at `now`, or says which limit it meets. It counts as pending until the pass is dropped.
+    pub(crate) fn admit(&self, limits: Limits, now: Instant) -> Result<Pass<'_>, Reached> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        while state
+            .asked
+            .front()
+            .is_some_and(|asked| now.duration_since(*asked) >= WINDOW)
+        {
+            state.asked.pop_front();
+        }
+        if state.pending >= limits.pending {
+            return Err(Reached::Pending {
+                limit: limits.pending,
+            });
+        }
+        if state.asked.len() >= limits.per_minute {
+            let oldest = state.asked.front().copied().unwrap_or(now);
+            let retry_after = WINDOW.saturating_sub(now.duration_since(oldest));
+            return Err(Reached::PerMinute {
+                limit: limits.per_minute,
+                retry_after,
+            });
+        }
+        state.asked.push_back(now);
+        state.pending += 1;
+        Ok(Pass { meter: self })
+    }
+}
+
+/// A question that was let in.
+#[derive(Debug)]
+pub(crate) struct Pass<'m> {
+    meter: &'m Meter,
+}
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        let mut state = self
+            .meter
+            .state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        state.pending = state.pending.saturating_sub(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits {
+        per_minute: 2,
+        pending: 1,
+    };
+
+    #[test]
+    fn pending_questions_are_counted_until_they_end() {
+        let meter = Meter::default();
+        let now = Instant::now();
+        let first = meter.admit(LIMITS, now).unwrap();
+        assert_eq!(
+            meter.admit(LIMITS, now).unwrap_err(),
+            Reached::Pending { limit: 1 }
+        );
+        drop(first);
+        assert!(meter.admit(LIMITS, now).is_ok());
+    }
+
+    #[test]
+    fn a_minute_later_there_is_room_again() {
+        let meter = Meter::default();
+        let start = Instant::now();
+        drop(meter.admit(LIMITS, start).unwrap());
+        drop(
+            meter
+                .admit(LIMITS, start + Duration::from_secs(20))
+                .unwrap(),
+        );
+        let full = meter
+            .admit(LIMITS, start + Duration::from_secs(50))
+            .unwrap_err();
+        assert_eq!(
+            full,
+            Reached::PerMinute {
+                limit: 2,
+                retry_after: Duration::from_secs(10)
+            }
+        );
+        assert!(meter.admit(LIMITS, start + Duration::from_mins(1)).is_ok());
+    }
+}

@@ -1,0 +1,291 @@
+//! Where questions arrive, whatever the era: one path from what a server sent to what it gets back.
+//!
+//! Read, limits, policy, queue, responder, check, record: in this order, each step in a file of its own.
+
+mod limit;
+mod observer;
+mod queue;
+mod refusal;
+mod settings;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use mcp_elicit_core::answer::Outcome;
+use mcp_elicit_core::form::Form;
+use mcp_elicit_core::link::Link;
+use mcp_elicit_core::secrecy;
+use mcp_elicit_core::wire::{Capability, Mode, Request, Revision};
+use mcp_elicit_forms::view;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+pub use limit::{Limits, Reached};
+pub use observer::Observer;
+pub use queue::{Pending, Person};
+pub use refusal::{Blame, Refusal};
+pub use settings::Settings;
+
+use crate::answer::Answer;
+use crate::consent::{Consent, Rule, Standing};
+use crate::line::Line;
+use crate::question::{Question, Withdrawal};
+use crate::responder::Unanswered;
+use limit::Meter;
+
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+/// A question as it came, with what the connection knows about it.
+pub(crate) struct Incoming<'a> {
+    pub(crate) params: &'a RawValue,
+    pub(crate) revision: Revision,
+    pub(crate) origin: view::Origin,
+    pub(crate) call: Option<view::Call>,
+    /// Each of these takes the question back when it is cancelled, for the reason beside it.
+    pub(crate) ends: Vec<(CancellationToken, &'static str)>,
+    pub(crate) line: &'a Line,
+}
+
+/// The desk of one server.
+pub(crate) struct Desk {
+    server: String,
+    settings: Settings,
+    consent: Mutex<Consent>,
+    meter: Meter,
+}
+
+impl Desk {
+    pub(crate) fn new(server: String, settings: Settings) -> Self {
+        let consent = Mutex::new(settings.consent.clone());
+        Self {
+            server,
+            settings,
+            consent,
+            meter: Meter::default(),
+        }
+    }
+
+    pub(crate) fn server(&self) -> &str {
+        &self.server
+    }
+
+    pub(crate) fn person(&self) -> &Person {
+        &self.settings.person
+    }
+
+    pub(crate) fn rounds(&self) -> usize {
+        self.settings.rounds
+    }
+
+    /// What is declared to the server: what the responder can show and the policy allows.
+    pub(crate) fn modes(&self) -> Capability {
+        match &self.settings.responder {
+            Some(responder) => responder.modes().and(self.rule().modes()),
+            None => Capability::NONE,
+        }
+    }
+
+    fn rule(&self) -> Rule {
+        self.consent
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .rule(&self.server)
+    }
+
+    /// Puts the question before the person and brings back what the server gets.
+    pub(crate) async fn ask(&self, incoming: Incoming<'_>) -> Result<Answer, Refusal> {
+        let question = match self.read(incoming.params, &incoming) {
+            Ok(question) => question,
+            Err(refusal) => {
+                self.refused(None, &refusal);
+                return Err(refusal);
+            }
+        };
+        // Known before it is shown: a server may announce the end of a visit before the person has come back.
+        if let Some(id) = question.elicitation_id() {
+            incoming.line.knows_visit(id);
+        }
+        let outcome = self.answer(&question, &incoming.ends).await;
+        match &outcome {
+            Ok(answer) => {
+                for observer in &self.settings.observers {
+                    observer.answered(&question, answer);
+                }
+            }
+            Err(refusal) => self.refused(Some(&question), refusal),
+        }
+        outcome
+    }
+
+    fn refused(&self, question: Option<&Question>, refusal: &Refusal) {
+        for observer in &self.settings.observers {
+            observer.refused(question, refusal);
+        }
+    }
+
+    fn read(&self, params: &RawValue, incoming: &Incoming<'_>) -> Result<Question, Refusal> {
+        let revision = incoming.revision;
+        let request = Request::parse(params, revision)?;
+        let mode = request.mode();
+        let responder = self
+            .settings
+            .responder
+            .as_ref()
+            .filter(|responder| responder.modes().has(mode));
+        if responder.is_none() {
+            return Err(Refusal::Undeclared {
+                mode,
+                declared: self.modes(),
+            });
+        }
+        let (ask, suspicions) = match &request {
+            Request::Form { message, schema } => {
+                let form = Form::parse_with(schema.get(), &self.settings.form_limits)?;
+                let suspicions = secrecy::inspect(&form, message);
+                (view::Ask::Form(form), suspicions)
+            }
+            Request::Url { url, .. } => (view::Ask::Url(Link::parse(url)?), Vec::new()),
+        };
+        let mut shown = view::Question::new(incoming.origin.clone(), request.message(), ask);
+        if let Some(call) = &incoming.call {
+            shown = shown.for_call(call.clone());
+        }
+        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        Ok(Question {
+            id,
+            shown,
+            request,
+            revision,
+            suspicions,
+            withdrawal: Withdrawal::default(),
+        })
+    }
+
+    async fn answer(
+        &self,
+        question: &Question,
+        ends: &[(CancellationToken, &'static str)],
+    ) -> Result<Answer, Refusal> {
+        let rule = self.rule();
+        match question.shown.ask() {
+            view::Ask::Form(form) => rule.allows_form(form, &question.suspicious_fields())?,
+            view::Ask::Url(link) => rule.allows_link(link)?,
+        }
+        let _pass = self.meter.admit(rule.limits(), Instant::now())?;
+        for observer in &self.settings.observers {
+            observer.asked(question);
+        }
+        if rule.answer == Some(Standing::Decline) {
+            return Ok(Outcome::Decline.into());
+        }
+        // Whatever ends this future early takes the question off the screen.
+        let _gone = TakeBack(&question.withdrawal);
+        // Pinned out here, so that the reason is known before the responder is dropped.
+        let mut answering = std::pin::pin!(self.in_turn(question));
+        tokio::select! {
+            answer = &mut answering => answer,
+            why = first_of(ends) => {
+                question.withdrawal.withdraw(why);
+                Err(Refusal::Withdrawn { why: why.to_owned() })
+            }
+        }
+    }
+
+    async fn in_turn(&self, question: &Question) -> Result<Answer, Refusal> {
+        let place = self.settings.person.enter(question);
+        let _turn = place.turn().await;
+        let mut question = question.clone();
+        question.shown = question.shown.clone().with_pending(place.behind());
+        match self.settings.answer_within {
+            None => self.responded(&question).await,
+            Some(within) => {
+                question.shown = until(question.shown, within);
+                let mut responding = std::pin::pin!(self.responded(&question));
+                tokio::select! {
+                    answer = &mut responding => answer,
+                    () = tokio::time::sleep(within) => {
+                        question.withdrawal.withdraw("the time to answer ran out");
+                        Err(Refusal::TimedOut { after: within })
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks, and checks again what came back: a responder may hold answers of another form.
+    async fn responded(&self, question: &Question) -> Result<Answer, Refusal> {
+        let Some(responder) = &self.settings.responder else {
+            return Err(Refusal::Undeclared {
+                mode: question.mode(),
+                declared: Capability::NONE,
+            });
+        };
+        let nobody = |why| Refusal::Nobody {
+            mode: question.mode(),
+            why,
+        };
+        let answer = responder.respond(question).await.map_err(nobody)?;
+        if let (Outcome::Accept(answers), Some(form)) = (answer.outcome(), question.form()) {
+            form.check(answers.to_value())
+                .map_err(Refusal::WrongAnswer)?;
+            if !question.suspicions.is_empty() && !answer.insisted() {
+                return Err(Refusal::NotInsisted {
+                    fields: question.suspicious_fields(),
+                });
+            }
+        }
+        match (answer.outcome(), question.mode()) {
+            (Outcome::Visit, Mode::Form) | (Outcome::Accept(_), Mode::Url) => Err(nobody(
+                Unanswered::failed("it answered a question of the other mode"),
+            )),
+            _ => Ok(answer),
+        }
+    }
+
+    /// Completes when the person says that the agreed visits are done.
+    pub(crate) async fn visited(&self, hosts: &[String]) {
+        match &self.settings.responder {
+            Some(responder) => responder.visited(hosts).await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// The person said no to this server, once and for all.
+    pub(crate) fn decline_from_now_on(&self) -> Consent {
+        let mut consent = self.consent.lock().unwrap_or_else(PoisonError::into_inner);
+        consent.decline_from_now_on(&self.server);
+        consent.clone()
+    }
+}
+
+struct TakeBack<'q>(&'q Withdrawal);
+
+impl Drop for TakeBack<'_> {
+    fn drop(&mut self) {
+        self.0.withdraw("its call is over");
+    }
+}
+
+async fn first_of(ends: &[(CancellationToken, &'static str)]) -> &'static str {
+    let waits = ends.iter().map(|(token, why)| {
+        Box::pin(async move {
+            token.cancelled().await;
+            *why
+        })
+    });
+    let waits: Vec<_> = waits.collect();
+    if waits.is_empty() {
+        return std::future::pending().await;
+    }
+    futures::future::select_all(waits).await.0
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this shell tells the face when the time is over"
+)]
+fn until(shown: view::Question, within: Duration) -> view::Question {
+    shown.until(SystemTime::now() + within)
+}

@@ -1,0 +1,111 @@
+//! The questions that wait for one person: all can be seen, one is shown at a time, in the order they came.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use mcp_elicit_core::wire::Mode;
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
+
+use crate::question::Question;
+
+/// One person's queue. Give the same `Person` to every server whose questions the same person answers.
+#[derive(Debug, Clone)]
+pub struct Person {
+    turn: Arc<Semaphore>,
+    pending: Arc<Mutex<BTreeMap<u64, Pending>>>,
+    count: Arc<watch::Sender<usize>>,
+}
+
+/// A question that waits, as a list shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pending {
+    /// The question's number.
+    pub id: u64,
+    /// Which server asks, safe to show.
+    pub server: String,
+    /// The server's message, safe to show.
+    pub message: String,
+    /// Whether it asks for a form or for a visit.
+    pub mode: Mode,
+}
+
+impl Default for Person {
+    fn default() -> Self {
+        Self {
+            turn: Arc::new(Semaphore::new(1)),
+            pending: Arc::default(),
+            count: Arc::new(watch::Sender::new(0)),
+        }
+    }
+}
+
+impl Person {
+    /// A person nobody has asked yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Everything that waits for this person, in the order it came; the first is being shown.
+    pub fn pending(&self) -> Vec<Pending> {
+        self.lock().values().cloned().collect()
+    }
+
+    /// How many questions wait, the shown one included; changes as they come and go.
+    pub fn watch(&self) -> watch::Receiver<usize> {
+        self.count.subscribe()
+    }
+
+    /// Puts the question into the list. It leaves when the place is dropped.
+    pub(crate) fn enter(&self, question: &Question) -> Place<'_> {
+        let entry = Pending {
+            id: question.id(),
+            server: question.shown().origin().title(),
+            message: question.shown().message(),
+            mode: question.mode(),
+        };
+        self.change(|pending| {
+            pending.insert(entry.id, entry);
+        });
+        Place {
+            person: self,
+            id: question.id(),
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut BTreeMap<u64, Pending>)) {
+        let mut pending = self.lock();
+        change(&mut pending);
+        self.count.send_replace(pending.len());
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Pending>> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A question's place in the queue.
+#[derive(Debug)]
+pub(crate) struct Place<'p> {
+    person: &'p Person,
+    id: u64,
+}
+
+impl<'p> Place<'p> {
+    /// Waits until everything before it has been answered or taken back. Dropping the turn lets the next one in.
+    pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'p>> {
+        self.person.turn.acquire().await.ok()
+    }
+
+    /// How many wait behind it.
+    pub(crate) fn behind(&self) -> usize {
+        self.person.lock().range(self.id + 1..).count()
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.person.change(|pending| {
+            pending.remove(&self.id);
+        });
+    }
+}

@@ -1,0 +1,256 @@
+//! The client handler: what rmcp calls when a server asks, in either era.
+
+use std::sync::Arc;
+
+use mcp_elicit_core::answer::Outcome;
+use mcp_elicit_core::wire::{Capability, Revision, method};
+use mcp_elicit_forms::view;
+use rmcp::model::{
+    ClientConfig, ClientResult, CustomResult, ElicitResult, ElicitationAction,
+    ElicitationCapability, ErrorData, FormElicitationCapability, Implementation, ProtocolVersion,
+    ServerNotification, ServerRequest, UrlElicitationCapability,
+};
+use rmcp::service::{InboundStreamOrigin, NotificationContext, RequestContext, Service};
+use rmcp::{ClientHandler, RoleClient};
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+use tokio_util::sync::CancellationToken;
+
+use crate::answer::Answer;
+use crate::consent::Consent;
+use crate::desk::{Desk, Incoming, Person, Refusal, Settings};
+use crate::exact;
+use crate::line::Line;
+
+/// Wraps a client handler so that a server's questions are answered by a responder.
+///
+/// It declares exactly what the responder can show and the policy allows, and nothing without a responder. Everything
+/// else goes to the wrapped handler as it is. Cloned handles share one server's state: give each server its own.
+pub struct Eliciting<H> {
+    inner: Arc<H>,
+    desk: Arc<Desk>,
+    line: Line,
+    connected: Option<Arc<str>>,
+}
+
+impl<H> Clone for Eliciting<H> {
+    fn clone(&self) -> Self {
+        Self {
+            inner: Arc::clone(&self.inner),
+            desk: Arc::clone(&self.desk),
+            line: self.line.clone(),
+            connected: self.connected.clone(),
+        }
+    }
+}
+
+impl<H> std::fmt::Debug for Eliciting<H> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Eliciting")
+            .field("server", &self.desk.server())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<H> Eliciting<H> {
+    /// Answers the questions of the server that the client calls `server`.
+    pub fn new(inner: H, server: impl Into<String>, settings: Settings) -> Self {
+        Self {
+            inner: Arc::new(inner),
+            desk: Arc::new(Desk::new(server.into(), settings)),
+            line: Line::default(),
+            connected: None,
+        }
+    }
+
+    /// Says how the server is connected, in words for the person: `over stdio: npx some-server`.
+    #[must_use]
+    pub fn connected(mut self, how: impl Into<Arc<str>>) -> Self {
+        self.connected = Some(how.into());
+        self
+    }
+
+    /// The wrapped handler.
+    pub fn inner(&self) -> &H {
+        &self.inner
+    }
+
+    /// Whose queue the questions stand in.
+    pub fn person(&self) -> &Person {
+        self.desk.person()
+    }
+
+    /// The person said no to this server, once and for all: its questions are declined from now on. Gives the policy
+    /// that says so, for whoever keeps it.
+    pub fn decline_from_now_on(&self) -> Consent {
+        self.desk.decline_from_now_on()
+    }
+
+    pub(crate) fn desk(&self) -> &Desk {
+        &self.desk
+    }
+
+    pub(crate) fn line(&self) -> &Line {
+        &self.line
+    }
+
+    pub(crate) fn will_speak(&self, revision: Option<Revision>, ended: CancellationToken) {
+        self.line.will_speak(revision, ended);
+    }
+
+    pub(crate) fn speaks(&self, agreed: &str, server: Option<Implementation>) {
+        self.line.speaks(agreed, server);
+    }
+
+    /// One question, in either era: `params` as the server wrote them.
+    pub(crate) async fn ask(
+        &self,
+        params: &RawValue,
+        call: Option<view::Call>,
+        mut ends: Vec<(CancellationToken, &'static str)>,
+    ) -> Result<Answer, Refusal> {
+        ends.push((self.line.ended(), "the connection to the server ended"));
+        let _open = self.line.question_opens();
+        let incoming = Incoming {
+            params,
+            revision: self.line.revision(),
+            origin: self
+                .line
+                .origin(self.desk.server(), self.connected.as_deref()),
+            call,
+            ends,
+            line: &self.line,
+        };
+        self.desk.ask(incoming).await
+    }
+
+    /// A question that rmcp handed over: pushed, or out of a round that rmcp itself drives.
+    async fn handed_over(
+        &self,
+        params: &RawValue,
+        context: &RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let mut ends = vec![(context.ct.clone(), "the server withdrew it")];
+        let stream = match context.extensions.get::<InboundStreamOrigin>() {
+            Some(InboundStreamOrigin::OutboundRequest(id)) => Some(id),
+            Some(InboundStreamOrigin::Unassociated) | None => None,
+        };
+        let call = self.line.call_of(stream).map(|(call, over)| {
+            ends.push((over, "its call is over"));
+            call
+        });
+        match self.ask(params, call, ends).await {
+            Ok(answer) => Ok(result_of(answer)),
+            Err(refusal) => Err(refusal.to_error(self.line.revision())),
+        }
+    }
+}
+
+/// The answer as rmcp writes it.
+pub(crate) fn result_of(answer: Answer) -> ElicitResult {
+    match answer.into_outcome() {
+        Outcome::Accept(answers) => {
+            ElicitResult::new(ElicitationAction::Accept).with_content(answers.into_value())
+        }
+        Outcome::Visit => ElicitResult::new(ElicitationAction::Accept),
+        Outcome::Decline => ElicitResult::new(ElicitationAction::Decline),
+        Outcome::Cancel => ElicitResult::new(ElicitationAction::Cancel),
+    }
+}
+
+/// The parameters that [`exact`] kept, or, over a transport that is not ours, what rmcp understood of them.
+fn params_of(
+    meta: &serde_json::Map<String, Value>,
+    understood: &impl serde::Serialize,
+) -> Result<Box<RawValue>, ErrorData> {
+    let unreadable = |_| ErrorData::invalid_params("the question cannot be read", None);
+    match exact::kept(meta) {
+        Some(kept) => RawValue::from_string(kept.params).map_err(unreadable),
+        None => to_raw_value(understood).map_err(unreadable),
+    }
+}
+
+impl<H: ClientHandler> Service<RoleClient> for Eliciting<H> {
+    async fn handle_request(
+        &self,
+        request: ServerRequest,
+        context: RequestContext<RoleClient>,
+    ) -> Result<ClientResult, ErrorData> {
+        self.line.stirs();
+        match request {
+            ServerRequest::ElicitRequest(request) => {
+                let params = params_of(&context.meta, &request.params)?;
+                self.handed_over(&params, &context)
+                    .await
+                    .map(ClientResult::ElicitResult)
+            }
+            // What rmcp's types cannot read of a question over a transport that is not ours.
+            ServerRequest::CustomRequest(request) if request.method == method::CREATE => {
+                let params = params_of(&context.meta, &request.params)?;
+                let result = self.handed_over(&params, &context).await?;
+                let written = serde_json::to_value(result)
+                    .map_err(|_| ErrorData::internal_error("the answer cannot be written", None))?;
+                Ok(ClientResult::CustomResult(CustomResult::new(written)))
+            }
+            other => Service::handle_request(&*self.inner, other, context).await,
+        }
+    }
+
+    async fn handle_notification(
+        &self,
+        notification: ServerNotification,
+        context: NotificationContext<RoleClient>,
+    ) -> Result<(), ErrorData> {
+        self.line.stirs();
+        if let ServerNotification::CustomNotification(custom) = &notification
+            && custom.method == method::COMPLETE
+        {
+            let id = custom
+                .params
+                .as_ref()
+                .and_then(|params| params.get("elicitationId"))
+                .and_then(Value::as_str);
+            if !id.is_some_and(|id| self.line.visit_done(id)) {
+                tracing::debug!(
+                    "the server announced the end of a visit that nobody here was sent on"
+                );
+            }
+        }
+        Service::handle_notification(&*self.inner, notification, context).await
+    }
+
+    fn get_info(&self) -> ClientConfig {
+        let mut info = ClientHandler::get_info(&*self.inner);
+        info.capabilities.elicitation = declared(self.desk.modes(), self.line.pinned());
+        if let Some(pinned) = self.line.pinned() {
+            info.protocol_version = version(pinned);
+        }
+        info
+    }
+}
+
+/// The capability as rmcp writes it. 2025-06-18 has one spelling, `{}`, and it means forms.
+fn declared(modes: Capability, pinned: Option<Revision>) -> Option<ElicitationCapability> {
+    if pinned == Some(Revision::V2025_06_18) {
+        return modes.form.then(ElicitationCapability::new);
+    }
+    if modes.is_none() {
+        return None;
+    }
+    let mut capability = ElicitationCapability::new();
+    if modes.form {
+        capability = capability.with_form(FormElicitationCapability::new());
+    }
+    if modes.url {
+        capability = capability.with_url(UrlElicitationCapability::new());
+    }
+    Some(capability)
+}
+
+fn version(revision: Revision) -> ProtocolVersion {
+    match revision {
+        Revision::V2025_06_18 => ProtocolVersion::V_2025_06_18,
+        Revision::V2025_11_25 => ProtocolVersion::V_2025_11_25,
+        Revision::V2026_07_28 => ProtocolVersion::V_2026_07_28,
+    }
+}

@@ -1,0 +1,120 @@
+//! A program that answers: a hook in any language.
+
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::process::Stdio;
+
+use mcp_elicit_core::answer::Violations;
+use mcp_elicit_core::wire::Capability;
+use process_wrap::tokio::{ChildWrapper, CommandWrap};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use super::program::{ATTEMPTS, Asked, Read, read};
+use super::{Responder, Responding, Unanswered};
+use crate::answer::Answer;
+use crate::question::Question;
+
+/// The longest answer that is read, in bytes.
+const ANSWER_LIMIT: u64 = 1024 * 1024;
+
+/// Runs a program for each question: the question stands on its stdin as one line of JSON, and it writes
+/// `{"action", "content"}` to its stdout. No output means that it cannot show the question; another exit code than zero
+/// that it failed. Content that the form refuses is given back to it, with every violation, twice.
+///
+/// The program may add `"reason"` to a decline, and must add `"insist": true` where the question says `mustInsist`.
+#[derive(Debug, Clone)]
+pub struct Command {
+    program: OsString,
+    arguments: Vec<OsString>,
+    modes: Capability,
+}
+
+impl Command {
+    /// A program that shows forms and URLs.
+    pub fn new(
+        program: impl Into<OsString>,
+        arguments: impl IntoIterator<Item = impl Into<OsString>>,
+    ) -> Self {
+        Self {
+            program: program.into(),
+            arguments: arguments.into_iter().map(Into::into).collect(),
+            modes: Capability::BOTH,
+        }
+    }
+
+    /// The modes that the program can show.
+    #[must_use]
+    pub fn showing(mut self, modes: Capability) -> Self {
+        self.modes = modes;
+        self
+    }
+
+    async fn ask(&self, question: &Question) -> Result<Answer, Unanswered> {
+        let mut violations = Violations::default();
+        for attempt in 1..=ATTEMPTS {
+            let line = Asked::new(question, attempt, &violations).to_json()?;
+            match read(question, &self.run(&line).await?)? {
+                Read::Answer(answer) => return Ok(answer),
+                Read::Wrong(wrong) => violations = wrong,
+            }
+        }
+        Err(Unanswered::Refused { violations })
+    }
+
+    async fn run(&self, line: &str) -> Result<String, Unanswered> {
+        let failed = |error: std::io::Error| {
+            Unanswered::failed(format!("cannot run the program ({})", error.kind()))
+        };
+        let mut command = CommandWrap::with_new(&self.program, |command| {
+            command
+                .args(&self.arguments)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped());
+        });
+        #[cfg(unix)]
+        command.wrap(process_wrap::tokio::ProcessGroup::leader());
+        let mut running = Running(command.spawn().map_err(failed)?);
+        let (stdin, stdout) = (running.0.stdin().take(), running.0.stdout().take());
+        let (Some(mut stdin), Some(stdout)) = (stdin, stdout) else {
+            return Err(Unanswered::failed("the program has no stdin and stdout"));
+        };
+        // A program that does not read its stdin is free not to.
+        let _closed_early = stdin.write_all(format!("{line}\n").as_bytes()).await;
+        drop(stdin);
+        let mut answer = String::new();
+        stdout
+            .take(ANSWER_LIMIT)
+            .read_to_string(&mut answer)
+            .await
+            .map_err(failed)?;
+        let status = running.0.wait().await.map_err(failed)?;
+        if status.success() {
+            Ok(answer)
+        } else {
+            Err(Unanswered::failed(format!("the program failed ({status})")))
+        }
+    }
+}
+
+/// A program that is ended, with all that it started, when nobody waits for it any more.
+struct Running(Box<dyn ChildWrapper>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _nobody_left = self.0.start_kill();
+    }
+}
+
+impl Responder for Command {
+    fn name(&self) -> Cow<'static, str> {
+        "command".into()
+    }
+
+    fn modes(&self) -> Capability {
+        self.modes
+    }
+
+    fn respond<'a>(&'a self, question: &'a Question) -> Responding<'a> {
+        Box::pin(self.ask(question))
+    }
+}

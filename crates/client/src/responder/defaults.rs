@@ -1,0 +1,37 @@
+//! Accepts what the form itself proposes.
+
+use std::borrow::Cow;
+
+use mcp_elicit_core::wire::Capability;
+
+use super::{Responder, Responding, Unanswered};
+use crate::answer::accept_with_defaults;
+use crate::question::Question;
+
+/// Accepts with the defaults where every required field has one, and otherwise says which have none.
+///
+/// For servers that the person trusts once and for all. A url is never accepted so: nobody agreed to open it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Defaults;
+
+impl Responder for Defaults {
+    fn name(&self) -> Cow<'static, str> {
+        "defaults".into()
+    }
+
+    fn modes(&self) -> Capability {
+        Capability::FORM
+    }
+
+    fn respond<'a>(&'a self, question: &'a Question) -> Responding<'a> {
+        Box::pin(async move {
+            match accept_with_defaults(question) {
+                Ok(Some(answer)) => Ok(answer),
+                Ok(None) => Err(Unanswered::cannot_show(
+                    "defaults cannot agree to open a URL",
+                )),
+                Err(violations) => Err(Unanswered::NoDefaults { violations }),
+            }
+        })
+    }
+}

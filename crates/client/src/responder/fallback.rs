@@ -1,0 +1,84 @@
+//! A second responder for when the first brings nothing.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcp_elicit_core::wire::Capability;
+
+use super::{Responder, Responding, Unanswered};
+use crate::question::Question;
+
+/// Asks the first responder, and the second when the first brings no answer: in its time, where it has one, or at all.
+/// The first one's question is off its screen before the second asks.
+#[derive(Clone)]
+pub struct Fallback {
+    first: Arc<dyn Responder>,
+    within: Option<Duration>,
+    second: Arc<dyn Responder>,
+}
+
+impl Fallback {
+    /// Asks `first`, and `second` when it brings no answer.
+    pub fn new(first: impl Responder, second: impl Responder) -> Self {
+        Self {
+            first: Arc::new(first),
+            within: None,
+            second: Arc::new(second),
+        }
+    }
+
+    /// Gives the first responder only so much time.
+    #[must_use]
+    pub fn within(mut self, time: Duration) -> Self {
+        self.within = Some(time);
+        self
+    }
+
+    async fn ask_first(&self, question: &Question) -> Result<crate::answer::Answer, Unanswered> {
+        if !self.first.modes().has(question.mode()) {
+            return Err(Unanswered::cannot_show(
+                "the first responder does not show this mode",
+            ));
+        }
+        let Some(within) = self.within else {
+            return self.first.respond(question).await;
+        };
+        match tokio::time::timeout(within, self.first.respond(question)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(Unanswered::TimedOut { within }),
+        }
+    }
+}
+
+impl std::fmt::Debug for Fallback {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fallback")
+            .field("first", &self.first.name())
+            .field("within", &self.within)
+            .field("second", &self.second.name())
+            .finish()
+    }
+}
+
+impl Responder for Fallback {
+    fn name(&self) -> Cow<'static, str> {
+        "fallback".into()
+    }
+
+    fn modes(&self) -> Capability {
+        self.first.modes().or(self.second.modes())
+    }
+
+    fn respond<'a>(&'a self, question: &'a Question) -> Responding<'a> {
+        Box::pin(async move {
+            match self.ask_first(question).await {
+                Ok(answer) => Ok(answer),
+                // The person ended the program, or the question is gone: nobody else is to be bothered with it.
+                Err(error @ (Unanswered::Interrupted | Unanswered::Withdrawn { .. })) => Err(error),
+                Err(error) if !self.second.modes().has(question.mode()) => Err(error),
+                Err(_) => self.second.respond(question).await,
+            }
+        })
+    }
+}

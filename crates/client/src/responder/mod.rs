@@ -1,0 +1,87 @@
+//! Whatever puts a question before a person and brings back the outcome.
+//!
+//! - [`Script`]: answers prepared beforehand, in order or by name
+//! - [`Defaults`]: accepts what the form itself proposes
+//! - [`Callback`]: a closure
+//! - [`Command`]: a program in any language
+//! - [`Chain`] and [`Fallback`]: several, one after the other
+//! - [`Terminal`]: the person at this terminal
+
+mod callback;
+mod chain;
+#[cfg(feature = "process")]
+mod command;
+mod defaults;
+mod fallback;
+mod program;
+mod script;
+#[cfg(feature = "terminal")]
+mod terminal;
+mod unanswered;
+
+use std::borrow::Cow;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use mcp_elicit_core::wire::Capability;
+
+pub use callback::Callback;
+pub use chain::Chain;
+#[cfg(feature = "process")]
+pub use command::Command;
+pub use defaults::Defaults;
+pub use fallback::Fallback;
+pub use script::{Script, ScriptDefect};
+#[cfg(feature = "terminal")]
+pub use terminal::Terminal;
+pub use unanswered::Unanswered;
+
+use crate::answer::Answer;
+use crate::question::Question;
+
+/// What a responder does while it waits for the person.
+pub type Responding<'a> = Pin<Box<dyn Future<Output = Result<Answer, Unanswered>> + Send + 'a>>;
+
+/// What a responder does while the person is on a visit.
+pub type Waiting<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+
+/// Puts a question before a person and brings back what the person did.
+///
+/// An [`Answer`] is a person's act. Everything else (no screen, no time, no more prepared answers, a crash) is
+/// [`Unanswered`] and reaches the server as an error or not at all, never as a decline.
+pub trait Responder: Send + Sync + 'static {
+    /// A word for the record: `terminal`, `script`.
+    fn name(&self) -> Cow<'static, str>;
+
+    /// The modes it can show. Exactly these are declared to servers.
+    fn modes(&self) -> Capability;
+
+    /// Asks. The future is dropped when the question is taken back or its time is over: what is on the screen must
+    /// go then. [`Question::withdrawn`] says why.
+    fn respond<'a>(&'a self, question: &'a Question) -> Responding<'a>;
+
+    /// Completes when the person says that the agreed visits to these hosts are done. A responder that cannot ask
+    /// leaves this as it is: the server's own word, or a while, then ends the wait.
+    fn visited<'a>(&'a self, hosts: &'a [String]) -> Waiting<'a> {
+        let _ = hosts;
+        Box::pin(std::future::pending())
+    }
+}
+
+impl<R: Responder + ?Sized> Responder for Arc<R> {
+    fn name(&self) -> Cow<'static, str> {
+        (**self).name()
+    }
+
+    fn modes(&self) -> Capability {
+        (**self).modes()
+    }
+
+    fn respond<'a>(&'a self, question: &'a Question) -> Responding<'a> {
+        (**self).respond(question)
+    }
+
+    fn visited<'a>(&'a self, hosts: &'a [String]) -> Waiting<'a> {
+        (**self).visited(hosts)
+    }
+}

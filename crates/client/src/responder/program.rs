@@ -1,0 +1,129 @@
+//! A question and its answer as JSON, for programs in any language.
+
+use std::time::{Duration, SystemTime};
+
+use mcp_elicit_core::answer::{Action, Violations};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::Unanswered;
+use crate::answer::{self, Answer};
+use crate::question::Question;
+
+/// How often a program may correct itself after an answer that the form refuses.
+pub(super) const ATTEMPTS: u32 = 3;
+
+/// A question as a program reads it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Asked<'q> {
+    id: u64,
+    mode: &'static str,
+    /// The server as its client knows it.
+    server: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    claimed: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    connection: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    call: Option<String>,
+    message: &'q str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requested_schema: Option<&'q RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<&'q str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host: Option<&'q str>,
+    /// Reasons to be careful, for a person to read.
+    warnings: Vec<String>,
+    /// Whether an acceptance must carry `"insist": true`.
+    must_insist: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seconds_left: Option<u64>,
+    attempt: u32,
+    /// What was wrong with the answer before.
+    violations: &'q Violations,
+}
+
+impl<'q> Asked<'q> {
+    pub(super) fn new(question: &'q Question, attempt: u32, violations: &'q Violations) -> Self {
+        let shown = question.shown();
+        let warnings = mcp_elicit_forms::view::warnings(shown);
+        Self {
+            id: question.id(),
+            mode: question.mode().as_str(),
+            server: shown.origin().server(),
+            claimed: shown.origin().claimed(),
+            version: shown.origin().version(),
+            connection: shown.origin().connection(),
+            call: shown.call().map(mcp_elicit_forms::view::Call::title),
+            message: question.message(),
+            requested_schema: question.schema(),
+            url: question.url(),
+            host: question.link().map(|link| link.host().ascii()),
+            warnings: warnings.into_iter().map(|warning| warning.text).collect(),
+            must_insist: !question.suspicions().is_empty(),
+            seconds_left: remaining(question).map(|left| left.as_secs()),
+            attempt,
+            violations,
+        }
+    }
+
+    pub(super) fn to_json(&self) -> Result<String, Unanswered> {
+        serde_json::to_string(self)
+            .map_err(|_| Unanswered::failed("the question cannot be written"))
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this shell tells a program how much time is left"
+)]
+fn remaining(question: &Question) -> Option<Duration> {
+    question.shown().remaining(SystemTime::now())
+}
+
+/// What a program answers.
+#[derive(Deserialize)]
+struct Told {
+    action: String,
+    content: Option<Value>,
+    reason: Option<String>,
+    #[serde(default)]
+    insist: bool,
+}
+
+/// What a program's answer comes to.
+pub(super) enum Read {
+    Answer(Answer),
+    /// The form refuses the content; the program may try again.
+    Wrong(Violations),
+}
+
+/// Reads a program's answer. No answer at all means that it cannot show the question.
+pub(super) fn read(question: &Question, text: &str) -> Result<Read, Unanswered> {
+    if text.trim().is_empty() {
+        return Err(Unanswered::cannot_show("the program gave no answer"));
+    }
+    let told: Told = serde_json::from_str(text)
+        .map_err(|_| Unanswered::failed("its answer is not {\"action\", \"content\"}"))?;
+    let action = told
+        .action
+        .parse::<Action>()
+        .map_err(|_| Unanswered::failed("its action is none of accept, decline and cancel"))?;
+    let answer = match action {
+        Action::Accept => {
+            match question.accept(told.content.unwrap_or_else(|| Value::Object(Map::new()))) {
+                Ok(answer) if told.insist => answer.insisting(),
+                Ok(answer) => answer,
+                Err(violations) => return Ok(Read::Wrong(violations)),
+            }
+        }
+        Action::Decline => answer::decline(told.reason),
+        Action::Cancel => answer::cancel(),
+    };
+    Ok(Read::Answer(answer))
+}

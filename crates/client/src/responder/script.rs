@@ -1,0 +1,267 @@
+//! Answers prepared beforehand: in order, or by the names of fields.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Mutex, PoisonError};
+
+use mcp_elicit_core::answer::{Action, Draft, Outcome, Typed};
+use mcp_elicit_core::form::Form;
+use mcp_elicit_core::wire::Capability;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use thiserror::Error;
+
+use super::{Responder, Responding, Unanswered, Waiting};
+use crate::answer::{self, Answer};
+use crate::question::Question;
+
+/// Answers prepared beforehand by a person.
+///
+/// An answer that the form refuses is [`Unanswered::Refused`], which names the fields, and is not sent.
+pub struct Script {
+    source: Source,
+    insist: bool,
+}
+
+enum Source {
+    InOrder(Mutex<VecDeque<Prepared>>),
+    ByName(ByName),
+    Always(Action),
+}
+
+struct Prepared {
+    action: Action,
+    content: Option<Value>,
+}
+
+struct ByName {
+    typed: BTreeMap<String, String>,
+    over_defaults: bool,
+    used: Mutex<BTreeSet<String>>,
+}
+
+/// A list of answers that cannot be read.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ScriptDefect {
+    /// The text is not a JSON list of `{"action", "content"}`.
+    #[error("not a list of {{\"action\", \"content\"}} (line {line}, column {column})")]
+    Shape {
+        /// Line, from 1.
+        line: usize,
+        /// Column, from 1.
+        column: usize,
+    },
+    /// An action that is none of the three.
+    #[error("answer {place}: the action must be accept, decline or cancel")]
+    Action {
+        /// The place in the list, from 1.
+        place: usize,
+    },
+    /// Content that is not an object, or that stands beside another action than accept.
+    #[error("answer {place}: content must be an object, and stands beside accept only")]
+    Content {
+        /// The place in the list, from 1.
+        place: usize,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    action: String,
+    content: Option<Value>,
+}
+
+impl Script {
+    fn new(source: Source) -> Self {
+        Self {
+            source,
+            insist: false,
+        }
+    }
+
+    /// Answers in order, from a JSON list of `{"action", "content"}`.
+    pub fn from_json(text: &str) -> Result<Self, ScriptDefect> {
+        let written: Vec<Written> =
+            serde_json::from_str(text).map_err(|error| ScriptDefect::Shape {
+                line: error.line(),
+                column: error.column(),
+            })?;
+        let prepared = written.into_iter().zip(1..).map(|(written, place)| {
+            let action = written
+                .action
+                .parse::<Action>()
+                .map_err(|_| ScriptDefect::Action { place })?;
+            match (action, &written.content) {
+                (_, None) | (Action::Accept, Some(Value::Object(_))) => {}
+                _ => return Err(ScriptDefect::Content { place }),
+            }
+            Ok(Prepared {
+                action,
+                content: written.content,
+            })
+        });
+        Ok(Self::new(Source::InOrder(Mutex::new(
+            prepared.collect::<Result<_, _>>()?,
+        ))))
+    }
+
+    /// Values by the names of fields, as a person would type them; they answer every form that has one of the fields,
+    /// and every form without fields.
+    pub fn by_name(values: impl IntoIterator<Item = (String, String)>) -> Self {
+        Self::new(Source::ByName(ByName {
+            typed: values.into_iter().collect(),
+            over_defaults: false,
+            used: Mutex::default(),
+        }))
+    }
+
+    /// The form's defaults, with values by the names of fields going over them.
+    pub fn over_defaults(values: impl IntoIterator<Item = (String, String)>) -> Self {
+        Self::new(Source::ByName(ByName {
+            typed: values.into_iter().collect(),
+            over_defaults: true,
+            used: Mutex::default(),
+        }))
+    }
+
+    /// Declines every question: the person said so beforehand.
+    pub fn decline() -> Self {
+        Self::new(Source::Always(Action::Decline))
+    }
+
+    /// Cancels every question: the person said so beforehand.
+    pub fn cancel() -> Self {
+        Self::new(Source::Always(Action::Cancel))
+    }
+
+    /// Insists on answering forms that seem to ask for a credential.
+    #[must_use]
+    pub fn insisting(mut self) -> Self {
+        self.insist = true;
+        self
+    }
+
+    /// The names that no form had so far: likely misspelt.
+    pub fn unused(&self) -> Vec<String> {
+        match &self.source {
+            Source::ByName(by_name) => {
+                let used = by_name.used.lock().unwrap_or_else(PoisonError::into_inner);
+                by_name
+                    .typed
+                    .keys()
+                    .filter(|name| !used.contains(*name))
+                    .cloned()
+                    .collect()
+            }
+            Source::InOrder(_) | Source::Always(_) => Vec::new(),
+        }
+    }
+
+    fn answer(&self, question: &Question) -> Result<Answer, Unanswered> {
+        match &self.source {
+            Source::Always(action) => act(question, *action, None),
+            Source::InOrder(prepared) => {
+                let next = prepared
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .pop_front();
+                let next = next.ok_or(Unanswered::Exhausted)?;
+                act(question, next.action, next.content)
+            }
+            Source::ByName(by_name) => match question.form() {
+                Some(form) => by_name.answer(form),
+                None => Err(Unanswered::cannot_show(
+                    "values by name answer forms, not URLs",
+                )),
+            },
+        }
+    }
+}
+
+fn act(question: &Question, action: Action, content: Option<Value>) -> Result<Answer, Unanswered> {
+    match action {
+        Action::Accept => {
+            let content = content.unwrap_or_else(|| Value::Object(Map::new()));
+            question
+                .accept(content)
+                .map_err(|violations| Unanswered::Refused { violations })
+        }
+        Action::Decline => Ok(answer::decline(None)),
+        Action::Cancel => Ok(answer::cancel()),
+    }
+}
+
+impl ByName {
+    fn answer(&self, form: &Form) -> Result<Answer, Unanswered> {
+        let named: Vec<_> = self
+            .typed
+            .iter()
+            .filter(|(name, _)| form.field(name).is_some())
+            .collect();
+        if named.is_empty() && !form.fields().is_empty() && !self.over_defaults {
+            return Err(Unanswered::Exhausted);
+        }
+        self.used
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(named.iter().map(|(name, _)| (*name).clone()));
+        let mut draft = if self.over_defaults {
+            Draft::of(form)
+        } else {
+            Draft::new()
+        };
+        for (name, text) in &named {
+            draft.set(name, Typed::Text((*text).clone()));
+        }
+        match form.read(&draft) {
+            Ok(answers) => Ok(Outcome::Accept(answers).into()),
+            Err(violations) if named.is_empty() => Err(Unanswered::NoDefaults { violations }),
+            Err(violations) => Err(Unanswered::Refused { violations }),
+        }
+    }
+}
+
+/// Prepared values stay out of logs.
+impl std::fmt::Debug for Script {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.source {
+            Source::InOrder(_) => f.write_str("Script(in order)"),
+            Source::ByName(by_name) => f
+                .debug_tuple("Script")
+                .field(&by_name.typed.keys())
+                .finish(),
+            Source::Always(action) => f.debug_tuple("Script").field(action).finish(),
+        }
+    }
+}
+
+impl Responder for Script {
+    fn name(&self) -> Cow<'static, str> {
+        "script".into()
+    }
+
+    fn modes(&self) -> Capability {
+        match &self.source {
+            Source::InOrder(_) | Source::Always(_) => Capability::BOTH,
+            Source::ByName(_) => Capability::FORM,
+        }
+    }
+
+    fn respond<'a>(&'a self, question: &'a Question) -> Responding<'a> {
+        Box::pin(async move {
+            let answer = self.answer(question)?;
+            Ok(if self.insist {
+                answer.insisting()
+            } else {
+                answer
+            })
+        })
+    }
+
+    /// Whoever scripted the answer has nobody to wait for.
+    fn visited<'a>(&'a self, _hosts: &'a [String]) -> Waiting<'a> {
+        Box::pin(std::future::ready(()))
+    }
+}
