@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use serde_json::Number;
 
-use crate::form::Format;
+use crate::form::{Format, Options};
 
 /// One rule that a value breaks.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,7 +28,7 @@ pub enum Rule {
     /// More characters (Unicode code points) than this.
     MaxLength(u64),
     /// The text does not match this regular expression.
-    Pattern(Box<str>),
+    Pattern(Arc<str>),
     /// The text does not have this format.
     Format(Format),
     /// The number is below this.
@@ -44,7 +44,7 @@ pub enum Rule {
     /// Only this value is allowed (as JSON text).
     Const(Box<str>),
     /// The value, or one of several, is none of these options.
-    Enum(Arc<[Box<str>]>),
+    Enum(Options),
     /// Fewer options picked than this.
     MinItems(u64),
     /// More options picked than this.
@@ -135,13 +135,13 @@ impl fmt::Display for Rule {
 /// A long list is counted, not spelled out.
 const OPTIONS_SPELLED: usize = 8;
 
-fn write_options(f: &mut fmt::Formatter<'_>, options: &[Box<str>]) -> fmt::Result {
+fn write_options(f: &mut fmt::Formatter<'_>, options: &Options) -> fmt::Result {
     f.write_str("must be one of ")?;
     for (i, option) in options.iter().take(OPTIONS_SPELLED).enumerate() {
         if i > 0 {
             f.write_str(", ")?;
         }
-        f.write_str(option)?;
+        f.write_str(&option.value)?;
     }
     match options.len().checked_sub(OPTIONS_SPELLED) {
         Some(more @ 1..) => write!(f, " and {more} more"),

@@ -28,7 +28,7 @@ pub mod step;
 pub use moment::Moment;
 pub use phase::Phase;
 pub use record::{About, Record};
-pub use step::{Refused, Step, Withdrawal};
+pub use step::{Act, Refused, Step, Withdrawal};
 
 use serde::{Deserialize, Serialize};
 
@@ -165,8 +165,8 @@ impl Exchange {
             }
             Step::Show | Step::Act { .. } if self.is_due(now) => Err(Refused::Late),
             Step::Show => Ok(self.show(now)),
-            Step::Act { action, by } => {
-                Ok(self.end(Phase::of_action(*action), now, Some(by), None))
+            Step::Act { act, by } => {
+                Ok(self.end(Phase::of_action(act.action()), now, Some(by), None))
             }
             Step::Expire if !self.is_due(now) => Err(Refused::NotDue),
             Step::Expire => Ok(self.end(Phase::TimedOut, now, None, None)),

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::phase::Phase;
+use crate::answer::Outcome;
 use crate::wire::Action;
 
 /// Something that happens to a question.
@@ -10,10 +11,10 @@ use crate::wire::Action;
 pub enum Step {
     /// A view put it before a person.
     Show,
-    /// A person acted. An accept's content has passed the form's check before this step is taken.
+    /// A person acted.
     Act {
-        /// What the person did.
-        action: Action,
+        /// What the person did. Only an [`Outcome`] makes one, so an accept's content has passed the form's check.
+        act: Act,
         /// Who, as this side knows them, or through which face.
         by: String,
     },
@@ -31,6 +32,33 @@ pub enum Step {
     },
     /// Its end is told to the asker. Taken at most once.
     Deliver,
+}
+
+/// A person's act, without what the person said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Act(Action);
+
+impl Act {
+    /// What the person did.
+    pub const fn action(self) -> Action {
+        self.0
+    }
+}
+
+impl From<&Outcome> for Act {
+    fn from(outcome: &Outcome) -> Self {
+        Self(outcome.action())
+    }
+}
+
+impl Step {
+    /// A person acted, and this came of it.
+    pub fn acted(outcome: &Outcome, by: impl Into<String>) -> Self {
+        Self::Act {
+            act: outcome.into(),
+            by: by.into(),
+        }
+    }
 }
 
 /// Why a question is not wanted any more.

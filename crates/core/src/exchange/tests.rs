@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
+use crate::answer::Outcome;
 use crate::wire::{Action, Mode, Revision};
 
 const START: Moment = Moment::from_millis(1_000);
@@ -18,10 +19,12 @@ fn asked() -> Exchange {
 }
 
 fn act(action: Action) -> Step {
-    Step::Act {
-        action,
-        by: "ada".into(),
-    }
+    let outcome = match action {
+        Action::Accept => Outcome::Visit,
+        Action::Decline => Outcome::Decline,
+        Action::Cancel => Outcome::Cancel,
+    };
+    Step::acted(&outcome, "ada")
 }
 
 fn withdraw() -> Step {

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::error::{self, Finding, code};
+use crate::form::{Defects, Unsayable};
 use crate::link::LinkFault;
 use crate::wire::{Capability, Mode, Revision, Unaskable};
 
@@ -50,6 +51,28 @@ pub enum AuthorFault {
         /// What, in words fit for the caller.
         what: &'static str,
     },
+}
+
+impl From<&Defects> for AuthorFault {
+    fn from(defects: &Defects) -> Self {
+        Self::IllegalForm {
+            defects: Finding::of_form(defects),
+        }
+    }
+}
+
+impl From<Unsayable> for AuthorFault {
+    fn from(unsayable: Unsayable) -> Self {
+        let finding = Finding {
+            place: format!("/properties/{}", unsayable.field),
+            code: "unsayable".to_owned(),
+            message: unsayable.to_string(),
+        };
+        Self::UnsayableForm {
+            revision: unsayable.revision,
+            findings: vec![finding],
+        }
+    }
 }
 
 impl AuthorFault {

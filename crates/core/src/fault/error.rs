@@ -4,6 +4,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use crate::answer::{Violation, Violations};
+use crate::form::{Defect, Defects};
 use crate::wire::members::raw_value;
 use crate::wire::{Capability, Revision};
 
@@ -69,7 +71,37 @@ pub struct Finding {
     pub message: String,
 }
 
+impl From<&Defect> for Finding {
+    fn from(defect: &Defect) -> Self {
+        Self {
+            place: defect.pointer.clone(),
+            code: defect.code.as_str().to_owned(),
+            message: defect.message.clone(),
+        }
+    }
+}
+
+impl From<&Violation> for Finding {
+    fn from(violation: &Violation) -> Self {
+        Self {
+            place: violation.field().to_owned(),
+            code: violation.rule().code().to_owned(),
+            message: violation.message(),
+        }
+    }
+}
+
 impl Finding {
+    /// Every defect of a form.
+    pub fn of_form(defects: &Defects) -> Vec<Self> {
+        defects.iter().map(Self::from).collect()
+    }
+
+    /// Every violation of an answer.
+    pub fn of_answer(violations: &Violations) -> Vec<Self> {
+        violations.iter().map(Self::from).collect()
+    }
+
     /// The place as the elicitation errors of the specification's own documentation write it: `properties.age.type`.
     pub fn dotted(&self) -> String {
         let Some(pointer) = self.place.strip_prefix('/') else {

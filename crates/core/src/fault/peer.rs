@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 
 use super::error::{self, Finding, code};
+use crate::answer::CheckError;
+use crate::form::Defects;
 use crate::link::LinkFault;
 use crate::wire::{Capability, Mode, Revision, WireDefect};
 
@@ -76,12 +78,39 @@ pub enum PeerFault {
 }
 
 fn first(findings: &[Finding]) -> String {
-    findings.first().map_or_else(String::new, |finding| {
-        format!("{}: {}", finding.dotted(), finding.message)
-    })
+    findings
+        .first()
+        .map_or_else(String::new, |finding| match finding.dotted().as_str() {
+            "" => finding.message.clone(),
+            place => format!("{place}: {}", finding.message),
+        })
+}
+
+impl From<&Defects> for PeerFault {
+    fn from(defects: &Defects) -> Self {
+        Self::IllegalForm {
+            defects: Finding::of_form(defects),
+        }
+    }
 }
 
 impl PeerFault {
+    /// Content that still breaks its form after it was asked `attempts` times.
+    pub fn wrong_answer(why: &CheckError, attempts: u32) -> Self {
+        let violations = match why {
+            CheckError::Violations(violations) => Finding::of_answer(violations),
+            CheckError::TooLarge { .. } | CheckError::Broken(_) => vec![Finding {
+                place: String::new(),
+                code: "content".to_owned(),
+                message: why.to_string(),
+            }],
+        };
+        Self::WrongAnswer {
+            violations,
+            attempts,
+        }
+    }
+
     /// The JSON-RPC error code on this revision.
     pub fn code(&self, revision: Revision) -> i32 {
         match self {

@@ -29,7 +29,7 @@ impl ChoiceOption {
 
 /// The options of a field in the order given. Never empty, never twice the same value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options(Vec<ChoiceOption>);
+pub struct Options(Arc<[ChoiceOption]>);
 
 impl Options {
     pub(crate) fn contains(&self, value: &str) -> bool {
@@ -37,12 +37,7 @@ impl Options {
     }
 
     pub(crate) fn rule(&self) -> Rule {
-        Rule::Enum(
-            self.0
-                .iter()
-                .map(|option| option.value.clone())
-                .collect::<Arc<[_]>>(),
-        )
+        Rule::Enum(self.clone())
     }
 
     fn titled(&self) -> bool {
@@ -337,7 +332,7 @@ fn finish(
             }
         }
     }
-    (!doubled && options.len() == given).then_some(Options(options))
+    (!doubled && options.len() == given).then_some(Options(options.into()))
 }
 
 /// `enumNames`, the titles of 2025-06-18.
@@ -362,9 +357,14 @@ fn read_names(options: &mut Options, names: Option<&Json<'_>>, reading: &mut Rea
         );
         reading.note("enumNames", NoteCode::NamesIgnored, message);
     } else {
-        for (option, title) in options.0.iter_mut().zip(titles) {
-            option.title = Some(title.into());
-        }
+        let named = options
+            .iter()
+            .zip(titles)
+            .map(|(option, title)| ChoiceOption {
+                value: option.value.clone(),
+                title: Some(title.into()),
+            });
+        *options = Options(named.collect());
     }
 }
 

@@ -4,6 +4,7 @@
 //! respells what means the same. What cannot be matched in linear time (look-around, back-references) is not enforced, and said.
 
 use std::fmt::{self, Write as _};
+use std::sync::Arc;
 
 use regex::{Regex, RegexBuilder};
 
@@ -12,7 +13,7 @@ use super::Limits;
 /// A `pattern` (JSON Schema 2020-12 validation §6.3.3): searched for anywhere in the text, not anchored.
 #[derive(Clone)]
 pub struct Pattern {
-    source: Box<str>,
+    source: Arc<str>,
     regex: Option<Regex>,
 }
 
@@ -50,6 +51,10 @@ impl Pattern {
     /// The pattern as the schema spells it.
     pub fn as_str(&self) -> &str {
         &self.source
+    }
+
+    pub(crate) fn shared_source(&self) -> Arc<str> {
+        Arc::clone(&self.source)
     }
 
     /// Whether it is checked at all; see [`NoteCode::PatternNotEnforced`](super::NoteCode::PatternNotEnforced).

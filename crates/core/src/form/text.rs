@@ -97,7 +97,7 @@ impl Text {
             .as_ref()
             .filter(|pattern| !pattern.matches(text))
         {
-            broken(Rule::Pattern(pattern.as_str().into()));
+            broken(Rule::Pattern(pattern.shared_source()));
         }
         if let Some(constant) = self.constant.as_ref().filter(|constant| *constant != text) {
             broken(Rule::Const(

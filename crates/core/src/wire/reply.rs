@@ -10,6 +10,8 @@ use serde_json::value::RawValue;
 use super::defect::WireDefect;
 use super::members::{self, Members};
 use super::revision::Mode;
+use crate::answer::{CheckError, Outcome};
+use crate::form::Form;
 
 /// What a person did with a question. Only a person's act becomes one: a timeout or a crash never does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -121,6 +123,26 @@ impl Reply {
         }
     }
 
+    /// What came of a form question: the content checked, or the refusal.
+    pub fn against(&self, form: &Form) -> Result<Outcome, CheckError> {
+        match self.action {
+            Action::Accept => form
+                .check_text(self.content_or_empty())
+                .map(Outcome::Accept),
+            Action::Decline => Ok(Outcome::Decline),
+            Action::Cancel => Ok(Outcome::Cancel),
+        }
+    }
+
+    /// What came of a url question.
+    pub fn visited(&self) -> Outcome {
+        match self.action {
+            Action::Accept => Outcome::Visit,
+            Action::Decline => Outcome::Decline,
+            Action::Cancel => Outcome::Cancel,
+        }
+    }
+
     /// What the person did.
     pub fn action(&self) -> Action {
         self.action
@@ -153,6 +175,15 @@ impl Reply {
     pub fn to_value(&self) -> Value {
         serde_json::from_str(self.to_raw().get())
             .unwrap_or_else(|_| serde_json::json!({ "action": self.action.as_str() }))
+    }
+}
+
+impl From<&Outcome> for Reply {
+    fn from(outcome: &Outcome) -> Self {
+        match outcome {
+            Outcome::Accept(answers) => Self::accept(&answers.to_value()),
+            Outcome::Visit | Outcome::Decline | Outcome::Cancel => Self::bare(outcome.action()),
+        }
     }
 }
 
@@ -235,6 +266,33 @@ mod tests {
         );
         assert!(parse(&json!({"action": 1}), Mode::Form).is_err());
         assert!(parse(&json!({"action": "accept", "content": [1]}), Mode::Form).is_err());
+    }
+
+    #[test]
+    fn an_outcome_goes_out_and_comes_back() {
+        let form = Form::parse(
+            r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#,
+        )
+        .unwrap();
+        let reply = parse(
+            &json!({"action": "accept", "content": {"n": 3, "extra": 1}}),
+            Mode::Form,
+        )
+        .unwrap();
+        let outcome = reply.against(&form).unwrap();
+        assert_eq!(
+            Reply::from(&outcome).to_value(),
+            json!({"action": "accept", "content": {"n": 3}})
+        );
+        assert!(Reply::bare(Action::Accept).against(&form).is_err());
+        for (action, outcome) in [
+            (Action::Decline, Outcome::Decline),
+            (Action::Cancel, Outcome::Cancel),
+        ] {
+            assert_eq!(Reply::bare(action).against(&form), Ok(outcome.clone()));
+            assert_eq!(Reply::bare(action).visited(), outcome);
+        }
+        assert_eq!(Reply::bare(Action::Accept).visited(), Outcome::Visit);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use mcp_elicit_core::exchange::Exchange;
 use mcp_elicit_core::fault::{Fault, LimitFault, PeerFault};
+use mcp_elicit_core::form::Form;
 use mcp_elicit_core::wire::{Mode, Request, Revision, WireDefect};
 use serde_json::{Value, json};
 
@@ -21,16 +22,13 @@ impl Table<'_> {
                 declared: self.declared,
             }
             .into(),
-            Ok(_) => match (timed_out, error["data"]["retryAfterSeconds"].as_u64()) {
+            Ok(request) => match (timed_out, error["data"]["retryAfterSeconds"].as_u64()) {
                 (Some(fault), _) => fault,
                 (None, Some(seconds)) => LimitFault::RateLimited {
                     retry_after: Duration::from_secs(seconds),
                 }
                 .into(),
-                (None, None) => PeerFault::IllegalForm {
-                    defects: Vec::new(),
-                }
-                .into(),
+                (None, None) => illegal(&request)?.into(),
             },
         };
         self.is_error(&fault, error)
@@ -80,6 +78,7 @@ impl Table<'_> {
         let expected = object(fault, self.revision);
         same(&expected["code"], &error["code"])?;
         for member in [
+            "field",
             "supportedTypes",
             "timeoutSeconds",
             "retryAfterSeconds",
@@ -94,6 +93,17 @@ impl Table<'_> {
         } else {
             same(&json!(said), &expected["message"])
         }
+    }
+}
+
+/// The only reason left: the form is illegal.
+fn illegal(request: &Request) -> Result<PeerFault, String> {
+    match request {
+        Request::Url { .. } => Err("there is no reason to refuse".into()),
+        Request::Form { schema, .. } => match Form::parse(schema.get()) {
+            Ok(_) => Err("there is no reason to refuse".into()),
+            Err(defects) => Ok(PeerFault::from(&defects)),
+        },
     }
 }
 

@@ -3,7 +3,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
+use mcp_elicit_core::answer::{CheckError, Outcome};
 use mcp_elicit_core::exchange::{Exchange, Moment, Phase, Step, Withdrawal};
+use mcp_elicit_core::form::Form;
 use mcp_elicit_core::wire::{
     Bearing, Cancelled, Capability, Complete, Envelope, Id, InputRequired, InputResponses, Kind,
     Meta, Progress, Reply, Request, Revision, UrlRequired, WireDefect, method, rounds,
@@ -30,6 +32,8 @@ pub(crate) struct Table<'s> {
     /// What the last round asked, and the params of the call that it answered.
     round: Option<(InputRequired, Option<Box<RawValue>>)>,
     visits: Vec<String>,
+    /// The last question, and where it stands.
+    pub(crate) asked: Option<Request>,
     pub(crate) last: Option<Exchange>,
     acts: VecDeque<(String, Option<Value>)>,
     progress: f64,
@@ -46,6 +50,7 @@ impl<'s> Table<'s> {
             pushed: HashMap::new(),
             round: None,
             visits: Vec::new(),
+            asked: None,
             last: None,
             acts: VecDeque::new(),
             progress: 0.0,
@@ -71,17 +76,32 @@ impl<'s> Table<'s> {
 
     pub(crate) fn person(&mut self, action: &str, content: Option<&Value>) -> Held {
         self.acts.push_back((action.to_owned(), content.cloned()));
-        let action = action
-            .parse()
-            .map_err(|defect: WireDefect| defect.to_string())?;
-        if self.last.as_ref().is_some_and(Exchange::is_open) {
-            self.step(&Step::Show)?;
-            self.step(&Step::Act {
-                action,
-                by: "person".into(),
-            })?;
+        if !self.last.as_ref().is_some_and(Exchange::is_open) {
+            return Ok(());
         }
-        Ok(())
+        self.step(&Step::Show)?;
+        let mut result = json!({ "action": action });
+        if let Some(content) = content {
+            result["content"] = content.clone();
+        }
+        match self.outcome_of(&result)? {
+            // What the form refuses is asked again: the question stays open.
+            Err(_) => Ok(()),
+            Ok(outcome) => self.step(&Step::acted(&outcome, "person")),
+        }
+    }
+
+    /// What the last question makes of a reply.
+    fn outcome_of(&self, result: &Value) -> Result<Result<Outcome, CheckError>, String> {
+        let request = self.asked.as_ref().ok_or("nothing was asked")?;
+        let reply = Reply::from_value(result, request.mode()).map_err(told)?;
+        match request {
+            Request::Url { .. } => Ok(Ok(reply.visited())),
+            Request::Form { schema, .. } => {
+                let form = Form::parse(schema.get()).map_err(|defects| defects.to_string())?;
+                Ok(reply.against(&form))
+            }
+        }
     }
 
     pub(crate) fn time(&mut self, seconds: u64) -> Held {
@@ -112,7 +132,8 @@ impl<'s> Table<'s> {
             .map_err(|refused| refused.to_string())
     }
 
-    fn ask(&mut self) {
+    fn ask(&mut self, request: &Request) {
+        self.asked = Some(request.clone());
         self.last = Some(Exchange::ask(self.now, Some(self.now.after(PATIENCE))));
     }
 
@@ -120,7 +141,7 @@ impl<'s> Table<'s> {
         let request = Request::parse(envelope.params().ok_or("no params")?, self.revision);
         if let Ok(request) = &request {
             self.same_request(request, &message["params"])?;
-            self.ask();
+            self.ask(request);
         }
         let id = envelope.id().ok_or("no id")?;
         self.pushed.insert(id, (message.clone(), request));
@@ -169,7 +190,9 @@ impl<'s> Table<'s> {
         if again != required {
             return Err("the round changed".into());
         }
-        self.ask();
+        if let Some((_, question)) = required.questions().next() {
+            self.ask(question);
+        }
         self.round = Some((required, call));
         Ok(())
     }
@@ -199,14 +222,14 @@ impl<'s> Table<'s> {
         let requests =
             to_raw_value(&message["result"]["inputRequests"]).map_err(|error| error.to_string())?;
         let requests = rounds::read_requests(&requests).map_err(told)?;
-        self.ask();
-        self.round = Some((
-            InputRequired {
-                requests: Some(requests),
-                state: None,
-            },
-            None,
-        ));
+        let required = InputRequired {
+            requests: Some(requests),
+            state: None,
+        };
+        if let Some((_, question)) = required.questions().next() {
+            self.ask(question);
+        }
+        self.round = Some((required, None));
         Ok(())
     }
 
