@@ -10,6 +10,7 @@
 //! | [`answer`] | whether content answers it; what a person typed; defaults |
 //! | [`exchange`] | the life of one question |
 //! | [`link`] | what a url-mode request's URL really is |
+//! | [`lint`] | whether a question is legal, clear and safe for a person |
 //! | [`secrecy`] | whether a form asks for a credential |
 //! | [`wire`] | JSON-RPC frames and messages of both eras |
 //! | [`fault`] | which error a failure becomes, by blame and revision |
@@ -20,6 +21,7 @@ pub mod fault;
 pub mod form;
 mod json;
 pub mod link;
+pub mod lint;
 mod number;
 pub mod secrecy;
 pub mod wire;

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// What a run gave.
-pub struct Run {
-    pub code: Option<i32>,
-    pub stdout: String,
-    pub stderr: String,
+pub(crate) struct Run {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 /// Runs `mcp-elicit` with arguments and stdin.
-pub fn run(args: &[&str], stdin: &[u8]) -> Run {
+pub(crate) fn run(args: &[&str], stdin: &[u8]) -> Run {
     let mut child = Command::new(env!("CARGO_BIN_EXE_mcp-elicit"))
         .args(args)
         .env_clear()
@@ -36,10 +36,10 @@ pub fn run(args: &[&str], stdin: &[u8]) -> Run {
 }
 
 /// A folder with files in it, gone at the end of the test.
-pub struct Files(tempfile::TempDir);
+pub(crate) struct Files(tempfile::TempDir);
 
 impl Files {
-    pub fn new(files: &[(&str, &[u8])]) -> Self {
+    pub(crate) fn new(files: &[(&str, &[u8])]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         for (name, bytes) in files {
             std::fs::write(folder.path().join(name), bytes).expect("a file is written");
@@ -47,7 +47,7 @@ impl Files {
         Self(folder)
     }
 
-    pub fn path(&self, name: &str) -> String {
+    pub(crate) fn path(&self, name: &str) -> String {
         let path: PathBuf = self.0.path().join(name);
         path.to_str().expect("a UTF-8 path").to_owned()
     }

@@ -1,0 +1,58 @@
+//! A url-mode request's URL, looked at for its author.
+
+use super::question::Question;
+use super::report::{Findings, Legal, Severity};
+use crate::link::{Asking, Link, Weight};
+use crate::wire::{Mode, Revision};
+
+/// Url mode came with 2025-11-25, which alone wants an `elicitationId`.
+pub(super) fn look(
+    question: &Question<'_>,
+    url: &str,
+    has_id: bool,
+    findings: &mut Findings,
+) -> Legal {
+    let at = question.member("url");
+    let legal = Legal::judged_by(|revision| {
+        revision.has_mode(Mode::Url) && (has_id || revision != Revision::V2025_11_25)
+    });
+    for revision in Revision::ALL
+        .into_iter()
+        .filter(|revision| !legal.on(*revision))
+    {
+        let (message, help) = if revision.has_mode(Mode::Url) {
+            (
+                format!("{revision} needs an `elicitationId`"),
+                "add one that nobody can guess",
+            )
+        } else {
+            (format!("{revision} has no url mode"), "")
+        };
+        match findings.revision() {
+            Some(asked) if asked == revision => {
+                findings.error(&at, "not-in-revision", message, help)
+            }
+            None => findings.note(&at, "not-in-revision", message, help),
+            Some(_) => {}
+        }
+    }
+    match Link::parse(url) {
+        Err(fault) => {
+            findings.error(&at, fault.code(), fault.to_string(), "");
+            return Legal::nowhere();
+        }
+        Ok(link) => {
+            for caution in link.cautions() {
+                let level = match (caution.asking(), caution.weight()) {
+                    (Asking::MustNot, _) => Severity::Error,
+                    (Asking::ShouldNot, _) | (Asking::May, Weight::Danger | Weight::Careful) => {
+                        Severity::Warning
+                    }
+                    (Asking::May, Weight::Note) => Severity::Note,
+                };
+                findings.put(level, &at, caution.code(), caution.to_string(), "");
+            }
+        }
+    }
+    legal
+}

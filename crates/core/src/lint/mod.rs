@@ -1,0 +1,144 @@
+//! Is this question legal, clear and safe, and on which revisions?
+//!
+//! Serves whoever writes a server. Legality is the parser's verdict; everything else here is about the person: what would
+//! confuse (no title, two fields of one label, a hundred options) and what would endanger (a secret asked for in a form, a
+//! link in a text, a default that deletes). A question is given as text: a requestedSchema, the params of
+//! `elicitation/create`, the whole request, or an `input_required` result with several.
+//!
+//! - `question`: what in the text is a question
+//! - `legality`: on which revisions, and what older ones miss
+//! - `texts`: title, description, message, and what hides in them
+//! - `options`, `bounds`, `defaults`: what can be picked, reached, and what is picked already
+//! - `link`: a url-mode request's URL
+
+mod bounds;
+mod defaults;
+mod legality;
+mod link;
+mod options;
+mod question;
+mod report;
+mod texts;
+
+pub use report::{Finding, Legal, Report, Severity};
+
+use crate::form::{Form, Note, NoteCode};
+use crate::secrecy;
+use crate::wire::Revision;
+use question::{Asked, Question};
+use report::Findings;
+
+/// The longest text that is looked at, in bytes.
+const LONGEST: usize = 16 << 20;
+
+/// Looks at a question. With a revision, what is not legal there is an error and what concerns only others is left out;
+/// without, a question is in order when one revision can ask it.
+pub fn lint(text: &str, revision: Option<Revision>) -> Report {
+    let mut findings = Findings::new(revision);
+    let mut legal = Legal::everywhere();
+    if text.len() > LONGEST {
+        findings.error(
+            "",
+            "too-large",
+            format!("the text has {} bytes; {LONGEST} at most", text.len()),
+            "",
+        );
+        return findings.into_report(Legal::nowhere());
+    }
+    match question::find(text) {
+        Ok(questions) => {
+            for question in questions {
+                legal = legal.and(look(&question, &mut findings));
+            }
+        }
+        Err(unread) => {
+            findings.error(&unread.pointer, unread.code, unread.message, unread.help);
+            legal = Legal::nowhere();
+        }
+    }
+    findings.into_report(legal)
+}
+
+fn look(question: &Question<'_>, findings: &mut Findings) -> Legal {
+    if let Some(message) = &question.message {
+        texts::message(question, message, findings);
+    }
+    match &question.asked {
+        Asked::Url { url, has_id } => link::look(question, url, *has_id, findings),
+        Asked::Form { schema } => match Form::parse(schema) {
+            Ok(form) => look_at_form(question, schema, &form, findings),
+            Err(defects) => {
+                for defect in &defects {
+                    let pointer = question.at(&defect.pointer);
+                    findings.error(&pointer, defect.code.as_str(), defect.message.clone(), "");
+                }
+                Legal::nowhere()
+            }
+        },
+    }
+}
+
+fn look_at_form(
+    question: &Question<'_>,
+    schema: &str,
+    form: &Form,
+    findings: &mut Findings,
+) -> Legal {
+    for note in form.notes() {
+        tell_note(question, note, findings);
+    }
+    let legal = legality::look(question, schema, form, findings);
+    tell_suspicions(question, form, findings);
+    texts::form(question, form, findings);
+    for field in form.fields() {
+        let at = question.field(field.name());
+        texts::field(&at, field, findings);
+        options::look(&at, field, findings);
+        bounds::look(&at, field, findings);
+        defaults::look(&at, field, findings);
+    }
+    legal
+}
+
+fn tell_note(question: &Question<'_>, note: &Note, findings: &mut Findings) {
+    let severity = match note.code {
+        NoteCode::NotPortable
+        | NoteCode::NoEffect
+        | NoteCode::PatternNotEnforced
+        | NoteCode::NamesIgnored => Severity::Warning,
+        NoteCode::UnknownKeyword | NoteCode::DoubledRequired => Severity::Note,
+    };
+    findings.put(
+        severity,
+        &question.at(&note.pointer),
+        note.code.as_str(),
+        note.message.clone(),
+        "",
+    );
+}
+
+fn tell_suspicions(question: &Question<'_>, form: &Form, findings: &mut Findings) {
+    let help =
+        "a form must not ask for credentials: send the person to a page of your own with url mode";
+    let message = question.message.as_deref().unwrap_or_default();
+    for suspicion in secrecy::inspect(form, message) {
+        let pointer = match suspicion.field() {
+            Some(field) => question.field(field),
+            None => question.message_pointer(),
+        };
+        match suspicion.level() {
+            secrecy::Level::Certain => {
+                findings.error(&pointer, "asks-for-secret", suspicion.to_string(), help)
+            }
+            secrecy::Level::Suspicious => findings.warn(
+                &pointer,
+                "may-ask-for-secret",
+                suspicion.to_string(),
+                "if it does, use url mode; if it does not, say in the description what is meant",
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,250 @@
+//! Finds the questions in a text: a requestedSchema alone, params with one in them, a request, or a result that asks for
+//! several. Texts are kept as they stand, so that the parser sees what a client would.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use serde_json::value::RawValue;
+
+/// One question and where it stands.
+#[derive(Debug)]
+pub(super) struct Question<'a> {
+    /// The pointer of the params; empty when they, or the schema alone, are the whole text.
+    params: String,
+    /// The message; none when only a schema was given.
+    pub(super) message: Option<String>,
+    pub(super) asked: Asked<'a>,
+}
+
+/// What is asked.
+#[derive(Debug)]
+pub(super) enum Asked<'a> {
+    /// A form: the schema's text.
+    Form { schema: &'a str },
+    /// A visit: the URL, and whether there is an `elicitationId`.
+    Url { url: String, has_id: bool },
+}
+
+/// Why there is no question.
+#[derive(Debug)]
+pub(super) struct Unread {
+    pub(super) pointer: String,
+    pub(super) code: &'static str,
+    pub(super) message: String,
+    pub(super) help: &'static str,
+}
+
+type Members<'a> = HashMap<Cow<'a, str>, &'a RawValue>;
+
+impl Question<'_> {
+    /// A pointer into the whole text from one into the schema.
+    pub(super) fn at(&self, in_schema: &str) -> String {
+        match self.message {
+            None => in_schema.to_owned(),
+            Some(_) => format!("{}/requestedSchema{in_schema}", self.params),
+        }
+    }
+
+    /// The pointer of a field.
+    pub(super) fn field(&self, name: &str) -> String {
+        self.at(&format!("/properties/{}", escaped(name)))
+    }
+
+    /// The pointer of the message.
+    pub(super) fn message_pointer(&self) -> String {
+        self.member("message")
+    }
+
+    /// The pointer of one of the params.
+    pub(super) fn member(&self, name: &str) -> String {
+        format!("{}/{name}", self.params)
+    }
+}
+
+/// A name as one step of a JSON Pointer (RFC 6901, section 3).
+fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+/// The questions in a text; at least one.
+pub(super) fn find(text: &str) -> Result<Vec<Question<'_>>, Unread> {
+    let members = match serde_json::from_str::<Members<'_>>(text) {
+        Ok(members) => members,
+        // Not an object: the parser of forms says so in its own words, unless it is no JSON at all.
+        Err(error) if error.is_data() => return Ok(vec![alone(text)]),
+        Err(error) => {
+            let message = format!("the text is not JSON: {error}");
+            return Err(Unread {
+                pointer: String::new(),
+                code: "not-json",
+                message,
+                help: "",
+            });
+        }
+    };
+    if let Some(requests) = ["result", ""]
+        .iter()
+        .find_map(|outer| requests_of(&members, outer))
+    {
+        return requests;
+    }
+    if let Some(question) = of_request(&members, "") {
+        return Ok(vec![question?]);
+    }
+    if is_params(&members) {
+        return Ok(vec![of_params(&members, String::new())?]);
+    }
+    Ok(vec![alone(text)])
+}
+
+fn alone(schema: &str) -> Question<'_> {
+    Question {
+        params: String::new(),
+        message: None,
+        asked: Asked::Form { schema },
+    }
+}
+
+/// The `inputRequests` of a result, alone or in its response.
+fn requests_of<'a>(
+    members: &Members<'a>,
+    outer: &str,
+) -> Option<Result<Vec<Question<'a>>, Unread>> {
+    let (inner, at) = if outer.is_empty() {
+        (None, String::new())
+    } else {
+        (Some(object(members.get(outer)?)?), format!("/{outer}"))
+    };
+    let requests = object(inner.as_ref().unwrap_or(members).get("inputRequests")?)?;
+    let mut keys: Vec<_> = requests.keys().cloned().collect();
+    keys.sort();
+    let questions: Result<Vec<_>, _> = keys
+        .iter()
+        .filter_map(|key| {
+            of_request(
+                &object(requests.get(key)?)?,
+                &format!("{at}/inputRequests/{}", escaped(key)),
+            )
+        })
+        .collect();
+    match questions {
+        Ok(questions) if questions.is_empty() => None,
+        other => Some(other),
+    }
+}
+
+fn of_request<'a>(members: &Members<'a>, at: &str) -> Option<Result<Question<'a>, Unread>> {
+    let params = object(members.get("params")?)?;
+    let asks =
+        text(members.get("method").copied()).is_some_and(|method| method == "elicitation/create");
+    (asks || is_params(&params)).then(|| of_params(&params, format!("{at}/params")))
+}
+
+fn is_params(members: &Members<'_>) -> bool {
+    members.contains_key("requestedSchema")
+        || text(members.get("mode").copied()).is_some_and(|mode| mode == "url" || mode == "form")
+}
+
+fn of_params<'a>(members: &Members<'a>, at: String) -> Result<Question<'a>, Unread> {
+    let need = |name: &str, what: &str| Unread {
+        pointer: at.clone(),
+        code: "params",
+        message: format!("`{name}` is missing or is not {what}"),
+        help: "see the parameters of elicitation/create",
+    };
+    let message = text(members.get("message").copied()).ok_or_else(|| need("message", "a text"))?;
+    let asked = if text(members.get("mode").copied()).is_some_and(|mode| mode == "url") {
+        let url = text(members.get("url").copied()).ok_or_else(|| need("url", "a text"))?;
+        Asked::Url {
+            url,
+            has_id: members.contains_key("elicitationId"),
+        }
+    } else {
+        let schema = members
+            .get("requestedSchema")
+            .ok_or_else(|| need("requestedSchema", "an object"))?;
+        Asked::Form {
+            schema: schema.get(),
+        }
+    };
+    Ok(Question {
+        params: at,
+        message: Some(message),
+        asked,
+    })
+}
+
+fn object<'a>(value: &&'a RawValue) -> Option<Members<'a>> {
+    serde_json::from_str(value.get()).ok()
+}
+
+fn text(value: Option<&RawValue>) -> Option<String> {
+    serde_json::from_str(value?.get()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pointers(text: &str) -> Vec<String> {
+        find(text)
+            .expect(text)
+            .iter()
+            .map(|question| question.field("a/b"))
+            .collect()
+    }
+
+    #[test]
+    fn questions_are_found_in_every_wrapping() {
+        let schema = r#"{"type":"object","properties":{}}"#;
+        let params = format!(r#"{{"message":"m","requestedSchema":{schema}}}"#);
+        for (text, expected) in [
+            (schema.to_owned(), vec!["/properties/a~1b"]),
+            (params.clone(), vec!["/requestedSchema/properties/a~1b"]),
+            (
+                format!(
+                    r#"{{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{params}}}"#
+                ),
+                vec!["/params/requestedSchema/properties/a~1b"],
+            ),
+            (
+                format!(r#"{{"params":{params}}}"#),
+                vec!["/params/requestedSchema/properties/a~1b"],
+            ),
+            (
+                format!(
+                    r#"{{"resultType":"input_required","inputRequests":{{"y":{{"params":{params}}},"x":{{"params":{params}}},"s":{{"method":"sampling/createMessage","params":{{}}}}}}}}"#
+                ),
+                vec![
+                    "/inputRequests/x/params/requestedSchema/properties/a~1b",
+                    "/inputRequests/y/params/requestedSchema/properties/a~1b",
+                ],
+            ),
+            (
+                format!(r#"{{"result":{{"inputRequests":{{"x":{{"params":{params}}}}}}}}}"#),
+                vec!["/result/inputRequests/x/params/requestedSchema/properties/a~1b"],
+            ),
+            ("[]".to_owned(), vec!["/properties/a~1b"]),
+            ("{}".to_owned(), vec!["/properties/a~1b"]),
+        ] {
+            assert_eq!(pointers(&text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_question_is_told() {
+        for (text, code) in [
+            ("", "not-json"),
+            ("{", "not-json"),
+            (r#"{"requestedSchema":{}}"#, "params"),
+            (r#"{"mode":"url","message":"m"}"#, "params"),
+            (r#"{"mode":"form","message":"m"}"#, "params"),
+            (
+                r#"{"method":"elicitation/create","params":{"message":3}}"#,
+                "params",
+            ),
+        ] {
+            assert_eq!(find(text).expect_err(text).code, code, "{text}");
+        }
+    }
+}

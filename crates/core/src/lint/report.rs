@@ -1,0 +1,187 @@
+//! What a lint says.
+
+use serde::Serialize;
+use serde::ser::{SerializeMap as _, Serializer};
+
+use crate::wire::Revision;
+
+/// How grave a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// Legal and harmless; worth knowing.
+    Note,
+    /// It will confuse or may endanger a person.
+    Warning,
+    /// It is not legal, or the specification forbids it.
+    Error,
+}
+
+impl Severity {
+    /// `error`, `warning` or `note`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// One thing that a lint says. Serializes as `{"level","code","pointer","message","help"}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// How grave it is.
+    pub level: Severity,
+    /// Its stable name, for programs.
+    pub code: &'static str,
+    /// Where in the text that was given, as a JSON Pointer (RFC 6901).
+    pub pointer: String,
+    /// What is so, in words for the author.
+    pub message: String,
+    /// What to do about it; empty when the message says so already.
+    pub help: String,
+}
+
+/// On which revisions a question can be asked as it is. Serializes as an object, revision to boolean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Legal([bool; Revision::ALL.len()]);
+
+impl Legal {
+    pub(super) fn everywhere() -> Self {
+        Self([true; Revision::ALL.len()])
+    }
+
+    pub(super) fn nowhere() -> Self {
+        Self([false; Revision::ALL.len()])
+    }
+
+    /// Legal where `able` says so.
+    pub(super) fn judged_by(able: impl Fn(Revision) -> bool) -> Self {
+        Self(Revision::ALL.map(able))
+    }
+
+    /// Legal where both are.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self::judged_by(|revision| self.on(revision) && other.on(revision))
+    }
+
+    /// Whether the question is legal on a revision.
+    pub fn on(self, revision: Revision) -> bool {
+        Revision::ALL
+            .iter()
+            .position(|known| *known == revision)
+            .is_some_and(|at| self.0[at])
+    }
+}
+
+impl Serialize for Legal {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for revision in Revision::ALL {
+            map.serialize_entry(revision.as_str(), &self.on(revision))?;
+        }
+        map.end()
+    }
+}
+
+/// Everything that a lint says. Serializes as `{"legal":{..},"findings":[..]}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// On which revisions the question is legal.
+    pub legal: Legal,
+    /// What was found, the gravest first.
+    pub findings: Vec<Finding>,
+}
+
+impl Report {
+    /// Whether there is an error among the findings.
+    pub fn has_errors(&self) -> bool {
+        self.findings
+            .iter()
+            .any(|finding| finding.level == Severity::Error)
+    }
+}
+
+/// How many findings are kept: a hostile text may give one a byte.
+const KEPT: usize = 1_000;
+
+/// Findings while they are collected.
+#[derive(Debug)]
+pub(super) struct Findings {
+    revision: Option<Revision>,
+    kept: Vec<Finding>,
+}
+
+impl Findings {
+    pub(super) fn new(revision: Option<Revision>) -> Self {
+        Self {
+            revision,
+            kept: Vec::new(),
+        }
+    }
+
+    /// The revision that is asked about, if it is one.
+    pub(super) fn revision(&self) -> Option<Revision> {
+        self.revision
+    }
+
+    pub(super) fn put(
+        &mut self,
+        level: Severity,
+        pointer: &str,
+        code: &'static str,
+        message: impl Into<String>,
+        help: &str,
+    ) {
+        if self.kept.len() < KEPT {
+            let (pointer, message, help) = (pointer.to_owned(), message.into(), help.to_owned());
+            self.kept.push(Finding {
+                level,
+                code,
+                pointer,
+                message,
+                help,
+            });
+        }
+    }
+
+    pub(super) fn error(
+        &mut self,
+        pointer: &str,
+        code: &'static str,
+        message: impl Into<String>,
+        help: &str,
+    ) {
+        self.put(Severity::Error, pointer, code, message, help);
+    }
+
+    pub(super) fn warn(
+        &mut self,
+        pointer: &str,
+        code: &'static str,
+        message: impl Into<String>,
+        help: &str,
+    ) {
+        self.put(Severity::Warning, pointer, code, message, help);
+    }
+
+    pub(super) fn note(
+        &mut self,
+        pointer: &str,
+        code: &'static str,
+        message: impl Into<String>,
+        help: &str,
+    ) {
+        self.put(Severity::Note, pointer, code, message, help);
+    }
+
+    pub(super) fn into_report(mut self, legal: Legal) -> Report {
+        self.kept
+            .sort_by_key(|finding| std::cmp::Reverse(finding.level));
+        Report {
+            legal,
+            findings: self.kept,
+        }
+    }
+}
