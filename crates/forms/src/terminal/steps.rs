@@ -11,6 +11,10 @@ use crate::view::{Stage, words};
 const READABLE: usize = 80;
 /// Rows of a message or description shown before it must be opened to be read on.
 const OPENING: usize = 10;
+/// Rows that a message or list keeps on the lowest screen.
+const LEAST: usize = 3;
+/// Rows for the marks above and below a list of which only a part is shown.
+const MARKS: usize = 2;
 
 /// The page for where the person is, for a screen of `width` by `height`.
 pub(super) fn page(
@@ -29,12 +33,64 @@ pub(super) fn page(
             foot: parts::reading_keys(width),
         };
     }
+    let foot = parts::keys(desk, width);
+    let room = height.saturating_sub(head.len() + foot.len());
+    let mut rows = Rows {
+        opening: OPENING,
+        list: room.max(LEAST),
+    };
+    let mut body = laid_out(desk, width, rows);
+    // What does not fit is taken from the list first, then from the message: both can be moved through.
+    let over = body.lines.len().saturating_sub(room);
+    if over > 0 {
+        let (list, opening) = (
+            listed(desk).min(rows.list),
+            rows.opening.min(opening_rows(desk, width)),
+        );
+        rows.list = list.saturating_sub(over + MARKS).max(LEAST);
+        let saved = list.saturating_sub(rows.list);
+        rows.opening = opening
+            .saturating_sub(over.saturating_sub(saved))
+            .max(LEAST);
+        body = laid_out(desk, width, rows);
+    }
+    Page { head, body, foot }
+}
+
+/// How many rows the parts get that can be shown in part.
+#[derive(Clone, Copy)]
+struct Rows {
+    opening: usize,
+    list: usize,
+}
+
+/// How many entries the list at this stage has, if there is one.
+fn listed(desk: &Desk) -> usize {
+    match desk.sheet.stage() {
+        Stage::Field(index) => match desk.tools.get(index) {
+            Some(Tool::Picker(picker)) => picker.counts().1,
+            Some(Tool::Editor(_)) | None => 0,
+        },
+        Stage::Caution | Stage::Review | Stage::Confirm => 0,
+    }
+}
+
+fn opening_rows(desk: &Desk, width: usize) -> usize {
+    parts::opening(
+        &desk.sheet.question().message(),
+        width,
+        OPENING,
+        Style::Plain,
+    )
+    .len()
+}
+
+fn laid_out(desk: &Desk, width: usize, rows: Rows) -> Body {
     let mut body = Body::default();
-    let opening = if height < 24 { OPENING / 2 } else { OPENING };
     body.extend(parts::opening(
         &desk.sheet.question().message(),
         width,
-        opening,
+        rows.opening,
         Style::Plain,
     ));
     body.gap();
@@ -42,7 +98,7 @@ pub(super) fn page(
         Stage::Caution => caution(desk, width, &mut body),
         Stage::Confirm => confirm(desk, width, &mut body),
         Stage::Review => review(desk, width, &mut body),
-        Stage::Field(index) => field(desk, index, width, height, &mut body),
+        Stage::Field(index) => field(desk, index, width, rows.list, &mut body),
     }
     if let Some(notice) = desk.notice {
         body.gap();
@@ -53,11 +109,7 @@ pub(super) fn page(
             .map(|(first, _)| (first, last))
             .or(Some((last, last)));
     }
-    Page {
-        head,
-        body,
-        foot: parts::keys(desk, width),
-    }
+    body
 }
 
 fn caution(desk: &Desk, width: usize, body: &mut Body) {
@@ -135,7 +187,7 @@ fn review(desk: &Desk, width: usize, body: &mut Body) {
     parts::buttons(desk, fields.len(), width, body);
 }
 
-fn field(desk: &Desk, index: usize, width: usize, height: usize, body: &mut Body) {
+fn field(desk: &Desk, index: usize, width: usize, list: usize, body: &mut Body) {
     let (Some(field), Some(tool)) = (desk.sheet.fields().get(index), desk.tools.get(index)) else {
         return;
     };
@@ -174,11 +226,9 @@ fn field(desk: &Desk, index: usize, width: usize, height: usize, body: &mut Body
     body.gap();
     match tool {
         Tool::Editor(editor) => parts::editor(editor, width, body),
-        Tool::Picker(picker) => parts::picker(picker, width, (height / 2).clamp(3, 12), body),
+        Tool::Picker(picker) => parts::picker(picker, width, list, body),
     }
     body.gap();
-    let from = body.lines.len();
     body.extend(parts::complaints(desk, index, width));
-    let last = body.lines.len().max(from + 1) - 1;
-    body.focus = Some((first, last.min(body.lines.len().saturating_sub(1))));
+    body.focus = Some((first, body.lines.len() - 1));
 }

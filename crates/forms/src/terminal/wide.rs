@@ -70,7 +70,7 @@ pub(super) fn page(
     body.gap();
     let mut row = Body::default();
     parts::buttons(desk, fields.len(), width, &mut row);
-    let pad = Line::of(" ".repeat(columns.label), Style::Plain);
+    let pad = Line::of(" ".repeat(columns.label + 2), Style::Plain);
     body.extend(
         row.lines
             .into_iter()
