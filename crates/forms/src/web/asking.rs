@@ -265,12 +265,8 @@ pub(super) async fn question<D: Desk>(
 }
 
 /// The answers once more, before they are sent.
-pub(super) async fn review<D: Desk>(
-    State(rooms): State<Rooms<D>>,
-    Path(id): Path<String>,
-    RawQuery(query): RawQuery,
-) -> Response {
-    let (open, draft) = match open(&rooms, id, false).await {
+pub(super) async fn review<D: Desk>(rooms: &Rooms<D>, id: String, query: Option<&str>) -> Response {
+    let (open, draft) = match open(rooms, id, false).await {
         Ok(found) => found,
         Err(response) => return response,
     };
@@ -287,7 +283,7 @@ pub(super) async fn review<D: Desk>(
     let Ok(answers) = reading::answers(form, &views, &draft) else {
         return go(&format!("{here}?check"));
     };
-    let has = |name| asked_for(query.as_deref(), name).is_some();
+    let has = |name| asked_for(query, name).is_some();
     let unsure = if has("changed") {
         Some(
             "What was typed has changed since you reviewed it, perhaps in another tab. Look again, then send.",

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
@@ -53,10 +53,7 @@ pub(super) async fn state<D: Desk>(State(rooms): State<Rooms<D>>) -> Response {
 }
 
 /// Whether a question still waits, and how many do.
-pub(super) async fn question_state<D: Desk>(
-    State(rooms): State<Rooms<D>>,
-    Path(id): Path<String>,
-) -> Response {
+pub(super) async fn question_state<D: Desk>(rooms: &Rooms<D>, id: String) -> Response {
     let found = match QuestionId::new(id) {
         Some(id) => rooms.desk.find(&id).await,
         None => Ok(None),

@@ -4,11 +4,11 @@ use std::time::Duration;
 use askama::Template;
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, RawQuery, Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::get;
 
 use super::desk::{Desk, DeskFault};
 use super::reading::Posted;
@@ -46,9 +46,7 @@ pub fn router<D: Desk>(desk: Arc<D>, site: Site) -> Router {
     let pages = Router::new()
         .route("/", get(asking::queue::<D>))
         .route("/q/{id}", get(asking::question::<D>))
-        .route("/q/{id}/review", get(asking::review::<D>))
-        .route("/q/{id}/state", get(news::question_state::<D>))
-        .route("/q/{id}/{act}", post(answering::act::<D>))
+        .route("/q/{id}/{part}", get(part::<D>).post(answering::act::<D>))
         .route("/events", get(news::events::<D>))
         .route("/state", get(news::state::<D>))
         .route("/login", get(login::enter::<D>))
@@ -235,6 +233,19 @@ async fn asset(Path(name): Path<String>) -> Response {
         text,
     )
         .into_response()
+}
+
+/// What can be read of a question besides its page.
+async fn part<D: Desk>(
+    State(rooms): State<Rooms<D>>,
+    Path((id, part)): Path<(String, String)>,
+    RawQuery(query): RawQuery,
+) -> Response {
+    match part.as_str() {
+        "review" => asking::review(&rooms, id, query.as_deref()).await,
+        "state" => news::question_state(&rooms, id).await,
+        _ => nowhere(State(rooms)).await,
+    }
 }
 
 async fn nowhere<D: Desk>(State(rooms): State<Rooms<D>>) -> Response {

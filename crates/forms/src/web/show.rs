@@ -320,7 +320,8 @@ pub(super) fn zones(views: &[FieldView]) -> Vec<String> {
 /// The name of this machine's zone, as far as it has one.
 pub(super) fn zone_here() -> String {
     let zone = jiff::tz::TimeZone::system();
-    zone.iana_name().unwrap_or("UTC").to_owned()
+    let name = zone.iana_name().unwrap_or("UTC");
+    name.strip_prefix("Etc/").unwrap_or(name).to_owned()
 }
 
 /// The draft to show: what was saved, or every default.

@@ -1,0 +1,576 @@
+//! What must not work.
+
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+
+use mcp_elicit_core::answer::Outcome;
+use mcp_elicit_forms::view::NotAnswered;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+
+use crate::fixtures::{Asking, asks, every_kind, in_seconds, link, nothing, short};
+use crate::http::{Visitor, send};
+
+const PATHS: [&str; 6] = [
+    "/",
+    "/q/{id}",
+    "/q/{id}/review",
+    "/q/{id}/state",
+    "/events",
+    "/state",
+];
+const ACTS: [&str; 6] = ["live", "step", "review", "accept", "decline", "cancel"];
+
+#[tokio::test]
+async fn a_name_that_was_made_to_point_here_gets_nothing() {
+    let mut asking = Asking::start().await;
+    let asked = asking.ask(asks("Go?", &nothing())).await;
+    let visitor = Visitor::enter(&asked.link).await;
+    let port = visitor.host.split(':').nth(1).unwrap();
+    let csrf = visitor.hidden(asked.path(), "csrf").await;
+    for name in [
+        "evil.example".to_owned(),
+        format!("evil.example:{port}"),
+        format!("127.0.0.1.evil.example:{port}"),
+        "127.0.0.1".to_owned(),
+    ] {
+        for path in PATHS {
+            let path = path.replace("/q/{id}", asked.path());
+            let head = [
+                format!("GET {path} HTTP/1.1"),
+                format!("Host: {name}"),
+                format!("Cookie: {}", visitor.cookie),
+            ];
+            let reply = send(&visitor.host, &head, "").await;
+            assert_eq!(reply.status, 421, "{name} {path}");
+            assert!(!reply.body.contains("deploy-bot"), "{name} {path}");
+        }
+        let mut head = visitor.post_head(&format!("{}/accept", asked.path()));
+        head[1] = format!("Host: {name}");
+        head[3] = format!("Origin: http://{name}");
+        assert_eq!(
+            send(&visitor.host, &head, &format!("csrf={csrf}"))
+                .await
+                .status,
+            421,
+            "{name}"
+        );
+    }
+    let key = asking.browser.login_link();
+    let path = key.split_once(&visitor.host).unwrap().1;
+    let reply = send(
+        &visitor.host,
+        &[
+            format!("GET {path} HTTP/1.1"),
+            "Host: evil.example".to_owned(),
+        ],
+        "",
+    )
+    .await;
+    assert!(reply.status == 421 && reply.header("set-cookie").is_none());
+    assert!(asked.is_waiting());
+}
+
+#[tokio::test]
+async fn without_the_cookie_nothing_is_shown_and_nothing_is_done() {
+    let mut asking = Asking::start().await;
+    let asked = asking.ask(asks("Go?", &nothing())).await;
+    let visitor = Visitor::enter(&asked.link).await;
+    let csrf = visitor.hidden(asked.path(), "csrf").await;
+    let name = visitor.cookie.split('=').next().unwrap();
+    for cookie in [
+        String::new(),
+        format!("{name}=x"),
+        format!("{name}="),
+        "mcp-elicit=1".to_owned(),
+    ] {
+        let stranger = Visitor {
+            host: visitor.host.clone(),
+            cookie,
+        };
+        for path in PATHS {
+            let reply = stranger.get(&path.replace("/q/{id}", asked.path())).await;
+            assert_eq!(reply.status, 401, "{path}");
+            assert!(
+                !reply.body.contains("deploy-bot") && reply.header("set-cookie").is_none(),
+                "{path}"
+            );
+        }
+        for act in ACTS {
+            let reply = stranger
+                .post(&format!("{}/{act}", asked.path()), &format!("csrf={csrf}"))
+                .await;
+            assert_eq!(reply.status, 401, "{act}");
+        }
+    }
+    for path in [
+        "/login",
+        "/login?key=",
+        "/login?key=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+    ] {
+        let reply = visitor.get(path).await;
+        assert!(
+            reply.status == 401 && reply.header("set-cookie").is_none(),
+            "{path}"
+        );
+    }
+    assert!(asked.is_waiting());
+}
+
+#[tokio::test]
+async fn a_form_on_another_site_does_nothing() {
+    let mut asking = Asking::start().await;
+    let asked = asking.ask(asks("Go?", &nothing())).await;
+    let visitor = Visitor::enter(&asked.link).await;
+    let csrf = visitor.hidden(asked.path(), "csrf").await;
+    for act in ACTS {
+        let path = format!("{}/{act}", asked.path());
+        for origin in [
+            "Origin: http://evil.example",
+            "Origin: null",
+            "Origin: http://127.0.0.1:1",
+            "X: no origin at all",
+        ] {
+            let mut head = visitor.post_head(&path);
+            origin.clone_into(&mut head[3]);
+            let reply = send(&visitor.host, &head, &format!("csrf={csrf}")).await;
+            assert_eq!(reply.status, 403, "{act} {origin}");
+        }
+    }
+    assert!(asked.is_waiting());
+}
+
+#[tokio::test]
+async fn a_form_without_its_token_does_nothing() {
+    let mut asking = Asking::start().await;
+    let asked = asking.ask(asks("Go?", &nothing())).await;
+    let other = asking.ask(asks("Or this?", &nothing())).await;
+    let visitor = Visitor::enter(&asked.link).await;
+    let foreign = visitor.hidden(other.path(), "csrf").await;
+    for act in ACTS {
+        for body in [
+            "x=1".to_owned(),
+            "csrf=".to_owned(),
+            "csrf=AAAA".to_owned(),
+            format!("csrf={foreign}"),
+        ] {
+            let reply = visitor
+                .post(&format!("{}/{act}", asked.path()), &body)
+                .await;
+            assert_eq!(reply.status, 403, "{act} {body}");
+        }
+    }
+    assert!(asked.is_waiting() && other.is_waiting());
+}
+
+#[tokio::test]
+async fn a_guessed_name_says_nothing() {
+    let mut asking = Asking::start().await;
+    let asked = asking.ask(asks("Go?", &nothing())).await;
+    let visitor = Visitor::enter(&asked.link).await;
+    let id = asked.path().strip_prefix("/q/").unwrap();
+    assert_eq!(id.len(), 43, "256 bits");
+    let nearly = format!("/q/{}A", &id[..id.len() - 1]);
+    let mut told = Vec::new();
+    for path in [
+        nearly.as_str(),
+        "/q/1",
+        "/q/..%2f..%2fetc",
+        "/q/%00",
+        "/q/<script>",
+        &format!("/q/{}", "a".repeat(5000)),
+    ] {
+        let path = if path == asked.path() { "/q/0" } else { path };
+        let reply = visitor
+            .get(&path.replace('<', "%3C").replace('>', "%3E"))
+            .await;
+        assert_eq!(reply.status, 404, "{path}");
+        told.push(reply.body);
+    }
+    assert!(
+        told.windows(2).all(|pair| pair[0] == pair[1]),
+        "every wrong name is answered alike"
+    );
+}
+
+#[tokio::test]
+async fn too_much_and_the_wrong_kind_are_refused() {
+    let mut asking = Asking::start().await;
+    let asked = asking.ask(asks("Go?", &short())).await;
+    let visitor = Visitor::enter(&asked.link).await;
+    let csrf = visitor.hidden(asked.path(), "csrf").await;
+    let path = format!("{}/live", asked.path());
+    let long = format!("csrf={csrf}&f0={}", "a".repeat(2 * 1024 * 1024));
+    assert_eq!(visitor.post(&path, &long).await.status, 413);
+    let mut head = visitor.post_head(&path);
+    "Content-Type: application/json".clone_into(&mut head[4]);
+    assert_eq!(
+        send(&visitor.host, &head, &format!("csrf={csrf}"))
+            .await
+            .status,
+        415
+    );
+    let mut head = visitor.post_head(&path);
+    head.push(format!("X-Long: {}", "a".repeat(200 * 1024)));
+    assert_eq!(
+        send(&visitor.host, &head, &format!("csrf={csrf}"))
+            .await
+            .status,
+        431
+    );
+    for method in ["PUT", "DELETE", "PATCH"] {
+        let mut head = visitor.post_head(&path);
+        head[0] = format!("{method} {path} HTTP/1.1");
+        assert_eq!(
+            send(&visitor.host, &head, &format!("csrf={csrf}"))
+                .await
+                .status,
+            405
+        );
+    }
+    assert!(asked.is_waiting());
+}
+
+#[tokio::test]
+async fn clients_that_never_finish_keep_nobody_out() {
+    let mut asking = Asking::start().await;
+    let asked = asking.ask(asks("Go?", &nothing())).await;
+    let visitor = Visitor::enter(&asked.link).await;
+    let mut slow = Vec::new();
+    for _ in 0..100 {
+        let mut stream = TcpStream::connect(&visitor.host).await.unwrap();
+        stream
+            .write_all(b"GET / HTTP/1.1\r\nHost: 127")
+            .await
+            .unwrap();
+        slow.push(stream);
+    }
+    assert_eq!(visitor.get(asked.path()).await.status, 200);
+}
+
+#[tokio::test]
+async fn every_response_carries_the_rules_and_nothing_from_outside() {
+    let mut asking = Asking::start().await;
+    let form = asking.ask(asks("Go <b>on</b>?", &every_kind())).await;
+    let url = asking.ask(link("https://accounts.example.org/x")).await;
+    let visitor = Visitor::enter(&form.link).await;
+    for path in [
+        "/",
+        form.path(),
+        &format!("{}?check", form.path()),
+        url.path(),
+        "/state",
+        "/login",
+        "/nowhere",
+        "/assets/style.css",
+        "/assets/page.js",
+        "/assets/none",
+    ] {
+        let reply = visitor.get(path).await;
+        let policy = reply.header("content-security-policy").unwrap_or_default();
+        assert!(
+            policy.starts_with("default-src 'none'")
+                && !policy.contains("unsafe")
+                && !policy.contains("http"),
+            "{path}"
+        );
+        assert_eq!(reply.header("x-frame-options"), Some("DENY"), "{path}");
+        assert_eq!(
+            reply.header("referrer-policy"),
+            Some("same-origin"),
+            "{path}"
+        );
+        assert_eq!(
+            reply.header("x-content-type-options"),
+            Some("nosniff"),
+            "{path}"
+        );
+        assert!(
+            reply
+                .header("cache-control")
+                .is_some_and(|cache| cache == "no-store" || path.starts_with("/assets/")),
+            "{path}"
+        );
+        assert!(
+            reply.header("access-control-allow-origin").is_none(),
+            "{path}"
+        );
+        if reply
+            .header("content-type")
+            .is_some_and(|kind| kind.starts_with("text/html"))
+        {
+            for inline in [
+                "<style",
+                " style=",
+                " onclick",
+                " onload",
+                " onerror",
+                "javascript:",
+                "<script>",
+                "src=\"http",
+                "src=\"//",
+            ] {
+                assert!(!reply.body.contains(inline), "{path}: {inline}");
+            }
+        }
+    }
+}
+
+/// Everything that is logged, at every level.
+#[derive(Clone, Default)]
+struct Logged(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Logged {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn what_a_person_typed_is_in_no_log_and_no_address() {
+    const TYPED: &str = "xylophone";
+    let logged = Logged::default();
+    let writer = logged.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
+        .with_writer(move || writer.clone())
+        .finish();
+    let _guard = tracing_subscriber::util::SubscriberInitExt::set_default(subscriber);
+
+    let mut asking = Asking::start().await;
+    let asked = asking.ask(asks("Go?", &short())).await;
+    let visitor = Visitor::enter(&asked.link).await;
+    let csrf = visitor.hidden(asked.path(), "csrf").await;
+    let mut addresses = Vec::new();
+    for (act, more) in [
+        ("live", ""),
+        ("step", "&step=f1:up"),
+        ("review", "&f1=99"),
+        ("review", "&f1=7"),
+    ] {
+        let body = format!("csrf={csrf}&f0={TYPED}{more}");
+        let reply = visitor
+            .post(&format!("{}/{act}", asked.path()), &body)
+            .await;
+        addresses.extend(reply.header("location").map(str::to_owned));
+    }
+    let seen = visitor
+        .hidden(&format!("{}/review", asked.path()), "seen")
+        .await;
+    let reply = visitor
+        .post(
+            &format!("{}/accept", asked.path()),
+            &format!("csrf={csrf}&seen={seen}"),
+        )
+        .await;
+    addresses.extend(reply.header("location").map(str::to_owned));
+    let after = visitor.get(asked.path()).await.body;
+    assert_eq!(asked.content().await["name"], TYPED);
+    assert!(
+        !after.contains(TYPED),
+        "the page of the end does not repeat it"
+    );
+    assert_eq!(addresses.len(), 4);
+    assert!(addresses.iter().all(|address| !address.contains(TYPED)));
+    let logged = String::from_utf8_lossy(&logged.0.lock().unwrap()).into_owned();
+    assert!(!logged.contains(TYPED));
+}
+
+#[tokio::test]
+async fn only_what_was_reviewed_is_sent() {
+    let mut asking = Asking::start().await;
+    let asked = asking.ask(asks("Go?", &short())).await;
+    let visitor = Visitor::enter(&asked.link).await;
+    let (here, csrf) = (
+        asked.path().to_owned(),
+        visitor.hidden(asked.path(), "csrf").await,
+    );
+    visitor
+        .post(
+            &format!("{here}/review"),
+            &format!("csrf={csrf}&f0=first&f1=3"),
+        )
+        .await;
+    let seen = visitor.hidden(&format!("{here}/review"), "seen").await;
+    visitor
+        .post(
+            &format!("{here}/live"),
+            &format!("csrf={csrf}&f0=second&f1=3"),
+        )
+        .await;
+    let accept = format!("{here}/accept");
+    for body in [
+        format!("csrf={csrf}"),
+        format!("csrf={csrf}&seen={seen}"),
+        format!("csrf={csrf}&seen={csrf}"),
+    ] {
+        let reply = visitor.post(&accept, &body).await;
+        assert_eq!(
+            reply.header("location"),
+            Some(format!("{here}/review?changed").as_str())
+        );
+    }
+    assert!(asked.is_waiting());
+    let seen = visitor
+        .hidden(&format!("{here}/review?changed"), "seen")
+        .await;
+    visitor
+        .post(&accept, &format!("csrf={csrf}&seen={seen}"))
+        .await;
+    assert_eq!(asked.content().await["name"], "second");
+}
+
+#[tokio::test]
+async fn an_answer_that_the_form_refuses_is_never_sent() {
+    let mut asking = Asking::start().await;
+    let asked = asking.ask(asks("Go?", &short())).await;
+    let visitor = Visitor::enter(&asked.link).await;
+    let (here, csrf) = (
+        asked.path().to_owned(),
+        visitor.hidden(asked.path(), "csrf").await,
+    );
+    visitor
+        .post(&format!("{here}/live"), &format!("csrf={csrf}&f0=ab&f1=3"))
+        .await;
+    let reply = visitor
+        .post(
+            &format!("{here}/accept"),
+            &format!("csrf={csrf}&seen={csrf}"),
+        )
+        .await;
+    assert_eq!(
+        reply.header("location"),
+        Some(format!("{here}?check").as_str())
+    );
+    assert!(asked.is_waiting());
+}
+
+#[tokio::test]
+async fn after_the_end_nothing_is_taken() {
+    let mut asking = Asking::start().await;
+    let asked = asking
+        .ask(asks("Go?", &nothing()).until(in_seconds(1)))
+        .await;
+    let visitor = Visitor::enter(&asked.link).await;
+    let (here, csrf) = (
+        asked.path().to_owned(),
+        visitor.hidden(asked.path(), "csrf").await,
+    );
+    assert!(matches!(asked.outcome().await, Err(NotAnswered::Expired)));
+    let reply = visitor
+        .post(&format!("{here}/accept"), &format!("csrf={csrf}"))
+        .await;
+    assert_eq!(
+        reply.header("location"),
+        Some(format!("{here}?late").as_str())
+    );
+    assert!(
+        visitor
+            .get(&format!("{here}?late"))
+            .await
+            .body
+            .contains("Too late")
+    );
+    assert_eq!(
+        visitor
+            .post(&format!("{here}/live"), &format!("csrf={csrf}"))
+            .await
+            .status,
+        409
+    );
+}
+
+#[tokio::test]
+async fn a_question_whose_call_has_ended_leaves_the_page() {
+    let mut asking = Asking::start().await;
+    let asked = asking.ask(asks("Go?", &nothing())).await;
+    let visitor = Visitor::enter(&asked.link).await;
+    asked.abandon();
+    let here = asked.path().to_owned();
+    assert!(asked.outcome.await.is_err_and(|error| error.is_cancelled()));
+    let page = visitor.get(&here).await.body;
+    assert!(page.contains("Taken back") && page.contains("the call that asked has ended"));
+}
+
+#[tokio::test]
+async fn of_many_answers_at_once_one_wins() {
+    let mut asking = Asking::start().await;
+    let asked = asking.ask(asks("Go?", &nothing())).await;
+    let visitor = Arc::new(Visitor::enter(&asked.link).await);
+    let (here, csrf) = (
+        asked.path().to_owned(),
+        visitor.hidden(asked.path(), "csrf").await,
+    );
+    let presses: Vec<_> = (0..20)
+        .map(|n| {
+            let act = ["accept", "decline", "cancel"][n % 3];
+            let (visitor, path, body) = (
+                Arc::clone(&visitor),
+                format!("{here}/{act}"),
+                format!("csrf={csrf}"),
+            );
+            tokio::spawn(async move { (act, visitor.post(&path, &body).await) })
+        })
+        .collect();
+    let mut won = Vec::new();
+    for press in presses {
+        let (act, reply) = press.await.unwrap();
+        match reply.header("location") {
+            Some(location) if location == here => won.push(act),
+            Some(location) => assert_eq!(location, format!("{here}?late")),
+            None => panic!("{}", reply.head),
+        }
+    }
+    assert_eq!(won.len(), 1);
+    let outcome = asked.outcome().await.unwrap();
+    assert_eq!(outcome.action().as_str(), won[0]);
+    assert!(!matches!(outcome, Outcome::Visit));
+}
+
+#[tokio::test]
+async fn a_form_that_asks_for_a_secret_waits_until_one_insists() {
+    let schema = serde_json::json!({"type": "object", "properties": {
+        "token": {"type": "string", "title": "API token", "description": "Your password or API key"}
+    }, "required": ["token"]});
+    let mut asking = Asking::start().await;
+    let asked = asking.ask(asks("Enter your password", &schema)).await;
+    let visitor = Visitor::enter(&asked.link).await;
+    let (here, csrf) = (
+        asked.path().to_owned(),
+        visitor.hidden(asked.path(), "csrf").await,
+    );
+    assert!(
+        visitor
+            .get(&here)
+            .await
+            .body
+            .contains("Be careful with this form")
+    );
+    visitor
+        .post(&format!("{here}/review"), &format!("csrf={csrf}&f0=abc"))
+        .await;
+    let seen = visitor.hidden(&format!("{here}/review"), "seen").await;
+    let reply = visitor
+        .post(
+            &format!("{here}/accept"),
+            &format!("csrf={csrf}&seen={seen}"),
+        )
+        .await;
+    assert_eq!(
+        reply.header("location"),
+        Some(format!("{here}/review?insist").as_str())
+    );
+    assert!(asked.is_waiting());
+    visitor
+        .post(
+            &format!("{here}/accept"),
+            &format!("csrf={csrf}&seen={seen}&insist=yes"),
+        )
+        .await;
+    assert_eq!(asked.content().await["token"], "abc");
+}

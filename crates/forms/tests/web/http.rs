@@ -1,0 +1,113 @@
+//! HTTP by hand: exactly the bytes an attacker would choose.
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+impl Reply {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let line = |line: &'_ str| {
+            line.split_once(':')
+                .is_some_and(|(key, _)| key.eq_ignore_ascii_case(name))
+        };
+        let found = self.head.lines().find(|candidate| line(candidate))?;
+        Some(found.split_once(':')?.1.trim())
+    }
+}
+
+/// The host and port of a link.
+pub(crate) fn host(link: &str) -> String {
+    let rest = link.strip_prefix("http://").expect("a loopback link");
+    rest.split('/').next().expect("a host").to_owned()
+}
+
+/// Sends `head` (request line and headers, one a line) and `body`; reads to the end.
+pub(crate) async fn send(at: &str, head: &[String], body: &str) -> Reply {
+    let mut stream = TcpStream::connect(at).await.expect("the server listens");
+    let mut text = head.join("\r\n");
+    if !body.is_empty() {
+        text.push_str(&format!("\r\nContent-Length: {}", body.len()));
+    }
+    text.push_str("\r\nConnection: close\r\n\r\n");
+    text.push_str(body);
+    // The server may answer and close before it has read a body that is too long.
+    let _ = stream.write_all(text.as_bytes()).await;
+    let mut bytes = Vec::new();
+    let _ = stream.read_to_end(&mut bytes).await;
+    let text = String::from_utf8_lossy(&bytes);
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+    let status = head
+        .split(' ')
+        .nth(1)
+        .and_then(|status| status.parse().ok())
+        .unwrap_or(0);
+    Reply {
+        status,
+        head: head.to_owned(),
+        body: body.to_owned(),
+    }
+}
+
+/// Somebody with the cookie, at one site.
+pub(crate) struct Visitor {
+    pub(crate) host: String,
+    pub(crate) cookie: String,
+}
+
+impl Visitor {
+    /// Signs in through the link.
+    pub(crate) async fn enter(link: &str) -> Self {
+        let host = host(link);
+        let path = link.split_once(&host).expect("the host is in the link").1;
+        let reply = send(
+            &host,
+            &[format!("GET {path} HTTP/1.1"), format!("Host: {host}")],
+            "",
+        )
+        .await;
+        let cookie = reply.header("set-cookie").expect("the link signs in");
+        Self {
+            cookie: cookie.split(';').next().expect("a cookie").to_owned(),
+            host,
+        }
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Reply {
+        let head = [
+            format!("GET {path} HTTP/1.1"),
+            format!("Host: {}", self.host),
+            format!("Cookie: {}", self.cookie),
+        ];
+        send(&self.host, &head, "").await
+    }
+
+    /// The head of a POST as our own pages send it.
+    pub(crate) fn post_head(&self, path: &str) -> Vec<String> {
+        vec![
+            format!("POST {path} HTTP/1.1"),
+            format!("Host: {}", self.host),
+            format!("Cookie: {}", self.cookie),
+            format!("Origin: http://{}", self.host),
+            "Content-Type: application/x-www-form-urlencoded".to_owned(),
+        ]
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &str) -> Reply {
+        send(&self.host, &self.post_head(path), body).await
+    }
+
+    /// A hidden control of a page.
+    pub(crate) async fn hidden(&self, path: &str, name: &str) -> String {
+        let page = self.get(path).await.body;
+        let at = page
+            .find(&format!("name=\"{name}\" value=\""))
+            .expect("the page has the control");
+        let rest = &page[at + name.len() + 15..];
+        rest[..rest.find('"').expect("the value ends")].to_owned()
+    }
+}
