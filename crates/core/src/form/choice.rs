@@ -337,9 +337,9 @@ fn finish(
 
 /// `enumNames`, the titles of 2025-06-18.
 fn read_names(options: &mut Options, names: Option<&Json<'_>>, reading: &mut Reading<'_>) {
-    let Some(names) = names else { return };
-    let Json::List(entries) = names else {
-        reading.wrong_type("enumNames", "a list of strings", names);
+    let Some(list) = names else { return };
+    let Json::List(entries) = list else {
+        reading.wrong_type("enumNames", "a list of strings", list);
         return;
     };
     let titles: Vec<_> = entries.iter().filter_map(Json::as_text).collect();
