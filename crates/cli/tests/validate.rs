@@ -2,6 +2,8 @@
 
 mod house;
 
+use std::fmt::Write as _;
+
 use house::{Files, run};
 
 const SCHEMA: &[u8] = br#"{"type":"object","properties":{"email":{"type":"string","format":"email"},"age":{"type":"integer","minimum":18}},"required":["email"]}"#;
@@ -200,9 +202,11 @@ fn a_batch_streams() {
     let mut input = String::new();
     for id in 0..1_000 {
         let age = if id % 2 == 0 { 40 } else { 4 };
-        input += &format!(
-            "{{\"id\":{id},\"schema\":{schema},\"content\":{{\"email\":\"a@b.cc\",\"age\":{age}}}}}\n"
-        );
+        writeln!(
+            input,
+            "{{\"id\":{id},\"schema\":{schema},\"content\":{{\"email\":\"a@b.cc\",\"age\":{age}}}}}"
+        )
+        .expect("a string takes everything");
     }
     let ran = run(&["validate", "--batch"], input.as_bytes());
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -222,7 +226,7 @@ fn a_batch_streams() {
 
 #[test]
 fn a_batch_answers_each_line_before_the_next_comes() {
-    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::io::{BufRead as _, BufReader, Write};
     use std::process::{Command, Stdio};
 
     let mut child = Command::new(env!("CARGO_BIN_EXE_mcp-elicit"))

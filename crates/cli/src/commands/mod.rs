@@ -4,6 +4,7 @@
 mod call;
 mod demo;
 mod demo_server;
+mod lint;
 mod validate;
 
 use std::future::Future;
@@ -18,6 +19,7 @@ pub(crate) enum Command {
     Demo(demo::DemoArgs),
     Call(call::CallArgs),
     DemoServer(demo_server::DemoServerArgs),
+    Lint(lint::LintArgs),
     Validate(validate::ValidateArgs),
 }
 
@@ -27,6 +29,7 @@ pub(crate) fn run(command: Command) -> Result<Exit, Failure> {
         Command::Demo(args) => demo::run(args),
         Command::Call(args) => call::run(args),
         Command::DemoServer(args) => demo_server::run(&args),
+        Command::Lint(args) => lint::run(&args),
         Command::Validate(args) => validate::run(args),
     }
 }

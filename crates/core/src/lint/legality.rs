@@ -29,7 +29,7 @@ pub(super) fn look(
             on_old = false;
             not_on_old(
                 &at,
-                "picking several options",
+                "cannot ask to pick several options",
                 "ask for one, or ask a yes/no question for each",
                 findings,
             );
@@ -37,7 +37,7 @@ pub(super) fn look(
             on_old = false;
             not_on_old(
                 &format!("{at}/oneOf"),
-                "`oneOf`",
+                "does not know `oneOf`",
                 "2025-06-18 spells titled options `enum` with `enumNames`",
                 findings,
             );
@@ -66,7 +66,7 @@ pub(super) fn look(
 }
 
 fn not_on_old(at: &str, what: &str, help: &str, findings: &mut Findings) {
-    let message = format!("{OLD} has no {what}");
+    let message = format!("{OLD} {what}");
     match findings.revision() {
         Some(OLD) => findings.error(at, "not-in-revision", message, help),
         None => findings.note(at, "not-in-revision", message, help),

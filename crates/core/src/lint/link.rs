@@ -30,7 +30,7 @@ pub(super) fn look(
         };
         match findings.revision() {
             Some(asked) if asked == revision => {
-                findings.error(&at, "not-in-revision", message, help)
+                findings.error(&at, "not-in-revision", message, help);
             }
             None => findings.note(&at, "not-in-revision", message, help),
             Some(_) => {}

@@ -128,7 +128,7 @@ fn tell_suspicions(question: &Question<'_>, form: &Form, findings: &mut Findings
         };
         match suspicion.level() {
             secrecy::Level::Certain => {
-                findings.error(&pointer, "asks-for-secret", suspicion.to_string(), help)
+                findings.error(&pointer, "asks-for-secret", suspicion.to_string(), help);
             }
             secrecy::Level::Suspicious => findings.warn(
                 &pointer,

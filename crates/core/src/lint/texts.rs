@@ -193,7 +193,7 @@ pub(super) fn option_titles(at: &str, options: &[ChoiceOption], findings: &mut F
 
 /// One plain word, as a person would write it.
 fn is_readable(name: &str) -> bool {
-    name.chars().all(|c| c.is_lowercase()) && name.chars().count() > 2
+    name.chars().all(|c| c.is_alphabetic() && !c.is_uppercase()) && name.len() > 2
 }
 
 /// What a stranger wrote, short enough to repeat.

@@ -1,0 +1,170 @@
+//! From a JSON Pointer to its place in the text that was read, byte by byte: what a person is shown.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// The place of a pointer: the member with its value when that is short, else the member's name, else the beginning of
+/// the value. A pointer that leads nowhere gives the deepest place on its way; `None` is for a text that is not JSON.
+pub(super) fn locate(text: &str, pointer: &str) -> Option<Range<usize>> {
+    let root: &RawValue = serde_json::from_str(text).ok()?;
+    let mut here = Place {
+        key: None,
+        value: range_in(text, root.get()),
+    };
+    for step in pointer.split('/').skip(1) {
+        let name = step.replace("~1", "/").replace("~0", "~");
+        let Some(next) = child(text, &text[here.value.clone()], &name) else {
+            break;
+        };
+        here = next;
+    }
+    Some(here.shown(text))
+}
+
+/// Where a text stops being JSON.
+pub(super) fn broken_at(text: &str) -> Option<Range<usize>> {
+    let error = serde_json::from_str::<serde::de::IgnoredAny>(text).err()?;
+    let line_start: usize = text
+        .split_inclusive('\n')
+        .take(error.line().saturating_sub(1))
+        .map(str::len)
+        .sum();
+    let mut at = (line_start + error.column().saturating_sub(1)).min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    let width = text[at..].chars().next().map_or(0, char::len_utf8);
+    Some(at..at + width)
+}
+
+struct Place {
+    key: Option<Range<usize>>,
+    value: Range<usize>,
+}
+
+impl Place {
+    fn shown(self, text: &str) -> Range<usize> {
+        let is_scalar = !text[self.value.clone()].starts_with(['{', '[']);
+        match self.key {
+            Some(key) if is_scalar && !text[key.start..self.value.end].contains('\n') => {
+                key.start..self.value.end
+            }
+            Some(key) => key,
+            None if is_scalar => self.value,
+            None => self.value.start..self.value.start + 1,
+        }
+    }
+}
+
+/// The last member of that name, or the item of that number.
+fn child(text: &str, value: &str, name: &str) -> Option<Place> {
+    if value.starts_with('[') {
+        let items: Vec<&RawValue> = serde_json::from_str(value).ok()?;
+        let item = items.get(name.parse::<usize>().ok()?)?;
+        return Some(Place {
+            key: None,
+            value: range_in(text, item.get()),
+        });
+    }
+    let Members(members) = serde_json::from_str(value).ok()?;
+    let mut before = range_in(text, value).start;
+    let mut found = None;
+    for (key, value) in members {
+        let value = range_in(text, value.get());
+        if key == name {
+            let between = &text[before..value.start];
+            let (open, close) = (between.find('"')?, between.rfind('"')?);
+            found = Some(Place {
+                key: Some(before + open..before + close + 1),
+                value: value.clone(),
+            });
+        }
+        before = value.end;
+    }
+    found
+}
+
+/// Where a piece of a text stands in it.
+fn range_in(text: &str, piece: &str) -> Range<usize> {
+    let start = piece.as_ptr() as usize - text.as_ptr() as usize;
+    start..start + piece.len()
+}
+
+/// An object's members as written: in order, doubled names too.
+struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct InOrder;
+
+        impl<'de> Visitor<'de> for InOrder {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry::<Cow<'de, str>, &'de RawValue>()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+
+        deserializer.deserialize_map(InOrder)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#" {"params" : {"message": "é, \"x\"",
+  "properties":{ "a/b~c" :{"enum":["x",
+ "y", {"z":1}]}, "d":"1st", "d":"2nd"}}} "#;
+
+    fn at(pointer: &str) -> &'static str {
+        &TEXT[locate(TEXT, pointer).expect("JSON")]
+    }
+
+    #[test]
+    fn places_are_found() {
+        assert_eq!(at(""), "{");
+        assert_eq!(at("/params"), "\"params\"");
+        assert_eq!(at("/params/message"), r#""message": "é, \"x\"""#);
+        assert_eq!(at("/params/properties/a~1b~0c"), "\"a/b~c\"");
+        assert_eq!(at("/params/properties/a~1b~0c/enum/1"), "\"y\"");
+        assert_eq!(at("/params/properties/a~1b~0c/enum/2"), "{");
+        assert_eq!(at("/params/properties/a~1b~0c/enum/2/z"), "\"z\":1");
+        assert_eq!(at("/params/properties/d"), r#""d":"2nd""#);
+    }
+
+    #[test]
+    fn a_pointer_that_leads_nowhere_gives_the_nearest_place() {
+        assert_eq!(at("/params/nothing/at/all"), "\"params\"");
+        assert_eq!(at("/params/properties/a~1b~0c/enum/99"), "\"enum\"");
+        assert_eq!(at("/params/message/0"), r#""message": "é, \"x\"""#);
+        assert_eq!(locate("{", ""), None);
+        assert_eq!(locate("", "/a"), None);
+    }
+
+    #[test]
+    fn where_a_text_breaks() {
+        assert_eq!(broken_at("{\n  \"a\": nul,\n}"), Some(12..13));
+        assert_eq!(broken_at(""), Some(0..0));
+        assert_eq!(broken_at("{\"é"), Some(2..4));
+        assert_eq!(broken_at("{}"), None);
+    }
+
+    #[test]
+    fn escaped_names_are_found_by_what_they_mean() {
+        let text = r#"{"\u0061b":1}"#;
+        assert_eq!(&text[locate(text, "/ab").expect("JSON")], r#""\u0061b":1"#);
+    }
+}
