@@ -1,0 +1,42 @@
+# `just` alone lists these. `just check` is what CI checks.
+
+_list:
+    @just --list --unsorted
+
+# everything that must hold before a change lands
+check: fmt-check clippy docs deny test
+
+# the whole of CI, which also installs what it needs
+ci:
+    .ci/run
+
+# format everything
+fmt:
+    cargo fmt --all
+
+fmt-check:
+    cargo fmt --all --check
+
+# every lint, warnings as errors
+clippy:
+    cargo clippy --workspace --all-targets --locked -- -D warnings
+
+# the documentation, warnings as errors
+docs:
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+
+# licences, bans and sources of dependencies
+deny:
+    cargo deny --locked check bans licenses sources
+
+# every test; those with real peers say so loudly where node or python is absent
+test *args:
+    cargo test --workspace --locked {{args}}
+
+# the tests of one crate: `just one core link`
+one crate *args:
+    cargo test -p mcp-elicit-{{crate}} --locked {{args}}
+
+# a server asks, you answer
+demo *args:
+    cargo run --release -- demo {{args}}
