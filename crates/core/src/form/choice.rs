@@ -357,14 +357,14 @@ fn read_names(options: &mut Options, names: Option<&Json<'_>>, reading: &mut Rea
         );
         reading.note("enumNames", NoteCode::NamesIgnored, message);
     } else {
-        let named = options
+        let labelled = options
             .iter()
             .zip(titles)
             .map(|(option, title)| ChoiceOption {
                 value: option.value.clone(),
                 title: Some(title.into()),
             });
-        *options = Options(named.collect());
+        *options = Options(labelled.collect());
     }
 }
 
