@@ -3,12 +3,14 @@
 use std::any::TypeId;
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use mcp_elicit_core::form::Form;
+use mcp_elicit_core::link::{Mention, mentions_in};
+use mcp_elicit_core::secrecy::{self, Suspicion};
 use mcp_elicit_core::wire::{Mode, Revision};
 use rmcp::model::ElicitationSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -78,6 +80,8 @@ pub(crate) struct Prepared {
     digest: Digest,
     schemas: [OnceLock<Result<Box<RawValue>, String>>; Revision::ALL.len()],
     typed: OnceLock<Result<ElicitationSchema, String>>,
+    /// The last message this form was asked with, and what was found in the two together.
+    inspected: Mutex<Option<(String, Arc<Inspected>)>>,
 }
 
 impl Prepared {
@@ -91,6 +95,7 @@ impl Prepared {
             digest,
             schemas: Default::default(),
             typed: OnceLock::new(),
+            inspected: Mutex::default(),
         })
     }
 
@@ -121,6 +126,26 @@ impl Prepared {
 
     pub(crate) fn form(&self) -> &Form {
         &self.form
+    }
+
+    /// What the texts of this form say when it is asked with `message`. A form that is asked again in the same words is
+    /// not read again.
+    pub(crate) fn inspected(&self, message: &str) -> Arc<Inspected> {
+        let mut last = self
+            .inspected
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        match &*last {
+            Some((known, inspected)) if known == message => Arc::clone(inspected),
+            _ => {
+                let inspected = Arc::new(Inspected {
+                    suspicions: secrecy::inspect(&self.form, message),
+                    links: mentions_in(&self.form, message),
+                });
+                *last = Some((message.to_owned(), Arc::clone(&inspected)));
+                inspected
+            }
+        }
     }
 
     /// The schema as `revision` spells it.
@@ -155,6 +180,13 @@ impl Prepared {
             .clone()
             .map_err(Unanswered::Author)
     }
+}
+
+/// What the texts of a form say that they should not.
+#[derive(Debug)]
+pub(crate) struct Inspected {
+    pub(crate) suspicions: Vec<Suspicion>,
+    pub(crate) links: Vec<Mention>,
 }
 
 /// What is asked for.

@@ -3,16 +3,35 @@
 pub(crate) mod rate;
 
 use mcp_elicit_core::link::Link;
+use mcp_elicit_core::secrecy::Level;
 
-use crate::question::{Question, Subject};
+use crate::question::{Prepared, Question, Subject};
 use crate::unanswered::Unanswered;
 
 /// Refuses what the specification says a server must not send, and warns of what it should not.
 pub(crate) fn may_ask(question: &Question) -> Result<(), Unanswered> {
     match &question.subject {
-        Subject::Form(_) => Ok(()),
+        Subject::Form(form) => may_ask_in_form(form, &question.message),
         Subject::Url { url, .. } => may_send(url),
     }
+}
+
+/// A form must not ask for credentials and should not hold links; what only looks like a credential is a warning too.
+fn may_ask_in_form(form: &Prepared, message: &str) -> Result<(), Unanswered> {
+    let inspected = form.inspected(message);
+    for suspicion in &inspected.suspicions {
+        if suspicion.level() == Level::Certain {
+            return Err(Unanswered::Author(format!(
+                "{suspicion} A form must not ask for that: `visit` a page of yours instead."
+            )));
+        }
+        tracing::warn!(target: "mcp_elicit", %suspicion, "a form that looks as if it asked for a secret");
+    }
+    for link in &inspected.links {
+        let (field, place) = (link.field.as_deref(), link.place.as_str());
+        tracing::warn!(target: "mcp_elicit", field, place, "a form should not hold links: `visit` is for them");
+    }
+    Ok(())
 }
 
 /// "Safe URL Handling": no credentials and no personal data in a URL, https outside development.
@@ -25,4 +44,82 @@ fn may_send(url: &str) -> Result<(), Unanswered> {
         tracing::warn!(target: "mcp_elicit", host = link.host().ascii(), %caution, "a link that a server should not send");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use mcp_elicit_core::form::Form;
+
+    use super::*;
+
+    fn form(schema: &str, message: &str) -> Question {
+        let form = Form::parse(schema).unwrap();
+        let subject = Subject::Form(Arc::new(Prepared::new(form).unwrap()));
+        Question {
+            message: message.into(),
+            subject,
+            key: None,
+            timeout: Duration::ZERO,
+        }
+    }
+
+    fn url(url: &str) -> Question {
+        let subject = Subject::Url {
+            url: url.into(),
+            id: "1".into(),
+        };
+        Question {
+            message: "Visit".into(),
+            subject,
+            key: None,
+            timeout: Duration::ZERO,
+        }
+    }
+
+    #[test]
+    fn credentials_are_not_asked_for_in_forms() {
+        let asks = form(
+            r#"{"type":"object","properties":{"password":{"type":"string"}}}"#,
+            "Sign in",
+        );
+        let Err(Unanswered::Author(why)) = may_ask(&asks) else {
+            panic!("it must be refused")
+        };
+        assert!(why.contains("password") && why.contains("visit"), "{why}");
+        let fine = form(
+            r#"{"type":"object","properties":{"name":{"type":"string"}}}"#,
+            "Who are you?",
+        );
+        assert!(may_ask(&fine).is_ok());
+        // The same form is refused or not by its message too, and the last one is not taken for this one.
+        let harmless = form(
+            r#"{"type":"object","properties":{"value":{"type":"string"}}}"#,
+            "Which colour?",
+        );
+        assert!(may_ask(&harmless).is_ok());
+        let again = Question {
+            message: "Enter your password".into(),
+            ..harmless
+        };
+        assert!(may_ask(&again).is_err());
+    }
+
+    #[test]
+    fn credentials_and_odd_schemes_are_not_sent_in_urls() {
+        assert!(may_ask(&url("https://example.com/connect?state=abc")).is_ok());
+        for bad in [
+            "javascript:alert(1)",
+            "https://ada:secret@example.com/",
+            "file:///etc/passwd",
+            "nonsense",
+        ] {
+            assert!(
+                matches!(may_ask(&url(bad)), Err(Unanswered::Author(_))),
+                "{bad}"
+            );
+        }
+    }
 }
