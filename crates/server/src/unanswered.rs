@@ -7,6 +7,7 @@ use mcp_elicit_core::wire::{Capability, Mode, Revision};
 use rmcp::ErrorData;
 use rmcp::handler::server::tool::IntoCallToolResult;
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, ErrorCode};
+use rmcp::task_manager::TaskExit;
 use serde_json::json;
 
 /// Why an ask brought no answer. `?` on it ends the handler.
@@ -206,6 +207,23 @@ impl From<Unanswered> for ErrorData {
             Unanswered::Disconnected => fault(PeerFault::Gone, any),
             Unanswered::Peer(_) => Self::invalid_params(reason, None),
             Unanswered::Author(_) | Unanswered::Suspended => Self::internal_error(reason, None),
+        }
+    }
+}
+
+impl Unanswered {
+    /// What the operation of a task ends with: a refusal is a result that the model can read, a cancelled task is
+    /// cancelled, everything else fails it.
+    pub fn into_task_result(self) -> Result<CallToolResult, TaskExit> {
+        match self {
+            Self::CallCancelled => Err(TaskExit::Cancelled),
+            other => match other.into_call_tool_result() {
+                Ok(CallToolResponse::Complete(result)) => Ok(result),
+                Ok(_) => {
+                    Err(ErrorData::internal_error("a refusal is a complete result", None).into())
+                }
+                Err(error) => Err(error.into()),
+            },
         }
     }
 }
