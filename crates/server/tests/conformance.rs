@@ -2,7 +2,10 @@
 //!
 //! Skips, and says so, where the suite cannot run. `tests/conformance/run.sh` runs everything else as well.
 
-#![expect(clippy::unwrap_used, reason = "a test ends where something is not there")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends where something is not there"
+)]
 
 use std::net::TcpListener;
 use std::path::PathBuf;

@@ -1,6 +1,9 @@
 //! Whole conversations between a wrapped server and rmcp's client, over pipes and HTTP, on every revision.
 
-#![expect(clippy::unwrap_used, reason = "a test ends where something is not there")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends where something is not there"
+)]
 
 mod eras;
 mod harness;
