@@ -3,7 +3,7 @@
 use clap::Args;
 use mcp_elicit_client::connection::Target;
 
-use super::in_runtime;
+use super::in_order;
 use crate::args::answers::{AnswerArgs, call_arguments};
 use crate::args::server::{self, ServerArgs};
 use crate::asking;
@@ -42,7 +42,7 @@ pub(crate) fn run(args: CallArgs) -> Result<Exit, Failure> {
         server::Target::Command { program, arguments } => Target::Command { program, arguments },
         server::Target::Url(url) => Target::Url(url),
     };
-    in_runtime(asking::run(asking::Call {
+    in_order(asking::run(asking::Call {
         server: target.describe(),
         target,
         protocol: args.server.protocol,

@@ -3,7 +3,7 @@
 use clap::Args;
 use mcp_elicit_client::connection::Target;
 
-use super::in_runtime;
+use super::in_order;
 use crate::args::answers::AnswerArgs;
 use crate::args::server::Protocol;
 use crate::asking;
@@ -32,7 +32,7 @@ pub(crate) fn run(args: DemoArgs) -> Result<Exit, Failure> {
         program: program.into_os_string(),
         arguments: vec!["demo-server".into()],
     };
-    let exit = in_runtime(asking::run(asking::Call {
+    let exit = in_order(asking::run(asking::Call {
         target,
         server: "demo".to_owned(),
         protocol: Protocol::Auto,

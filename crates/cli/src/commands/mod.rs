@@ -1,5 +1,6 @@
 //! The subcommands, one file each. A new one is a variant here (its doc comment lives on its `Args`), a file, and a
-//! line in [`run`]; a command that waits for anything goes through [`in_runtime`].
+//! line in [`run`]; a command that waits for anything goes through [`in_runtime`]
+//! or [`in_order`].
 
 mod call;
 mod demo;
@@ -34,9 +35,22 @@ pub(crate) fn run(command: Command) -> Result<Exit, Failure> {
     }
 }
 
-/// Runs what waits on sockets, children or timers.
+/// Runs what waits on sockets, children or timers, for as many at once as there are processors.
 pub(crate) fn in_runtime<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    tokio::runtime::Builder::new_multi_thread()
+    on(&mut tokio::runtime::Builder::new_multi_thread(), work)
+}
+
+/// Runs what serves one person. On one thread, so that questions which arrive together are asked in the order in which
+/// they came; several threads would race each other to the person.
+pub(crate) fn in_order<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    on(&mut tokio::runtime::Builder::new_current_thread(), work)
+}
+
+fn on<T>(
+    runtime: &mut tokio::runtime::Builder,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    runtime
         .enable_all()
         .build()
         .map_err(|error| {
