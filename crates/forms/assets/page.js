@@ -62,6 +62,12 @@ function question(form) {
   let sent = false;
   form.addEventListener("submit", (event) => {
     if (sent) return event.preventDefault();
+    const half = all("[data-field]", form).filter(unfinished);
+    if (half.length && !event.submitter?.formNoValidate) {
+      event.preventDefault();
+      for (const field of half) mark(field, unfinished(field));
+      return half[0].querySelector("input").focus();
+    }
     sent = true;
     live?.stop();
   });

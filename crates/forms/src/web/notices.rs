@@ -39,32 +39,31 @@ pub(super) fn ended(shell: Shell, brief: &Brief, late: bool, next: Option<&Brief
             "You were not the first: what you just did was not used.".to_owned(),
         );
     }
+    if let Some(by) = &end.by {
+        page.lines
+            .push(format!("It was done {}.", inert::line(by, inert::LABEL)));
+    }
     go_on(&mut page, next);
     page
 }
 
 fn words(end: &Ended, server: &str) -> (Tone, &'static str, String) {
-    let by = end
-        .by
-        .as_deref()
-        .map(|by| format!(" {}", inert::line(by, inert::LABEL)))
-        .unwrap_or_default();
     match &end.how {
         Ending::Answered => (
             Tone::Good,
             "Answered",
-            format!("{server} got the answer, given{by}, and goes on."),
+            format!("{server} has the answer and goes on."),
         ),
         Ending::Visited => (
             Tone::Good,
             "Done",
-            format!("{server} was told{by} that you agreed to open the page, and goes on."),
+            format!("{server} was told that you agreed to open the page, and goes on."),
         ),
-        Ending::Declined => (Tone::Bad, "Declined", format!("{server} was told{by}: no.")),
+        Ending::Declined => (Tone::Bad, "Declined", format!("{server} was told no.")),
         Ending::Cancelled => (
             Tone::Plain,
             "Cancelled",
-            format!("{server} was told{by} that no choice was made."),
+            format!("{server} was told that no choice was made."),
         ),
         Ending::TimedOut => (
             Tone::Warn,
@@ -75,7 +74,7 @@ fn words(end: &Ended, server: &str) -> (Tone, &'static str, String) {
             Tone::Plain,
             "Taken back",
             format!(
-                "{server} no longer needs an answer: {}. Nothing was sent.",
+                "{server} needs no answer any more: {}. Nothing was sent.",
                 inert::line(why, inert::LABEL)
             ),
         ),

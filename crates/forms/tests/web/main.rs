@@ -1,9 +1,12 @@
 //! The web face, asked over HTTP and in a real Chromium.
 //!
-//! The tests in `faces` and `states` need `chromedriver` and a Chromium; where they are absent each says so and passes
-//! nothing off as tested. Accessibility is checked with axe-core, installed by `npm ci` in `tests/web`.
+//! The tests in `faces` and `states` need `chromedriver` and a Chromium; where they are absent each says so loudly and
+//! tests nothing, unless `MCP_ELICIT_MUST_BROWSE` is set, with which it fails. Accessibility is checked with axe-core,
+//! installed by `npm ci` in this folder.
 
 mod attacks;
-
+mod chromium;
+mod faces;
 mod fixtures;
 mod http;
+mod states;

@@ -1,0 +1,291 @@
+//! A real Chromium, driven over WebDriver.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use fantoccini::elements::Element;
+use fantoccini::error::CmdError;
+use fantoccini::wd::{Capabilities, WebDriverCompatibleCommand};
+use fantoccini::{Client, ClientBuilder, Locator};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+
+/// How long a page may take to get where it should; a loaded machine is slow.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A browser with one window, closed when dropped.
+pub(crate) struct Chromium {
+    pub(crate) client: Client,
+    _driver: Child,
+    profile: PathBuf,
+}
+
+impl Drop for Chromium {
+    fn drop(&mut self) {
+        // A profile that stays behind in the temporary folder harms nobody.
+        let _ = std::fs::remove_dir_all(&self.profile);
+    }
+}
+
+/// How the browser is set up.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Setup {
+    pub(crate) without_script: bool,
+    pub(crate) dark: bool,
+    pub(crate) narrow: bool,
+}
+
+fn found(names: &[&str]) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .flat_map(|folder| names.iter().map(move |name| folder.join(name)))
+        .find(|file| file.is_file())
+}
+
+impl Chromium {
+    /// Starts one; `None`, and a loud word, where there is none to start.
+    pub(crate) async fn start(setup: Setup) -> Option<Self> {
+        let driver = found(&["chromedriver"]);
+        let browser = found(&["chromium", "chromium-browser", "google-chrome"]);
+        let (Some(driver), Some(browser)) = (driver, browser) else {
+            assert!(
+                std::env::var_os("MCP_ELICIT_MUST_BROWSE").is_none(),
+                "no chromium and chromedriver here"
+            );
+            eprintln!("\n*** SKIPPED: no chromium and chromedriver here, NOTHING WAS TESTED ***\n");
+            return None;
+        };
+        let mut driver = Command::new(driver)
+            .arg("--port=0")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("chromedriver starts");
+        let mut lines = BufReader::new(driver.stdout.take().expect("its output is piped")).lines();
+        let port = loop {
+            let line = lines
+                .next_line()
+                .await
+                .expect("it speaks")
+                .expect("it says its port");
+            if let Some((_, port)) = line.split_once("started successfully on port ") {
+                break port.trim_end_matches('.').to_owned();
+            }
+        };
+        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        let profile =
+            std::env::temp_dir().join(format!("mcp-elicit-web-{}-{port}", std::process::id()));
+        let client = ClientBuilder::new(hyper_util::client::legacy::connect::HttpConnector::new())
+            .capabilities(capabilities(&browser, &profile))
+            .connect(&format!("http://127.0.0.1:{port}"))
+            .await
+            .expect("chromium starts");
+        let chromium = Self {
+            client,
+            _driver: driver,
+            profile,
+        };
+        if setup.without_script {
+            chromium.forbid_script().await;
+        }
+        if setup.dark {
+            let features = json!([{"name": "prefers-color-scheme", "value": "dark"}]);
+            chromium
+                .cdp("Emulation.setEmulatedMedia", json!({"features": features}))
+                .await;
+        }
+        if setup.narrow {
+            let size =
+                json!({"width": 360, "height": 740, "deviceScaleFactor": 1, "mobile": false});
+            chromium
+                .cdp("Emulation.setDeviceMetricsOverride", size)
+                .await;
+        }
+        Some(chromium)
+    }
+
+    /// Forbids the pages of the present tab to run scripts; ours go on.
+    pub(crate) async fn forbid_script(&self) {
+        self.cdp(
+            "Emulation.setScriptExecutionDisabled",
+            json!({"value": true}),
+        )
+        .await;
+    }
+
+    /// Ends the browser.
+    pub(crate) async fn close(self) {
+        self.client.clone().close().await.expect("it closes");
+    }
+
+    pub(crate) async fn open(&self, address: &str) {
+        self.client.goto(address).await.expect("the page opens");
+    }
+
+    pub(crate) async fn at(&self, css: &str) -> Element {
+        let wait = self.client.wait().at_most(PATIENCE);
+        wait.for_element(Locator::Css(css))
+            .await
+            .unwrap_or_else(|error| panic!("{css}: {error}"))
+    }
+
+    pub(crate) async fn count(&self, css: &str) -> usize {
+        self.client
+            .find_all(Locator::Css(css))
+            .await
+            .expect("the page can be searched")
+            .len()
+    }
+
+    pub(crate) async fn click(&self, css: &str) {
+        let element = self.at(css).await;
+        // The driver takes what is under the bar at the foot of the window for visible; a person scrolls.
+        let script = "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})";
+        let it = serde_json::to_value(&element).expect("an element can be named");
+        let _ = self.client.execute(script, vec![it]).await;
+        element
+            .click()
+            .await
+            .unwrap_or_else(|error| panic!("{css}: {error}"));
+    }
+
+    /// Types into the control, after what it holds.
+    pub(crate) async fn fill(&self, css: &str, text: &str) {
+        self.at(css)
+            .await
+            .send_keys(text)
+            .await
+            .unwrap_or_else(|error| panic!("{css}: {error}"));
+    }
+
+    /// Presses keys wherever the focus is.
+    pub(crate) async fn press(&self, keys: &str) {
+        let focused = self
+            .client
+            .active_element()
+            .await
+            .expect("something has the focus");
+        focused.send_keys(keys).await.expect("keys can be pressed");
+    }
+
+    pub(crate) async fn text(&self, css: &str) -> String {
+        self.at(css)
+            .await
+            .text()
+            .await
+            .expect("the text can be read")
+    }
+
+    pub(crate) async fn value(&self, css: &str) -> String {
+        self.at(css)
+            .await
+            .prop("value")
+            .await
+            .expect("it can be read")
+            .unwrap_or_default()
+    }
+
+    /// The address, without what comes after `?` or `#`.
+    pub(crate) async fn path(&self) -> String {
+        self.client
+            .current_url()
+            .await
+            .expect("there is a page")
+            .path()
+            .to_owned()
+    }
+
+    /// Waits until the page shows `text`.
+    pub(crate) async fn shows(&self, text: &str) {
+        let text_of = async {
+            loop {
+                // While one page makes way for another there is no body to ask.
+                let body = self.client.find(Locator::Css("body")).await;
+                let shown = match body {
+                    Ok(body) => body.text().await.unwrap_or_default(),
+                    Err(_) => String::new(),
+                };
+                if shown.contains(text) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        if tokio::time::timeout(PATIENCE, text_of).await.is_err() {
+            panic!(
+                "the page never shows {text:?} but: {}",
+                self.text("body").await
+            );
+        }
+    }
+
+    /// Waits until the script gives true.
+    pub(crate) async fn until(&self, script: &str) {
+        let holds = async {
+            while self.run(script).await != Value::Bool(true) {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        if tokio::time::timeout(PATIENCE, holds).await.is_err() {
+            panic!("never true: {script}");
+        }
+    }
+
+    pub(crate) async fn run(&self, script: &str) -> Value {
+        self.client
+            .execute(script, Vec::new())
+            .await
+            .unwrap_or(Value::Null)
+    }
+
+    pub(crate) async fn title(&self) -> String {
+        self.client.title().await.expect("a page has a title")
+    }
+
+    /// A command of Chromium's own protocol.
+    pub(crate) async fn cdp(&self, method: &str, params: Value) -> Value {
+        let command = Cdp(json!({"cmd": method, "params": params}));
+        self.client
+            .issue_cmd(command)
+            .await
+            .unwrap_or_else(|error: CmdError| panic!("{method}: {error}"))
+    }
+}
+
+fn capabilities(browser: &std::path::Path, profile: &std::path::Path) -> Capabilities {
+    let options = json!({
+        "binary": browser,
+        "args": [
+            "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+            "--disable-background-networking", "--disable-component-update", "--disable-sync",
+            "--disable-dev-shm-usage", "--force-prefers-reduced-motion", "--window-size=1000,900",
+            format!("--user-data-dir={}", profile.display()),
+        ],
+    });
+    let mut capabilities = Capabilities::new();
+    capabilities.insert("goog:chromeOptions".to_owned(), options);
+    capabilities
+}
+
+#[derive(Debug)]
+struct Cdp(Value);
+
+impl WebDriverCompatibleCommand for Cdp {
+    fn endpoint(
+        &self,
+        base: &url::Url,
+        session: Option<&str>,
+    ) -> Result<url::Url, url::ParseError> {
+        base.join(&format!(
+            "session/{}/goog/cdp/execute",
+            session.unwrap_or_default()
+        ))
+    }
+
+    fn method_and_body(&self, _: &url::Url) -> (http::Method, Option<String>) {
+        (http::Method::POST, Some(self.0.to_string()))
+    }
+}

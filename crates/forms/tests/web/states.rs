@@ -1,0 +1,244 @@
+//! Every state of every page, looked at by axe-core in light, dark and narrow.
+//!
+//! With `MCP_ELICIT_SHOTS=FOLDER` a picture of each is saved there, for looking at.
+
+use std::path::{Path, PathBuf};
+
+use mcp_elicit_forms::view::{Call, Origin, Question};
+use serde_json::json;
+
+use crate::chromium::{Chromium, Setup};
+use crate::fixtures::{Asking, asks, every_kind, form, in_seconds, link, nothing, short};
+
+/// The checker, where it was installed.
+fn axe() -> Option<String> {
+    let file =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/web/node_modules/axe-core/axe.min.js");
+    let text = std::fs::read_to_string(file).ok();
+    if text.is_none() {
+        assert!(
+            std::env::var_os("MCP_ELICIT_MUST_BROWSE").is_none(),
+            "axe-core is not installed"
+        );
+        eprintln!(
+            "\n*** SKIPPED: no axe-core (npm ci in crates/forms/tests/web), ACCESSIBILITY WAS NOT TESTED ***\n"
+        );
+    }
+    text
+}
+
+struct Look {
+    page: Chromium,
+    axe: String,
+    way: &'static str,
+    wrong: Vec<String>,
+}
+
+impl Look {
+    /// Looks at the page as it is now.
+    async fn at(&mut self, state: &str) {
+        self.page.at("main").await;
+        let _ = self.page.run(&self.axe).await;
+        let script = "const done = arguments[0]; axe.run().then(found => done(found.violations.map(\
+            v => v.id + ': ' + v.nodes.map(n => n.html).join(' '))))";
+        let found = self
+            .page
+            .client
+            .execute_async(script, Vec::new())
+            .await
+            .expect("axe runs");
+        for violation in found.as_array().expect("a list") {
+            self.wrong
+                .push(format!("{state} ({}): {violation}", self.way));
+        }
+        if let Some(folder) = std::env::var_os("MCP_ELICIT_SHOTS") {
+            self.picture(&PathBuf::from(folder).join(format!("{state}-{}.png", self.way)))
+                .await;
+        }
+    }
+
+    async fn picture(&self, file: &Path) {
+        use base64::Engine as _;
+        let shot = self
+            .page
+            .cdp(
+                "Page.captureScreenshot",
+                json!({"captureBeyondViewport": true}),
+            )
+            .await;
+        let data = shot["data"].as_str().expect("a picture");
+        let bytes = base64::engine::general_purpose::STANDARD
+            .decode(data)
+            .expect("it is base64");
+        std::fs::write(file, bytes).expect("it can be written");
+    }
+}
+
+fn arabic() -> Question {
+    let schema = json!({"type": "object", "properties": {
+        "name": {"type": "string", "title": "اسم الإصدار", "description": "يظهر في سجل التغييرات.", "minLength": 3},
+        "environment": {"type": "string", "title": "البيئة", "oneOf": [
+            {"const": "a", "title": "التطوير"}, {"const": "b", "title": "الإنتاج"}, {"const": "c", "title": "Staging (تجربة)"}, {"const": "d", "title": "أخرى"}]}
+    }, "required": ["name"]});
+    Question::form(
+        Origin::new("خادم النشر")
+            .claiming("Deploy", "2.0")
+            .connected("over stdio: npx deploy"),
+        "إلى أي بيئة يجب أن أنشر **الإصدار 4812**؟\n\n- الأولى\n- الثانية (second)",
+        form(&schema),
+    )
+    .for_call(Call::tool("deploy").with(json!({"build": 4812, "اسم": "قيمة"})))
+}
+
+fn long() -> Question {
+    let word = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft"
+        .repeat(3);
+    let schema = json!({"type": "object", "properties": {
+        "long": {"type": "string", "title": word, "description": "A long explanation. ".repeat(80), "pattern": "^[a-z]+(?:-[a-z]+)*$"},
+        "pick": {"type": "string", "enum": [word, "short"]},
+        "many": {"type": "array", "title": "Many", "minItems": 2, "maxItems": 5,
+            "items": {"type": "string", "enum": (0..1000).map(|n| format!("option {n}")).collect::<Vec<_>>()}}
+    }});
+    let message = format!(
+        "# A plan\n\n{}\n\n> said before\n\n1. first\n2. second\n\n```\nmake release --target={word}\n```\n\n{word}",
+        "It goes on and on, with *stress* and `code`. ".repeat(60)
+    );
+    let arguments =
+        json!({"a": word, "b": {"nested": [1, 2, 3]}, "c": 1, "d": null, "e": true, "f": "g"});
+    Question::form(
+        Origin::new(word.clone()).connected(word.clone()),
+        message,
+        form(&schema),
+    )
+    .for_call(Call::tool(word).with(arguments))
+}
+
+#[tokio::test]
+async fn every_state_is_accessible() {
+    let Some(axe) = axe() else { return };
+    let ways = [
+        ("light", Setup::default()),
+        (
+            "dark",
+            Setup {
+                dark: true,
+                ..Setup::default()
+            },
+        ),
+        (
+            "narrow",
+            Setup {
+                narrow: true,
+                ..Setup::default()
+            },
+        ),
+    ];
+    for (way, setup) in ways {
+        let Some(page) = Chromium::start(setup).await else {
+            return;
+        };
+        let mut look = Look {
+            page,
+            axe: axe.clone(),
+            way,
+            wrong: Vec::new(),
+        };
+        every_state(&mut look).await;
+        assert_eq!(look.wrong, Vec::<String>::new());
+        look.page.close().await;
+    }
+}
+
+async fn every_state(look: &mut Look) {
+    let mut asking = Asking::start().await;
+    let host = crate::http::host(&asking.browser.login_link());
+    look.page.open(&format!("http://{host}/")).await;
+    look.at("login").await;
+    look.page.open(&asking.browser.login_link()).await;
+    look.at("queue-empty").await;
+    look.page.open(&format!("http://{host}/q/nothing")).await;
+    look.at("not-found").await;
+
+    let every = asking.ask(asks("Where should I deploy **build 4812**?\n\nIt runs `make release`; see [the plan](https://plan.example).", &every_kind()).until(in_seconds(600))).await;
+    look.page.open(&every.link).await;
+    look.at("empty").await;
+    look.page.click("[data-act=review]").await;
+    look.page.at("#problems").await;
+    look.at("error").await;
+    look.page.fill("#f0", "Autumn release").await;
+    look.page.fill("#f6", "3").await;
+    look.page.click("[name=f8][value='0']").await;
+    look.page.click("[name=f9][value='1']").await;
+    look.page.fill("#f10-field .find", "17").await;
+    look.page.click("[name=f10][value='16']").await;
+    look.page.click("[name=f11][value='0']").await;
+    look.page
+        .until("return document.querySelectorAll('.errors li').length === 0")
+        .await;
+    look.at("filled").await;
+    look.page.press("\u{e00c}").await;
+    look.page.run("document.activeElement.blur(); window.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape'}))").await;
+    look.page.at("dialog[open]").await;
+    look.at("sure").await;
+    look.page.click("[data-sure=no]").await;
+    look.page.click("[data-act=review]").await;
+    look.page.at("dl.review").await;
+    look.at("review").await;
+
+    let secret = json!({"type": "object", "properties": {"password": {"type": "string", "title": "Password", "description": "Your API token"}}, "required": ["password"]});
+    let pairs = [
+        (
+            "confirm",
+            asks("Delete the preview of branch `old-login`?", &nothing()),
+        ),
+        ("secret", asks("Enter your password", &secret)),
+        ("rtl", arabic()),
+        ("long", long()),
+        (
+            "visit",
+            link(
+                "https://accounts.calendar.example:8443/oauth/authorize?client_id=7f3a&scope=calendar.read",
+            ),
+        ),
+        (
+            "visit-warned",
+            link("http://xn--pypal-4ve.com@192.168.0.1:81/login"),
+        ),
+    ];
+    let mut waiting = vec![every];
+    for (state, question) in pairs {
+        let asked = asking.ask(question).await;
+        look.page.open(&asked.link).await;
+        look.at(state).await;
+        waiting.push(asked);
+    }
+    look.page.open(&asking.browser.login_link()).await;
+    look.at("queue").await;
+
+    for (state, act) in [
+        ("declined", "decline"),
+        ("cancelled", "cancel"),
+        ("answered", "accept"),
+    ] {
+        let asked = asking.ask(asks("Sure?", &nothing())).await;
+        look.page.open(&asked.link).await;
+        look.page.click(&format!("[data-act={act}]")).await;
+        look.page.at(".notice").await;
+        look.at(state).await;
+    }
+    let mut asked = asking.ask(asks("Sure?", &short())).await;
+    look.page.open(&asked.link).await;
+    asked.withdraw("the call was cancelled");
+    look.page.shows("Taken back").await;
+    look.at("withdrawn").await;
+    let asked = asking
+        .ask(asks("Sure?", &short()).until(in_seconds(1)))
+        .await;
+    let link = asked.link.clone();
+    assert!(asked.outcome().await.is_err());
+    look.page.open(&link).await;
+    look.at("expired").await;
+    look.page.open(&asking.browser.login_link()).await;
+    look.at("queue-recent").await;
+    assert!(waiting.iter().all(crate::fixtures::Asked::is_waiting));
+}
