@@ -167,13 +167,13 @@ impl Clause<'_> {
             return None;
         }
         let mut level = term.level;
-        let noun_goes_on = |word: &&String| {
-            !terms::is_turning(word) && !terms::is_ending(word) && !terms::is_asking(word)
-        };
         let mut unknown = plural;
-        for word in self.words[at + length..].iter().take_while(noun_goes_on) {
+        for word in &self.words[at + length..] {
             if terms::is_about(word) {
                 return None;
+            }
+            if terms::is_turning(word) || terms::is_ending(word) || terms::is_asking(word) {
+                break;
             }
             unknown |= !terms::is_qualifier(word) && word.parse::<u32>().is_err();
         }

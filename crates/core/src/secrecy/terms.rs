@@ -104,7 +104,7 @@ const TERMS: &[(Secret, Level, &str)] = &[
     (
         Secret::CardCode,
         Level::Certain,
-        "cvv cvv2 cvc cvc2 cardverificationvalue cardverificationcode cardsecuritycode kartenprufnummer \
+        "cvv ccv cvv2 cvc cvc2 cardverificationvalue cardverificationcode cardsecuritycode kartenprufnummer \
          kartenprufziffer cryptogramme codigocvv",
     ),
     (
@@ -164,11 +164,16 @@ const GLUED: &[(Secret, &str)] = &[
     ),
 ];
 
+/// Services whose keys are called after them: "Notion token", `hf_token`, `GITHUB_PAT`.
+const SERVICES: &str = "airtable anthropic asana aws azure bitbucket circleci cloudflare confluence datadog digitalocean discord docker \
+    dropbox figma gcp github gitlab google grafana heroku hf hubspot huggingface jira linear linkedin mailgun netlify notion npm openai \
+    pypi salesforce sendgrid sentry shopify slack stripe supabase telegram terraform trello twilio vault vercel zoom";
+
 /// Endings of one word that leave no doubt: `dbpassword`, `Datenbankpasswort`.
 const ENDINGS: &str = "password passwort kennwort passwd passphrase apikey clientsecret accesstoken privatekey wachtwoord contrasena";
 
 /// After a term: the field is about the secret, and does not hold it ("token limit", "password policy").
-const ABOUT: &str = "limit limits count counts length size sizes policy policies strength rule rules type types kind format name \
+const ABOUT: &str = "change frequency limit limits count counts length size sizes policy policies strength rule rules type types kind format name \
     names label alias title description id ids identifier identifiers url urls uri link endpoint path paths file \
     filename folder directory location store storage manager vault backend provider issuer expiry expiration \
     expires expired expire ttl lifetime age duration date rotation interval reset recovery hint hints reminder \
@@ -180,7 +185,7 @@ const ABOUT: &str = "limit limits count counts length size sizes policy policies
     colour board layout assignment mapping tracker richtlinie lange politique longueur politica longitud";
 
 /// Before a term: another thing altogether ("page token", "public key", "GPIO pin").
-const ANOTHER: &str = "page next previous continuation pagination sync stop pad padding eos bos unk design special start end cursor \
+const ANOTHER: &str = "color colour theme css spacing icon node page next previous continuation pagination sync stop pad padding eos bos unk design special start end cursor \
     csrf xsrf gpio map digital analog board led drop rolling hairpin bowling public trade open family erc20 \
     governance utility reward nft crypto max min maximum minimum total num count prompt output context \
     completion reasoning remaining lexer parser syntax mask separator delimiter boarding ski season bus train \
@@ -188,8 +193,8 @@ const ANOTHER: &str = "page next previous continuation pagination sync stop pad 
 
 /// Around a term, without changing what it is.
 const QUALIFIERS: &str = "again confirm confirmation confirmed repeat repeated retype new old current value values here below now \
-    please text string input digit digits number code secret key token encrypted plain plaintext required \
-    optional ein hier ici aqui qui";
+    please text string input digit digits number code secret key token encrypted plain plaintext nueva \
+    nuevo actual ancien nouveau admin ein hier ici aqui qui";
 
 /// Words that ask.
 const ASKING: &str = "enter provide type paste input insert give supply submit send tell share specify fill need needs require \
@@ -245,6 +250,9 @@ pub(super) fn term(joined: &str) -> Option<(Term, bool)> {
     if let Some(term) = WORDS.get(joined) {
         return Some((*term, false));
     }
+    if let Some(term) = service_term(joined) {
+        return Some((term, false));
+    }
     // "password2", "apikey1": the second of two.
     let unnumbered = joined.trim_end_matches(|c: char| c.is_ascii_digit());
     if let Some(term) = WORDS.get(unnumbered) {
@@ -252,6 +260,20 @@ pub(super) fn term(joined: &str) -> Option<(Term, bool)> {
     }
     let singular = unnumbered.strip_suffix('s')?;
     WORDS.get(singular).map(|term| (*term, true))
+}
+
+fn service_term(joined: &str) -> Option<Term> {
+    let (service, secret) = [
+        ("token", Secret::Token),
+        ("pat", Secret::Token),
+        ("secret", Secret::ApiKey),
+    ]
+    .into_iter()
+    .find_map(|(ending, secret)| Some((joined.strip_suffix(ending)?, secret)))?;
+    is_service(service).then_some(Term {
+        secret,
+        level: Level::Certain,
+    })
 }
 
 /// The term with which one long word ends.
@@ -293,6 +315,7 @@ macro_rules! lists {
 }
 
 lists! {
+    is_service: SERVICES;
     is_about: ABOUT;
     is_another: ANOTHER;
     is_qualifier: QUALIFIERS;
