@@ -7,8 +7,9 @@ use std::time::{Duration, SystemTime};
 
 use mcp_elicit_server::{Eliciting, ElicitingExt, Settings};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, ElicitRequestParams,
-    ElicitResult, ElicitationAction, Implementation, ProgressNotificationParam, ProtocolVersion,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ClientConfig,
+    ElicitRequestParams, ElicitResult, ElicitationAction, Implementation, InputRequests,
+    ProgressNotificationParam, ProtocolVersion,
 };
 use rmcp::service::{
     ClientLifecycleMode, ClientServiceExt, NotificationContext, RequestContext, RunningService,
@@ -66,6 +67,8 @@ pub(crate) struct Person {
     acts: Arc<Mutex<VecDeque<Act>>>,
     asked: Arc<Mutex<Vec<Value>>>,
     progress: Arc<AtomicU64>,
+    name: &'static str,
+    always: Option<Arc<dyn Fn(&str) -> Act + Send + Sync>>,
 }
 
 impl Person {
@@ -77,11 +80,33 @@ impl Person {
             acts: Arc::new(Mutex::new(acts.into_iter().collect())),
             asked: Arc::default(),
             progress: Arc::default(),
+            name: "person",
+            always: None,
         }
     }
 
     pub(crate) fn declaring(mut self, capability: Value) -> Self {
         self.capability = capability;
+        self
+    }
+
+    /// What this person does with every question beyond the acts given.
+    pub(crate) fn always(mut self, act: impl Fn(&str) -> Act + Send + Sync + 'static) -> Self {
+        self.always = Some(Arc::new(act));
+        self
+    }
+
+    pub(crate) fn lifecycle(&self) -> ClientLifecycleMode {
+        match self.revision {
+            "2026-07-28" => ClientLifecycleMode::Discover {
+                preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+            },
+            _ => ClientLifecycleMode::Initialize,
+        }
+    }
+
+    pub(crate) fn called(mut self, name: &'static str) -> Self {
+        self.name = name;
         self
     }
 
@@ -112,14 +137,8 @@ impl Person {
                 running.waiting().await.unwrap();
             }
         });
-        let lifecycle = match self.revision {
-            "2026-07-28" => ClientLifecycleMode::Discover {
-                preferred_versions: vec![ProtocolVersion::V_2026_07_28],
-            },
-            _ => ClientLifecycleMode::Initialize,
-        };
         self.clone()
-            .serve_with_lifecycle(near, lifecycle)
+            .serve_with_lifecycle(near, self.lifecycle())
             .await
             .unwrap()
     }
@@ -149,6 +168,54 @@ impl Person {
     }
 }
 
+/// One round by hand: the request as it stands, and what came back.
+pub(crate) async fn once(
+    client: &RunningService<RoleClient, Person>,
+    request: &CallToolRequestParams,
+) -> Result<CallToolResponse, ErrorData> {
+    match client.call_tool_once(request.clone()).await {
+        Ok(response) => Ok(response),
+        Err(ServiceError::McpError(error)) => Err(error),
+        Err(other) => panic!("{other}"),
+    }
+}
+
+/// The requests and the state of a round that requires input.
+pub(crate) fn required(response: CallToolResponse) -> (InputRequests, String) {
+    match response {
+        CallToolResponse::InputRequired(required) => (
+            required.input_requests.unwrap(),
+            required.request_state.unwrap(),
+        ),
+        other => panic!("no input required: {other:?}"),
+    }
+}
+
+/// The words of a result that is complete.
+pub(crate) fn complete(response: CallToolResponse) -> String {
+    match response {
+        CallToolResponse::Complete(result) => said(&result).0,
+        other => panic!("not complete: {other:?}"),
+    }
+}
+
+/// The same request with replies that accept `content` under each key.
+pub(crate) fn retry(
+    request: &CallToolRequestParams,
+    state: &str,
+    replies: impl IntoIterator<Item = (String, Value)>,
+) -> CallToolRequestParams {
+    let accept = |content| json!({ "action": "accept", "content": content });
+    let replies = replies
+        .into_iter()
+        .map(|(key, content)| (key, accept(content)))
+        .collect();
+    request
+        .clone()
+        .with_input_responses(replies)
+        .with_request_state(state)
+}
+
 /// The words of a result and whether it is an error.
 pub(crate) fn said(result: &CallToolResult) -> (String, bool) {
     let text = result
@@ -164,7 +231,7 @@ impl ClientHandler for Person {
     fn get_info(&self) -> ClientConfig {
         let capabilities: ClientCapabilities =
             serde_json::from_value(self.capability.clone()).unwrap();
-        let mut info = ClientConfig::new(capabilities, Implementation::new("person", "1"));
+        let mut info = ClientConfig::new(capabilities, Implementation::new(self.name, "1"));
         info.protocol_version = serde_json::from_value(json!(self.revision)).unwrap();
         info
     }
@@ -177,12 +244,9 @@ impl ClientHandler for Person {
         let request = serde_json::to_value(request).unwrap();
         let message = request["message"].as_str().unwrap().to_owned();
         self.asked.lock().unwrap().push(request);
-        let act = self
-            .acts
-            .lock()
-            .unwrap()
-            .pop_front()
-            .expect("one question too many");
+        let act = self.acts.lock().unwrap().pop_front();
+        let act = act.or_else(|| self.always.as_ref().map(|always| always(&message)));
+        let act = act.expect("one question too many");
         Ok(match act {
             Act::Accept(content) => {
                 ElicitResult::new(ElicitationAction::Accept).with_content(content)

@@ -5,6 +5,10 @@
     reason = "a test ends where something is not there"
 )]
 
+mod attacks;
+mod bridge;
 mod eras;
 mod harness;
+mod http;
 mod rounds;
+mod simulation;
