@@ -236,6 +236,10 @@ mod tests {
         );
         assert_eq!(
             told(&[text("reason", None, None)], "Your password has expired"),
+            Vec::<String>::new()
+        );
+        assert_eq!(
+            told(&[text("reason", None, None)], "Your password is required"),
             ["The field \"reason\" may ask for a password: the message says so."]
         );
     }

@@ -167,8 +167,12 @@ impl Clause<'_> {
             return None;
         }
         let mut level = term.level;
+        let rest = &self.words[at + length..];
+        if self.style == Style::Message && self.voice < Voice::Asked && only_tells(rest) {
+            return None;
+        }
         let mut unknown = plural;
-        for word in &self.words[at + length..] {
+        for word in rest {
             if terms::is_about(word) {
                 return None;
             }
@@ -191,6 +195,12 @@ impl Clause<'_> {
             voice: self.voice,
         })
     }
+}
+
+/// Whether a sentence goes on to tell something of what was named.
+fn only_tells(rest: &[String]) -> bool {
+    rest.iter().any(|word| terms::is_telling(word))
+        && !rest.iter().any(|word| terms::is_needed(word))
 }
 
 /// The longest term that begins at a word, how many words it has, and whether it is a plural.

@@ -206,12 +206,18 @@ const ASKING: &str = "enter provide type paste input insert give supply submit s
 const OWN: &str = "your my ihr ihre dein deine votre ton ta tu su sus seu sua teu tua tuo uw je jouw twoje din ditt ваш";
 
 /// Words after which a noun is no longer what the text is about.
-const TURNING: &str = "of for that which whose where with about to from by in on at via using used into under than as because von \
+const TURNING: &str = "how why whether of for that which whose where with about to from by in on at via using used into under than as because von \
     fur mit zum zur pour avec dont para con per por voor met dla для de del des di da do du d";
 
 /// Words that end a noun and keep the text going.
-const ENDING: &str = "and or und oder et ou y o e i и is are was were be been must should shall will would can could may might has \
+const ENDING: &str = "we you they it and or und oder et ou y o e i и is are was were be been must should shall will would can could may might has \
     have had so if when while then but also only der die das le la les el los the a an";
+
+/// Verbs after which something is told of a secret, and none is asked for ("your token has expired") ...
+const TELLING: &str = "is are was were has have had will hat ist wurde est a fue";
+
+/// ... unless it is told to be needed.
+const NEEDED: &str = "required needed necessary missing erforderlich requis necesario";
 
 /// Words that deny.
 const DENYING: &str = "not never no don dont without nicht kein keine niemals pas jamais sans nunca sin nao sem non mai niet не без";
@@ -321,6 +327,8 @@ lists! {
     is_qualifier: QUALIFIERS;
     is_asking: ASKING;
     is_own: OWN;
+    is_telling: TELLING;
+    is_needed: NEEDED;
     is_turning: TURNING;
     is_ending: ENDING;
     is_denying: DENYING;

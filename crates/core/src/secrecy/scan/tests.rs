@@ -258,6 +258,35 @@ fn sentences_that_only_mention() {
 }
 
 #[test]
+fn a_message_that_tells_asks_for_nothing() {
+    let message = |text| scan(text, Style::Message).found.map(|found| found.level);
+    for text in [
+        "Your access token has expired. Which account should I reconnect?",
+        "The API key for staging was rotated. Enter a reason for the audit log.",
+        "Choose how the password should be generated",
+        "Enter a commit message. It must not contain passwords or API keys.",
+        "I will store the token in your keychain. Give it a label.",
+    ] {
+        assert_eq!(message(text), None, "{text}");
+    }
+    for (text, level) in [
+        (
+            "Please type the verification code we sent you",
+            Level::Certain,
+        ),
+        ("I need your OpenAI API key", Level::Certain),
+        (
+            "Please share your seed phrase so we can restore your wallet",
+            Level::Certain,
+        ),
+        ("Your password is required", Level::Suspicious),
+        ("Login to continue: username/password", Level::Suspicious),
+    ] {
+        assert_eq!(message(text), Some(level), "{text}");
+    }
+}
+
+#[test]
 fn a_harmless_sense_is_told() {
     assert_eq!(
         scan("The page token to continue from", Style::Prose).harmless,
