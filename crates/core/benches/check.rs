@@ -2,6 +2,8 @@
 //!
 //! `cargo bench -p mcp-elicit-core --bench check` prints Markdown tables. Ratios hold from machine to machine, times do not.
 
+#![expect(clippy::print_stdout, reason = "a benchmark prints its table")]
+
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
