@@ -31,7 +31,10 @@ pub struct Meta<'a> {
 impl<'a> Meta<'a> {
     /// Reads `_meta` out of a request's params. Absent or `null` reads as empty.
     pub fn of_params(params: Option<&'a RawValue>) -> Result<Self, WireDefect> {
-        let meta = params.and_then(|params| members::member(params, "_meta"));
+        let meta = match params {
+            None => None,
+            Some(params) => members::only_member(params, "_meta", "params")?,
+        };
         let meta = meta.filter(|meta| !members::is_null(meta));
         Ok(Self {
             members: meta.map(|meta| Members::read(meta, "_meta")).transpose()?,

@@ -200,7 +200,7 @@ impl InputResponses {
 
     /// Reads them out of a request's params; `None` when the request is no retry with answers.
     pub fn of_params(params: &RawValue) -> Result<Option<Self>, WireDefect> {
-        members::member(params, "inputResponses")
+        members::only_member(params, "inputResponses", "params")?
             .filter(|responses| !members::is_null(responses))
             .map(Self::parse)
             .transpose()
@@ -262,7 +262,9 @@ impl fmt::Debug for InputResponses {
 
 /// `requestState` in a request's params.
 pub fn state_of_params(params: &RawValue) -> Result<Option<String>, WireDefect> {
-    match members::member(params, "requestState").filter(|state| !members::is_null(state)) {
+    match members::only_member(params, "requestState", "params")?
+        .filter(|state| !members::is_null(state))
+    {
         None => Ok(None),
         Some(state) => members::text(state)
             .map(|state| Some(state.into_owned()))

@@ -1,0 +1,119 @@
+use super::*;
+
+fn raw_json(text: &str) -> Box<RawValue> {
+    RawValue::from_string(text.to_owned()).unwrap()
+}
+
+#[test]
+fn members_keep_order_and_bytes() {
+    let object =
+        raw_json(r#"{ "b" : 1.0 , "\u0061": 12345678901234567890,"c":[1e-7 , {"x":null}] }"#);
+    let members = Members::read(&object, "test").unwrap();
+    let seen: Vec<_> = members
+        .iter()
+        .map(|(key, value)| (key, value.get()))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            ("b", "1.0"),
+            ("a", "12345678901234567890"),
+            ("c", r#"[1e-7 , {"x":null}]"#)
+        ]
+    );
+    assert_eq!(member(&object, "a").unwrap().get(), "12345678901234567890");
+    assert!(member(&object, "z").is_none());
+    assert!(member(&raw_json("[1]"), "a").is_none());
+}
+
+#[test]
+fn a_doubled_member_is_a_defect_however_spelled() {
+    let doubled = raw_json(r#"{"method":1,"m\u0065thod":2}"#);
+    assert_eq!(
+        Members::read(&doubled, "test").unwrap_err(),
+        WireDefect::Doubled { place: "test" }
+    );
+    let many: Vec<String> = (0..40).map(|n| format!("\"k{n}\":0,")).collect();
+    let many = many.concat();
+    let many = raw_json(&format!("{{{many}\"k7\":1}}"));
+    assert_eq!(
+        Members::read(&many, "test").unwrap_err(),
+        WireDefect::Doubled { place: "test" }
+    );
+}
+
+#[test]
+fn of_a_doubled_member_the_last_counts_or_none() {
+    let doubled = raw_json(r#"{"a":1,"b":2,"\u0061":3}"#);
+    assert_eq!(member(&doubled, "a").unwrap().get(), "3");
+    assert_eq!(
+        only_member(&doubled, "a", "test").unwrap_err(),
+        WireDefect::Doubled { place: "test" }
+    );
+    assert_eq!(
+        only_member(&doubled, "b", "test").unwrap().unwrap().get(),
+        "2"
+    );
+    assert!(only_member(&doubled, "z", "test").unwrap().is_none());
+}
+
+#[test]
+fn one_member_changes_and_the_rest_stays() {
+    let object = raw_json("{ \"a\" : 1 ,\n \"b\": [2 ,3], \"c\":4 }");
+    let members = Members::read(&object, "test").unwrap();
+    let nine = raw_json("9");
+    assert_eq!(
+        members.with("b", Some(&nine)).get(),
+        "{ \"a\" : 1 ,\n \"b\": 9, \"c\":4 }"
+    );
+    assert_eq!(
+        members.with("d", Some(&nine)).get(),
+        "{ \"a\" : 1 ,\n \"b\": [2 ,3], \"c\":4,\"d\":9 }"
+    );
+    assert_eq!(
+        members.with("a", None).get(),
+        "{\n \"b\": [2 ,3], \"c\":4 }"
+    );
+    assert_eq!(members.with("b", None).get(), "{ \"a\" : 1, \"c\":4 }");
+    assert_eq!(
+        members.with("c", None).get(),
+        "{ \"a\" : 1 ,\n \"b\": [2 ,3] }"
+    );
+    assert_eq!(members.with("z", None).get(), object.get());
+}
+
+#[test]
+fn empty_and_single_objects_change_too() {
+    let one = raw_json("1");
+    for (before, name, value, after) in [
+        ("{}", "a", Some(&one), "{\"a\":1}"),
+        ("{ }", "a", Some(&one), "{\"a\":1 }"),
+        ("{ \"a\":2 }", "a", None, "{ }"),
+    ] {
+        let object = raw_json(before);
+        let members = Members::read(&object, "test").unwrap();
+        assert_eq!(members.with(name, value.map(|v| &**v)).get(), after);
+    }
+}
+
+#[test]
+fn text_is_decoded_and_null_is_absent() {
+    let object = raw_json(r#"{"a":"x\ny","b":null,"c":3,"d":"\ud800"}"#);
+    let members = Members::read(&object, "test").unwrap();
+    assert_eq!(members.text("a").unwrap().as_deref(), Some("x\ny"));
+    assert_eq!(members.text("b").unwrap(), None);
+    assert!(members.need_text("b").is_err());
+    assert_eq!(
+        members.text("c"),
+        Err(WireDefect::Type {
+            member: "c",
+            expected: "a string"
+        })
+    );
+    // Half a surrogate pair is JSON, but no text.
+    assert!(members.text("d").is_err());
+    assert_eq!(
+        members.need("e").unwrap_err(),
+        WireDefect::Missing { member: "e" }
+    );
+}

@@ -1,0 +1,100 @@
+use serde_json::json;
+
+use super::*;
+
+fn parse(result: &Value, mode: Mode) -> Result<Reply, WireDefect> {
+    Reply::from_value(result, mode)
+}
+
+#[test]
+fn a_form_accept_carries_its_content() {
+    let reply = parse(
+        &json!({"action": "accept", "content": {"a": 1}, "_meta": {}}),
+        Mode::Form,
+    )
+    .unwrap();
+    assert_eq!(reply.action(), Action::Accept);
+    assert_eq!(reply.content_or_empty(), r#"{"a":1}"#);
+    assert_eq!(
+        reply.to_value(),
+        json!({"action": "accept", "content": {"a": 1}})
+    );
+}
+
+#[test]
+fn an_accept_without_content_is_checked_as_empty() {
+    for result in [
+        json!({"action": "accept"}),
+        json!({"action": "accept", "content": null}),
+    ] {
+        let reply = parse(&result, Mode::Form).unwrap();
+        assert!(reply.content().is_none());
+        assert_eq!(reply.content_or_empty(), "{}");
+        assert!(!reply.dropped_content());
+    }
+}
+
+#[test]
+fn content_that_means_nothing_is_dropped_and_noted() {
+    let cases = [
+        ("decline", Mode::Form),
+        ("cancel", Mode::Form),
+        ("accept", Mode::Url),
+        ("decline", Mode::Url),
+    ];
+    for (action, mode) in cases {
+        let reply = parse(&json!({"action": action, "content": {"a": 1}}), mode).unwrap();
+        assert!(reply.content().is_none());
+        assert!(reply.dropped_content());
+        assert_eq!(reply.to_value(), json!({"action": action}));
+    }
+}
+
+#[test]
+fn an_unknown_action_is_never_taken_for_another() {
+    for action in ["reject", "Accept", "", "timeout"] {
+        let result = json!({"action": action});
+        assert_eq!(
+            parse(&result, Mode::Form).unwrap_err(),
+            WireDefect::UnknownAction
+        );
+    }
+    assert_eq!(
+        parse(&json!({}), Mode::Form).unwrap_err(),
+        WireDefect::Missing { member: "action" }
+    );
+    assert!(parse(&json!({"action": 1}), Mode::Form).is_err());
+    assert!(parse(&json!({"action": "accept", "content": [1]}), Mode::Form).is_err());
+}
+
+#[test]
+fn an_outcome_goes_out_and_comes_back() {
+    let form =
+        Form::parse(r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#)
+            .unwrap();
+    let reply = parse(
+        &json!({"action": "accept", "content": {"n": 3, "extra": 1}}),
+        Mode::Form,
+    )
+    .unwrap();
+    let outcome = reply.against(&form).unwrap();
+    assert_eq!(
+        Reply::from(&outcome).to_value(),
+        json!({"action": "accept", "content": {"n": 3}})
+    );
+    assert!(Reply::bare(Action::Accept).against(&form).is_err());
+    for (action, outcome) in [
+        (Action::Decline, Outcome::Decline),
+        (Action::Cancel, Outcome::Cancel),
+    ] {
+        assert_eq!(Reply::bare(action).against(&form), Ok(outcome.clone()));
+        assert_eq!(Reply::bare(action).visited(), outcome);
+    }
+    assert_eq!(Reply::bare(Action::Accept).visited(), Outcome::Visit);
+}
+
+#[test]
+fn content_stays_out_of_debug() {
+    let reply = Reply::accept(&json!({"pet": "Rex"}));
+    assert!(!format!("{reply:?}").contains("Rex"));
+}

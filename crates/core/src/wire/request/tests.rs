@@ -1,0 +1,181 @@
+use serde_json::json;
+
+use super::*;
+
+fn parse(params: &Value, revision: Revision) -> Result<Request, WireDefect> {
+    Request::from_value(params, revision)
+}
+
+fn url(id: Option<&str>) -> Request {
+    Request::Url {
+        message: "Connect".into(),
+        url: "https://example.com/c".into(),
+        elicitation_id: id.map(Into::into),
+    }
+}
+
+#[test]
+fn a_form_is_read_with_and_without_mode() {
+    let schema = json!({"type": "object", "properties": {}});
+    for revision in Revision::ALL {
+        let bare = json!({"message": "m", "requestedSchema": schema});
+        let told = json!({"mode": "form", "message": "m", "requestedSchema": schema});
+        assert_eq!(parse(&bare, revision).unwrap(), Request::form("m", &schema));
+        assert_eq!(parse(&told, revision).unwrap(), Request::form("m", &schema));
+    }
+}
+
+#[test]
+fn each_revision_spells_a_form_its_own_way() {
+    let request = Request::form("m", &json!({"type": "object", "properties": {}}));
+    let schema = json!({"type": "object", "properties": {}});
+    assert_eq!(
+        request.to_params(Revision::V2025_06_18).unwrap(),
+        json!({"message": "m", "requestedSchema": schema})
+    );
+    for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        assert_eq!(
+            request.to_params(revision).unwrap(),
+            json!({"mode": "form", "message": "m", "requestedSchema": schema})
+        );
+    }
+}
+
+#[test]
+fn each_revision_spells_a_url_its_own_way() {
+    let request = url(Some("id-1"));
+    assert_eq!(
+        request.to_params(Revision::V2025_06_18),
+        Err(Unaskable::UrlMode {
+            revision: Revision::V2025_06_18
+        })
+    );
+    assert_eq!(
+        request.to_params(Revision::V2025_11_25).unwrap(),
+        json!({"mode": "url", "message": "Connect", "url": "https://example.com/c", "elicitationId": "id-1"})
+    );
+    assert_eq!(
+        request.to_params(Revision::V2026_07_28).unwrap(),
+        json!({"mode": "url", "message": "Connect", "url": "https://example.com/c"})
+    );
+    for id in [None, Some("")] {
+        assert_eq!(
+            url(id).to_params(Revision::V2025_11_25),
+            Err(Unaskable::NoElicitationId {
+                revision: Revision::V2025_11_25
+            })
+        );
+    }
+}
+
+#[test]
+fn an_elicitation_id_belongs_to_one_revision() {
+    let with_id = json!({"mode": "url", "message": "Connect", "url": "https://example.com/c", "elicitationId": "id-1"});
+    let without = json!({"mode": "url", "message": "Connect", "url": "https://example.com/c"});
+    let empty = json!({"mode": "url", "message": "Connect", "url": "https://example.com/c", "elicitationId": ""});
+    assert_eq!(
+        parse(&with_id, Revision::V2025_11_25).unwrap(),
+        url(Some("id-1"))
+    );
+    assert_eq!(parse(&with_id, Revision::V2026_07_28).unwrap(), url(None));
+    assert_eq!(parse(&without, Revision::V2026_07_28).unwrap(), url(None));
+    assert_eq!(
+        parse(&without, Revision::V2025_11_25),
+        Err(WireDefect::Missing {
+            member: "elicitationId"
+        })
+    );
+    assert!(parse(&empty, Revision::V2025_11_25).is_err());
+    assert_eq!(
+        parse(&with_id, Revision::V2025_06_18),
+        Err(WireDefect::ModeNotInRevision {
+            mode: Mode::Url,
+            revision: Revision::V2025_06_18
+        })
+    );
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    let revision = Revision::LATEST;
+    let schema = json!({});
+    let cases = [
+        (
+            json!({"requestedSchema": schema}),
+            WireDefect::Missing { member: "message" },
+        ),
+        (
+            json!({"message": 1, "requestedSchema": schema}),
+            WireDefect::Type {
+                member: "message",
+                expected: "a string",
+            },
+        ),
+        (
+            json!({"message": "m"}),
+            WireDefect::Missing {
+                member: "requestedSchema",
+            },
+        ),
+        (
+            json!({"message": "m", "requestedSchema": []}),
+            WireDefect::Type {
+                member: "requestedSchema",
+                expected: "an object",
+            },
+        ),
+        (
+            json!({"mode": "voice", "message": "m"}),
+            WireDefect::UnknownMode,
+        ),
+        (
+            json!({"mode": "url", "message": "m"}),
+            WireDefect::Missing { member: "url" },
+        ),
+        (json!([]), WireDefect::NotObject { place: "params" }),
+    ];
+    for (params, defect) in cases {
+        assert_eq!(parse(&params, revision), Err(defect), "{params}");
+    }
+}
+
+#[test]
+fn the_schema_keeps_its_bytes() {
+    let text = r#"{"message":"m","requestedSchema":{ "type":"object","properties":{"n":{"type":"number","maximum":1.0}}, "x":12345678901234567890 }}"#;
+    let raw = RawValue::from_string(text.to_owned()).unwrap();
+    let request = Request::parse(&raw, Revision::V2025_06_18).unwrap();
+    assert_eq!(
+        request.to_raw_params(Revision::V2025_06_18).unwrap().get(),
+        text
+    );
+}
+
+#[test]
+fn a_bottomless_schema_is_refused() {
+    let deep = format!("{}{}", "{\"a\":".repeat(5000), "1") + &"}".repeat(5000);
+    let params = format!("{{\"message\":\"m\",\"requestedSchema\":{deep}}}");
+    let raw = RawValue::from_string(params).unwrap();
+    assert_eq!(
+        Request::parse(&raw, Revision::LATEST),
+        Err(WireDefect::TooDeep {
+            member: "requestedSchema",
+            limit: members::MAX_DEPTH
+        })
+    );
+    let made = Request::Form {
+        message: "m".into(),
+        schema: RawValue::from_string(deep).unwrap(),
+    };
+    assert_eq!(
+        made.to_params(Revision::LATEST),
+        Err(Unaskable::TooDeep {
+            limit: members::MAX_DEPTH
+        })
+    );
+}
+
+#[test]
+fn a_url_stays_out_of_debug() {
+    let shown = format!("{:?}", url(Some("id-1")));
+    assert!(!shown.contains("example.com"), "{shown}");
+}
