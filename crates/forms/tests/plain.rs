@@ -288,3 +288,17 @@ fn nothing_a_server_sends_acts_on_the_terminal() {
     let bad = |c: char| (c.is_control() && c != '\n') || ('\u{202a}'..='\u{202e}').contains(&c);
     assert!(!seen.chars().any(bad), "{seen:?}");
 }
+
+#[test]
+fn later_questions_are_declined_too_only_where_that_is_offered() {
+    let face = Face::lines(
+        Cursor::new(b":never\n:never\n:cancel\n".to_vec()),
+        io::sink(),
+        false,
+    )
+    .unwrap();
+    let reply = face.ask_fully(&form(DEPLOY), &Handle::new()).unwrap();
+    assert!(reply.from_now_on);
+    assert_eq!(reply.outcome, Outcome::Decline);
+    assert!(matches!(face.ask(&form(DEPLOY)), Ok(Outcome::Cancel)));
+}

@@ -10,7 +10,7 @@ use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
 use mcp_elicit_forms::terminal::{Face, Handle};
-use mcp_elicit_forms::view::{Call, Origin, Question};
+use mcp_elicit_forms::view::{Call, Origin, Question, Reply};
 use pty::Terminal;
 use serde_json::json;
 
@@ -34,6 +34,7 @@ const ESC: &str = "\x1b";
 const CTRL_C: &str = "\x03";
 const CTRL_D: &str = "\x04";
 const CTRL_O: &str = "\x0f";
+const CTRL_R: &str = "\x12";
 const CTRL_U: &str = "\x15";
 const CTRL_X: &str = "\x18";
 const ALT_ENTER: &str = "\x1b\r";
@@ -110,11 +111,44 @@ fn asked() {
             handle.withdraw("the server withdrew it");
         });
     }
-    match face.ask_with(&question(&case), &handle) {
-        Ok(Outcome::Accept(answers)) => println!("ENDED accept {}", answers.to_value()),
-        Ok(Outcome::Visit) => println!("ENDED visit"),
-        Ok(Outcome::Decline) => println!("ENDED decline"),
-        Ok(Outcome::Cancel) => println!("ENDED cancel"),
+    if case == "visit" {
+        let ended = face.wait_for_visit(&["accounts.example.com".to_owned()], &handle);
+        println!(
+            "ENDED {}",
+            ended.map_or_else(|why| why.to_string(), |()| "done".to_owned())
+        );
+        return;
+    }
+    let reply = match case.as_str() {
+        "pushy" => face.ask_fully(&question(&case), &handle),
+        _ => face
+            .ask_with(&question(&case), &handle)
+            .map(|outcome| Reply {
+                outcome,
+                insisted: false,
+                from_now_on: false,
+            }),
+    };
+    match reply {
+        Ok(Reply {
+            from_now_on: true, ..
+        }) => println!("ENDED decline from now on"),
+        Ok(Reply {
+            outcome: Outcome::Accept(answers),
+            ..
+        }) => println!("ENDED accept {}", answers.to_value()),
+        Ok(Reply {
+            outcome: Outcome::Visit,
+            ..
+        }) => println!("ENDED visit"),
+        Ok(Reply {
+            outcome: Outcome::Decline,
+            ..
+        }) => println!("ENDED decline"),
+        Ok(Reply {
+            outcome: Outcome::Cancel,
+            ..
+        }) => println!("ENDED cancel"),
         Err(why) => println!("ENDED not answered: {why}"),
     }
 }
@@ -400,4 +434,30 @@ fn the_controlling_terminal_serves_when_stdin_and_stdout_carry_something_else() 
     terminal.press_for(ESC, "demo: cancelled");
     assert!(terminal.ended_well());
     assert!(terminal.is_given_back());
+}
+
+#[test]
+fn every_later_question_is_declined_only_on_the_second_press() {
+    let mut terminal = Terminal::ask("pushy", 80, 24);
+    terminal.wait_for("Ctrl-R decline always");
+    terminal.press_for(CTRL_R, "Press Ctrl-R again");
+    terminal.press_for(DOWN, "❯ ○ Production");
+    terminal.press_for(CTRL_R, "Press Ctrl-R again");
+    terminal.press(CTRL_R);
+    assert_eq!(ended(&mut terminal), "ENDED decline from now on");
+}
+
+#[test]
+fn a_visit_is_waited_for_until_the_person_is_back() {
+    let mut terminal = Terminal::ask("visit", 60, 12);
+    insta::assert_snapshot!("visit", terminal.wait_for("Ctrl-C"));
+    terminal.press(ENTER);
+    assert_eq!(ended(&mut terminal), "ENDED done");
+    let mut terminal = Terminal::ask("visit", 60, 12);
+    terminal.wait_for("Ctrl-C");
+    terminal.press(CTRL_C);
+    assert_eq!(
+        ended(&mut terminal),
+        "ENDED interrupted before the question was answered"
+    );
 }

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::fs::OpenOptions;
 use std::io::{self, BufRead, BufReader, IsTerminal, Write};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use mcp_elicit_core::answer::Outcome;
@@ -10,7 +10,8 @@ use super::handle::Handle;
 use super::lines::Lines;
 use super::plain::Plain;
 use super::screen::Screen;
-use crate::view::{NotAnswered, Question};
+use super::visit;
+use crate::view::{NotAnswered, Question, Reply};
 
 type Clock = dyn Fn() -> SystemTime + Send + Sync;
 type Open = dyn Fn(&str) -> io::Result<()> + Send + Sync;
@@ -153,12 +154,29 @@ impl Face {
     /// # Errors
     /// [`NotAnswered`] when it ended without an action.
     pub fn ask_with(&self, question: &Question, handle: &Handle) -> Result<Outcome, NotAnswered> {
-        // A question leaves nothing half done behind it, so the place is good after a panic too.
-        let mut place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        self.put(question, handle, false).map(|reply| reply.outcome)
+    }
+
+    /// As [`ask_with`](Self::ask_with), and offers the person to decline every later question of this server
+    /// too: the caller keeps to that. Also says whether they insisted against a warning.
+    ///
+    /// # Errors
+    /// [`NotAnswered`] when it ended without an action.
+    pub fn ask_fully(&self, question: &Question, handle: &Handle) -> Result<Reply, NotAnswered> {
+        self.put(question, handle, true)
+    }
+
+    fn put(
+        &self,
+        question: &Question,
+        handle: &Handle,
+        offer_always: bool,
+    ) -> Result<Reply, NotAnswered> {
+        let mut place = self.place();
+        let clock = self.clock.as_ref();
         if let Some(why) = handle.withdrawn() {
             return Err(NotAnswered::Withdrawn { why });
         }
-        let clock = self.clock.as_ref();
         if question.is_over(clock()) {
             return Err(NotAnswered::Expired);
         }
@@ -170,6 +188,7 @@ impl Face {
                 handle,
                 clock,
                 open,
+                offer_always,
             }
             .ask(question),
             Place::Lines { lines, out, person } => Plain {
@@ -178,10 +197,31 @@ impl Face {
                 handle,
                 clock,
                 open,
+                offer_always,
                 person: *person,
             }
             .ask(question),
         }
+    }
+
+    /// Waits while the person visits these hosts, until they say that they are done. The
+    /// [handle](Handle::withdraw) ends the wait when the server says so first. Input that nobody types cannot
+    /// say it, so there only the handle does.
+    ///
+    /// # Errors
+    /// [`NotAnswered::Withdrawn`] when the handle ended the wait; the other kinds as for a question.
+    pub fn wait_for_visit(&self, hosts: &[String], handle: &Handle) -> Result<(), NotAnswered> {
+        match &mut *self.place() {
+            Place::Screen { out, color } => visit::on_screen(out, *color, hosts, handle),
+            Place::Lines { lines, out, person } => {
+                visit::by_lines(lines, out, *person, hosts, handle)
+            }
+        }
+    }
+
+    fn place(&self) -> MutexGuard<'_, Place> {
+        // A question leaves nothing half done behind it, so the place is good after a panic too.
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -20,7 +20,7 @@
 //! - `plain`: line mode; `lines` reads them
 //! - `screen`: the loop of the screen mode; `desk` knows what keys do, `steps` and `wide` lay out pages made of `parts`,
 //!   `editor` and `picker` are what fields are answered with, `page` is styled text, and `glass` owns the
-//!   terminal and gives it back
+//!   terminal and gives it back; `visit` waits while the person is at a page
 
 mod desk;
 mod editor;
@@ -34,6 +34,7 @@ mod picker;
 mod plain;
 mod screen;
 mod steps;
+mod visit;
 mod wide;
 
 pub use face::Face;

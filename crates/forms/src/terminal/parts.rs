@@ -11,6 +11,9 @@ use super::page::{Body, Line, Style, wrap};
 use super::picker::Picker;
 use crate::view::{Control, FieldView, Question, Stage, Warning, countdown, words};
 
+/// The widest that text runs, in columns: longer rows are hard to read.
+pub(super) const READABLE: usize = 80;
+
 pub(super) fn indent(line: Line) -> Line {
     Line::of("  ", Style::Plain).followed_by(line)
 }
@@ -70,8 +73,9 @@ pub(super) fn opening(text: &str, width: usize, most: usize, style: Style) -> Ve
     rows
 }
 
-/// Everything there is to read: the message, the call, and the field's explanation, from `row` on.
-pub(super) fn reading(desk: &Desk, width: usize, row: usize) -> Body {
+/// Everything there is to read: the message, the call, and the field's explanation.
+fn readable(desk: &Desk, width: usize) -> Vec<Line> {
+    let width = width.min(READABLE);
     let mut body = Body::default();
     let question = desk.sheet.question();
     let column = width.saturating_sub(4);
@@ -107,8 +111,18 @@ pub(super) fn reading(desk: &Desk, width: usize, row: usize) -> Body {
             body.extend(wrap(&text, column, Style::Plain).into_iter().map(indent));
         }
     }
-    let last = body.lines.len().saturating_sub(1);
-    body.lines.drain(..row.min(last));
+    body.lines
+}
+
+/// The last row from which reading makes sense.
+pub(super) fn last_to_read(desk: &Desk, width: usize) -> usize {
+    readable(desk, width).len().saturating_sub(1)
+}
+
+/// Everything there is to read, from `row` on.
+pub(super) fn reading(desk: &Desk, width: usize, row: usize) -> Body {
+    let mut body = Body::default();
+    body.extend(readable(desk, width).into_iter().skip(row));
     body
 }
 
@@ -360,18 +374,28 @@ pub(super) fn keys(desk: &Desk, width: usize) -> Vec<Line> {
         Stage::Caution => &[("←→", "move"), ("Enter", "press")],
     };
     lines.extend(hints(here, width));
-    lines.push(ways_out(width));
+    lines.push(ways_out(desk, width));
     lines
 }
 
 /// How to say no and how to leave: always on one row, always the last.
-fn ways_out(width: usize) -> Line {
-    let decline = if width < 32 { "^X" } else { "Ctrl-X" };
-    let gap = if width < 32 { " " } else { "   " };
-    Line::of(gap.trim_start_matches("  "), Style::Plain)
-        .and(format!(" {decline}"), Style::Strong)
+fn ways_out(desk: &Desk, width: usize) -> Line {
+    let always: &[_] = if desk.sheet.offers_from_now_on() {
+        &[("Ctrl-R", "decline always")]
+    } else {
+        &[]
+    };
+    let out = [("Ctrl-X", "decline"), ("Esc", "cancel")];
+    let line = hints(&[&out, always].concat(), width)
+        .into_iter()
+        .next()
+        .unwrap_or_default();
+    if width >= 32 {
+        return line;
+    }
+    Line::of(" ^X", Style::Strong)
         .and(" decline", Style::Dim)
-        .and(format!("{gap}Esc"), Style::Strong)
+        .and(" Esc", Style::Strong)
         .and(" cancel", Style::Dim)
 }
 
@@ -393,5 +417,14 @@ fn hints(keys: &[(&str, &str)], width: usize) -> Vec<Line> {
             );
         }
     }
+    lines
+}
+
+pub(super) fn visit_keys(width: usize) -> Vec<Line> {
+    let mut lines = vec![rule(width)];
+    lines.extend(hints(
+        &[("Enter", "I am done there"), ("Ctrl-C", "stop waiting")],
+        width,
+    ));
     lines
 }

@@ -9,8 +9,8 @@ use mcp_elicit_core::answer::Outcome;
 use super::desk::Desk;
 use super::glass::{self, Glass};
 use super::handle::Handle;
-use super::{steps, wide};
-use crate::view::{Effect, Event, NotAnswered, Question, Sheet, words};
+use super::{parts, steps, wide};
+use crate::view::{Effect, Event, NotAnswered, Question, Reply, Sheet, words};
 
 /// How often the handle and the clock are looked at while no key comes.
 const TICK: Duration = Duration::from_millis(100);
@@ -23,24 +23,32 @@ pub(super) struct Screen<'a> {
     pub(super) clock: &'a (dyn Fn() -> SystemTime + Send + Sync),
     /// Opens a link once the person agreed.
     pub(super) open: &'a dyn Fn(&str) -> io::Result<()>,
+    /// Whether to offer declining every later question too.
+    pub(super) offer_always: bool,
 }
 
 impl Screen<'_> {
     /// Asks and waits for the action. The screen is given back before this returns, and one line stays
     /// behind that says what became of the question.
-    pub(super) fn ask(mut self, question: &Question) -> Result<Outcome, NotAnswered> {
+    pub(super) fn ask(mut self, question: &Question) -> Result<Reply, NotAnswered> {
         let ended = self.converse(question);
         let asker = question.origin().server();
         match &ended {
-            Ok(outcome) => self.done(question, outcome, &asker)?,
+            Ok(reply) => self.done(question, &reply.outcome, &asker)?,
             Err(why) => writeln!(self.out, "{asker}: {}", words::over(why))?,
         }
         self.out.flush()?;
         ended
     }
 
-    fn converse(&mut self, question: &Question) -> Result<Outcome, NotAnswered> {
-        let mut desk = Desk::new(Sheet::new(question.clone()));
+    fn converse(&mut self, question: &Question) -> Result<Reply, NotAnswered> {
+        let sheet = Sheet::new(question.clone());
+        let sheet = if self.offer_always {
+            sheet.offering_from_now_on()
+        } else {
+            sheet
+        };
+        let mut desk = Desk::new(sheet);
         let mut glass = Glass::take(self.out, self.color)?;
         // What is on the screen was drawn for this size, second and number of waiting questions.
         let mut drawn = None;
@@ -54,6 +62,9 @@ impl Screen<'_> {
             let left = question.remaining(now).map(|left| left.as_secs());
             let current = Some((width, height, left, pending));
             if drawn != current {
+                desk.reading = desk
+                    .reading
+                    .map(|row| row.min(parts::last_to_read(&desk, width)));
                 desk.wide = wide::fits(&desk, width, height);
                 let layout = if desk.wide { wide::page } else { steps::page };
                 let page = layout(&desk, width, height, now, pending);
@@ -68,7 +79,7 @@ impl Screen<'_> {
             };
             match effect {
                 Effect::Show => drawn = None,
-                Effect::Done(outcome) => return Ok(outcome),
+                Effect::Done(outcome) => return Ok(desk.sheet.reply(outcome)),
                 Effect::Over(why) => return Err(why),
             }
         }

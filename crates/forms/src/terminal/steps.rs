@@ -7,8 +7,6 @@ use super::page::{Body, Line, Page, Style, break_anywhere, wrap};
 use super::parts;
 use crate::view::{Stage, words};
 
-/// The widest that text runs, in columns: longer rows are hard to read.
-const READABLE: usize = 80;
 /// Rows of a message or description shown before it must be opened to be read on.
 const OPENING: usize = 10;
 /// Rows that a message or list keeps on the lowest screen.
@@ -24,7 +22,7 @@ pub(super) fn page(
     now: SystemTime,
     pending: usize,
 ) -> Page {
-    let width = width.min(READABLE);
+    let width = width.min(parts::READABLE);
     let head = parts::head(desk.sheet.question(), width, now, pending);
     if let Some(row) = desk.reading {
         return Page {

@@ -14,7 +14,8 @@ const WIDEST: usize = 130;
 
 /// Whether this stage is shown whole on a screen of this size: a form of several fields that is being filled in.
 pub(super) fn fits(desk: &Desk, width: usize, height: usize) -> bool {
-    width >= WIDE.0
+    desk.reading.is_none()
+        && width >= WIDE.0
         && height >= WIDE.1
         && desk.sheet.fields().len() > 1
         && matches!(desk.sheet.stage(), Stage::Field(_) | Stage::Review)

@@ -9,7 +9,7 @@
 //! - [`words`]: the sentences both faces say
 //! - [`inert`]: text from a peer made harmless to look at
 //! - [`countdown`]: how much time is left, in words
-//! - [`NotAnswered`]: why a question ended without an action
+//! - [`Reply`]: what the person did; [`NotAnswered`]: why a question ended without an action
 
 mod control;
 pub mod countdown;
@@ -22,7 +22,7 @@ mod warning;
 pub mod words;
 
 pub use control::{Control, FieldView, Pick};
-pub use outcome::NotAnswered;
+pub use outcome::{NotAnswered, Reply};
 pub use question::{Ask, Call, CallKind, Origin, Question};
 pub use sheet::{Effect, Event, Sheet, Stage};
 pub use warning::{Warning, warnings};

@@ -1,4 +1,16 @@
+use mcp_elicit_core::answer::Outcome;
 use thiserror::Error;
+
+/// What the person did, and what else they said while doing it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reply {
+    /// What they did.
+    pub outcome: Outcome,
+    /// Whether they were warned that the form asks for a credential and insisted on answering it.
+    pub insisted: bool,
+    /// Whether they declined every later question of this server too. Whoever asks keeps to it.
+    pub from_now_on: bool,
+}
 
 /// Why a question ended without an action. None of these is a decline or a cancel: no person chose one.
 #[derive(Debug, Error)]

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use mcp_elicit_core::answer::{Draft, Outcome, Typed, Violations};
 use mcp_elicit_core::form::Form;
 
-use super::{FieldView, NotAnswered, Question, Warning, warnings};
+use super::{FieldView, NotAnswered, Question, Reply, Warning, warnings};
 
 /// Where the person is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +39,9 @@ pub enum Event {
     Accept,
     /// The person says no.
     Decline,
+    /// The person says no to this and to every later question of this server. A plain decline where that was
+    /// not [offered](Sheet::offering_from_now_on).
+    DeclineFromNowOn,
     /// The person makes no choice.
     Cancel,
     /// It is now this moment.
@@ -73,6 +76,14 @@ struct Entry {
     tried: bool,
 }
 
+/// Declining every later question of the server too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FromNowOn {
+    NotOffered,
+    Offered,
+    Chosen,
+}
+
 /// The answer being given to one question.
 #[derive(Debug)]
 pub struct Sheet {
@@ -81,6 +92,7 @@ pub struct Sheet {
     entries: Vec<Entry>,
     warnings: Vec<Warning>,
     insisted: bool,
+    from_now_on: FromNowOn,
     stage: Stage,
     /// Whether the review has been reached, so that correcting a field leads back to it.
     reviewed: bool,
@@ -109,6 +121,7 @@ impl Sheet {
             entries,
             warnings,
             insisted: false,
+            from_now_on: FromNowOn::NotOffered,
             stage: Stage::Confirm,
             reviewed: false,
         };
@@ -121,6 +134,27 @@ impl Sheet {
             sheet.first_stage()
         };
         sheet
+    }
+
+    /// Offers to decline every later question too; for callers that can keep to it.
+    #[must_use]
+    pub fn offering_from_now_on(mut self) -> Self {
+        self.from_now_on = FromNowOn::Offered;
+        self
+    }
+
+    /// Whether declining every later question is offered.
+    pub fn offers_from_now_on(&self) -> bool {
+        self.from_now_on != FromNowOn::NotOffered
+    }
+
+    /// The outcome together with what else the person said.
+    pub fn reply(&self, outcome: Outcome) -> Reply {
+        Reply {
+            outcome,
+            insisted: self.insisted,
+            from_now_on: self.from_now_on == FromNowOn::Chosen,
+        }
     }
 
     /// The question.
@@ -211,6 +245,12 @@ impl Sheet {
             }
             Event::Accept => return self.accept(),
             Event::Decline => return Effect::Done(Outcome::Decline),
+            Event::DeclineFromNowOn => {
+                if self.offers_from_now_on() {
+                    self.from_now_on = FromNowOn::Chosen;
+                }
+                return Effect::Done(Outcome::Decline);
+            }
             Event::Cancel => return Effect::Done(Outcome::Cancel),
             Event::Time(now) if self.question.is_over(now) => {
                 return Effect::Over(NotAnswered::Expired);

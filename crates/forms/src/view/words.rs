@@ -100,3 +100,20 @@ pub fn done(outcome: &Outcome) -> &'static str {
         Outcome::Cancel => "cancelled; no choice was made.",
     }
 }
+
+/// What to do while a link is visited.
+pub fn visiting(hosts: &[String]) -> String {
+    let hosts: Vec<_> = hosts
+        .iter()
+        .map(|host| inert::line(host, inert::LABEL))
+        .collect();
+    format!(
+        "Finish what {} asks of you, then come back here and press Enter.",
+        hosts.join(" and ")
+    )
+}
+
+/// A visit that ended without the person saying so.
+pub fn visit_over(why: &str) -> String {
+    format!("Going on: {}.", inert::line(why, inert::LABEL))
+}

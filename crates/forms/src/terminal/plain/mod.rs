@@ -12,7 +12,9 @@ use mcp_elicit_core::answer::Outcome;
 use self::said::Said;
 use super::handle::Handle;
 use super::lines::{Lines, Waited};
-use crate::view::{Control, Effect, Event, FieldView, NotAnswered, Question, Sheet, Stage, words};
+use crate::view::{
+    Control, Effect, Event, FieldView, NotAnswered, Question, Reply, Sheet, Stage, words,
+};
 
 /// How often the handle and the deadline are looked at while a line is awaited.
 const TICK: Duration = Duration::from_millis(100);
@@ -29,6 +31,8 @@ pub(super) struct Plain<'a> {
     pub(super) clock: &'a (dyn Fn() -> SystemTime + Send + Sync),
     /// Opens a link once the person agreed.
     pub(super) open: &'a dyn Fn(&str) -> io::Result<()>,
+    /// Whether to offer declining every later question too.
+    pub(super) offer_always: bool,
     /// Whether a person types the lines: then the answer is reviewed before it is sent, and tries are not
     /// counted.
     pub(super) person: bool,
@@ -36,8 +40,11 @@ pub(super) struct Plain<'a> {
 
 impl Plain<'_> {
     /// Asks and waits for the action.
-    pub(super) fn ask(mut self, question: &Question) -> Result<Outcome, NotAnswered> {
+    pub(super) fn ask(mut self, question: &Question) -> Result<Reply, NotAnswered> {
         let mut sheet = Sheet::new(question.clone());
+        if self.offer_always {
+            sheet = sheet.offering_from_now_on();
+        }
         self.introduce(&sheet)?;
         let mut tries = 0;
         let mut fresh = true;
@@ -50,7 +57,10 @@ impl Plain<'_> {
             };
             match effect {
                 Effect::Show => {}
-                Effect::Done(outcome) => return Ok(self.done(question, outcome)?),
+                Effect::Done(outcome) => {
+                    self.done(question, &outcome)?;
+                    return Ok(sheet.reply(outcome));
+                }
                 Effect::Over(why) => {
                     writeln!(self.out)?;
                     self.say(&words::over(&why))?;
@@ -68,7 +78,7 @@ impl Plain<'_> {
             if sheet.stage() == Stage::Review && !self.person {
                 self.review(&sheet)?;
                 if let Effect::Done(outcome) = sheet.handle(Event::Accept) {
-                    return Ok(outcome);
+                    return Ok(sheet.reply(outcome));
                 }
             }
         }
@@ -248,20 +258,21 @@ impl Plain<'_> {
         ] {
             self.indented(line)?;
         }
+        if sheet.offers_from_now_on() {
+            self.indented(":never    say no to this and to every later question of this server")?;
+        }
         Ok(())
     }
 
-    /// Opens the link that was agreed to, and passes the outcome on.
-    fn done(&mut self, question: &Question, outcome: Outcome) -> io::Result<Outcome> {
-        if let (Outcome::Visit, Some(link)) = (&outcome, question.as_link()) {
-            match (self.open)(link.as_str()) {
-                Ok(()) => self.say("Opened in your browser.")?,
-                Err(_) => {
-                    self.say("No browser could be opened; copy the address above into one.")?;
-                }
-            }
+    /// Opens the link that was agreed to.
+    fn done(&mut self, question: &Question, outcome: &Outcome) -> io::Result<()> {
+        match (outcome, question.as_link()) {
+            (Outcome::Visit, Some(link)) => match (self.open)(link.as_str()) {
+                Ok(()) => self.say("Opened in your browser."),
+                Err(_) => self.say("No browser could be opened; copy the address above into one."),
+            },
+            _ => Ok(()),
         }
-        Ok(outcome)
     }
 
     fn say(&mut self, text: &str) -> io::Result<()> {

@@ -25,6 +25,7 @@ pub(super) fn understand(sheet: &Sheet, line: &str) -> Said {
         ":back" => return Said::Event(Event::Back),
         ":decline" => return Said::Event(Event::Decline),
         ":cancel" => return Said::Event(Event::Cancel),
+        ":never" if sheet.offers_from_now_on() => return Said::Event(Event::DeclineFromNowOn),
         _ => {}
     }
     match sheet.stage() {

@@ -191,3 +191,33 @@ fn events_for_fields_that_are_none_do_nothing() {
     link.handle(Event::Back);
     assert_eq!(link.stage(), Stage::Confirm);
 }
+
+#[test]
+fn declining_from_now_on_is_only_said_where_it_was_offered() {
+    let said = |mut sheet: Sheet| {
+        let Effect::Done(outcome) = sheet.handle(Event::DeclineFromNowOn) else {
+            panic!()
+        };
+        let reply = sheet.reply(outcome);
+        assert_eq!(reply.outcome, Outcome::Decline);
+        reply.from_now_on
+    };
+    assert!(!said(sheet(DEPLOY)));
+    assert!(said(sheet(DEPLOY).offering_from_now_on()));
+}
+
+#[test]
+fn a_form_that_wants_a_secret_is_not_sent_until_the_person_insists() {
+    let mut sheet = sheet(r#"{"type":"object","properties":{"password":{"type":"string"}}}"#);
+    assert_eq!(sheet.stage(), Stage::Caution);
+    sheet.handle(Event::Goto(0));
+    sheet.handle(Event::Edit(0, text("hunter2")));
+    assert!(matches!(sheet.handle(Event::Accept), Effect::Show));
+    assert_eq!(sheet.stage(), Stage::Caution);
+    sheet.handle(Event::Insist);
+    sheet.handle(Event::Review);
+    let Effect::Done(outcome) = sheet.handle(Event::Accept) else {
+        panic!()
+    };
+    assert!(sheet.reply(outcome).insisted);
+}

@@ -1,0 +1,176 @@
+//! Keys at a field: typing, choosing, and going from one field to the next.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use mcp_elicit_core::answer::Typed;
+
+use super::{Desk, Tool};
+use crate::terminal::editor::Editor;
+use crate::view::{Control, Effect, Event};
+
+impl Desk {
+    pub(super) fn at_field(&mut self, index: usize, key: KeyEvent, control: bool) -> Effect {
+        match key.code {
+            KeyCode::Tab if self.wide => self.forth(index),
+            KeyCode::BackTab if self.wide => self.fro(index),
+            KeyCode::Tab => self.sheet.handle(Event::Next),
+            KeyCode::BackTab => self.sheet.handle(Event::Back),
+            KeyCode::Char('s') if control => self.sheet.handle(Event::Review),
+            _ => match self.tools.get(index) {
+                Some(Tool::Editor(_)) => self.at_editor(index, key, control),
+                Some(Tool::Picker(_)) => self.at_picker(index, key, control),
+                None => Effect::Show,
+            },
+        }
+    }
+
+    fn at_editor(&mut self, index: usize, key: KeyEvent, control: bool) -> Effect {
+        let lines = self
+            .sheet
+            .fields()
+            .get(index)
+            .is_some_and(|field| field.control.takes_lines());
+        let alt = key
+            .modifiers
+            .intersects(KeyModifiers::ALT | KeyModifiers::SHIFT);
+        let Some(Tool::Editor(editor)) = self.tools.get_mut(index) else {
+            return Effect::Show;
+        };
+        if !matches!(key.code, KeyCode::Char(_) | KeyCode::Enter) {
+            editor.keep();
+        }
+        let word = control || key.modifiers.contains(KeyModifiers::ALT);
+        match key.code {
+            KeyCode::Enter if alt && lines => editor.insert("\n"),
+            KeyCode::Enter => return self.sheet.handle(Event::Next),
+            KeyCode::Char('j') if control && lines => editor.insert("\n"),
+            KeyCode::Left if word => editor.word_left(),
+            KeyCode::Right if word => editor.word_right(),
+            KeyCode::Left => editor.left(),
+            KeyCode::Right => editor.right(),
+            KeyCode::Home => editor.home(),
+            KeyCode::End => editor.end(),
+            KeyCode::Char('a') if control => editor.home(),
+            KeyCode::Char('e') if control => editor.end(),
+            KeyCode::Char('u') if control => editor.delete_to_home(),
+            KeyCode::Char('k') if control => editor.delete_to_end(),
+            KeyCode::Char('w') if control => editor.delete_word(),
+            KeyCode::Char('d') if control => editor.delete(),
+            KeyCode::Backspace if word => editor.delete_word(),
+            KeyCode::Backspace => editor.backspace(),
+            KeyCode::Delete => editor.delete(),
+            KeyCode::Up | KeyCode::Down => {
+                let up = key.code == KeyCode::Up;
+                let moved = if up { editor.up() } else { editor.down() };
+                if !moved && self.wide {
+                    return if up {
+                        self.fro(index)
+                    } else {
+                        self.forth(index)
+                    };
+                }
+                if !moved && !editor.has_lines() {
+                    return self.step(index, up);
+                }
+            }
+            KeyCode::Char(c) if !control => editor.insert(c.encode_utf8(&mut [0; 4])),
+            _ => {}
+        }
+        self.typed(index)
+    }
+
+    /// Up and down on a whole number count; elsewhere they do nothing.
+    fn step(&mut self, index: usize, up: bool) -> Effect {
+        if let Some(field) = self.sheet.fields().get(index)
+            && let Control::Number {
+                whole: true,
+                minimum,
+                step,
+                ..
+            } = &field.control
+            && let Some(Tool::Editor(editor)) = self.tools.get_mut(index)
+        {
+            let step = step
+                .as_ref()
+                .and_then(serde_json::Number::as_i64)
+                .unwrap_or(1);
+            let start = minimum.as_ref().and_then(serde_json::Number::as_i64);
+            let now = editor.text().trim();
+            let next = if now.is_empty() {
+                Some(start.unwrap_or(0))
+            } else {
+                now.parse::<i64>().ok().and_then(|now| {
+                    if up {
+                        now.checked_add(step)
+                    } else {
+                        now.checked_sub(step)
+                    }
+                })
+            };
+            if let Some(next) = next {
+                *editor = Editor::new(&next.to_string(), false);
+            }
+        }
+        self.typed(index)
+    }
+
+    /// Tells the sheet what the field holds now.
+    pub(super) fn typed(&mut self, index: usize) -> Effect {
+        let typed = match self.tools.get(index) {
+            Some(Tool::Editor(editor)) if editor.text().is_empty() => Typed::Nothing,
+            Some(Tool::Editor(editor)) => Typed::Text(editor.text().to_owned()),
+            Some(Tool::Picker(picker)) => picker.chosen(),
+            None => Typed::Nothing,
+        };
+        self.sheet.handle(Event::Edit(index, typed))
+    }
+
+    /// To the field after this one, or to the buttons after the last.
+    fn forth(&mut self, index: usize) -> Effect {
+        let last = index + 1 == self.sheet.fields().len();
+        self.sheet.handle(if last {
+            Event::Review
+        } else {
+            Event::Goto(index + 1)
+        })
+    }
+
+    /// To the field before this one.
+    fn fro(&mut self, index: usize) -> Effect {
+        self.sheet.handle(Event::Goto(index.saturating_sub(1)))
+    }
+
+    fn at_picker(&mut self, index: usize, key: KeyEvent, control: bool) -> Effect {
+        let Some(Tool::Picker(picker)) = self.tools.get_mut(index) else {
+            return Effect::Show;
+        };
+        match key.code {
+            KeyCode::Up if self.wide && picker.is_first() => return self.fro(index),
+            KeyCode::Down if self.wide && picker.is_last() => return self.forth(index),
+            KeyCode::Up => picker.up(),
+            KeyCode::Down => picker.down(),
+            KeyCode::Char('p') if control => picker.up(),
+            KeyCode::Char('n') if control => picker.down(),
+            KeyCode::Home | KeyCode::PageUp => picker.first(),
+            KeyCode::End | KeyCode::PageDown => picker.last(),
+            KeyCode::Backspace => {
+                picker.widen();
+            }
+            KeyCode::Char('u') if control => picker.clear(),
+            KeyCode::Char(' ') if picker.is_several() || picker.typed().is_empty() => {
+                picker.press();
+                return self.typed(index);
+            }
+            KeyCode::Enter => {
+                if !picker.is_several() {
+                    picker.press();
+                }
+                picker.clear();
+                self.typed(index);
+                return self.sheet.handle(Event::Next);
+            }
+            KeyCode::Char(c) if !control => picker.type_ahead(c),
+            _ => {}
+        }
+        Effect::Show
+    }
+}

@@ -1,0 +1,125 @@
+//! Waiting while the person is at a page in their browser.
+
+use std::io::Write;
+use std::time::Duration;
+
+use crossterm::event::{Event as Input, KeyCode, KeyEventKind, KeyModifiers};
+
+use super::glass::{self, Glass};
+use super::handle::Handle;
+use super::lines::{Lines, Waited};
+use super::page::{Body, Line, Page, Style, wrap};
+use super::parts;
+use crate::view::{NotAnswered, words};
+
+/// How often the handle is looked at.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Waits for Enter.
+pub(super) fn on_screen(
+    out: &mut (dyn Write + Send),
+    color: bool,
+    hosts: &[String],
+    handle: &Handle,
+) -> Result<(), NotAnswered> {
+    let ended = at_keys(&mut Glass::take(out, color)?, hosts, handle);
+    if let Err(NotAnswered::Withdrawn { why }) = &ended {
+        writeln!(out, "{}", words::visit_over(why))?;
+    }
+    ended
+}
+
+fn at_keys(glass: &mut Glass<'_>, hosts: &[String], handle: &Handle) -> Result<(), NotAnswered> {
+    let mut drawn = None;
+    loop {
+        if let Some(why) = handle.withdrawn() {
+            return Err(NotAnswered::Withdrawn { why });
+        }
+        let size = glass::size();
+        if drawn != Some(size) {
+            glass.show(&page(hosts, size.0).fit(size.0, size.1))?;
+            drawn = Some(size);
+        }
+        match glass::next(TICK)? {
+            Some(Input::Key(key)) if key.kind != KeyEventKind::Release => {
+                let control = key.modifiers.contains(KeyModifiers::CONTROL);
+                match key.code {
+                    KeyCode::Enter => return Ok(()),
+                    KeyCode::Char('c') if control => return Err(NotAnswered::Interrupted),
+                    _ => {}
+                }
+            }
+            Some(_) => drawn = None,
+            None => {}
+        }
+    }
+}
+
+fn page(hosts: &[String], width: usize) -> Page {
+    let width = width.min(parts::READABLE);
+    let mut body = Body::default();
+    body.push(Line::of("  Your turn, in the browser", Style::Chosen));
+    body.gap();
+    let column = width.saturating_sub(4);
+    body.extend(
+        wrap(&words::visiting(hosts), column, Style::Plain)
+            .into_iter()
+            .map(parts::indent),
+    );
+    Page {
+        head: Vec::new(),
+        body,
+        foot: parts::visit_keys(width),
+    }
+}
+
+/// Waits for a line from a person; input that nobody types only waits for the handle.
+pub(super) fn by_lines(
+    lines: &mut Lines,
+    out: &mut (dyn Write + Send),
+    person: bool,
+    hosts: &[String],
+    handle: &Handle,
+) -> Result<(), NotAnswered> {
+    writeln!(out, "{}", words::visiting(hosts))?;
+    if person {
+        write!(out, "Press Enter when you are done: ")?;
+    }
+    out.flush()?;
+    loop {
+        if let Some(why) = handle.withdrawn() {
+            writeln!(out, "\n{}", words::visit_over(&why))?;
+            return Err(NotAnswered::Withdrawn { why });
+        }
+        if person {
+            match lines.next(TICK)? {
+                Waited::Line(_) => return Ok(()),
+                Waited::End => return Err(NotAnswered::EndOfInput { field: None }),
+                Waited::NotYet => {}
+            }
+        } else {
+            std::thread::sleep(TICK);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn a_line_from_a_person_ends_the_wait_and_a_pipe_is_left_alone() {
+        let hosts = ["example.org".to_owned()];
+        let mut lines = Lines::new(io::Cursor::new(b"\nnext answer\n".to_vec())).unwrap();
+        by_lines(&mut lines, &mut io::sink(), true, &hosts, &Handle::new()).unwrap();
+        let handle = Handle::new();
+        handle.withdraw("the server says it is done");
+        let ended = by_lines(&mut lines, &mut io::sink(), false, &hosts, &handle);
+        assert!(matches!(ended, Err(NotAnswered::Withdrawn { .. })));
+        assert!(
+            matches!(lines.next(Duration::from_secs(5)), Ok(Waited::Line(line)) if line == "next answer")
+        );
+    }
+}
