@@ -153,10 +153,21 @@ function mark(field, messages) {
   if (said.join("\n") === messages.join("\n")) return;
   list.replaceChildren(...messages.map((message) => {
     const line = document.createElement("li");
-    line.dir = "auto";
     line.textContent = message;
     return line;
   }));
+  settle(field.dataset.field, messages.length === 0);
+}
+
+// The summary at the top loses what has been put right.
+function settle(key, right) {
+  const summary = document.getElementById("problems");
+  if (!summary) return;
+  for (const line of all("[data-problem]", summary)) if (line.dataset.problem === key) line.hidden = right;
+  const left = all("[data-problem]:not([hidden])", summary).length;
+  summary.hidden = left === 0;
+  summary.querySelector("[data-problems]").textContent =
+    left === 1 ? "One answer needs another look" : `${left} answers need another look`;
 }
 
 // Escape is cancel; Ctrl+Enter goes on. What was typed is not dropped without asking.
