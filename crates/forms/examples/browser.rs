@@ -47,7 +47,7 @@ fn questions() -> Result<Vec<Question>, Box<dyn Error>> {
         },
         "required": ["name", "environment", "replicas", "migrate"]
     }))?;
-    let until = now() + Duration::from_secs(600);
+    let until = now() + Duration::from_mins(10);
     Ok(vec![
         Question::form(
             deploy.clone(),

@@ -18,6 +18,9 @@ use super::site::{Secret, Site, random_text};
 use super::{clock, router, serve};
 use crate::view::{NotAnswered, Question};
 
+/// Told the link of each question as it is asked.
+type Announce = Arc<dyn Fn(&str) + Send + Sync>;
+
 /// How many ended questions are remembered.
 const REMEMBERED: usize = 200;
 
@@ -30,7 +33,7 @@ pub struct Browser {
     site: Site,
     /// Dropped with the last clone, which stops the server.
     _running: Arc<oneshot::Sender<()>>,
-    announce: Option<Arc<dyn Fn(&str) + Send + Sync>>,
+    announce: Option<Announce>,
 }
 
 impl fmt::Debug for Browser {

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use mcp_elicit_core::answer::{Draft, Outcome};
 use tokio::sync::watch;
 
+use super::prose::Message;
 use crate::view::{Question, inert};
 
 /// Longest name of a question, in characters.
@@ -91,7 +92,7 @@ pub struct Brief {
     pub server: String,
     /// The tool, prompt or resource it is asked for.
     pub call: Option<String>,
-    /// The beginning of the message.
+    /// The beginning of the message, its words alone.
     pub gist: String,
     /// When it was asked.
     pub asked: SystemTime,
@@ -107,16 +108,18 @@ impl Brief {
 
     /// `question` in a few words, while it waits.
     pub fn of(id: QuestionId, question: &Question, asked: SystemTime) -> Self {
-        let gist: String = question
+        // Twice as much is read as is kept, as marks and breaks take no room in the end.
+        let start: String = question
             .raw_message()
             .chars()
-            .take(Self::GIST + 1)
+            .take(2 * Self::GIST)
             .collect();
+        let gist = Message::read(&inert::text(&start, 2 * Self::GIST)).words();
         Self {
             id,
             server: question.origin().server(),
             call: question.call().map(crate::view::Call::name),
-            gist: shortened(&inert::line(&gist, Self::GIST + 1)),
+            gist: shortened(&gist),
             asked,
             deadline: question.deadline(),
             ended: None,

@@ -75,14 +75,13 @@ impl FieldPart {
 
     /// The ids of what explains the field, for assistive technology.
     pub(super) fn described_by(&self) -> String {
-        let mut ids = String::new();
-        if self.about.is_some() {
-            ids.push_str(&format!("{}-about ", self.key));
-        }
-        if !self.limit.is_empty() {
-            ids.push_str(&format!("{}-limit ", self.key));
-        }
-        ids.push_str(&format!("{}-error", self.key));
-        ids
+        let about = self.about.as_ref().map(|_| "about");
+        let limit = (!self.limit.is_empty()).then_some("limit");
+        let parts = [about, limit, Some("error")];
+        let ids = parts
+            .into_iter()
+            .flatten()
+            .map(|part| format!("{}-{part}", self.key));
+        ids.collect::<Vec<_>>().join(" ")
     }
 }

@@ -75,6 +75,32 @@ impl Message {
             long,
         }
     }
+
+    /// The words alone, on one line.
+    pub(super) fn words(&self) -> String {
+        let mut words = Vec::new();
+        for block in &self.blocks {
+            match block {
+                Block::Paragraph(spans) | Block::Heading(spans) | Block::Quote(spans) => {
+                    words.push(joined(spans));
+                }
+                Block::Code(code) => words.push(code.clone()),
+                Block::List { items, .. } => {
+                    words.extend(items.iter().map(|item| joined(&item.spans)));
+                }
+                Block::Rule => {}
+            }
+        }
+        words
+            .join(" ")
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+}
+
+fn joined(spans: &[Span]) -> String {
+    spans.iter().map(Span::text).collect()
 }
 
 /// What is being collected while events come in.
@@ -97,12 +123,14 @@ impl Reader {
         match event {
             Event::Start(tag) => self.start(tag),
             Event::End(tag) => self.end(tag),
-            Event::Text(text) => self.text(&text),
             Event::Code(text) => self.spans.push(Span::Code(text.into_string())),
-            Event::Html(text) | Event::InlineHtml(text) => self.text(&text),
-            Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => {
-                self.text(&text);
-            }
+            // HTML is the text it is.
+            Event::Text(text)
+            | Event::Html(text)
+            | Event::InlineHtml(text)
+            | Event::InlineMath(text)
+            | Event::DisplayMath(text)
+            | Event::FootnoteReference(text) => self.text(&text),
             // A line break in the source is one on the page: messages are written as they are meant to look.
             Event::SoftBreak | Event::HardBreak => self.text("\n"),
             Event::Rule => {
@@ -249,9 +277,9 @@ impl Reader {
 
     fn close(&mut self) {
         if self.lists.is_empty() {
-            self.flush()
+            self.flush();
         } else {
-            self.close_list()
+            self.close_list();
         }
     }
 }
@@ -317,6 +345,13 @@ mod tests {
             blocks("a <b>b</b>"),
             [Block::Paragraph(vec![plain("a <b>b</b>")])]
         );
+    }
+
+    #[test]
+    fn the_words_alone_are_one_line() {
+        let words =
+            Message::read("# A\n\n**b** `c`\nd\n\n- e\n- f\n\n```\ng\n```\n---\n> h").words();
+        assert_eq!(words, "A b c d e f g h");
     }
 
     #[test]

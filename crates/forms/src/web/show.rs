@@ -161,7 +161,7 @@ fn entry(view: &FieldView, typed: &Typed, zone: &str) -> Entry {
             ],
             row: true,
             search: false,
-            none: (!view.required).then(|| !matches!(typed, Typed::Flag(_))),
+            none: (!view.required).then_some(!matches!(typed, Typed::Flag(_))),
         },
         Control::One(_) => picks(view, typed, "radio"),
         Control::Several { .. } => picks(view, typed, "checkbox"),

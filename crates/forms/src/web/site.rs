@@ -295,10 +295,10 @@ mod tests {
         Site::loopback(([127, 0, 0, 1], 7878).into(), Secret::random().unwrap())
     }
 
-    fn headers(name: header::HeaderName, values: &[&str]) -> HeaderMap {
+    fn headers(name: &header::HeaderName, values: &[&str]) -> HeaderMap {
         let mut headers = HeaderMap::new();
         for value in values {
-            headers.append(name.clone(), HeaderValue::from_str(value).unwrap());
+            headers.append(name, HeaderValue::from_str(value).unwrap());
         }
         headers
     }
@@ -312,7 +312,7 @@ mod tests {
             "[::1]:7878",
             "LOCALHOST:7878",
         ] {
-            assert!(site.is_for_us(&headers(header::HOST, &[host])), "{host}");
+            assert!(site.is_for_us(&headers(&header::HOST, &[host])), "{host}");
         }
         for host in [
             "evil.example:7878",
@@ -321,16 +321,16 @@ mod tests {
             "localhost.evil.example:7878",
             "",
         ] {
-            assert!(!site.is_for_us(&headers(header::HOST, &[host])), "{host}");
+            assert!(!site.is_for_us(&headers(&header::HOST, &[host])), "{host}");
         }
         assert!(!site.is_for_us(&HeaderMap::new()));
-        assert!(!site.is_for_us(&headers(header::HOST, &["127.0.0.1:7878", "evil.example"])));
+        assert!(!site.is_for_us(&headers(&header::HOST, &["127.0.0.1:7878", "evil.example"])));
     }
 
     #[test]
     fn only_our_own_pages_are_ours() {
         let site = site();
-        assert!(site.is_from_us(&headers(header::ORIGIN, &["http://127.0.0.1:7878"])));
+        assert!(site.is_from_us(&headers(&header::ORIGIN, &["http://127.0.0.1:7878"])));
         for origin in [
             "null",
             "https://127.0.0.1:7878",
@@ -338,7 +338,7 @@ mod tests {
             "http://evil.example",
         ] {
             assert!(
-                !site.is_from_us(&headers(header::ORIGIN, &[origin])),
+                !site.is_from_us(&headers(&header::ORIGIN, &[origin])),
                 "{origin}"
             );
         }
@@ -352,12 +352,12 @@ mod tests {
         let cookie = set.split(';').next().unwrap();
         assert!(set.contains("HttpOnly") && set.contains("SameSite=Strict"));
         assert!(!set.contains(site.secret.reveal()));
-        assert!(site.is_signed_in(&headers(header::COOKIE, &[&format!("other=1; {cookie}")])));
-        assert!(!site.is_signed_in(&headers(header::COOKIE, &[&format!("{cookie}x")])));
-        assert!(!site.is_signed_in(&headers(header::COOKIE, &["mcp-elicit-7878="])));
+        assert!(site.is_signed_in(&headers(&header::COOKIE, &[&format!("other=1; {cookie}")])));
+        assert!(!site.is_signed_in(&headers(&header::COOKIE, &[&format!("{cookie}x")])));
+        assert!(!site.is_signed_in(&headers(&header::COOKIE, &["mcp-elicit-7878="])));
         let name = cookie.split('=').next().unwrap();
         assert!(!site.is_signed_in(&headers(
-            header::COOKIE,
+            &header::COOKIE,
             &[&format!("{name}={}", site.secret.reveal())]
         )));
     }
@@ -377,8 +377,8 @@ mod tests {
         let site = Site::public("https://inbox.example.org", secret.clone())
             .unwrap()
             .under("/ask/");
-        assert!(site.is_for_us(&headers(header::HOST, &["inbox.example.org"])));
-        assert!(!site.is_for_us(&headers(header::HOST, &["localhost:443"])));
+        assert!(site.is_for_us(&headers(&header::HOST, &["inbox.example.org"])));
+        assert!(!site.is_for_us(&headers(&header::HOST, &["localhost:443"])));
         assert!(
             site.session_cookie().contains("Secure")
                 && site.session_cookie().contains("Path=/ask;")

@@ -31,7 +31,7 @@ pub(crate) async fn send(at: &str, head: &[String], body: &str) -> Reply {
     let mut stream = TcpStream::connect(at).await.expect("the server listens");
     let mut text = head.join("\r\n");
     if !body.is_empty() {
-        text.push_str(&format!("\r\nContent-Length: {}", body.len()));
+        text += &format!("\r\nContent-Length: {}", body.len());
     }
     text.push_str("\r\nConnection: close\r\n\r\n");
     text.push_str(body);

@@ -2,7 +2,7 @@
 //!
 //! The tests in `faces` and `states` need `chromedriver` and a Chromium; where they are absent each says so loudly and
 //! tests nothing, unless `MCP_ELICIT_MUST_BROWSE` is set, with which it fails. Accessibility is checked with axe-core,
-//! installed by `npm ci` in this folder.
+//! installed through npm on the first run.
 
 mod attacks;
 mod chromium;
