@@ -29,12 +29,12 @@ pub(crate) fn host(link: &str) -> String {
 /// Sends `head` (request line and headers, one a line) and `body`; reads to the end.
 pub(crate) async fn send(at: &str, head: &[String], body: &str) -> Reply {
     let mut stream = TcpStream::connect(at).await.expect("the server listens");
-    let mut text = head.join("\r\n");
+    let mut head = head.to_vec();
+    head.push("Connection: close".to_owned());
     if !body.is_empty() {
-        text += &format!("\r\nContent-Length: {}", body.len());
+        head.push(format!("Content-Length: {}", body.len()));
     }
-    text.push_str("\r\nConnection: close\r\n\r\n");
-    text.push_str(body);
+    let text = format!("{}\r\n\r\n{body}", head.join("\r\n"));
     // The server may answer and close before it has read a body that is too long.
     let _ = stream.write_all(text.as_bytes()).await;
     let mut bytes = Vec::new();
