@@ -1,5 +1,7 @@
 //! What a responder brings back, and the short names for making it.
 
+use std::borrow::Cow;
+
 use mcp_elicit_core::answer::{Answers, Outcome, Violations};
 use serde_json::{Map, Value};
 
@@ -11,6 +13,7 @@ pub struct Answer {
     outcome: Outcome,
     reason: Option<String>,
     insisted: bool,
+    by: Option<Cow<'static, str>>,
 }
 
 impl Answer {
@@ -27,6 +30,16 @@ impl Answer {
     /// The person's reason. It is kept in the record and never sent: the protocol has no place for it.
     pub fn reason(&self) -> Option<&str> {
         self.reason.as_deref()
+    }
+
+    /// Who brought it, once it has passed the desk: a responder's name.
+    pub fn by(&self) -> Option<&str> {
+        self.by.as_deref()
+    }
+
+    pub(crate) fn brought_by(mut self, name: Cow<'static, str>) -> Self {
+        self.by = Some(name);
+        self
     }
 
     /// Whether the person insisted on answering a form that seems to ask for a credential.
@@ -48,6 +61,7 @@ impl From<Outcome> for Answer {
             outcome,
             reason: None,
             insisted: false,
+            by: None,
         }
     }
 }

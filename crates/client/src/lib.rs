@@ -9,15 +9,17 @@
 //!
 //! - [`eliciting`]: the client handler over rmcp's; what it declares, and what it hears
 //! - [`desk`]: the one path that every question takes, with its queue, its limits and its onlookers
-//! - [`responder`]: who asks the person: terminal, script, program, several of them
+//! - [`responder`]: who asks the person: terminal, browser, script, program, webhook, several of them
 //! - [`routing`]: which responder answers which server
 //! - [`consent`]: what a person allows each server, as data
 //! - [`question`], [`answer`]: what goes to a responder and what comes back
 //! - [`connection`]: reaching a server, finding the era, limits, an end that leaves nothing behind
 //! - [`call`]: a call and everything the server asks on the way: rounds, tasks, required visits
-//! - `exact`: how a question's exact words pass through rmcp; `line`: what one connection knows
+//! - [`audit`]: one record per turn of a question, and counts
+//! - `exact`: how a question's exact words pass through rmcp; `line`: what one connection knows; `tls`: HTTP clients
 
 pub mod answer;
+pub mod audit;
 pub mod call;
 pub mod connection;
 pub mod consent;
@@ -28,6 +30,8 @@ mod line;
 pub mod question;
 pub mod responder;
 pub mod routing;
+#[cfg(feature = "http")]
+mod tls;
 
 pub use answer::Answer;
 pub use call::{CallError, CallOptions};

@@ -11,6 +11,7 @@ use mcp_elicit_core::wire::{Mode, Request, Revision};
 use mcp_elicit_forms::view;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::answer::Answer;
@@ -26,6 +27,7 @@ pub struct Question {
     pub(crate) revision: Revision,
     pub(crate) suspicions: Vec<Suspicion>,
     pub(crate) withdrawal: Withdrawal,
+    pub(crate) waiting: watch::Receiver<usize>,
 }
 
 impl Question {
@@ -117,6 +119,11 @@ impl Question {
             withdrawal.token.cancelled().await;
             withdrawal.reason().to_owned()
         }
+    }
+
+    /// How many questions wait for the same person, this one included; changes as they come and go.
+    pub fn waiting(&self) -> watch::Receiver<usize> {
+        self.waiting.clone()
     }
 
     /// Why the question was taken back, once it was.

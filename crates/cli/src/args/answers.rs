@@ -36,6 +36,10 @@ pub(crate) struct AnswerArgs {
     #[arg(long, conflicts_with_all = ["named", "file", "accept_defaults"])]
     pub(crate) cancel: bool,
 
+    /// Ask in the browser, on pages that this machine serves to itself
+    #[arg(long, conflicts_with_all = ["named", "file", "accept_defaults", "decline", "cancel"])]
+    pub(crate) browser: bool,
+
     /// Send prepared answers even to forms that seem to ask for a credential
     #[arg(long)]
     pub(crate) insist: bool,

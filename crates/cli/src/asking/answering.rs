@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcp_elicit_client::responder::{Responder, Script, Terminal};
+use mcp_elicit_client::responder::{Browser, Responder, Script, Terminal};
 use mcp_elicit_forms::terminal::Face;
 
 use super::stop;
@@ -35,8 +35,11 @@ impl Answering {
 }
 
 /// Prepared answers where there are any, and the person at the terminal otherwise.
-pub(super) fn from_args(args: &AnswerArgs) -> Result<Answering, Failure> {
+pub(super) async fn from_args(args: &AnswerArgs) -> Result<Answering, Failure> {
     let named = args.named.iter().cloned();
+    if args.browser {
+        return browser().await;
+    }
     let script = if args.decline {
         Script::decline()
     } else if args.cancel {
@@ -66,6 +69,21 @@ fn terminal() -> Result<Answering, Failure> {
         .opening(stop::open_in_browser);
     Ok(Answering {
         responder: Arc::new(Terminal::new(face)),
+        script: None,
+    })
+}
+
+/// The link to each question holds the login secret; it is shown to the person only, and opened for them.
+async fn browser() -> Result<Answering, Failure> {
+    let tell = |link: &str| {
+        screen::say(format_args!("answer in the browser: {link}"));
+        let _the_person_can_copy_it = stop::open_in_browser(link);
+    };
+    let pages = Browser::start(tell).await.map_err(|error| {
+        Failure::unanswered("cannot serve pages on this machine").because(error)
+    })?;
+    Ok(Answering {
+        responder: Arc::new(pages),
         script: None,
     })
 }

@@ -56,7 +56,7 @@ pub(crate) async fn run(call: Call) -> Result<Exit, Failure> {
 }
 
 async fn conversation(call: &Call) -> Result<Exit, Failure> {
-    let answering = answering::from_args(&call.answers)?;
+    let answering = answering::from_args(&call.answers).await?;
     let stop = stop::listen()?;
     let events = Arc::new(Events::new(call.answers.json, stop.clone()));
     let mut settings = Settings::default()

@@ -102,8 +102,7 @@ pub(super) async fn open_http<H: ClientHandler>(
             url: url.to_owned(),
         });
     }
-    let client = reqwest::Client::builder()
-        .user_agent(concat!("mcp-elicit/", env!("CARGO_PKG_VERSION")))
+    let client = crate::tls::client()
         .connect_timeout(options.within)
         .build()
         .map_err(|error| ConnectError::Setup(Box::new(error)))?;

@@ -160,6 +160,7 @@ impl Desk {
             revision,
             suspicions,
             withdrawal: Withdrawal::default(),
+            waiting: self.settings.person.watch(),
         })
     }
 
@@ -178,7 +179,7 @@ impl Desk {
             observer.asked(question);
         }
         if rule.answer == Some(Standing::Decline) {
-            return Ok(Outcome::Decline.into());
+            return Ok(Answer::from(Outcome::Decline).brought_by("policy".into()));
         }
         // Whatever ends this future early takes the question off the screen.
         let _gone = TakeBack(&question.withdrawal);
@@ -195,7 +196,16 @@ impl Desk {
 
     async fn in_turn(&self, question: &Question) -> Result<Answer, Refusal> {
         let place = self.settings.person.enter(question);
-        let _turn = place.turn().await;
+        let keeps_a_queue = self
+            .settings
+            .responder
+            .as_ref()
+            .is_some_and(|responder| responder.keeps_a_queue());
+        let _turn = if keeps_a_queue {
+            None
+        } else {
+            place.turn().await
+        };
         let mut question = question.clone();
         question.shown = question.shown.clone().with_pending(place.behind());
         match self.settings.answer_within {
@@ -240,7 +250,7 @@ impl Desk {
             (Outcome::Visit, Mode::Form) | (Outcome::Accept(_), Mode::Url) => Err(nobody(
                 Unanswered::failed("it answered a question of the other mode"),
             )),
-            _ => Ok(answer),
+            _ => Ok(answer.brought_by(responder.name())),
         }
     }
 

@@ -5,19 +5,26 @@
 //! - [`Callback`]: a closure
 //! - [`Command`]: a program in any language
 //! - [`Chain`] and [`Fallback`]: several, one after the other
+//! - [`Webhook`]: a web service, asked by signed requests
 //! - [`Terminal`]: the person at this terminal
+//! - [`Browser`]: the person at their browser
 
+#[cfg(feature = "browser")]
+mod browser;
 mod callback;
 mod chain;
 #[cfg(feature = "process")]
 mod command;
 mod defaults;
 mod fallback;
+#[cfg(any(feature = "process", feature = "webhook"))]
 mod program;
 mod script;
 #[cfg(feature = "terminal")]
 mod terminal;
 mod unanswered;
+#[cfg(feature = "webhook")]
+mod webhook;
 
 use std::borrow::Cow;
 use std::pin::Pin;
@@ -25,6 +32,8 @@ use std::sync::Arc;
 
 use mcp_elicit_core::wire::Capability;
 
+#[cfg(feature = "browser")]
+pub use browser::Browser;
 pub use callback::Callback;
 pub use chain::Chain;
 #[cfg(feature = "process")]
@@ -35,6 +44,8 @@ pub use script::{Script, ScriptDefect};
 #[cfg(feature = "terminal")]
 pub use terminal::Terminal;
 pub use unanswered::Unanswered;
+#[cfg(feature = "webhook")]
+pub use webhook::{Webhook, WebhookDefect};
 
 use crate::answer::Answer;
 use crate::question::Question;
@@ -55,6 +66,11 @@ pub trait Responder: Send + Sync + 'static {
 
     /// The modes it can show. Exactly these are declared to servers.
     fn modes(&self) -> Capability;
+
+    /// Whether it shows everything that waits by itself. Otherwise the person is shown one question at a time.
+    fn keeps_a_queue(&self) -> bool {
+        false
+    }
 
     /// Asks. The future is dropped when the question is taken back or its time is over: what is on the screen must
     /// go then. [`Question::withdrawn`] says why.
@@ -77,6 +93,10 @@ impl<R: Responder + ?Sized> Responder for Arc<R> {
         (**self).modes()
     }
 
+    fn keeps_a_queue(&self) -> bool {
+        (**self).keeps_a_queue()
+    }
+
     fn respond<'a>(&'a self, question: &'a Question) -> Responding<'a> {
         (**self).respond(question)
     }
@@ -84,4 +104,17 @@ impl<R: Responder + ?Sized> Responder for Arc<R> {
     fn visited<'a>(&'a self, hosts: &'a [String]) -> Waiting<'a> {
         (**self).visited(hosts)
     }
+}
+
+/// Asks, through a face, whether visits are done: a form without fields is a plain yes.
+#[cfg(any(feature = "terminal", feature = "browser"))]
+fn visit_question(hosts: &[String]) -> Option<mcp_elicit_forms::view::Question> {
+    use mcp_elicit_forms::view::{Origin, Question};
+
+    let form = mcp_elicit_core::form::Form::builder().build().ok()?;
+    let message = format!(
+        "Finish what you were sent to at {}; then go on here.",
+        hosts.join(", ")
+    );
+    Some(Question::form(Origin::new("mcp-elicit"), message, form))
 }

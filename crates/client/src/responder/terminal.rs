@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::wire::Capability;
 use mcp_elicit_forms::terminal::{Face, Handle};
-use mcp_elicit_forms::view::NotAnswered;
+use mcp_elicit_forms::view;
 use tokio::sync::oneshot;
 
-use super::{Responder, Responding, Unanswered};
+use super::{Responder, Responding, Unanswered, Waiting, unanswered, visit_question};
 use crate::answer::Answer;
 use crate::question::Question;
 
@@ -20,7 +21,7 @@ pub struct Terminal {
 
 impl Terminal {
     /// The terminal that this program runs in, found as [`Face::detect`] does.
-    pub fn detect() -> Result<Self, NotAnswered> {
+    pub fn detect() -> Result<Self, view::NotAnswered> {
         Ok(Self::new(Face::detect()?))
     }
 
@@ -31,15 +32,10 @@ impl Terminal {
         }
     }
 
-    async fn ask(&self, question: &Question) -> Result<Answer, Unanswered> {
-        let handle = Handle::new();
-        let _taken_off = TakenOff {
-            handle: handle.clone(),
-            question,
-        };
+    async fn show(&self, shown: view::Question, handle: &Handle) -> Result<Outcome, Unanswered> {
         let (tell, told) = oneshot::channel();
         let face = Arc::clone(&self.face);
-        let shown = question.shown().clone();
+        let handle = handle.clone();
         std::thread::Builder::new()
             .name("mcp-elicit-terminal".to_owned())
             .spawn(move || {
@@ -49,34 +45,21 @@ impl Terminal {
         let outcome = told
             .await
             .map_err(|_| Unanswered::failed("the terminal's thread ended"))?;
-        // The face lets an answer to a suspicious form through only when the person has insisted.
-        Ok(Answer::from(outcome.map_err(unanswered)?).insisting())
+        outcome.map_err(unanswered::of_face)
     }
 }
 
-/// Takes the question off the screen when nobody waits for it any more.
+/// Takes a question off the screen when nobody waits for it any more.
 struct TakenOff<'q> {
     handle: Handle,
-    question: &'q Question,
+    question: Option<&'q Question>,
 }
 
 impl Drop for TakenOff<'_> {
     fn drop(&mut self) {
-        self.handle.withdraw(
-            self.question
-                .withdrawal()
-                .unwrap_or("it is no longer needed"),
-        );
-    }
-}
-
-fn unanswered(why: NotAnswered) -> Unanswered {
-    match why {
-        NotAnswered::Interrupted => Unanswered::Interrupted,
-        NotAnswered::EndOfInput { .. } => Unanswered::EndOfInput,
-        NotAnswered::Withdrawn { why } => Unanswered::Withdrawn { why },
-        NotAnswered::NoTerminal => Unanswered::cannot_show("there is no terminal"),
-        other => Unanswered::failed(other.to_string()),
+        let why = self.question.and_then(Question::withdrawal);
+        self.handle
+            .withdraw(why.unwrap_or("it is no longer needed"));
     }
 }
 
@@ -90,6 +73,37 @@ impl Responder for Terminal {
     }
 
     fn respond<'a>(&'a self, question: &'a Question) -> Responding<'a> {
-        Box::pin(self.ask(question))
+        Box::pin(async move {
+            let taken_off = TakenOff {
+                handle: Handle::new(),
+                question: Some(question),
+            };
+            let mut waiting = question.waiting();
+            let mut showing =
+                std::pin::pin!(self.show(question.shown().clone(), &taken_off.handle));
+            let outcome = loop {
+                tokio::select! {
+                    outcome = &mut showing => break outcome?,
+                    Ok(()) = waiting.changed() => {
+                        taken_off.handle.set_pending(waiting.borrow().saturating_sub(1));
+                    }
+                }
+            };
+            // The face lets an answer to a suspicious form through only when the person has insisted.
+            Ok(Answer::from(outcome).insisting())
+        })
+    }
+
+    fn visited<'a>(&'a self, hosts: &'a [String]) -> Waiting<'a> {
+        Box::pin(async move {
+            let taken_off = TakenOff {
+                handle: Handle::new(),
+                question: None,
+            };
+            match visit_question(hosts) {
+                Some(question) => drop(self.show(question, &taken_off.handle).await),
+                None => std::future::pending().await,
+            }
+        })
     }
 }

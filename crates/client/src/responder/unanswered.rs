@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use mcp_elicit_core::answer::Violations;
+#[cfg(any(feature = "terminal", feature = "browser"))]
+use mcp_elicit_forms::view::NotAnswered;
 use thiserror::Error;
 
 /// Why a responder brought no answer.
@@ -72,5 +74,17 @@ impl Unanswered {
             self,
             Self::CannotShow { .. } | Self::NoDefaults { .. } | Self::Exhausted
         )
+    }
+}
+
+/// What a face says when a question ended without an action.
+#[cfg(any(feature = "terminal", feature = "browser"))]
+pub(super) fn of_face(why: NotAnswered) -> Unanswered {
+    match why {
+        NotAnswered::Interrupted => Unanswered::Interrupted,
+        NotAnswered::EndOfInput { .. } => Unanswered::EndOfInput,
+        NotAnswered::Withdrawn { why } => Unanswered::Withdrawn { why },
+        NotAnswered::NoTerminal => Unanswered::cannot_show("there is no terminal"),
+        other => Unanswered::failed(other.to_string()),
     }
 }

@@ -1,0 +1,266 @@
+//! `call` and `demo` as a script sees them: events, exit codes, what is left behind.
+
+mod house;
+
+use serde_json::{Value, json};
+
+/// This program, which is also the server that is called.
+const ME: &str = env!("CARGO_BIN_EXE_mcp-elicit");
+
+fn call(options: &[&str]) -> house::Run {
+    call_with_input(options, b"")
+}
+
+fn call_with_input(options: &[&str], input: &[u8]) -> house::Run {
+    let mut args = vec!["call"];
+    args.extend(options);
+    if !options.contains(&"--") {
+        args.extend(["--", ME, "demo-server"]);
+    }
+    house::run(&args, input)
+}
+
+fn events(run: &house::Run) -> Vec<Value> {
+    run.stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("an event a line"))
+        .collect()
+}
+
+fn names(events: &[Value]) -> Vec<&str> {
+    events
+        .iter()
+        .map(|event| event["event"].as_str().expect("a name"))
+        .collect()
+}
+
+#[test]
+fn every_revision_asks_and_is_answered() {
+    for revision in ["auto", "2025-06-18", "2025-11-25", "2026-07-28"] {
+        let run = call(&[
+            "deploy",
+            "--answer",
+            "environment=staging",
+            "--json",
+            "--protocol",
+            revision,
+        ]);
+        let events = events(&run);
+        assert_eq!(
+            names(&events),
+            ["connected", "asked", "answered", "result"],
+            "{revision}: {}",
+            run.stderr
+        );
+        assert_eq!(run.code, Some(0));
+        let spoken = if revision == "auto" {
+            "2026-07-28"
+        } else {
+            revision
+        };
+        assert_eq!(events[0]["protocol"], spoken);
+        assert_eq!(events[0]["transport"], "stdio");
+        assert_eq!(events[1]["mode"], "form");
+        assert!(events[1]["schema"]["properties"]["environment"].is_object());
+        assert_eq!(
+            events[2],
+            json!({"event": "answered", "action": "accept", "content": {"environment": "staging"}})
+        );
+        assert!(
+            events[3]["result"]["content"][0]["text"]
+                .as_str()
+                .is_some_and(|text| text.contains("staging"))
+        );
+    }
+}
+
+#[test]
+fn a_person_s_no_is_a_result_with_an_error() {
+    for (option, action) in [("--decline", "decline"), ("--cancel", "cancel")] {
+        let run = call(&["deploy", option, "--json"]);
+        let events = events(&run);
+        assert_eq!(events[2], json!({"event": "answered", "action": action}));
+        assert_eq!(events[3]["result"]["isError"], true);
+        assert_eq!(run.code, Some(1));
+    }
+}
+
+#[test]
+fn an_answer_that_the_form_refuses_names_the_field_and_is_not_sent() {
+    for revision in ["2025-11-25", "2026-07-28"] {
+        let run = call(&[
+            "deploy",
+            "--answer",
+            "environment=mars",
+            "--json",
+            "--protocol",
+            revision,
+        ]);
+        let events = events(&run);
+        assert!(!names(&events).contains(&"answered"), "{}", run.stdout);
+        let last = events.last().expect("an event");
+        assert_eq!(last["event"], "error");
+        assert!(
+            last["error"]["message"]
+                .as_str()
+                .is_some_and(|text| text.contains("environment")),
+            "{last}"
+        );
+        assert!(
+            !run.stdout.contains("mars") && !run.stderr.contains("mars"),
+            "a value was told"
+        );
+        assert_eq!(run.code, Some(4));
+    }
+}
+
+#[test]
+fn a_question_that_finds_nobody_has_its_own_exit_code() {
+    let nobody = call(&["deploy"]);
+    assert_eq!(nobody.code, Some(4), "{}", nobody.stderr);
+    assert!(nobody.stderr.contains("--answer"), "{}", nobody.stderr);
+    let no_default = call(&["deploy", "--accept-defaults"]);
+    assert_eq!(no_default.code, Some(4));
+    assert!(
+        no_default.stderr.contains("environment"),
+        "{}",
+        no_default.stderr
+    );
+}
+
+#[test]
+fn lines_from_a_pipe_answer_one_by_one() {
+    let run = call_with_input(&["deploy"], b"staging\n\n");
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(run.stdout.contains("staging"), "{}", run.stdout);
+}
+
+#[test]
+fn answers_in_order_come_from_a_file() {
+    let files = house::Files::new(&[
+        (
+            "two.json",
+            br#"[{"action":"accept","content":{"environment":"production"}},{"action":"decline"}]"#,
+        ),
+        ("bad.json", br#"[{"action":"maybe"}]"#),
+    ]);
+    let run = call(&["deploy", "--answers", &files.path("two.json"), "--json"]);
+    let actions: Vec<_> = events(&run)
+        .iter()
+        .filter_map(|event| event["action"].as_str().map(str::to_owned))
+        .collect();
+    assert_eq!(actions, ["accept", "decline"]);
+    assert_eq!(run.code, Some(1));
+    assert_eq!(
+        call(&["deploy", "--answers", &files.path("bad.json")]).code,
+        Some(2)
+    );
+}
+
+#[test]
+fn a_wrong_command_line_is_found_before_anything_is_started() {
+    for options in [
+        &["deploy", "--decline", "--cancel"][..],
+        &["deploy", "loose"],
+        &["deploy", "--timeout", "soon"],
+        &["deploy", "--url", "ftp://127.0.0.1/", "--"],
+        &["deploy", "--"],
+    ] {
+        assert_eq!(call(options).code, Some(2), "{options:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn servers_that_break_end_the_call_and_say_why() {
+    let hello = r#"read a; echo '{"jsonrpc":"2.0","id":0,"error":{"code":-32601,"message":"no"}}'
+        read b; echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}'
+        read c; read d;"#;
+    let ask = r#"echo '{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"m","requestedSchema":{"type":"object","properties":{}}}}';"#;
+    for (script, told) in [
+        ("exit 7".to_owned(), "exit status: 7"),
+        (format!("{hello} {ask} exit 7"), "exit status: 7"),
+        (
+            format!("{hello} echo '{{\"jsonrpc\":'; sleep 60"),
+            "broken JSON",
+        ),
+        (
+            format!("{hello} echo '{{\"id\":[]}}'; sleep 60"),
+            "no MCP message",
+        ),
+        (
+            format!("{hello} head -c 10000000 /dev/zero | tr '\\0' x; echo; sleep 60"),
+            "larger than",
+        ),
+        (format!("{hello} sleep 60"), "said nothing"),
+        ("sleep 60".to_owned(), "no answer within"),
+    ] {
+        let run = call(&[
+            "go",
+            "--decline",
+            "--timeout",
+            "2",
+            "--",
+            "/bin/sh",
+            "-c",
+            &script,
+        ]);
+        assert_eq!(run.code, Some(3), "{script}: {}", run.stderr);
+        assert!(run.stderr.contains(told), "{script}: {}", run.stderr);
+    }
+    assert_eq!(
+        call(&["go", "--decline", "--", "/nonexistent/server"]).code,
+        Some(3)
+    );
+    let url = [
+        "go",
+        "--decline",
+        "--timeout",
+        "5",
+        "--url",
+        "http://127.0.0.1:9/mcp",
+    ];
+    assert_eq!(call(&[&url[..], &["--"]].concat()).code, Some(3));
+    assert_eq!(call(&url).code, Some(2), "a URL and a command");
+}
+
+#[cfg(unix)]
+#[test]
+fn nothing_of_the_server_is_left_behind() {
+    let marker = format!("{}.{}", 3_141, std::process::id());
+    let script = format!("sleep {marker} & exec '{ME}' demo-server");
+    let run = call(&[
+        "deploy",
+        "--answer",
+        "environment=staging",
+        "--",
+        "/bin/sh",
+        "-c",
+        &script,
+    ]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let left = std::process::Command::new("pgrep")
+        .args(["-f", &format!("^sleep {marker}$")])
+        .output();
+    if let Ok(left) = left {
+        assert!(
+            left.stdout.is_empty(),
+            "left behind: {}",
+            String::from_utf8_lossy(&left.stdout)
+        );
+    }
+}
+
+#[test]
+fn the_demo_asks_answers_and_says_what_to_try() {
+    let run = house::run(&["demo"], b"staging\n\n");
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(run.stdout.contains("staging"));
+    assert!(run.stderr.contains("Try next"));
+    let json = house::run(&["demo", "--answer", "environment=staging", "--json"], b"");
+    assert_eq!(
+        names(&events(&json)),
+        ["connected", "asked", "answered", "result"]
+    );
+    assert!(json.stderr.is_empty(), "{}", json.stderr);
+}

@@ -1,0 +1,37 @@
+//! A host in twenty lines: calls a tool of a server, and the person at this terminal answers what it asks.
+//!
+//! `cargo run -p mcp-elicit-client --example host -- TOOL SERVER [ARGUMENT...]`
+
+use std::error::Error;
+
+use mcp_elicit_client::responder::Terminal;
+use mcp_elicit_client::{CallOptions, Connection, Eliciting, Options, Settings, Target};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let mut words = std::env::args_os().skip(1);
+    let (Some(tool), Some(program)) = (words.next(), words.next()) else {
+        return Err("say which tool of which server to call: TOOL SERVER [ARGUMENT...]".into());
+    };
+    let target = Target::Command {
+        program,
+        arguments: words.collect(),
+    };
+    let settings = Settings::default().responder(Terminal::detect()?);
+    let connection = Connection::open(
+        &target,
+        Eliciting::new((), "my server", settings),
+        &Options::default(),
+    )
+    .await?;
+    let called = connection
+        .call_tool(
+            tool.to_string_lossy(),
+            serde_json::Map::new(),
+            &CallOptions::default(),
+        )
+        .await;
+    connection.close().await;
+    println!("{}", serde_json::to_string_pretty(&called?)?);
+    Ok(())
+}

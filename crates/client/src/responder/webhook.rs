@@ -1,0 +1,267 @@
+//! A web service that answers, asked by signed requests (Standard Webhooks).
+
+use std::borrow::Cow;
+use std::time::{Duration, SystemTime};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use futures::StreamExt as _;
+use hmac::{Hmac, Mac as _};
+use http::StatusCode;
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use mcp_elicit_core::answer::Violations;
+use mcp_elicit_core::wire::Capability;
+use sha2::Sha256;
+use thiserror::Error;
+
+use super::program::{ATTEMPTS, Asked, Read, read};
+use super::{Responder, Responding, Unanswered};
+use crate::answer::Answer;
+use crate::question::Question;
+
+/// The longest answer that is read, in bytes.
+const ANSWER_LIMIT: usize = 1024 * 1024;
+/// How soon a service that has no answer yet is asked again, unless it says.
+const USUAL_PAUSE: Duration = Duration::from_secs(5);
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
+
+/// Posts each question to a web service and waits for its reply, `{"action", "content"}`.
+///
+/// Requests are signed as Standard Webhooks (`webhook-id`, `webhook-timestamp`, `webhook-signature`). `200` carries the
+/// answer; `202` says that nobody has answered yet, and the same message, with the same id, comes again after
+/// `Retry-After`; `204` says that the service cannot show the question. Content that the form refuses is given back to
+/// it, with every violation, twice.
+#[derive(Clone)]
+pub struct Webhook {
+    client: reqwest::Client,
+    url: reqwest::Url,
+    key: Vec<u8>,
+    modes: Capability,
+}
+
+/// A webhook that cannot be used.
+#[derive(Debug, Error)]
+pub enum WebhookDefect {
+    /// The URL.
+    #[error("the webhook must be an https URL, or an http URL of this machine")]
+    Url,
+    /// The secret.
+    #[error("the webhook's secret must be `whsec_` and 24 to 64 bytes in base64")]
+    Secret,
+    /// The HTTP client.
+    #[error("cannot set up HTTP")]
+    Setup(#[source] reqwest::Error),
+}
+
+impl Webhook {
+    /// A service at `url` that shares `secret` (`whsec_…`) with us.
+    pub fn new(url: &str, secret: &str) -> Result<Self, WebhookDefect> {
+        let url = reqwest::Url::parse(url).map_err(|_| WebhookDefect::Url)?;
+        if url.scheme() != "https" && !is_of_this_machine(&url) {
+            return Err(WebhookDefect::Url);
+        }
+        let encoded = secret.strip_prefix("whsec_").ok_or(WebhookDefect::Secret)?;
+        let key = STANDARD
+            .decode(encoded)
+            .map_err(|_| WebhookDefect::Secret)?;
+        if !(24..=64).contains(&key.len()) {
+            return Err(WebhookDefect::Secret);
+        }
+        // A redirect would send the question, and take an answer, where nobody named.
+        let client = crate::tls::client()
+            .redirect(reqwest::redirect::Policy::none())
+            .build()
+            .map_err(WebhookDefect::Setup)?;
+        Ok(Self {
+            client,
+            url,
+            key,
+            modes: Capability::BOTH,
+        })
+    }
+
+    /// The modes that the service can show.
+    #[must_use]
+    pub fn showing(mut self, modes: Capability) -> Self {
+        self.modes = modes;
+        self
+    }
+
+    async fn ask(&self, question: &Question) -> Result<Answer, Unanswered> {
+        let mut violations = Violations::default();
+        for attempt in 1..=ATTEMPTS {
+            let body = Asked::new(question, attempt, &violations).to_json()?;
+            match read(question, &self.deliver(&body).await?)? {
+                Read::Answer(answer) => return Ok(answer),
+                Read::Wrong(wrong) => violations = wrong,
+            }
+        }
+        Err(Unanswered::Refused { violations })
+    }
+
+    async fn deliver(&self, body: &str) -> Result<String, Unanswered> {
+        let id = message_id()?;
+        loop {
+            let response = self.post(&id, body).await?;
+            match response.status() {
+                StatusCode::OK => return text_of(response).await,
+                StatusCode::NO_CONTENT => return Ok(String::new()),
+                StatusCode::ACCEPTED => tokio::time::sleep(pause(&response)).await,
+                status => {
+                    return Err(Unanswered::failed(format!(
+                        "the webhook answered HTTP {status}"
+                    )));
+                }
+            }
+        }
+    }
+
+    async fn post(&self, id: &str, body: &str) -> Result<reqwest::Response, Unanswered> {
+        let timestamp = seconds_now();
+        let signature = self.sign(id, timestamp, body)?;
+        self.client
+            .post(self.url.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .header("webhook-id", id)
+            .header("webhook-timestamp", timestamp)
+            .header("webhook-signature", signature)
+            .body(body.to_owned())
+            .send()
+            .await
+            .map_err(unreachable)
+    }
+
+    fn sign(&self, id: &str, timestamp: u64, body: &str) -> Result<String, Unanswered> {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.key)
+            .map_err(|_| Unanswered::failed("the webhook's secret cannot sign"))?;
+        mac.update(format!("{id}.{timestamp}.{body}").as_bytes());
+        Ok(format!(
+            "v1,{}",
+            STANDARD.encode(mac.finalize().into_bytes())
+        ))
+    }
+}
+
+fn is_of_this_machine(url: &reqwest::Url) -> bool {
+    url.scheme() == "http" && matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"))
+}
+
+fn unreachable(error: reqwest::Error) -> Unanswered {
+    Unanswered::failed(format!(
+        "the webhook cannot be reached: {}",
+        crate::connection::words(&error.without_url())
+    ))
+}
+
+fn pause(response: &reqwest::Response) -> Duration {
+    let seconds = response
+        .headers()
+        .get(RETRY_AFTER)
+        .and_then(|value| value.to_str().ok()?.parse().ok());
+    seconds
+        .map_or(USUAL_PAUSE, Duration::from_secs)
+        .min(LONGEST_PAUSE)
+}
+
+async fn text_of(response: reqwest::Response) -> Result<String, Unanswered> {
+    let mut body = Vec::new();
+    let mut chunks = response.bytes_stream();
+    while let Some(chunk) = chunks.next().await {
+        body.extend_from_slice(&chunk.map_err(unreachable)?);
+        if body.len() > ANSWER_LIMIT {
+            return Err(Unanswered::failed("the webhook's answer is too long"));
+        }
+    }
+    String::from_utf8(body).map_err(|_| Unanswered::failed("the webhook's answer is not UTF-8"))
+}
+
+fn message_id() -> Result<String, Unanswered> {
+    let mut bytes = [0_u8; 16];
+    getrandom::fill(&mut bytes)
+        .map_err(|_| Unanswered::failed("the system gives no randomness"))?;
+    Ok(bytes
+        .iter()
+        .fold("msg_".to_owned(), |id, byte| format!("{id}{byte:02x}")))
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a signature says when it was made"
+)]
+fn seconds_now() -> u64 {
+    SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs()
+}
+
+/// The key stays out of logs, and so does the URL, which may carry one.
+impl std::fmt::Debug for Webhook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Webhook")
+            .field("host", &self.url.host_str())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Responder for Webhook {
+    fn name(&self) -> Cow<'static, str> {
+        "webhook".into()
+    }
+
+    fn modes(&self) -> Capability {
+        self.modes
+    }
+
+    /// Whoever stands behind it lists what waits.
+    fn keeps_a_queue(&self) -> bool {
+        true
+    }
+
+    fn respond<'a>(&'a self, question: &'a Question) -> Responding<'a> {
+        Box::pin(self.ask(question))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signatures_are_those_of_standard_webhooks() {
+        // The example of the Standard Webhooks reference libraries.
+        let webhook = Webhook::new(
+            "https://example.com/hook",
+            "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
+        )
+        .unwrap();
+        let signature = webhook
+            .sign(
+                "msg_p5jXN8AQM9LWM0D4loKWxJek",
+                1_614_265_330,
+                "{\"test\": 2432232314}",
+            )
+            .unwrap();
+        assert_eq!(signature, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+        assert!(!format!("{webhook:?}").contains("hook\""));
+    }
+
+    #[test]
+    fn questions_leave_this_machine_only_under_tls() {
+        let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+        for (url, usable) in [
+            ("https://example.com/", true),
+            ("http://127.0.0.1:9/", true),
+            ("http://localhost:9/", true),
+            ("http://example.com/", false),
+            ("http://localhost.example.com/", false),
+            ("ftp://127.0.0.1/", false),
+        ] {
+            assert_eq!(Webhook::new(url, secret).is_ok(), usable, "{url}");
+        }
+        assert!(matches!(
+            Webhook::new("https://example.com/", "secret"),
+            Err(WebhookDefect::Secret)
+        ));
+    }
+}

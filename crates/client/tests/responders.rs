@@ -1,0 +1,235 @@
+//! Responders that ask through something else: programs, web services, several in a row.
+
+mod wire;
+
+use std::time::Duration;
+
+use mcp_elicit_client::audit::{Audit, Turn};
+use mcp_elicit_client::responder::{
+    Callback, Chain, Command, Defaults, Fallback, Responder, Script, Webhook,
+};
+use mcp_elicit_client::{CallOptions, Settings};
+use mcp_elicit_core::wire::{Capability, Revision};
+use serde_json::{Map, Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use wire::{connected, form};
+
+/// What the server gets when it asks [`form`].
+async fn answer_of(settings: Settings) -> Value {
+    let (connection, mut server, _) = connected(Revision::V2025_11_25, settings).await;
+    let serving = async {
+        let request = server.request("tools/call").await;
+        server.push("q", form()).await;
+        let response = server.response("q").await;
+        server.result(&request["id"], json!({"content": []})).await;
+        response
+    };
+    let options = CallOptions::default();
+    let (_, response) = tokio::join!(connection.call_tool("go", Map::new(), &options), serving);
+    connection.close().await;
+    response
+}
+
+async fn answer_by(responder: impl Responder) -> Value {
+    answer_of(Settings::default().responder(responder)).await
+}
+
+fn place(text: &str) -> Value {
+    json!({"action": "accept", "content": {"place": text}})
+}
+
+fn shell(script: &str) -> Command {
+    Command::new("sh", ["-c", script])
+}
+
+#[tokio::test]
+async fn a_program_reads_the_question_and_writes_the_answer() {
+    let echo = r#"read q; case "$q" in *'"message":"Where?"'*) echo '{"action":"accept","content":{"place":"shell"}}';; esac"#;
+    assert_eq!(answer_by(shell(echo)).await["result"], place("shell"));
+    let declines = shell(r#"echo '{"action":"decline","reason":"busy"}'"#);
+    assert_eq!(
+        answer_by(declines).await["result"],
+        json!({"action": "decline"})
+    );
+}
+
+#[tokio::test]
+async fn a_program_may_correct_itself() {
+    let learns = r#"read q; case "$q" in *'"attempt":1,"violations":[]'*) p=WRONG;; *pattern*) p=right;; *) p=LOST;; esac
+        echo "{\"action\":\"accept\",\"content\":{\"place\":\"$p\"}}""#;
+    assert_eq!(answer_by(shell(learns)).await["result"], place("right"));
+    let stubborn = shell(r#"echo '{"action":"accept","content":{"place":"WRONG"}}'"#);
+    assert_eq!(answer_by(stubborn).await["error"]["code"], -32603);
+}
+
+#[tokio::test]
+async fn a_program_that_fails_or_is_silent_declines_nothing() {
+    for (script, code) in [
+        ("exit 3", -32603),
+        ("true", -32601),
+        ("echo nonsense", -32603),
+    ] {
+        let response = answer_by(shell(script)).await;
+        assert_eq!(response["error"]["code"], code, "{script}: {response}");
+    }
+    let missing = answer_by(Command::new("/nonexistent/program", [""; 0])).await;
+    assert_eq!(missing["error"]["code"], -32603);
+}
+
+#[tokio::test]
+async fn a_chain_passes_on_what_cannot_be_shown_and_nothing_else() {
+    let silent = || shell("true");
+    let there = || Script::by_name([("place".to_owned(), "there".to_owned())]);
+    assert_eq!(
+        answer_by(Chain::new().then(silent()).then(there())).await["result"],
+        place("there")
+    );
+    assert_eq!(
+        answer_by(Chain::new().then(Script::cancel()).then(there())).await["result"],
+        json!({"action": "cancel"})
+    );
+    let broken = answer_by(Chain::new().then(shell("exit 1")).then(there())).await;
+    assert_eq!(broken["error"]["code"], -32603);
+    assert_eq!(Chain::new().then(Defaults).modes(), Capability::FORM);
+}
+
+#[tokio::test]
+async fn a_fallback_answers_when_the_first_is_late_or_broken() {
+    let never = || Callback::forms(async |_| std::future::pending().await);
+    let late = Fallback::new(never(), Defaults).within(Duration::from_millis(50));
+    assert_eq!(answer_by(late).await["result"], place("here"));
+    assert_eq!(
+        answer_by(Fallback::new(shell("exit 1"), Defaults)).await["result"],
+        place("here")
+    );
+    assert_eq!(
+        answer_by(Fallback::new(Script::decline(), Defaults)).await["result"],
+        json!({"action": "decline"})
+    );
+}
+
+/// A web service that answers each request with the next of these, and tells what it was sent.
+async fn service(answers: Vec<&'static str>) -> (String, tokio::task::JoinHandle<Vec<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/hook", listener.local_addr().unwrap());
+    let serving = tokio::spawn(async move {
+        let mut seen = Vec::new();
+        for answer in answers {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let mut request = Vec::new();
+            let mut chunk = [0; 4096];
+            while !request.ends_with(b"}") {
+                let read = socket.read(&mut chunk).await.unwrap();
+                request.extend_from_slice(&chunk[..read]);
+            }
+            seen.push(String::from_utf8(request).unwrap());
+            socket.write_all(answer.as_bytes()).await.unwrap();
+        }
+        seen
+    });
+    (url, serving)
+}
+
+const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+fn header<'r>(request: &'r str, name: &str) -> &'r str {
+    let line = request
+        .lines()
+        .find(|line| line.to_ascii_lowercase().starts_with(&format!("{name}:")));
+    line.unwrap_or_default()
+        .split_once(':')
+        .unwrap_or_default()
+        .1
+        .trim()
+}
+
+#[tokio::test]
+async fn a_web_service_is_waited_for() {
+    let accepted =
+        "HTTP/1.1 202 Accepted\r\nretry-after: 0\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+    let answer = "HTTP/1.1 200 OK\r\ncontent-length: 49\r\nconnection: close\r\n\r\n{\"action\":\"accept\",\"content\":{\"place\":\"webhook\"}}";
+    let (url, serving) = service(vec![accepted, answer]).await;
+    let response = answer_by(Webhook::new(&url, SECRET).unwrap()).await;
+    assert_eq!(response["result"], place("webhook"));
+    let seen = serving.await.unwrap();
+    // The same message came again, and says so by its id.
+    assert_eq!(
+        header(&seen[0], "webhook-id"),
+        header(&seen[1], "webhook-id")
+    );
+    assert!(header(&seen[0], "webhook-signature").starts_with("v1,"));
+    assert!(seen[0].contains(r#""message":"Where?""#));
+}
+
+#[tokio::test]
+async fn a_web_service_that_fails_declines_nothing() {
+    for (answer, code) in [
+        (
+            "HTTP/1.1 500 Oh\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+            -32603,
+        ),
+        (
+            "HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n",
+            -32601,
+        ),
+        (
+            "HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+            -32603,
+        ),
+    ] {
+        let (url, _serving) = service(vec![answer]).await;
+        let response = answer_by(Webhook::new(&url, SECRET).unwrap()).await;
+        assert_eq!(response["error"]["code"], code, "{answer}: {response}");
+    }
+}
+
+/// A writer whose text can be read while it is written to.
+#[derive(Clone, Default)]
+struct Shared(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+
+impl std::io::Write for Shared {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn the_audit_tells_everything_but_what_was_said() {
+    let log = Shared::default();
+    let audit = std::sync::Arc::new(Audit::new(log.clone()));
+    let said =
+        Script::from_json(r#"[{"action":"accept","content":{"place":"secretplace"}}]"#).unwrap();
+    answer_of(
+        Settings::default()
+            .responder(said)
+            .observer(std::sync::Arc::clone(&audit)),
+    )
+    .await;
+    answer_of(
+        Settings::default()
+            .responder(Script::decline())
+            .observer(std::sync::Arc::clone(&audit)),
+    )
+    .await;
+    answer_of(Settings::default().observer(std::sync::Arc::clone(&audit))).await;
+    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    assert!(!text.contains("secretplace"), "{text}");
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let turns: Vec<_> = lines
+        .iter()
+        .map(|line| line["turn"].as_str().unwrap())
+        .collect();
+    assert_eq!(turns, ["asked", "answered", "asked", "declined", "refused"]);
+    assert_eq!(lines[1]["by"], "script");
+    assert_eq!(lines[1]["name"], "go");
+    assert_eq!(lines[1]["fields"], json!(["place", "count"]));
+    assert_eq!(audit.counts()[&Turn::Asked], 2);
+}
