@@ -10,6 +10,7 @@ use mcp_elicit_client::{CallOptions, Connection, Eliciting, Options, Settings, T
 use mcp_elicit_core::wire::Revision;
 use serde_json::{Map, Value, json};
 
+#[expect(clippy::print_stderr, reason = "an example talks to its reader")]
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let url = std::env::args()

@@ -7,6 +7,7 @@ use std::error::Error;
 use mcp_elicit_client::responder::Terminal;
 use mcp_elicit_client::{CallOptions, Connection, Eliciting, Options, Settings, Target};
 
+#[expect(clippy::print_stdout, reason = "an example talks to its reader")]
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let mut words = std::env::args_os().skip(1);

@@ -33,7 +33,16 @@ fn elicitation(params: &Value) -> Value {
 }
 
 fn accepting(content: &Value) -> Script {
-    Script::from_json(&json!([{"action": "accept", "content": content}]).to_string()).unwrap()
+    Script::from_json(&json!([{"action": "accept", "content": content}]).to_string())
+        .expect("a list of answers")
+}
+
+/// The error that requires visits first.
+async fn require(server: &mut Server, id: &Value, data: Value) {
+    let error = json!({"code": -32042, "message": "visit first", "data": data});
+    server
+        .send(&json!({"jsonrpc": "2.0", "id": id, "error": error}))
+        .await;
 }
 
 /// Calls while the server pushes one question; gives what the client answered.
@@ -136,7 +145,10 @@ async fn a_wrong_answer_names_the_field_and_is_not_sent() {
             panic!("{called:?}");
         };
         assert_eq!(
-            violations.iter().next().map(|violation| violation.field()),
+            violations
+                .iter()
+                .next()
+                .map(mcp_elicit_core::answer::Violation::field),
             Some(field)
         );
     }
@@ -199,15 +211,15 @@ async fn an_illegal_form_is_the_server_s_fault() {
     assert_eq!(response["error"]["data"]["field"], "properties.a.type");
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn running_out_of_time_is_a_timeout_and_no_action() {
     let never = Callback::forms(async |_| std::future::pending().await);
     let settings = Settings::default()
         .responder(never)
-        .answer_within(Duration::from_secs(90));
+        .answer_within(Duration::from_millis(1_200));
     let (response, _) = pushed(PUSHED, settings, form()).await;
     assert_eq!(response["error"]["code"], -32000);
-    assert_eq!(response["error"]["data"]["timeoutSeconds"], 90);
+    assert_eq!(response["error"]["data"]["timeoutSeconds"], 2);
 }
 
 #[tokio::test]
@@ -372,17 +384,16 @@ async fn a_required_visit_is_made_and_the_call_tried_again() {
     let visit = |url: &str, id: &str| json!({"elicitations": [{"mode": "url", "message": "m", "url": url, "elicitationId": id}]});
     let serving = async {
         let first = server.request("tools/call").await;
-        server
-            .error(&first["id"], -32042, visit("https://a.example/", "e1"))
-            .await;
+        require(&mut server, &first["id"], visit("https://a.example/", "e1")).await;
         let second = server.request("tools/call").await;
-        server
-            .error(&second["id"], -32042, visit("https://b.example/", "e2"))
-            .await;
+        require(
+            &mut server,
+            &second["id"],
+            visit("https://b.example/", "e2"),
+        )
+        .await;
         let third = server.request("tools/call").await;
-        server
-            .error(&third["id"], -32042, visit("https://a.example/", "e3"))
-            .await;
+        require(&mut server, &third["id"], visit("https://a.example/", "e3")).await;
     };
     let (called, ()) = tokio::join!(call(&connection), serving);
     let Err(CallError::SameVisitAgain { host }) = called else {
@@ -404,9 +415,7 @@ async fn the_end_of_a_visit_is_heard_from_the_server_and_only_for_known_ids() {
     let serving = async {
         let first = server.request("tools/call").await;
         let listed = json!({"mode": "url", "message": "m", "url": "https://a.example/", "elicitationId": "mine"});
-        server
-            .error(&first["id"], -32042, json!({"elicitations": [listed]}))
-            .await;
+        require(&mut server, &first["id"], json!({"elicitations": [listed]})).await;
         server.send(&complete("someone else's")).await;
         let early =
             tokio::time::timeout(Duration::from_millis(200), server.request("tools/call")).await;

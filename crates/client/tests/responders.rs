@@ -111,20 +111,20 @@ async fn a_fallback_answers_when_the_first_is_late_or_broken() {
 
 /// A web service that answers each request with the next of these, and tells what it was sent.
 async fn service(answers: Vec<&'static str>) -> (String, tokio::task::JoinHandle<Vec<String>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/hook", listener.local_addr().unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}/hook", listener.local_addr().expect("an address"));
     let serving = tokio::spawn(async move {
         let mut seen = Vec::new();
         for answer in answers {
-            let (mut socket, _) = listener.accept().await.unwrap();
+            let (mut socket, _) = listener.accept().await.expect("a request");
             let mut request = Vec::new();
             let mut chunk = [0; 4096];
             while !request.ends_with(b"}") {
-                let read = socket.read(&mut chunk).await.unwrap();
+                let read = socket.read(&mut chunk).await.expect("bytes");
                 request.extend_from_slice(&chunk[..read]);
             }
-            seen.push(String::from_utf8(request).unwrap());
-            socket.write_all(answer.as_bytes()).await.unwrap();
+            seen.push(String::from_utf8(request).expect("UTF-8"));
+            socket.write_all(answer.as_bytes()).await.expect("sent");
         }
         seen
     });
@@ -190,7 +190,7 @@ struct Shared(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
 
 impl std::io::Write for Shared {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().write(bytes)
+        std::io::Write::write(&mut *self.0.lock().expect("no test panicked"), bytes)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {

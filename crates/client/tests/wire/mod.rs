@@ -57,10 +57,6 @@ impl Server {
             .await;
     }
 
-    pub(crate) async fn error(&mut self, id: &Value, code: i32, data: Value) {
-        self.send(&json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": "no", "data": data}})).await;
-    }
-
     /// A question pushed at the client.
     pub(crate) async fn push(&mut self, id: &str, params: Value) {
         self.send(
