@@ -111,6 +111,9 @@ impl Scan {
     }
 
     fn read_glued(&mut self, clause: &str, style: Style) {
+        if clause.is_ascii() {
+            return;
+        }
         let text: String = folded(clause)
             .chars()
             .filter(|c| c.is_alphanumeric())

@@ -1,6 +1,8 @@
 //! Names and sentences cut into plain words, so that `githubAPIKey`, `github_api_key` and "GitHub API key" are the
 //! same, and so that fullwidth letters, invisible characters and letters borrowed from other scripts hide nothing.
 
+use std::borrow::Cow;
+
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_security::skeleton;
 
@@ -25,11 +27,17 @@ pub(crate) fn folded(text: &str) -> String {
 }
 
 /// Compatibility forms made plain (NFKC), invisible characters taken out.
-fn visible(text: &str) -> String {
+fn visible(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() {
+        return Cow::Borrowed(text);
+    }
     text.nfkc().filter(|c| !is_invisible(*c)).collect()
 }
 
 fn fold(text: &str) -> String {
+    if text.is_ascii() {
+        return text.to_ascii_lowercase();
+    }
     text.nfd()
         .filter(|c| !is_accent(*c))
         .flat_map(char::to_lowercase)
