@@ -205,6 +205,33 @@ impl Elicit {
         }
     }
 
+    /// Who is asked, as [`Settings::principal`](crate::Settings::principal) says.
+    pub fn principal(&self) -> Option<&str> {
+        self.call.principal.as_deref()
+    }
+
+    /// Waits for something that a person does outside of MCP, and tells a client of 2025-11-25 when it is done.
+    #[cfg(feature = "connect")]
+    pub(crate) async fn wait_outside(
+        &self,
+        id: &str,
+        done: impl Future<Output = ()> + Send,
+        at_most: std::time::Duration,
+    ) -> Result<(), Unanswered> {
+        match &self.call.way {
+            Way::Pushed(pushed) => {
+                pushed.wait(done, at_most).await?;
+                pushed.tell_complete(id).await;
+                Ok(())
+            }
+            Way::Rounds(_) | Way::Task(_) | Way::CannotAsk(_) | Way::Script(_) => {
+                tokio::time::timeout(at_most, done)
+                    .await
+                    .map_err(|_| Unanswered::TimedOut { after: at_most })
+            }
+        }
+    }
+
     /// Whether the client can be asked to fill in a form.
     pub fn can_fill_in(&self) -> bool {
         self.call.capability.has(Mode::Form)

@@ -55,11 +55,14 @@
 //! | `bridge` | handlers that ask by hand, for pushed-era clients |
 //! | `guard` | what must not be asked |
 //! | [`audit`] | one record per turn |
+//! | `connect` | pages behind url-mode questions (feature `connect`) |
 //! | [`testing`] | a person who answers by script |
 
 pub mod ask;
 pub mod audit;
 mod bridge;
+#[cfg(feature = "connect")]
+pub mod connect;
 mod elicit;
 mod exchange;
 mod guard;

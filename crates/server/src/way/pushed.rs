@@ -107,7 +107,29 @@ impl Pushed {
             .await
             .map_err(|_| Unanswered::Disconnected)?;
         let mut open = Withdraw(Some(handle));
-        let deadline = Instant::now() + timeout;
+        let reply = async {
+            match open.0.as_mut() {
+                Some(handle) => (&mut handle.rx).await.ok(),
+                None => None,
+            }
+        };
+        let reply = self.wait(reply, timeout).await?;
+        open.0 = None;
+        match reply {
+            Some(Ok(result)) => Ok(Ok(result)),
+            Some(Err(ServiceError::McpError(error))) => Ok(Err(error)),
+            Some(Err(_)) | None => Err(Unanswered::Disconnected),
+        }
+    }
+
+    /// Waits for `done`, keeping the caller's call alive, until the time is over or the call is cancelled.
+    pub(crate) async fn wait<T>(
+        &self,
+        done: impl Future<Output = T>,
+        at_most: Duration,
+    ) -> Result<T, Unanswered> {
+        let mut done = std::pin::pin!(done);
+        let deadline = Instant::now() + at_most;
         let mut keep_alive = self
             .keep_alive
             .filter(|_| self.progress.is_some())
@@ -117,23 +139,32 @@ impl Pushed {
                 interval
             });
         loop {
-            let Some(handle) = open.0.as_mut() else {
-                return Err(Unanswered::Disconnected);
-            };
             tokio::select! {
                 biased;
-                reply = &mut handle.rx => {
-                    open.0 = None;
-                    return match reply {
-                        Ok(Ok(result)) => Ok(Ok(result)),
-                        Ok(Err(ServiceError::McpError(error))) => Ok(Err(error)),
-                        Ok(Err(_)) | Err(_) => Err(Unanswered::Disconnected),
-                    };
-                }
+                value = &mut done => return Ok(value),
                 () = self.cancelled.cancelled() => return Err(Unanswered::CallCancelled),
-                () = tokio::time::sleep_until(deadline) => return Err(Unanswered::TimedOut { after: timeout }),
+                () = tokio::time::sleep_until(deadline) => return Err(Unanswered::TimedOut { after: at_most }),
                 () = tick(&mut keep_alive) => self.keep_alive().await,
             }
+        }
+    }
+
+    /// `notifications/elicitation/complete`, which only 2025-11-25 has, to the client that was asked.
+    #[cfg(feature = "connect")]
+    pub(crate) async fn tell_complete(&self, id: &str) {
+        if self.revision != Revision::V2025_11_25 {
+            return;
+        }
+        let params = serde_json::json!({ "elicitationId": id });
+        let complete = rmcp::model::CustomNotification::new(method::COMPLETE, Some(params));
+        let told = self
+            .peer
+            .send_notification(rmcp::model::ServerNotification::CustomNotification(
+                complete,
+            ))
+            .await;
+        if let Err(error) = told {
+            tracing::debug!(%error, "the client cannot be told that its question is done");
         }
     }
 

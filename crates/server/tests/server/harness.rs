@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime};
 use mcp_elicit_server::{Eliciting, ElicitingExt, Settings};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ClientConfig,
-    ElicitRequestParams, ElicitResult, ElicitationAction, Implementation, InputRequests,
-    ProgressNotificationParam, ProtocolVersion,
+    CustomNotification, ElicitRequestParams, ElicitResult, ElicitationAction, Implementation,
+    InputRequests, ProgressNotificationParam, ProtocolVersion,
 };
 use rmcp::service::{
     ClientLifecycleMode, ClientServiceExt, NotificationContext, RequestContext, RunningService,
@@ -51,13 +51,17 @@ impl Clock {
         self.0.fetch_add(by.as_secs(), Ordering::SeqCst);
     }
 
+    pub(crate) fn now(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(self.0.load(Ordering::SeqCst))
+    }
+
     pub(crate) fn settings(&self) -> Settings {
         let clock = self.clone();
-        Settings::default().clock(move || {
-            SystemTime::UNIX_EPOCH + Duration::from_secs(clock.0.load(Ordering::SeqCst))
-        })
+        Settings::default().clock(move || clock.now())
     }
 }
+
+type Always = Arc<dyn Fn(&str) -> Act + Send + Sync>;
 
 #[derive(Clone)]
 pub(crate) struct Person {
@@ -67,8 +71,9 @@ pub(crate) struct Person {
     acts: Arc<Mutex<VecDeque<Act>>>,
     asked: Arc<Mutex<Vec<Value>>>,
     progress: Arc<AtomicU64>,
+    told: Arc<Mutex<Vec<(String, Value)>>>,
     name: &'static str,
-    always: Option<Arc<dyn Fn(&str) -> Act + Send + Sync>>,
+    always: Option<Always>,
 }
 
 impl Person {
@@ -80,6 +85,7 @@ impl Person {
             acts: Arc::new(Mutex::new(acts.into_iter().collect())),
             asked: Arc::default(),
             progress: Arc::default(),
+            told: Arc::default(),
             name: "person",
             always: None,
         }
@@ -124,6 +130,11 @@ impl Person {
 
     pub(crate) fn progress(&self) -> u64 {
         self.progress.load(Ordering::SeqCst)
+    }
+
+    /// Every notification that rmcp does not know, with its parameters.
+    pub(crate) fn told(&self) -> Vec<(String, Value)> {
+        self.told.lock().unwrap().clone()
     }
 
     /// Connects to `server` through a pipe.
@@ -270,6 +281,17 @@ impl ClientHandler for Person {
                 return Err(ErrorData::new(rmcp::model::ErrorCode(code), "no", None));
             }
         })
+    }
+
+    async fn on_custom_notification(
+        &self,
+        notification: CustomNotification,
+        _: NotificationContext<RoleClient>,
+    ) {
+        self.told
+            .lock()
+            .unwrap()
+            .push((notification.method, notification.params.unwrap_or_default()));
     }
 
     async fn on_progress(&self, _: ProgressNotificationParam, _: NotificationContext<RoleClient>) {

@@ -7,6 +7,7 @@
 
 mod attacks;
 mod bridge;
+mod connect;
 mod eras;
 mod harness;
 mod http;

@@ -60,7 +60,7 @@ impl Counter {
     #[tool(description = "Two branches whose order changes from run to run")]
     async fn order(&self, elicit: Elicit) -> Result<String, Unanswered> {
         let (mut first, mut second) = (Duration::from_millis(1), Duration::from_millis(2));
-        if self.run() % 2 == 0 {
+        if self.run().is_multiple_of(2) {
             std::mem::swap(&mut first, &mut second);
         }
         // In a step, so that both branches get to their question before the run is given up.

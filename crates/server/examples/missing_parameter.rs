@@ -1,0 +1,82 @@
+//! Missing parameter: what the model left out, the person is asked for; what it gave is not asked again.
+
+mod listen;
+
+use mcp_elicit_server::{Elicit, ElicitingExt, Settings, Unanswered};
+use rmcp::handler::server::wrapper::Parameters;
+use rmcp::model::{ServerCapabilities, ServerConfig};
+use rmcp::{ServerHandler, tool, tool_handler, tool_router};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+#[derive(Clone, Copy)]
+struct Tables;
+
+/// What the model may give.
+#[derive(Deserialize, JsonSchema)]
+struct Wish {
+    /// How many people
+    people: Option<u8>,
+    /// Which evening, as YYYY-MM-DD
+    evening: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct People {
+    /// How many people are coming
+    #[schemars(title = "People", range(min = 1, max = 12))]
+    people: u8,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Evening {
+    /// Which evening
+    #[schemars(title = "Evening", extend("format" = "date"))]
+    evening: String,
+}
+
+#[tool_router]
+impl Tables {
+    #[tool(description = "Book a table; asks for what is missing")]
+    async fn book(
+        &self,
+        elicit: Elicit,
+        Parameters(wish): Parameters<Wish>,
+    ) -> Result<String, Unanswered> {
+        // Both at once: a client of 2026-07-28 gets them in one round.
+        let (people, evening) = tokio::join!(
+            async {
+                match wish.people {
+                    Some(people) => Ok(people),
+                    None => elicit
+                        .form::<People>("How many of you are there?")
+                        .await
+                        .map(|given| given.people),
+                }
+            },
+            async {
+                match wish.evening {
+                    Some(evening) => Ok(evening),
+                    None => elicit
+                        .form::<Evening>("When would you like to come?")
+                        .await
+                        .map(|given| given.evening),
+                }
+            },
+        );
+        Ok(format!("A table for {} on {}", people?, evening?))
+    }
+}
+
+#[tool_handler]
+impl ServerHandler for Tables {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let settings = Settings::default().audience("tables");
+    listen::serve(move || Tables.eliciting(settings.clone())).await
+}

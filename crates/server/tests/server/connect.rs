@@ -1,0 +1,255 @@
+//! A secret that only the right person can leave, and the question that waits for it.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use axum::body::Body;
+use http::{Request, Response, StatusCode};
+use mcp_elicit_server::connect::{CannotSave, Connect};
+use mcp_elicit_server::{Elicit, Eliciting, ElicitingExt, Settings, Unanswered};
+use rmcp::model::{ServerCapabilities, ServerConfig};
+use rmcp::{ServerHandler, tool, tool_handler, tool_router};
+use tower::ServiceExt;
+
+use crate::harness::{Act, Clock, Person, said};
+
+type Stored = Arc<Mutex<Vec<(String, String)>>>;
+
+#[derive(Clone)]
+struct Accounts(Connect);
+
+#[tool_router]
+impl Accounts {
+    #[tool(description = "Connects an account, then asks something else")]
+    async fn connect(&self, elicit: Elicit) -> Result<String, Unanswered> {
+        self.0
+            .visit(&elicit, "Example", "So that I can read your calendar")
+            .await?;
+        elicit.confirm("Go on?").await?;
+        Ok("connected".into())
+    }
+}
+
+#[tool_handler]
+impl ServerHandler for Accounts {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+    }
+}
+
+fn pages(clock: &Clock, stored: &Stored) -> Connect {
+    let (clock, stored) = (clock.clone(), Arc::clone(stored));
+    Connect::builder("Calendar", "https://mcp.example.org/connect/", |parts| {
+        parts
+            .headers
+            .get("x-user")
+            .and_then(|user| user.to_str().ok())
+            .map(str::to_owned)
+    })
+    .unwrap()
+    .clock(move || clock.now())
+    .secret("Example", "API key", move |principal, secret| {
+        let stored = Arc::clone(&stored);
+        async move {
+            if secret.reveal() == "wrong" {
+                return Err(CannotSave("Example does not know this key".into()));
+            }
+            stored
+                .lock()
+                .unwrap()
+                .push((principal, secret.reveal().to_owned()));
+            Ok(())
+        }
+    })
+    .build()
+}
+
+fn server(connect: &Connect, clock: &Clock) -> Eliciting<Accounts> {
+    let settings: Settings = clock
+        .settings()
+        .principal(|context| context.client_info().map(|info| info.name));
+    Accounts(connect.clone()).eliciting(settings)
+}
+
+/// The page behind `url`, as `user` sees it, or what comes of leaving `secret` there.
+async fn open(
+    connect: &Connect,
+    url: &str,
+    user: Option<&str>,
+    secret: Option<&str>,
+) -> (StatusCode, String) {
+    let path = url.strip_prefix("https://mcp.example.org/connect").unwrap();
+    let mut request = Request::builder().uri(path);
+    if let Some(user) = user {
+        request = request.header("x-user", user);
+    }
+    let request = match secret {
+        None => request.body(Body::empty()),
+        Some(secret) => request
+            .method("POST")
+            .header("content-type", "application/x-www-form-urlencoded")
+            .body(Body::from(format!("secret={secret}"))),
+    };
+    let response: Response<Body> = connect.router().oneshot(request.unwrap()).await.unwrap();
+    let status = response.status();
+    assert!(
+        response.headers()["content-security-policy"]
+            .to_str()
+            .unwrap()
+            .contains("default-src 'none'")
+    );
+    let body = axum::body::to_bytes(response.into_body(), 1 << 20)
+        .await
+        .unwrap();
+    (status, String::from_utf8(body.to_vec()).unwrap())
+}
+
+/// A person who agrees to visit, and then does `then` with the link.
+fn visitor<F, Fut>(revision: &'static str, name: &'static str, clock: &Clock, then: F) -> Person
+where
+    F: Fn(String) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = ()> + Send + 'static,
+{
+    let mut person = Person::who(revision, []).called(name);
+    person.clock = clock.clone();
+    let seen = person.clone();
+    person.always(move |message| {
+        if message == "Go on?" {
+            return Act::Accept(serde_json::json!({ "confirm": true }));
+        }
+        let url = seen.asked().last().unwrap()["url"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        tokio::spawn(then(url));
+        Act::Bare
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_call_goes_on_when_the_secret_is_stored() {
+    for revision in ["2025-11-25", "2026-07-28"] {
+        let (clock, stored) = (Clock::new(), Stored::default());
+        let connect = pages(&clock, &stored);
+        let at = connect.clone();
+        let ada = visitor(revision, "ada", &clock, move |url| {
+            let connect = at.clone();
+            async move {
+                tokio::time::sleep(Duration::from_mins(2)).await;
+                let (status, page) = open(&connect, &url, Some("ada"), None).await;
+                assert_eq!(status, StatusCode::OK);
+                for words in [
+                    "Calendar asks you",
+                    "signed in as ada",
+                    "So that I can read your calendar",
+                    "API key",
+                ] {
+                    assert!(page.contains(words), "{words}: {page}");
+                }
+                assert_eq!(
+                    open(&connect, &url, Some("ada"), Some("wrong")).await.0,
+                    StatusCode::UNPROCESSABLE_ENTITY
+                );
+                assert_eq!(
+                    open(&connect, &url, Some("ada"), Some("s3cret")).await.0,
+                    StatusCode::OK
+                );
+                let (status, page) = open(&connect, &url, Some("ada"), Some("other")).await;
+                assert_eq!(status, StatusCode::GONE, "{page}");
+            }
+        });
+        let result = ada
+            .call_under(server(&connect, &clock), "connect")
+            .await
+            .unwrap();
+        assert_eq!(said(&result), ("connected".into(), false), "{revision}");
+        assert_eq!(
+            *stored.lock().unwrap(),
+            [("ada".to_owned(), "s3cret".to_owned())]
+        );
+        let told = ada.told();
+        if revision == "2025-11-25" {
+            let (method, params) = &told[0];
+            assert_eq!(method, "notifications/elicitation/complete");
+            assert_eq!(params["elicitationId"], ada.asked()[0]["elicitationId"]);
+        } else {
+            assert!(told.is_empty(), "{told:?}");
+        }
+    }
+}
+
+/// The specification's phishing case: Eve asks for a link of hers and sends it to Ada, who is signed in.
+#[tokio::test(start_paused = true)]
+async fn a_link_that_was_sent_to_somebody_else_does_nothing() {
+    for revision in ["2025-11-25", "2026-07-28"] {
+        let (clock, stored) = (Clock::new(), Stored::default());
+        let connect = pages(&clock, &stored);
+        let at = connect.clone();
+        let eve = visitor(revision, "eve", &clock, move |url| {
+            let connect = at.clone();
+            async move {
+                for secret in [None, Some("adas-key")] {
+                    let (status, page) = open(&connect, &url, Some("ada"), secret).await;
+                    assert_eq!(status, StatusCode::FORBIDDEN);
+                    assert!(page.contains("made for somebody else"), "{page}");
+                }
+            }
+        });
+        let error = eve
+            .call_under(server(&connect, &clock), "connect")
+            .await
+            .unwrap_err();
+        assert_eq!(
+            error.code.0, -32000,
+            "nobody came, which is no refusal: {error:?}"
+        );
+        assert!(stored.lock().unwrap().is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_link_needs_a_login_time_and_its_seal() {
+    let (clock, stored) = (Clock::new(), Stored::default());
+    let connect = pages(&clock, &stored);
+    let (at, time) = (connect.clone(), clock.clone());
+    let ada = visitor("2026-07-28", "ada", &clock, move |url| {
+        let (connect, clock) = (at.clone(), time.clone());
+        async move {
+            assert_eq!(
+                open(&connect, &url, None, Some("s")).await.0,
+                StatusCode::UNAUTHORIZED
+            );
+            let forged = format!("{}A", &url[..url.len() - 1]);
+            let forged = if forged == url {
+                format!("{}B", &url[..url.len() - 1])
+            } else {
+                forged
+            };
+            assert_eq!(
+                open(&connect, &forged, Some("ada"), Some("s")).await.0,
+                StatusCode::BAD_REQUEST
+            );
+            clock.advance(Duration::from_mins(10));
+            assert_eq!(
+                open(&connect, &url, Some("ada"), Some("s")).await.0,
+                StatusCode::GONE
+            );
+        }
+    });
+    ada.call_under(server(&connect, &clock), "connect")
+        .await
+        .unwrap_err();
+    assert!(stored.lock().unwrap().is_empty());
+    assert!(clock.now() > SystemTime::UNIX_EPOCH);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_know_whom_it_asks_gives_no_link() {
+    let (clock, stored) = (Clock::new(), Stored::default());
+    let person = Person::who("2026-07-28", []);
+    let error = person
+        .call(Accounts(pages(&clock, &stored)), "connect")
+        .await
+        .unwrap_err();
+    assert!(error.message.contains("principal"), "{error:?}");
+}
