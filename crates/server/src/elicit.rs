@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use mcp_elicit_core::fault::LimitFault;
-use mcp_elicit_core::wire::{Capability, Mode};
+use mcp_elicit_core::wire::{Capability, Mode, Request, UrlRequired};
 use rmcp::ErrorData;
 use rmcp::handler::server::common::{AsRequestContext, FromContextPart};
 use rmcp::service::{RequestContext, RoleServer};
@@ -14,6 +14,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::ask::{Ask, Choose, ChooseMany, Confirm, Pick, Typed, Visit, What};
+use crate::guard;
+use crate::question::{Question, Subject};
 use crate::settings::Shared;
 use crate::unanswered::Unanswered;
 use crate::way::Way;
@@ -157,6 +159,44 @@ impl Elicit {
     /// The URL must be the same in each run of the handler: one that is drawn anew belongs in a [`step`](Self::step).
     pub fn visit(&self, message: impl Into<String>, url: impl Into<String>) -> Ask<Visit> {
         Ask::new(self, message, Visit::new(url))
+    }
+
+    /// Goes on only if the person has visited `url`. For when the tool has found that they have not yet.
+    ///
+    /// On 2025-11-25 this ends the call with the error -32042, which tells the client to have the URL visited and to call
+    /// again; on 2026-07-28 it is a [`visit`](Self::visit).
+    pub async fn require_url(
+        &self,
+        message: impl Into<String>,
+        url: impl Into<String>,
+    ) -> Result<(), Unanswered> {
+        let (message, url) = (message.into(), url.into());
+        if !self.call.way.turns_away() {
+            return self.visit(message, url).await;
+        }
+        let Subject::Url { url, id } = Visit::new(url).asking()?.0 else {
+            return Ok(());
+        };
+        let question = Question {
+            message: message.clone(),
+            subject: Subject::Url {
+                url: url.clone(),
+                id: id.clone(),
+            },
+            key: None,
+            timeout: self.call.shared.settings.timeout,
+        };
+        self.call.way.can_put(&question)?;
+        guard::may_ask(&question)?;
+        let elicitations = vec![Request::Url {
+            message: message.clone(),
+            url,
+            elicitation_id: Some(id),
+        }];
+        Err(Unanswered::UrlRequired(UrlRequired {
+            message,
+            elicitations,
+        }))
     }
 
     /// Runs `work` once in the life of the call, however often the handler runs, and gives its result each time.

@@ -100,7 +100,9 @@ async fn put(call: &Call, question: &Question) -> Result<Put, Unanswered> {
             }
             Unanswered::Peer(_) | Unanswered::Wrong { .. } => Turn::Broken,
             // The question has gone out and is still open.
-            Unanswered::Suspended | Unanswered::Refused(_) => return result,
+            Unanswered::Suspended | Unanswered::Refused(_) | Unanswered::UrlRequired(_) => {
+                return result;
+            }
         };
         note(call, question, turn, None, Some(unanswered.to_string()));
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mcp_elicit_core::fault::{AuthorFault, Fault, Finding, LimitFault, PeerFault, PersonFault};
-use mcp_elicit_core::wire::{Capability, Mode, Revision};
+use mcp_elicit_core::wire::{Capability, Mode, Revision, UrlRequired};
 use rmcp::ErrorData;
 use rmcp::handler::server::tool::IntoCallToolResult;
 use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, ErrorCode};
@@ -52,6 +52,10 @@ pub enum Unanswered {
     /// The question itself must not or cannot be asked. The author of the server has to change it.
     #[error("this question cannot be asked: {0}")]
     Author(String),
+
+    /// These URLs have to be visited before the call is made again (2025-11-25).
+    #[error("{}", .0.message)]
+    UrlRequired(UrlRequired),
 
     /// A limit of this server was reached.
     #[error(transparent)]
@@ -148,6 +152,16 @@ fn because(kind: impl Into<Fault>, revision: Revision, reason: &str) -> ErrorDat
     error
 }
 
+/// The error -32042 in rmcp's type.
+fn url_required(required: &UrlRequired) -> ErrorData {
+    let error = required
+        .to_error()
+        .map_err(|unaskable| unaskable.to_string());
+    let error = error
+        .and_then(|error| serde_json::from_str(error.get()).map_err(|error| error.to_string()));
+    error.unwrap_or_else(|why| ErrorData::internal_error(why, None))
+}
+
 impl From<CannotAsk> for ErrorData {
     fn from(cannot: CannotAsk) -> Self {
         let CannotAsk {
@@ -188,6 +202,7 @@ impl From<Unanswered> for ErrorData {
             Unanswered::TimedOut { after } => {
                 fault(LimitFault::TimedOut { after, seen: true }, any)
             }
+            Unanswered::UrlRequired(required) => url_required(&required),
             Unanswered::Limit(limit) => fault(limit, any),
             Unanswered::Wrong { attempts, reasons } => {
                 let finding = Finding {

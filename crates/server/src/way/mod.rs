@@ -94,6 +94,11 @@ impl Way {
         }
     }
 
+    /// Whether a URL that has to be visited first ends the call with an error: only 2025-11-25 has that.
+    pub(crate) fn turns_away(&self) -> bool {
+        matches!(self, Self::Pushed(pushed) if pushed.revision() == Revision::V2025_11_25)
+    }
+
     /// For the audit.
     pub(crate) fn name(&self) -> &'static str {
         match self {

@@ -98,6 +98,14 @@ impl Asker {
         elicit.choose("Which?", ["a", "b"]).or("a".into()).await
     }
 
+    #[tool(description = "A page to have visited")]
+    async fn require(&self, elicit: Elicit) -> Result<String, Unanswered> {
+        elicit
+            .require_url("Sign in first", "https://example.com/connect")
+            .await?;
+        Ok("visited".into())
+    }
+
     #[tool(description = "A page to visit")]
     async fn visit(&self, elicit: Elicit) -> Result<String, Unanswered> {
         elicit
@@ -465,4 +473,135 @@ async fn the_wire_says_what_each_revision_says() {
         assert_eq!(field["default"], "b");
         assert_eq!(field["title"], "One");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_url_that_has_to_be_visited_first() {
+    let error = Person::who("2025-11-25", [])
+        .call(Asker, "require")
+        .await
+        .unwrap_err();
+    assert_eq!(error.code.0, -32042, "{error:?}");
+    let elicitation = &error.data.unwrap()["elicitations"][0];
+    assert_eq!(elicitation["mode"], "url");
+    assert_eq!(elicitation["url"], "https://example.com/connect");
+    assert!(elicitation["elicitationId"].is_string());
+    let person = Person::who("2026-07-28", [Act::Bare]);
+    assert_eq!(
+        said(&person.call(Asker, "require").await.unwrap()).0,
+        "visited"
+    );
+    let no_urls = Person::who("2025-11-25", []).declaring(json!({ "elicitation": {} }));
+    assert_eq!(
+        no_urls.call(Asker, "require").await.unwrap_err().code.0,
+        -32602
+    );
+}
+
+/// Every turn of a question is recorded once, whatever runs again, and no value is.
+#[tokio::test(start_paused = true)]
+async fn the_audit_tells_each_turn_once() {
+    for revision in REVISIONS {
+        let acts = [
+            Act::Accept(json!({ "environment": "nowhere" })),
+            Act::Accept(json!({ "environment": "production", "note": "s3cret" })),
+            Act::Decline,
+        ];
+        let records = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+        let sink = std::sync::Arc::clone(&records);
+        let audit = move |record: &mcp_elicit_server::audit::Record| {
+            sink.lock()
+                .unwrap()
+                .push(serde_json::to_value(record).unwrap());
+        };
+        let person = Person::who(revision, acts);
+        let settings = person
+            .clock
+            .settings()
+            .audit(audit)
+            .principal(|_| Some("ada".into()));
+        person
+            .call_under(Asker.eliciting(settings), "deploy")
+            .await
+            .unwrap();
+        let records = records.lock().unwrap();
+        let turns: Vec<_> = records
+            .iter()
+            .map(|record| record["turn"].as_str().unwrap())
+            .collect();
+        assert_eq!(
+            turns,
+            ["asked", "wrong", "asked", "answered", "asked", "declined"],
+            "{revision}"
+        );
+        assert_eq!(records[0]["name"], "deploy");
+        assert_eq!(records[0]["principal"], "ada");
+        assert_eq!(records[0]["fields"], json!(["environment", "note"]));
+        let text = serde_json::to_string(&*records).unwrap();
+        assert!(
+            !text.contains("s3cret") && !text.contains("nowhere"),
+            "{text}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_person_is_not_asked_without_end() {
+    for revision in REVISIONS {
+        let person = Person::who(
+            revision,
+            [
+                Act::Accept(json!({ "choice": "a" })),
+                Act::Accept(json!({ "choice": "b" })),
+            ],
+        );
+        let settings = person
+            .clock
+            .settings()
+            .questions_per_minute(Some(2))
+            .principal(|_| Some("ada".into()));
+        let error = person
+            .call_under(Asker.eliciting(settings), "again")
+            .await
+            .unwrap_err();
+        assert_eq!(error.code.0, -32000, "{revision}: {error:?}");
+        assert_eq!(error.data.unwrap()["retryAfterSeconds"], 60, "{revision}");
+        assert_eq!(person.asked().len(), 2, "{revision}");
+    }
+}
+
+/// The caller ends its call while the question is open: the handler ends, and the question is withdrawn.
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_call_withdraws_its_question() {
+    let person = Person::who("2025-11-25", [Act::Late(json!({ "age": 40 }))]);
+    let turns = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let sink = std::sync::Arc::clone(&turns);
+    let audit =
+        move |record: &mcp_elicit_server::audit::Record| sink.lock().unwrap().push(record.turn);
+    let client = person
+        .meet(Asker.eliciting(person.clock.settings().audit(audit)))
+        .await;
+    let request = rmcp::model::ClientRequest::CallToolRequest(rmcp::model::CallToolRequest::new(
+        rmcp::model::CallToolRequestParams::new("age"),
+    ));
+    let options = rmcp::service::PeerRequestOptions::no_options();
+    let handle = client
+        .send_cancellable_request(request, options)
+        .await
+        .unwrap();
+    while person.asked().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    handle.cancel(None).await.unwrap();
+    while turns.lock().unwrap().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    let turns = turns.lock().unwrap().clone();
+    assert_eq!(
+        turns,
+        [
+            mcp_elicit_server::audit::Turn::Asked,
+            mcp_elicit_server::audit::Turn::Withdrawn
+        ]
+    );
 }

@@ -1,0 +1,105 @@
+//! Sign in to a third party: the person leaves a key on a page of this server; no client, model or log sees it.
+//!
+//! `-- --listen 127.0.0.1:8080`, with the page under `/connect`. There is only one user here, whoever sits at this machine,
+//! so everybody who can reach the loopback address is that user; a real server looks at its own login.
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use mcp_elicit_server::connect::{CannotSave, Connect, Secret};
+use mcp_elicit_server::{Elicit, ElicitingExt, Settings, Unanswered};
+use rmcp::model::{ServerCapabilities, ServerConfig};
+use rmcp::transport::StreamableHttpServerConfig;
+use rmcp::transport::streamable_http_server::StreamableHttpService;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::{ServerHandler, tool, tool_handler, tool_router};
+
+const USER: &str = "you";
+
+/// Where keys are kept; a real server encrypts them.
+type Vault = Arc<Mutex<HashMap<String, Secret>>>;
+
+#[derive(Clone)]
+struct Calendar {
+    connect: Connect,
+    vault: Vault,
+}
+
+impl Calendar {
+    fn is_connected(&self, user: &str) -> bool {
+        self.vault
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains_key(user)
+    }
+}
+
+#[tool_router]
+impl Calendar {
+    #[tool(description = "What is in the calendar today; asks to connect it first")]
+    async fn today(&self, elicit: Elicit) -> Result<String, Unanswered> {
+        let user = elicit.principal().unwrap_or(USER).to_owned();
+        if !elicit
+            .step("connected", || async { self.is_connected(&user) })
+            .await?
+        {
+            self.connect
+                .visit(&elicit, "Calendar", "So that I can read what is in it")
+                .await?;
+        }
+        Ok("Nothing until noon".into())
+    }
+}
+
+#[tool_handler]
+impl ServerHandler for Calendar {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+    }
+}
+
+async fn save(vault: Vault, user: String, secret: Secret) -> Result<(), CannotSave> {
+    if secret.reveal().trim().is_empty() {
+        return Err(CannotSave("A key is not empty".into()));
+    }
+    vault
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .insert(user, secret);
+    Ok(())
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let address = match std::env::args().skip(1).collect::<Vec<_>>().as_slice() {
+        [] => "127.0.0.1:8080".parse::<SocketAddr>()?,
+        [flag, address] if flag == "--listen" => address.parse()?,
+        _ => return Err("--listen ADDR".into()),
+    };
+    let listener = tokio::net::TcpListener::bind(address).await?;
+    let base = format!("http://{}/connect", listener.local_addr()?);
+    let vault = Vault::default();
+    let keys = Arc::clone(&vault);
+    let connect = Connect::builder("The calendar server", base, |_| Some(USER.to_owned()))?
+        .secret("Calendar", "API key", move |user, secret| {
+            save(Arc::clone(&keys), user, secret)
+        })
+        .build();
+    let settings = Settings::default()
+        .audience("calendar")
+        .principal(|_| Some(USER.to_owned()));
+    let pages = connect.router();
+    let calendar = Calendar { connect, vault };
+    let mcp = StreamableHttpService::new(
+        move || Ok(calendar.clone().eliciting(settings.clone())),
+        LocalSessionManager::default().into(),
+        StreamableHttpServerConfig::default(),
+    );
+    let app = axum::Router::new()
+        .nest("/connect", pages)
+        .nest_service("/mcp", mcp);
+    axum::serve(listener, app).await?;
+    Ok(())
+}
