@@ -326,7 +326,13 @@ function queue(search) {
     const wanted = fold(find.value);
     for (const row of rows()) row.parentElement.hidden = !fold(row.textContent).includes(wanted);
   };
-  find.addEventListener("input", filter);
+  let timer = 0;
+  find.addEventListener("input", () => {
+    filter();
+    // More wait than are shown: the server looks through them all.
+    clearTimeout(timer);
+    if ("more" in search.dataset) timer = setTimeout(renewQueue, 300);
+  });
   search.addEventListener("submit", (event) => {
     event.preventDefault();
     rows().find((row) => !row.parentElement.hidden)?.focus();
@@ -383,7 +389,10 @@ function listen() {
 
 async function renewQueue() {
   const old = document.querySelector("[data-queue]");
-  const reply = await fetch(location.href).catch(() => null);
+  const search = document.querySelector("[data-search]");
+  const address = new URL(location.href);
+  if ("more" in search.dataset) address.searchParams.set("find", search.querySelector("input").value);
+  const reply = await fetch(address).catch(() => null);
   if (!reply?.ok) return;
   const page = new DOMParser().parseFromString(await reply.text(), "text/html");
   const fresh = page.querySelector("[data-queue]");
@@ -398,8 +407,7 @@ async function renewQueue() {
   if (news.textContent !== said.textContent) news.textContent = said.textContent;
   said.replaceWith(news);
   old.replaceChildren(...fresh.childNodes);
-  const find = document.querySelector("[data-search]");
-  find.hidden = page.querySelector("[data-search]")?.hidden ?? find.hidden;
+  search.hidden = page.querySelector("[data-search]")?.hidden ?? search.hidden;
   document.title = page.title;
   if (focused) document.querySelector(`[data-row="${CSS.escape(focused)}"] a`)?.focus();
   document.dispatchEvent(new Event("queue"));

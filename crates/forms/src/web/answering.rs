@@ -68,6 +68,7 @@ pub(super) async fn act<D: Desk>(
         "review" => press.review().await,
         "accept" => press.accept().await,
         "decline" => press.settle(Outcome::Decline).await,
+        "always" if rooms.desk.takes_standing_no() => press.always().await,
         "cancel" => press.settle(Outcome::Cancel).await,
         _ => Ok(unknown(site)),
     };
@@ -243,6 +244,12 @@ impl<D: Desk> Press<'_, D> {
             return Ok(self.here("/review?insist"));
         }
         self.settle(Outcome::Accept(answers)).await
+    }
+
+    /// Says no now and from now on.
+    async fn always(&self) -> Result<Response, DeskFault> {
+        self.rooms.desk.decline_from_now_on(&self.id).await?;
+        self.settle(Outcome::Decline).await
     }
 
     /// Hands the act in; the first one wins.

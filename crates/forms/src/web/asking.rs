@@ -90,6 +90,7 @@ struct Open<'a> {
     asked: SystemTime,
     now: SystemTime,
     pending: usize,
+    always: bool,
 }
 
 impl Open<'_> {
@@ -157,6 +158,7 @@ impl Open<'_> {
             links: self.links(),
             csrf: self.csrf(),
             typed,
+            always: self.always,
             problems,
             fields: show::fields(&views, &draft, &wrong, &zone),
             zones: show::zones(&views),
@@ -175,6 +177,7 @@ impl Open<'_> {
             links: self.links(),
             csrf: self.csrf(),
             host: show::host(link),
+            always: self.always,
         }
     }
 }
@@ -237,6 +240,7 @@ async fn open<D: Desk>(
                     asked,
                     now,
                     pending: pending_total,
+                    always: rooms.desk.takes_standing_no(),
                 },
                 draft,
             ))

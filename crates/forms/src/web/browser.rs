@@ -3,7 +3,7 @@ use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::SystemTime;
 
 use indexmap::IndexMap;
@@ -18,8 +18,8 @@ use super::site::{Secret, Site, random_text};
 use super::{clock, router, serve};
 use crate::view::{NotAnswered, Question};
 
-/// Told the link of each question as it is asked.
-type Announce = Arc<dyn Fn(&str) + Send + Sync>;
+/// Told the link of a question as it is asked, or the name of a server.
+type Told = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// How many ended questions are remembered.
 const REMEMBERED: usize = 200;
@@ -33,7 +33,7 @@ pub struct Browser {
     site: Site,
     /// Dropped with the last clone, which stops the server.
     _running: Arc<oneshot::Sender<()>>,
-    announce: Option<Announce>,
+    announce: Option<Told>,
 }
 
 impl fmt::Debug for Browser {
@@ -85,6 +85,15 @@ impl Browser {
     #[must_use]
     pub fn announcing(mut self, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.announce = Some(Arc::new(tell));
+        self
+    }
+
+    /// Offers the person to say no to a server once and for all, and calls `heed` with the server's name (as its
+    /// question's [`Origin`](crate::view::Origin) shows it) when they do. Keeping that word is the caller's part.
+    #[must_use]
+    pub fn heeding_no(self, heed: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        // Said once; whoever says it twice is heard the first time.
+        let _ = self.desk.heed_no.set(Arc::new(heed));
         self
     }
 
@@ -179,6 +188,7 @@ struct Waiting {
 struct Questions {
     lists: Mutex<Lists>,
     changes: watch::Sender<u64>,
+    heed_no: OnceLock<Told>,
 }
 
 #[derive(Default)]
@@ -192,6 +202,7 @@ impl Default for Questions {
         Self {
             lists: Mutex::default(),
             changes: watch::Sender::new(0),
+            heed_no: OnceLock::new(),
         }
     }
 }
@@ -315,6 +326,22 @@ impl Desk for Questions {
         };
         self.changed();
         Ok(settled)
+    }
+
+    fn takes_standing_no(&self) -> bool {
+        self.heed_no.get().is_some()
+    }
+
+    async fn decline_from_now_on(&self, id: &QuestionId) -> Result<(), DeskFault> {
+        let server = {
+            let lists = self.lists();
+            let waiting = lists.waiting.get(id);
+            waiting.map(|waiting| waiting.question.origin().server())
+        };
+        if let (Some(heed), Some(server)) = (self.heed_no.get(), server) {
+            heed(&server);
+        }
+        Ok(())
     }
 
     fn changes(&self) -> watch::Receiver<u64> {

@@ -237,6 +237,21 @@ pub trait Desk: Send + Sync + 'static {
         by: &str,
     ) -> impl Future<Output = Result<Settled, DeskFault>> + Send;
 
+    /// Whether a person can say here, once and for all, that a server gets a no.
+    fn takes_standing_no(&self) -> bool {
+        false
+    }
+
+    /// Takes a person's word that the server of the question gets a no from now on. The question itself is declined
+    /// by [`settle`](Self::settle) as any other.
+    fn decline_from_now_on(
+        &self,
+        id: &QuestionId,
+    ) -> impl Future<Output = Result<(), DeskFault>> + Send {
+        let _ = id;
+        async { Ok(()) }
+    }
+
     /// Counts up whenever a question comes, ends or is changed.
     fn changes(&self) -> watch::Receiver<u64>;
 }

@@ -57,6 +57,7 @@ pub(super) struct Links {
     pub state: String,
     pub accept: String,
     pub decline: String,
+    pub always: String,
     pub cancel: String,
 }
 
@@ -72,6 +73,7 @@ impl Links {
             state: to("state"),
             accept: to("accept"),
             decline: to("decline"),
+            always: to("always"),
             cancel: to("cancel"),
             here,
         }
@@ -101,6 +103,8 @@ pub(super) struct QuestionPage {
     pub links: Links,
     pub csrf: String,
     pub typed: bool,
+    /// Whether a no for good can be said here.
+    pub always: bool,
     pub problems: Vec<Problem>,
     pub fields: Vec<FieldPart>,
     pub zones: Vec<String>,
@@ -165,6 +169,8 @@ pub(super) struct VisitPage {
     pub links: Links,
     pub csrf: String,
     pub host: HostPart,
+    /// Whether a no for good can be said here.
+    pub always: bool,
 }
 
 /// How a question ended, on the queue page.

@@ -19,7 +19,9 @@ const PATHS: [&str; 6] = [
     "/events",
     "/state",
 ];
-const ACTS: [&str; 6] = ["live", "step", "review", "accept", "decline", "cancel"];
+const ACTS: [&str; 7] = [
+    "live", "step", "review", "accept", "decline", "always", "cancel",
+];
 
 #[tokio::test]
 async fn a_name_that_was_made_to_point_here_gets_nothing() {
@@ -576,4 +578,67 @@ async fn a_form_that_asks_for_a_secret_waits_until_one_insists() {
         )
         .await;
     assert_eq!(asked.content().await["token"], "abc");
+}
+
+#[tokio::test]
+async fn ten_thousand_questions_are_shown_in_part_and_found_by_searching() {
+    let mut asking = Asking::start().await;
+    let mut asked = Vec::new();
+    for n in 0..10_000 {
+        asked.push(
+            asking
+                .ask(asks(&format!("Question number {n}."), &nothing()))
+                .await,
+        );
+    }
+    let visitor = Visitor::enter(&asking.browser.login_link()).await;
+    let page = visitor.get("/").await;
+    assert_eq!(page.body.matches("class=\"rowlink\"").count(), 200);
+    assert!(page.body.contains("9800 more are waiting") && page.body.len() < 400_000);
+    let found = visitor.get("/?find=NUMBER+9999").await.body;
+    assert_eq!(found.matches("class=\"rowlink\"").count(), 1);
+    assert!(found.contains(asked[9999].path()));
+    assert_eq!(visitor.get(asked[9999].path()).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_message_of_ten_megabytes_is_shown_in_part() {
+    let mut asking = Asking::start().await;
+    let asked = asking
+        .ask(asks(&"<b>*x*\n".repeat(10 * 1024 * 1024 / 7), &nothing()))
+        .await;
+    let visitor = Visitor::enter(&asked.link).await;
+    let page = visitor.get(asked.path()).await;
+    assert_eq!(page.status, 200);
+    assert!(page.body.len() < 1_000_000 && page.body.contains("more characters"));
+    assert_eq!(visitor.get("/").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_no_for_good_is_said_only_where_it_is_heeded() {
+    let mut asking = Asking::start().await;
+    let asked = asking.ask(asks("Go?", &nothing())).await;
+    let visitor = Visitor::enter(&asked.link).await;
+    let body = format!("csrf={}", visitor.hidden(asked.path(), "csrf").await);
+    assert!(!visitor.get(asked.path()).await.body.contains("for good"));
+    assert_eq!(
+        visitor
+            .post(&format!("{}/always", asked.path()), &body)
+            .await
+            .status,
+        404
+    );
+    assert!(asked.is_waiting());
+
+    let (heed, heeded) = std::sync::mpsc::channel();
+    asking.browser = asking
+        .browser
+        .clone()
+        .heeding_no(move |server| heed.send(server.to_owned()).expect("heard"));
+    assert!(visitor.get(asked.path()).await.body.contains("for good"));
+    visitor
+        .post(&format!("{}/always", asked.path()), &body)
+        .await;
+    assert_eq!(heeded.recv().expect("it is told"), "deploy-bot");
+    assert!(matches!(asked.outcome().await, Ok(Outcome::Decline)));
 }
