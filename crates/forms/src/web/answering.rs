@@ -68,7 +68,7 @@ pub(super) async fn act<D: Desk>(
         "review" => press.review().await,
         "accept" => press.accept().await,
         "decline" => press.settle(Outcome::Decline).await,
-        "always" if rooms.desk.takes_standing_no() => press.always().await,
+        "always" if rooms.desk.offers_from_now_on(&press.id) => press.always().await,
         "cancel" => press.settle(Outcome::Cancel).await,
         _ => Ok(unknown(site)),
     };

@@ -232,6 +232,7 @@ async fn open<D: Desk>(
                 ));
             }
             rooms.desk.shown(&id).await.map_err(failed)?;
+            let always = rooms.desk.offers_from_now_on(&id);
             Ok((
                 Open {
                     site,
@@ -240,7 +241,7 @@ async fn open<D: Desk>(
                     asked,
                     now,
                     pending: pending_total,
-                    always: rooms.desk.takes_standing_no(),
+                    always,
                 },
                 draft,
             ))

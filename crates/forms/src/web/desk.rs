@@ -237,13 +237,14 @@ pub trait Desk: Send + Sync + 'static {
         by: &str,
     ) -> impl Future<Output = Result<Settled, DeskFault>> + Send;
 
-    /// Whether a person can say here, once and for all, that a server gets a no.
-    fn takes_standing_no(&self) -> bool {
+    /// Whether the person is offered to decline every later question of this server too.
+    fn offers_from_now_on(&self, id: &QuestionId) -> bool {
+        let _ = id;
         false
     }
 
-    /// Takes a person's word that the server of the question gets a no from now on. The question itself is declined
-    /// by [`settle`](Self::settle) as any other.
+    /// Notes that the decline which follows is meant for every later question of the server too. Keeping that word is
+    /// the part of whoever asks.
     fn decline_from_now_on(
         &self,
         id: &QuestionId,

@@ -31,6 +31,7 @@ mod clock;
 mod desk;
 mod field;
 mod login;
+mod memory;
 mod news;
 mod notices;
 mod page;

@@ -615,30 +615,31 @@ async fn a_message_of_ten_megabytes_is_shown_in_part() {
 }
 
 #[tokio::test]
-async fn a_no_for_good_is_said_only_where_it_is_heeded() {
+async fn a_no_for_good_is_taken_only_where_it_was_offered() {
     let mut asking = Asking::start().await;
     let asked = asking.ask(asks("Go?", &nothing())).await;
     let visitor = Visitor::enter(&asked.link).await;
+    let always = format!("{}/always", asked.path());
     let body = format!("csrf={}", visitor.hidden(asked.path(), "csrf").await);
     assert!(!visitor.get(asked.path()).await.body.contains("for good"));
-    assert_eq!(
-        visitor
-            .post(&format!("{}/always", asked.path()), &body)
-            .await
-            .status,
-        404
-    );
+    assert_eq!(visitor.post(&always, &body).await.status, 404);
     assert!(asked.is_waiting());
 
-    let (heed, heeded) = std::sync::mpsc::channel();
-    asking.browser = asking
-        .browser
-        .clone()
-        .heeding_no(move |server| heed.send(server.to_owned()).expect("heard"));
-    assert!(visitor.get(asked.path()).await.body.contains("for good"));
-    visitor
-        .post(&format!("{}/always", asked.path()), &body)
-        .await;
-    assert_eq!(heeded.recv().expect("it is told"), "deploy-bot");
-    assert!(matches!(asked.outcome().await, Ok(Outcome::Decline)));
+    for (act, for_good) in [("always", true), ("decline", false)] {
+        let browser = asking.browser.clone();
+        let asked = tokio::spawn(async move {
+            browser
+                .ask_for_reply(asks("Go on?", &nothing()), std::future::pending())
+                .await
+        });
+        let path = asking.next_path().await;
+        let body = format!("csrf={}", visitor.hidden(&path, "csrf").await);
+        assert!(visitor.get(&path).await.body.contains("for good"));
+        visitor.post(&format!("{path}/{act}"), &body).await;
+        let reply = asked.await.unwrap().unwrap();
+        assert_eq!(
+            (reply.outcome, reply.from_now_on),
+            (Outcome::Decline, for_good)
+        );
+    }
 }

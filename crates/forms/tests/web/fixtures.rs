@@ -134,6 +134,15 @@ impl Asking {
             outcome,
         }
     }
+
+    /// The address of the question that is announced next, without the secret.
+    pub(crate) async fn next_path(&mut self) -> String {
+        let link = self.links.recv().await.expect("the question is announced");
+        link.split_once("&next=")
+            .expect("a link to a question")
+            .1
+            .to_owned()
+    }
 }
 
 impl Asked {

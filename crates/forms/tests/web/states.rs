@@ -157,7 +157,6 @@ async fn every_state_is_accessible() {
 
 async fn every_state(look: &mut Look) {
     let mut asking = Asking::start().await;
-    asking.browser = asking.browser.clone().heeding_no(|_| {});
     let host = crate::http::host(&asking.browser.login_link());
     look.page.open(&format!("http://{host}/")).await;
     look.at("login").await;

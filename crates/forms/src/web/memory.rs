@@ -1,0 +1,208 @@
+//! A desk in memory.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use indexmap::IndexMap;
+use mcp_elicit_core::answer::{Draft, Outcome};
+use tokio::sync::{oneshot, watch};
+
+use super::clock;
+use super::desk::{
+    Brief, Desk, DeskFault, Docket, Ended, Ending, Found, QuestionId, Settled, Wanted,
+};
+use crate::view::{Question, Reply, warnings};
+
+/// How many ended questions are remembered.
+const REMEMBERED: usize = 200;
+
+/// A question that waits.
+struct Waiting {
+    question: Arc<Question>,
+    asked: SystemTime,
+    draft: Option<Draft>,
+    offers_from_now_on: bool,
+    from_now_on: bool,
+    answer: oneshot::Sender<Reply>,
+}
+
+impl Waiting {
+    /// Tells whoever asked. They end the question before they stop listening, so this is heard.
+    fn hear(self, outcome: Outcome) -> Settled {
+        // The pages let an answer to a form that asks for a credential through only when the person insists.
+        let careful = warnings(&self.question)
+            .iter()
+            .any(|warning| warning.needs_insisting);
+        let reply = Reply {
+            insisted: careful && matches!(outcome, Outcome::Accept(_)),
+            from_now_on: self.from_now_on && outcome == Outcome::Decline,
+            outcome,
+        };
+        self.answer
+            .send(reply)
+            .map_or(Settled::Gone, |()| Settled::Won)
+    }
+}
+
+/// The questions of one person, in memory.
+pub(super) struct Questions {
+    lists: Mutex<Lists>,
+    changes: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct Lists {
+    waiting: IndexMap<QuestionId, Waiting>,
+    ended: VecDeque<Brief>,
+}
+
+impl Default for Questions {
+    fn default() -> Self {
+        Self {
+            lists: Mutex::default(),
+            changes: watch::Sender::new(0),
+        }
+    }
+}
+
+impl Questions {
+    /// The lists; a panic elsewhere cannot have left them half changed, as each change is a single step.
+    fn lists(&self) -> MutexGuard<'_, Lists> {
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn changed(&self) {
+        self.changes.send_modify(|count| *count += 1);
+    }
+
+    /// Puts a question on the page; what comes out is what the person does.
+    pub(super) fn put(
+        &self,
+        id: QuestionId,
+        question: Question,
+        offers_from_now_on: bool,
+    ) -> oneshot::Receiver<Reply> {
+        let (answer, outcome) = oneshot::channel();
+        let waiting = Waiting {
+            question: Arc::new(question),
+            asked: clock::now(),
+            draft: None,
+            offers_from_now_on,
+            from_now_on: false,
+            answer,
+        };
+        self.lists().waiting.insert(id, waiting);
+        self.changed();
+        outcome
+    }
+
+    /// Ends a question without an action; one that has ended stays as it is.
+    pub(super) fn end(&self, id: &QuestionId, how: Ending) {
+        let gone = self.lists().close(id, how, None).is_some();
+        if gone {
+            self.changed();
+        }
+    }
+}
+
+impl Lists {
+    fn close(&mut self, id: &QuestionId, how: Ending, by: Option<&str>) -> Option<Waiting> {
+        let waiting = self.waiting.shift_remove(id)?;
+        let ended = Ended {
+            how,
+            at: clock::now(),
+            by: by.map(str::to_owned),
+        };
+        let brief = Brief::of(id.clone(), &waiting.question, waiting.asked).ended(ended);
+        self.ended.push_front(brief);
+        self.ended.truncate(REMEMBERED);
+        Some(waiting)
+    }
+
+    fn end_of(&self, id: &QuestionId) -> Option<&Brief> {
+        self.ended.iter().find(|brief| brief.id == *id)
+    }
+}
+
+impl Desk for Questions {
+    async fn list(&self, wanted: &Wanted) -> Result<Docket, DeskFault> {
+        let lists = self.lists();
+        let waiting = lists
+            .waiting
+            .iter()
+            .map(|(id, waiting)| Brief::of(id.clone(), &waiting.question, waiting.asked));
+        let ended = lists
+            .ended
+            .iter()
+            .filter(|brief| brief.matches(&wanted.text));
+        Ok(Docket {
+            pending: waiting
+                .filter(|brief| brief.matches(&wanted.text))
+                .take(wanted.most)
+                .collect(),
+            pending_total: lists.waiting.len(),
+            recent: ended.take(wanted.most).cloned().collect(),
+        })
+    }
+
+    async fn find(&self, id: &QuestionId) -> Result<Option<Found>, DeskFault> {
+        let lists = self.lists();
+        let open = lists.waiting.get(id).map(|waiting| Found::Open {
+            question: Arc::clone(&waiting.question),
+            asked: waiting.asked,
+            draft: waiting.draft.clone(),
+        });
+        Ok(open.or_else(|| lists.end_of(id).cloned().map(Found::Ended)))
+    }
+
+    async fn shown(&self, _id: &QuestionId) -> Result<(), DeskFault> {
+        Ok(())
+    }
+
+    async fn keep(&self, id: &QuestionId, draft: Draft) -> Result<(), DeskFault> {
+        if let Some(waiting) = self.lists().waiting.get_mut(id) {
+            waiting.draft = Some(draft);
+        }
+        Ok(())
+    }
+
+    async fn settle(
+        &self,
+        id: &QuestionId,
+        outcome: Outcome,
+        by: &str,
+    ) -> Result<Settled, DeskFault> {
+        let settled = {
+            let mut lists = self.lists();
+            match lists.close(id, Ending::from(&outcome), Some(by)) {
+                Some(waiting) => waiting.hear(outcome),
+                None => match lists.end_of(id).and_then(|brief| brief.ended.clone()) {
+                    Some(ended) => Settled::Late(ended),
+                    None => Settled::Gone,
+                },
+            }
+        };
+        self.changed();
+        Ok(settled)
+    }
+
+    fn offers_from_now_on(&self, id: &QuestionId) -> bool {
+        let lists = self.lists();
+        lists
+            .waiting
+            .get(id)
+            .is_some_and(|waiting| waiting.offers_from_now_on)
+    }
+
+    async fn decline_from_now_on(&self, id: &QuestionId) -> Result<(), DeskFault> {
+        if let Some(waiting) = self.lists().waiting.get_mut(id) {
+            waiting.from_now_on = waiting.offers_from_now_on;
+        }
+        Ok(())
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+}
