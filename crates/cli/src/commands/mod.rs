@@ -2,9 +2,12 @@
 //! line in [`run`]; a command that waits for anything goes through [`in_runtime`]
 //! or [`in_order`].
 
+mod audit;
 mod call;
 mod demo;
 mod demo_server;
+mod gateway;
+mod inbox;
 mod lint;
 mod validate;
 
@@ -20,6 +23,9 @@ pub(crate) enum Command {
     Demo(demo::DemoArgs),
     Call(call::CallArgs),
     DemoServer(demo_server::DemoServerArgs),
+    Gateway(Box<gateway::GatewayArgs>),
+    Inbox(inbox::InboxArgs),
+    Audit(audit::AuditArgs),
     Lint(lint::LintArgs),
     Validate(validate::ValidateArgs),
 }
@@ -30,6 +36,9 @@ pub(crate) fn run(command: Command) -> Result<Exit, Failure> {
         Command::Demo(args) => demo::run(args),
         Command::Call(args) => call::run(args),
         Command::DemoServer(args) => demo_server::run(&args),
+        Command::Gateway(args) => gateway::run(*args),
+        Command::Inbox(args) => inbox::run(args),
+        Command::Audit(args) => audit::run(args),
         Command::Lint(args) => lint::run(&args),
         Command::Validate(args) => validate::run(args),
     }

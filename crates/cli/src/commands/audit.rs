@@ -1,0 +1,122 @@
+//! `audit`: what happened to every question, and whether the record of it is whole.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use mcp_elicit_gateway::inbox::place::StateFolder;
+use mcp_elicit_gateway::record::audit::{self, Verdict};
+use mcp_elicit_gateway::store::Sqlite;
+use serde_json::Value;
+
+use super::in_runtime;
+use crate::failure::{Exit, Failure};
+use crate::screen;
+
+/// List and verify what happened to every question that went through a gateway
+#[derive(Debug, Args)]
+pub(crate) struct AuditArgs {
+    /// Only what concerns this server
+    #[arg(long, value_name = "NAME")]
+    server: Option<String>,
+
+    /// Only events of this kind, such as answered, declined or delivered
+    #[arg(long, value_name = "EVENT")]
+    event: Option<String>,
+
+    /// Only what concerns the question of this id
+    #[arg(long, value_name = "ID")]
+    question: Option<String>,
+
+    /// Print JSON lines, each with the link of the chain it is
+    #[arg(long)]
+    json: bool,
+
+    /// Only say whether the chain is whole
+    #[arg(long)]
+    verify: bool,
+
+    /// The state folder of the gateway
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+}
+
+/// Runs the command to its end.
+pub(crate) fn run(args: AuditArgs) -> Result<Exit, Failure> {
+    in_runtime(show(args))
+}
+
+async fn show(args: AuditArgs) -> Result<Exit, Failure> {
+    let path = args
+        .state
+        .clone()
+        .or_else(StateFolder::usual)
+        .ok_or_else(|| Failure::usage("there is no state folder"))?;
+    let file = StateFolder::at(&path).record();
+    if !file.exists() {
+        return Err(
+            Failure::usage(format!("there is no record in {}", path.display()))
+                .hint("name the gateway's state folder with `--state DIR`."),
+        );
+    }
+    let unreadable = |fault| Failure::usage("the record cannot be read").because(fault);
+    let store = Sqlite::open(&file).await.map_err(unreadable)?;
+    let links = audit::read(&store).await.map_err(unreadable)?;
+    let verdict = audit::verify(&links);
+    if !args.verify {
+        for link in &links {
+            let entry: Value = serde_json::from_str(&link.entry).unwrap_or_default();
+            if !args.wants(&entry) {
+                continue;
+            }
+            if args.json {
+                screen::print_json(
+                    &serde_json::json!({"number": link.number, "hash": link.hash, "entry": entry}),
+                )?;
+            } else {
+                screen::print(line(&entry))?;
+            }
+        }
+    }
+    match verdict {
+        Verdict::Whole { links } => {
+            screen::say(format_args!("{links} events, the chain is whole"));
+            Ok(Exit::Done)
+        }
+        Verdict::BrokenAt { number } => {
+            screen::say(format_args!(
+                "the chain is broken at event {number}: it was changed after it was written"
+            ));
+            Ok(Exit::Refused)
+        }
+    }
+}
+
+impl AuditArgs {
+    fn wants(&self, entry: &Value) -> bool {
+        let fits = |wanted: &Option<String>, name: &str| {
+            wanted.as_deref().is_none_or(|wanted| entry[name] == wanted)
+        };
+        fits(&self.server, "server") && fits(&self.event, "event") && fits(&self.question, "id")
+    }
+}
+
+/// One event on one line.
+fn line(entry: &Value) -> String {
+    let word = |name: &str| entry[name].as_str().unwrap_or("-").to_owned();
+    let at = entry["at"].as_u64().unwrap_or_default();
+    let fields: Vec<&str> = entry["fields"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    format!(
+        "{at}  {:<10}  {}  {} / {}  by {}  [{}]",
+        word("event"),
+        word("id"),
+        word("server"),
+        word("target"),
+        word("by"),
+        fields.join(", ")
+    )
+}

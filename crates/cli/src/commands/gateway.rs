@@ -1,0 +1,330 @@
+//! `gateway`: stand between any client and any server, with a person who can answer.
+
+use std::ffi::OsString;
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use mcp_elicit_gateway::config::{Config, ConfigFault, MAX_FRAME, Server, Target};
+use mcp_elicit_gateway::office::{Office, StartFault};
+use mcp_elicit_gateway::relay::{AnswerWith, Settings};
+use mcp_elicit_gateway::serve::child::Program;
+use mcp_elicit_gateway::serve::{http, stdio};
+
+use super::in_runtime;
+use crate::failure::{Exit, Failure};
+use crate::screen;
+
+/// Stand between any client and any server, so that a person can always answer
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct GatewayArgs {
+    /// Speak Streamable HTTP to the server at this URL, instead of starting one
+    #[arg(long, value_name = "URL", conflicts_with = "command")]
+    upstream: Option<String>,
+
+    /// Serve clients over HTTP at this address, under /mcp, instead of one on stdin and stdout
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
+
+    /// Read servers and settings from this TOML file
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["upstream", "command", "listen", "inbox", "hold", "answer_with"])]
+    config: Option<PathBuf>,
+
+    /// Check the command line and the file, then stop
+    #[arg(long)]
+    check: bool,
+
+    /// Where people answer, on this machine; `off` for nowhere
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7878")]
+    inbox: String,
+
+    /// Who is asked: the client when it can, else the inbox (`auto`); the client only; the inbox only
+    #[arg(long, value_enum, value_name = "WHO", default_value_t = Answerer::Auto)]
+    answer_with: Answerer,
+
+    /// What to call the server before people; its program or host unless set
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
+    /// Seconds that a call is held for a person before it is handed back with where to answer
+    #[arg(long, value_name = "SECONDS", default_value_t = 50)]
+    hold: u64,
+
+    /// Most questions pending at once in one session; `off` for no bound
+    #[arg(long, value_name = "N|off", default_value = "100")]
+    pending: String,
+
+    /// Most questions a minute in one session; `off` for no bound
+    #[arg(long, value_name = "N|off", default_value = "60")]
+    questions_per_minute: String,
+
+    /// The largest message, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = MAX_FRAME)]
+    max_frame: usize,
+
+    /// Where questions are written
+    #[arg(long, value_enum, value_name = "WHERE", default_value_t = Record::Sqlite)]
+    record: Record,
+
+    /// The folder of the record, its key and the inbox's token
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
+
+    /// How to log to stderr
+    #[arg(long, value_enum, value_name = "FORM", default_value_t = Log::People)]
+    log: Log,
+
+    /// Start this program as the server
+    #[arg(last = true, value_name = "SERVER")]
+    command: Vec<OsString>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  mcp-elicit gateway -- npx -y @modelcontextprotocol/server-everything
+  mcp-elicit gateway --upstream https://example.com/mcp
+  mcp-elicit gateway --listen 127.0.0.1:8080 -- my-server
+  mcp-elicit gateway --config gateway.toml --check";
+
+/// Who is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Answerer {
+    /// The client when it declared the mode, else the inbox
+    Auto,
+    /// The client only
+    Client,
+    /// The inbox only
+    Inbox,
+}
+
+/// Where questions are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Record {
+    /// A file in the state folder, which survives a restart
+    Sqlite,
+    /// Nowhere: gone with the process
+    Memory,
+}
+
+/// How to log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Log {
+    /// Lines for people
+    People,
+    /// One JSON object a line
+    Json,
+}
+
+/// Runs the command to its end.
+pub(crate) fn run(args: GatewayArgs) -> Result<Exit, Failure> {
+    start_log(args.log);
+    let check = args.check;
+    let config = args.config()?;
+    if check {
+        screen::say(format_args!("good: {} server(s)", config.servers.len()));
+        return Ok(Exit::Done);
+    }
+    in_runtime(serve(config))?;
+    Ok(Exit::Done)
+}
+
+async fn serve(config: Config) -> Result<(), Failure> {
+    let office = Office::open(&config).await.map_err(cannot_start)?;
+    if let Some(link) = office.login_link() {
+        screen::say(format_args!("inbox: {link}"));
+    }
+    let Some(server) = config.servers.first().cloned() else {
+        return Err(Failure::usage("no server named"));
+    };
+    match (config.listen, &server.target) {
+        (None, Target::Program(program)) => {
+            let (program, max_frame) = (program.clone(), config.max_frame);
+            let serving = tokio::task::spawn_blocking(move || {
+                stdio::serve_program(&office, &server, &program, max_frame)
+            });
+            serving
+                .await
+                .map_err(|error| Failure::connection("the gateway broke").because(error))?
+                .map_err(cannot_start)
+        }
+        (None, Target::Url(url)) => {
+            let (url, max_frame) = (url.clone(), config.max_frame);
+            let serving = tokio::task::spawn_blocking(move || {
+                stdio::serve_url(&office, &server, &url, max_frame)
+            });
+            serving
+                .await
+                .map_err(|error| Failure::connection("the gateway broke").because(error))?
+                .map_err(cannot_start)
+        }
+        (Some(at), _) => {
+            let listener = tokio::net::TcpListener::bind(at)
+                .await
+                .map_err(|source| cannot_start(StartFault::Listen { at, source }))?;
+            let served = listener.local_addr().map_or(at, |served| served);
+            screen::say(format_args!("serving: http://{served}/mcp"));
+            http::serve(office, &config, listener)
+                .await
+                .map_err(cannot_start)
+        }
+    }
+}
+
+fn cannot_start(fault: StartFault) -> Failure {
+    let failure = match &fault {
+        StartFault::State { .. } | StartFault::NoState => {
+            Failure::usage("cannot start the gateway")
+                .hint("name a folder that you may write with `--state DIR`.")
+        }
+        StartFault::Record(_) => Failure::usage("cannot start the gateway")
+            .hint("move the record out of the state folder, or start with `--record memory`."),
+        StartFault::Listen { .. } => {
+            Failure::usage("cannot start the gateway").hint("name another address.")
+        }
+        StartFault::NotLoopback { .. } => Failure::usage("cannot start the gateway")
+            .hint("serve the inbox at 127.0.0.1 and reach it through a proxy of your own."),
+        StartFault::Program { .. } | StartFault::Address { .. } => {
+            Failure::connection("cannot reach the server")
+        }
+    };
+    failure.because(fault)
+}
+
+fn start_log(form: Log) {
+    let level = tracing_subscriber::EnvFilter::try_from_env("MCP_ELICIT_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(level)
+        .with_writer(std::io::stderr);
+    let started = match form {
+        Log::People => log.try_init(),
+        Log::Json => log.json().try_init(),
+    };
+    // Only one log can be started; a second start would be another command's.
+    drop(started);
+}
+
+impl GatewayArgs {
+    fn config(self) -> Result<Config, Failure> {
+        if let Some(path) = &self.config {
+            let text = fs::read_to_string(path).map_err(|error| {
+                Failure::usage(format!("cannot read {}", path.display())).because(error)
+            })?;
+            return Config::parse(&text)
+                .map_err(|fault| bad_config(&path.display().to_string(), fault));
+        }
+        let inbox = match self.inbox.as_str() {
+            "off" => None,
+            at => Some(at.parse().map_err(|_| {
+                Failure::usage(format!("`--inbox {at}` is no address"))
+                    .hint("write it like 127.0.0.1:7878, or `off`.")
+            })?),
+        };
+        let settings = Settings {
+            answer_with: match self.answer_with {
+                Answerer::Auto => AnswerWith::Auto,
+                Answerer::Client => AnswerWith::Client,
+                Answerer::Inbox => AnswerWith::Desk,
+            },
+            hold: Duration::from_secs(self.hold),
+            pending: bound("--pending", &self.pending)?,
+            per_minute: bound("--questions-per-minute", &self.questions_per_minute)?,
+            ..Settings::default()
+        };
+        let target = self.target()?;
+        let server = self.name.unwrap_or_else(|| name_of(&target));
+        Ok(Config {
+            listen: self.listen,
+            inbox,
+            state: self.state,
+            in_memory: self.record == Record::Memory,
+            max_frame: self.max_frame,
+            servers: vec![Server {
+                target,
+                settings: Settings { server, ..settings },
+            }],
+        })
+    }
+
+    fn target(&self) -> Result<Target, Failure> {
+        if let Some(url) = &self.upstream {
+            return Ok(Target::Url(url.clone()));
+        }
+        match self.command.split_first() {
+            Some((program, arguments)) => Ok(Target::Program(Program {
+                program: program.clone(),
+                arguments: arguments.to_vec(),
+                environment: Vec::new(),
+            })),
+            None => Err(Failure::usage("no server named")
+                .hint("put the server's command after `--`, or name it with `--upstream URL` or `--config FILE`.")),
+        }
+    }
+}
+
+fn bad_config(path: &str, fault: ConfigFault) -> Failure {
+    Failure::usage(format!("{path} cannot be used")).because(fault)
+}
+
+/// What a server is called before people unless the operator names it.
+fn name_of(target: &Target) -> String {
+    match target {
+        Target::Program(program) => {
+            let path = PathBuf::from(&program.program);
+            path.file_stem().map_or_else(
+                || "server".to_owned(),
+                |name| name.to_string_lossy().into_owned(),
+            )
+        }
+        Target::Url(url) => {
+            let host = url.split("://").nth(1).unwrap_or(url);
+            host.split(['/', '?', '#'])
+                .next()
+                .unwrap_or(host)
+                .rsplit('@')
+                .next()
+                .unwrap_or(host)
+                .to_owned()
+        }
+    }
+}
+
+fn bound<N: std::str::FromStr>(option: &str, text: &str) -> Result<Option<N>, Failure> {
+    match text {
+        "off" => Ok(None),
+        _ => text.parse().map(Some).map_err(|_| {
+            Failure::usage(format!("`{option} {text}` is neither a number nor `off`"))
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_called_by_its_program_or_host() {
+        let program = |name: &str| {
+            Target::Program(Program {
+                program: name.into(),
+                arguments: vec![],
+                environment: vec![],
+            })
+        };
+        assert_eq!(name_of(&program("/usr/bin/files.sh")), "files");
+        assert_eq!(
+            name_of(&Target::Url("https://me:pw@example.com:8080/mcp?x".into())),
+            "example.com:8080"
+        );
+    }
+
+    #[test]
+    fn a_bound_is_a_number_or_off() {
+        assert_eq!(bound::<usize>("--pending", "off").unwrap(), None);
+        assert_eq!(bound::<usize>("--pending", "7").unwrap(), Some(7));
+        assert!(bound::<usize>("--pending", "-1").is_err());
+    }
+}

@@ -1,0 +1,367 @@
+//! The gateway as a person meets it: a client that cannot ask, a server that asks, the inbox, the answer arriving.
+//! Real processes on both sides; the server is `demo-server` on stdio or HTTP.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-elicit");
+/// Nothing here takes this long; a test that hangs fails instead.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A raw client on stdio.
+struct Raw {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: mpsc::Receiver<Value>,
+}
+
+impl Raw {
+    fn gateway(state: &Path, more: &[&str], server: &[&str]) -> Self {
+        let mut command = Command::new(PROGRAM);
+        command
+            .args(["gateway", "--inbox", "127.0.0.1:0", "--state"])
+            .arg(state)
+            .args(more);
+        if !server.is_empty() {
+            command.arg("--").args(server);
+        }
+        Self::start(command)
+    }
+
+    fn start(mut command: Command) -> Self {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let stdin = child.stdin.take();
+        let lines = lines_of(child.stdout.take().unwrap());
+        Self {
+            child,
+            stdin,
+            lines,
+        }
+    }
+
+    fn send(&mut self, frame: &Value) {
+        let stdin = self.stdin.as_mut().unwrap();
+        writeln!(stdin, "{frame}").unwrap();
+    }
+
+    fn next(&self) -> Value {
+        self.lines
+            .recv_timeout(PATIENCE)
+            .expect("a message of the gateway")
+    }
+
+    /// The response to this request; what comes before it is passed over.
+    fn answer(&self, id: u64) -> Value {
+        loop {
+            let frame = self.next();
+            if frame["id"] == id && frame["method"].is_null() {
+                return frame;
+            }
+        }
+    }
+
+    fn initialize(&mut self, revision: &str, capabilities: &Value) -> Value {
+        self.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": revision, "capabilities": capabilities, "clientInfo": {"name": "raw", "version": "1"}}}));
+        let opened = self.answer(1);
+        self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        opened
+    }
+
+    fn call(&mut self, id: u64, name: &str) {
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+            "params": {"name": name, "arguments": {}, "_meta": {"progressToken": "p"}}}));
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        drop(self.stdin.take());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn lines_of(stdout: ChildStdout) -> mpsc::Receiver<Value> {
+    let (lines, taken) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            let Ok(frame) = serde_json::from_str(&line) else {
+                continue;
+            };
+            if lines.send(frame).is_err() {
+                return;
+            }
+        }
+    });
+    taken
+}
+
+/// `mcp-elicit inbox …`; its JSON lines.
+fn inbox(state: &Path, words: &[&str]) -> (bool, Vec<Value>) {
+    let done = Command::new(PROGRAM)
+        .arg("inbox")
+        .args(words)
+        .arg("--json")
+        .arg("--state")
+        .arg(state)
+        .output()
+        .unwrap();
+    let lines = String::from_utf8(done.stdout).unwrap();
+    (
+        done.status.success(),
+        lines
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect(),
+    )
+}
+
+/// The only question that waits, as soon as it does.
+fn waiting(raw: &Raw, state: &Path) -> String {
+    // Progress on the call's token says that the question is put.
+    let told = raw.next();
+    assert_eq!(told["method"], "notifications/progress", "{told}");
+    let (_, open) = inbox(state, &["list"]);
+    assert_eq!(open.len(), 1, "{open:?}");
+    open[0]["id"].as_str().unwrap().to_owned()
+}
+
+fn text(frame: &Value) -> String {
+    frame["result"]["content"][0]["text"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
+}
+
+#[test]
+fn a_client_that_cannot_ask_gets_a_persons_answer() {
+    for revision in ["2025-06-18", "2025-11-25"] {
+        let state = tempfile::tempdir().unwrap();
+        let mut raw = Raw::gateway(state.path(), &["--name", "demo"], &[PROGRAM, "demo-server"]);
+        let opened = raw.initialize(revision, &json!({}));
+        assert_eq!(opened["result"]["protocolVersion"], revision);
+        raw.call(2, "deploy");
+        let id = waiting(&raw, state.path());
+        let (_, whole) = inbox(state.path(), &["show", &id]);
+        assert_eq!(
+            (&whole[0]["server"], &whole[0]["target"]),
+            (&json!("demo"), &json!("deploy"))
+        );
+        let (bad, _) = inbox(state.path(), &["accept", &id, "environment=nowhere"]);
+        assert!(!bad, "an answer that does not fit is refused");
+        let (good, _) = inbox(state.path(), &["accept", &id[..8], "environment=staging"]);
+        assert!(good);
+        let (late, _) = inbox(state.path(), &["decline", &id]);
+        assert!(!late, "the first answer stands");
+        let done = raw.answer(2);
+        assert!(text(&done).contains("staging"), "{done}");
+    }
+}
+
+#[test]
+fn a_call_is_handed_back_and_resumed() {
+    let state = tempfile::tempdir().unwrap();
+    let mut raw = Raw::gateway(state.path(), &["--hold", "0"], &[PROGRAM, "demo-server"]);
+    raw.initialize("2025-11-25", &json!({}));
+    raw.call(2, "deploy");
+    let back = raw.answer(2);
+    assert!(text(&back).starts_with("Not done yet"), "{back}");
+    let (_, open) = inbox(state.path(), &["list"]);
+    let id = open[0]["id"].as_str().unwrap();
+    assert!(inbox(state.path(), &["accept", id, "environment=staging"]).0);
+    // What was answered meanwhile is brought by calling again; the server may still be at it.
+    let mut tries = 3;
+    let done = loop {
+        raw.call(tries, "deploy");
+        let done = raw.answer(tries);
+        if !text(&done).starts_with("Not done yet") || tries > 40 {
+            break done;
+        }
+        tries += 1;
+    };
+    assert!(text(&done).contains("staging"), "{done}");
+    let (_, ended) = inbox(state.path(), &["list", "--ended"]);
+    assert_eq!(ended.len(), 1, "asked once: {ended:?}");
+}
+
+#[test]
+fn an_answer_survives_the_gateway_being_killed() {
+    let state = tempfile::tempdir().unwrap();
+    let mut first = Raw::gateway(state.path(), &[], &[PROGRAM, "demo-server"]);
+    first.initialize("2025-11-25", &json!({}));
+    first.call(2, "deploy");
+    let id = waiting(&first, state.path());
+    first.child.kill().unwrap();
+    first.child.wait().unwrap();
+
+    let mut second = Raw::gateway(state.path(), &[], &[PROGRAM, "demo-server"]);
+    second.initialize("2025-11-25", &json!({}));
+    let (_, open) = inbox(state.path(), &["list"]);
+    assert_eq!(open[0]["id"], json!(id), "the question is still there");
+    assert_eq!(open[0]["waitedFor"], json!(false));
+    assert!(inbox(state.path(), &["accept", &id, "environment=staging"]).0);
+    second.call(2, "deploy");
+    let done = second.answer(2);
+    assert!(text(&done).contains("staging"), "{done}");
+    let (_, ended) = inbox(state.path(), &["list", "--ended"]);
+    assert_eq!(ended.len(), 1, "it was not asked twice: {ended:?}");
+    drop(second);
+    let audit = Command::new(PROGRAM)
+        .args(["audit", "--json", "--state"])
+        .arg(state.path())
+        .output()
+        .unwrap();
+    let lines = String::from_utf8(audit.stdout).unwrap();
+    assert!(
+        audit.status.success() && lines.contains("\"delivered\"") && !lines.contains("staging"),
+        "{lines}"
+    );
+}
+
+#[test]
+fn a_rounds_client_is_answered_and_asked_in_its_own_era() {
+    let state = tempfile::tempdir().unwrap();
+    for (capabilities, by_client) in [
+        (json!({}), false),
+        (json!({"elicitation": {"form": {}, "url": {}}}), true),
+    ] {
+        let mut raw = Raw::gateway(
+            state.path(),
+            &["--record", "memory"],
+            &[PROGRAM, "demo-server"],
+        );
+        let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "progressToken": "p",
+            "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": capabilities});
+        raw.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": meta}}));
+        let found = raw.answer(1);
+        assert!(
+            found["result"]["supportedVersions"]
+                .as_array()
+                .is_some_and(|all| all.contains(&json!("2026-07-28"))),
+            "{found}"
+        );
+        let params = json!({"name": "deploy", "arguments": {}, "_meta": meta});
+        raw.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}));
+        let done = if by_client {
+            let asked = raw.answer(2);
+            assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+            let key = asked["result"]["inputRequests"]
+                .as_object()
+                .unwrap()
+                .keys()
+                .next()
+                .unwrap()
+                .clone();
+            let mut retry = params.clone();
+            retry["requestState"] = asked["result"]["requestState"].clone();
+            retry["inputResponses"] =
+                json!({key: {"action": "accept", "content": {"environment": "staging"}}});
+            raw.send(&json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": retry}));
+            raw.answer(3)
+        } else {
+            let id = waiting(&raw, state.path());
+            assert!(inbox(state.path(), &["accept", &id, "environment=staging"]).0);
+            raw.answer(2)
+        };
+        assert!(text(&done).contains("staging"), "{done}");
+    }
+}
+
+/// A gateway or a server over HTTP, and where it serves.
+struct Served {
+    child: Child,
+    url: String,
+}
+
+impl Served {
+    fn start(mut command: Command, word: &str) -> Self {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stderr = BufReader::new(child.stderr.take().unwrap());
+        let (urls, found) = mpsc::channel();
+        let word = word.to_owned();
+        std::thread::spawn(move || {
+            for line in stderr.lines().map_while(Result::ok) {
+                if let Some(at) = line.find("http://").filter(|_| line.contains(&word)) {
+                    let url: String = line[at..]
+                        .chars()
+                        .take_while(|c| !c.is_whitespace())
+                        .collect();
+                    let _ = urls.send(url);
+                }
+            }
+        });
+        let url = found.recv_timeout(PATIENCE).expect("an address");
+        Self { child, url }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn every_shape_brings_the_answer_to_every_revision() {
+    let mut server = Command::new(PROGRAM);
+    server.args(["demo-server", "--http", "127.0.0.1:0"]);
+    let server = Served::start(server, "/mcp");
+    for upstream in [
+        vec!["--upstream", server.url.as_str()],
+        vec!["--", PROGRAM, "demo-server"],
+    ] {
+        let state = tempfile::tempdir().unwrap();
+        let mut gateway = Command::new(PROGRAM);
+        gateway
+            .args([
+                "gateway",
+                "--listen",
+                "127.0.0.1:0",
+                "--inbox",
+                "127.0.0.1:0",
+                "--state",
+            ])
+            .arg(state.path());
+        gateway.args(&upstream);
+        let gateway = Served::start(gateway, "serving");
+        for revision in ["2025-06-18", "2025-11-25", "2026-07-28"] {
+            let done = Command::new(PROGRAM)
+                .args([
+                    "call",
+                    "deploy",
+                    "--answer",
+                    "environment=staging",
+                    "--protocol",
+                    revision,
+                    "--url",
+                    &gateway.url,
+                ])
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&done.stdout).into_owned()
+                + &String::from_utf8_lossy(&done.stderr);
+            assert!(
+                done.status.success() && said.contains("staging"),
+                "{upstream:?} {revision}: {said}"
+            );
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! The inbox as JSON, for scripts and `mcp-elicit inbox`. Every request carries the token; none is taken from a page
+//! of another origin, nor under another host's name.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::extract::rejection::JsonRejection;
+use axum::extract::{Path, Query, Request as HttpRequest, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use futures::{Stream, StreamExt as _, stream};
+use mcp_elicit_core::answer::Outcome;
+use mcp_elicit_core::form::Form;
+use mcp_elicit_core::wire::{Action, Request};
+use mcp_elicit_forms::web::Site;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::desk::BookDesk;
+use crate::record::{Book, BookFault, Settling};
+use crate::store::{Row, Which};
+
+/// What describes all this.
+const OPENAPI: &str = include_str!("openapi.json");
+/// Most questions in one list.
+const MOST: usize = 1_000;
+
+#[derive(Clone)]
+struct Rooms {
+    book: Arc<Book>,
+    desk: Arc<BookDesk>,
+    site: Site,
+}
+
+/// The API below `/api`.
+pub fn router(book: Arc<Book>, desk: Arc<BookDesk>, site: Site) -> Router {
+    let rooms = Rooms { book, desk, site };
+    Router::new()
+        .route("/openapi.json", get(openapi))
+        .route("/questions", get(list))
+        .route("/questions/{id}", get(show))
+        .route("/questions/{id}/answer", axum::routing::post(answer))
+        .route("/events", get(events))
+        .fallback(nowhere)
+        .layer(from_fn_with_state(rooms.clone(), guard))
+        .with_state(rooms)
+}
+
+async fn guard(State(rooms): State<Rooms>, request: HttpRequest, next: Next) -> Response {
+    let headers = request.headers();
+    if !rooms.site.is_for_us(headers) {
+        return problem(
+            StatusCode::MISDIRECTED_REQUEST,
+            "wrong-host",
+            "this address was reached under another name",
+        );
+    }
+    if headers.contains_key(header::ORIGIN) && !rooms.site.is_from_us(headers) {
+        return problem(
+            StatusCode::FORBIDDEN,
+            "wrong-origin",
+            "requests from other pages are refused",
+        );
+    }
+    let token = headers
+        .get(header::AUTHORIZATION)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.strip_prefix("Bearer "));
+    if !token.is_some_and(|token| rooms.site.is_secret(token)) {
+        return problem(
+            StatusCode::UNAUTHORIZED,
+            "no-token",
+            "send `Authorization: Bearer` with the inbox's token",
+        );
+    }
+    next.run(request).await
+}
+
+fn problem(status: StatusCode, code: &str, message: &str) -> Response {
+    (
+        status,
+        Json(json!({"error": {"code": code, "message": message}})),
+    )
+        .into_response()
+}
+
+fn broken(fault: &BookFault) -> Response {
+    tracing::error!(%fault, "the record failed");
+    problem(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "record-failed",
+        "the record cannot be reached",
+    )
+}
+
+async fn nowhere() -> Response {
+    problem(
+        StatusCode::NOT_FOUND,
+        "no-such-place",
+        "see /api/openapi.json",
+    )
+}
+
+async fn openapi() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], OPENAPI).into_response()
+}
+
+#[derive(Deserialize)]
+struct ListQuery {
+    #[serde(default)]
+    ended: bool,
+    #[serde(default)]
+    most: Option<usize>,
+}
+
+async fn list(State(rooms): State<Rooms>, query: Query<ListQuery>) -> Response {
+    let which = if query.ended {
+        Which::Ended
+    } else {
+        Which::Open
+    };
+    match rooms
+        .book
+        .list(which, query.most.unwrap_or(100).min(MOST))
+        .await
+    {
+        Ok(rows) => Json(
+            json!({"questions": rows.iter().map(|row| rooms.summary(row)).collect::<Vec<_>>()}),
+        )
+        .into_response(),
+        Err(fault) => broken(&fault),
+    }
+}
+
+async fn show(State(rooms): State<Rooms>, Path(id): Path<String>) -> Response {
+    match rooms.book.find(&id).await {
+        Ok(Some(row)) => {
+            if row.exchange.is_open()
+                && let Err(fault) = rooms.book.shown(&id).await
+            {
+                return broken(&fault);
+            }
+            Json(rooms.whole(&row)).into_response()
+        }
+        Ok(None) => no_question(),
+        Err(fault) => broken(&fault),
+    }
+}
+
+fn no_question() -> Response {
+    problem(
+        StatusCode::NOT_FOUND,
+        "no-such-question",
+        "there is no question of this id",
+    )
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Answer {
+    action: Action,
+    #[serde(default)]
+    content: Option<Map<String, Value>>,
+    #[serde(default)]
+    by: Option<String>,
+}
+
+async fn answer(
+    State(rooms): State<Rooms>,
+    Path(id): Path<String>,
+    answer: Result<Json<Answer>, JsonRejection>,
+) -> Response {
+    let Ok(Json(answer)) = answer else {
+        return problem(
+            StatusCode::BAD_REQUEST,
+            "not-an-answer",
+            "send {\"action\": \"accept\", \"content\": {…}}",
+        );
+    };
+    let row = match rooms.book.find(&id).await {
+        Ok(Some(row)) => row,
+        Ok(None) => return no_question(),
+        Err(fault) => return broken(&fault),
+    };
+    let outcome = match rooms.checked(&row, &answer) {
+        Ok(outcome) => outcome,
+        Err(refusal) => return refusal,
+    };
+    let by = answer.by.as_deref().unwrap_or("api");
+    match rooms.book.settle(&id, &outcome, by).await {
+        Ok(Settling::Won) => Json(
+            json!({"id": id, "phase": mcp_elicit_core::exchange::Phase::of_action(answer.action)}),
+        )
+        .into_response(),
+        Ok(Settling::Late(row)) => {
+            let error = json!({"code": "too-late", "message": format!("the question is {} already", row.exchange.phase())});
+            (
+                StatusCode::CONFLICT,
+                Json(json!({"error": error, "question": rooms.summary(&row)})),
+            )
+                .into_response()
+        }
+        Ok(Settling::Gone) => no_question(),
+        Err(fault) => broken(&fault),
+    }
+}
+
+/// One event whenever anything changed, and one at the start.
+async fn events(State(rooms): State<Rooms>) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    let changes = rooms.book.changes();
+    let later = stream::unfold(changes, |mut changes| async move {
+        changes.changed().await.ok()?;
+        let count = *changes.borrow_and_update();
+        Some((count, changes))
+    });
+    let events = stream::once(async { 0 })
+        .chain(later)
+        .map(|count| Ok(Event::default().event("changed").data(count.to_string())));
+    Sse::new(events).keep_alive(KeepAlive::default())
+}
+
+impl Rooms {
+    /// What the person did, an accepted form's content checked.
+    fn checked(&self, row: &Row, answer: &Answer) -> Result<Outcome, Response> {
+        let Some(readable) = self.desk.readable(row) else {
+            return Err(no_question());
+        };
+        match (&readable.request, answer.action) {
+            (Request::Form { schema, .. }, Action::Accept) => {
+                let content = Value::Object(answer.content.clone().unwrap_or_default());
+                let Ok(form) = Form::parse(schema.get()) else {
+                    return Err(no_question());
+                };
+                match form.check(content) {
+                    Ok(answers) => Ok(Outcome::Accept(answers)),
+                    Err(violations) => {
+                        let told: Vec<Value> = violations
+                            .iter()
+                            .map(|broken| json!({"field": broken.field(), "rule": broken.rule().code(), "message": broken.message()}))
+                            .collect();
+                        let error = json!({"code": "does-not-fit", "message": "the content does not fit the form"});
+                        Err((
+                            StatusCode::UNPROCESSABLE_ENTITY,
+                            Json(json!({"error": error, "violations": told})),
+                        )
+                            .into_response())
+                    }
+                }
+            }
+            (Request::Url { .. }, Action::Accept) => Ok(Outcome::Visit),
+            (Request::Form { .. } | Request::Url { .. }, Action::Decline) => Ok(Outcome::Decline),
+            (Request::Form { .. } | Request::Url { .. }, Action::Cancel) => Ok(Outcome::Cancel),
+        }
+    }
+
+    /// What a list says of a question.
+    fn summary(&self, row: &Row) -> Value {
+        let exchange = &row.exchange;
+        let readable = self.desk.readable(row);
+        let (mode, message) = match readable.as_ref().map(|readable| &readable.request) {
+            Some(Request::Url { message, .. }) => ("url", message.as_str()),
+            Some(Request::Form { message, .. }) => ("form", message.as_str()),
+            None => ("form", ""),
+        };
+        json!({
+            "id": row.id,
+            "phase": exchange.phase(),
+            "server": row.body.server,
+            "principal": row.body.principal,
+            "kind": row.body.kind,
+            "target": row.body.target,
+            "mode": mode,
+            "message": message,
+            "askedAt": exchange.asked_at(),
+            "until": exchange.deadline(),
+            "endedAt": exchange.ended_at(),
+            "by": exchange.ended_by(),
+            "reason": exchange.reason(),
+            "deliveredAt": exchange.delivered_at(),
+            "waitedFor": exchange.is_open() && self.book.is_waited_for(row),
+            "askedInClient": row.body.at_client,
+            "link": mcp_elicit_forms::web::QuestionId::new(row.id.clone()).map(|id| self.site.deep_link(&id)),
+        })
+    }
+
+    /// All there is to know of a question, but no answer.
+    fn whole(&self, row: &Row) -> Value {
+        let mut whole = self.summary(row);
+        let json = |text: &str| serde_json::from_str::<Value>(text).unwrap_or(Value::Null);
+        whole["fields"] = json!(row.body.fields);
+        whole["cautions"] = json!(row.body.cautions);
+        whole["serverInfo"] = row.body.server_info.as_deref().map_or(Value::Null, json);
+        whole["clientInfo"] = row.body.client_info.as_deref().map_or(Value::Null, json);
+        whole["arguments"] = self
+            .book
+            .arguments(row)
+            .as_deref()
+            .map_or(Value::Null, json);
+        match self.desk.readable(row).map(|readable| readable.request) {
+            Some(Request::Form { schema, .. }) => whole["requestedSchema"] = json(schema.get()),
+            Some(Request::Url { url, .. }) => whole["url"] = json!(url),
+            None => {}
+        }
+        whole
+    }
+}

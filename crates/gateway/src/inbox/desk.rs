@@ -1,0 +1,234 @@
+//! The book as the pages of `forms` see it.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use mcp_elicit_core::answer::{Draft, Outcome};
+use mcp_elicit_core::exchange::Phase;
+use mcp_elicit_core::form::Form;
+use mcp_elicit_core::link::Link;
+use mcp_elicit_core::wire::{Request, Revision};
+use mcp_elicit_forms::view::{Call, CallKind, Origin, Question};
+use mcp_elicit_forms::web::{
+    Brief, Desk, DeskFault, Docket, Ended, Ending, Found, QuestionId, Settled, Wanted,
+};
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::record::{Book, BookFault, Settling};
+use crate::serve::clock::system_time;
+use crate::store::{Row, Which};
+
+/// How many rows are looked through for a list.
+const LOOKED_THROUGH: usize = 10_000;
+
+/// The questions of one book.
+pub struct BookDesk {
+    book: Arc<Book>,
+}
+
+/// A stored question as a person sees it, and what checks the answer to it.
+pub struct Readable {
+    /// As a face shows it.
+    pub question: Question,
+    /// What was asked.
+    pub request: Request,
+}
+
+impl BookDesk {
+    /// A desk over this book.
+    pub fn new(book: Arc<Book>) -> Self {
+        Self { book }
+    }
+
+    /// The row as a person sees it; `None` when it cannot be read any more.
+    pub fn readable(&self, row: &Row) -> Option<Readable> {
+        let params = serde_json::from_str(&row.body.params).ok()?;
+        let request = Request::parse(params, Revision::LATEST).ok()?;
+        let origin = origin(row);
+        let question = match &request {
+            Request::Form { message, schema } => {
+                Question::form(origin, message.clone(), Form::parse(schema.get()).ok()?)
+            }
+            Request::Url { message, url, .. } => {
+                Question::url(origin, message.clone(), Link::parse(url).ok()?)
+            }
+        };
+        let question = match self.call(row) {
+            Some(call) => question.for_call(call),
+            None => question,
+        };
+        let question = match row.exchange.deadline() {
+            Some(deadline) => question.until(system_time(deadline)),
+            None => question,
+        };
+        Some(Readable { question, request })
+    }
+
+    fn call(&self, row: &Row) -> Option<Call> {
+        let kind = match row.body.kind.as_deref()? {
+            "prompt" => CallKind::Prompt,
+            "resource" => CallKind::Resource,
+            _ => CallKind::Tool,
+        };
+        let call = Call::new(kind, row.body.target.clone()?);
+        let arguments: Option<Value> = self
+            .book
+            .arguments(row)
+            .and_then(|text| serde_json::from_str(&text).ok());
+        Some(match arguments {
+            Some(arguments) => call.with(arguments),
+            None => call,
+        })
+    }
+
+    fn brief(&self, row: &Row) -> Option<Brief> {
+        let id = QuestionId::new(row.id.clone())?;
+        let brief = Brief::of(
+            id,
+            &self.readable(row)?.question,
+            system_time(row.exchange.asked_at()),
+        );
+        Some(match ended(row) {
+            Some(ended) => brief.ended(ended),
+            None => brief,
+        })
+    }
+
+    async fn briefs(&self, which: Which, wanted: &Wanted) -> Result<Vec<Brief>, DeskFault> {
+        let most = if wanted.text.is_empty() {
+            wanted.most
+        } else {
+            LOOKED_THROUGH
+        };
+        let rows = self.book.list(which, most).await.map_err(fault)?;
+        let briefs = rows.iter().filter_map(|row| self.brief(row));
+        Ok(briefs
+            .filter(|brief| brief.matches(&wanted.text))
+            .take(wanted.most)
+            .collect())
+    }
+}
+
+/// Who asks: by the operator's name first, and what the server says of itself apart from it.
+fn origin(row: &Row) -> Origin {
+    let origin = Origin::new(row.body.server.clone()).connected(client_words(row));
+    let info: Option<Value> = row
+        .body
+        .server_info
+        .as_deref()
+        .and_then(|info| serde_json::from_str(info).ok());
+    let word = |name: &str| {
+        info.as_ref()
+            .and_then(|info| info.get(name)?.as_str())
+            .map(str::to_owned)
+    };
+    match (word("name"), word("version")) {
+        (Some(name), version) => origin.claiming(name, version.unwrap_or_default()),
+        (None, _) => origin,
+    }
+}
+
+/// For whom: the client that made the call.
+fn client_words(row: &Row) -> String {
+    let info: Option<Value> = row
+        .body
+        .client_info
+        .as_deref()
+        .and_then(|info| serde_json::from_str(info).ok());
+    let name = info.as_ref().and_then(|info| info.get("name")?.as_str());
+    match name {
+        Some(name) => format!("for {name}, through the gateway"),
+        None => "through the gateway".to_owned(),
+    }
+}
+
+fn ended(row: &Row) -> Option<Ended> {
+    let exchange = &row.exchange;
+    let reason = || exchange.reason().unwrap_or_default().to_owned();
+    let url = row.body.params.contains("\"mode\":\"url\"");
+    let how = match exchange.phase() {
+        Phase::Asked | Phase::Shown => return None,
+        Phase::Answered if url => Ending::Visited,
+        Phase::Answered => Ending::Answered,
+        Phase::Declined => Ending::Declined,
+        Phase::Cancelled => Ending::Cancelled,
+        Phase::TimedOut => Ending::TimedOut,
+        Phase::Withdrawn => Ending::Withdrawn(reason()),
+        Phase::Failed => Ending::Failed(reason()),
+    };
+    let at = exchange
+        .ended_at()
+        .map_or(SystemTime::UNIX_EPOCH, system_time);
+    Some(Ended {
+        how,
+        at,
+        by: exchange.ended_by().map(str::to_owned),
+    })
+}
+
+fn fault(fault: BookFault) -> DeskFault {
+    DeskFault(Box::new(fault))
+}
+
+impl Desk for BookDesk {
+    async fn list(&self, wanted: &Wanted) -> Result<Docket, DeskFault> {
+        Ok(Docket {
+            pending: self.briefs(Which::Open, wanted).await?,
+            pending_total: self
+                .book
+                .store()
+                .waiting()
+                .await
+                .map_err(|error| fault(error.into()))?,
+            recent: self.briefs(Which::Ended, wanted).await?,
+        })
+    }
+
+    async fn find(&self, id: &QuestionId) -> Result<Option<Found>, DeskFault> {
+        let Some(row) = self.book.find(id.as_str()).await.map_err(fault)? else {
+            return Ok(None);
+        };
+        if row.exchange.is_open()
+            && let Some(readable) = self.readable(&row)
+        {
+            return Ok(Some(Found::Open {
+                question: Arc::new(readable.question),
+                asked: system_time(row.exchange.asked_at()),
+                draft: self.book.draft(&row.id),
+            }));
+        }
+        Ok(self.brief(&row).map(Found::Ended))
+    }
+
+    async fn shown(&self, id: &QuestionId) -> Result<(), DeskFault> {
+        self.book.shown(id.as_str()).await.map_err(fault)
+    }
+
+    async fn keep(&self, id: &QuestionId, draft: Draft) -> Result<(), DeskFault> {
+        self.book.keep_draft(id.as_str(), draft);
+        Ok(())
+    }
+
+    async fn settle(
+        &self,
+        id: &QuestionId,
+        outcome: Outcome,
+        by: &str,
+    ) -> Result<Settled, DeskFault> {
+        match self
+            .book
+            .settle(id.as_str(), &outcome, by)
+            .await
+            .map_err(fault)?
+        {
+            Settling::Won => Ok(Settled::Won),
+            Settling::Gone => Ok(Settled::Gone),
+            Settling::Late(row) => Ok(ended(&row).map_or(Settled::Gone, Settled::Late)),
+        }
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.book.changes()
+    }
+}

@@ -1,0 +1,212 @@
+//! What one running gateway has beside its sessions: the book, the inbox, and the housekeeping between them.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+
+use crate::config::Config;
+use crate::inbox::Inbox;
+use crate::inbox::place::StateFolder;
+use crate::record::seal::Seal;
+use crate::record::{Book, Lease};
+use crate::serve::clock;
+use crate::serve::session::Who;
+use crate::store::{Memory, Sqlite, Store, StoreFault};
+
+/// How often other gateways' answers are looked for.
+const HEARING: Duration = Duration::from_millis(400);
+/// How often questions whose time has run out are ended.
+const ROUNDS: Duration = Duration::from_secs(30);
+
+/// Why a gateway cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartFault {
+    /// The state folder cannot be used.
+    #[error("the state folder {} cannot be used", path.display())]
+    State {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The user has no home.
+    #[error("there is no state folder; name one")]
+    NoState,
+    /// The record cannot be opened.
+    #[error(transparent)]
+    Record(#[from] StoreFault),
+    /// An address cannot be served.
+    #[error("cannot serve at {at}")]
+    Listen {
+        /// The address.
+        at: std::net::SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// The inbox would be open to the network.
+    #[error("the inbox is for this machine: {at} is no loopback address")]
+    NotLoopback {
+        /// The address.
+        at: std::net::SocketAddr,
+    },
+    /// The server's program cannot be started.
+    #[error("cannot start the server {server}")]
+    Program {
+        /// The server.
+        server: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A server's address cannot be used.
+    #[error("the server's address cannot be used: {why}")]
+    Address {
+        /// Why.
+        why: String,
+    },
+}
+
+/// The book, the inbox and the housekeeping of a running gateway.
+#[derive(Clone)]
+pub struct Office {
+    /// The questions.
+    pub book: Arc<Book>,
+    /// Where people answer, when it is served here.
+    pub inbox: Option<Inbox>,
+    /// Where another gateway of the same person serves the inbox.
+    elsewhere: Option<String>,
+}
+
+impl Office {
+    /// Opens the record and serves the inbox. Runs in a tokio runtime, whose tasks keep house.
+    pub async fn open(config: &Config) -> Result<Self, StartFault> {
+        let folder = folder(config.state.as_deref())?;
+        let (store, seal, lease) = if config.in_memory {
+            let store: Arc<dyn Store> = Arc::new(Memory::default());
+            (store, Seal::random(), Lease::alone())
+        } else {
+            let store: Arc<dyn Store> = Arc::new(Sqlite::open(&folder.state.record()).await?);
+            (
+                store,
+                Seal::kept(&folder.state.seal()),
+                Lease::take(&folder.state.leases()),
+            )
+        };
+        let seal = seal.map_err(|source| folder.fault(source))?;
+        let lease = lease.map_err(|source| folder.fault(source))?;
+        let book = Arc::new(Book::new(store, seal, lease, clock::now));
+        keep_house(book.clone());
+        let mut office = Self {
+            book,
+            inbox: None,
+            elsewhere: None,
+        };
+        office.serve_inbox(config, &folder).await?;
+        Ok(office)
+    }
+
+    async fn serve_inbox(&mut self, config: &Config, folder: &Folder) -> Result<(), StartFault> {
+        let Some(at) = config.inbox else {
+            return Ok(());
+        };
+        if !crate::inbox::is_loopback(at) {
+            return Err(StartFault::NotLoopback { at });
+        }
+        let listener = match TcpListener::bind(at).await {
+            Ok(listener) => listener,
+            // Another gateway on the same record serves the same questions.
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && !config.in_memory => {
+                self.elsewhere = folder.state.inbox();
+                return Ok(());
+            }
+            Err(source) => return Err(StartFault::Listen { at, source }),
+        };
+        let token = folder
+            .state
+            .token()
+            .map_err(|source| folder.fault(source))?;
+        let served = listener
+            .local_addr()
+            .map_err(|source| StartFault::Listen { at, source })?;
+        let inbox = Inbox::serve(self.book.clone(), listener, &token, std::future::pending())
+            .await
+            .map_err(|source| StartFault::Listen { at, source })?;
+        folder
+            .state
+            .write_inbox(served)
+            .map_err(|source| folder.fault(source))?;
+        self.inbox = Some(inbox);
+        Ok(())
+    }
+
+    /// Where people answer: with the login for the person, to be shown on stderr only.
+    pub fn login_link(&self) -> Option<String> {
+        self.inbox
+            .as_ref()
+            .map(Inbox::login_link)
+            .or_else(|| self.elsewhere.clone())
+    }
+
+    /// A session's identity.
+    pub fn who(&self, server: &str, principal: &str) -> Who {
+        let (inbox, elsewhere) = (self.inbox.clone(), self.elsewhere.clone());
+        let link = move |id: &str| match (&inbox, &elsewhere) {
+            (Some(inbox), _) => inbox.deep_link(id),
+            (None, Some(base)) => Some(format!("{base}/q/{id}")),
+            (None, None) => None,
+        };
+        Who {
+            server: server.to_owned(),
+            principal: principal.to_owned(),
+            link: Arc::new(link),
+        }
+    }
+}
+
+struct Folder {
+    state: StateFolder,
+    path: PathBuf,
+}
+
+impl Folder {
+    fn fault(&self, source: io::Error) -> StartFault {
+        StartFault::State {
+            path: self.path.clone(),
+            source,
+        }
+    }
+}
+
+fn folder(named: Option<&Path>) -> Result<Folder, StartFault> {
+    let path = named
+        .map(Path::to_owned)
+        .or_else(StateFolder::usual)
+        .ok_or(StartFault::NoState)?;
+    let state = StateFolder::open(&path).map_err(|source| StartFault::State {
+        path: path.clone(),
+        source,
+    })?;
+    Ok(Folder { state, path })
+}
+
+fn keep_house(book: Arc<Book>) {
+    let hears = book.clone();
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(HEARING).await;
+            if let Err(fault) = hears.hear_others().await {
+                tracing::warn!(%fault, "other gateways' answers could not be looked for");
+            }
+        }
+    });
+    tokio::spawn(async move {
+        loop {
+            if let Err(fault) = book.look_around().await {
+                tracing::warn!(%fault, "questions whose time has run out could not be ended");
+            }
+            tokio::time::sleep(ROUNDS).await;
+        }
+    });
+}

@@ -1,0 +1,87 @@
+//! The audit: what happened to every question, as a chain that shows when a link was changed or taken out.
+
+use mcp_elicit_core::exchange::Moment;
+use mcp_elicit_core::wire::Mode;
+use serde_json::{Value, json};
+
+use crate::store::{Audited, Row, Store, StoreFault, chained};
+
+/// How many links are read at once.
+const PAGE: usize = 1_000;
+
+/// What the audit says of one event: who, which server and tool, fields' names, outcome and time. Never a value.
+pub(crate) fn entry(event: &str, row: &Row, now: Moment) -> String {
+    let body = &row.body;
+    let mode = if body.params.contains("\"mode\":\"url\"") {
+        Mode::Url
+    } else {
+        Mode::Form
+    };
+    let mut entry = json!({
+        "at": now.as_millis(),
+        "event": event,
+        "id": row.id,
+        "server": body.server,
+        "principal": body.principal,
+        "mode": mode.as_str(),
+    });
+    let more = [
+        ("kind", body.kind.as_deref()),
+        ("target", body.target.as_deref()),
+        ("by", row.exchange.ended_by()),
+        ("reason", row.exchange.reason()),
+    ];
+    for (name, value) in more {
+        if let Some(value) = value {
+            entry[name] = Value::from(value);
+        }
+    }
+    if !body.fields.is_empty() {
+        entry["fields"] = json!(body.fields);
+    }
+    entry.to_string()
+}
+
+/// What a look at the whole chain found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Every link fits the one before.
+    Whole {
+        /// How many links.
+        links: u64,
+    },
+    /// The first link that does not.
+    BrokenAt {
+        /// Its number.
+        number: u64,
+    },
+}
+
+/// Reads every link, in order.
+pub async fn read(store: &dyn Store) -> Result<Vec<Audited>, StoreFault> {
+    let mut all: Vec<Audited> = Vec::new();
+    loop {
+        let from = all.last().map_or(1, |last| last.number + 1);
+        let page = store.audit(from, PAGE).await?;
+        let done = page.len() < PAGE;
+        all.extend(page);
+        if done {
+            return Ok(all);
+        }
+    }
+}
+
+/// Whether the chain is whole. A chain that was cut off at its end is whole: keep the last hash elsewhere to see that.
+pub fn verify(links: &[Audited]) -> Verdict {
+    let mut before = "";
+    for (at, link) in links.iter().enumerate() {
+        let expected = at as u64 + 1;
+        if link.number != expected || link.hash != chained(before, &link.entry) {
+            return Verdict::BrokenAt { number: expected };
+        }
+        before = &link.hash;
+    }
+    Verdict::Whole {
+        links: links.len() as u64,
+    }
+}

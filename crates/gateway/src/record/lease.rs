@@ -1,0 +1,125 @@
+//! Which gateways run: each holds a lock on a file of its own, which the system lets go when the process ends, however
+//! it ends. So a question of a killed gateway is known to have nobody waiting for it, at once and for certain.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::seal;
+
+/// This gateway's sign of life.
+pub struct Lease {
+    name: String,
+    folder: Option<PathBuf>,
+    // Held for as long as this lives.
+    _lock: Option<File>,
+}
+
+impl Lease {
+    /// A lease for a gateway that shares its store with no other process.
+    pub fn alone() -> io::Result<Self> {
+        Ok(Self {
+            name: seal::unguessable()?,
+            folder: None,
+            _lock: None,
+        })
+    }
+
+    /// A lease in this folder, which all gateways of one store share. Files of those that ended are cleared away.
+    pub fn take(folder: &Path) -> io::Result<Self> {
+        fs::create_dir_all(folder)?;
+        let name = seal::unguessable()?;
+        let path = folder.join(&name);
+        let lock = OpenOptions::new()
+            .create_new(true)
+            .write(true)
+            .open(&path)?;
+        lock.lock()?;
+        let lease = Self {
+            name,
+            folder: Some(folder.to_owned()),
+            _lock: Some(lock),
+        };
+        lease.clear_others();
+        Ok(lease)
+    }
+
+    /// The name that rows carry.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether this is the name of this lease.
+    pub fn is_mine(&self, name: &str) -> bool {
+        self.name == name
+    }
+
+    /// Whether the gateway of this name still runs.
+    pub fn is_held(&self, name: &str) -> bool {
+        let Some(folder) = &self.folder else {
+            return false;
+        };
+        let plain = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        plain && is_locked(&folder.join(name))
+    }
+
+    /// Whether other gateways run on the same store.
+    pub fn has_company(&self) -> bool {
+        self.others().iter().any(|path| is_locked(path))
+    }
+
+    fn others(&self) -> Vec<PathBuf> {
+        let Some(folder) = &self.folder else {
+            return Vec::new();
+        };
+        let Ok(entries) = fs::read_dir(folder) else {
+            return Vec::new();
+        };
+        entries
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|path| !path.ends_with(&self.name))
+            .collect()
+    }
+
+    fn clear_others(&self) {
+        for path in self.others() {
+            if !is_locked(&path) {
+                let _gone_already = fs::remove_file(&path);
+            }
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.folder {
+            let _gone_already = fs::remove_file(folder.join(&self.name));
+        }
+    }
+}
+
+fn is_locked(path: &Path) -> bool {
+    let Ok(file) = OpenOptions::new().write(true).open(path) else {
+        return false;
+    };
+    matches!(file.try_lock(), Err(TryLockError::WouldBlock))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_ends_with_its_holder() {
+        let folder = tempfile::tempdir().unwrap();
+        let mine = Lease::take(folder.path()).unwrap();
+        assert!(!mine.has_company());
+        let other = Lease::take(folder.path()).unwrap();
+        let name = other.name().to_owned();
+        assert!(mine.is_held(&name) && mine.has_company() && !mine.is_mine(&name));
+        drop(other);
+        assert!(!mine.is_held(&name));
+        assert!(!mine.is_held("../etc/passwd"));
+    }
+}

@@ -1,0 +1,223 @@
+//! A question comes up: it is checked, placed, written down, and only then put before anyone.
+
+use std::time::Duration;
+
+use mcp_elicit_core::fault::{Fault, LimitFault, PeerFault};
+use mcp_elicit_core::form::Form;
+use mcp_elicit_core::link::Link;
+use mcp_elicit_core::secrecy;
+use mcp_elicit_core::wire::{Era, Request, Revision};
+
+use super::effect::Asked;
+use super::frame::Refusal;
+use super::question::{Origin, Question, Step};
+use super::{AnswerWith, CallKey, Effect, Ending, Moment, Place, QuestionKey, Relay, Timer};
+
+/// The limit on questions counts those within this time.
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// What the check of a question found.
+struct Checked {
+    form: Option<Form>,
+    cautions: Vec<String>,
+}
+
+impl Relay {
+    /// Takes in a question of the server. `frame` is its own frame, where it pushed one.
+    pub(super) fn raise(
+        &mut self,
+        now: Moment,
+        call: Option<CallKey>,
+        sure: bool,
+        origin: Origin,
+        request: Request,
+        frame: Option<&str>,
+    ) -> Result<QuestionKey, Refusal> {
+        let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
+        let Checked { form, cautions } =
+            check(&request).map_err(|fault| Refusal::fault(fault, revision))?;
+        self.within_limits(now)
+            .map_err(|fault| Refusal::fault(fault, revision))?;
+        let place = self
+            .place(call, &origin, &request, form.as_ref())
+            .map_err(|fault| Refusal::fault(fault, revision))?;
+        let until = now.after(self.settings.patience);
+        let frame = frame.filter(|_| self.may_have_frame(request.mode()));
+        let asked = Asked {
+            calling: call
+                .and_then(|key| self.calls.get_mut(key))
+                .and_then(|call| call.calling().cloned()),
+            request: request.clone(),
+            fields: form
+                .iter()
+                .flat_map(Form::fields)
+                .map(|field| field.name().to_owned())
+                .collect(),
+            cautions,
+            place,
+            server_info: self.server.info(),
+            client_info: self.client.info(),
+            until,
+        };
+        let key = self.questions.insert(Question {
+            call,
+            sure,
+            origin,
+            request,
+            form,
+            place,
+            step: Step::Writing,
+            record: None,
+            link: None,
+            at_client: None,
+            frame: frame.map(Into::into),
+            reply_frame: None,
+        });
+        if let Some(call) = call.and_then(|call| self.calls.get_mut(call)) {
+            call.questions.push(key);
+        }
+        self.at(until, Timer::Patience(key));
+        self.effects.push_back(Effect::Record {
+            question: key,
+            asked: Box::new(asked),
+        });
+        Ok(key)
+    }
+
+    /// Before whom a question is put.
+    fn place(
+        &self,
+        call: Option<CallKey>,
+        origin: &Origin,
+        request: &Request,
+        form: Option<&Form>,
+    ) -> Result<Place, Fault> {
+        let declared = self.capability_of(call.and_then(|key| self.calls.get(key)));
+        let can = match self.client.era() {
+            Some(Era::Pushed) => self.can_push(request, form),
+            // A client of the rounds era is asked in a call, or not at all.
+            Some(Era::Rounds) => call.is_some() && declared.has(request.mode()),
+            None => false,
+        };
+        match self.settings.answer_with {
+            _ if matches!(origin, Origin::Echo { .. }) => Ok(Place::Client),
+            AnswerWith::Desk => Ok(Place::Desk),
+            AnswerWith::Auto | AnswerWith::Client if can => Ok(Place::Client),
+            AnswerWith::Auto => Ok(Place::Desk),
+            AnswerWith::Client => Err(PeerFault::CapabilityMissing {
+                mode: request.mode(),
+                declared,
+            }
+            .into()),
+        }
+    }
+
+    fn within_limits(&mut self, now: Moment) -> Result<(), Fault> {
+        if let Some(limit) = self.settings.pending
+            && self.questions.len() >= limit
+        {
+            return Err(LimitFault::TooManyPending { limit }.into());
+        }
+        let Some(limit) = self.settings.per_minute else {
+            return Ok(());
+        };
+        while self
+            .asked_at
+            .front()
+            .is_some_and(|at| at.after(MINUTE) <= now)
+        {
+            self.asked_at.pop_front();
+        }
+        if self.asked_at.len() >= usize::try_from(limit).unwrap_or(usize::MAX) {
+            let free = self.asked_at.front().map_or(now, |at| at.after(MINUTE));
+            let retry_after = free.since(now);
+            return Err(LimitFault::RateLimited { retry_after }.into());
+        }
+        self.asked_at.push_back(now);
+        Ok(())
+    }
+
+    /// The question is written: now it may be seen.
+    pub(super) fn recorded(
+        &mut self,
+        now: Moment,
+        key: QuestionKey,
+        record: String,
+        link: Option<String>,
+        answered: bool,
+    ) {
+        let Some(question) = self.questions.get_mut(key) else {
+            // It ended while it was being written.
+            self.effects.push_back(Effect::End {
+                record,
+                ending: Ending::CallEnded,
+            });
+            return;
+        };
+        question.link = link;
+        question.step = Step::Open;
+        let (place, call, echo) = (
+            question.place,
+            question.call,
+            matches!(question.origin, Origin::Echo { .. }),
+        );
+        self.questions.recorded(key, &record);
+        if answered && !echo {
+            self.settled(now, key);
+            return;
+        }
+        match (place, call) {
+            (_, Some(call)) if echo => self.echo_recorded(now, call),
+            (Place::Client, Some(call)) if self.client.era() == Some(Era::Rounds) => {
+                self.put_round(now, call)
+            }
+            (Place::Client, _) => self.push_to_client(now, key),
+            (Place::Desk, Some(call)) => self.hold(now, call),
+            (Place::Desk, None) => {}
+        }
+    }
+
+    /// What is not written is not asked.
+    pub(super) fn not_recorded(&mut self, now: Moment, key: QuestionKey) {
+        let refusal = Refusal::new(
+            -32603,
+            "the question could not be recorded, so nobody was asked",
+        );
+        self.question_fails(now, key, Ending::CallEnded, &refusal);
+    }
+}
+
+/// Checks what is asked: a legal form, or a link that may be shown. What is legal but calls for care becomes a caution.
+fn check(request: &Request) -> Result<Checked, Fault> {
+    match request {
+        Request::Form { message, schema } => {
+            let form = Form::parse(schema.get()).map_err(|defects| PeerFault::IllegalForm {
+                defects: findings(&defects),
+            })?;
+            let cautions = secrecy::inspect(&form, message)
+                .iter()
+                .map(ToString::to_string)
+                .collect();
+            Ok(Checked {
+                form: Some(form),
+                cautions,
+            })
+        }
+        Request::Url { url, .. } => {
+            let link = Link::parse(url).map_err(PeerFault::IllegalLink)?;
+            Ok(Checked {
+                form: None,
+                cautions: link.cautions().iter().map(ToString::to_string).collect(),
+            })
+        }
+    }
+}
+
+fn findings(defects: &mcp_elicit_core::form::Defects) -> Vec<mcp_elicit_core::fault::Finding> {
+    let finding = |defect: &mcp_elicit_core::form::Defect| mcp_elicit_core::fault::Finding {
+        place: defect.pointer.clone(),
+        code: defect.code.as_str().to_owned(),
+        message: defect.message.clone(),
+    };
+    defects.iter().map(finding).collect()
+}

@@ -1,0 +1,292 @@
+//! The client's requests on their way: who waits for what, and where the answer goes.
+
+use std::collections::HashMap;
+
+use mcp_elicit_core::wire::{Capability, Id};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::effect::{CallKey, CallKind, Calling, Door, Moment, QuestionKey};
+use super::glance::{self, Glance};
+use super::round::Round;
+
+/// One request of the client.
+pub(super) struct Call {
+    /// Where its answer goes now; `None` while nobody waits for it.
+    pub(super) door: Option<Door>,
+    /// The id the client knows it by.
+    pub(super) client_id: Id,
+    /// The id the server knows it by.
+    pub(super) upstream_id: Id,
+    /// Whether questions may come up in it, and as what.
+    pub(super) kind: Option<CallKind>,
+    /// The request as it went to the server, kept when questions may come up in it.
+    pub(super) frame: Option<Box<str>>,
+    /// What the client can ask in this call.
+    pub(super) capability: Capability,
+    /// The token that the client wants progress on.
+    pub(super) token: Option<Id>,
+    /// The token that the server reports progress on.
+    pub(super) upstream_token: Option<Id>,
+    /// Questions that are open in it.
+    pub(super) questions: Vec<QuestionKey>,
+    /// The round that waits to be answered, on a server of the rounds era.
+    pub(super) round: Option<Round>,
+    /// How many rounds it has asked.
+    pub(super) rounds: u32,
+    /// The last progress told to the client.
+    pub(super) progress: f64,
+    /// Since when it is held for a person.
+    pub(super) held: Option<Moment>,
+    /// The response that came while nobody waited, as the server wrote it.
+    pub(super) finished: Option<String>,
+    /// The `-32042` error that the call is held for, as the server wrote it.
+    pub(super) refused: Option<String>,
+    /// What is called; made when first needed.
+    calling: Option<Calling>,
+}
+
+impl Call {
+    pub(super) fn new(door: Door, id: Id, kind: Option<CallKind>, frame: Option<&str>) -> Self {
+        Self {
+            door: Some(door),
+            client_id: id.clone(),
+            upstream_id: id,
+            kind,
+            frame: frame.map(Into::into),
+            capability: Capability::NONE,
+            token: None,
+            upstream_token: None,
+            questions: Vec::new(),
+            round: None,
+            rounds: 0,
+            progress: 0.0,
+            held: None,
+            finished: None,
+            refused: None,
+            calling: None,
+        }
+    }
+
+    /// What is called; `None` when no question may come up in it.
+    pub(super) fn calling(&mut self) -> Option<&Calling> {
+        if self.calling.is_none() {
+            self.calling = calling(self.kind?, self.frame.as_deref()?);
+        }
+        self.calling.as_ref()
+    }
+}
+
+/// What a request of this kind calls.
+pub(super) fn calling(kind: CallKind, frame: &str) -> Option<Calling> {
+    let bytes = frame.as_bytes();
+    let params = Glance::at(bytes)?.params?;
+    let name = glance::member(
+        bytes,
+        &params,
+        if kind == CallKind::Resource {
+            "uri"
+        } else {
+            "name"
+        },
+    )?;
+    let target: String = serde_json::from_str(&frame[name]).ok()?;
+    let arguments =
+        glance::member(bytes, &params, "arguments").map(|range| frame[range].to_owned());
+    let digest = digest(kind, &target, arguments.as_deref());
+    Some(Calling {
+        kind,
+        target,
+        arguments,
+        digest,
+    })
+}
+
+/// The token in `params._meta.progressToken`.
+pub(super) fn progress_token(frame: &str) -> Option<Id> {
+    let bytes = frame.as_bytes();
+    let params = Glance::at(bytes)?.params?;
+    let meta = glance::member(bytes, &params, "_meta")?;
+    let token = glance::member(bytes, &meta, "progressToken")?;
+    super::frame::id_at(bytes, &token)
+}
+
+/// Equal for two calls of the same thing with the same arguments, in whatever order and spelling.
+fn digest(kind: CallKind, target: &str, arguments: Option<&str>) -> String {
+    let canonical = match arguments.map(serde_json::from_str::<Value>) {
+        None => String::new(),
+        Some(Ok(value)) => sorted(value).to_string(),
+        // Numbers beyond a double: the same spelling is the same call.
+        Some(Err(_)) => arguments.unwrap_or_default().to_owned(),
+    };
+    let mut hash = Sha256::new();
+    for part in [kind.word(), target, &canonical] {
+        hash.update(part.len().to_le_bytes());
+        hash.update(part);
+    }
+    hash.finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let mut members: Vec<_> = map.into_iter().collect();
+            members.sort_by(|a, b| a.0.cmp(&b.0));
+            Value::Object(
+                members
+                    .into_iter()
+                    .map(|(name, value)| (name, sorted(value)))
+                    .collect(),
+            )
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(sorted).collect()),
+        other => other,
+    }
+}
+
+/// All requests on their way.
+#[derive(Default)]
+pub(super) struct Calls {
+    by_key: HashMap<CallKey, Call>,
+    by_upstream: HashMap<Id, CallKey>,
+    last: u64,
+}
+
+impl Calls {
+    /// Takes a call in. Its upstream id must be free.
+    pub(super) fn insert(&mut self, call: Call) -> CallKey {
+        self.last += 1;
+        let key = CallKey(self.last);
+        self.by_upstream.insert(call.upstream_id.clone(), key);
+        self.by_key.insert(key, call);
+        key
+    }
+
+    pub(super) fn get(&self, key: CallKey) -> Option<&Call> {
+        self.by_key.get(&key)
+    }
+
+    pub(super) fn get_mut(&mut self, key: CallKey) -> Option<&mut Call> {
+        self.by_key.get_mut(&key)
+    }
+
+    pub(super) fn remove(&mut self, key: CallKey) -> Option<Call> {
+        let call = self.by_key.remove(&key)?;
+        if self.by_upstream.get(&call.upstream_id) == Some(&key) {
+            self.by_upstream.remove(&call.upstream_id);
+        }
+        Some(call)
+    }
+
+    /// The call that the server answers with this id.
+    pub(super) fn by_upstream(&self, id: &Id) -> Option<CallKey> {
+        self.by_upstream.get(id).copied()
+    }
+
+    /// The call goes to the server once more, under another id.
+    pub(super) fn renew(&mut self, key: CallKey, id: Id) {
+        if let Some(call) = self.by_key.get_mut(&key) {
+            self.by_upstream.remove(&call.upstream_id);
+            call.upstream_id = id.clone();
+            self.by_upstream.insert(id, key);
+        }
+    }
+
+    /// The server is done with this upstream id; the call lives on.
+    pub(super) fn settle_upstream(&mut self, key: CallKey) {
+        if let Some(call) = self.by_key.get(&key) {
+            self.by_upstream.remove(&call.upstream_id);
+        }
+    }
+
+    /// Whether the server still works on the call.
+    pub(super) fn is_upstream(&self, key: CallKey) -> bool {
+        self.get(key)
+            .is_some_and(|call| self.by_upstream.get(&call.upstream_id) == Some(&key))
+    }
+
+    /// The call that the client knows by this id, the one somebody waits for first.
+    pub(super) fn by_client(&self, id: &Id) -> Option<CallKey> {
+        let mut found: Vec<_> = self
+            .by_key
+            .iter()
+            .filter(|(_, call)| call.client_id == *id)
+            .collect();
+        found.sort_by_key(|(key, call)| (call.door.is_none(), std::cmp::Reverse(**key)));
+        found.first().map(|(key, _)| **key)
+    }
+
+    /// The calls that wait on this stream.
+    pub(super) fn at_door(&self, door: Door) -> Vec<CallKey> {
+        self.keys(|call| call.door == Some(door))
+    }
+
+    /// The call whose progress the server reports with this token.
+    pub(super) fn by_upstream_token(&self, token: &Id) -> Option<CallKey> {
+        self.by_key
+            .iter()
+            .find(|(_, call)| call.upstream_token.as_ref() == Some(token))
+            .map(|(key, _)| *key)
+    }
+
+    /// Calls in which the server may be asking right now, the newest first.
+    pub(super) fn asking(&self) -> Vec<CallKey> {
+        let mut keys = self.keys(|call| call.kind.is_some() && call.finished.is_none());
+        keys.retain(|key| self.is_upstream(*key));
+        keys.reverse();
+        keys
+    }
+
+    /// Keys of the calls that fit, oldest first.
+    pub(super) fn keys(&self, fits: impl Fn(&Call) -> bool) -> Vec<CallKey> {
+        let mut keys: Vec<_> = self
+            .by_key
+            .iter()
+            .filter(|(_, call)| fits(call))
+            .map(|(key, _)| *key)
+            .collect();
+        keys.sort_unstable();
+        keys
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.by_key.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(frame: &str) -> Calling {
+        calling(CallKind::Tool, frame).unwrap()
+    }
+
+    #[test]
+    fn the_same_call_has_the_same_digest_in_any_order() {
+        let one = of(
+            r#"{"id":1,"method":"tools/call","params":{"name":"t","arguments":{"a":1,"b":{"c":2,"d":3}}}}"#,
+        );
+        let two = of(
+            r#"{"id":2,"method":"tools/call","params":{"_meta":{"progressToken":9},"arguments":{"b":{"d":3,"c":2},"a":1},"name":"t"}}"#,
+        );
+        assert_eq!(one.digest, two.digest);
+        assert_eq!(one.target, "t");
+        let other = of(
+            r#"{"id":1,"method":"tools/call","params":{"name":"t","arguments":{"a":2,"b":{"c":2,"d":3}}}}"#,
+        );
+        assert_ne!(one.digest, other.digest);
+    }
+
+    #[test]
+    fn arguments_stay_out_of_debug() {
+        let call = of(
+            r#"{"id":1,"method":"tools/call","params":{"name":"t","arguments":{"a":"secret"}}}"#,
+        );
+        assert!(!format!("{call:?}").contains("secret"));
+        assert_eq!(call.arguments.as_deref(), Some(r#"{"a":"secret"}"#));
+    }
+}

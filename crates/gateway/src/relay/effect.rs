@@ -1,0 +1,246 @@
+//! What the relay is told and what it wants done: values, so that a simulator can be the world.
+
+use mcp_elicit_core::answer::Outcome;
+pub use mcp_elicit_core::exchange::Moment;
+use mcp_elicit_core::wire::Request;
+use std::fmt;
+
+/// Where a frame for the client goes: the stream of one HTTP request, or the session's own stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Door(pub u64);
+
+impl Door {
+    /// The session's own stream: stdout, or the stream that an HTTP client opened with GET.
+    pub const SESSION: Self = Self(0);
+}
+
+/// One client request on its way, by a number of the relay's own. Ids of peers are never trusted to be unique.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallKey(pub u64);
+
+/// One question, by a number of the relay's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct QuestionKey(pub u64);
+
+/// Where a question is put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Before the client's own dialog.
+    Client,
+    /// On the operator's desk: inbox, terminal or command.
+    Desk,
+}
+
+/// What a client may be calling when a question comes up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallKind {
+    /// `tools/call`
+    Tool,
+    /// `prompts/get`
+    Prompt,
+    /// `resources/read`
+    Resource,
+}
+
+impl CallKind {
+    /// Reads the method; `None` when no question may come up in it (2026-07-28, MRTR, supported requests).
+    pub fn of_method(method: &str) -> Option<Self> {
+        match method {
+            "tools/call" => Some(Self::Tool),
+            "prompts/get" => Some(Self::Prompt),
+            "resources/read" => Some(Self::Resource),
+            _ => None,
+        }
+    }
+
+    /// The word a person knows it by.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Prompt => "prompt",
+            Self::Resource => "resource",
+        }
+    }
+
+    /// Reads [`CallKind::word`] back.
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::Tool, Self::Prompt, Self::Resource]
+            .into_iter()
+            .find(|kind| kind.word() == word)
+    }
+}
+
+/// The call a question belongs to, as far as the gateway knows it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Calling {
+    /// Tool, prompt or resource.
+    pub kind: CallKind,
+    /// The name, or the resource's URI.
+    pub target: String,
+    /// The arguments as the client wrote them, JSON.
+    pub arguments: Option<String>,
+    /// The same call again has the same digest: hex of SHA-256 over kind, target and arguments.
+    pub digest: String,
+}
+
+impl fmt::Debug for Calling {
+    /// Never the arguments.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Calling")
+            .field("kind", &self.kind)
+            .field("target", &self.target)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A question as the record takes it, before anyone sees it.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// The call it came up in; `None` when the server asked outside any.
+    pub calling: Option<Calling>,
+    /// The question.
+    pub request: Request,
+    /// Names of the form's fields.
+    pub fields: Vec<String>,
+    /// What a person should be warned of, in words.
+    pub cautions: Vec<String>,
+    /// Where it is put first.
+    pub place: Place,
+    /// How the server calls itself, `serverInfo`, as JSON.
+    pub server_info: Option<String>,
+    /// How the client calls itself, `clientInfo`, as JSON.
+    pub client_info: Option<String>,
+    /// Until when it waits.
+    pub until: Moment,
+}
+
+/// Why a question ended without an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The server took it back.
+    WithdrawnByServer,
+    /// The client gave up the call.
+    WithdrawnByClient,
+    /// The call ended while the question was open.
+    CallEnded,
+    /// The server went away.
+    ServerGone,
+    /// Nobody answered in time.
+    TimedOut,
+    /// The client answered with an error or with what is no answer.
+    ClientFailed,
+}
+
+/// What the relay wants done, in this order.
+#[derive(Debug)]
+pub enum Effect {
+    /// Send this frame to the client.
+    ToClient {
+        /// On which stream.
+        door: Door,
+        /// The frame, without a line end.
+        frame: String,
+        /// Whether this answers the request the stream was opened by.
+        last: bool,
+    },
+    /// Send this frame to the server.
+    ToServer {
+        /// The frame, without a line end.
+        frame: String,
+        /// The call that it starts anew, if it does.
+        call: Option<CallKey>,
+    },
+    /// Write the question down, then tell [`Event::Recorded`].
+    Record {
+        /// Which.
+        question: QuestionKey,
+        /// What to write.
+        asked: Box<Asked>,
+    },
+    /// The client answered: settle the record, first valid answer wins; then tell [`Event::Settled`].
+    Settle {
+        /// Which.
+        question: QuestionKey,
+        /// Its record.
+        record: String,
+        /// What the person did; an accepted form's answers are checked.
+        outcome: Outcome,
+    },
+    /// Take these answers out of the record, all or none and only once; then tell [`Event::Taken`].
+    Take {
+        /// Whose.
+        questions: Vec<QuestionKey>,
+        /// Their records.
+        records: Vec<String>,
+    },
+    /// The question ended without an action.
+    End {
+        /// Its record.
+        record: String,
+        /// Why.
+        ending: Ending,
+    },
+    /// The answers reached the server: their values may be dropped.
+    Confirm {
+        /// The records.
+        records: Vec<String>,
+    },
+    /// The call's own stream has nothing more to say, but the call lives on (the client gave up the request).
+    Abandon {
+        /// The call whose upstream request is to be given up.
+        call: CallKey,
+    },
+    /// Start the server anew: it did not survive a question about its era.
+    Restart,
+}
+
+/// What the world tells the relay.
+#[derive(Debug)]
+pub enum Event {
+    /// The question is written.
+    Recorded {
+        /// Which.
+        question: QuestionKey,
+        /// The record's unguessable id.
+        record: String,
+        /// Where a person can answer, when there is such a place.
+        link: Option<String>,
+        /// Whether an answer was already there, given to the same question of the same call before.
+        answered: bool,
+    },
+    /// The question could not be written, so nobody is asked.
+    NotRecorded {
+        /// Which.
+        question: QuestionKey,
+    },
+    /// The record is settled, by whomever.
+    Settled {
+        /// Which.
+        question: QuestionKey,
+    },
+    /// The answers are taken out of the record.
+    Taken {
+        /// Whose, with the `ElicitResult` of each as JSON.
+        replies: Vec<(QuestionKey, String)>,
+    },
+    /// The answers cannot be taken out: another took them, or they ended meanwhile.
+    NotTaken {
+        /// Whose.
+        questions: Vec<QuestionKey>,
+    },
+    /// Somebody else ended the question (its time ran out in the record).
+    Ended {
+        /// Which.
+        question: QuestionKey,
+        /// Why.
+        ending: Ending,
+    },
+    /// The client closed the stream of this request.
+    DoorClosed(Door),
+    /// The server ended or its connection is lost. In words for a person.
+    ServerGone(String),
+    /// The server was started anew, as [`Effect::Restart`] wanted.
+    Restarted,
+    /// Hand every held call back: the gateway is about to stop.
+    Drain,
+}

@@ -1,0 +1,101 @@
+//! Small changes to frames of others, where the protocol's own tools in `core::wire` would read more than needed.
+
+use std::ops::Range;
+
+use mcp_elicit_core::fault::Fault;
+use mcp_elicit_core::wire::{Id, Revision, members, message};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+/// Prefix of every id and state that the gateway makes up, so that a person reading a log knows whose it is.
+pub(super) const OWN: &str = "mcp-elicit.";
+
+/// A JSON-RPC error object of the gateway's own.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Refusal {
+    code: i64,
+    message: String,
+    data: Option<Value>,
+}
+
+impl Refusal {
+    pub(super) fn new(code: i64, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            data: None,
+        }
+    }
+
+    /// What is said of a fault in this revision.
+    pub(super) fn fault(fault: impl Into<Fault>, revision: Revision) -> Self {
+        let error = fault.into().to_error(revision);
+        Self {
+            code: error.code.into(),
+            message: error.message,
+            data: error.data,
+        }
+    }
+
+    /// The response that says so.
+    pub(super) fn to_response(&self, id: &Id) -> String {
+        let mut error = json!({"code": self.code, "message": self.message});
+        if let Some(data) = &self.data {
+            error["data"] = data.clone();
+        }
+        message::error(Some(id), &members::raw_value(&error))
+    }
+}
+
+/// The frame with the bytes in `range` replaced.
+pub(super) fn spliced(frame: &str, range: &Range<usize>, new: &str) -> String {
+    [&frame[..range.start], new, &frame[range.end..]].concat()
+}
+
+/// The object in `range` with `"name":value` pairs, given as JSON, put first. It must have no such member yet.
+pub(super) fn with_first(frame: &str, range: &Range<usize>, members: &str) -> String {
+    let inside = range.start + 1;
+    let comma = if frame[inside..range.end].trim_start().starts_with('}') {
+        ""
+    } else {
+        ","
+    };
+    [&frame[..inside], members, comma, &frame[inside..]].concat()
+}
+
+/// The id that stands in `range`.
+pub(super) fn id_at(frame: &[u8], range: &Range<usize>) -> Option<Id> {
+    let raw: &RawValue = serde_json::from_slice(frame.get(range.clone())?).ok()?;
+    Id::read(raw)
+}
+
+/// Part of a frame as raw JSON; `None` when it is not whole.
+pub(super) fn raw_at<'a>(frame: &'a str, range: &Range<usize>) -> Option<&'a RawValue> {
+    serde_json::from_str(frame.get(range.clone())?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_go_first_in_full_and_empty_objects() {
+        assert_eq!(
+            with_first(r#"{"result":{ } }"#, &(10..13), r#""a":1"#),
+            r#"{"result":{"a":1 } }"#
+        );
+        assert_eq!(
+            with_first(r#"{"result":{"b":2}}"#, &(10..17), r#""a":1"#),
+            r#"{"result":{"a":1,"b":2}}"#
+        );
+    }
+
+    #[test]
+    fn a_splice_touches_nothing_else() {
+        let frame = r#"{"id": 12345678901234567890 ,"x":1e-7}"#;
+        assert_eq!(
+            spliced(frame, &(7..27), "\"a\""),
+            r#"{"id": "a" ,"x":1e-7}"#
+        );
+    }
+}

@@ -1,0 +1,231 @@
+//! Calls that wait for a person: kept alive with progress, handed back when it takes long, resumed when made again.
+
+use mcp_elicit_core::wire::{Progress, members, message};
+use serde_json::{Number, json};
+
+use super::frame::Refusal;
+use super::glance::Glance;
+use super::{CallKey, CallKind, Door, Moment, Place, Relay, Timer, calls};
+
+/// Signs of life count up in steps this small, so that the server's own progress stays ahead of them.
+const STEP: f64 = 0.001;
+
+impl Relay {
+    /// The call has a question on the desk: it is held.
+    pub(super) fn hold(&mut self, now: Moment, key: CallKey) {
+        let hold = self.settings.hold;
+        let Some(call) = self.calls.get_mut(key) else {
+            return;
+        };
+        if call.door.is_none() || call.held.is_some() {
+            return;
+        }
+        call.held = Some(now);
+        if call.token.is_none() && call.upstream_token.is_none() {
+            call.token = call.frame.as_deref().and_then(calls::progress_token);
+            call.upstream_token = call.token.clone();
+        }
+        self.at(now.after(hold), Timer::Hold(key));
+        self.keep_alive(now, key);
+    }
+
+    /// Whether a question of the call waits on the desk.
+    fn waits_on_desk(&self, key: CallKey) -> bool {
+        let Some(call) = self.calls.get(key) else {
+            return false;
+        };
+        call.questions.iter().any(|question| {
+            self.questions
+                .get(*question)
+                .is_some_and(|question| question.place == Place::Desk)
+        })
+    }
+
+    /// A question of the call is gone: with the last one on the desk the call is held no longer.
+    pub(super) fn hold_ends(&mut self, key: CallKey) {
+        if !self.waits_on_desk(key) {
+            self.stop_holding(key);
+        }
+    }
+
+    pub(super) fn stop_holding(&mut self, key: CallKey) {
+        let Some(call) = self.calls.get_mut(key) else {
+            return;
+        };
+        if call.held.take().is_some() {
+            self.cancel_timers(
+                |timer| matches!(timer, Timer::Hold(call) | Timer::KeepAlive(call) if *call == key),
+            );
+        }
+    }
+
+    /// Tells the caller that the call lives: on its token, where it gave one.
+    pub(super) fn keep_alive(&mut self, now: Moment, key: CallKey) {
+        let text = self.waiting_words(key);
+        let wait = self.settings.keep_alive;
+        let Some(call) = self.calls.get_mut(key) else {
+            return;
+        };
+        let (Some(door), Some(token), true) = (call.door, call.token.clone(), call.held.is_some())
+        else {
+            return;
+        };
+        call.progress += STEP;
+        let Some(progress) = Number::from_f64(call.progress) else {
+            return;
+        };
+        let sign = Progress {
+            token,
+            progress,
+            total: None,
+            message: Some(text),
+        };
+        self.to_client(door, sign.to_message(), false);
+        self.at(now.after(wait), Timer::KeepAlive(key));
+    }
+
+    fn link_of(&self, key: CallKey) -> Option<String> {
+        let call = self.calls.get(key)?;
+        call.questions
+            .iter()
+            .find_map(|question| self.questions.get(*question)?.link.clone())
+    }
+
+    fn waiting_words(&self, key: CallKey) -> String {
+        match self.link_of(key) {
+            Some(link) => format!("Waiting for a person to answer at {link}"),
+            None => "Waiting for a person to answer".to_owned(),
+        }
+    }
+
+    /// The person takes long: the caller gets a plain result that says where to answer, and the call waits for it.
+    pub(super) fn hand_back(&mut self, now: Moment, key: CallKey) {
+        let Some(frame) = self.hand_back_frame(key) else {
+            return;
+        };
+        let Some(door) = self.calls.get(key).and_then(|call| call.door) else {
+            return;
+        };
+        self.park(now, key);
+        self.to_client(door, frame, true);
+    }
+
+    /// Nobody waits for the call any more; being made again finds it.
+    pub(super) fn park(&mut self, now: Moment, key: CallKey) {
+        self.stop_holding(key);
+        let Some(call) = self.calls.get_mut(key) else {
+            return;
+        };
+        call.door = None;
+        let Some(digest) = call.calling().map(|calling| calling.digest.clone()) else {
+            return;
+        };
+        self.parked.entry(digest).or_default().push_back(key);
+        let _ = now;
+    }
+
+    /// Every held call is handed back at once: the gateway is about to stop.
+    pub(super) fn drain(&mut self) {
+        for key in self.calls.keys(|call| call.held.is_some()) {
+            let frame = self.hand_back_frame(key);
+            let door = self.calls.get(key).and_then(|call| call.door);
+            if let (Some(frame), Some(door)) = (frame, door) {
+                self.stop_holding(key);
+                if let Some(call) = self.calls.get_mut(key) {
+                    call.door = None;
+                }
+                self.to_client(door, frame, true);
+            }
+        }
+    }
+
+    fn hand_back_frame(&mut self, key: CallKey) -> Option<String> {
+        let link = self.link_of(key);
+        let server = self.settings.server.clone();
+        let call = self.calls.get_mut(key)?;
+        let (id, kind) = (call.client_id.clone(), call.kind?);
+        let target = call.calling()?.target.clone();
+        let place = link.map_or_else(
+            || "where its operator set it up".to_owned(),
+            |link| format!("here: {link}"),
+        );
+        let text = format!(
+            "Not done yet. The server {server} needs a person's answer before the {} {target} can go on. \
+             Ask the person to answer {place} - then call {target} again with the same arguments. \
+             The call goes on where it stopped; nothing is asked twice.",
+            kind.word()
+        );
+        let frame = match kind {
+            CallKind::Tool => {
+                let result =
+                    json!({"resultType": "complete", "content": [{"type": "text", "text": text}]});
+                message::result(&id, &members::raw_value(&self.in_era(result)))
+            }
+            CallKind::Prompt => {
+                let result = json!({
+                    "resultType": "complete",
+                    "messages": [{"role": "user", "content": {"type": "text", "text": text}}],
+                });
+                message::result(&id, &members::raw_value(&self.in_era(result)))
+            }
+            // A resource has no room for words that are not its own.
+            CallKind::Resource => Refusal::new(-32000, text).to_response(&id),
+        };
+        Some(frame)
+    }
+
+    /// `resultType` is the rounds era's.
+    fn in_era(&self, mut result: serde_json::Value) -> serde_json::Value {
+        if self.client.era() != Some(mcp_elicit_core::wire::Era::Rounds)
+            && let Some(members) = result.as_object_mut()
+        {
+            members.shift_remove("resultType");
+        }
+        result
+    }
+
+    /// The oldest call of this digest that waits for being made again.
+    pub(super) fn unpark(&mut self, digest: &str) -> Option<CallKey> {
+        let waiting = self.parked.get_mut(digest)?;
+        let key = waiting.pop_front();
+        if waiting.is_empty() {
+            self.parked.remove(digest);
+        }
+        key
+    }
+
+    /// A call goes on for a client that made it again.
+    pub(super) fn resume(
+        &mut self,
+        now: Moment,
+        key: CallKey,
+        door: Door,
+        text: &str,
+        glance: &Glance,
+    ) {
+        let id = glance
+            .id
+            .as_ref()
+            .and_then(|range| super::frame::id_at(text.as_bytes(), range));
+        self.meet_retry(key, text);
+        let Some(call) = self.calls.get_mut(key) else {
+            return;
+        };
+        call.door = Some(door);
+        if let Some(id) = id {
+            call.client_id = id;
+        }
+        self.cancel_timers(|timer| *timer == Timer::Forget(key));
+        if self
+            .calls
+            .get(key)
+            .is_some_and(|call| call.finished.is_some())
+        {
+            self.deliver_finished(key);
+        } else if self.waits_on_desk(key) {
+            self.hold(now, key);
+        } else {
+            self.put_round(now, key);
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! The relay: what becomes of every frame between one client session and one server. A pure state machine.
+//!
+//! Frames, answers and time go in; [`Effect`]s come out. It opens nothing, waits for nothing and reads no clock, so a
+//! simulator can be its world (`tests.rs`). A frame without elicitation is looked at once ([`glance`]) and passed on as
+//! it is: the shell forwards the very bytes it read.
+//!
+//! What holds at any time: every call of the client ends exactly once; an answer reaches the server at most once and
+//! only through the record; nothing is asked in a mode that was not declared; time running out is never an answer.
+//!
+//! | file | what it decides |
+//! | --- | --- |
+//! | [`glance`] | what a frame is, without reading it |
+//! | [`effect`] | the values that go in and out |
+//! | [`settings`] | what an operator decides |
+//! | `handshake` | who speaks which era; `initialize` and `server/discover` answered for either |
+//! | `pushed`, `rounds` | what differs by era: one file each |
+//! | `requests`, `responses` | frames from the client, frames from the server |
+//! | `calls` | the client's requests on their way |
+//! | `question`, `round` | open questions, and the rounds that wait for them |
+//! | `asking` | a question is checked, placed, written and put |
+//! | `settling` | an answer is taken and delivered |
+//! | `holding` | held calls: kept alive, handed back, resumed |
+//! | `visits` | `-32042`: links to visit before a call is made again |
+
+mod asking;
+mod calls;
+pub mod effect;
+mod frame;
+pub mod glance;
+mod handshake;
+mod holding;
+mod pushed;
+mod question;
+mod requests;
+mod responses;
+mod round;
+mod rounds;
+pub mod settings;
+mod settling;
+mod visits;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+
+use mcp_elicit_core::wire::{Id, Revision};
+
+use calls::Calls;
+pub use effect::{
+    Asked, CallKey, CallKind, Calling, Door, Effect, Ending, Event, Moment, Place, QuestionKey,
+};
+use glance::{Glance, Shape};
+use handshake::{Client, Server};
+use question::Questions;
+pub use settings::{AnswerWith, Settings};
+
+/// What the shell does with a frame of the client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Up {
+    /// Send the very bytes to the server; they start this call, if they start one.
+    Forward(Option<CallKey>),
+    /// The relay has taken care of it; see the effects.
+    Taken,
+}
+
+/// What the shell does with a frame of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Down {
+    /// Send the very bytes to the client on this stream; `last` when they answer the request that opened it.
+    Forward {
+        /// Where to.
+        door: Door,
+        /// Whether the stream's request is answered.
+        last: bool,
+    },
+    /// The relay has taken care of it; see the effects.
+    Taken,
+}
+
+/// What may be due later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Timer {
+    /// The server did not say in time which era it speaks.
+    Probe,
+    /// Hand the call back.
+    Hold(CallKey),
+    /// Send a sign of life.
+    KeepAlive(CallKey),
+    /// Make the call again.
+    Again(CallKey),
+    /// Nobody came for what the call brought.
+    Forget(CallKey),
+    /// Nobody answered the question.
+    Patience(QuestionKey),
+}
+
+/// The state machine between one client session and one server.
+pub struct Relay {
+    settings: Settings,
+    client: Client,
+    server: Server,
+    calls: Calls,
+    questions: Questions,
+    /// Calls nobody waits for, by the digest of what they call, oldest first.
+    parked: HashMap<String, VecDeque<CallKey>>,
+    /// Calls that went back to a rounds client as `input_required`, by the state it echoes.
+    handles: HashMap<String, CallKey>,
+    /// Retries of a rounds client that wait for their answers to be taken out of the record.
+    retries: HashMap<String, requests::Retry>,
+    /// Ids of the server's requests that went to the client and are no questions.
+    server_requests: HashSet<Id>,
+    /// Frames that wait for the server's era to be known.
+    waiting: VecDeque<(Door, Vec<u8>)>,
+    timers: BTreeSet<(Moment, Timer)>,
+    /// When the last questions were asked, for the limit on questions a minute.
+    asked_at: VecDeque<Moment>,
+    effects: VecDeque<Effect>,
+    last_id: u64,
+}
+
+impl Relay {
+    /// A relay that has seen nothing yet.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            client: Client::Unknown,
+            server: Server::Unknown,
+            calls: Calls::default(),
+            questions: Questions::default(),
+            parked: HashMap::new(),
+            handles: HashMap::new(),
+            retries: HashMap::new(),
+            server_requests: HashSet::new(),
+            waiting: VecDeque::new(),
+            timers: BTreeSet::new(),
+            asked_at: VecDeque::new(),
+            effects: VecDeque::new(),
+            last_id: 0,
+        }
+    }
+
+    /// A frame came from the client on this stream. Effects follow behind a forwarded frame.
+    pub fn client_frame(&mut self, now: Moment, door: Door, frame: &[u8]) -> Up {
+        let seen = Glance::at(frame).and_then(|glance| Some((glance.shape()?, glance)));
+        let (Some((shape, glance)), Ok(text)) = (seen, std::str::from_utf8(frame)) else {
+            return self.refuse_unreadable(door, frame);
+        };
+        match shape {
+            Shape::Request => self.client_request(now, door, text, &glance),
+            Shape::Notification => self.client_notification(now, text, &glance),
+            Shape::Response => self.client_response(now, text, &glance),
+        }
+    }
+
+    /// A frame came from the server; `call` names the request on whose stream it came, where streams are apart.
+    pub fn server_frame(&mut self, now: Moment, call: Option<CallKey>, frame: &[u8]) -> Down {
+        let seen = Glance::at(frame).and_then(|glance| Some((glance.shape()?, glance)));
+        let (Some((shape, glance)), Ok(text)) = (seen, std::str::from_utf8(frame)) else {
+            tracing::warn!(server = %self.settings.server, bytes = frame.len(), "dropped what is no message");
+            return Down::Taken;
+        };
+        match shape {
+            Shape::Request => self.server_request(now, call, text, &glance),
+            Shape::Notification => self.server_notification(now, call, text, &glance),
+            Shape::Response => self.server_response(now, text, &glance),
+        }
+    }
+
+    /// Something happened that is no frame.
+    pub fn handle(&mut self, now: Moment, event: Event) {
+        match event {
+            Event::Recorded {
+                question,
+                record,
+                link,
+                answered,
+            } => {
+                self.recorded(now, question, record, link, answered);
+            }
+            Event::NotRecorded { question } => self.not_recorded(now, question),
+            Event::Settled { question } => self.settled(now, question),
+            Event::Taken { replies } => self.taken(now, replies),
+            Event::NotTaken { questions } => self.not_taken(now, &questions),
+            Event::Ended { question, ending } => self.ended(now, question, ending, false),
+            Event::DoorClosed(door) => self.door_closed(now, door),
+            Event::ServerGone(why) => self.server_gone(now, &why),
+            Event::Restarted => self.restarted(now),
+            Event::Drain => self.drain(),
+        }
+    }
+
+    /// Time has passed: everything that is due happens.
+    pub fn tick(&mut self, now: Moment) {
+        while let Some(&(at, timer)) = self.timers.first() {
+            if at > now {
+                return;
+            }
+            self.timers.pop_first();
+            match timer {
+                Timer::Probe => self.probe_timed_out(now),
+                Timer::Hold(call) => self.hand_back(now, call),
+                Timer::KeepAlive(call) => self.keep_alive(now, call),
+                Timer::Again(call) => self.again(now, call),
+                Timer::Forget(call) => self.forget(call),
+                Timer::Patience(question) => self.ended(now, question, Ending::TimedOut, true),
+            }
+        }
+    }
+
+    /// When [`Relay::tick`] is due next.
+    pub fn deadline(&self) -> Option<Moment> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// The next thing to do, in order.
+    pub fn effect(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
+
+    /// How many calls and questions are open: for a report and for limits.
+    pub fn open(&self) -> (usize, usize) {
+        (self.calls.len(), self.questions.len())
+    }
+
+    /// The revision spoken with the server, once known.
+    pub fn server_revision(&self) -> Option<Revision> {
+        self.server.revision()
+    }
+
+    /// What opened the pushed session with the client, so that a later session can speak for it.
+    pub fn is_settled(&self) -> bool {
+        self.server.revision().is_some()
+    }
+
+    fn own_id(&mut self) -> Id {
+        self.last_id += 1;
+        Id::text(&format!("{}{}", frame::OWN, self.last_id))
+    }
+
+    fn to_client(&mut self, door: Door, frame: String, last: bool) {
+        self.effects
+            .push_back(Effect::ToClient { door, frame, last });
+    }
+
+    fn to_server(&mut self, frame: String, call: Option<CallKey>) {
+        self.effects.push_back(Effect::ToServer { frame, call });
+    }
+
+    fn at(&mut self, at: Moment, timer: Timer) {
+        self.timers.insert((at, timer));
+    }
+
+    fn cancel_timers(&mut self, fits: impl Fn(&Timer) -> bool) {
+        self.timers.retain(|(_, timer)| !fits(timer));
+    }
+}

@@ -1,0 +1,296 @@
+//! The pushed era (2025-06-18, 2025-11-25): questions that a server pushes, and clients that one pushes to.
+
+use mcp_elicit_core::wire::{
+    Capability, Envelope, Era, Id, Mode, Reply, Request, Revision, members, message, meta, method,
+    pushed,
+};
+use serde_json::json;
+
+use super::calls::Call;
+use super::frame::{self, Refusal};
+use super::glance::Glance;
+use super::handshake::Client;
+use super::question::{Origin, Question};
+use super::{CallKey, CallKind, Door, Ending, Moment, QuestionKey, Relay, Up};
+
+impl Relay {
+    /// The server pushed a question.
+    pub(super) fn pushed_question(
+        &mut self,
+        now: Moment,
+        via: Option<CallKey>,
+        id: &Id,
+        text: &str,
+        glance: &Glance,
+    ) {
+        let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
+        let params = glance
+            .params
+            .as_ref()
+            .and_then(|range| frame::raw_at(text, range));
+        let request = match params {
+            Some(params) => Request::parse(params, revision),
+            None => Err(mcp_elicit_core::wire::WireDefect::Missing { member: "params" }),
+        };
+        let (call, sure) = self.call_of_pushed(via);
+        let origin = Origin::Pushed { id: id.clone() };
+        let asked = request
+            .map_err(|defect| {
+                Refusal::fault(mcp_elicit_core::fault::PeerFault::from(defect), revision)
+            })
+            .and_then(|request| self.raise(now, call, sure, origin, request, Some(text)));
+        if let Err(refusal) = asked {
+            self.to_server(refusal.to_response(id), None);
+        }
+    }
+
+    /// Which call a pushed question belongs to. Over HTTP its stream says so; over stdio it is certain when only one
+    /// call is on its way, and else taken to be the newest: an answer finds its question by the question's own id, so
+    /// a wrong guess names the wrong tool and no more.
+    fn call_of_pushed(&self, via: Option<CallKey>) -> (Option<CallKey>, bool) {
+        if let Some(key) =
+            via.filter(|key| self.calls.get(*key).is_some_and(|call| call.kind.is_some()))
+        {
+            return (Some(key), true);
+        }
+        let asking = self.calls.asking();
+        (asking.first().copied(), asking.len() == 1)
+    }
+
+    /// Puts a question before a client of this era.
+    pub(super) fn push_to_client(&mut self, now: Moment, key: QuestionKey) {
+        let own = self.own_id();
+        let Client::Pushed { revision, .. } = self.client else {
+            return;
+        };
+        let Some(question) = self.questions.get(key) else {
+            return;
+        };
+        let door = question
+            .call
+            .and_then(|call| self.calls.get(call))
+            .and_then(|call| call.door);
+        let sent = match (&question.origin, &question.frame) {
+            (Origin::Pushed { id }, Some(frame)) => Some((id.clone(), frame.to_string())),
+            _ => in_revision(question, revision)
+                .and_then(|request| pushed::create(&own, &request, revision).ok())
+                .map(|frame| (own, frame)),
+        };
+        let Some((id, frame)) = sent else {
+            self.ended(now, key, Ending::ClientFailed, true);
+            return;
+        };
+        self.questions.asked_client(key, &id);
+        self.to_client(door.unwrap_or(Door::SESSION), frame, false);
+    }
+
+    /// A client of this era answered a question.
+    pub(super) fn client_replies(
+        &mut self,
+        now: Moment,
+        key: QuestionKey,
+        text: &str,
+        glance: &Glance,
+    ) {
+        let Some(question) = self.questions.get(key) else {
+            return;
+        };
+        let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
+        let Some(result) = glance
+            .result
+            .as_ref()
+            .and_then(|range| frame::raw_at(text, range))
+        else {
+            // An error: the client could not ask. That is no answer of a person's.
+            self.pass_on_error(now, key, text);
+            return;
+        };
+        let checked = Reply::parse(result, question.request.mode())
+            .map_err(|defect| {
+                Refusal::fault(mcp_elicit_core::fault::PeerFault::from(defect), revision)
+            })
+            .and_then(|reply| Ok((question.check(&reply, revision)?, reply.dropped_content())));
+        match checked {
+            Ok((outcome, dropped)) => {
+                let as_it_is = matches!(&question.origin, Origin::Pushed { .. })
+                    && question.frame.is_some()
+                    && !dropped;
+                if let Some(question) = self.questions.get_mut(key) {
+                    question.reply_frame = as_it_is.then(|| text.into());
+                }
+                self.client_settles(key, outcome);
+            }
+            Err(refusal) => self.question_fails(now, key, Ending::ClientFailed, &refusal),
+        }
+    }
+
+    fn pass_on_error(&mut self, now: Moment, key: QuestionKey, text: &str) {
+        let code = Envelope::parse_within(text.as_bytes(), usize::MAX)
+            .ok()
+            .and_then(|all| all.error_code());
+        let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
+        let fault = mcp_elicit_core::fault::PeerFault::AnsweredWithError {
+            code: code.unwrap_or_default(),
+        };
+        let as_it_is = self.questions.get(key).is_some_and(|question| {
+            matches!(&question.origin, Origin::Pushed { .. }) && question.frame.is_some()
+        });
+        if as_it_is {
+            self.drop_quietly(key, Ending::ClientFailed);
+            self.to_server(text.to_owned(), None);
+        } else {
+            self.question_fails(
+                now,
+                key,
+                Ending::ClientFailed,
+                &Refusal::fault(fault, revision),
+            );
+        }
+    }
+
+    /// Whether a client of this era can be shown this question.
+    pub(super) fn can_push(
+        &self,
+        request: &Request,
+        form: Option<&mcp_elicit_core::form::Form>,
+    ) -> bool {
+        let Client::Pushed {
+            revision,
+            capability,
+            ..
+        } = &self.client
+        else {
+            return false;
+        };
+        let sayable = form.is_none_or(|form| form.emit(*revision).is_ok());
+        capability.has(request.mode()) && revision.has_mode(request.mode()) && sayable
+    }
+
+    /// Whether the server's own frame says the question in the client's revision.
+    pub(super) fn may_have_frame(&self, mode: Mode) -> bool {
+        match (&self.client, self.server.revision()) {
+            (Client::Pushed { revision, .. }, Some(server)) => {
+                *revision >= server || (mode == Mode::Form && server == *revision)
+            }
+            _ => false,
+        }
+    }
+
+    /// A request of a pushed client for a server of the rounds era.
+    pub(super) fn pushed_to_rounds(
+        &mut self,
+        now: Moment,
+        door: Door,
+        text: &str,
+        glance: &Glance,
+        method: &str,
+    ) -> Up {
+        let Some(id) = glance
+            .id
+            .as_ref()
+            .and_then(|range| frame::id_at(text.as_bytes(), range))
+        else {
+            return Up::Forward(None);
+        };
+        let _ = now;
+        match method {
+            "ping" | "logging/setLevel" => {
+                // Neither exists there: the session is the gateway's, and each request names its own log level.
+                self.to_client(
+                    door,
+                    message::result(&id, &members::raw_value(&json!({}))),
+                    true,
+                );
+                return Up::Taken;
+            }
+            "resources/subscribe" | "resources/unsubscribe" => {
+                let why = format!(
+                    "the server speaks {}, which has no `{method}`",
+                    Revision::V2026_07_28
+                );
+                self.to_client(door, Refusal::new(-32601, why).to_response(&id), true);
+                return Up::Taken;
+            }
+            _ => {}
+        }
+        let capability = self.session_capability();
+        let Some(changed) = self.with_rounds_meta(text) else {
+            return self.refuse(
+                door,
+                text,
+                glance,
+                &Refusal::new(-32602, "`params` must be an object"),
+            );
+        };
+        self.start(
+            door,
+            text,
+            glance,
+            CallKind::of_method(method),
+            Some(changed),
+            capability,
+        )
+    }
+
+    /// The request with what every request of the rounds era says about itself.
+    fn with_rounds_meta(&self, text: &str) -> Option<String> {
+        let envelope = Envelope::parse_within(text.as_bytes(), usize::MAX).ok()?;
+        let info = self.client.info().unwrap_or_else(|| "null".to_owned());
+        let own = self.rounds_meta(&info);
+        let mut params = envelope.params().map(ToOwned::to_owned);
+        for key in [
+            meta::PROTOCOL_VERSION,
+            meta::CLIENT_INFO,
+            meta::CLIENT_CAPABILITIES,
+        ] {
+            let value = members::raw_value(own.get(key)?);
+            params = Some(meta::with(params.as_deref(), key, Some(&value)).ok()?);
+        }
+        envelope.with_body(params.as_deref()?).ok()
+    }
+
+    /// A request in a round that is no question: the client is pushed it, when its era is this.
+    pub(super) fn push_other(&mut self, door: Option<Door>, method: &str, raw: &str) -> Option<Id> {
+        if self.client.era() != Some(Era::Pushed) || method == method::CREATE {
+            return None;
+        }
+        let request = serde_json::from_str::<&serde_json::value::RawValue>(raw).ok()?;
+        let params = members::member(request, "params");
+        let id = self.own_id();
+        self.to_client(
+            door.unwrap_or(Door::SESSION),
+            message::request(&id, method, params),
+            false,
+        );
+        Some(id)
+    }
+
+    /// What a pushed session's calls can ask.
+    pub(super) fn capability_of(&self, call: Option<&Call>) -> Capability {
+        match (&self.client, call) {
+            (Client::Rounds { .. }, Some(call)) => call.capability,
+            (Client::Rounds { .. } | Client::Unknown, _) => Capability::NONE,
+            (Client::Pushed { capability, .. }, _) => *capability,
+        }
+    }
+}
+
+/// The question as this revision says it; `None` when it cannot.
+fn in_revision(question: &Question, revision: Revision) -> Option<Request> {
+    match &question.request {
+        Request::Form { message, .. } => {
+            let schema = question.form.as_ref()?.emit(revision).ok()?;
+            Some(Request::form(message.clone(), &schema))
+        }
+        Request::Url {
+            message,
+            url,
+            elicitation_id,
+        } => Some(Request::Url {
+            message: message.clone(),
+            url: url.clone(),
+            // 2026-07-28 gives none, 2025-11-25 needs one: the record's id names the question here.
+            elicitation_id: elicitation_id.clone().or_else(|| question.record.clone()),
+        }),
+    }
+}

@@ -1,0 +1,178 @@
+//! A question while it is open: what is asked, where it stands, and what its answer will set going.
+
+use std::collections::HashMap;
+
+use mcp_elicit_core::answer::{CheckError, Outcome};
+use mcp_elicit_core::fault::{Finding, PeerFault};
+use mcp_elicit_core::form::Form;
+use mcp_elicit_core::wire::{Action, Id, Reply, Request, Revision};
+
+use super::effect::{CallKey, Place, QuestionKey};
+use super::frame::Refusal;
+
+/// One open question.
+pub(super) struct Question {
+    /// The call it came up in, as far as one can tell.
+    pub(super) call: Option<CallKey>,
+    /// Whether that is certain: over stdio, a pushed question does not say which call it belongs to.
+    pub(super) sure: bool,
+    pub(super) origin: Origin,
+    pub(super) request: Request,
+    /// The parsed form, in form mode.
+    pub(super) form: Option<Form>,
+    pub(super) place: Place,
+    pub(super) step: Step,
+    /// The record's id, once it is written.
+    pub(super) record: Option<String>,
+    /// Where a person can answer.
+    pub(super) link: Option<String>,
+    /// How the client was asked, if it was.
+    pub(super) at_client: Option<AtClient>,
+    /// The server's own frame, when the client may have it as it is.
+    pub(super) frame: Option<Box<str>>,
+    /// The client's own response, when the server may have it as it is.
+    pub(super) reply_frame: Option<Box<str>>,
+}
+
+/// How the server asked, which is how it gets the answer.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Origin {
+    /// A pushed request with this id.
+    Pushed { id: Id },
+    /// An entry of an `input_required` that the gateway answers itself.
+    Round { entry: String },
+    /// An entry of an `input_required` that the client answers with its retry.
+    Echo { entry: String, state: String },
+    /// A link of a `-32042`; the call is made again once it was visited.
+    Visit,
+}
+
+/// How far a question is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Being written; nobody has seen it.
+    Writing,
+    /// Somebody is asked.
+    Open,
+    /// The client answered; the record decides whether it was the first.
+    Settling,
+    /// Somebody answered; the answer is in the record.
+    Settled,
+    /// The answer is being taken out of the record.
+    Taking,
+}
+
+/// How the client was asked.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum AtClient {
+    /// With a pushed request of this id.
+    Pushed(Id),
+    /// With an `input_required`, whose retry brings the answer.
+    Round,
+}
+
+impl Question {
+    /// Checks a reply against what was asked.
+    pub(super) fn check(&self, reply: &Reply, revision: Revision) -> Result<Outcome, Refusal> {
+        match (reply.action(), &self.form) {
+            (Action::Accept, Some(form)) => match form.check_text(reply.content_or_empty()) {
+                Ok(answers) => Ok(Outcome::Accept(answers)),
+                Err(error) => Err(Refusal::fault(wrong(&error), revision)),
+            },
+            (Action::Accept, None) => Ok(Outcome::Visit),
+            (Action::Decline, _) => Ok(Outcome::Decline),
+            (Action::Cancel, _) => Ok(Outcome::Cancel),
+        }
+    }
+}
+
+fn wrong(error: &CheckError) -> PeerFault {
+    let violations = match error {
+        CheckError::Violations(violations) => violations
+            .iter()
+            .map(|violation| Finding {
+                place: violation.field().to_owned(),
+                code: violation.rule().code().to_owned(),
+                message: violation.message(),
+            })
+            .collect(),
+        CheckError::Broken(_) | CheckError::TooLarge { .. } => Vec::new(),
+    };
+    PeerFault::WrongAnswer {
+        violations,
+        attempts: 1,
+    }
+}
+
+/// The open questions by every name they go by.
+#[derive(Default)]
+pub(super) struct Questions {
+    by_key: HashMap<QuestionKey, Question>,
+    by_server_id: HashMap<Id, QuestionKey>,
+    by_client_id: HashMap<Id, QuestionKey>,
+    last: u64,
+}
+
+impl Questions {
+    pub(super) fn insert(&mut self, question: Question) -> QuestionKey {
+        self.last += 1;
+        let key = QuestionKey(self.last);
+        if let Origin::Pushed { id } = &question.origin {
+            self.by_server_id.insert(id.clone(), key);
+        }
+        self.by_key.insert(key, question);
+        key
+    }
+
+    pub(super) fn get(&self, key: QuestionKey) -> Option<&Question> {
+        self.by_key.get(&key)
+    }
+
+    pub(super) fn get_mut(&mut self, key: QuestionKey) -> Option<&mut Question> {
+        self.by_key.get_mut(&key)
+    }
+
+    /// The question is written under this id.
+    pub(super) fn recorded(&mut self, key: QuestionKey, record: &str) {
+        if let Some(question) = self.by_key.get_mut(&key) {
+            question.record = Some(record.to_owned());
+        }
+    }
+
+    /// The client is asked with a pushed request of this id.
+    pub(super) fn asked_client(&mut self, key: QuestionKey, id: &Id) {
+        if let Some(question) = self.by_key.get_mut(&key) {
+            question.at_client = Some(AtClient::Pushed(id.clone()));
+            self.by_client_id.insert(id.clone(), key);
+        }
+    }
+
+    pub(super) fn remove(&mut self, key: QuestionKey) -> Option<Question> {
+        let question = self.by_key.remove(&key)?;
+        if let Origin::Pushed { id } = &question.origin {
+            self.by_server_id.remove(id);
+        }
+        if let Some(AtClient::Pushed(id)) = &question.at_client {
+            self.by_client_id.remove(id);
+        }
+        Some(question)
+    }
+
+    pub(super) fn by_server_id(&self, id: &Id) -> Option<QuestionKey> {
+        self.by_server_id.get(id).copied()
+    }
+
+    pub(super) fn by_client_id(&self, id: &Id) -> Option<QuestionKey> {
+        self.by_client_id.get(id).copied()
+    }
+
+    pub(super) fn keys(&self) -> Vec<QuestionKey> {
+        let mut keys: Vec<_> = self.by_key.keys().copied().collect();
+        keys.sort_unstable();
+        keys
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.by_key.len()
+    }
+}

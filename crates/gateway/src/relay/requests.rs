@@ -1,0 +1,493 @@
+//! Frames from the client: passed on, put into the server's era, or answered here.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use mcp_elicit_core::wire::{
+    Cancelled, Capability, Envelope, Era, Id, InputResponses, Revision, members, message, method,
+    rounds,
+};
+use serde_json::value::RawValue;
+
+use super::calls::{self, Call};
+use super::frame::{self, OWN, Refusal};
+use super::glance::{self, Glance};
+use super::handshake::{Client, Server};
+use super::question::{AtClient, Origin, Step};
+use super::{CallKey, CallKind, Door, Effect, Ending, Moment, QuestionKey, Relay, Up};
+
+/// A rounds client's retry that waits for its answers to be recorded; then it goes on as it came.
+pub(super) struct Retry {
+    door: Door,
+    text: String,
+    waits_for: HashSet<QuestionKey>,
+}
+
+impl Relay {
+    pub(super) fn client_request(
+        &mut self,
+        now: Moment,
+        door: Door,
+        text: &str,
+        glance: &Glance,
+    ) -> Up {
+        let Some(method) = glance.method.clone().map(|range| &text[range]) else {
+            return Up::Forward(None);
+        };
+        match method {
+            method::INITIALIZE => return self.client_initializes(now, door, text, glance),
+            method::DISCOVER => return self.client_discovers(now, door, text, glance),
+            _ => {}
+        }
+        if matches!(self.client, Client::Unknown) {
+            self.meet_rounds_client(text, glance);
+        }
+        match (&self.client, &self.server) {
+            (_, Server::Gone) => self.refuse(door, text, glance, &self.gone()),
+            (_, Server::Trying(_)) | (Client::Rounds { .. }, Server::Unknown) => {
+                let is_rounds = self.client.era() == Some(Era::Rounds);
+                self.waiting.push_back((door, text.as_bytes().to_vec()));
+                self.try_discover(now, is_rounds);
+                Up::Taken
+            }
+            // Before any opening: the server's own business.
+            (Client::Unknown | Client::Pushed { .. }, Server::Unknown) | (Client::Unknown, _) => {
+                self.start(door, text, glance, None, None, Capability::NONE)
+            }
+            (_, Server::Pushed { .. } | Server::Rounds { .. }) => {
+                self.route(now, door, text, glance, method)
+            }
+        }
+    }
+
+    /// A request of a known client for a known server.
+    pub(super) fn route(
+        &mut self,
+        now: Moment,
+        door: Door,
+        text: &str,
+        glance: &Glance,
+        method: &str,
+    ) -> Up {
+        let kind = CallKind::of_method(method);
+        if let Some(kind) = kind
+            && let Some(up) = self.resumes(now, door, text, glance, kind)
+        {
+            return up;
+        }
+        let server_era = self.server.revision().map(Revision::era);
+        match (self.client.era(), server_era) {
+            (Some(Era::Pushed), Some(Era::Rounds)) => {
+                self.pushed_to_rounds(now, door, text, glance, method)
+            }
+            (Some(Era::Rounds), Some(Era::Pushed)) => {
+                self.rounds_to_pushed(door, text, glance, method)
+            }
+            (Some(Era::Rounds), _) => {
+                let (capability, changed) = self.rounds_capability(text, glance);
+                self.start(door, text, glance, kind, changed, capability)
+            }
+            _ => {
+                let capability = self.session_capability();
+                self.start(door, text, glance, kind, None, capability)
+            }
+        }
+    }
+
+    /// What a pushed client declared for its session.
+    pub(super) fn session_capability(&self) -> Capability {
+        match &self.client {
+            Client::Pushed { capability, .. } => *capability,
+            Client::Unknown | Client::Rounds { .. } => Capability::NONE,
+        }
+    }
+
+    /// The call goes to the server, as it came when nothing stands against it.
+    pub(super) fn start(
+        &mut self,
+        door: Door,
+        text: &str,
+        glance: &Glance,
+        kind: Option<CallKind>,
+        changed: Option<String>,
+        capability: Capability,
+    ) -> Up {
+        let Some(id) = glance
+            .id
+            .as_ref()
+            .and_then(|range| frame::id_at(text.as_bytes(), range))
+        else {
+            return Up::Forward(None);
+        };
+        let mut sent: Cow<'_, str> = changed.map_or(Cow::Borrowed(text), Cow::Owned);
+        let mut call = Call::new(door, id.clone(), kind, None);
+        call.capability = capability;
+        if self.calls.by_upstream(&id).is_some() || id.as_json().contains(OWN) {
+            // Another client's request, or an earlier one still at work, has this id.
+            call.upstream_id = self.own_id();
+            if let Ok(envelope) = Envelope::parse_within(sent.as_bytes(), usize::MAX) {
+                sent = Cow::Owned(envelope.with_id(&call.upstream_id));
+            }
+        }
+        if self.settings.many_doors {
+            self.give_token(&mut call, &mut sent);
+        }
+        if kind.is_some() {
+            call.frame = Some(sent.as_ref().into());
+        }
+        let key = self.calls.insert(call);
+        match sent {
+            Cow::Borrowed(_) => Up::Forward(Some(key)),
+            Cow::Owned(sent) => {
+                self.to_server(sent, Some(key));
+                Up::Taken
+            }
+        }
+    }
+
+    /// Progress finds its stream by its token, so two calls must not share one.
+    fn give_token(&mut self, call: &mut Call, sent: &mut Cow<'_, str>) {
+        let Some(token) = calls::progress_token(sent) else {
+            return;
+        };
+        call.token = Some(token.clone());
+        if self.calls.by_upstream_token(&token).is_none() {
+            call.upstream_token = Some(token);
+            return;
+        }
+        let own = self.own_id();
+        if let Some(changed) = with_token(sent, &own) {
+            *sent = Cow::Owned(changed);
+            call.upstream_token = Some(own);
+        }
+    }
+
+    /// Whether the request goes on with something the gateway holds: a round that the client was sent, a question
+    /// that it answers now, or a call that was handed back.
+    fn resumes(
+        &mut self,
+        now: Moment,
+        door: Door,
+        text: &str,
+        glance: &Glance,
+        kind: CallKind,
+    ) -> Option<Up> {
+        let params = glance.params.as_ref()?;
+        if self.client.era() == Some(Era::Rounds)
+            && let Some(range) = glance::member(text.as_bytes(), params, "requestState")
+        {
+            let state: String = serde_json::from_str(&text[range]).ok()?;
+            if state.starts_with(OWN) {
+                return Some(self.handle_returns(now, door, text, glance, &state));
+            }
+            return self.echo_returns(door, text, glance, &state);
+        }
+        if self.parked.is_empty() {
+            return None;
+        }
+        let digest = calls::calling(kind, text)?.digest;
+        let call = self.unpark(&digest)?;
+        self.resume(now, call, door, text, glance);
+        Some(Up::Taken)
+    }
+
+    /// The client retries a call that the gateway sent back to it with a state of its own.
+    fn handle_returns(
+        &mut self,
+        now: Moment,
+        door: Door,
+        text: &str,
+        glance: &Glance,
+        state: &str,
+    ) -> Up {
+        let Some(&key) = self.handles.get(state) else {
+            let why =
+                "this `requestState` is not known here (any more); make the call again without it";
+            return self.refuse(door, text, glance, &Refusal::new(-32602, why));
+        };
+        let params = glance
+            .params
+            .as_ref()
+            .and_then(|range| frame::raw_at(text, range));
+        let responses = match params.map(InputResponses::of_params) {
+            Some(Ok(responses)) => responses.unwrap_or_default(),
+            Some(Err(_)) | None => {
+                return self.refuse(
+                    door,
+                    text,
+                    glance,
+                    &Refusal::new(-32602, "`inputResponses` must be an object"),
+                );
+            }
+        };
+        match self.answers_of_round(key, &responses) {
+            Ok(answers) => {
+                self.handles.remove(state);
+                for (question, reply) in answers {
+                    self.client_settles(question, reply);
+                }
+                self.resume(now, key, door, text, glance);
+                self.others_of_round(now, key, &responses);
+                Up::Taken
+            }
+            Err(refusal) => self.refuse(door, text, glance, &refusal),
+        }
+    }
+
+    /// The client retries a call whose questions went to it as the server wrote them.
+    fn echo_returns(&mut self, door: Door, text: &str, glance: &Glance, state: &str) -> Option<Up> {
+        let asked: Vec<(QuestionKey, String)> = self.echoes(state);
+        if asked.is_empty() {
+            return None;
+        }
+        let params = glance
+            .params
+            .as_ref()
+            .and_then(|range| frame::raw_at(text, range))?;
+        let responses = InputResponses::of_params(params).ok()??;
+        let mut answers = Vec::new();
+        let mut unanswered = Vec::new();
+        for (key, entry) in asked {
+            match self.answer_for(key, &entry, &responses) {
+                Ok(Some(reply)) => answers.push((key, reply)),
+                Ok(None) => unanswered.push(key),
+                Err(refusal) => return Some(self.refuse(door, text, glance, &refusal)),
+            }
+        }
+        if answers.is_empty() {
+            return None;
+        }
+        for key in unanswered {
+            self.drop_question(key, Ending::CallEnded);
+        }
+        let waits_for = answers.iter().map(|(key, _)| *key).collect();
+        self.retries.insert(
+            state.to_owned(),
+            Retry {
+                door,
+                text: text.to_owned(),
+                waits_for,
+            },
+        );
+        for (key, reply) in answers {
+            self.client_settles(key, reply);
+        }
+        Some(Up::Taken)
+    }
+
+    /// The answer to one of a retry's questions is out of the record; the retry goes on with its last.
+    pub(super) fn retry_goes_on(&mut self, now: Moment, state: &str, question: QuestionKey) {
+        let Some(retry) = self.retries.get_mut(state) else {
+            return;
+        };
+        retry.waits_for.remove(&question);
+        if !retry.waits_for.is_empty() {
+            return;
+        }
+        let Some(Retry { door, text, .. }) = self.retries.remove(state) else {
+            return;
+        };
+        let Some(glance) = Glance::at(text.as_bytes()) else {
+            return;
+        };
+        let kind = glance
+            .method
+            .clone()
+            .and_then(|range| CallKind::of_method(&text[range]));
+        let (capability, changed) = self.rounds_capability(&text, &glance);
+        if let Up::Forward(call) = self.start(door, &text, &glance, kind, changed, capability) {
+            self.to_server(text, call);
+        }
+        let _ = now;
+    }
+
+    /// A retry that cannot go on since its answer was lost to another.
+    pub(super) fn retry_fails(&mut self, state: &str, refusal: &Refusal) {
+        if let Some(Retry { door, text, .. }) = self.retries.remove(state)
+            && let Some(glance) = Glance::at(text.as_bytes())
+        {
+            self.refuse(door, &text, &glance, refusal);
+        }
+    }
+
+    pub(super) fn client_notification(&mut self, now: Moment, text: &str, glance: &Glance) -> Up {
+        let method = glance.method.clone().map_or("", |range| &text[range]);
+        match method {
+            method::CANCELLED => self.client_cancels(now, text, glance),
+            method::INITIALIZED
+                if self.server.revision().map(Revision::era) == Some(Era::Rounds) =>
+            {
+                Up::Taken
+            }
+            _ => Up::Forward(None),
+        }
+    }
+
+    fn client_cancels(&mut self, now: Moment, text: &str, glance: &Glance) -> Up {
+        let params = glance
+            .params
+            .as_ref()
+            .and_then(|range| frame::raw_at(text, range));
+        let Some(Ok(Cancelled {
+            request_id: Some(id),
+            ..
+        })) = params.map(Cancelled::parse)
+        else {
+            return Up::Forward(None);
+        };
+        let Some(key) = self.calls.by_client(&id) else {
+            return Up::Forward(None);
+        };
+        self.give_up(now, key, params, &id)
+    }
+
+    /// The client gives a call up: its questions are withdrawn and the server is told.
+    fn give_up(&mut self, now: Moment, key: CallKey, params: Option<&RawValue>, id: &Id) -> Up {
+        let upstream = self.calls.is_upstream(key);
+        self.end_questions_of(now, key, Ending::WithdrawnByClient);
+        let Some(call) = self.remove_call(key) else {
+            return Up::Forward(None);
+        };
+        if !upstream {
+            return Up::Taken;
+        }
+        self.effects.push_back(Effect::Abandon { call: key });
+        if call.upstream_id.as_json() == id.as_json() {
+            return Up::Forward(None);
+        }
+        let own = call.upstream_id.to_raw();
+        if let Some(params) =
+            params.and_then(|params| members::Members::read(params, "params").ok())
+        {
+            let params = params.with("requestId", Some(&own));
+            self.to_server(
+                message::notification(method::CANCELLED, Some(&params)),
+                None,
+            );
+        }
+        Up::Taken
+    }
+
+    pub(super) fn client_response(&mut self, now: Moment, text: &str, glance: &Glance) -> Up {
+        let Some(id) = glance
+            .id
+            .as_ref()
+            .and_then(|range| frame::id_at(text.as_bytes(), range))
+        else {
+            return Up::Forward(None);
+        };
+        if let Some(key) = self.questions.by_client_id(&id) {
+            self.client_replies(now, key, text, glance);
+            return Up::Taken;
+        }
+        if self.other_replies(now, &id, text, glance) || !self.server_requests.remove(&id) {
+            // Late for a question that has ended, or an answer to nothing: answers pass through the record only.
+            return Up::Taken;
+        }
+        Up::Forward(None)
+    }
+
+    /// The stream of a request is closed: in the rounds era that gives the request up (2026-07-28, transports).
+    pub(super) fn door_closed(&mut self, now: Moment, door: Door) {
+        for key in self.calls.at_door(door) {
+            let held = self.calls.get(key).is_some_and(|call| call.held.is_some());
+            if held {
+                // A person is being asked: the call waits for being made again.
+                self.park(now, key);
+            } else if self.client.era() == Some(Era::Rounds) {
+                self.end_questions_of(now, key, Ending::WithdrawnByClient);
+                let upstream = self.calls.is_upstream(key);
+                if let Some(call) = self.remove_call(key)
+                    && upstream
+                {
+                    self.effects.push_back(Effect::Abandon { call: key });
+                    let notice = Cancelled {
+                        request_id: Some(call.upstream_id),
+                        reason: None,
+                    };
+                    self.to_server(notice.to_message(), None);
+                }
+            }
+        }
+    }
+
+    /// The questions that went to the client with this state, and the keys they have there.
+    pub(super) fn echoes(&self, state: &str) -> Vec<(QuestionKey, String)> {
+        let mut found = Vec::new();
+        for key in self.questions.keys() {
+            if let Some(question) = self.questions.get(key)
+                && let Origin::Echo {
+                    entry,
+                    state: known,
+                } = &question.origin
+                && known == state
+                && question.step == Step::Open
+                && question.at_client == Some(AtClient::Round)
+            {
+                found.push((key, entry.clone()));
+            }
+        }
+        found
+    }
+
+    /// A request is refused; other frames have nobody to tell.
+    pub(super) fn refuse(
+        &mut self,
+        door: Door,
+        text: &str,
+        glance: &Glance,
+        refusal: &Refusal,
+    ) -> Up {
+        if let Some(id) = glance
+            .id
+            .as_ref()
+            .and_then(|range| frame::id_at(text.as_bytes(), range))
+        {
+            self.to_client(door, refusal.to_response(&id), true);
+        }
+        Up::Taken
+    }
+
+    pub(super) fn refuse_unreadable(&mut self, door: Door, bytes: &[u8]) -> Up {
+        let (code, why, id) = match Envelope::parse_within(bytes, usize::MAX) {
+            Ok(envelope) => (
+                -32600,
+                "write the members' names without escapes".to_owned(),
+                envelope.id(),
+            ),
+            Err(defect) => (-32700, defect.to_string(), None),
+        };
+        let error = serde_json::json!({"code": code, "message": why});
+        self.to_client(
+            door,
+            message::error(id.as_ref(), &members::raw_value(&error)),
+            true,
+        );
+        Up::Taken
+    }
+
+    /// `inputResponses` and `requestState` belong to one retry, not to the call.
+    pub(super) fn retry_frame(
+        &self,
+        call: &Call,
+        required: &mcp_elicit_core::wire::InputRequired,
+        responses: &InputResponses,
+        id: &Id,
+    ) -> Option<String> {
+        let frame = call.frame.as_deref()?;
+        let envelope = Envelope::parse_within(frame.as_bytes(), usize::MAX).ok()?;
+        let params = rounds::retry_params(envelope.params(), required, responses).ok()?;
+        let with_params = envelope.with_body(&params).ok()?;
+        let envelope = Envelope::parse_within(with_params.as_bytes(), usize::MAX).ok()?;
+        Some(envelope.with_id(id))
+    }
+}
+
+/// The request with another progress token.
+fn with_token(text: &str, token: &Id) -> Option<String> {
+    let bytes = text.as_bytes();
+    let params = Glance::at(bytes)?.params?;
+    let meta = glance::member(bytes, &params, "_meta")?;
+    let range = glance::member(bytes, &meta, "progressToken")?;
+    Some(frame::spliced(text, &range, token.as_json()))
+}

@@ -1,0 +1,340 @@
+//! Frames from the server: passed on, or taken in when they ask.
+
+use mcp_elicit_core::wire::{
+    Bearing, Cancelled, Complete, Envelope, Era, Id, Progress, Revision, members, message, method,
+    rounds,
+};
+use serde_json::value::RawValue;
+
+use super::frame::{self, Refusal};
+use super::glance::{self, Glance};
+use super::handshake::Server;
+use super::question::AtClient;
+use super::{CallKey, Door, Down, Ending, Moment, Relay, Timer};
+
+const FORWARD_TO_SESSION: Down = Down::Forward {
+    door: Door::SESSION,
+    last: false,
+};
+
+impl Relay {
+    pub(super) fn server_request(
+        &mut self,
+        now: Moment,
+        via: Option<CallKey>,
+        text: &str,
+        glance: &Glance,
+    ) -> Down {
+        let method = glance.method.clone().map_or("", |range| &text[range]);
+        let Some(id) = glance
+            .id
+            .as_ref()
+            .and_then(|range| frame::id_at(text.as_bytes(), range))
+        else {
+            return FORWARD_TO_SESSION;
+        };
+        if method == method::CREATE {
+            self.pushed_question(now, via, &id, text, glance);
+            return Down::Taken;
+        }
+        if self.client.era() == Some(Era::Rounds) {
+            self.answer_for_rounds_client(&id, method);
+            return Down::Taken;
+        }
+        self.server_requests.insert(id);
+        self.forward_beside(via)
+    }
+
+    /// To the stream of the call it came with, or to the session's.
+    fn forward_beside(&self, via: Option<CallKey>) -> Down {
+        let door = via
+            .and_then(|key| self.calls.get(key))
+            .and_then(|call| call.door);
+        Down::Forward {
+            door: door.unwrap_or(Door::SESSION),
+            last: false,
+        }
+    }
+
+    pub(super) fn server_notification(
+        &mut self,
+        now: Moment,
+        via: Option<CallKey>,
+        text: &str,
+        glance: &Glance,
+    ) -> Down {
+        let method = glance.method.clone().map_or("", |range| &text[range]);
+        let params = glance
+            .params
+            .as_ref()
+            .and_then(|range| frame::raw_at(text, range));
+        match (method, params) {
+            (method::PROGRESS, Some(params)) => self.server_progresses(via, text, glance, params),
+            (method::CANCELLED, Some(params)) => self.server_cancels(via, params),
+            (method::COMPLETE, Some(params)) => self.visit_completed(now, via, params),
+            _ => self.forward_beside(via),
+        }
+    }
+
+    /// Progress goes to the stream of its call, under the token that the client gave.
+    fn server_progresses(
+        &mut self,
+        via: Option<CallKey>,
+        text: &str,
+        glance: &Glance,
+        params: &RawValue,
+    ) -> Down {
+        let token = members::member(params, "progressToken").and_then(Id::read);
+        let Some(key) = token
+            .as_ref()
+            .and_then(|token| self.calls.by_upstream_token(token))
+        else {
+            return self.forward_beside(via);
+        };
+        let Some(call) = self.calls.get_mut(key) else {
+            return Down::Taken;
+        };
+        if let Ok(progress) = Progress::parse(params) {
+            call.progress = progress.progress.as_f64().unwrap_or(call.progress);
+        }
+        // Nobody waits for a call that was handed back.
+        let (Some(door), Some(wanted)) = (call.door, call.token.clone()) else {
+            return Down::Taken;
+        };
+        if call.upstream_token.as_ref().map(Id::as_json) == Some(wanted.as_json()) {
+            return Down::Forward { door, last: false };
+        }
+        let place = glance
+            .params
+            .as_ref()
+            .and_then(|range| glance::member(text.as_bytes(), range, "progressToken"));
+        if let Some(place) = place {
+            self.to_client(door, frame::spliced(text, &place, wanted.as_json()), false);
+        }
+        Down::Taken
+    }
+
+    /// The server takes back a question.
+    fn server_cancels(&mut self, via: Option<CallKey>, params: &RawValue) -> Down {
+        let id = Cancelled::parse(params)
+            .ok()
+            .and_then(|cancelled| cancelled.request_id);
+        let Some(key) = id.as_ref().and_then(|id| self.questions.by_server_id(id)) else {
+            return self.forward_beside(via);
+        };
+        self.drop_question(key, Ending::WithdrawnByServer);
+        Down::Taken
+    }
+
+    pub(super) fn server_response(&mut self, now: Moment, text: &str, glance: &Glance) -> Down {
+        let Some(id) = glance
+            .id
+            .as_ref()
+            .and_then(|range| frame::id_at(text.as_bytes(), range))
+        else {
+            return FORWARD_TO_SESSION;
+        };
+        if let Some(down) = self.trial_answered(now, &id, text, glance) {
+            return down;
+        }
+        let Some(key) = self.calls.by_upstream(&id) else {
+            // An answer to a call that was given up: the client knows that id for another, or not at all.
+            return Down::Taken;
+        };
+        match self.bearing(key, text, glance) {
+            Some(Bearing::InputRequired) => self.asked_in_round(now, key, text, glance),
+            Some(Bearing::UrlRequired) => self.visits_required(now, key, text, glance),
+            Some(Bearing::Create | Bearing::Complete | Bearing::Task) | None => {
+                self.finish(now, key, text, glance)
+            }
+        }
+    }
+
+    /// Whether the response asks, told from two members and no more.
+    fn bearing(&self, key: CallKey, text: &str, glance: &Glance) -> Option<Bearing> {
+        self.calls.get(key)?.kind?;
+        let bytes = text.as_bytes();
+        if let Some(error) = &glance.error {
+            let code = glance::member(bytes, error, "code")?;
+            return (text[code].parse() == Ok(mcp_elicit_core::wire::pushed::URL_REQUIRED_CODE))
+                .then_some(Bearing::UrlRequired);
+        }
+        if !matches!(self.server, Server::Rounds { .. }) {
+            return None;
+        }
+        let result = glance.result.as_ref()?;
+        let asks = match glance::member(bytes, result, "resultType") {
+            Some(range) => text[range].trim_matches('"') == rounds::INPUT_REQUIRED,
+            // Keys with escapes are beyond a glance.
+            None if memchr::memchr(b'\\', &bytes[result.clone()]).is_some() => {
+                Envelope::parse_within(bytes, usize::MAX)
+                    .is_ok_and(|all| all.bearing() == Some(Bearing::InputRequired))
+            }
+            None => false,
+        };
+        asks.then_some(Bearing::InputRequired)
+    }
+
+    /// The server is done with a call: the client gets the answer, now or when it comes for it.
+    pub(super) fn finish(
+        &mut self,
+        now: Moment,
+        key: CallKey,
+        text: &str,
+        glance: &Glance,
+    ) -> Down {
+        self.calls.settle_upstream(key);
+        self.end_questions_of(now, key, Ending::CallEnded);
+        let Some(call) = self.calls.get_mut(key) else {
+            return Down::Taken;
+        };
+        let Some(door) = call.door else {
+            call.finished = Some(text.to_owned());
+            let at = now.after(self.settings.patience);
+            self.at(at, Timer::Forget(key));
+            return Down::Taken;
+        };
+        let same_id = call.client_id.as_json() == call.upstream_id.as_json();
+        let client_id = call.client_id.clone();
+        let translated = self.in_clients_era(key, text, glance);
+        self.remove_call(key);
+        match (translated, same_id) {
+            (None, true) => Down::Forward { door, last: true },
+            (translated, _) => {
+                let frame = with_id(translated.as_deref().unwrap_or(text), &client_id);
+                self.to_client(door, frame, true);
+                Down::Taken
+            }
+        }
+    }
+
+    /// The answer that a call brought while nobody waited goes to who waits now.
+    pub(super) fn deliver_finished(&mut self, key: CallKey) {
+        let Some((text, door, client_id)) = self
+            .calls
+            .get_mut(key)
+            .and_then(|call| Some((call.finished.take()?, call.door?, call.client_id.clone())))
+        else {
+            return;
+        };
+        if let Some(glance) = Glance::at(text.as_bytes()) {
+            let translated = self.in_clients_era(key, &text, &glance);
+            let frame = with_id(translated.as_deref().unwrap_or(&text), &client_id);
+            self.to_client(door, frame, true);
+        }
+        self.remove_call(key);
+    }
+
+    /// The call ends with an error of the gateway's own.
+    pub(super) fn fail(&mut self, now: Moment, key: CallKey, refusal: &Refusal) {
+        self.end_questions_of(now, key, Ending::CallEnded);
+        let Some(call) = self.calls.get(key) else {
+            return;
+        };
+        let frame = refusal.to_response(&call.client_id);
+        match call.door {
+            Some(door) => {
+                self.remove_call(key);
+                self.to_client(door, frame, true);
+            }
+            None => {
+                self.calls.settle_upstream(key);
+                if let Some(call) = self.calls.get_mut(key) {
+                    call.finished = Some(frame);
+                }
+                let at = now.after(self.settings.patience);
+                self.at(at, Timer::Forget(key));
+            }
+        }
+    }
+
+    pub(super) fn remove_call(&mut self, key: CallKey) -> Option<super::calls::Call> {
+        let call = self.calls.remove(key)?;
+        if call.held.is_some() || call.door.is_none() {
+            self.cancel_timers(|timer| {
+                matches!(timer, Timer::Hold(call) | Timer::KeepAlive(call) | Timer::Again(call) | Timer::Forget(call) if *call == key)
+            });
+            self.handles.retain(|_, call| *call != key);
+            self.parked.retain(|_, calls| {
+                calls.retain(|call| *call != key);
+                !calls.is_empty()
+            });
+        }
+        Some(call)
+    }
+
+    /// Nobody came for what the call brought.
+    pub(super) fn forget(&mut self, key: CallKey) {
+        self.remove_call(key);
+    }
+
+    /// The server ended: every call that waits for it ends with a clear error, every question is withdrawn.
+    pub(super) fn server_gone(&mut self, now: Moment, why: &str) {
+        if self.ended_over_probe() {
+            return;
+        }
+        self.refuse_opener(&format!(
+            "the server {} ended before it answered: {why}",
+            self.settings.server
+        ));
+        self.server = Server::Gone;
+        self.refuse_waiting(&format!("has ended: {why}"));
+        for key in self.questions.keys() {
+            let echo = self
+                .questions
+                .get(key)
+                .is_some_and(|question| question.at_client == Some(AtClient::Round));
+            if !echo {
+                self.drop_question(key, Ending::ServerGone);
+            }
+        }
+        let refusal = Refusal::new(
+            -32603,
+            format!(
+                "the server {} ended while it worked on this: {why}",
+                self.settings.server
+            ),
+        );
+        for key in self.calls.keys(|call| call.finished.is_none()) {
+            self.fail(now, key, &refusal);
+        }
+    }
+
+    /// A request of the server that a client of the rounds era cannot be pushed.
+    fn answer_for_rounds_client(&mut self, id: &Id, method: &str) {
+        let frame = match method {
+            "ping" => message::result(id, &members::raw_value(&serde_json::json!({}))),
+            _ => {
+                let why = format!(
+                    "the client speaks {}, which has no pushed `{method}`",
+                    Revision::V2026_07_28
+                );
+                Refusal::new(-32601, why).to_response(id)
+            }
+        };
+        self.to_server(frame, None);
+    }
+
+    /// Forwards `complete` to a client that knows it.
+    pub(super) fn forward_complete(
+        &self,
+        via: Option<CallKey>,
+        complete: Option<Complete>,
+    ) -> Down {
+        match (self.client.era(), complete) {
+            (Some(Era::Rounds), Some(_)) => Down::Taken,
+            _ => self.forward_beside(via),
+        }
+    }
+}
+
+/// The response under another id.
+fn with_id(text: &str, id: &Id) -> String {
+    let place = Glance::at(text.as_bytes()).and_then(|glance| glance.id);
+    match place {
+        Some(range) if text[range.clone()] != *id.as_json() => {
+            frame::spliced(text, &range, id.as_json())
+        }
+        _ => text.to_owned(),
+    }
+}

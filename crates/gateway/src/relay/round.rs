@@ -1,0 +1,64 @@
+//! One round of a server of the rounds era that the gateway answers itself: its entries and what came in for them.
+
+use mcp_elicit_core::wire::{Id, InputRequired};
+
+use super::effect::QuestionKey;
+
+/// The entries of an `input_required` and their answers so far.
+pub(super) struct Round {
+    /// What the server asked for, its state included.
+    pub(super) required: InputRequired,
+    /// By the server's keys, in the server's order.
+    pub(super) entries: Vec<(String, Entry)>,
+}
+
+/// How far one entry is.
+pub(super) enum Entry {
+    /// A question for a person.
+    Question(QuestionKey),
+    /// A request that only the client can answer (sampling, roots), sent or to be sent to it.
+    Other {
+        /// The id it was pushed with; `None` when it goes out in a round.
+        id: Option<Id>,
+        method: String,
+        /// The request object, JSON.
+        raw: String,
+    },
+    /// The response object, JSON.
+    Answered(String),
+}
+
+impl Round {
+    /// Whether every entry has its answer.
+    pub(super) fn is_complete(&self) -> bool {
+        self.entries
+            .iter()
+            .all(|(_, entry)| matches!(entry, Entry::Answered(_)))
+    }
+
+    /// The questions that are not answered yet.
+    pub(super) fn open(&self) -> Vec<QuestionKey> {
+        let question = |(_, entry): &(String, Entry)| match entry {
+            Entry::Question(key) => Some(*key),
+            Entry::Other { .. } | Entry::Answered(_) => None,
+        };
+        self.entries.iter().filter_map(question).collect()
+    }
+
+    /// Puts in the answer of a question.
+    pub(super) fn answer(&mut self, key: QuestionKey, response: String) {
+        for (_, entry) in &mut self.entries {
+            if matches!(entry, Entry::Question(known) if *known == key) {
+                *entry = Entry::Answered(response);
+                return;
+            }
+        }
+    }
+
+    /// Whether anything waits that is no question: the client's to answer.
+    pub(super) fn waits_for_others(&self) -> bool {
+        self.entries
+            .iter()
+            .any(|(_, entry)| matches!(entry, Entry::Other { .. }))
+    }
+}

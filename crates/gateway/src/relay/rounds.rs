@@ -1,0 +1,594 @@
+//! The rounds era (2026-07-28): questions that come as `input_required`, and clients that are asked so.
+
+use mcp_elicit_core::answer::Outcome;
+use mcp_elicit_core::fault::{LimitFault, PeerFault};
+use mcp_elicit_core::wire::{
+    Capability, Envelope, Era, Id, InputRequest, InputRequired, InputResponses, Meta, Revision,
+    message, meta,
+};
+
+use super::frame::{self, OWN, Refusal};
+use super::glance::{self, Glance};
+use super::question::{AtClient, Origin, Step};
+use super::round::{Entry, Round};
+use super::{CallKey, CallKind, Door, Down, Effect, Moment, Place, QuestionKey, Relay, Timer, Up};
+
+const REVISION: Revision = Revision::V2026_07_28;
+
+impl Relay {
+    /// What the client declares in this request, and the request with what the gateway adds to it.
+    pub(super) fn rounds_capability(
+        &self,
+        text: &str,
+        glance: &Glance,
+    ) -> (Capability, Option<String>) {
+        let bytes = text.as_bytes();
+        let declared = glance
+            .params
+            .as_ref()
+            .and_then(|params| glance::member(bytes, params, "_meta"))
+            .and_then(|meta| glance::member(bytes, &meta, meta::CLIENT_CAPABILITIES));
+        let Some(range) = declared else {
+            return (Capability::NONE, None);
+        };
+        let all = serde_json::from_str(&text[range.clone()]).unwrap_or_default();
+        let capability = Capability::of_client(&all, REVISION);
+        let changed = self.with_declared(&text[range.clone()], REVISION);
+        (
+            capability,
+            changed.map(|value| frame::spliced(text, &range, value.get())),
+        )
+    }
+
+    /// A request of a rounds client for a pushed server.
+    pub(super) fn rounds_to_pushed(
+        &mut self,
+        door: Door,
+        text: &str,
+        glance: &Glance,
+        method: &str,
+    ) -> Up {
+        if method == "subscriptions/listen" {
+            let why = "the server has a pushed session: subscriptions are not bridged to it";
+            return self.refuse(door, text, glance, &Refusal::new(-32601, why));
+        }
+        let (capability, _) = self.rounds_capability(text, glance);
+        self.start(
+            door,
+            text,
+            glance,
+            CallKind::of_method(method),
+            None,
+            capability,
+        )
+    }
+
+    /// The server asks in a round.
+    pub(super) fn asked_in_round(
+        &mut self,
+        now: Moment,
+        key: CallKey,
+        text: &str,
+        glance: &Glance,
+    ) -> Down {
+        self.calls.settle_upstream(key);
+        let required = glance
+            .result
+            .as_ref()
+            .and_then(|range| frame::raw_at(text, range))
+            .map(InputRequired::parse);
+        let required = match required {
+            Some(Ok(required)) => required,
+            Some(Err(defect)) => {
+                self.fail(now, key, &Refusal::fault(PeerFault::from(defect), REVISION));
+                return Down::Taken;
+            }
+            None => return Down::Taken,
+        };
+        let Some(call) = self.calls.get_mut(key) else {
+            return Down::Taken;
+        };
+        call.rounds += 1;
+        if call.rounds > self.settings.rounds {
+            let limit = usize::try_from(self.settings.rounds).unwrap_or(usize::MAX);
+            self.fail(
+                now,
+                key,
+                &Refusal::fault(LimitFault::TooManyRounds { limit }, REVISION),
+            );
+            return Down::Taken;
+        }
+        if self.client_answers_all(key, &required) {
+            return self.echo_round(now, key, required, text);
+        }
+        if let Err(refusal) = self.take_round(now, key, required) {
+            self.fail(now, key, &refusal);
+        }
+        Down::Taken
+    }
+
+    /// Whether the client, of this era too, may have the round as it is.
+    fn client_answers_all(&self, key: CallKey, required: &InputRequired) -> bool {
+        let Some(call) = self.calls.get(key) else {
+            return false;
+        };
+        let to_client = !matches!(self.settings.answer_with, super::AnswerWith::Desk);
+        let can = required
+            .questions()
+            .all(|(_, request)| call.capability.has(request.mode()));
+        let asks = required.questions().next().is_some();
+        self.client.era() == Some(Era::Rounds)
+            && call.door.is_some()
+            && (!asks || (to_client && can))
+    }
+
+    /// The client gets the round as the server wrote it, once its questions are written down.
+    fn echo_round(
+        &mut self,
+        now: Moment,
+        key: CallKey,
+        required: InputRequired,
+        text: &str,
+    ) -> Down {
+        let asks = required.questions().next().is_some();
+        let state = required.state.clone().filter(|_| asks);
+        let Some(state) = state else {
+            // Nothing to record, or nothing to find the retry by: the client and the server settle it.
+            let Some(glance) = Glance::at(text.as_bytes()) else {
+                return Down::Taken;
+            };
+            return self.finish(now, key, text, &glance);
+        };
+        let mut raised = Vec::new();
+        for (entry, request) in required.questions() {
+            let origin = Origin::Echo {
+                entry: entry.to_owned(),
+                state: state.clone(),
+            };
+            match self.raise(now, Some(key), true, origin, request.clone(), None) {
+                Ok(question) => raised.push(question),
+                Err(refusal) => {
+                    self.fail(now, key, &refusal);
+                    return Down::Taken;
+                }
+            }
+        }
+        if let Some(call) = self.calls.get_mut(key) {
+            call.refused = Some(text.to_owned());
+        }
+        Down::Taken
+    }
+
+    /// A question of a round that the client gets as it is has been written; with the last one the round goes out.
+    pub(super) fn echo_recorded(&mut self, now: Moment, key: CallKey) {
+        let Some(call) = self.calls.get(key) else {
+            return;
+        };
+        let questions = call.questions.clone();
+        let waits = |question: &QuestionKey| {
+            self.questions
+                .get(*question)
+                .is_some_and(|q| q.step == Step::Writing)
+        };
+        if questions.iter().any(waits) {
+            return;
+        }
+        let Some(text) = self.calls.get_mut(key).and_then(|call| {
+            call.questions.clear();
+            call.refused.take()
+        }) else {
+            return;
+        };
+        for question in questions {
+            if let Some(question) = self.questions.get_mut(question) {
+                question.at_client = Some(AtClient::Round);
+                question.call = None;
+            }
+        }
+        if let Some(glance) = Glance::at(text.as_bytes())
+            && let Down::Forward { door, last } = self.finish(now, key, &text, &glance)
+        {
+            self.to_client(door, text, last);
+        }
+    }
+
+    /// The gateway answers the round itself, piece by piece.
+    fn take_round(
+        &mut self,
+        now: Moment,
+        key: CallKey,
+        required: InputRequired,
+    ) -> Result<(), Refusal> {
+        let mut entries = Vec::new();
+        for (name, request) in required.requests.iter().flatten() {
+            let entry = match request {
+                InputRequest::Elicit(request) => {
+                    let origin = Origin::Round {
+                        entry: name.clone(),
+                    };
+                    Entry::Question(self.raise(
+                        now,
+                        Some(key),
+                        true,
+                        origin,
+                        request.clone(),
+                        None,
+                    )?)
+                }
+                InputRequest::Other { method, raw } => {
+                    let door = self.calls.get(key).and_then(|call| call.door);
+                    let id = self.push_other(door, method, raw.get());
+                    if id.is_none() && self.client.era() == Some(Era::Pushed) {
+                        return Err(Refusal::new(
+                            -32603,
+                            format!("the server asks for `{method}`, which cannot be passed on"),
+                        ));
+                    }
+                    Entry::Other {
+                        id,
+                        method: method.clone(),
+                        raw: raw.get().to_owned(),
+                    }
+                }
+            };
+            entries.push((name.clone(), entry));
+        }
+        let empty = entries.is_empty();
+        if let Some(call) = self.calls.get_mut(key) {
+            let rounds = call.rounds;
+            call.round = Some(Round { required, entries });
+            if empty {
+                // Only a state: the server wants to be called again, a little later each time.
+                let wait = std::time::Duration::from_millis(250).saturating_mul(rounds);
+                self.at(now.after(wait), Timer::Again(key));
+            }
+        }
+        Ok(())
+    }
+
+    /// The response to a request of a round that is no question.
+    pub(super) fn other_replies(
+        &mut self,
+        now: Moment,
+        id: &Id,
+        text: &str,
+        glance: &Glance,
+    ) -> bool {
+        let waits = |entry: &(String, Entry)| matches!(&entry.1, Entry::Other { id: Some(known), .. } if known == id);
+        let found = self.calls.keys(|call| {
+            call.round
+                .as_ref()
+                .is_some_and(|round| round.entries.iter().any(waits))
+        });
+        let Some(&key) = found.first() else {
+            return false;
+        };
+        let Some(result) = glance.result.clone().map(|range| text[range].to_owned()) else {
+            let why = "the client could not answer what the server needs";
+            self.fail(now, key, &Refusal::new(-32603, why));
+            return true;
+        };
+        if let Some(round) = self.calls.get_mut(key).and_then(|call| call.round.as_mut()) {
+            for entry in round.entries.iter_mut().filter(|entry| waits(entry)) {
+                entry.1 = Entry::Answered(result.clone());
+            }
+        }
+        self.collect_round(now, key);
+        true
+    }
+
+    /// What a rounds client brought for the requests that are no questions.
+    pub(super) fn others_of_round(
+        &mut self,
+        now: Moment,
+        key: CallKey,
+        responses: &InputResponses,
+    ) {
+        if let Some(round) = self.calls.get_mut(key).and_then(|call| call.round.as_mut()) {
+            for (name, entry) in &mut round.entries {
+                if let (Entry::Other { .. }, Some(response)) = (&entry, responses.get(name)) {
+                    *entry = Entry::Answered(response.get().to_owned());
+                }
+            }
+        }
+        self.collect_round(now, key);
+    }
+
+    /// Takes the answers of a round out of the record once all are there, or makes the call again with them.
+    pub(super) fn collect_round(&mut self, now: Moment, key: CallKey) {
+        let Some(round) = self.calls.get(key).and_then(|call| call.round.as_ref()) else {
+            return;
+        };
+        if round.waits_for_others() {
+            return;
+        }
+        if round.is_complete() {
+            self.again(now, key);
+            return;
+        }
+        let open = round.open();
+        let all = open.iter().all(|question| {
+            self.questions
+                .get(*question)
+                .is_some_and(|q| q.step == Step::Settled)
+        });
+        if all {
+            self.take_answers(open);
+        }
+    }
+
+    /// The call is made again: with the answers of its round, or as it was after its links were visited.
+    pub(super) fn again(&mut self, now: Moment, key: CallKey) {
+        let id = self.own_id();
+        let Some(call) = self.calls.get_mut(key) else {
+            return;
+        };
+        let (required, responses) = match call.round.take() {
+            Some(round) => {
+                let mut responses = InputResponses::default();
+                for (name, entry) in &round.entries {
+                    if let Entry::Answered(response) = entry
+                        && let Ok(response) =
+                            serde_json::from_str::<Box<serde_json::value::RawValue>>(response)
+                    {
+                        responses.insert(name.clone(), response);
+                    }
+                }
+                (round.required, responses)
+            }
+            None => (
+                InputRequired {
+                    requests: None,
+                    state: None,
+                },
+                InputResponses::default(),
+            ),
+        };
+        let _ = now;
+        let Some(frame) = self
+            .calls
+            .get(key)
+            .and_then(|call| self.retry_frame(call, &required, &responses, &id))
+        else {
+            return;
+        };
+        self.calls.renew(key, id);
+        self.to_server(frame, Some(key));
+    }
+
+    /// Sends a rounds client what it has to answer: an `input_required` under a state of the gateway's own.
+    pub(super) fn put_round(&mut self, now: Moment, key: CallKey) {
+        if self.client.era() != Some(Era::Rounds) {
+            return;
+        }
+        let Some((door, client_id)) = self
+            .calls
+            .get(key)
+            .and_then(|call| Some((call.door?, call.client_id.clone())))
+        else {
+            return;
+        };
+        let mut questions = Vec::new();
+        for question in self.questions_for_client(key) {
+            let Some(known) = self.questions.get(question) else {
+                continue;
+            };
+            if known.step == Step::Writing {
+                return;
+            }
+            if known.step == Step::Open {
+                questions.push(question);
+            }
+        }
+        let others = self.others_for_client(key);
+        if questions.is_empty() && others.is_empty() {
+            return;
+        }
+        let Some((requests, state)) = self.round_for_client(key, &questions, others) else {
+            return;
+        };
+        for question in &questions {
+            if let Some(question) = self.questions.get_mut(*question) {
+                question.at_client = Some(AtClient::Round);
+            }
+        }
+        let required = InputRequired {
+            requests: Some(requests),
+            state: Some(state.clone()),
+        };
+        let Ok(result) = required.to_result() else {
+            return;
+        };
+        self.handles.insert(state, key);
+        self.stop_holding(key);
+        if let Some(call) = self.calls.get_mut(key) {
+            call.door = None;
+        }
+        self.to_client(door, message::result(&client_id, &result), true);
+        let _ = now;
+    }
+
+    fn round_for_client(
+        &self,
+        key: CallKey,
+        questions: &[QuestionKey],
+        others: Vec<(String, InputRequest)>,
+    ) -> Option<(Vec<(String, InputRequest)>, String)> {
+        let mut requests = others;
+        for question in questions {
+            let question = self.questions.get(*question)?;
+            requests.push((
+                self.entry_name(question)?,
+                InputRequest::Elicit(question.request.clone()),
+            ));
+        }
+        // Unguessable by the records' ids; the call's number tells two rounds of one call apart.
+        let records: Vec<&str> = self
+            .calls
+            .get(key)?
+            .questions
+            .iter()
+            .filter_map(|question| self.questions.get(*question)?.record.as_deref())
+            .collect();
+        let state = format!("{OWN}{}.{}", key.0, records.join("."));
+        (!records.is_empty()).then_some((requests, state))
+    }
+
+    fn entry_name(&self, question: &super::question::Question) -> Option<String> {
+        match &question.origin {
+            Origin::Round { entry } => Some(entry.clone()),
+            Origin::Pushed { .. } | Origin::Visit | Origin::Echo { .. } => question.record.clone(),
+        }
+    }
+
+    /// The questions of a call that its client is to answer.
+    fn questions_for_client(&self, key: CallKey) -> Vec<QuestionKey> {
+        let Some(call) = self.calls.get(key) else {
+            return Vec::new();
+        };
+        let for_client = |question: &&QuestionKey| {
+            self.questions
+                .get(**question)
+                .is_some_and(|question| question.place == Place::Client)
+        };
+        call.questions.iter().filter(for_client).copied().collect()
+    }
+
+    fn others_for_client(&self, key: CallKey) -> Vec<(String, InputRequest)> {
+        let Some(round) = self.calls.get(key).and_then(|call| call.round.as_ref()) else {
+            return Vec::new();
+        };
+        let other = |(name, entry): &(String, Entry)| match entry {
+            Entry::Other {
+                id: None,
+                method,
+                raw,
+            } => {
+                let raw = serde_json::from_str(raw).ok()?;
+                Some((
+                    name.clone(),
+                    InputRequest::Other {
+                        method: method.clone(),
+                        raw,
+                    },
+                ))
+            }
+            Entry::Other { .. } | Entry::Question(_) | Entry::Answered(_) => None,
+        };
+        round.entries.iter().filter_map(other).collect()
+    }
+
+    /// The replies that a retry brings for the questions of a call, each checked.
+    pub(super) fn answers_of_round(
+        &self,
+        key: CallKey,
+        responses: &InputResponses,
+    ) -> Result<Vec<(QuestionKey, Outcome)>, Refusal> {
+        let mut answers = Vec::new();
+        for question in self.questions_for_client(key) {
+            let Some(known) = self.questions.get(question) else {
+                continue;
+            };
+            let Some(entry) = self.entry_name(known).filter(|_| known.step == Step::Open) else {
+                continue;
+            };
+            if let Some(outcome) = self.answer_for(question, &entry, responses)? {
+                answers.push((question, outcome));
+            }
+        }
+        Ok(answers)
+    }
+
+    /// The reply to one question, checked; `None` when the retry brings none.
+    pub(super) fn answer_for(
+        &self,
+        key: QuestionKey,
+        entry: &str,
+        responses: &InputResponses,
+    ) -> Result<Option<Outcome>, Refusal> {
+        let Some(question) = self.questions.get(key) else {
+            return Ok(None);
+        };
+        match responses.reply_to(entry, question.request.mode()) {
+            None => Ok(None),
+            Some(Err(defect)) => Err(Refusal::fault(PeerFault::from(defect), REVISION)),
+            Some(Ok(reply)) => question.check(&reply, REVISION).map(Some),
+        }
+    }
+
+    /// The server's answer as a client of the other era reads it; `None` when it may have it as it is.
+    pub(super) fn in_clients_era(
+        &self,
+        key: CallKey,
+        text: &str,
+        glance: &Glance,
+    ) -> Option<String> {
+        if !self.is_call_of(key, Era::Rounds)
+            || self.server.revision().map(Revision::era) != Some(Era::Pushed)
+        {
+            return None;
+        }
+        let range = glance.result.as_ref()?;
+        if glance::member(text.as_bytes(), range, "resultType").is_some() {
+            return None;
+        }
+        let cacheable = glance::member(text.as_bytes(), range, "ttlMs").is_none()
+            && self.is_cacheable(key, text, range);
+        let stamp = if cacheable {
+            r#""resultType":"complete","ttlMs":0,"cacheScope":"private""#
+        } else {
+            r#""resultType":"complete""#
+        };
+        Some(frame::with_first(text, range, stamp))
+    }
+
+    /// Lists and resources say how long they may be kept (2026-07-28, CacheableResult).
+    fn is_cacheable(&self, key: CallKey, text: &str, result: &std::ops::Range<usize>) -> bool {
+        let read = self
+            .calls
+            .get(key)
+            .is_some_and(|call| call.kind == Some(CallKind::Resource));
+        let lists = ["tools", "prompts", "resources", "resourceTemplates"];
+        read || lists
+            .iter()
+            .any(|name| glance::member(text.as_bytes(), result, name).is_some())
+    }
+
+    /// The request's own token for progress, and what it says about the client, for a call that goes on with it.
+    pub(super) fn meet_retry(&mut self, key: CallKey, text: &str) {
+        let Ok(envelope) = Envelope::parse_within(text.as_bytes(), usize::MAX) else {
+            return;
+        };
+        let Ok(meta) = Meta::of_params(envelope.params()) else {
+            return;
+        };
+        let capability = meta.capability(REVISION);
+        let rounds = self.client.era() == Some(Era::Rounds);
+        if let Some(call) = self.calls.get_mut(key) {
+            call.token = meta.progress_token();
+            if rounds {
+                call.capability = capability;
+            }
+        }
+    }
+
+    /// The client answered: the record decides whether it was the first.
+    pub(super) fn client_settles(&mut self, key: QuestionKey, outcome: Outcome) {
+        let Some(question) = self.questions.get_mut(key) else {
+            return;
+        };
+        let Some(record) = question
+            .record
+            .clone()
+            .filter(|_| question.step == Step::Open)
+        else {
+            return;
+        };
+        question.step = Step::Settling;
+        self.effects.push_back(Effect::Settle {
+            question: key,
+            record,
+            outcome,
+        });
+    }
+}

@@ -1,0 +1,69 @@
+//! What an operator decides about one server.
+
+use std::time::Duration;
+
+use mcp_elicit_core::wire::Capability;
+
+/// Where questions go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AnswerWith {
+    /// To the client when it declared the mode, else to the desk.
+    #[default]
+    Auto,
+    /// To the client only; a mode it did not declare is refused.
+    Client,
+    /// To the desk only.
+    Desk,
+}
+
+impl AnswerWith {
+    /// What the gateway declares to the server for a client with this capability.
+    pub const fn declared(self, client: Capability) -> Capability {
+        match self {
+            Self::Client => client,
+            Self::Auto | Self::Desk => Capability::BOTH,
+        }
+    }
+}
+
+/// The settings of one server's relays.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The server by the operator's name.
+    pub server: String,
+    /// Where questions go.
+    pub answer_with: AnswerWith,
+    /// How long a call is held for a person before it is handed back with where to answer.
+    pub hold: Duration,
+    /// How often a held call is kept alive with progress.
+    pub keep_alive: Duration,
+    /// How long a question waits for an answer.
+    pub patience: Duration,
+    /// How long the server may take to say which era it speaks.
+    pub probe: Duration,
+    /// Questions pending at once in one session; `None` for no bound.
+    pub pending: Option<usize>,
+    /// Questions within any minute in one session; `None` for no bound.
+    pub per_minute: Option<u32>,
+    /// How often a call may ask in a row, in rounds.
+    pub rounds: u32,
+    /// Whether several client requests share this relay, each with a stream of its own (HTTP).
+    pub many_doors: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            server: "server".to_owned(),
+            answer_with: AnswerWith::Auto,
+            hold: Duration::from_secs(50),
+            keep_alive: Duration::from_secs(10),
+            patience: Duration::from_secs(24 * 60 * 60),
+            probe: Duration::from_secs(3),
+            pending: Some(100),
+            per_minute: Some(60),
+            rounds: 32,
+            many_doors: false,
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! An answer is in the record: it is taken out once, and brought to the server. Or the question ends without one.
+
+use mcp_elicit_core::fault::{LimitFault, PeerFault};
+use mcp_elicit_core::wire::{Cancelled, Id, Revision, message};
+use serde_json::value::RawValue;
+
+use super::frame::Refusal;
+use super::question::{AtClient, Origin, Question, Step};
+use super::{CallKey, Effect, Ending, Moment, Place, QuestionKey, Relay, Timer};
+
+impl Relay {
+    /// Somebody answered; the first answer is in the record.
+    pub(super) fn settled(&mut self, now: Moment, key: QuestionKey) {
+        let Some(question) = self.questions.get_mut(key) else {
+            return;
+        };
+        if !matches!(question.step, Step::Open | Step::Settling) {
+            return;
+        }
+        question.step = Step::Settled;
+        let (origin, call, asked) = (
+            question.origin.clone(),
+            question.call,
+            question.at_client.clone(),
+        );
+        let by_client = question.reply_frame.is_some();
+        if let (Some(AtClient::Pushed(id)), false) = (&asked, by_client) {
+            self.withdraw_from_client(key, id);
+        }
+        match (origin, call) {
+            (Origin::Round { .. }, Some(call)) => self.collect_round(now, call),
+            (Origin::Visit, Some(call)) => self.collect_visits(call),
+            (Origin::Pushed { .. } | Origin::Echo { .. }, _) | (_, None) => {
+                self.take_answers(vec![key])
+            }
+        }
+    }
+
+    /// The client's own dialog is no longer needed: another answer was first.
+    fn withdraw_from_client(&mut self, key: QuestionKey, id: &Id) {
+        let door = self.door_of(key);
+        let notice = Cancelled {
+            request_id: Some(id.clone()),
+            reason: Some("answered elsewhere".to_owned()),
+        };
+        self.to_client(door, notice.to_message(), false);
+    }
+
+    fn door_of(&self, key: QuestionKey) -> super::Door {
+        let call = self.questions.get(key).and_then(|question| question.call);
+        call.and_then(|call| self.calls.get(call))
+            .and_then(|call| call.door)
+            .unwrap_or(super::Door::SESSION)
+    }
+
+    pub(super) fn take_answers(&mut self, questions: Vec<QuestionKey>) {
+        let mut records = Vec::new();
+        for key in &questions {
+            if let Some(question) = self.questions.get_mut(*key)
+                && let Some(record) = question.record.clone()
+            {
+                question.step = Step::Taking;
+                records.push(record);
+            }
+        }
+        self.effects.push_back(Effect::Take { questions, records });
+    }
+
+    /// The answers are out of the record, for this once.
+    pub(super) fn taken(&mut self, now: Moment, replies: Vec<(QuestionKey, String)>) {
+        let mut rounds: Vec<CallKey> = Vec::new();
+        let mut visits: Vec<(CallKey, bool)> = Vec::new();
+        let mut records = Vec::new();
+        for (key, reply) in replies {
+            let Some(question) = self.take_question(key) else {
+                continue;
+            };
+            records.extend(question.record.clone());
+            match (&question.origin, question.call) {
+                (Origin::Pushed { id }, _) => {
+                    self.send_reply(id, &reply, question.reply_frame.as_deref())
+                }
+                (Origin::Round { .. }, Some(call)) => {
+                    if let Some(round) = self
+                        .calls
+                        .get_mut(call)
+                        .and_then(|call| call.round.as_mut())
+                    {
+                        round.answer(key, reply);
+                        rounds.push(call);
+                    }
+                }
+                (Origin::Visit, Some(call)) => visits.push((call, is_accept(&reply))),
+                (Origin::Echo { state, .. }, _) => self.retry_goes_on(now, state, key),
+                (Origin::Round { .. } | Origin::Visit, None) => {}
+            }
+            if let Some(call) = question.call {
+                self.hold_ends(call);
+            }
+        }
+        rounds.dedup();
+        for call in rounds {
+            self.collect_round(now, call);
+        }
+        self.visited(now, visits);
+        if !records.is_empty() {
+            self.effects.push_back(Effect::Confirm { records });
+        }
+    }
+
+    fn send_reply(&mut self, id: &Id, reply: &str, own_frame: Option<&str>) {
+        let frame = match (own_frame, serde_json::from_str::<&RawValue>(reply)) {
+            (Some(frame), _) => frame.to_owned(),
+            (None, Ok(reply)) => message::result(id, reply),
+            (None, Err(_)) => {
+                Refusal::new(-32603, "the recorded answer could not be read").to_response(id)
+            }
+        };
+        self.to_server(frame, None);
+    }
+
+    /// The answers went elsewhere.
+    pub(super) fn not_taken(&mut self, now: Moment, keys: &[QuestionKey]) {
+        let refusal = Refusal::new(
+            -32603,
+            "the answer was delivered to another call or ended in the record",
+        );
+        for key in keys {
+            self.question_fails(now, *key, Ending::CallEnded, &refusal);
+        }
+    }
+
+    /// The question ended without an action: its time ran out here (`tell` the record) or in the record.
+    pub(super) fn ended(&mut self, now: Moment, key: QuestionKey, ending: Ending, tell: bool) {
+        let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
+        if self
+            .questions
+            .get(key)
+            .is_none_or(|question| matches!(question.step, Step::Settled | Step::Taking))
+        {
+            return;
+        }
+        let refusal = match ending {
+            Ending::TimedOut => {
+                let fault = LimitFault::TimedOut {
+                    after: self.settings.patience,
+                    seen: false,
+                };
+                Refusal::fault(fault, revision)
+            }
+            Ending::ClientFailed => Refusal::new(-32603, "the client could not be asked"),
+            Ending::WithdrawnByServer
+            | Ending::WithdrawnByClient
+            | Ending::CallEnded
+            | Ending::ServerGone => Refusal::fault(PeerFault::Withdrawn, revision),
+        };
+        if !tell && let Some(question) = self.questions.get_mut(key) {
+            question.record = None;
+        }
+        self.question_fails(now, key, ending, &refusal);
+    }
+
+    /// The question ends without an answer, and whoever waits for it is told.
+    pub(super) fn question_fails(
+        &mut self,
+        now: Moment,
+        key: QuestionKey,
+        ending: Ending,
+        refusal: &Refusal,
+    ) {
+        let Some(question) = self.drop_quietly(key, ending) else {
+            return;
+        };
+        match (&question.origin, question.call) {
+            (Origin::Pushed { id }, _) => self.to_server(refusal.to_response(id), None),
+            (Origin::Round { .. } | Origin::Visit, Some(call)) => self.fail(now, call, refusal),
+            (Origin::Echo { state, .. }, call) => {
+                self.retry_fails(state, refusal);
+                if let Some(call) = call {
+                    self.fail(now, call, refusal);
+                }
+            }
+            (Origin::Round { .. } | Origin::Visit, None) => {}
+        }
+    }
+
+    /// The question ends; the record is told, and the client where it was asked. Nobody else is.
+    pub(super) fn drop_quietly(&mut self, key: QuestionKey, ending: Ending) -> Option<Question> {
+        let door = self.door_of(key);
+        let question = self.take_question(key)?;
+        if let (Some(AtClient::Pushed(id)), false) =
+            (&question.at_client, ending == Ending::ClientFailed)
+        {
+            let notice = Cancelled {
+                request_id: Some(id.clone()),
+                reason: None,
+            };
+            self.to_client(door, notice.to_message(), false);
+        }
+        if let Some(record) = question.record.clone() {
+            self.effects.push_back(Effect::End { record, ending });
+        }
+        if let Some(call) = question.call {
+            self.hold_ends(call);
+        }
+        Some(question)
+    }
+
+    pub(super) fn drop_question(&mut self, key: QuestionKey, ending: Ending) {
+        self.drop_quietly(key, ending);
+    }
+
+    /// Ends every question of a call that ends. One that may belong to another call goes over to that.
+    pub(super) fn end_questions_of(&mut self, now: Moment, call: CallKey, ending: Ending) {
+        let open = self
+            .calls
+            .get(call)
+            .map(|call| call.questions.clone())
+            .unwrap_or_default();
+        for key in open {
+            let sure = self.questions.get(key).is_none_or(|question| question.sure);
+            if sure || !self.goes_over(now, key, call) {
+                self.drop_quietly(key, ending);
+            }
+        }
+    }
+
+    /// A pushed question that was taken to be this call's is now taken to be another's.
+    fn goes_over(&mut self, now: Moment, key: QuestionKey, from: CallKey) -> bool {
+        let Some(to) = self.calls.asking().into_iter().find(|call| *call != from) else {
+            return false;
+        };
+        if let Some(call) = self.calls.get_mut(from) {
+            call.questions.retain(|known| *known != key);
+        }
+        if let Some(call) = self.calls.get_mut(to) {
+            call.questions.push(key);
+        }
+        let Some(question) = self.questions.get_mut(key) else {
+            return false;
+        };
+        question.call = Some(to);
+        if question.step == Step::Open {
+            match question.place {
+                Place::Desk => self.hold(now, to),
+                Place::Client => self.put_round(now, to),
+            }
+        }
+        true
+    }
+
+    fn take_question(&mut self, key: QuestionKey) -> Option<Question> {
+        let question = self.questions.remove(key)?;
+        self.cancel_timers(|timer| *timer == Timer::Patience(key));
+        if let Some(call) = question.call.and_then(|call| self.calls.get_mut(call)) {
+            call.questions.retain(|known| *known != key);
+        }
+        Some(question)
+    }
+}
+
+fn is_accept(reply: &str) -> bool {
+    let reply: Result<serde_json::Value, _> = serde_json::from_str(reply);
+    reply.is_ok_and(|reply| reply["action"] == "accept")
+}

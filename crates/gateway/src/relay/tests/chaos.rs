@@ -1,0 +1,117 @@
+//! Random interleavings: frames, answers, timers, hand-backs, cancellations and a dying server, in any order.
+
+use std::time::Duration;
+
+use mcp_elicit_core::wire::{Action, Capability, Revision};
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::world::{Asks, World};
+use crate::relay::Event;
+
+#[derive(Clone, Debug)]
+enum Move {
+    Step(usize),
+    Call,
+    Answer(usize, Action),
+    Time(u64),
+    Cancel(u64),
+    ServerDies,
+    Drain,
+}
+
+fn moves() -> impl Strategy<Value = Vec<Move>> {
+    let action = prop_oneof![
+        Just(Action::Accept),
+        Just(Action::Decline),
+        Just(Action::Cancel)
+    ];
+    let one = prop_oneof![
+        8 => (0_usize..3).prop_map(Move::Step),
+        3 => Just(Move::Call),
+        3 => (0_usize..5, action).prop_map(|(which, action)| Move::Answer(which, action)),
+        2 => (1_u64..60_000).prop_map(Move::Time),
+        1 => (1_u64..12).prop_map(Move::Cancel),
+        1 => Just(Move::Drain),
+    ];
+    let end = prop_oneof![3 => Just(None), 1 => Just(Some(Move::ServerDies))];
+    (prop::collection::vec(one, 1..60), end).prop_map(|(mut moves, end)| {
+        moves.extend(end);
+        moves
+    })
+}
+
+fn capability() -> impl Strategy<Value = Capability> {
+    prop_oneof![
+        Just(Capability::NONE),
+        Just(Capability::FORM),
+        Just(Capability::BOTH)
+    ]
+}
+
+fn asks() -> impl Strategy<Value = Asks> {
+    prop_oneof![
+        Just(Asks::Nothing),
+        Just(Asks::Form),
+        Just(Asks::TwoInSequence),
+        Just(Asks::TwoAtOnce)
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, max_shrink_iters: 200, ..ProptestConfig::default() })]
+
+    /// Every request of the client ends at most once and, when the world comes to rest, exactly once unless it was
+    /// cancelled; no answer is delivered twice; nothing is asked in an undeclared mode (the client model sees to it).
+    #[test]
+    fn nothing_is_lost_or_said_twice(
+        client in prop::sample::select(Revision::ALL.to_vec()),
+        server in prop::sample::select(Revision::ALL.to_vec()),
+        capability in capability(),
+        asks in asks(),
+        moves in moves(),
+    ) {
+        let mut world = World::new(client, capability, server, asks).opened();
+        world.desk = None;
+        let mut calls = Vec::new();
+        let mut cancelled = Vec::new();
+        let mut given = 0_usize;
+        for one in moves {
+            match one {
+                Move::Step(which) => { world.step(which); }
+                Move::Call => if calls.len() < 8 { calls.push(world.call()) },
+                Move::Answer(which, action) => {
+                    if let Some(record) = world.open_on_desk().get(which).cloned() {
+                        given += usize::from(world.answer(&record, action));
+                    }
+                }
+                Move::Time(by) => world.pass_time(Duration::from_millis(by)),
+                Move::Cancel(id) => {
+                    cancelled.push(id);
+                    world.client_sends(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}).to_string());
+                }
+                Move::ServerDies => {
+                    world.to_server.clear();
+                    world.tell(Event::ServerGone("killed".to_owned()));
+                }
+                Move::Drain => world.tell(Event::Drain),
+            }
+        }
+        world.desk = Some(Action::Accept);
+        world.settle();
+        let _ = given;
+        for (id, times) in &world.client.endings {
+            prop_assert_eq!(*times, 1, "request {} ended {} times", id, times);
+        }
+        for (id, kept) in &world.store {
+            prop_assert!(kept.deliveries <= 1, "{} was delivered {} times", id, kept.deliveries);
+        }
+        for call in calls {
+            let ended = world.client.endings.contains_key(&call.to_string());
+            prop_assert!(ended || cancelled.contains(&call), "call {} never ended", call);
+        }
+        let reached = world.server.answers.len();
+        let delivered = world.store.values().filter(|kept| kept.deliveries == 1).count();
+        prop_assert!(reached <= delivered, "the server saw {} answers, the record knows of {}", reached, delivered);
+    }
+}

@@ -1,0 +1,210 @@
+//! A call that waits for a person: kept alive, handed back, resumed; withdrawn when nobody wants it.
+
+use std::time::Duration;
+
+use mcp_elicit_core::wire::{Action, Capability, Revision};
+use serde_json::json;
+
+use super::world::{Asks, World};
+use crate::relay::{Event, Settings};
+
+fn held(client: Revision, server: Revision) -> World {
+    let mut world = World::new(client, Capability::NONE, server, Asks::Form).opened();
+    world.desk = None;
+    world.call();
+    world.settle();
+    world
+}
+
+fn pairs() -> impl Iterator<Item = (Revision, Revision)> {
+    Revision::ALL.into_iter().flat_map(|client| {
+        Revision::ALL
+            .into_iter()
+            .map(move |server| (client, server))
+    })
+}
+
+#[test]
+fn the_caller_is_kept_alive_on_its_token() {
+    for (client, server) in pairs() {
+        let mut world = held(client, server);
+        for _ in 0..4 {
+            world.pass_time(Duration::from_secs(10));
+        }
+        world.settle();
+        let told: Vec<f64> = world
+            .client
+            .progress
+            .iter()
+            .map(|p| p["progress"].as_f64().unwrap())
+            .collect();
+        assert!(told.len() >= 4, "{client} {server}: {told:?}");
+        assert!(
+            told.windows(2).all(|pair| pair[0] < pair[1]),
+            "progress must grow: {told:?}"
+        );
+        assert!(
+            world
+                .client
+                .progress
+                .iter()
+                .all(|p| p["progressToken"] == world.client.progress[0]["progressToken"])
+        );
+        assert!(world.client.results.is_empty());
+    }
+}
+
+#[test]
+fn past_the_hold_the_call_is_handed_back_and_resumes_when_made_again() {
+    for (client, server) in pairs() {
+        let mut world = held(client, server);
+        world.pass_time(Duration::from_secs(51));
+        world.settle();
+        assert_eq!(world.client.results.len(), 1, "{client} {server}");
+        assert!(
+            world.client.text().contains("http://inbox/"),
+            "{}",
+            world.client.text()
+        );
+        // Calling again finds the same question; answering ends the call.
+        world.call();
+        world.settle();
+        assert_eq!(world.store.len(), 1, "{client} {server}: asked twice");
+        let record = world.open_on_desk()[0].clone();
+        assert!(world.answer(&record, Action::Accept));
+        world.settle();
+        assert_eq!(world.client.text(), "accept:Ada", "{client} {server}");
+        assert_eq!(world.store[&record].deliveries, 1);
+        assert_eq!(world.relay.open(), (0, 0));
+    }
+}
+
+#[test]
+fn an_answer_given_while_nobody_waits_is_found_by_the_next_call() {
+    for (client, server) in pairs() {
+        let mut world = held(client, server);
+        world.pass_time(Duration::from_secs(51));
+        let record = world.open_on_desk()[0].clone();
+        assert!(world.answer(&record, Action::Accept));
+        world.settle();
+        assert_eq!(world.client.results.len(), 1);
+        assert_eq!(world.server.answers.len(), 1, "the server goes on at once");
+        world.call();
+        world.settle();
+        assert_eq!(world.client.text(), "accept:Ada", "{client} {server}");
+        assert_eq!(world.relay.open(), (0, 0));
+    }
+}
+
+#[test]
+fn another_call_does_not_get_the_answer() {
+    let mut world = held(Revision::V2025_11_25, Revision::V2025_11_25);
+    world.pass_time(Duration::from_secs(51));
+    world.settle();
+    let other = json!({"jsonrpc": "2.0", "id": 900, "method": "tools/call", "params": {"name": "ask", "arguments": {"n": 2}}});
+    let went = world.relay.client_frame(
+        world.now,
+        crate::relay::Door::SESSION,
+        other.to_string().as_bytes(),
+    );
+    assert!(
+        matches!(went, crate::relay::Up::Forward(_)),
+        "a call of its own"
+    );
+}
+
+#[test]
+fn time_running_out_is_an_error_and_never_an_action() {
+    for (client, server) in pairs() {
+        let settings = Settings {
+            patience: Duration::from_secs(60),
+            hold: Duration::from_secs(600),
+            ..Settings::default()
+        };
+        let mut world =
+            World::with(settings, client, Capability::NONE, server, Asks::Form).opened();
+        world.desk = None;
+        world.call();
+        world.settle();
+        world.pass_time(Duration::from_secs(61));
+        world.settle();
+        assert!(
+            world.server.answers.is_empty(),
+            "{client} {server}: no action may be invented"
+        );
+        assert!(
+            world
+                .store
+                .values()
+                .all(|kept| kept.ended && kept.deliveries == 0)
+        );
+        let text = world.client.text();
+        assert!(
+            text == "error" || text.starts_with("error -"),
+            "{client} {server}: {text}"
+        );
+    }
+}
+
+#[test]
+fn a_call_that_the_client_cancels_takes_its_question_along() {
+    for (client, server) in pairs() {
+        let mut world = World::new(client, Capability::NONE, server, Asks::Form).opened();
+        world.desk = None;
+        let id = world.call();
+        world.settle();
+        world.client_sends(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}).to_string());
+        world.settle();
+        assert!(world.open_on_desk().is_empty());
+        assert_eq!(world.relay.open(), (0, 0), "{client} {server}");
+        let told = world
+            .server
+            .seen
+            .iter()
+            .any(|frame| frame["method"] == "notifications/cancelled");
+        assert_eq!(
+            told,
+            server < Revision::V2026_07_28,
+            "a server that waits must be told"
+        );
+    }
+}
+
+#[test]
+fn a_question_that_the_server_takes_back_is_withdrawn() {
+    let mut world = held(Revision::V2025_11_25, Revision::V2025_11_25);
+    let id = 1;
+    world.server_sends(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}).to_string());
+    world.settle();
+    assert!(world.open_on_desk().is_empty());
+    assert_eq!(world.relay.open().1, 0);
+}
+
+#[test]
+fn a_dead_server_ends_every_call_and_withdraws_every_question() {
+    for (client, server) in pairs() {
+        let mut world = held(client, server);
+        world.tell(Event::ServerGone("exit status 1".to_owned()));
+        world.settle();
+        assert!(
+            world.client.text().starts_with("error -32603"),
+            "{}",
+            world.client.text()
+        );
+        assert!(world.open_on_desk().is_empty());
+        assert_eq!(world.relay.open(), (0, 0));
+    }
+}
+
+#[test]
+fn a_drain_hands_back_what_is_held() {
+    let mut world = held(Revision::V2025_11_25, Revision::V2025_11_25);
+    world.tell(Event::Drain);
+    world.settle();
+    assert!(
+        world.client.text().starts_with("Not done yet"),
+        "{}",
+        world.client.text()
+    );
+    assert_eq!(world.open_on_desk().len(), 1, "the question stays");
+}

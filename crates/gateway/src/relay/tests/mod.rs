@@ -1,0 +1,8 @@
+//! The relay under a simulator: a client, a server, a desk and a record on a virtual clock.
+
+mod bounds;
+mod chaos;
+mod held;
+mod passing;
+mod table;
+mod world;

@@ -1,0 +1,143 @@
+//! What carries no elicitation passes as it is.
+
+use serde_json::json;
+
+use super::world::{Asks, World};
+use crate::relay::{Door, Down, Moment, Up};
+use mcp_elicit_core::wire::{Capability, Revision};
+
+fn world(revision: Revision) -> World {
+    World::new(revision, Capability::BOTH, revision, Asks::Nothing).opened()
+}
+
+#[test]
+fn frames_are_forwarded_untouched_and_in_both_directions() {
+    let mut world = world(Revision::V2025_11_25);
+    let up = [
+        r#"{"jsonrpc":"2.0","id":12345678901234567890,"method":"tools/call","params":{"name":"x","arguments":{"n":1.0,"m":1e-7}}}"#,
+        r#"{"id":"\u00e9","method":"vendor/thing","jsonrpc":"2.0","extra":[1,2]}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#,
+    ];
+    for frame in up {
+        let went = world
+            .relay
+            .client_frame(world.now, Door::SESSION, frame.as_bytes());
+        assert!(matches!(went, Up::Forward(_)), "{frame}");
+        assert!(world.relay.effect().is_none());
+    }
+    let down = [
+        (
+            r#"{"jsonrpc":"2.0","id":12345678901234567890,"result":{"x":12345678901234567890,"y":1.0}}"#,
+            true,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":"é","error":{"code":1,"message":"no"}}"#,
+            true,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","id":"s-1","method":"sampling/createMessage","params":{}}"#,
+            false,
+        ),
+        (
+            r#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"\u2028"}}"#,
+            false,
+        ),
+    ];
+    for (frame, last) in down {
+        let went = world.relay.server_frame(world.now, None, frame.as_bytes());
+        assert_eq!(
+            went,
+            Down::Forward {
+                door: Door::SESSION,
+                last
+            },
+            "{frame}"
+        );
+        assert!(world.relay.effect().is_none());
+    }
+    let answer = br#"{"jsonrpc":"2.0","id":"s-1","result":{"role":"assistant"}}"#;
+    assert_eq!(
+        world.relay.client_frame(world.now, Door::SESSION, answer),
+        Up::Forward(None)
+    );
+    assert_eq!(
+        world.relay.client_frame(world.now, Door::SESSION, answer),
+        Up::Taken,
+        "nobody asked twice"
+    );
+    assert_eq!(world.relay.open(), (0, 0));
+}
+
+#[test]
+fn two_calls_with_one_id_are_kept_apart() {
+    let mut world = world(Revision::V2026_07_28);
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}, "url": {}}}});
+    let frame = json!({"jsonrpc": "2.0", "id": 1.0, "method": "tools/call", "params": {"name": "ask", "_meta": meta}}).to_string();
+    let first = world
+        .relay
+        .client_frame(world.now, Door(1), frame.as_bytes());
+    assert!(matches!(first, Up::Forward(_)));
+    assert_eq!(
+        world
+            .relay
+            .client_frame(world.now, Door(2), frame.as_bytes()),
+        Up::Taken
+    );
+    let Some(crate::relay::Effect::ToServer { frame: sent, .. }) = world.relay.effect() else {
+        panic!("not sent")
+    };
+    let sent: serde_json::Value = serde_json::from_str(&sent).unwrap();
+    assert_ne!(sent["id"], json!(1.0));
+    let answer = json!({"jsonrpc": "2.0", "id": sent["id"], "result": {"resultType": "complete", "content": []}}).to_string();
+    assert_eq!(
+        world.relay.server_frame(world.now, None, answer.as_bytes()),
+        Down::Taken
+    );
+    let Some(crate::relay::Effect::ToClient { door, frame, last }) = world.relay.effect() else {
+        panic!("not answered")
+    };
+    assert_eq!((door, last), (Door(2), true));
+    assert!(frame.contains(r#""id":1.0"#), "{frame}");
+}
+
+#[test]
+fn what_is_no_message_is_answered_with_an_error_or_dropped() {
+    let mut world = world(Revision::V2025_11_25);
+    for bad in [
+        "not json",
+        "[]",
+        "{\"id\":1,\"m\\u0065thod\":\"x\"}",
+        "\u{0}",
+    ] {
+        assert_eq!(
+            world.relay.client_frame(world.now, Door(4), bad.as_bytes()),
+            Up::Taken
+        );
+        let Some(crate::relay::Effect::ToClient {
+            door: Door(4),
+            frame,
+            ..
+        }) = world.relay.effect()
+        else {
+            panic!("{bad}")
+        };
+        assert!(frame.contains("\"error\""), "{frame}");
+    }
+    assert_eq!(
+        world
+            .relay
+            .server_frame(world.now, None, b"DEBUG starting up"),
+        Down::Taken
+    );
+}
+
+#[test]
+fn a_client_that_comes_before_any_opening_is_let_through() {
+    let mut relay = crate::relay::Relay::new(crate::relay::Settings::default());
+    let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    assert!(matches!(
+        relay.client_frame(Moment::from_millis(0), Door::SESSION, ping),
+        Up::Forward(Some(_))
+    ));
+}

@@ -1,0 +1,165 @@
+//! `-32042`: links that a person must visit before a call can be made again (2025-11-25).
+
+use std::time::Duration;
+
+use mcp_elicit_core::fault::PeerFault;
+use mcp_elicit_core::wire::{Complete, Era, Mode, Revision, UrlRequired};
+use serde_json::value::RawValue;
+
+use super::frame::{self, Refusal};
+use super::glance::Glance;
+use super::question::{Origin, Step};
+use super::{AnswerWith, CallKey, Down, Moment, Relay, Timer};
+
+/// How long a call waits before it is made again when the visit was agreed to but its completion not announced.
+const PATIENCE_FOR_COMPLETION: Duration = Duration::from_secs(5);
+
+impl Relay {
+    /// The server wants links visited. A client of its revision that declared the mode gets the error as it is; for
+    /// any other the gateway asks, and makes the call again.
+    pub(super) fn visits_required(
+        &mut self,
+        now: Moment,
+        key: CallKey,
+        text: &str,
+        glance: &Glance,
+    ) -> Down {
+        let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
+        let declared = self.capability_of(self.calls.get(key));
+        let client_can = self.client.era() == Some(Era::Pushed)
+            && declared.has(Mode::Url)
+            && !matches!(self.settings.answer_with, AnswerWith::Desk);
+        if client_can
+            || matches!(self.settings.answer_with, AnswerWith::Client) && !declared.has(Mode::Url)
+        {
+            return self.finish(now, key, text, glance);
+        }
+        self.calls.settle_upstream(key);
+        let required = glance
+            .error
+            .as_ref()
+            .and_then(|range| frame::raw_at(text, range))
+            .map(UrlRequired::parse);
+        let required = match required {
+            Some(Ok(required)) => required,
+            Some(Err(defect)) => {
+                self.fail(now, key, &Refusal::fault(PeerFault::from(defect), revision));
+                return Down::Taken;
+            }
+            None => return Down::Taken,
+        };
+        let Some(call) = self.calls.get_mut(key) else {
+            return Down::Taken;
+        };
+        call.rounds += 1;
+        if call
+            .refused
+            .as_deref()
+            .is_some_and(|before| same_error(before, text))
+        {
+            // Agreed to, but the server has not seen the visit yet: it says when, or is asked again in a while.
+            let wait = PATIENCE_FOR_COMPLETION.saturating_mul(call.rounds.min(12));
+            self.at(now.after(wait), Timer::Again(key));
+            return Down::Taken;
+        }
+        call.refused = Some(text.to_owned());
+        for request in required.elicitations {
+            if let Err(refusal) = self.raise(now, Some(key), true, Origin::Visit, request, None) {
+                self.fail(now, key, &refusal);
+                break;
+            }
+        }
+        Down::Taken
+    }
+
+    /// All links of a call were answered: the answers are taken together.
+    pub(super) fn collect_visits(&mut self, key: CallKey) {
+        let Some(call) = self.calls.get(key) else {
+            return;
+        };
+        let all = call.questions.iter().all(|question| {
+            self.questions
+                .get(*question)
+                .is_some_and(|question| question.step == Step::Settled)
+        });
+        if all {
+            let questions = call.questions.clone();
+            self.take_answers(questions);
+        }
+    }
+
+    /// The person was asked about every link: the call is made again when all were agreed to.
+    pub(super) fn visited(&mut self, now: Moment, visits: Vec<(CallKey, bool)>) {
+        let mut calls: Vec<(CallKey, bool)> = Vec::new();
+        for (key, agreed) in visits {
+            match calls.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, all)) => *all &= agreed,
+                None => calls.push((key, agreed)),
+            }
+        }
+        for (key, all) in calls {
+            if all {
+                self.again(now, key);
+            } else {
+                // The server is told nothing, so the client gets what the server said.
+                self.refuse_visit(now, key);
+            }
+        }
+    }
+
+    fn refuse_visit(&mut self, now: Moment, key: CallKey) {
+        let refusal = Refusal::new(
+            -32603,
+            "the person did not agree to visit what the server needs visited",
+        );
+        self.fail(now, key, &refusal);
+    }
+
+    /// The server says that a visit is done: calls that wait for it are made again.
+    pub(super) fn visit_completed(
+        &mut self,
+        now: Moment,
+        via: Option<CallKey>,
+        params: &RawValue,
+    ) -> Down {
+        let complete = Complete::parse(params).ok();
+        let again: Vec<CallKey> = self
+            .timers
+            .iter()
+            .filter_map(|(_, timer)| match timer {
+                Timer::Again(key) => Some(*key),
+                _ => None,
+            })
+            .filter(|key| {
+                let id = complete
+                    .as_ref()
+                    .map(|complete| complete.elicitation_id.as_str());
+                let refused = self
+                    .calls
+                    .get(*key)
+                    .and_then(|call| call.refused.as_deref());
+                matches!((id, refused), (Some(id), Some(refused)) if refused.contains(id))
+            })
+            .collect();
+        for key in again {
+            self.cancel_timers(|timer| *timer == Timer::Again(key));
+            self.again(now, key);
+        }
+        self.forward_complete(via, complete)
+    }
+}
+
+/// Two answers that want the same visits, whatever their ids.
+fn same_error(one: &str, two: &str) -> bool {
+    let error = |text: &str| {
+        let range = Glance::at(text.as_bytes())?.error?;
+        let error = frame::raw_at(text, &range).map(UrlRequired::parse)?.ok()?;
+        let urls: Vec<String> = error
+            .elicitations
+            .iter()
+            .map(|request| format!("{:?}", request.to_raw_params(Revision::LATEST_PUSHED)))
+            .collect();
+        Some(urls)
+    };
+    error(one).is_some() && error(one) == error(two)
+}

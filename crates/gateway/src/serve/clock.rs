@@ -1,0 +1,23 @@
+//! The one place of the gateway that reads a clock.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use mcp_elicit_core::exchange::Moment;
+
+/// The time now.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the shell reads the clock for everything below it"
+)]
+pub fn now() -> Moment {
+    Moment::from_epoch(
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default(),
+    )
+}
+
+/// A moment as the system's time.
+pub fn system_time(moment: Moment) -> SystemTime {
+    UNIX_EPOCH + Duration::from_millis(moment.as_millis())
+}

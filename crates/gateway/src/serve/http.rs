@@ -1,0 +1,138 @@
+//! The gateway's own HTTP server: every configured server under its path, beside what operators look at.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use tokio::net::TcpListener;
+
+use super::listen::Front;
+use super::stop;
+use crate::config::Config;
+use crate::office::{Office, StartFault};
+
+#[derive(Clone)]
+struct Rooms {
+    office: Office,
+    fronts: Arc<Vec<Arc<Front>>>,
+    stopping: Arc<AtomicBool>,
+}
+
+/// Serves HTTP clients until the operator stops the gateway; held calls are handed back first.
+pub async fn serve(
+    office: Office,
+    config: &Config,
+    listener: TcpListener,
+) -> Result<(), StartFault> {
+    let local = listener.local_addr().is_ok_and(|at| at.ip().is_loopback());
+    let mut fronts = Vec::new();
+    let mut app = Router::new();
+    for server in &config.servers {
+        let front = Front::new(office.clone(), server.clone(), config.max_frame, local);
+        let path = format!("/mcp/{}", server.settings.server);
+        app = app.nest(&path, front.router());
+        if config.servers.len() == 1 {
+            app = app.nest("/mcp", front.router());
+        }
+        fronts.push(front);
+    }
+    let rooms = Rooms {
+        office,
+        fronts: Arc::new(fronts),
+        stopping: Arc::default(),
+    };
+    let own = Router::new()
+        .route("/health", get(|| async { "ok\n" }))
+        .route("/ready", get(ready))
+        .route("/metrics", get(metrics))
+        .with_state(rooms.clone());
+    let stopping = rooms.clone();
+    let stop = async move {
+        stop::signal().await;
+        stopping.stopping.store(true, Ordering::Relaxed);
+        for front in stopping.fronts.iter() {
+            front.drain();
+        }
+        // What was handed back is on its way out.
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    };
+    serve_connections(listener, app.merge(own), stop).await;
+    Ok(())
+}
+
+/// Serves until `stop`; TCP_NODELAY on every connection, since a question on a stream must not wait for company.
+async fn serve_connections(listener: TcpListener, app: Router, stop: impl Future<Output = ()>) {
+    use axum::serve::ListenerExt as _;
+    let listener = listener.tap_io(|stream| {
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "a connection keeps its delay");
+        }
+    });
+    tokio::select! {
+        ended = async { axum::serve(listener, app).await } => if let Err(error) = ended {
+            tracing::error!(%error, "no more clients can be served");
+        },
+        () = stop => {}
+    }
+}
+
+async fn ready(State(rooms): State<Rooms>) -> Response {
+    if rooms.stopping.load(Ordering::Relaxed) {
+        return (StatusCode::SERVICE_UNAVAILABLE, "stopping\n").into_response();
+    }
+    match rooms.office.book.store().waiting().await {
+        Ok(_) => "ready\n".into_response(),
+        Err(_) => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the record cannot be reached\n",
+        )
+            .into_response(),
+    }
+}
+
+async fn metrics(State(rooms): State<Rooms>) -> Response {
+    let counts = rooms.office.book.counts();
+    let number = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
+    let (mut sessions, mut calls, mut open) = (0, 0, 0);
+    for front in rooms.fronts.iter() {
+        let (more_sessions, more_calls, more_open) = front.open();
+        sessions += more_sessions;
+        calls += more_calls;
+        open += more_open;
+    }
+    let lines = [
+        (
+            "mcp_elicit_questions_asked_total",
+            "counter",
+            number(&counts.asked),
+        ),
+        (
+            "mcp_elicit_questions_found_again_total",
+            "counter",
+            number(&counts.found),
+        ),
+        ("mcp_elicit_answers_total", "counter", number(&counts.acted)),
+        (
+            "mcp_elicit_answers_delivered_total",
+            "counter",
+            number(&counts.delivered),
+        ),
+        (
+            "mcp_elicit_questions_ended_without_action_total",
+            "counter",
+            number(&counts.ended),
+        ),
+        ("mcp_elicit_sessions", "gauge", sessions as u64),
+        ("mcp_elicit_calls", "gauge", calls as u64),
+        ("mcp_elicit_questions_open", "gauge", open as u64),
+    ];
+    let text: String = lines
+        .iter()
+        .map(|(name, kind, value)| format!("# TYPE {name} {kind}\n{name} {value}\n"))
+        .collect();
+    ([("content-type", "text/plain; version=0.0.4")], text).into_response()
+}

@@ -1,0 +1,26 @@
+//! The shell: sockets, pipes, children and timers around the pure relay.
+//!
+//! | file | what it serves |
+//! | --- | --- |
+//! | [`session`] | one relay with its two sides and its record |
+//! | [`pipe`] | frames into a pipe, in order, without a thread of its own |
+//! | [`child`] | a server as a child process |
+//! | [`stdio`] | a client on stdin and stdout |
+//! | [`http`] | the gateway as an HTTP server |
+//! | [`listen`], [`streams`] | clients over HTTP |
+//! | [`upstream`] | a server over HTTP |
+//! | [`sse`] | server-sent events |
+//! | [`stop`] | the operator's signal to stop |
+//! | [`clock`] | the one place that reads the time |
+
+pub mod child;
+pub mod clock;
+pub mod http;
+pub mod listen;
+pub mod pipe;
+pub mod session;
+pub mod sse;
+pub mod stdio;
+pub mod stop;
+pub mod streams;
+pub mod upstream;

@@ -1,0 +1,136 @@
+//! Server-sent events, as a stream of bytes becomes them.
+
+/// Reads events out of bytes as they come.
+#[derive(Default)]
+pub struct EventReader {
+    line: Vec<u8>,
+    data: Vec<u8>,
+    id: Option<String>,
+    after_return: bool,
+}
+
+/// One event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerEvent {
+    /// Its data, lines joined.
+    pub data: Vec<u8>,
+    /// Its id, if it has one.
+    pub id: Option<String>,
+}
+
+impl EventReader {
+    /// Takes bytes in and gives every event they complete.
+    pub fn read(&mut self, bytes: &[u8], mut each: impl FnMut(ServerEvent)) {
+        let mut rest = bytes;
+        while let Some(at) = memchr::memchr2(b'\n', b'\r', rest) {
+            let (line, end) = (&rest[..at], rest[at]);
+            // `\r\n` is one end, also when it is cut in two.
+            let joined =
+                self.after_return && end == b'\n' && line.is_empty() && self.line.is_empty();
+            self.after_return = end == b'\r';
+            if !joined {
+                self.line.extend_from_slice(line);
+                let line = std::mem::take(&mut self.line);
+                self.take_line(&line, &mut each);
+                self.line = line;
+                self.line.clear();
+            }
+            rest = &rest[at + 1..];
+        }
+        if !rest.is_empty() {
+            self.after_return = false;
+            self.line.extend_from_slice(rest);
+        }
+    }
+
+    /// Bytes held of an event that is not complete.
+    pub fn held(&self) -> usize {
+        self.line.len() + self.data.len()
+    }
+
+    fn take_line(&mut self, line: &[u8], each: &mut impl FnMut(ServerEvent)) {
+        if line.is_empty() {
+            let data = std::mem::take(&mut self.data);
+            let id = self.id.take();
+            if !data.is_empty() || id.is_some() {
+                each(ServerEvent { data, id });
+            }
+            return;
+        }
+        let (name, value) = match memchr::memchr(b':', line) {
+            Some(at) => (
+                &line[..at],
+                line[at + 1..].strip_prefix(b" ").unwrap_or(&line[at + 1..]),
+            ),
+            None => (line, &[][..]),
+        };
+        match name {
+            b"data" => {
+                if !self.data.is_empty() {
+                    self.data.push(b'\n');
+                }
+                self.data.extend_from_slice(value);
+            }
+            b"id" => self.id = std::str::from_utf8(value).ok().map(str::to_owned),
+            // `event`, `retry` and comments say nothing that matters here.
+            _ => {}
+        }
+    }
+}
+
+/// An event with this data, which must be one line or several.
+pub fn written(data: &[u8], id: Option<&str>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(data.len() + 32);
+    if let Some(id) = id {
+        out.extend_from_slice(b"id: ");
+        out.extend_from_slice(id.as_bytes());
+        out.push(b'\n');
+    }
+    for line in data.split(|byte| *byte == b'\n') {
+        out.extend_from_slice(b"data: ");
+        out.extend_from_slice(line.strip_suffix(b"\r").unwrap_or(line));
+        out.push(b'\n');
+    }
+    out.push(b'\n');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn events(text: &[u8], step: usize) -> Vec<(String, Option<String>)> {
+        let mut reader = EventReader::default();
+        let mut found = Vec::new();
+        for chunk in text.chunks(step) {
+            reader.read(chunk, |event| {
+                found.push((String::from_utf8(event.data).unwrap(), event.id))
+            });
+        }
+        found
+    }
+
+    #[test]
+    fn events_are_read_however_they_are_cut() {
+        let text = b": hi\r\nid: 7\r\ndata: {\"a\":1}\r\n\r\nevent: message\ndata: x\ndata:y\n\nid: 8\ndata\n\ndata: cut off";
+        for step in 1..text.len() {
+            let found = events(text, step);
+            assert_eq!(
+                found[0],
+                ("{\"a\":1}".to_owned(), Some("7".to_owned())),
+                "{step}"
+            );
+            assert_eq!(found[1], ("x\ny".to_owned(), None));
+            assert_eq!(found.len(), 3, "{step}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let text = written(b"{\"a\":\n1}", Some("s-1"));
+        assert_eq!(
+            events(&text, 5),
+            [("{\"a\":\n1}".to_owned(), Some("s-1".to_owned()))]
+        );
+    }
+}

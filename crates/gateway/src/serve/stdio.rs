@@ -1,0 +1,165 @@
+//! A client on stdin and stdout.
+
+use std::io::{self, BufReader};
+use std::sync::Arc;
+use std::thread;
+
+use super::child::{ChildServer, Program, read_frames};
+use super::pipe::Pipe;
+use super::session::{ClientSide, Driver, Session};
+use super::upstream::HttpServer;
+use crate::config::Server;
+use crate::office::{Office, StartFault};
+use crate::relay::Door;
+
+/// Bytes read from stdin at once.
+const READ: usize = 64 * 1024;
+
+/// The client at the other end of stdin and stdout.
+pub struct StdioClient {
+    pipe: Pipe,
+}
+
+impl StdioClient {
+    /// Takes stdout. Whatever else writes there breaks the protocol.
+    pub fn open() -> io::Result<Arc<Self>> {
+        Ok(Arc::new(Self {
+            pipe: Pipe::new(stdout()?),
+        }))
+    }
+
+    /// Reads the client's frames into the session until stdin ends.
+    pub fn read(session: &Session, max_frame: usize) -> io::Result<()> {
+        let mut reader = BufReader::with_capacity(READ, stdin()?);
+        read_frames(&mut reader, max_frame, |frame| {
+            session.from_client(Door::SESSION, frame)
+        })
+    }
+}
+
+impl ClientSide for StdioClient {
+    fn send(&self, _door: Door, frame: &[u8], _last: bool) {
+        self.pipe.push(frame);
+    }
+
+    fn flush(&self) {
+        self.pipe.flush();
+    }
+}
+
+/// Stdin past the standard library's own buffer.
+#[cfg(unix)]
+fn stdin() -> io::Result<std::fs::File> {
+    use std::os::fd::AsFd as _;
+    Ok(io::stdin().as_fd().try_clone_to_owned()?.into())
+}
+
+#[cfg(not(unix))]
+fn stdin() -> io::Result<io::Stdin> {
+    Ok(io::stdin())
+}
+
+/// Stdout past the standard library's line buffer.
+#[cfg(unix)]
+fn stdout() -> io::Result<Box<dyn io::Write + Send>> {
+    use std::os::fd::AsFd as _;
+    Ok(Box::new(std::fs::File::from(
+        io::stdout().as_fd().try_clone_to_owned()?,
+    )))
+}
+
+#[cfg(not(unix))]
+fn stdout() -> io::Result<Box<dyn io::Write + Send>> {
+    Ok(Box::new(io::stdout()))
+}
+
+/// Serves one client on stdin and stdout, with a program as the server, until the client ends. Runs on a thread that
+/// may wait, inside a tokio runtime.
+pub fn serve_program(
+    office: &Office,
+    server: &Server,
+    program: &Program,
+    max_frame: usize,
+) -> Result<(), StartFault> {
+    let name = &server.settings.server;
+    let fault = |source| StartFault::Program {
+        server: name.clone(),
+        source,
+    };
+    let (child, stdout) = ChildServer::start(program.clone(), max_frame, false).map_err(fault)?;
+    let client = StdioClient::open().map_err(fault)?;
+    let who = office.who(name, "local");
+    let (session, driver) = Session::new(
+        server.settings.clone(),
+        who,
+        client,
+        child.clone(),
+        office.book.clone(),
+    );
+    child.attach(&session, stdout).map_err(fault)?;
+    let driven = drive(driver).map_err(fault)?;
+    stop_on_signal(&session);
+    if let Err(error) = StdioClient::read(&session, max_frame) {
+        tracing::warn!(%error, "the client's messages cannot be read any more");
+    }
+    session.end();
+    let _driver_panicked = driven.join();
+    Ok(())
+}
+
+/// Serves one client on stdin and stdout, with a server over HTTP, until the client ends. Runs on a thread that may
+/// wait, inside a tokio runtime.
+pub fn serve_url(
+    office: &Office,
+    server: &Server,
+    url: &str,
+    max_frame: usize,
+) -> Result<(), StartFault> {
+    let name = &server.settings.server;
+    let fault = |source| StartFault::Program {
+        server: name.clone(),
+        source,
+    };
+    let upstream = HttpServer::new(url, max_frame)?;
+    let client = StdioClient::open().map_err(fault)?;
+    let who = office.who(name, "local");
+    let (session, driver) = Session::new(
+        server.settings.clone(),
+        who,
+        client,
+        upstream.clone(),
+        office.book.clone(),
+    );
+    upstream.attach(&session);
+    let driven = drive(driver).map_err(fault)?;
+    stop_on_signal(&session);
+    if let Err(error) = StdioClient::read(&session, max_frame) {
+        tracing::warn!(%error, "the client's messages cannot be read any more");
+    }
+    session.end();
+    let _driver_panicked = driven.join();
+    Ok(())
+}
+
+/// A thread of its own for the driver, since it may wait for the child to read.
+pub(super) fn drive(driver: Driver) -> io::Result<thread::JoinHandle<()>> {
+    let runtime = tokio::runtime::Handle::current();
+    thread::Builder::new()
+        .name("record".to_owned())
+        .spawn(move || runtime.block_on(driver.run()))
+}
+
+/// SIGTERM and SIGINT: what is held is handed back, then the process ends.
+fn stop_on_signal(session: &Arc<Session>) {
+    let session = Arc::downgrade(session);
+    tokio::spawn(async move {
+        super::stop::signal().await;
+        if let Some(session) = session.upgrade() {
+            session.drain();
+            session.end();
+        }
+        // The thread that reads stdin cannot be woken; everything else has been told.
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        std::process::exit(0);
+    });
+}

@@ -1,0 +1,157 @@
+//! The streams of one HTTP client: one for each of its requests and one for the session, each with what was said on it
+//! lately, so that a client that lost a stream can take it up again (2025-11-25, transports, resumability).
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::mpsc;
+
+use super::session::ClientSide;
+use super::sse;
+use crate::relay::Door;
+
+/// Messages kept of one stream for a client that comes back.
+const KEPT: usize = 64;
+/// Messages that wait for a session's stream to be opened.
+const WAITING: usize = 1_000;
+
+/// One message on a stream.
+#[derive(Clone, Debug)]
+pub struct Told {
+    /// The frame.
+    pub frame: Vec<u8>,
+    /// Whether it answers the request that opened the stream.
+    pub last: bool,
+    id: String,
+}
+
+impl Told {
+    /// The message as an event; with an id where streams can be taken up again.
+    pub fn written(&self, with_id: bool) -> Vec<u8> {
+        sse::written(&self.frame, with_id.then_some(self.id.as_str()))
+    }
+}
+
+#[derive(Default)]
+struct Stream {
+    to: Option<mpsc::UnboundedSender<Told>>,
+    kept: VecDeque<(u64, Told)>,
+    count: u64,
+}
+
+/// The streams of one client.
+#[derive(Default)]
+pub struct Streams {
+    by_door: Mutex<HashMap<Door, Stream>>,
+}
+
+impl Streams {
+    fn streams(&self) -> MutexGuard<'_, HashMap<Door, Stream>> {
+        self.by_door.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens the stream of a request.
+    pub fn open(&self, door: Door) -> mpsc::UnboundedReceiver<Told> {
+        let (to, told) = mpsc::unbounded_channel();
+        self.streams().insert(
+            door,
+            Stream {
+                to: Some(to),
+                ..Stream::default()
+            },
+        );
+        told
+    }
+
+    /// Opens the session's stream, or takes up the one that said the event `last`. `None` when the session's is open.
+    pub fn listen(&self, last: Option<&str>) -> Option<(Door, mpsc::UnboundedReceiver<Told>)> {
+        let seen = last
+            .and_then(|last| last.split_once('-'))
+            .and_then(|(door, count)| Some((Door(door.parse().ok()?), count.parse::<u64>().ok()?)));
+        let (door, after) = seen.unwrap_or((Door::SESSION, 0));
+        let mut streams = self.streams();
+        let stream = streams.entry(door).or_default();
+        if seen.is_none() && stream.to.as_ref().is_some_and(|to| !to.is_closed()) {
+            return None;
+        }
+        let (to, told) = mpsc::unbounded_channel();
+        for (count, kept) in &stream.kept {
+            if *count > after {
+                // The receiver is right here.
+                let _ = to.send(kept.clone());
+            }
+        }
+        stream.to = Some(to);
+        Some((door, told))
+    }
+
+    /// The stream is done with; whether it was there.
+    pub fn close(&self, door: Door) -> bool {
+        self.streams().remove(&door).is_some()
+    }
+}
+
+impl ClientSide for Streams {
+    fn send(&self, door: Door, frame: &[u8], last: bool) {
+        let mut streams = self.streams();
+        let stream = if door == Door::SESSION {
+            streams.entry(door).or_default()
+        } else {
+            // A request that was given up has no stream.
+            let Some(stream) = streams.get_mut(&door) else {
+                return;
+            };
+            stream
+        };
+        stream.count += 1;
+        let told = Told {
+            frame: frame.to_vec(),
+            last,
+            id: format!("{}-{}", door.0, stream.count),
+        };
+        let keep = if door == Door::SESSION { WAITING } else { KEPT };
+        stream.kept.push_back((stream.count, told.clone()));
+        if stream.kept.len() > keep {
+            stream.kept.pop_front();
+        }
+        if let Some(to) = &stream.to
+            && to.send(told).is_err()
+        {
+            stream.to = None;
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lost_stream_is_taken_up_where_it_was() {
+        let streams = Streams::default();
+        let first = streams.open(Door(3));
+        streams.send(Door(3), b"one", false);
+        drop(first);
+        streams.send(Door(3), b"two", false);
+        streams.send(Door(3), b"three", true);
+        let (door, mut told) = streams.listen(Some("3-1")).unwrap();
+        assert_eq!(door, Door(3));
+        assert_eq!(told.try_recv().unwrap().frame, b"two");
+        let last = told.try_recv().unwrap();
+        assert!(last.last);
+        assert_eq!(last.written(true), b"id: 3-3\ndata: three\n\n");
+    }
+
+    #[test]
+    fn the_sessions_stream_has_what_was_said_before_it_was_opened() {
+        let streams = Streams::default();
+        streams.send(Door::SESSION, b"early", false);
+        let (_, mut told) = streams.listen(None).unwrap();
+        assert_eq!(told.try_recv().unwrap().frame, b"early");
+        assert!(streams.listen(None).is_none(), "one listener at a time");
+        streams.send(Door(9), b"nobody asked", false);
+        assert!(!streams.close(Door(9)));
+    }
+}

@@ -1,0 +1,150 @@
+//! Where questions are written. One trait, one contract suite (`contract.rs`), one file for each kind of store.
+//!
+//! A store decides nothing about a question: it keeps rows, changes them only when nobody else did since they were read
+//! (compare-and-set by version, all of several or none), and appends to the audit chain in the same step. Values that
+//! a person gave reach it sealed.
+
+use futures::future::BoxFuture;
+use mcp_elicit_core::exchange::Exchange;
+use serde::{Deserialize, Serialize};
+
+pub mod memory;
+pub mod sqlite;
+
+#[cfg(test)]
+mod contract;
+
+pub use memory::Memory;
+pub use sqlite::Sqlite;
+
+/// One question as it is stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Unguessable; names the question to people, pages and scripts.
+    pub id: String,
+    /// What finds the same question of the same call of the same principal again; hex.
+    pub same: String,
+    /// Which running gateway has the call that waits for it.
+    pub owner: String,
+    /// How far it is; its version is the row's.
+    pub exchange: Exchange,
+    /// What was asked, in which call.
+    pub body: Body,
+    /// The call's arguments, sealed.
+    pub arguments: Option<Vec<u8>>,
+    /// The answer's content, sealed; dropped once it was delivered.
+    pub content: Option<Vec<u8>>,
+}
+
+/// What does not change about a question, and holds nothing that a person said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Body {
+    /// The server by the operator's name.
+    pub server: String,
+    /// Whose call it is.
+    pub principal: String,
+    /// `serverInfo`, JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_info: Option<String>,
+    /// `clientInfo`, JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_info: Option<String>,
+    /// `tool`, `prompt` or `resource`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// What is called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// The params of the question in the newest revision, JSON.
+    pub params: String,
+    /// Names of the form's fields.
+    pub fields: Vec<String>,
+    /// What a person should be warned of.
+    pub cautions: Vec<String>,
+    /// Whether the client asks in a dialog of its own.
+    pub at_client: bool,
+}
+
+/// A row to be changed: as it shall be, and the version it was read with.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The row as it shall be.
+    pub row: Row,
+    /// The version of the row it replaces.
+    pub seen: u64,
+    /// What the audit says of it; `None` when nothing worth auditing changed.
+    pub audit: Option<String>,
+}
+
+/// One link of the audit chain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Audited {
+    /// Counts from 1 without gaps.
+    pub number: u64,
+    /// What happened, JSON.
+    pub entry: String,
+    /// SHA-256 over the hash before (or nothing) and the entry; hex.
+    pub hash: String,
+}
+
+/// Which rows to list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// Those that wait, the longest waiting first.
+    Open,
+    /// Those that ended, the latest first.
+    Ended,
+}
+
+/// The store could not do its work. Says nothing about any question.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreFault {
+    /// The database failed.
+    #[error("the record cannot be reached")]
+    Database(#[from] sqlx::Error),
+    /// A row that this version cannot read.
+    #[error("the record holds what this version cannot read")]
+    Unreadable(#[from] serde_json::Error),
+    /// The file is of a newer version.
+    #[error("the record was written by a newer version (schema {found}, known {known})")]
+    Newer {
+        /// The schema found.
+        found: i64,
+        /// The newest schema known here.
+        known: i64,
+    },
+}
+
+/// What a store gives.
+pub type Stored<'a, T> = BoxFuture<'a, Result<T, StoreFault>>;
+
+/// Where questions are written.
+pub trait Store: Send + Sync + 'static {
+    /// Writes a new row, and what the audit says of it.
+    fn insert(&self, row: Row, audit: String) -> Stored<'_, ()>;
+    /// The row of this id.
+    fn find(&self, id: String) -> Stored<'_, Option<Row>>;
+    /// The rows of the same question that were not delivered, oldest first.
+    fn same(&self, same: String) -> Stored<'_, Vec<Row>>;
+    /// At most so many rows.
+    fn list(&self, which: Which, most: usize) -> Stored<'_, Vec<Row>>;
+    /// How many rows wait.
+    fn waiting(&self) -> Stored<'_, usize>;
+    /// Makes all changes or, when any row has another version than was seen, none (`false`).
+    fn change(&self, changes: Vec<Change>) -> Stored<'_, bool>;
+    /// The audit chain from this number on, at most so many.
+    fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<Audited>>;
+}
+
+/// The hash of the next link.
+pub fn chained(before: &str, entry: &str) -> String {
+    use sha2::{Digest as _, Sha256};
+    let mut hash = Sha256::new();
+    hash.update(before.as_bytes());
+    hash.update(b"\n");
+    hash.update(entry.as_bytes());
+    hash.finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
