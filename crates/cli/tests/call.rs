@@ -251,6 +251,58 @@ fn nothing_of_the_server_is_left_behind() {
     }
 }
 
+/// A person who presses Ctrl-C while the question waits.
+#[cfg(unix)]
+#[test]
+fn an_interrupt_tells_the_server_and_ends_it() {
+    use std::io::Read as _;
+    use std::process::{Command, Stdio};
+
+    let files = house::Files::new(&[]);
+    let log = files.path("heard");
+    // What the server hears goes through `tee`, so that the test can read it after the end.
+    let script = format!("tee '{log}' | '{ME}' demo-server");
+    let mut child = Command::new(ME)
+        .args([
+            "call",
+            "deploy",
+            "--protocol",
+            "2025-11-25",
+            "--",
+            "/bin/sh",
+            "-c",
+            &script,
+        ])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let mut stderr = child.stderr.take().expect("stderr is piped");
+    let mut said = Vec::new();
+    let mut chunk = [0; 256];
+    while !String::from_utf8_lossy(&said).contains("Environment:") {
+        let read = stderr.read(&mut chunk).expect("stderr is read");
+        assert_ne!(
+            read,
+            0,
+            "it ended early: {}",
+            String::from_utf8_lossy(&said)
+        );
+        said.extend_from_slice(&chunk[..read]);
+    }
+    let id = child.id().to_string();
+    let sent = Command::new("kill")
+        .args(["-INT", &id])
+        .status()
+        .expect("kill runs");
+    assert!(sent.success());
+    let status = child.wait().expect("it ends");
+    assert_eq!(status.code(), Some(130));
+    let heard = std::fs::read_to_string(&log).expect("the server heard something");
+    assert!(heard.contains("notifications/cancelled"), "{heard}");
+}
+
 #[test]
 fn the_demo_asks_answers_and_says_what_to_try() {
     let run = house::run(&["demo"], b"staging\n\n");

@@ -53,10 +53,23 @@ fn wanted(tools: &[rmcp::model::Tool]) -> Vec<(String, Map<String, Value>)> {
         };
         return calls.iter().filter_map(call).collect();
     }
-    tools
+    let mut calls: Vec<_> = tools
         .iter()
         .map(|tool| (tool.name.to_string(), fitting(&tool.input_schema)))
-        .collect()
+        .collect();
+    // The scenario on JSON Schema wants the first tool's schema back through its echo.
+    if let (Some(first), Some((_, echoed))) = (
+        tools.first(),
+        calls
+            .iter_mut()
+            .find(|(name, _)| name == "json_schema_echo"),
+    ) {
+        echoed.insert(
+            "schema".to_owned(),
+            Value::Object((*first.input_schema).clone()),
+        );
+    }
+    calls
 }
 
 fn fitting(schema: &Map<String, Value>) -> Map<String, Value> {

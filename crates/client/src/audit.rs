@@ -214,7 +214,7 @@ fn turn_of(why: &Refusal) -> Turn {
         | Refusal::NotInsisted { .. } => Turn::Refused,
         Refusal::TimedOut { .. }
         | Refusal::Nobody {
-            why: Unanswered::TimedOut { .. },
+            why: Unanswered::TimedOut { .. } | Unanswered::Expired,
             ..
         } => Turn::TimedOut,
         Refusal::Withdrawn { .. }

@@ -7,8 +7,8 @@ use mcp_elicit_core::wire::{Capability, Revision, method};
 use mcp_elicit_forms::view;
 use rmcp::model::{
     ClientConfig, ClientResult, CustomResult, ElicitResult, ElicitationAction,
-    ElicitationCapability, ErrorData, FormElicitationCapability, Implementation, ProtocolVersion,
-    ServerNotification, ServerRequest, UrlElicitationCapability,
+    ElicitationCapability, ErrorData, Implementation, ServerNotification, ServerRequest,
+    TASKS_EXTENSION_ID,
 };
 use rmcp::service::{InboundStreamOrigin, NotificationContext, RequestContext, Service};
 use rmcp::{ClientHandler, RoleClient};
@@ -31,6 +31,7 @@ pub struct Eliciting<H> {
     desk: Arc<Desk>,
     line: Line,
     connected: Option<Arc<str>>,
+    follows_tasks: bool,
 }
 
 impl<H> Clone for Eliciting<H> {
@@ -40,6 +41,7 @@ impl<H> Clone for Eliciting<H> {
             desk: Arc::clone(&self.desk),
             line: self.line.clone(),
             connected: self.connected.clone(),
+            follows_tasks: self.follows_tasks,
         }
     }
 }
@@ -60,6 +62,7 @@ impl<H> Eliciting<H> {
             desk: Arc::new(Desk::new(server.into(), settings)),
             line: Line::default(),
             connected: None,
+            follows_tasks: false,
         }
     }
 
@@ -67,6 +70,14 @@ impl<H> Eliciting<H> {
     #[must_use]
     pub fn connected(mut self, how: impl Into<Arc<str>>) -> Self {
         self.connected = Some(how.into());
+        self
+    }
+
+    /// Declares the tasks extension, for calls made with [`Connection`](crate::Connection), which follow a task to its
+    /// result and answer what it asks.
+    #[must_use]
+    pub fn following_tasks(mut self) -> Self {
+        self.follows_tasks = true;
         self
     }
 
@@ -221,36 +232,20 @@ impl<H: ClientHandler> Service<RoleClient> for Eliciting<H> {
 
     fn get_info(&self) -> ClientConfig {
         let mut info = ClientHandler::get_info(&*self.inner);
-        info.capabilities.elicitation = declared(self.desk.modes(), self.line.pinned());
+        info.capabilities.elicitation = declared(self.desk.modes(), self.line.revision());
         if let Some(pinned) = self.line.pinned() {
-            info.protocol_version = version(pinned);
+            let version = serde_json::from_value(pinned.as_str().into());
+            info.protocol_version = version.unwrap_or(info.protocol_version);
+        }
+        if self.follows_tasks {
+            let extensions = info.capabilities.extensions.get_or_insert_default();
+            extensions.entry(TASKS_EXTENSION_ID.to_owned()).or_default();
         }
         info
     }
 }
 
-/// The capability as rmcp writes it. 2025-06-18 has one spelling, `{}`, and it means forms.
-fn declared(modes: Capability, pinned: Option<Revision>) -> Option<ElicitationCapability> {
-    if pinned == Some(Revision::V2025_06_18) {
-        return modes.form.then(ElicitationCapability::new);
-    }
-    if modes.is_none() {
-        return None;
-    }
-    let mut capability = ElicitationCapability::new();
-    if modes.form {
-        capability = capability.with_form(FormElicitationCapability::new());
-    }
-    if modes.url {
-        capability = capability.with_url(UrlElicitationCapability::new());
-    }
-    Some(capability)
-}
-
-fn version(revision: Revision) -> ProtocolVersion {
-    match revision {
-        Revision::V2025_06_18 => ProtocolVersion::V_2025_06_18,
-        Revision::V2025_11_25 => ProtocolVersion::V_2025_11_25,
-        Revision::V2026_07_28 => ProtocolVersion::V_2026_07_28,
-    }
+/// The capability as the revision spells it, in rmcp's type.
+fn declared(modes: Capability, revision: Revision) -> Option<ElicitationCapability> {
+    serde_json::from_value(modes.to_value(revision)?).ok()
 }

@@ -35,7 +35,9 @@ mod tls;
 
 pub use answer::Answer;
 pub use call::{CallError, CallOptions};
-pub use connection::{ConnectError, Connection, Options, Target};
+#[cfg(any(feature = "process", feature = "http"))]
+pub use connection::Target;
+pub use connection::{ConnectError, Connection, Options};
 pub use consent::Consent;
 pub use desk::{Person, Refusal, Settings};
 pub use eliciting::Eliciting;

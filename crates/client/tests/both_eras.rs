@@ -5,7 +5,9 @@ mod wire;
 use std::time::Duration;
 
 use mcp_elicit_client::responder::{Callback, Defaults, Script, Unanswered};
-use mcp_elicit_client::{CallError, CallOptions, Connection, Refusal, Settings, answer};
+use mcp_elicit_client::{
+    CallError, CallOptions, Connection, Eliciting, Options, Refusal, Settings, answer,
+};
 use mcp_elicit_core::wire::{Capability, Revision};
 use rmcp::model::CallToolResult;
 use serde_json::{Map, Value, json};
@@ -97,6 +99,28 @@ async fn exactly_what_the_responder_can_do_is_declared() {
             "{revision}"
         );
         assert_eq!(connection.protocol(), revision.as_str());
+    }
+}
+
+#[tokio::test]
+async fn tasks_are_declared_only_where_they_are_followed() {
+    for follows in [false, true] {
+        let (ours, theirs) = tokio::io::duplex(4096);
+        let mut eliciting = Eliciting::new((), "server", Settings::default());
+        if follows {
+            eliciting = eliciting.following_tasks();
+        }
+        let (read, write) = tokio::io::split(ours);
+        let mut server = Server::over(theirs);
+        let options = Options {
+            revision: Some(ROUNDS),
+            ..Options::default()
+        };
+        let opened = Connection::over(read, write, eliciting, &options);
+        let (opened, declared) = tokio::join!(opened, server.greet(ROUNDS));
+        assert!(opened.is_ok());
+        let tasks = declared["extensions"].get("io.modelcontextprotocol/tasks");
+        assert_eq!(tasks.is_some(), follows, "{declared}");
     }
 }
 

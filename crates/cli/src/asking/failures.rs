@@ -113,6 +113,7 @@ fn nobody(why: &Unanswered, text: String) -> Failure {
         ),
         Unanswered::CannotShow { .. }
         | Unanswered::TimedOut { .. }
+        | Unanswered::Expired
         | Unanswered::Withdrawn { .. }
         | Unanswered::Failed { .. } => Failure::unanswered(text),
     }

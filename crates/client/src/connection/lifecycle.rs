@@ -5,6 +5,7 @@
 //! the wrong one, so [`LateAnswers`] drops those. And a server that dies of an unknown method is started again.
 
 use std::collections::HashSet;
+#[cfg(feature = "process")]
 use std::ffi::OsString;
 
 use mcp_elicit_core::wire::Revision;
@@ -16,8 +17,10 @@ use rmcp::transport::Transport;
 use rmcp::{ClientHandler, RoleClient};
 use tokio::io::{AsyncRead, AsyncWrite};
 
+#[cfg(feature = "process")]
+use super::Trouble;
 use super::lines::Lines;
-use super::{ConnectError, Connection, Health, Options, Trouble};
+use super::{ConnectError, Connection, Health, Options};
 use crate::eliciting::Eliciting;
 
 /// The newest revision with a handshake, asked for when a server turns out to be older.

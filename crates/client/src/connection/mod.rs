@@ -10,6 +10,7 @@ mod lifecycle;
 mod lines;
 mod trouble;
 
+#[cfg(feature = "process")]
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -29,6 +30,7 @@ pub use trouble::Trouble;
 use crate::eliciting::Eliciting;
 
 /// Where a server is.
+#[cfg(any(feature = "process", feature = "http"))]
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Target {
@@ -45,6 +47,7 @@ pub enum Target {
     Url(String),
 }
 
+#[cfg(any(feature = "process", feature = "http"))]
 impl Target {
     /// How a person knows it: the command line or the URL.
     pub fn describe(&self) -> String {
@@ -113,6 +116,7 @@ impl<H: ClientHandler> std::fmt::Debug for Connection<H> {
 
 impl<H: ClientHandler> Connection<H> {
     /// Connects to `target`; questions go to `eliciting` from the first moment.
+    #[cfg(any(feature = "process", feature = "http"))]
     pub async fn open(
         target: &Target,
         eliciting: Eliciting<H>,

@@ -214,7 +214,11 @@ impl Desk {
                 question.shown = until(question.shown, within);
                 let mut responding = std::pin::pin!(self.responded(&question));
                 tokio::select! {
-                    answer = &mut responding => answer,
+                    // A face counts the same time down, and may be first to see its end.
+                    answer = &mut responding => answer.map_err(|refusal| match refusal {
+                        Refusal::Nobody { why: Unanswered::Expired, .. } => Refusal::TimedOut { after: within },
+                        other => other,
+                    }),
                     () = tokio::time::sleep(within) => {
                         question.withdrawal.withdraw("the time to answer ran out");
                         Err(Refusal::TimedOut { after: within })

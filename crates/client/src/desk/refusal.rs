@@ -189,7 +189,9 @@ fn nobody(mode: Mode, why: &Unanswered) -> Fault {
             seen: true,
         }
         .into(),
-        Unanswered::Withdrawn { .. } | Unanswered::Interrupted => PeerFault::Withdrawn.into(),
+        Unanswered::Withdrawn { .. } | Unanswered::Interrupted | Unanswered::Expired => {
+            PeerFault::Withdrawn.into()
+        }
         Unanswered::CannotShow { .. }
         | Unanswered::NoDefaults { .. }
         | Unanswered::Exhausted

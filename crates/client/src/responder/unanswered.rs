@@ -43,6 +43,9 @@ pub enum Unanswered {
         /// The time it gives.
         within: Duration,
     },
+    /// The question's own time ran out while it was shown.
+    #[error("the time to answer ran out")]
+    Expired,
     /// The question was taken back while it was shown.
     #[error("the question was taken back: {why}")]
     Withdrawn {
@@ -84,6 +87,7 @@ pub(super) fn of_face(why: NotAnswered) -> Unanswered {
         NotAnswered::Interrupted => Unanswered::Interrupted,
         NotAnswered::EndOfInput { .. } => Unanswered::EndOfInput,
         NotAnswered::Withdrawn { why } => Unanswered::Withdrawn { why },
+        NotAnswered::Expired => Unanswered::Expired,
         NotAnswered::NoTerminal => Unanswered::cannot_show("there is no terminal"),
         other => Unanswered::failed(other.to_string()),
     }

@@ -15,6 +15,15 @@ pub(crate) struct Server {
 }
 
 impl Server {
+    /// The server at this end of a pipe.
+    pub(crate) fn over(pipe: DuplexStream) -> Self {
+        let (read, write) = tokio::io::split(pipe);
+        Self {
+            read: BufReader::new(read).lines(),
+            write,
+        }
+    }
+
     /// The next frame from the client; `None` when it has closed its side.
     pub(crate) async fn read(&mut self) -> Option<Value> {
         let line = self.read.next_line().await.expect("a line")?;
@@ -108,11 +117,7 @@ pub(crate) fn pipe(
     Server,
 ) {
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
-    let (read, write) = tokio::io::split(theirs);
-    let server = Server {
-        read: BufReader::new(read).lines(),
-        write,
-    };
+    let server = Server::over(theirs);
     let client = async move |options: Options| {
         let (read, write) = tokio::io::split(ours);
         Connection::over(
