@@ -20,7 +20,7 @@
 //! - `outcome:` is the word under which the last question is recorded.
 //! - A string `"$name"` stands for a value that is not known before: whatever stands there first is what it means from then
 //!   on. `"$_"` is anything at all. `"$$"` at the start of a string is a plain `$`. A member `"...": "..."` in an
-//!   object allows more members than are written.
+//!   object allows more members than are written; `_meta` is always allowed.
 //!
 //! [`Transcript`] reads the file, [`replay::Replay`] plays one side of it against a real other side, and
 //! [`Transcript::spoken`] writes the whole conversation out with every placeholder filled in.

@@ -173,8 +173,7 @@ impl<'a> Envelope<'a> {
 
     fn says_input_required(&self, member: &str) -> bool {
         let Some(body) = self.body else { return false };
-        // The letters can only stand there plainly or with a \u escape: most bodies are told apart without a second read.
-        (body.get().contains(super::rounds::INPUT_REQUIRED) || body.get().contains("\\u"))
+        could_spell_input_required(body.get())
             && members::member(body, member)
                 .and_then(members::text)
                 .as_deref()
@@ -227,6 +226,15 @@ impl fmt::Debug for Envelope<'_> {
             .field("bytes", &self.text.len())
             .finish()
     }
+}
+
+/// Whether `input_required` can be a string in this text: its letters stand there plainly or as `\u005f` to `\u0075`.
+/// Most bodies are told apart here, without a second read.
+fn could_spell_input_required(text: &str) -> bool {
+    text.contains(super::rounds::INPUT_REQUIRED)
+        || text
+            .match_indices("\\u00")
+            .any(|(at, escape)| matches!(text.as_bytes().get(at + escape.len()), Some(b'5'..=b'7')))
 }
 
 /// JSON that is no object gets told so; what is no JSON gets its syntax error.

@@ -7,6 +7,8 @@ use serde_json::{Map, Value};
 
 const ANYTHING: &str = "$_";
 const MORE: &str = "...";
+/// Every object of the protocol may carry it.
+const ALWAYS_ALLOWED: &str = "_meta";
 
 /// What each placeholder means so far.
 #[derive(Clone, Debug, Default)]
@@ -149,7 +151,8 @@ impl Bindings {
             })?;
             self.below(key, pattern, value, at)?;
         }
-        match came.keys().find(|key| !expected.contains_key(*key)) {
+        let unexpected = |key: &&String| *key != ALWAYS_ALLOWED && !expected.contains_key(*key);
+        match came.keys().find(unexpected) {
             Some(key) if !expected.contains_key(MORE) => Err(Mismatch {
                 pointer: at.clone(),
                 why: format!("`{key}` was not expected"),

@@ -110,6 +110,9 @@ fn more_members_come_only_where_they_may() {
         .take(&json!({"a": {"b": 1}}), &json!({"a": {"b": 1, "c": 2}}))
         .unwrap_err();
     assert_eq!(more.pointer, "/a");
+    bindings
+        .take(&json!({"a": 1}), &json!({"a": 1, "_meta": {}}))
+        .unwrap();
     let less = bindings.take(&json!({"a": 1}), &json!({})).unwrap_err();
     assert_eq!(less.why, "`a` is missing");
     // What did not match taught nothing.
