@@ -150,7 +150,7 @@ impl Greeter {
                     match &question.key {
                         Some(key) => ask.key(key.as_str()).await?,
                         None => ask.await?,
-                    };
+                    }
                 }
             }
         }
@@ -174,9 +174,10 @@ impl Question {
 
     /// Any question that needs the capability.
     fn needing(url: bool) -> Self {
-        let what = match url {
-            true => What::Visit("https://example.com/connect".to_owned()),
-            false => What::Form(Form::parse(r#"{"type": "object", "properties": {}}"#).unwrap()),
+        let what = if url {
+            What::Visit("https://example.com/connect".to_owned())
+        } else {
+            What::Form(Form::parse(r#"{"type": "object", "properties": {}}"#).unwrap())
         };
         Self {
             key: None,
