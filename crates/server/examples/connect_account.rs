@@ -60,7 +60,7 @@ impl ServerHandler for Calendar {
     }
 }
 
-async fn save(vault: Vault, user: String, secret: Secret) -> Result<(), CannotSave> {
+fn save(vault: &Vault, user: String, secret: Secret) -> Result<(), CannotSave> {
     if secret.reveal().trim().is_empty() {
         return Err(CannotSave("A key is not empty".into()));
     }
@@ -84,7 +84,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let keys = Arc::clone(&vault);
     let connect = Connect::builder("The calendar server", base, |_| Some(USER.to_owned()))?
         .secret("Calendar", "API key", move |user, secret| {
-            save(Arc::clone(&keys), user, secret)
+            std::future::ready(save(&keys, user, secret))
         })
         .build();
     let settings = Settings::default()

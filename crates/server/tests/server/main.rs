@@ -13,3 +13,4 @@ mod harness;
 mod http;
 mod rounds;
 mod simulation;
+mod tasks;
