@@ -5,10 +5,10 @@ use askama::Template;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract::{Path, RawQuery, Request, State};
-use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{any, get};
 
 use super::desk::{Desk, DeskFault};
 use super::reading::Posted;
@@ -43,22 +43,34 @@ pub fn router<D: Desk>(desk: Arc<D>, site: Site) -> Router {
         desk,
         site: Arc::new(site),
     };
-    let pages = Router::new()
-        .route("/", get(asking::queue::<D>))
-        .route("/q/{id}", get(asking::question::<D>))
-        .route("/q/{id}/{part}", get(part::<D>).post(answering::act::<D>))
-        .route("/events", get(news::events::<D>))
-        .route("/state", get(news::state::<D>))
-        .route("/login", get(login::enter::<D>))
-        .route("/assets/{name}", get(asset))
-        .fallback(nowhere::<D>)
-        .layer(from_fn_with_state(rooms.clone(), guard::<D>))
-        .with_state(rooms);
-    if base.is_empty() {
-        pages
+    let at = |path: &str| format!("{base}{path}");
+    let mut pages = Router::new()
+        .route(&at("/"), get(asking::queue::<D>))
+        .route(&at("/q/{id}"), get(asking::question::<D>))
+        .route(
+            &at("/q/{id}/{part}"),
+            get(part::<D>).post(answering::act::<D>),
+        )
+        .route(&at("/events"), get(news::events::<D>))
+        .route(&at("/state"), get(news::state::<D>))
+        .route(&at("/login"), get(login::enter::<D>))
+        .route(&at("/assets/{name}"), get(asset));
+    pages = if base.is_empty() {
+        pages.fallback(nowhere::<D>)
     } else {
-        Router::new().nest(&base, pages)
-    }
+        // What is beside the pages is somebody else's to answer.
+        pages
+            .route(&base, get(queue_is_below))
+            .route(&at("/{*rest}"), any(nowhere::<D>))
+    };
+    pages
+        .layer(from_fn_with_state(rooms.clone(), guard::<D>))
+        .with_state(rooms)
+}
+
+/// `/inbox` is meant for `/inbox/`.
+async fn queue_is_below(uri: Uri) -> Response {
+    go(&format!("{}/", uri.path()))
 }
 
 /// Lets in only what was meant for this site and comes from the person, and puts the rules for browsers on whatever
@@ -255,4 +267,73 @@ async fn nowhere<D: Desk>(State(rooms): State<Rooms<D>>) -> Response {
         pending: 0,
     };
     page(StatusCode::NOT_FOUND, &notices::unknown(shell))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+    use crate::web::memory::Questions;
+    use crate::web::{Secret, serve};
+
+    async fn get(at: std::net::SocketAddr, path: &str, cookie: &str) -> String {
+        let mut stream = TcpStream::connect(at).await.unwrap();
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nHost: {at}\r\nCookie: {cookie}\r\nConnection: close\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).await.unwrap();
+        reply
+    }
+
+    #[tokio::test]
+    async fn under_a_path_the_pages_keep_to_it() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        let site = Site::loopback(at, Secret::random().unwrap()).under("inbox/");
+        let login = site.login_link();
+        let cookie = site.session_cookie().split(';').next().unwrap().to_owned();
+        let beside = Router::new()
+            .route("/beside", axum::routing::get(|| async { "beside" }))
+            .fallback(|| async { "elsewhere" });
+        let app = beside.merge(router(Arc::new(Questions::default()), site));
+        tokio::spawn(serve(listener, app, std::future::pending()));
+
+        let path = login.split_once(&at.to_string()).unwrap().1;
+        assert!(path.starts_with("/inbox/login?key="));
+        let entered = get(at, path, "").await;
+        assert!(entered.starts_with("HTTP/1.1 303") && entered.contains("location: /inbox/\r\n"));
+        assert!(entered.contains("Path=/inbox;"));
+        let queue = get(at, "/inbox/", &cookie).await;
+        assert!(queue.starts_with("HTTP/1.1 200") && queue.contains("Nothing is waiting"));
+        assert!(
+            !queue.contains("href=\"/assets") && queue.contains("href=\"/inbox/assets/style.css\"")
+        );
+        assert!(
+            get(at, "/inbox", &cookie)
+                .await
+                .contains("location: /inbox/\r\n")
+        );
+        assert!(
+            get(at, "/inbox/assets/style.css", "")
+                .await
+                .starts_with("HTTP/1.1 200")
+        );
+        assert!(get(at, "/inbox/", "").await.starts_with("HTTP/1.1 401"));
+        assert!(
+            get(at, "/inbox/none", &cookie)
+                .await
+                .starts_with("HTTP/1.1 404")
+        );
+        assert!(
+            get(at, "/inbox/q/none", &cookie)
+                .await
+                .starts_with("HTTP/1.1 404")
+        );
+        assert!(get(at, "/beside", "").await.ends_with("beside"));
+        assert!(get(at, "/none", "").await.ends_with("elsewhere"));
+    }
 }
