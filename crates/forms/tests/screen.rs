@@ -109,6 +109,10 @@ fn asked() {
                 std::thread::sleep(Duration::from_millis(20));
             }
             handle.withdraw("the server withdrew it");
+            if std::env::var("ELICIT_CASE").as_deref() == Ok("leaving") {
+                println!("ENDED with the program");
+                std::process::exit(0);
+            }
         });
     }
     if case == "visit" {
@@ -460,4 +464,30 @@ fn a_visit_is_waited_for_until_the_person_is_back() {
         ended(&mut terminal),
         "ENDED interrupted before the question was answered"
     );
+}
+
+#[test]
+fn a_program_that_withdraws_and_ends_leaves_the_terminal_as_it_was() {
+    let sign = std::env::temp_dir().join(format!("elicit-leave-{}", std::process::id()));
+    let mut terminal = Terminal::ask_with(
+        "leaving",
+        80,
+        24,
+        &[("ELICIT_WITHDRAW_AT", sign.to_str().unwrap())],
+    );
+    terminal.wait_for("Esc cancel");
+    std::fs::write(&sign, "").unwrap();
+    terminal.wait_for("ENDED with the program");
+    terminal.ended_well();
+    assert!(terminal.is_given_back());
+    std::fs::remove_file(&sign).unwrap();
+}
+
+#[test]
+fn a_line_feed_is_enter_too() {
+    let mut terminal = Terminal::ask("deploy", 80, 24);
+    terminal.wait_for("1 of 6");
+    terminal.press_for("\n", "2 of 6");
+    terminal.press_for("\n", "3 of 6");
+    terminal.press_for("hello\n", "4 of 6");
 }

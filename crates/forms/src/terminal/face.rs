@@ -174,6 +174,7 @@ impl Face {
     ) -> Result<Reply, NotAnswered> {
         let mut place = self.place();
         let clock = self.clock.as_ref();
+        let _shown = handle.on_screen();
         if let Some(why) = handle.withdrawn() {
             return Err(NotAnswered::Withdrawn { why });
         }
@@ -211,7 +212,9 @@ impl Face {
     /// # Errors
     /// [`NotAnswered::Withdrawn`] when the handle ended the wait; the other kinds as for a question.
     pub fn wait_for_visit(&self, hosts: &[String], handle: &Handle) -> Result<(), NotAnswered> {
-        match &mut *self.place() {
+        let mut place = self.place();
+        let _shown = handle.on_screen();
+        match &mut *place {
             Place::Screen { out, color } => visit::on_screen(out, *color, hosts, handle),
             Place::Lines { lines, out, person } => {
                 visit::by_lines(lines, out, *person, hosts, handle)

@@ -1,17 +1,38 @@
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How long [`Handle::withdraw`] waits for the screen at most; a face looks five times in that time.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Reaches a question while it is being asked: to take it back, or to say how many wait behind it.
 ///
 /// Cheap to clone; any thread or task may use it. A face looks at it several times a second.
 #[derive(Clone, Debug, Default)]
 pub struct Handle {
-    state: Arc<Mutex<State>>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    left: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct State {
     withdrawn: Option<String>,
     pending: Option<usize>,
+    shown: bool,
+}
+
+/// The question is on the screen for as long as this lives.
+pub(super) struct OnScreen<'a>(&'a Handle);
+
+impl Drop for OnScreen<'_> {
+    fn drop(&mut self) {
+        self.0.state().shown = false;
+        self.0.shared.left.notify_all();
+    }
 }
 
 impl Handle {
@@ -22,28 +43,43 @@ impl Handle {
 
     /// Takes the question off the screen and tells the person `why`: `the server withdrew it`. The first
     /// reason given stays. The face returns [`NotAnswered::Withdrawn`](crate::view::NotAnswered::Withdrawn).
+    ///
+    /// Returns when the question has left the screen and the terminal is as it was, or after half a second, so
+    /// that a program may end right afterwards.
     pub fn withdraw(&self, why: impl Into<String>) {
-        self.with(|state| {
-            state.withdrawn.get_or_insert(why.into());
-        });
+        let mut state = self.state();
+        state.withdrawn.get_or_insert(why.into());
+        // A face that is stuck is not waited for longer; there is nobody to tell.
+        let _ = self
+            .shared
+            .left
+            .wait_timeout_while(state, PATIENCE, |state| state.shown);
     }
 
     /// Says how many more questions wait behind this one.
     pub fn set_pending(&self, others: usize) {
-        self.with(|state| state.pending = Some(others));
+        self.state().pending = Some(others);
     }
 
     /// Why the question was withdrawn, if it was.
     pub fn withdrawn(&self) -> Option<String> {
-        self.with(|state| state.withdrawn.clone())
+        self.state().withdrawn.clone()
     }
 
     pub(super) fn pending(&self) -> Option<usize> {
-        self.with(|state| state.pending)
+        self.state().pending
     }
 
-    fn with<T>(&self, look: impl FnOnce(&mut State) -> T) -> T {
-        // The state is two plain values, so a thread that panicked while holding it left nothing half done.
-        look(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(super) fn on_screen(&self) -> OnScreen<'_> {
+        self.state().shown = true;
+        OnScreen(self)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // The state is plain values, so a thread that panicked while holding it left nothing half done.
+        self.shared
+            .state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }

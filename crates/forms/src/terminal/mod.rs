@@ -18,7 +18,7 @@
 //! - [`Face`]: the entry; finds out what the terminal can do
 //! - [`Handle`]: takes a question back while it is shown
 //! - `plain`: line mode; `lines` reads them
-//! - `screen`: the loop of the screen mode; `desk` knows what keys do, `steps` and `wide` lay out pages made of `parts`,
+//! - `screen`: the loop of the screen mode; `desk` knows what keys do, `steps` and `wide` lay out pages made of `parts` and `keys`,
 //!   `editor` and `picker` are what fields are answered with, `page` is styled text, and `glass` owns the
 //!   terminal and gives it back; `visit` waits while the person is at a page
 
@@ -27,6 +27,7 @@ mod editor;
 mod face;
 mod glass;
 mod handle;
+mod keys;
 mod lines;
 mod page;
 mod parts;

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use super::desk::{Desk, Tool};
 use super::page::{Body, Line, Page, Style, break_anywhere, wrap};
-use super::parts;
+use super::{keys, parts};
 use crate::view::{Stage, words};
 
 /// Rows of a message or description shown before it must be opened to be read on.
@@ -28,10 +28,10 @@ pub(super) fn page(
         return Page {
             head,
             body: parts::reading(desk, width, row),
-            foot: parts::reading_keys(width),
+            foot: keys::reading(width),
         };
     }
-    let foot = parts::keys(desk, width);
+    let foot = keys::here(desk, width);
     let room = height.saturating_sub(head.len() + foot.len());
     let mut rows = Rows {
         opening: OPENING,

@@ -9,7 +9,7 @@ use super::glass::{self, Glass};
 use super::handle::Handle;
 use super::lines::{Lines, Waited};
 use super::page::{Body, Line, Page, Style, wrap};
-use super::parts;
+use super::{keys, parts};
 use crate::view::{NotAnswered, words};
 
 /// How often the handle is looked at.
@@ -69,7 +69,7 @@ fn page(hosts: &[String], width: usize) -> Page {
     Page {
         head: Vec::new(),
         body,
-        foot: parts::visit_keys(width),
+        foot: keys::visiting(width),
     }
 }
 

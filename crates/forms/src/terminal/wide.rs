@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use super::desk::{Desk, Tool};
 use super::page::{Body, Line, Page, Style, wrap};
-use super::parts;
+use super::{keys, parts};
 use crate::view::{FieldView, Stage};
 
 /// Columns and rows from which on the whole form is shown.
@@ -86,7 +86,7 @@ pub(super) fn page(
     Page {
         head,
         body,
-        foot: parts::keys(desk, width),
+        foot: keys::here(desk, width),
     }
 }
 

@@ -13,6 +13,7 @@
 
 mod control;
 pub mod countdown;
+mod event;
 mod hints;
 pub mod inert;
 mod outcome;
@@ -22,7 +23,8 @@ mod warning;
 pub mod words;
 
 pub use control::{Control, FieldView, Pick};
+pub use event::{Effect, Event, Stage};
 pub use outcome::{NotAnswered, Reply};
 pub use question::{Ask, Call, CallKind, Origin, Question};
-pub use sheet::{Effect, Event, Sheet, Stage};
+pub use sheet::Sheet;
 pub use warning::{Warning, warnings};

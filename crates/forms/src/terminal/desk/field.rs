@@ -42,7 +42,6 @@ impl Desk {
         match key.code {
             KeyCode::Enter if alt && lines => editor.insert("\n"),
             KeyCode::Enter => return self.sheet.handle(Event::Next),
-            KeyCode::Char('j') if control && lines => editor.insert("\n"),
             KeyCode::Left if word => editor.word_left(),
             KeyCode::Right if word => editor.word_right(),
             KeyCode::Left => editor.left(),

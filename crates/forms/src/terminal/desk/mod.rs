@@ -109,7 +109,11 @@ impl Desk {
     }
 
     /// Takes in one key.
-    pub(super) fn press(&mut self, key: KeyEvent) -> Effect {
+    pub(super) fn press(&mut self, mut key: KeyEvent) -> Effect {
+        // What programs that type send for Enter.
+        if key.code == KeyCode::Char('j') && key.modifiers == KeyModifiers::CONTROL {
+            key = KeyEvent::from(KeyCode::Enter);
+        }
         self.notice = None;
         let before = self.sheet.stage();
         let effect = self.understand(key);
