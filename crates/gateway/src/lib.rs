@@ -15,6 +15,7 @@
 //! | [`office`] | what a running gateway has beside its sessions |
 
 pub mod config;
+mod hex;
 pub mod inbox;
 pub mod office;
 pub mod record;

@@ -12,7 +12,7 @@ const PAGE: usize = 1_000;
 /// What the audit says of one event: who, which server and tool, fields' names, outcome and time. Never a value.
 pub(crate) fn entry(event: &str, row: &Row, now: Moment) -> String {
     let body = &row.body;
-    let mode = if body.params.contains("\"mode\":\"url\"") {
+    let how = if body.params.contains("\"mode\":\"url\"") {
         Mode::Url
     } else {
         Mode::Form
@@ -23,7 +23,7 @@ pub(crate) fn entry(event: &str, row: &Row, now: Moment) -> String {
         "id": row.id,
         "server": body.server,
         "principal": body.principal,
-        "mode": mode.as_str(),
+        "mode": how.as_str(),
     });
     let more = [
         ("kind", body.kind.as_deref()),

@@ -594,10 +594,7 @@ fn sameness(server: &str, principal: &str, asked: &Asked, params: &str) -> Strin
         hash.update(part.len().to_le_bytes());
         hash.update(part);
     }
-    hash.finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    crate::hex::text(&hash.finalize())
 }
 
 #[cfg(test)]

@@ -88,10 +88,7 @@ fn random<const N: usize>() -> io::Result<[u8; N]> {
 
 /// A name that nobody can guess: 128 random bits, hex.
 pub fn unguessable() -> io::Result<String> {
-    Ok(random::<16>()?
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect())
+    Ok(crate::hex::text(&random::<16>()?))
 }
 
 /// Writes a file that only its owner may read; an existing one stays as it is.

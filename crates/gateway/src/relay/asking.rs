@@ -14,7 +14,7 @@ use super::question::{Origin, Question, Step};
 use super::{AnswerWith, CallKey, Effect, Ending, Moment, Place, QuestionKey, Relay, Timer};
 
 /// The limit on questions counts those within this time.
-const MINUTE: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_mins(1);
 
 /// What the check of a question found.
 struct Checked {
@@ -99,11 +99,12 @@ impl Relay {
             Some(Era::Rounds) => call.is_some() && declared.has(request.mode()),
             None => false,
         };
+        let to_client = can && !matches!(self.settings.answer_with, AnswerWith::Desk);
+        if to_client || matches!(origin, Origin::Echo { .. }) {
+            return Ok(Place::Client);
+        }
         match self.settings.answer_with {
-            _ if matches!(origin, Origin::Echo { .. }) => Ok(Place::Client),
-            AnswerWith::Desk => Ok(Place::Desk),
-            AnswerWith::Auto | AnswerWith::Client if can => Ok(Place::Client),
-            AnswerWith::Auto => Ok(Place::Desk),
+            AnswerWith::Auto | AnswerWith::Desk => Ok(Place::Desk),
             AnswerWith::Client => Err(PeerFault::CapabilityMissing {
                 mode: request.mode(),
                 declared,
@@ -169,7 +170,7 @@ impl Relay {
         match (place, call) {
             (_, Some(call)) if echo => self.echo_recorded(now, call),
             (Place::Client, Some(call)) if self.client.era() == Some(Era::Rounds) => {
-                self.put_round(now, call)
+                self.put_round(now, call);
             }
             (Place::Client, _) => self.push_to_client(now, key),
             (Place::Desk, Some(call)) => self.hold(now, call),

@@ -124,10 +124,7 @@ fn digest(kind: CallKind, target: &str, arguments: Option<&str>) -> String {
         hash.update(part.len().to_le_bytes());
         hash.update(part);
     }
-    hash.finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    crate::hex::text(&hash.finalize())
 }
 
 fn sorted(value: Value) -> Value {

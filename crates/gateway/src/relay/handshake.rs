@@ -310,7 +310,7 @@ impl Relay {
             opener,
             refusal,
         });
-        self.to_server(frame, None);
+        self.tell_server(frame, None);
     }
 
     /// `_meta` of a request that the gateway makes in the rounds era for a pushed client.
@@ -379,7 +379,7 @@ impl Relay {
             },
             (_, step) => {
                 if step == Step::Initialize && !matches!(trial.opener, Opener::Initialize { .. }) {
-                    self.to_server(message::notification(method::INITIALIZED, None), None);
+                    self.tell_server(message::notification(method::INITIALIZED, None), None);
                 }
                 self.answer_opener(trial.opener);
                 Down::Taken
@@ -413,7 +413,7 @@ impl Relay {
         self.server = Server::Unknown;
         match trial.opener {
             Opener::Initialize { door, id, .. } | Opener::Discover { door, id } => {
-                let said = refusal.as_deref().and_then(|text| error_of(text));
+                let said = refusal.as_deref().and_then(error_of);
                 let frame = match said {
                     Some(error) => message::error(Some(&id), &error),
                     None => Refusal::new(
@@ -422,7 +422,7 @@ impl Relay {
                     )
                     .to_response(&id),
                 };
-                self.to_client(door, frame, true);
+                self.tell_client(door, frame, true);
             }
             Opener::Request => {}
         }
@@ -467,7 +467,7 @@ impl Relay {
             Opener::Request => {}
             Opener::Initialize { door, id, revision } => {
                 let result = self.initialize_result(&revision);
-                self.to_client(
+                self.tell_client(
                     door,
                     message::result(&id, &members::raw_value(&result)),
                     true,
@@ -475,7 +475,7 @@ impl Relay {
             }
             Opener::Discover { door, id } => {
                 let result = self.discover_result();
-                self.to_client(
+                self.tell_client(
                     door,
                     message::result(&id, &members::raw_value(&result)),
                     true,
@@ -587,7 +587,7 @@ impl Relay {
     fn send_changed(&mut self, text: &str, glance: &Glance, params: &RawValue) -> Up {
         match &glance.params {
             Some(range) => {
-                self.to_server(frame::spliced(text, range, params.get()), None);
+                self.tell_server(frame::spliced(text, range, params.get()), None);
                 Up::Taken
             }
             None => Up::Forward(None),
@@ -600,7 +600,7 @@ impl Relay {
         }
         for (door, waited) in std::mem::take(&mut self.waiting) {
             if let Up::Forward(call) = self.client_frame(now, door, &waited) {
-                self.to_server(String::from_utf8_lossy(&waited).into_owned(), call);
+                self.tell_server(String::from_utf8_lossy(&waited).into_owned(), call);
             }
         }
     }
@@ -630,7 +630,7 @@ impl Relay {
         {
             let frame = Refusal::new(-32603, why).to_response(id);
             let door = *door;
-            self.to_client(door, frame, true);
+            self.tell_client(door, frame, true);
         }
     }
 

@@ -80,7 +80,7 @@ impl Relay {
             total: None,
             message: Some(text),
         };
-        self.to_client(door, sign.to_message(), false);
+        self.tell_client(door, sign.to_message(), false);
         self.at(now.after(wait), Timer::KeepAlive(key));
     }
 
@@ -107,7 +107,7 @@ impl Relay {
             return;
         };
         self.park(now, key);
-        self.to_client(door, frame, true);
+        self.tell_client(door, frame, true);
     }
 
     /// Nobody waits for the call any more; being made again finds it.
@@ -134,7 +134,7 @@ impl Relay {
                 if let Some(call) = self.calls.get_mut(key) {
                     call.door = None;
                 }
-                self.to_client(door, frame, true);
+                self.tell_client(door, frame, true);
             }
         }
     }

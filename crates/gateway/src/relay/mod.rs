@@ -238,12 +238,12 @@ impl Relay {
         Id::text(&format!("{}{}", frame::OWN, self.last_id))
     }
 
-    fn to_client(&mut self, door: Door, frame: String, last: bool) {
+    fn tell_client(&mut self, door: Door, frame: String, last: bool) {
         self.effects
             .push_back(Effect::ToClient { door, frame, last });
     }
 
-    fn to_server(&mut self, frame: String, call: Option<CallKey>) {
+    fn tell_server(&mut self, frame: String, call: Option<CallKey>) {
         self.effects.push_back(Effect::ToServer { frame, call });
     }
 

@@ -40,7 +40,7 @@ impl Relay {
             })
             .and_then(|request| self.raise(now, call, sure, origin, request, Some(text)));
         if let Err(refusal) = asked {
-            self.to_server(refusal.to_response(id), None);
+            self.tell_server(refusal.to_response(id), None);
         }
     }
 
@@ -81,7 +81,7 @@ impl Relay {
             return;
         };
         self.questions.asked_client(key, &id);
-        self.to_client(door.unwrap_or(Door::SESSION), frame, false);
+        self.tell_client(door.unwrap_or(Door::SESSION), frame, false);
     }
 
     /// A client of this era answered a question.
@@ -137,7 +137,7 @@ impl Relay {
         });
         if as_it_is {
             self.drop_quietly(key, Ending::ClientFailed);
-            self.to_server(text.to_owned(), None);
+            self.tell_server(text.to_owned(), None);
         } else {
             self.question_fails(
                 now,
@@ -196,7 +196,7 @@ impl Relay {
         match method {
             "ping" | "logging/setLevel" => {
                 // Neither exists there: the session is the gateway's, and each request names its own log level.
-                self.to_client(
+                self.tell_client(
                     door,
                     message::result(&id, &members::raw_value(&json!({}))),
                     true,
@@ -208,7 +208,7 @@ impl Relay {
                     "the server speaks {}, which has no `{method}`",
                     Revision::V2026_07_28
                 );
-                self.to_client(door, Refusal::new(-32601, why).to_response(&id), true);
+                self.tell_client(door, Refusal::new(-32601, why).to_response(&id), true);
                 return Up::Taken;
             }
             _ => {}
@@ -257,7 +257,7 @@ impl Relay {
         let request = serde_json::from_str::<&serde_json::value::RawValue>(raw).ok()?;
         let params = members::member(request, "params");
         let id = self.own_id();
-        self.to_client(
+        self.tell_client(
             door.unwrap_or(Door::SESSION),
             message::request(&id, method, params),
             false,

@@ -139,7 +139,7 @@ impl Relay {
         match sent {
             Cow::Borrowed(_) => Up::Forward(Some(key)),
             Cow::Owned(sent) => {
-                self.to_server(sent, Some(key));
+                self.tell_server(sent, Some(key));
                 Up::Taken
             }
         }
@@ -296,7 +296,7 @@ impl Relay {
             .and_then(|range| CallKind::of_method(&text[range]));
         let (capability, changed) = self.rounds_capability(&text, &glance);
         if let Up::Forward(call) = self.start(door, &text, &glance, kind, changed, capability) {
-            self.to_server(text, call);
+            self.tell_server(text, call);
         }
         let _ = now;
     }
@@ -360,7 +360,7 @@ impl Relay {
             params.and_then(|params| members::Members::read(params, "params").ok())
         {
             let params = params.with("requestId", Some(&own));
-            self.to_server(
+            self.tell_server(
                 message::notification(method::CANCELLED, Some(&params)),
                 None,
             );
@@ -405,7 +405,7 @@ impl Relay {
                         request_id: Some(call.upstream_id),
                         reason: None,
                     };
-                    self.to_server(notice.to_message(), None);
+                    self.tell_server(notice.to_message(), None);
                 }
             }
         }
@@ -443,7 +443,7 @@ impl Relay {
             .as_ref()
             .and_then(|range| frame::id_at(text.as_bytes(), range))
         {
-            self.to_client(door, refusal.to_response(&id), true);
+            self.tell_client(door, refusal.to_response(&id), true);
         }
         Up::Taken
     }
@@ -458,7 +458,7 @@ impl Relay {
             Err(defect) => (-32700, defect.to_string(), None),
         };
         let error = serde_json::json!({"code": code, "message": why});
-        self.to_client(
+        self.tell_client(
             door,
             message::error(id.as_ref(), &members::raw_value(&error)),
             true,
@@ -468,7 +468,6 @@ impl Relay {
 
     /// `inputResponses` and `requestState` belong to one retry, not to the call.
     pub(super) fn retry_frame(
-        &self,
         call: &Call,
         required: &mcp_elicit_core::wire::InputRequired,
         responses: &InputResponses,

@@ -109,7 +109,7 @@ impl Relay {
             .as_ref()
             .and_then(|range| glance::member(text.as_bytes(), range, "progressToken"));
         if let Some(place) = place {
-            self.to_client(door, frame::spliced(text, &place, wanted.as_json()), false);
+            self.tell_client(door, frame::spliced(text, &place, wanted.as_json()), false);
         }
         Down::Taken
     }
@@ -202,7 +202,7 @@ impl Relay {
             (None, true) => Down::Forward { door, last: true },
             (translated, _) => {
                 let frame = with_id(translated.as_deref().unwrap_or(text), &client_id);
-                self.to_client(door, frame, true);
+                self.tell_client(door, frame, true);
                 Down::Taken
             }
         }
@@ -220,7 +220,7 @@ impl Relay {
         if let Some(glance) = Glance::at(text.as_bytes()) {
             let translated = self.in_clients_era(key, &text, &glance);
             let frame = with_id(translated.as_deref().unwrap_or(&text), &client_id);
-            self.to_client(door, frame, true);
+            self.tell_client(door, frame, true);
         }
         self.remove_call(key);
     }
@@ -232,20 +232,17 @@ impl Relay {
             return;
         };
         let frame = refusal.to_response(&call.client_id);
-        match call.door {
-            Some(door) => {
-                self.remove_call(key);
-                self.to_client(door, frame, true);
-            }
-            None => {
-                self.calls.settle_upstream(key);
-                if let Some(call) = self.calls.get_mut(key) {
-                    call.finished = Some(frame);
-                }
-                let at = now.after(self.settings.patience);
-                self.at(at, Timer::Forget(key));
-            }
+        if let Some(door) = call.door {
+            self.remove_call(key);
+            self.tell_client(door, frame, true);
+            return;
         }
+        self.calls.settle_upstream(key);
+        if let Some(call) = self.calls.get_mut(key) {
+            call.finished = Some(frame);
+        }
+        let at = now.after(self.settings.patience);
+        self.at(at, Timer::Forget(key));
     }
 
     pub(super) fn remove_call(&mut self, key: CallKey) -> Option<super::calls::Call> {
@@ -302,17 +299,16 @@ impl Relay {
 
     /// A request of the server that a client of the rounds era cannot be pushed.
     fn answer_for_rounds_client(&mut self, id: &Id, method: &str) {
-        let frame = match method {
-            "ping" => message::result(id, &members::raw_value(&serde_json::json!({}))),
-            _ => {
-                let why = format!(
-                    "the client speaks {}, which has no pushed `{method}`",
-                    Revision::V2026_07_28
-                );
-                Refusal::new(-32601, why).to_response(id)
-            }
+        let frame = if method == "ping" {
+            message::result(id, &members::raw_value(&serde_json::json!({})))
+        } else {
+            let why = format!(
+                "the client speaks {}, which has no pushed `{method}`",
+                Revision::V2026_07_28
+            );
+            Refusal::new(-32601, why).to_response(id)
         };
-        self.to_server(frame, None);
+        self.tell_server(frame, None);
     }
 
     /// Forwards `complete` to a client that knows it.

@@ -188,7 +188,7 @@ impl Relay {
         if let Some(glance) = Glance::at(text.as_bytes())
             && let Down::Forward { door, last } = self.finish(now, key, &text, &glance)
         {
-            self.to_client(door, text, last);
+            self.tell_client(door, text, last);
         }
     }
 
@@ -348,12 +348,12 @@ impl Relay {
         let Some(frame) = self
             .calls
             .get(key)
-            .and_then(|call| self.retry_frame(call, &required, &responses, &id))
+            .and_then(|call| Self::retry_frame(call, &required, &responses, &id))
         else {
             return;
         };
         self.calls.renew(key, id);
-        self.to_server(frame, Some(key));
+        self.tell_server(frame, Some(key));
     }
 
     /// Sends a rounds client what it has to answer: an `input_required` under a state of the gateway's own.
@@ -404,7 +404,7 @@ impl Relay {
         if let Some(call) = self.calls.get_mut(key) {
             call.door = None;
         }
-        self.to_client(door, message::result(&client_id, &result), true);
+        self.tell_client(door, message::result(&client_id, &result), true);
         let _ = now;
     }
 
@@ -418,7 +418,7 @@ impl Relay {
         for question in questions {
             let question = self.questions.get(*question)?;
             requests.push((
-                self.entry_name(question)?,
+                Self::entry_name(question)?,
                 InputRequest::Elicit(question.request.clone()),
             ));
         }
@@ -434,7 +434,7 @@ impl Relay {
         (!records.is_empty()).then_some((requests, state))
     }
 
-    fn entry_name(&self, question: &super::question::Question) -> Option<String> {
+    fn entry_name(question: &super::question::Question) -> Option<String> {
         match &question.origin {
             Origin::Round { entry } => Some(entry.clone()),
             Origin::Pushed { .. } | Origin::Visit | Origin::Echo { .. } => question.record.clone(),
@@ -489,7 +489,7 @@ impl Relay {
             let Some(known) = self.questions.get(question) else {
                 continue;
             };
-            let Some(entry) = self.entry_name(known).filter(|_| known.step == Step::Open) else {
+            let Some(entry) = Self::entry_name(known).filter(|_| known.step == Step::Open) else {
                 continue;
             };
             if let Some(outcome) = self.answer_for(question, &entry, responses)? {

@@ -58,7 +58,7 @@ impl Default for Settings {
             answer_with: AnswerWith::Auto,
             hold: Duration::from_secs(50),
             keep_alive: Duration::from_secs(10),
-            patience: Duration::from_secs(24 * 60 * 60),
+            patience: Duration::from_hours(24),
             probe: Duration::from_secs(3),
             pending: Some(100),
             per_minute: Some(60),

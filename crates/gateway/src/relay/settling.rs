@@ -31,7 +31,7 @@ impl Relay {
             (Origin::Round { .. }, Some(call)) => self.collect_round(now, call),
             (Origin::Visit, Some(call)) => self.collect_visits(call),
             (Origin::Pushed { .. } | Origin::Echo { .. }, _) | (_, None) => {
-                self.take_answers(vec![key])
+                self.take_answers(vec![key]);
             }
         }
     }
@@ -43,7 +43,7 @@ impl Relay {
             request_id: Some(id.clone()),
             reason: Some("answered elsewhere".to_owned()),
         };
-        self.to_client(door, notice.to_message(), false);
+        self.tell_client(door, notice.to_message(), false);
     }
 
     fn door_of(&self, key: QuestionKey) -> super::Door {
@@ -78,7 +78,7 @@ impl Relay {
             records.extend(question.record.clone());
             match (&question.origin, question.call) {
                 (Origin::Pushed { id }, _) => {
-                    self.send_reply(id, &reply, question.reply_frame.as_deref())
+                    self.send_reply(id, &reply, question.reply_frame.as_deref());
                 }
                 (Origin::Round { .. }, Some(call)) => {
                     if let Some(round) = self
@@ -116,7 +116,7 @@ impl Relay {
                 Refusal::new(-32603, "the recorded answer could not be read").to_response(id)
             }
         };
-        self.to_server(frame, None);
+        self.tell_server(frame, None);
     }
 
     /// The answers went elsewhere.
@@ -172,7 +172,7 @@ impl Relay {
             return;
         };
         match (&question.origin, question.call) {
-            (Origin::Pushed { id }, _) => self.to_server(refusal.to_response(id), None),
+            (Origin::Pushed { id }, _) => self.tell_server(refusal.to_response(id), None),
             (Origin::Round { .. } | Origin::Visit, Some(call)) => self.fail(now, call, refusal),
             (Origin::Echo { state, .. }, call) => {
                 self.retry_fails(state, refusal);
@@ -195,7 +195,7 @@ impl Relay {
                 request_id: Some(id.clone()),
                 reason: None,
             };
-            self.to_client(door, notice.to_message(), false);
+            self.tell_client(door, notice.to_message(), false);
         }
         if let Some(record) = question.record.clone() {
             self.effects.push_back(Effect::End { record, ending });

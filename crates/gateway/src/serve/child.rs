@@ -193,7 +193,7 @@ impl ChildServer {
             .spawn(move || {
                 let mut reader = BufReader::with_capacity(READ, stdout);
                 let ended = read_frames(&mut reader, max_frame, |frame| {
-                    session.from_server(None, frame)
+                    session.from_server(None, frame);
                 });
                 let why = ended.err().map_or_else(
                     || "it closed its output".to_owned(),

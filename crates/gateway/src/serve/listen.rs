@@ -32,7 +32,7 @@ const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 /// Sessions at once, over all clients.
 const SESSIONS: usize = 10_000;
 /// How long a session may be idle before it is ended.
-const IDLE: Duration = Duration::from_secs(60 * 60);
+const IDLE: Duration = Duration::from_hours(1);
 /// Headers of a client's request that go on to the server.
 const CARRIED: [&str; 5] = [
     "authorization",
@@ -75,7 +75,7 @@ impl Front {
         let weak = Arc::downgrade(&front);
         tokio::spawn(async move {
             loop {
-                tokio::time::sleep(Duration::from_secs(60)).await;
+                tokio::time::sleep(Duration::from_mins(1)).await;
                 let Some(front) = weak.upgrade() else { return };
                 front.end_idle();
             }
@@ -465,12 +465,7 @@ fn principal(headers: &HeaderMap) -> String {
         None => "anonymous".to_owned(),
         Some(value) => {
             let hash = Sha256::digest(value.as_bytes());
-            let short: String = hash
-                .iter()
-                .take(8)
-                .map(|byte| format!("{byte:02x}"))
-                .collect();
-            format!("bearer-{short}")
+            format!("bearer-{}", crate::hex::text(&hash[..8]))
         }
     }
 }

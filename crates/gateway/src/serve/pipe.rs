@@ -37,7 +37,7 @@ impl Pipe {
             match self.writer.try_lock() {
                 Ok(mut writer) => self.write_queue(writer.as_mut()),
                 Err(TryLockError::Poisoned(poisoned)) => {
-                    self.write_queue(poisoned.into_inner().as_mut())
+                    self.write_queue(poisoned.into_inner().as_mut());
                 }
                 // The other looks at the queue again after it lets go of the writer.
                 Err(TryLockError::WouldBlock) => return,

@@ -48,6 +48,9 @@ pub struct Session {
     timer: Notify,
 }
 
+/// The address of a question's page, by its id; `None` where there is no inbox.
+pub type LinkOf = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
 /// Whose session it is, with which server, and where its questions can be answered.
 #[derive(Clone)]
 pub struct Who {
@@ -56,7 +59,7 @@ pub struct Who {
     /// Whose calls these are.
     pub principal: String,
     /// The address of a question's page, by its id.
-    pub link: Arc<dyn Fn(&str) -> Option<String> + Send + Sync>,
+    pub link: LinkOf,
 }
 
 enum Job {
@@ -164,7 +167,7 @@ impl Session {
         while let Some(effect) = relay.effect() {
             match effect {
                 Effect::ToClient { door, frame, last } => {
-                    self.client.send(door, frame.as_bytes(), last)
+                    self.client.send(door, frame.as_bytes(), last);
                 }
                 Effect::ToServer { frame, call } => self.server.send(frame.as_bytes(), call, door),
                 Effect::Abandon { call } => self.server.abandon(call),
@@ -253,7 +256,7 @@ impl Driver {
     pub async fn run(mut self) {
         loop {
             let deadline = self.session.relay().deadline();
-            let wait = deadline.map_or(Duration::from_secs(3600), until);
+            let wait = deadline.map_or(Duration::from_hours(1), until);
             tokio::select! {
                 biased;
                 job = self.jobs.recv() => match job {

@@ -32,7 +32,7 @@ impl StdioClient {
     pub fn read(session: &Session, max_frame: usize) -> io::Result<()> {
         let mut reader = BufReader::with_capacity(READ, stdin()?);
         read_frames(&mut reader, max_frame, |frame| {
-            session.from_client(Door::SESSION, frame)
+            session.from_client(Door::SESSION, frame);
         })
     }
 }
@@ -97,13 +97,13 @@ pub fn serve_program(
         office.book.clone(),
     );
     child.attach(&session, stdout).map_err(fault)?;
-    let driven = drive(driver).map_err(fault)?;
+    let record = drive(driver).map_err(fault)?;
     stop_on_signal(&session);
     if let Err(error) = StdioClient::read(&session, max_frame) {
         tracing::warn!(%error, "the client's messages cannot be read any more");
     }
     session.end();
-    let _driver_panicked = driven.join();
+    let _driver_panicked = record.join();
     Ok(())
 }
 
@@ -131,13 +131,13 @@ pub fn serve_url(
         office.book.clone(),
     );
     upstream.attach(&session);
-    let driven = drive(driver).map_err(fault)?;
+    let record = drive(driver).map_err(fault)?;
     stop_on_signal(&session);
     if let Err(error) = StdioClient::read(&session, max_frame) {
         tracing::warn!(%error, "the client's messages cannot be read any more");
     }
     session.end();
-    let _driver_panicked = driven.join();
+    let _driver_panicked = record.join();
     Ok(())
 }
 

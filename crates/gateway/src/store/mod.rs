@@ -143,8 +143,5 @@ pub fn chained(before: &str, entry: &str) -> String {
     hash.update(before.as_bytes());
     hash.update(b"\n");
     hash.update(entry.as_bytes());
-    hash.finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    crate::hex::text(&hash.finalize())
 }
