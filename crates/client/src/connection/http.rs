@@ -68,11 +68,7 @@ impl Http {
         if let Some(session) = &session {
             request = request.header(SESSION, session.as_ref());
         }
-        let response = request
-            .json(&message)
-            .send()
-            .await
-            .map_err(StreamableHttpError::Client)?;
+        let response = request.json(&message).send().await.map_err(undelivered)?;
         let status = response.status();
         if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             return Ok(StreamableHttpPostResponse::Accepted);
@@ -228,6 +224,11 @@ fn kept(mut event: Sse, health: &Health) -> Sse {
         }
     }
     event
+}
+
+/// rmcp tells only the first of a client error's causes; which one it was is in the last.
+fn undelivered(error: reqwest::Error) -> Failed {
+    StreamableHttpError::Io(std::io::Error::other(super::words(&error.without_url())))
 }
 
 fn unexpected(status: StatusCode) -> Failed {

@@ -159,15 +159,23 @@ where
     let begun = eliciting
         .clone()
         .serve_with_lifecycle(transport, mode(revision));
-    let service = tokio::select! {
-        begun = tokio::time::timeout(options.within, begun) => match begun {
-            Ok(Ok(service)) => service,
-            Ok(Err(error)) => return Err(match health.trouble() {
-                Some(trouble) => ConnectError::Broken { trouble, stderr: Vec::new() },
+    let service = match tokio::time::timeout(options.within, begun).await {
+        Ok(Ok(service)) => service,
+        Ok(Err(error)) => {
+            return Err(match health.trouble() {
+                Some(trouble) => ConnectError::Broken {
+                    trouble,
+                    stderr: Vec::new(),
+                },
                 None => ConnectError::from_rmcp(error, &asked),
-            }),
-            Err(_) => return Err(ConnectError::TimedOut { within: options.within, stderr: Vec::new() }),
-        },
+            });
+        }
+        Err(_) => {
+            return Err(ConnectError::TimedOut {
+                within: options.within,
+                stderr: Vec::new(),
+            });
+        }
     };
     let connection = Connection {
         service,
