@@ -19,6 +19,7 @@ use crate::question::{Question, Subject};
 use crate::settings::Shared;
 use crate::unanswered::Unanswered;
 use crate::way::Way;
+use crate::way::pushed::elicitation_id;
 use crate::way::rounds::StepTurn;
 use crate::way::task::InTask;
 
@@ -174,20 +175,18 @@ impl Elicit {
         if !self.call.way.turns_away() {
             return self.visit(message, url).await;
         }
-        let Subject::Url { url, id } = Visit::new(url).asking()?.0 else {
-            return Ok(());
-        };
         let question = Question {
             message: message.clone(),
             subject: Subject::Url {
                 url: url.clone(),
-                id: id.clone(),
+                id: None,
             },
             key: None,
             timeout: self.call.shared.settings.timeout,
         };
         self.call.way.can_put(&question)?;
         guard::may_ask(&question)?;
+        let id = elicitation_id(None)?;
         let elicitations = vec![Request::Url {
             message: message.clone(),
             url,
@@ -260,14 +259,15 @@ impl Elicit {
     ) -> Result<(), Unanswered> {
         match &self.call.way {
             Way::Pushed(pushed) => {
-                pushed.wait(done, at_most).await?;
+                pushed.patience().wait(done, at_most).await?;
                 pushed.tell_complete(id).await;
                 Ok(())
             }
-            Way::Rounds(_) | Way::Task(_) | Way::CannotAsk(_) | Way::Script(_) => {
-                tokio::time::timeout(at_most, done)
-                    .await
-                    .map_err(|_| Unanswered::TimedOut { after: at_most })
+            Way::Rounds(rounds) => rounds.patience().wait(done, at_most).await,
+            // A task has a cancellation of its own, which ends what it waits for.
+            Way::Task(_) | Way::CannotAsk(_) | Way::Script(_) => {
+                let waited = tokio::time::timeout(at_most, done).await;
+                waited.map_err(|_| Unanswered::TimedOut { after: at_most })
             }
         }
     }

@@ -195,8 +195,8 @@ pub(crate) enum Subject {
     Form(Arc<Prepared>),
     Url {
         url: String,
-        /// The `elicitationId` of 2025-11-25; the other revisions have none.
-        id: String,
+        /// The author's `elicitationId` for 2025-11-25; the other revisions have none.
+        id: Option<String>,
     },
 }
 

@@ -25,6 +25,7 @@ use crate::state;
 use crate::unanswered::{NoWay, fault};
 use crate::way::Way;
 use crate::way::cannot_ask::{self, Nobody};
+use crate::way::patience::Patience;
 use crate::way::pushed::Pushed;
 use crate::way::rounds::{Brought, Ended, Rounds};
 
@@ -166,8 +167,12 @@ where
                 .await
         }
         Reach::Pushed(revision, capability) => {
-            let keep_alive = shared.settings.keep_alive;
-            let pushed = Arc::new(Pushed::new(revision, capability, &context, keep_alive));
+            let pushed = Arc::new(Pushed::new(
+                revision,
+                capability,
+                &context,
+                patience(shared, &context),
+            ));
             call.by_pushing(pushed, capability, request, context, run)
                 .await
         }
@@ -214,6 +219,10 @@ fn has_no_way_back(context: &RequestContext<RoleServer>) -> bool {
         .extensions
         .get::<http::request::Parts>()
         .is_some_and(|parts| !parts.headers.contains_key("mcp-session-id"))
+}
+
+fn patience(shared: &Shared, context: &RequestContext<RoleServer>) -> Arc<Patience> {
+    Arc::new(Patience::of(context, shared.settings.keep_alive))
 }
 
 struct Facts<'a> {
@@ -312,8 +321,13 @@ impl Facts<'_> {
             responses: responses.take().unwrap_or_default(),
         };
         let now_ms = self.shared.settings.now_ms();
-        let (rounds, by_hand) =
-            Rounds::new(revision, capability, now_ms, context.ct.clone(), brought);
+        let (rounds, by_hand) = Rounds::new(
+            revision,
+            capability,
+            now_ms,
+            patience(self.shared, &context),
+            brought,
+        );
         *responses = (!by_hand.is_empty()).then_some(by_hand);
         let rounds = Arc::new(rounds);
         let context = self.lend(Way::Rounds(Arc::clone(&rounds)), capability, context);

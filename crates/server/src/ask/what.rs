@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::Ask;
-use crate::question::{Digest, Prepared, Subject};
+use crate::question::{Prepared, Subject};
 use crate::unanswered::Unanswered;
 
 /// Something that can be asked for: a [`Form`], a [`Link`], or what the methods of [`Elicit`](crate::Elicit) make.
@@ -109,24 +109,16 @@ impl Visit {
             id: None,
         }
     }
-
-    fn subject(&self) -> Subject {
-        let id = self
-            .id
-            .clone()
-            .unwrap_or_else(|| Digest::of(&[b"elicitation id", self.url.as_bytes()]).to_string());
-        Subject::Url {
-            url: self.url.clone(),
-            id,
-        }
-    }
 }
 
 impl What for Visit {
     type Answer = ();
 
     fn asking(&self) -> Result<Asking, Unanswered> {
-        Ok(Asking(self.subject()))
+        Ok(Asking(Subject::Url {
+            url: self.url.clone(),
+            id: self.id.clone(),
+        }))
     }
 
     fn read(&self, _: Accepted) -> Reading<()> {
@@ -135,8 +127,8 @@ impl What for Visit {
 }
 
 impl Ask<Visit> {
-    /// The `elicitationId` of 2025-11-25, which `notifications/elicitation/complete` repeats. Made from the URL unless
-    /// given.
+    /// The `elicitationId` of 2025-11-25, which `notifications/elicitation/complete` repeats. One that nobody
+    /// can guess unless given.
     pub fn elicitation_id(self, id: impl Into<String>) -> Self {
         self.change(|visit| Visit {
             id: Some(id.into()),

@@ -146,7 +146,7 @@ impl Connect {
             .await?;
         let waited = async || {
             elicit
-                .wait_outside(&id, self.inner.waiting.done(&id), self.inner.lifetime)
+                .wait_outside(&id, self.inner.done(&id), self.inner.lifetime)
                 .await
         };
         elicit
@@ -216,6 +216,16 @@ impl Inner {
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
 
+    /// Ends when the visit `id` is done.
+    fn done(&self, id: &str) -> impl Future<Output = ()> + use<> {
+        self.waiting.done(id, self.now_ms(), self.until_ms())
+    }
+
+    fn until_ms(&self) -> u64 {
+        self.now_ms()
+            .saturating_add(u64::try_from(self.lifetime.as_millis()).unwrap_or(u64::MAX))
+    }
+
     /// A fresh link: its id and URL.
     fn ticket(
         &self,
@@ -223,8 +233,7 @@ impl Inner {
         purpose: &str,
         message: &str,
     ) -> Result<(String, String), Unanswered> {
-        let lifetime = u64::try_from(self.lifetime.as_millis()).unwrap_or(u64::MAX);
-        let until_ms = self.now_ms().saturating_add(lifetime);
+        let until_ms = self.until_ms();
         let ticket = Ticket::new(principal, purpose.to_owned(), message.to_owned(), until_ms)
             .and_then(|ticket| {
                 Ok((

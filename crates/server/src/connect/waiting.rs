@@ -26,23 +26,31 @@ pub(super) struct Turn<'a> {
 }
 
 impl Waiting {
-    /// Ends when the visit is done, also if it was done before.
-    pub(super) fn done(&self, id: &str) -> impl Future<Output = ()> + use<> {
-        let done = self.lock().entry(id.to_owned()).or_default().done.clone();
+    /// Ends when the visit is done, also if it was done before. After `until_ms` its link cannot be opened any more.
+    pub(super) fn done(
+        &self,
+        id: &str,
+        now_ms: u64,
+        until_ms: u64,
+    ) -> impl Future<Output = ()> + use<> {
+        let mut visits = self.lock();
+        sweep(&mut visits, now_ms);
+        let visit = visits.entry(id.to_owned()).or_default();
+        visit.until_ms = visit.until_ms.max(until_ms);
+        let done = visit.done.clone();
         async move { done.cancelled().await }
     }
 
     /// Takes the one turn there is, unless the visit is done or another turn is under way.
     pub(super) fn take(&self, id: &str, now_ms: u64, until_ms: u64) -> Option<Turn<'_>> {
         let mut visits = self.lock();
-        // What has expired cannot be opened any more, so nobody needs to remember it.
-        visits.retain(|_, visit| visit.until_ms == 0 || visit.until_ms > now_ms);
+        sweep(&mut visits, now_ms);
         let visit = visits.entry(id.to_owned()).or_default();
         if visit.busy || visit.done.is_cancelled() {
             return None;
         }
         visit.busy = true;
-        visit.until_ms = until_ms;
+        visit.until_ms = visit.until_ms.max(until_ms);
         drop(visits);
         Some(Turn {
             waiting: self,
@@ -53,6 +61,11 @@ impl Waiting {
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Visit>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What has expired cannot be opened any more, so nobody needs to remember it.
+fn sweep(visits: &mut HashMap<String, Visit>, now_ms: u64) {
+    visits.retain(|_, visit| visit.until_ms > now_ms);
 }
 
 impl Turn<'_> {
@@ -75,10 +88,18 @@ impl Drop for Turn<'_> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn expired_visits_are_forgotten() {
+        let waiting = Waiting::default();
+        drop(waiting.done("old", 0, 10));
+        drop(waiting.done("new", 10, 20));
+        assert_eq!(waiting.lock().len(), 1);
+    }
+
     #[tokio::test]
     async fn a_visit_is_completed_once() {
         let waiting = Waiting::default();
-        let done = waiting.done("a");
+        let done = waiting.done("a", 0, 10);
         let turn = waiting.take("a", 0, 10).unwrap();
         assert!(waiting.take("a", 0, 10).is_none(), "one turn at a time");
         drop(turn);
@@ -88,6 +109,6 @@ mod tests {
             .complete();
         assert!(waiting.take("a", 0, 10).is_none(), "done is done");
         done.await;
-        waiting.done("a").await;
+        waiting.done("a", 0, 10).await;
     }
 }

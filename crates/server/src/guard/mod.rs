@@ -69,7 +69,7 @@ mod tests {
     fn url(url: &str) -> Question {
         let subject = Subject::Url {
             url: url.into(),
-            id: "1".into(),
+            id: None,
         };
         Question {
             message: "Visit".into(),

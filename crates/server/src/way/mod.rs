@@ -8,9 +8,10 @@
 //! | [`cannot_ask`] | nobody can be reached: say so before anything is sent |
 //! | [`script`] | tests: answers given as values |
 //!
-//! Only these files know how the eras differ; everything else asks through [`Way::put`].
+//! `patience` is how they wait. Only these files know how the eras differ; everything else asks through [`Way::put`].
 
 pub(crate) mod cannot_ask;
+pub(crate) mod patience;
 pub(crate) mod pushed;
 pub(crate) mod rounds;
 pub(crate) mod script;

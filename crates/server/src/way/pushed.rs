@@ -4,27 +4,25 @@
 //! thinks, progress on the caller's token keeps the caller's own timer from running out. An ask that ends without a
 //! reply (too late, call cancelled, future dropped) withdraws its question with `notifications/cancelled`.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_elicit_core::wire::{Capability, Mode, Request, Revision, method};
 use rmcp::ErrorData;
-use rmcp::model::{
-    ClientResult, CustomRequest, ErrorCode, ProgressNotificationParam, ProgressToken, RequestId,
-    ServerRequest,
-};
+use rmcp::model::{ClientResult, CustomRequest, ErrorCode, RequestId, ServerRequest};
 use rmcp::service::{
     OriginatingRequestId, Peer, PeerRequestOptions, RequestContext, RequestHandle, RoleServer,
     ServiceError,
 };
 use serde_json::Value;
-use tokio::time::{Instant, MissedTickBehavior};
-use tokio_util::sync::CancellationToken;
+use tokio::time::Instant;
 
+use super::patience::Patience;
 use super::rounds::read_reply;
 use super::{Admit, Put};
 use crate::journal::Given;
 use crate::question::{Question, Subject};
+use crate::seal;
 use crate::unanswered::{CannotAsk, NoWay, Unanswered};
 
 /// The connection of one pushed-era call.
@@ -34,11 +32,7 @@ pub(crate) struct Pushed {
     capability: Capability,
     peer: Peer<RoleServer>,
     call: RequestId,
-    cancelled: CancellationToken,
-    progress: Option<ProgressToken>,
-    keep_alive: Option<Duration>,
-    /// Progress must grow with every notification on a token.
-    ticks: AtomicU32,
+    patience: Arc<Patience>,
 }
 
 impl Pushed {
@@ -46,17 +40,14 @@ impl Pushed {
         revision: Revision,
         capability: Capability,
         context: &RequestContext<RoleServer>,
-        keep_alive: Option<Duration>,
+        patience: Arc<Patience>,
     ) -> Self {
         Self {
             revision,
             capability,
             peer: context.peer.clone(),
             call: context.id.clone(),
-            cancelled: context.ct.clone(),
-            progress: context.meta.get_progress_token(),
-            keep_alive,
-            ticks: AtomicU32::new(0),
+            patience,
         }
     }
 
@@ -68,12 +59,18 @@ impl Pushed {
         self.capability
     }
 
+    /// For what a person does outside of MCP.
+    #[cfg(feature = "connect")]
+    pub(crate) fn patience(&self) -> &Patience {
+        &self.patience
+    }
+
     pub(crate) async fn put(
         &self,
         question: &Question,
         admit: Admit<'_>,
     ) -> Result<Put, Unanswered> {
-        if self.cancelled.is_cancelled() {
+        if self.patience.is_cancelled() {
             return Err(Unanswered::CallCancelled);
         }
         let params = params(question, self.revision)?;
@@ -113,39 +110,12 @@ impl Pushed {
                 None => None,
             }
         };
-        let reply = self.wait(reply, timeout).await?;
+        let reply = self.patience.wait(reply, timeout).await?;
         open.0 = None;
         match reply {
             Some(Ok(result)) => Ok(Ok(result)),
             Some(Err(ServiceError::McpError(error))) => Ok(Err(error)),
             Some(Err(_)) | None => Err(Unanswered::Disconnected),
-        }
-    }
-
-    /// Waits for `done`, keeping the caller's call alive, until the time is over or the call is cancelled.
-    pub(crate) async fn wait<T>(
-        &self,
-        done: impl Future<Output = T>,
-        at_most: Duration,
-    ) -> Result<T, Unanswered> {
-        let mut done = std::pin::pin!(done);
-        let deadline = Instant::now() + at_most;
-        let mut keep_alive = self
-            .keep_alive
-            .filter(|_| self.progress.is_some())
-            .map(|period| {
-                let mut interval = tokio::time::interval_at(Instant::now() + period, period);
-                interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-                interval
-            });
-        loop {
-            tokio::select! {
-                biased;
-                value = &mut done => return Ok(value),
-                () = self.cancelled.cancelled() => return Err(Unanswered::CallCancelled),
-                () = tokio::time::sleep_until(deadline) => return Err(Unanswered::TimedOut { after: at_most }),
-                () = tick(&mut keep_alive) => self.keep_alive().await,
-            }
         }
     }
 
@@ -168,19 +138,6 @@ impl Pushed {
         }
     }
 
-    /// Tells the caller that this call is alive and waits for a person.
-    async fn keep_alive(&self) {
-        let Some(token) = self.progress.clone() else {
-            return;
-        };
-        let ticks = self.ticks.fetch_add(1, Ordering::Relaxed) + 1;
-        let progress = ProgressNotificationParam::new(token, f64::from(ticks))
-            .with_message("Waiting for a person to answer");
-        if let Err(error) = self.peer.notify_progress(progress).await {
-            tracing::debug!(%error, "the caller cannot be told that its question is still open");
-        }
-    }
-
     /// What an error of the client means for the ask.
     fn refused(&self, mode: Mode, error: &ErrorData) -> Unanswered {
         if error.code == ErrorCode::METHOD_NOT_FOUND {
@@ -200,12 +157,11 @@ impl Pushed {
     }
 }
 
-async fn tick(keep_alive: &mut Option<tokio::time::Interval>) {
-    match keep_alive {
-        Some(interval) => {
-            interval.tick().await;
-        }
-        None => std::future::pending().await,
+/// The `elicitationId` of 2025-11-25: the author's, or one that nobody can guess.
+pub(crate) fn elicitation_id(given: Option<&str>) -> Result<String, Unanswered> {
+    match given {
+        Some(id) => Ok(id.to_owned()),
+        None => seal::unguessable().map_err(|error| Unanswered::Author(error.to_string())),
     }
 }
 
@@ -220,7 +176,7 @@ fn params(question: &Question, revision: Revision) -> Result<Value, Unanswered> 
         Subject::Url { url, id } => Request::Url {
             message,
             url: url.clone(),
-            elicitation_id: Some(id.clone()),
+            elicitation_id: Some(elicitation_id(id.as_deref())?),
         },
     };
     request

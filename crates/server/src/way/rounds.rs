@@ -25,6 +25,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
+use super::patience::Patience;
 use super::{Admit, Put};
 use crate::journal::{Given, Journal, Out, Slot};
 use crate::question::{Digest, Question, Subject};
@@ -39,7 +40,7 @@ pub(crate) struct Rounds {
     stand: Mutex<Stand>,
     /// Fires when this run is given up: asks that a spawned task still holds must end.
     over: CancellationToken,
-    cancelled: CancellationToken,
+    patience: Arc<Patience>,
 }
 
 #[derive(Debug, Default)]
@@ -90,7 +91,7 @@ impl Rounds {
         revision: Revision,
         capability: Capability,
         now_ms: u64,
-        cancelled: CancellationToken,
+        patience: Arc<Patience>,
         brought: Brought,
     ) -> (Self, InputResponses) {
         let Brought {
@@ -134,7 +135,7 @@ impl Rounds {
             now_ms,
             stand: Mutex::new(stand),
             over: CancellationToken::new(),
-            cancelled,
+            patience,
         };
         (rounds, responses)
     }
@@ -147,6 +148,12 @@ impl Rounds {
         self.capability
     }
 
+    /// For what a person does outside of MCP.
+    #[cfg(feature = "connect")]
+    pub(crate) fn patience(&self) -> &Patience {
+        &self.patience
+    }
+
     /// The reply if it is known; otherwise the question is open until this run is given up.
     pub(crate) async fn put(
         self: &Arc<Self>,
@@ -156,7 +163,7 @@ impl Rounds {
         if self.over.is_cancelled() {
             return Err(Unanswered::Suspended);
         }
-        if self.cancelled.is_cancelled() {
+        if self.patience.is_cancelled() {
             return Err(Unanswered::CallCancelled);
         }
         let slot = self.take_slot(question);
