@@ -1,5 +1,6 @@
 //! The gateway as a person meets it: a client that cannot ask, a server that asks, the inbox, the answer arriving.
 //! Real processes on both sides; the server is `demo-server` on stdio or HTTP.
+#![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-elicit");
 /// Nothing here takes this long; a test that hangs fails instead.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A raw client on stdio.
 struct Raw {

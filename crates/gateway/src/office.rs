@@ -131,7 +131,6 @@ impl Office {
             .local_addr()
             .map_err(|source| StartFault::Listen { at, source })?;
         let inbox = Inbox::serve(self.book.clone(), listener, &token, std::future::pending())
-            .await
             .map_err(|source| StartFault::Listen { at, source })?;
         folder
             .state

@@ -164,8 +164,8 @@ async fn serve(config: Config) -> Result<(), Failure> {
             let listener = tokio::net::TcpListener::bind(at)
                 .await
                 .map_err(|source| cannot_start(StartFault::Listen { at, source }))?;
-            let served = listener.local_addr().map_or(at, |served| served);
-            screen::say(format_args!("serving: http://{served}/mcp"));
+            let bound = listener.local_addr().unwrap_or(at);
+            screen::say(format_args!("serving: http://{bound}/mcp"));
             http::serve(office, &config, listener)
                 .await
                 .map_err(cannot_start)

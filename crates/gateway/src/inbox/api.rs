@@ -188,7 +188,7 @@ async fn answer(
     };
     let outcome = match rooms.checked(&row, &answer) {
         Ok(outcome) => outcome,
-        Err(refusal) => return refusal,
+        Err(refusal) => return *refusal,
     };
     let by = answer.by.as_deref().unwrap_or("api");
     match rooms.book.settle(&id, &outcome, by).await {
@@ -225,15 +225,15 @@ async fn events(State(rooms): State<Rooms>) -> Sse<impl Stream<Item = Result<Eve
 
 impl Rooms {
     /// What the person did, an accepted form's content checked.
-    fn checked(&self, row: &Row, answer: &Answer) -> Result<Outcome, Response> {
+    fn checked(&self, row: &Row, answer: &Answer) -> Result<Outcome, Box<Response>> {
         let Some(readable) = self.desk.readable(row) else {
-            return Err(no_question());
+            return Err(Box::new(no_question()));
         };
         match (&readable.request, answer.action) {
             (Request::Form { schema, .. }, Action::Accept) => {
                 let content = Value::Object(answer.content.clone().unwrap_or_default());
                 let Ok(form) = Form::parse(schema.get()) else {
-                    return Err(no_question());
+                    return Err(Box::new(no_question()));
                 };
                 match form.check(content) {
                     Ok(answers) => Ok(Outcome::Accept(answers)),
@@ -243,11 +243,10 @@ impl Rooms {
                             .map(|broken| json!({"field": broken.field(), "rule": broken.rule().code(), "message": broken.message()}))
                             .collect();
                         let error = json!({"code": "does-not-fit", "message": "the content does not fit the form"});
-                        Err((
-                            StatusCode::UNPROCESSABLE_ENTITY,
-                            Json(json!({"error": error, "violations": told})),
-                        )
-                            .into_response())
+                        let body = Json(json!({"error": error, "violations": told}));
+                        Err(Box::new(
+                            (StatusCode::UNPROCESSABLE_ENTITY, body).into_response(),
+                        ))
                     }
                 }
             }

@@ -32,7 +32,10 @@ pub struct Inbox {
 impl Inbox {
     /// Serves the inbox at this address until `stop` is done. A loopback address only: another is reached through a
     /// proxy of the operator's.
-    pub async fn serve(
+    ///
+    /// # Errors
+    /// When the listener has no address, or the token is too short to be a secret.
+    pub fn serve(
         book: Arc<Book>,
         listener: TcpListener,
         token: &str,

@@ -99,7 +99,7 @@ impl Relay {
             return Down::Taken;
         }
         if self.client_answers_all(key, &required) {
-            return self.echo_round(now, key, required, text);
+            return self.echo_round(now, key, &required, text);
         }
         if let Err(refusal) = self.take_round(now, key, required) {
             self.fail(now, key, &refusal);
@@ -127,7 +127,7 @@ impl Relay {
         &mut self,
         now: Moment,
         key: CallKey,
-        required: InputRequired,
+        required: &InputRequired,
         text: &str,
     ) -> Down {
         let asks = required.questions().next().is_some();

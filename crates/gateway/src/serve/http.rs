@@ -1,5 +1,6 @@
 //! The gateway's own HTTP server: every configured server under its path, beside what operators look at.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -130,9 +131,9 @@ async fn metrics(State(rooms): State<Rooms>) -> Response {
         ("mcp_elicit_calls", "gauge", calls as u64),
         ("mcp_elicit_questions_open", "gauge", open as u64),
     ];
-    let text: String = lines
-        .iter()
-        .map(|(name, kind, value)| format!("# TYPE {name} {kind}\n{name} {value}\n"))
-        .collect();
+    let mut text = String::new();
+    for (name, kind, value) in &lines {
+        let _ = writeln!(text, "# TYPE {name} {kind}\n{name} {value}");
+    }
     ([("content-type", "text/plain; version=0.0.4")], text).into_response()
 }
