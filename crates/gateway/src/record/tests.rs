@@ -51,7 +51,7 @@ async fn the_first_answer_wins_and_is_taken_once() {
         .unwrap();
     let answers = form().check(serde_json::json!({"name": "Ada"})).unwrap();
     assert_eq!(
-        book.take(&[raised.id.clone()]).await.unwrap(),
+        book.take(std::slice::from_ref(&raised.id)).await.unwrap(),
         None,
         "nothing to take yet"
     );
@@ -78,14 +78,20 @@ async fn the_first_answer_wins_and_is_taken_once() {
         !String::from_utf8_lossy(row.content.as_deref().unwrap()).contains("Ada"),
         "values are sealed"
     );
-    let taken = book.take(&[raised.id.clone()]).await.unwrap().unwrap();
+    let taken = book
+        .take(std::slice::from_ref(&raised.id))
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(taken, [r#"{"action":"accept","content":{"name":"Ada"}}"#]);
     assert_eq!(
-        book.take(&[raised.id.clone()]).await.unwrap(),
+        book.take(std::slice::from_ref(&raised.id)).await.unwrap(),
         None,
         "only once"
     );
-    book.confirm(&[raised.id.clone()]).await.unwrap();
+    book.confirm(std::slice::from_ref(&raised.id))
+        .await
+        .unwrap();
     let row = book.find(&raised.id).await.unwrap().unwrap();
     assert_eq!((row.content, row.arguments), (None, None));
     assert_eq!(

@@ -304,7 +304,7 @@ mod tests {
             let mut reader = BufReader::with_capacity(size, &text[..]);
             let mut frames = Vec::new();
             read_frames(&mut reader, 100, |frame| {
-                frames.push(String::from_utf8_lossy(frame).into_owned())
+                frames.push(String::from_utf8_lossy(frame).into_owned());
             })
             .unwrap();
             assert_eq!(frames, ["{\"a\":1}", "{\"b\":2}", "{\"c\":3}"]);

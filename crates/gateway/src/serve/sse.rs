@@ -104,7 +104,7 @@ mod tests {
         let mut found = Vec::new();
         for chunk in text.chunks(step) {
             reader.read(chunk, |event| {
-                found.push((String::from_utf8(event.data).unwrap(), event.id))
+                found.push((String::from_utf8(event.data).unwrap(), event.id));
             });
         }
         found

@@ -13,7 +13,7 @@ fn row(id: &str, at: u64) -> Row {
         id: id.to_owned(),
         same: "same".to_owned(),
         owner: "me".to_owned(),
-        exchange: Exchange::ask(asked, Some(asked.after(Duration::from_secs(60)))),
+        exchange: Exchange::ask(asked, Some(asked.after(Duration::from_mins(1)))),
         body: Body {
             server: "s".to_owned(),
             principal: "local".to_owned(),

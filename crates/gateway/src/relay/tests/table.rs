@@ -39,7 +39,7 @@ fn every_cell_ends_with_the_persons_answer() {
     for (client, server, capability, asks) in
         cells().filter(|(_, server, _, asks)| can_ask(*server, *asks))
     {
-        let cell = format!("client {client} {capability:?}, server {server}, {asks:?}");
+        let place = format!("client {client} {capability:?}, server {server}, {asks:?}");
         let mut world = World::new(client, capability, server, asks).opened();
         let call = world.call();
         world.settle();
@@ -48,10 +48,10 @@ fn every_cell_ends_with_the_persons_answer() {
             Asks::Url | Asks::Visit => "accept:-",
             Asks::Form | Asks::TwoInSequence | Asks::TwoAtOnce => "accept:Ada",
         };
-        assert_eq!(world.client.text(), expected, "{cell}");
+        assert_eq!(world.client.text(), expected, "{place}");
         let _ = call;
         for (id, times) in &world.client.endings {
-            assert_eq!(*times, 1, "{cell}: request {id}");
+            assert_eq!(*times, 1, "{place}: request {id}");
         }
         let questions = match asks {
             Asks::Nothing => 0,
@@ -64,12 +64,12 @@ fn every_cell_ends_with_the_persons_answer() {
                     && capability.url),
             ),
         };
-        assert_eq!(world.store.len(), questions, "{cell}: records");
+        assert_eq!(world.store.len(), questions, "{place}: records");
         for kept in world.store.values() {
-            assert_eq!(kept.deliveries, 1, "{cell}");
+            assert_eq!(kept.deliveries, 1, "{place}");
         }
         let (calls, open) = world.relay.open();
-        assert_eq!((calls, open), (0, 0), "{cell}: left open");
+        assert_eq!((calls, open), (0, 0), "{place}: left open");
         cells_run += 1;
     }
     assert!(cells_run > 100);

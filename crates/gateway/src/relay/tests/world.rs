@@ -85,16 +85,15 @@ fn schema() -> Value {
 
 impl Peer {
     fn question(&self, number: u64) -> Value {
-        match self.asks {
-            Asks::Url => self.link(number),
-            _ => {
-                let mut params =
-                    json!({"message": format!("Who? {number}"), "requestedSchema": schema()});
-                if self.revision > Revision::V2025_06_18 {
-                    params["mode"] = json!("form");
-                }
-                params
+        if self.asks == Asks::Url {
+            self.link(number)
+        } else {
+            let mut params =
+                json!({"message": format!("Who? {number}"), "requestedSchema": schema()});
+            if self.revision > Revision::V2025_06_18 {
+                params["mode"] = json!("form");
             }
+            params
         }
     }
 
@@ -281,13 +280,13 @@ impl Client {
     pub(super) fn open(&mut self) -> String {
         if self.revision == Revision::V2026_07_28 {
             return self
-                .request("server/discover", json!({"_meta": self.meta()}))
+                .request("server/discover", &json!({"_meta": self.meta()}))
                 .1;
         }
         let capabilities = self.meta()["io.modelcontextprotocol/clientCapabilities"].clone();
         let params = json!({"protocolVersion": self.revision.as_str(), "capabilities": capabilities,
             "clientInfo": {"name": "raw", "version": "1"}});
-        self.request("initialize", params).1
+        self.request("initialize", &params).1
     }
 
     pub(super) fn call(&mut self) -> (u64, String) {
@@ -296,10 +295,10 @@ impl Client {
             params["_meta"] = self.meta();
             params["_meta"]["progressToken"] = json!(self.next + 100);
         }
-        self.request("tools/call", params)
+        self.request("tools/call", &params)
     }
 
-    fn request(&mut self, method: &str, params: Value) -> (u64, String) {
+    fn request(&mut self, method: &str, params: &Value) -> (u64, String) {
         self.next += 1;
         let frame = json!({"jsonrpc": "2.0", "id": self.next, "method": method, "params": params});
         self.requests.insert(self.next.to_string(), frame.clone());
@@ -387,7 +386,7 @@ impl Client {
                 self.must_have_declared("url");
                 self.asked.push(asked.clone());
             }
-            return vec![self.request("tools/call", request["params"].clone()).1];
+            return vec![self.request("tools/call", &request["params"]).1];
         }
         self.results
             .push((frame["id"].as_u64().unwrap(), frame.clone()));
@@ -412,7 +411,7 @@ impl Client {
         }
         params["inputResponses"] = Value::Object(responses);
         params["requestState"] = result["requestState"].clone();
-        vec![self.request("tools/call", params).1]
+        vec![self.request("tools/call", &params).1]
     }
 
     /// The text of the only result so far.
