@@ -278,6 +278,8 @@ fn an_interrupt_tells_the_server_and_ends_it() {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary starts");
+    // Held open: waiting for the child would close it, and the end of input is another end than an interrupt.
+    let _stdin = child.stdin.take().expect("stdin is piped");
     let mut stderr = child.stderr.take().expect("stderr is piped");
     let mut said = Vec::new();
     let mut chunk = [0; 256];

@@ -254,6 +254,8 @@ impl Client {
         tokio::spawn(async move {
             axum::serve(listener, axum::Router::new().nest_service("/mcp", service)).await
         });
+        // Built together with the whole workspace, reqwest speaks TLS and wants a provider, even for plain HTTP.
+        let _chosen_already = rustls::crypto::ring::default_provider().install_default();
         let transport = StreamableHttpClientTransport::from_uri(url);
         Arc::new(
             self.clone()

@@ -145,7 +145,14 @@ impl Transport<RoleClient> for Child {
         &mut self,
         message: ClientJsonRpcMessage,
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
-        self.lines.send(message)
+        let sent = self.lines.send(message);
+        async move {
+            match sent.await {
+                // The process is gone or going; its end, which the reading side hears, says more than a broken pipe.
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+                sent => sent,
+            }
+        }
     }
 
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {

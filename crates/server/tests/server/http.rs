@@ -32,6 +32,8 @@ async fn call(
     url: &str,
     tool: &'static str,
 ) -> Result<(String, bool), ServiceError> {
+    // Built together with the whole workspace, reqwest speaks TLS and wants a provider, even for plain HTTP.
+    let _chosen_already = rustls::crypto::ring::default_provider().install_default();
     let transport = StreamableHttpClientTransport::from_uri(url.to_owned());
     let client = person
         .clone()
