@@ -1,5 +1,5 @@
 //! One record per turn in the life of a question, and how many there were of each: who asked, for which fields, what
-//! became of it; never a value. The words are those of the server's own audit.
+//! became of it; never a value. A server's audit writes the same [`Record`].
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -7,7 +7,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use mcp_elicit_core::answer::Outcome;
-use serde::Serialize;
+use mcp_elicit_core::exchange::Moment;
+use mcp_elicit_core::form::{Field, Form};
+use mcp_elicit_forms::view::Call;
 use tokio::time::Instant;
 
 use crate::answer::Answer;
@@ -15,69 +17,7 @@ use crate::desk::{Observer, Refusal};
 use crate::question::Question;
 use crate::responder::Unanswered;
 
-/// What happened to a question.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Turn {
-    /// It came, and was let in.
-    Asked,
-    /// It was accepted, and the answer keeps the form's rules.
-    Answered,
-    /// The answer broke the form's rules, and was not sent.
-    Wrong,
-    /// The person declined.
-    Declined,
-    /// The person dismissed it.
-    Dismissed,
-    /// Nobody answered in time.
-    TimedOut,
-    /// The server took it back, its call ended, or the connection closed.
-    Withdrawn,
-    /// It was not shown: it must not be asked, or not so often, or not without a warning that nobody took.
-    Refused,
-    /// Nobody was there to answer.
-    Nobody,
-}
-
-/// A line of the audit.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Record {
-    /// Milliseconds since 1970.
-    pub at_ms: u64,
-    /// What happened.
-    pub turn: Turn,
-    /// The server as its client knows it; absent where the question could not be read.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub server: Option<String>,
-    /// The tool, prompt or resource whose call asked, where it is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// `form` or `url`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub mode: Option<&'static str>,
-    /// Who answered: `terminal`, `script`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub by: Option<String>,
-    /// The fields of the form, without values.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub fields: Vec<String>,
-    /// The fields that seem to ask for a credential.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub suspicious: Vec<String>,
-    /// Whether the person insisted on answering all the same.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub insisted: bool,
-    /// The host of the URL.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub host: Option<String>,
-    /// How long the question had been open.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub open_ms: Option<u64>,
-    /// Why it was not answered, or the reason the person gave for declining.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-}
+pub use mcp_elicit_core::exchange::{Record, Turn};
 
 /// Writes each record as a line of JSON, and counts.
 pub struct Audit<W> {
@@ -103,7 +43,7 @@ impl<W: Write + Send + 'static> Audit<W> {
 
     fn write(&self, turn: Turn, question: Option<&Question>, finish: impl FnOnce(&mut Record)) {
         *locked(&self.counts).entry(turn).or_default() += 1;
-        let mut record = Record::of(turn, question);
+        let mut record = record_of(turn, question);
         finish(&mut record);
         let mut out = locked(&self.out);
         let written = serde_json::to_writer(&mut *out, &record)
@@ -125,38 +65,29 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Record {
-    fn of(turn: Turn, question: Option<&Question>) -> Self {
-        let form = question.and_then(Question::form);
-        Self {
-            at_ms: now_ms(),
-            turn,
-            server: question.map(|question| question.shown().origin().server()),
-            name: question.and_then(|question| Some(question.shown().call()?.name())),
-            mode: question.map(|question| question.mode().as_str()),
-            by: None,
-            fields: form
-                .map(|form| {
-                    form.fields()
-                        .iter()
-                        .map(|field| field.name().to_owned())
-                        .collect()
-                })
-                .unwrap_or_default(),
-            suspicious: question
-                .map(Question::suspicious_fields)
-                .unwrap_or_default(),
-            insisted: false,
-            host: question.and_then(|question| Some(question.link()?.host().ascii().to_owned())),
-            open_ms: None,
-            reason: None,
-        }
-    }
+fn record_of(turn: Turn, question: Option<&Question>) -> Record {
+    let mut record = Record::of(turn, now());
+    let Some(question) = question else {
+        return record;
+    };
+    let shown = question.shown();
+    record.server = Some(shown.origin().server());
+    record.name = shown.call().map(Call::name);
+    record.mode = Some(question.mode());
+    record.fields = question.form().map(field_names).unwrap_or_default();
+    record.suspicious = question.suspicious_fields();
+    record.host = question.link().map(|link| link.host().ascii().to_owned());
+    record
+}
+
+fn field_names(form: &Form) -> Vec<String> {
+    let name = |field: &Field| field.name().to_owned();
+    form.fields().iter().map(name).collect()
 }
 
 #[expect(clippy::disallowed_methods, reason = "a record says when it was made")]
-fn now_ms() -> u64 {
-    millis(
+fn now() -> Moment {
+    Moment::from_epoch(
         SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)
             .unwrap_or_default(),
@@ -183,7 +114,7 @@ impl<W: Write + Send + 'static> Observer for Audit<W> {
         let turn = match answer.outcome() {
             Outcome::Accept(_) | Outcome::Visit => Turn::Answered,
             Outcome::Decline => Turn::Declined,
-            Outcome::Cancel => Turn::Dismissed,
+            Outcome::Cancel => Turn::Cancelled,
         };
         let open_ms = self.open_for(Some(question));
         self.write(turn, Some(question), |record| {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use mcp_elicit_core::answer::{CheckError, Violations};
+use mcp_elicit_core::exchange::Moment;
 use mcp_elicit_core::fault::LimitFault;
 use mcp_elicit_core::wire::Action;
 
@@ -69,7 +70,7 @@ pub(crate) async fn exchange<T>(
                 });
             }
             Verdict::Broken(why) => {
-                note_fresh(call, &question, &put, Turn::Broken, Some(why.clone()));
+                note_fresh(call, &question, &put, Turn::Failed, Some(why.clone()));
                 return Err(Unanswered::Peer(why));
             }
         }
@@ -98,7 +99,7 @@ async fn put(call: &Call, question: &Question) -> Result<Put, Unanswered> {
             Unanswered::CannotAsk(_) | Unanswered::Author(_) | Unanswered::Limit(_) => {
                 Turn::Refused
             }
-            Unanswered::Peer(_) | Unanswered::Wrong { .. } => Turn::Broken,
+            Unanswered::Peer(_) | Unanswered::Wrong { .. } => Turn::Failed,
             // The question has gone out and is still open.
             Unanswered::Suspended | Unanswered::Refused(_) | Unanswered::UrlRequired(_) => {
                 return result;
@@ -130,7 +131,7 @@ fn judge<T>(
     match Action::from(reply.action) {
         Action::Accept => accepted(reply, question, read),
         Action::Decline => Verdict::Settled(Settled::Not(RefusalAct::Declined), Turn::Declined),
-        Action::Cancel => Verdict::Settled(Settled::Not(RefusalAct::Dismissed), Turn::Dismissed),
+        Action::Cancel => Verdict::Settled(Settled::Not(RefusalAct::Dismissed), Turn::Cancelled),
     }
 }
 
@@ -194,18 +195,19 @@ fn note(
 ) {
     let settings = &call.shared.settings;
     let way = call.way.name();
-    tracing::info!(target: "mcp_elicit", ?turn, method = call.method, name = %call.name, mode = question.mode().as_str(), way);
+    let mode = question.mode();
+    tracing::info!(target: "mcp_elicit", %turn, method = call.method, name = %call.name, %mode, way);
     let Some(audit) = &settings.audit else { return };
     audit.record(&Record {
-        at_ms: settings.now_ms(),
-        turn,
-        method: call.method,
-        name: call.name.clone(),
-        mode: question.mode().as_str(),
-        way,
+        method: Some(call.method.to_owned()),
+        name: Some(call.name.clone()),
+        mode: Some(mode),
+        way: Some(way.to_owned()),
         principal: call.principal.clone(),
         fields: question.fields(),
+        host: question.host(),
         open_ms: open_for.map(|open| u64::try_from(open.as_millis()).unwrap_or(u64::MAX)),
         reason,
+        ..Record::of(turn, Moment::from_millis(settings.now_ms()))
     });
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use mcp_elicit_core::form::Form;
-use mcp_elicit_core::link::{Mention, mentions_in};
+use mcp_elicit_core::link::{Link, Mention, mentions_in};
 use mcp_elicit_core::secrecy::{self, Suspicion};
 use mcp_elicit_core::wire::{Mode, Revision};
 use rmcp::model::ElicitationSchema;
@@ -240,6 +240,17 @@ impl Question {
                 .map(|field| field.name().to_owned())
                 .collect(),
             Subject::Url { .. } => Vec::new(),
+        }
+    }
+
+    /// The host of the URL to visit, for the audit.
+    pub(crate) fn host(&self) -> Option<String> {
+        match &self.subject {
+            Subject::Form(_) => None,
+            Subject::Url { url, .. } => {
+                let link = Link::parse(url).ok()?;
+                Some(link.host().ascii().to_owned())
+            }
         }
     }
 }

@@ -1,8 +1,8 @@
 //! The life of one question, from asked to ended, and the record that is kept of it.
 //!
 //! Pure: the time is handed in, every step gives the next state or says why not, and a version makes each step a
-//! compare-and-set, so that of two people, two tabs or two replicas exactly one wins. The server's, the client's and
-//! the gateway's records use these very words. No value that a person gave is ever in here.
+//! compare-and-set, so that of two people, two tabs or two replicas exactly one wins. No value that a person gave is ever
+//! in here.
 //!
 //! ```text
 //!            show            act            deliver (once)
@@ -18,7 +18,7 @@
 //! | [`moment`] | a point in time, handed in |
 //! | [`phase`] | the words |
 //! | [`step`] | what can happen, and why it may not |
-//! | [`record`] | what is kept: who was asked what by whom, and how it ended |
+//! | [`record`] | one turn of a question as every audit tells it: who, which tool, which fields, what happened |
 
 pub mod moment;
 pub mod phase;
@@ -27,7 +27,7 @@ pub mod step;
 
 pub use moment::Moment;
 pub use phase::Phase;
-pub use record::{About, Record};
+pub use record::{Record, Turn};
 pub use step::{Act, Refused, Step, Withdrawal};
 
 use serde::{Deserialize, Serialize};

@@ -1,75 +1,190 @@
-//! What is kept of a question: who asked whom what, and how it ended. Names of fields, never values.
+//! What an audit keeps of a question: one record a turn. Names of fields, never values. A server that asks and a
+//! client that answers fill in what each of them knows, in the same words.
+
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Exchange, Moment, Phase};
-use crate::wire::{Mode, Revision};
+use super::{Moment, Phase};
+use crate::wire::Mode;
 
-/// What a question is about: known when it is asked, and the same for as long as it lives.
+/// What happened to a question. Where a [`Phase`] means the same, the word is the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Turn {
+    /// A server sent it; a client let it in.
+    Asked,
+    /// It was put before a person.
+    Shown,
+    /// It was accepted, and the answer keeps the form's rules; in url mode, the person agreed to visit.
+    Answered,
+    /// It was accepted with an answer that breaks the form's rules.
+    Wrong,
+    /// The person said no.
+    Declined,
+    /// The person dismissed it.
+    Cancelled,
+    /// Nobody answered in time.
+    TimedOut,
+    /// The asker took it back, its call ended, or the connection closed.
+    Withdrawn,
+    /// It was not put: it must not be asked, or not so often, or the client cannot ask.
+    Refused,
+    /// Nobody was there to answer.
+    Nobody,
+    /// Something broke: what came back was no answer.
+    Failed,
+}
+
+impl Turn {
+    /// Every turn.
+    pub const ALL: [Self; 11] = [
+        Self::Asked,
+        Self::Shown,
+        Self::Answered,
+        Self::Wrong,
+        Self::Declined,
+        Self::Cancelled,
+        Self::TimedOut,
+        Self::Withdrawn,
+        Self::Refused,
+        Self::Nobody,
+        Self::Failed,
+    ];
+
+    /// The word in records, logs and metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Asked => Phase::Asked.as_str(),
+            Self::Shown => Phase::Shown.as_str(),
+            Self::Answered => Phase::Answered.as_str(),
+            Self::Wrong => "wrong",
+            Self::Declined => Phase::Declined.as_str(),
+            Self::Cancelled => Phase::Cancelled.as_str(),
+            Self::TimedOut => Phase::TimedOut.as_str(),
+            Self::Withdrawn => Phase::Withdrawn.as_str(),
+            Self::Refused => "refused",
+            Self::Nobody => "nobody",
+            Self::Failed => Phase::Failed.as_str(),
+        }
+    }
+}
+
+impl fmt::Display for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One turn of one question: a line of the audit. Serializes to a flat JSON object without what is not known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct About {
-    /// This side's own id for the question, not to be guessed. Never the JSON-RPC id.
-    pub id: String,
-    /// The server that asks, as this side knows it.
-    pub server: String,
-    /// The call that it belongs to, such as `tools/call deploy`.
+#[serde(rename_all = "camelCase")]
+pub struct Record {
+    /// When, in milliseconds since the epoch.
+    pub at: Moment,
+    /// What happened.
+    pub turn: Turn,
+    /// The server that asks, as a client knows it. A server does not name itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub call: Option<String>,
-    /// Who is asked; `None` when this side cannot tell people apart.
+    pub server: Option<String>,
+    /// The method of the call that asks, such as `tools/call`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// The tool or prompt whose call asks, or the resource's URI.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Who is asked, where people can be told apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
-    /// The revision in which it was asked.
-    pub revision: Revision,
-    /// Form or url.
-    pub mode: Mode,
+    /// Form or url; unknown where the question could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    /// Which way it went, such as `pushed`, `rounds` or `task`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub way: Option<String>,
+    /// What answered, such as `terminal` or `script`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
     /// The names of the form's fields, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<String>,
+    /// Those of them that seem to ask for a credential.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub suspicious: Vec<String>,
+    /// Whether the person insisted on answering them all the same.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub insisted: bool,
     /// The host of the link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-}
-
-/// One question as records, audits and metrics tell it. Serializes to one flat JSON object; times are milliseconds
-/// since the epoch.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
-    /// What it is about.
-    #[serde(flatten)]
-    pub about: About,
-    /// Where it stands.
-    pub phase: Phase,
-    /// When it was asked.
-    pub asked_at: Moment,
-    /// When a person first saw it.
+    /// How long the question had been open, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shown_at: Option<Moment>,
-    /// When it ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ended_at: Option<Moment>,
-    /// Who ended it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<String>,
-    /// Why it was withdrawn or failed.
+    pub open_ms: Option<u64>,
+    /// Why it was not answered, or the reason that the person gave for declining.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// When the asker was told.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delivered_at: Option<Moment>,
 }
 
 impl Record {
-    /// What is to be kept of a question now.
-    pub fn of(about: &About, exchange: &Exchange) -> Self {
+    /// A record of which nothing is known yet but what happened and when.
+    pub const fn of(turn: Turn, at: Moment) -> Self {
         Self {
-            about: about.clone(),
-            phase: exchange.phase(),
-            asked_at: exchange.asked_at(),
-            shown_at: exchange.shown_at(),
-            ended_at: exchange.ended_at(),
-            by: exchange.ended_by().map(Into::into),
-            reason: exchange.reason().map(Into::into),
-            delivered_at: exchange.delivered_at(),
+            at,
+            turn,
+            server: None,
+            method: None,
+            name: None,
+            principal: None,
+            mode: None,
+            way: None,
+            by: None,
+            fields: Vec::new(),
+            suspicious: Vec::new(),
+            insisted: false,
+            host: None,
+            open_ms: None,
+            reason: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_record_is_one_flat_object_of_what_is_known() {
+        let record = Record {
+            name: Some("deploy".into()),
+            mode: Some(Mode::Form),
+            fields: vec!["environment".into()],
+            open_ms: Some(300_000),
+            ..Record::of(Turn::TimedOut, Moment::from_millis(5))
+        };
+        let json = serde_json::to_value(&record).unwrap();
+        assert_eq!(
+            json,
+            json!({
+                "at": 5, "turn": "timed-out", "name": "deploy", "mode": "form", "fields": ["environment"],
+                "openMs": 300_000,
+            })
+        );
+        assert_eq!(serde_json::from_value::<Record>(json).unwrap(), record);
+    }
+
+    #[test]
+    fn every_word_is_the_one_that_is_written() {
+        for turn in Turn::ALL {
+            assert_eq!(serde_json::to_value(turn).unwrap(), turn.as_str());
+        }
+    }
+
+    #[test]
+    fn where_a_phase_means_the_same_the_word_is_the_same() {
+        for phase in Phase::ALL {
+            assert!(Turn::ALL.iter().any(|turn| turn.as_str() == phase.as_str()));
         }
     }
 }

@@ -1,11 +1,10 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use serde_json::json;
 
 use super::*;
 use crate::answer::Outcome;
-use crate::wire::{Action, Mode, Revision};
+use crate::wire::Action;
 
 const START: Moment = Moment::from_millis(1_000);
 const DEADLINE: Moment = Moment::from_millis(61_000);
@@ -151,36 +150,6 @@ fn a_withdrawn_or_failed_question_says_why() {
         (Phase::Failed, Some("the child died"))
     );
     assert_eq!(asked().step(&Step::Deliver, at(1)), Err(Refused::Open));
-}
-
-#[test]
-fn a_record_is_one_flat_object_without_values() {
-    let about = About {
-        id: "q-7f".into(),
-        server: "deployer".into(),
-        call: Some("tools/call deploy".into()),
-        principal: None,
-        revision: Revision::V2025_11_25,
-        mode: Mode::Form,
-        fields: vec!["environment".into()],
-        host: None,
-    };
-    let ended = asked()
-        .step(&Step::Show, at(1))
-        .unwrap()
-        .step(&act(Action::Accept), at(2))
-        .unwrap();
-    let record = Record::of(&about, &ended);
-    let json = serde_json::to_value(&record).unwrap();
-    assert_eq!(
-        json,
-        json!({
-            "id": "q-7f", "server": "deployer", "call": "tools/call deploy", "revision": "2025-11-25",
-            "mode": "form", "fields": ["environment"], "phase": "answered",
-            "asked_at": 1000, "shown_at": 2000, "ended_at": 3000, "by": "ada",
-        })
-    );
-    assert_eq!(serde_json::from_value::<Record>(json).unwrap(), record);
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
