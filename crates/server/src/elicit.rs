@@ -9,7 +9,7 @@ use mcp_elicit_core::wire::{Capability, Mode, Request, UrlRequired};
 use rmcp::ErrorData;
 use rmcp::handler::server::common::{AsRequestContext, FromContextPart};
 use rmcp::service::{RequestContext, RoleServer};
-use rmcp::task_manager::TaskContext;
+use rmcp::task_manager::{TaskContext, TaskManager};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -146,7 +146,8 @@ impl Elicit {
 
     /// Asks for any number of `options`, and gives their values in the order of the answer.
     ///
-    /// 2025-06-18 cannot say this; there, it fails as the author's error before anything is sent.
+    /// 2025-06-18 has no lists: there, each option is shown as a yes or no of its own, and the values come in the order of
+    /// `options`. The same goes for lists in the forms of [`form`](Self::form) and [`ask`](Self::ask).
     pub fn choose_many<P: Into<Pick>>(
         &self,
         message: impl Into<String>,
@@ -282,17 +283,18 @@ impl Elicit {
         self.call.capability.has(Mode::Url)
     }
 
-    /// Whether a form can have a list of choices: not on 2025-06-18.
+    /// Whether a form can show a list of choices as one field. On 2025-06-18 it is shown as a yes or no for each option.
     pub fn can_choose_many(&self) -> bool {
         self.call.way.revision().has_several_choices()
     }
 
-    /// The same asker inside a task: its questions show in `tasks/get` and are answered by `tasks/update`.
+    /// The same asker inside a task of `manager`: its questions show in `tasks/get` and are answered by `tasks/update`.
     #[must_use]
-    pub fn in_task(&self, task: &TaskContext) -> Self {
+    pub fn in_task(&self, manager: &TaskManager, task: &TaskContext) -> Self {
         let way = Way::Task(Arc::new(InTask::new(
             self.call.way.revision(),
             self.call.capability,
+            manager.clone(),
             task.clone(),
         )));
         Self::new(Call::new(

@@ -5,7 +5,7 @@ use std::time::Duration;
 use mcp_elicit_core::answer::{CheckError, Violations};
 use mcp_elicit_core::exchange::Moment;
 use mcp_elicit_core::fault::LimitFault;
-use mcp_elicit_core::wire::Action;
+use mcp_elicit_core::wire::{Action, Revision};
 
 use crate::ask::{Accepted, Reading};
 use crate::audit::{Record, Turn};
@@ -52,7 +52,7 @@ pub(crate) async fn exchange<T>(
     for _ in 0..attempts {
         call.count()?;
         let put = put(call, &question).await?;
-        match judge(&put.given, &question, &read) {
+        match judge(&put.given, &question, call.way.revision(), &read) {
             Verdict::Settled(settled, turn) => {
                 note_fresh(call, &question, &put, turn, None);
                 return Ok(settled);
@@ -120,6 +120,7 @@ enum Verdict<T> {
 fn judge<T>(
     given: &Given,
     question: &Question,
+    revision: Revision,
     read: impl Fn(Accepted) -> Reading<T>,
 ) -> Verdict<T> {
     let reply = match given {
@@ -129,7 +130,7 @@ fn judge<T>(
         Given::Broken(why) => return Verdict::Broken(why.clone()),
     };
     match Action::from(reply.action) {
-        Action::Accept => accepted(reply, question, read),
+        Action::Accept => accepted(reply, question, revision, read),
         Action::Decline => Verdict::Settled(Settled::Not(RefusalAct::Declined), Turn::Declined),
         Action::Cancel => Verdict::Settled(Settled::Not(RefusalAct::Dismissed), Turn::Cancelled),
     }
@@ -138,6 +139,7 @@ fn judge<T>(
 fn accepted<T>(
     reply: &Reply,
     question: &Question,
+    revision: Revision,
     read: impl Fn(Accepted) -> Reading<T>,
 ) -> Verdict<T> {
     let accepted = match &question.subject {
@@ -145,7 +147,7 @@ fn accepted<T>(
         Subject::Form(form) => {
             // Accepted without content is read as an empty form: right where nothing is required.
             let content = reply.content.as_ref().map_or("{}", |content| content.get());
-            match form.form().check_text(content) {
+            match form.check(content, revision) {
                 Ok(answers) => Some(answers),
                 Err(CheckError::Violations(violations)) => {
                     return Verdict::Wrong(bounded(&listed(&violations)));

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use mcp_elicit_core::answer::{Answers, CheckError};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::{Link, Mention, mentions_in};
 use mcp_elicit_core::secrecy::{self, Suspicion};
@@ -17,6 +18,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
+use crate::spread::Spread;
 use crate::unanswered::Unanswered;
 
 /// The first 16 bytes of a SHA-256: what was shown to the person, in a form small enough to carry.
@@ -79,6 +81,7 @@ pub(crate) struct Prepared {
     form: Form,
     digest: Digest,
     schemas: [OnceLock<Result<Box<RawValue>, String>>; Revision::ALL.len()],
+    spread: OnceLock<Result<Option<Spread>, String>>,
     typed: OnceLock<Result<ElicitationSchema, String>>,
     /// The last message this form was asked with, and what was found in the two together.
     inspected: Mutex<Option<(String, Arc<Inspected>)>>,
@@ -94,6 +97,7 @@ impl Prepared {
             form,
             digest,
             schemas: Default::default(),
+            spread: OnceLock::new(),
             typed: OnceLock::new(),
             inspected: Mutex::default(),
         })
@@ -156,14 +160,35 @@ impl Prepared {
             .unwrap_or_default();
         self.schemas[index]
             .get_or_init(|| {
-                let schema = self
-                    .form
+                let form = self
+                    .spread(revision)
+                    .map_err(Clone::clone)?
+                    .map_or(&self.form, Spread::form);
+                let schema = form
                     .emit(revision)
                     .map_err(|unsayable| unsayable.to_string())?;
                 serde_json::value::to_raw_value(&schema).map_err(|error| error.to_string())
             })
             .as_deref()
             .map_err(|unsayable| Unanswered::Author(unsayable.clone()))
+    }
+
+    /// Checks what came back for this form on `revision`.
+    pub(crate) fn check(&self, content: &str, revision: Revision) -> Result<Answers, CheckError> {
+        match self.spread(revision) {
+            Ok(Some(spread)) => spread.check_text(&self.form, content),
+            // One that cannot be spread was not sent either.
+            Ok(None) | Err(_) => self.form.check_text(content),
+        }
+    }
+
+    /// The form with its lists spread out, where it has any and `revision` cannot say them.
+    fn spread(&self, revision: Revision) -> Result<Option<&Spread>, &String> {
+        if revision.has_several_choices() {
+            return Ok(None);
+        }
+        let spread = self.spread.get_or_init(|| Spread::of(&self.form));
+        spread.as_ref().map(Option::as_ref)
     }
 
     /// The schema in rmcp's type, which rounds and tasks have to use. It drops `pattern` and `multipleOf`; both are

@@ -143,8 +143,9 @@ impl Conformance {
         if !has_tasks(&context) {
             return Ok(delete(&elicit, &filename).await?.into());
         }
+        let manager = self.tasks.clone();
         Ok(self.spawn(move |task| async move {
-            delete(&elicit.in_task(&task), &filename)
+            delete(&elicit.in_task(&manager, &task), &filename)
                 .await
                 .or_else(Unanswered::into_task_result)
         }))
@@ -159,8 +160,9 @@ impl Conformance {
         if !has_tasks(&context) {
             return Ok(two(&elicit).await?.into());
         }
+        let manager = self.tasks.clone();
         Ok(self.spawn(move |task| async move {
-            two(&elicit.in_task(&task))
+            two(&elicit.in_task(&manager, &task))
                 .await
                 .or_else(Unanswered::into_task_result)
         }))

@@ -1,7 +1,8 @@
 //! Inside a task: `tasks/get` shows the question as `input_required`, `tasks/update` brings the reply.
 //!
 //! The operation behind a task lives on the server, so nothing is replayed. Its cancellation is the task's own: the
-//! token of the call that made the task fires as soon as that call is answered.
+//! token of the call that made the task fires as soon as that call is answered. An ask that ends without a reply (too
+//! late, future dropped) takes its question off the list.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,7 +10,8 @@ use std::sync::{Mutex, PoisonError};
 
 use mcp_elicit_core::wire::{Capability, Revision};
 use rmcp::model::{ElicitRequest, InputRequest};
-use rmcp::task_manager::{TaskContext, TaskExit};
+use rmcp::task_manager::{TaskContext, TaskExit, TaskManager};
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::rounds::{params, read_reply};
@@ -21,6 +23,7 @@ use crate::unanswered::Unanswered;
 pub(crate) struct InTask {
     revision: Revision,
     capability: Capability,
+    manager: TaskManager,
     task: TaskContext,
     /// Keys must be unique over the life of a task, however often the author uses one.
     keys: Mutex<HashMap<String, u32>>,
@@ -35,10 +38,16 @@ impl fmt::Debug for InTask {
 }
 
 impl InTask {
-    pub(crate) fn new(revision: Revision, capability: Capability, task: TaskContext) -> Self {
+    pub(crate) fn new(
+        revision: Revision,
+        capability: Capability,
+        manager: TaskManager,
+        task: TaskContext,
+    ) -> Self {
         Self {
             revision,
             capability,
+            manager,
             task,
             keys: Mutex::default(),
         }
@@ -62,8 +71,11 @@ impl InTask {
         let key = self.fresh_key(question.key.as_deref().unwrap_or("question"));
         let request =
             InputRequest::Elicitation(ElicitRequest::new(params(question, self.revision)?));
-        let answer = self.task.request_input(key, request);
-        match tokio::time::timeout(question.timeout, answer).await {
+        let withdraw = Withdraw { of: self, key: &key };
+        let answer = self.task.request_input(key.clone(), request);
+        let answered = tokio::time::timeout(question.timeout, answer).await;
+        drop(withdraw);
+        match answered {
             Ok(Ok(value)) => Ok(Put::fresh(
                 read_reply(&value, question.mode()),
                 since.elapsed(),
@@ -84,6 +96,22 @@ impl InTask {
             base.to_owned()
         } else {
             format!("{base}-{used}")
+        }
+    }
+}
+
+/// Takes a question off the list when its ask ends. rmcp only takes off what was answered or cancelled, so it gets an
+/// answer that nobody waits for; one that is off the list already stays so.
+struct Withdraw<'a> {
+    of: &'a InTask,
+    key: &'a str,
+}
+
+impl Drop for Withdraw<'_> {
+    fn drop(&mut self) {
+        let nothing = [(self.key.to_owned(), Value::Null)];
+        if let Err(error) = self.of.manager.update_task(self.of.task.task_id(), nothing) {
+            tracing::debug!(%error, "a question of a task that is gone could not be withdrawn");
         }
     }
 }

@@ -13,9 +13,10 @@ fn spawn(manager: &TaskManager) -> Task {
     let elicit = Person::who([])
         .under(Settings::default().timeout(Duration::from_mins(1)))
         .elicit();
+    let its = manager.clone();
     manager.spawn(TaskOptions::new(), move |task| {
         Box::pin(async move {
-            let elicit = elicit.in_task(&task);
+            let elicit = elicit.in_task(&its, &task);
             work(&elicit).await.or_else(Unanswered::into_task_result)
         })
     })
@@ -109,4 +110,44 @@ async fn silence_fails_the_task_and_a_cancelled_task_is_cancelled() {
         payload(&manager, &task).await,
         TaskPayload::Cancelled
     ));
+}
+
+/// What nobody answered in time is not left standing: the task goes on, and the client is not asked for it any more.
+#[tokio::test(start_paused = true)]
+async fn a_question_that_timed_out_is_off_the_list() {
+    let manager = TaskManager::new();
+    let its = manager.clone();
+    let elicit = Person::who([]).elicit();
+    let task = manager.spawn(TaskOptions::new().with_ttl_ms(None), move |task| {
+        Box::pin(async move {
+            let elicit = elicit.in_task(&its, &task);
+            let late = elicit
+                .confirm("First?")
+                .key("first")
+                .timeout(Duration::from_mins(1))
+                .await;
+            assert!(
+                matches!(late, Err(Unanswered::TimedOut { .. })),
+                "{late:?}"
+            );
+            tokio::time::sleep(Duration::from_mins(1)).await;
+            // The losing branch of a `select!` takes its question along.
+            tokio::select! {
+                biased;
+                _ = elicit.confirm("Second?").key("second") => {}
+                () = tokio::time::sleep(Duration::from_mins(1)) => {}
+            }
+            tokio::time::sleep(Duration::from_mins(1)).await;
+            Ok(CallToolResult::success(vec![]))
+        })
+    });
+    for key in ["first", "second"] {
+        assert!(asked(&manager, &task).await.contains_key(key));
+        tokio::time::sleep(Duration::from_secs(61)).await;
+        let now = payload(&manager, &task).await;
+        assert!(matches!(now, TaskPayload::Working), "{key}: {now:?}");
+        // Too late: nobody waits for it any more.
+        answer(&manager, &task, key, accept("a"));
+        tokio::time::sleep(Duration::from_secs(59)).await;
+    }
 }
