@@ -103,10 +103,7 @@ fn spread_out(form: &Form, lists: &[List]) -> Result<Value, String> {
                     put(name, checkbox(field, choices, index, alone))?;
                 }
             }
-            _ => put(
-                field.name(),
-                schema["properties"][field.name()].clone(),
-            )?,
+            _ => put(field.name(), schema["properties"][field.name()].clone())?,
         }
     }
     schema["properties"] = Value::Object(properties);
@@ -208,14 +205,17 @@ mod tests {
     #[test]
     fn what_was_ticked_is_a_list_again_and_judged_as_one() {
         assert_eq!(
-            checked(&json!({ "name": "a", "toppings.o": true, "toppings.c": true, "toppings.h": false })),
+            checked(
+                &json!({ "name": "a", "toppings.o": true, "toppings.c": true, "toppings.h": false })
+            ),
             Ok(json!({ "name": "a", "toppings": ["c", "o"] }))
         );
         // Nothing ticked is too little where something has to be, and nothing said where nothing has to be.
         let none = json!({ "name": "a", "days.mon": false });
         let why = checked(&none).unwrap_err();
         assert!(why.contains("toppings") && !why.contains("days"), "{why}");
-        let all = json!({ "name": "a", "toppings.c": true, "toppings.h": true, "toppings.o": true });
+        let all =
+            json!({ "name": "a", "toppings.c": true, "toppings.h": true, "toppings.o": true });
         assert!(checked(&all).unwrap_err().contains("toppings"));
         let wrong = json!({ "name": "a", "toppings.c": "yes" });
         assert!(checked(&wrong).unwrap_err().contains("toppings.c"));

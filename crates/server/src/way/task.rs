@@ -71,7 +71,10 @@ impl InTask {
         let key = self.fresh_key(question.key.as_deref().unwrap_or("question"));
         let request =
             InputRequest::Elicitation(ElicitRequest::new(params(question, self.revision)?));
-        let withdraw = Withdraw { of: self, key: &key };
+        let withdraw = Withdraw {
+            of: self,
+            key: &key,
+        };
         let answer = self.task.request_input(key.clone(), request);
         let answered = tokio::time::timeout(question.timeout, answer).await;
         drop(withdraw);

@@ -126,10 +126,7 @@ async fn a_question_that_timed_out_is_off_the_list() {
                 .key("first")
                 .timeout(Duration::from_mins(1))
                 .await;
-            assert!(
-                matches!(late, Err(Unanswered::TimedOut { .. })),
-                "{late:?}"
-            );
+            assert!(matches!(late, Err(Unanswered::TimedOut { .. })), "{late:?}");
             tokio::time::sleep(Duration::from_mins(1)).await;
             // The losing branch of a `select!` takes its question along.
             tokio::select! {
