@@ -110,7 +110,7 @@ fn an_answer_that_the_form_refuses_names_the_field_and_is_not_sent() {
             !run.stdout.contains("mars") && !run.stderr.contains("mars"),
             "a value was told"
         );
-        assert_eq!(run.code, Some(4));
+        assert_eq!(run.code, Some(2));
     }
 }
 
@@ -126,6 +126,29 @@ fn a_question_that_finds_nobody_has_its_own_exit_code() {
         "{}",
         no_default.stderr
     );
+}
+
+#[test]
+fn a_second_question_without_an_answer_is_named_with_what_it_wants() {
+    let one = br#"[{"action":"accept","content":{"environment":"production"}}]"#;
+    let files = house::Files::new(&[("one.json", one)]);
+    for revision in ["2025-11-25", "2026-07-28"] {
+        let options = [
+            &["--answer", "environment=production"][..],
+            &["--answers", &files.path("one.json")],
+        ];
+        for answers in options {
+            let run = call(&[&["deploy", "--protocol", revision], answers].concat());
+            assert_eq!(run.code, Some(4), "{}", run.stderr);
+            let told = "question 2 (\"Deploy to production?\"): no prepared answer is left";
+            assert!(run.stderr.contains(told), "{}", run.stderr);
+            assert!(
+                run.stderr.contains("`--answer confirm=VALUE`"),
+                "{}",
+                run.stderr
+            );
+        }
+    }
 }
 
 #[test]

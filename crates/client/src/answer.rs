@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use mcp_elicit_core::answer::{Answers, Outcome, Violations};
+use mcp_elicit_forms::view;
 use serde_json::{Map, Value};
 
 use crate::question::Question;
@@ -13,6 +14,7 @@ pub struct Answer {
     outcome: Outcome,
     reason: Option<String>,
     insisted: bool,
+    from_now_on: bool,
     by: Option<Cow<'static, str>>,
 }
 
@@ -53,6 +55,30 @@ impl Answer {
         self.insisted = true;
         self
     }
+
+    /// Whether the person declined every later question of this server too.
+    pub fn is_from_now_on(&self) -> bool {
+        self.from_now_on && self.outcome == Outcome::Decline
+    }
+
+    /// Says that a decline is meant for every later question of this server too; nothing of the kind can be said with
+    /// another act.
+    #[must_use]
+    pub fn from_now_on(mut self) -> Self {
+        self.from_now_on = true;
+        self
+    }
+}
+
+/// What a face brought back.
+impl From<view::Reply> for Answer {
+    fn from(reply: view::Reply) -> Self {
+        Self {
+            insisted: reply.insisted,
+            from_now_on: reply.from_now_on,
+            ..reply.outcome.into()
+        }
+    }
 }
 
 impl From<Outcome> for Answer {
@@ -61,6 +87,7 @@ impl From<Outcome> for Answer {
             outcome,
             reason: None,
             insisted: false,
+            from_now_on: false,
             by: None,
         }
     }

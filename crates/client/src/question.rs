@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::answer::Answer;
+use crate::desk::Person;
 
 /// A question that waits for an answer.
 ///
@@ -27,7 +28,7 @@ pub struct Question {
     pub(crate) revision: Revision,
     pub(crate) suspicions: Vec<Suspicion>,
     pub(crate) withdrawal: Withdrawal,
-    pub(crate) waiting: watch::Receiver<usize>,
+    pub(crate) person: Person,
 }
 
 impl Question {
@@ -123,7 +124,12 @@ impl Question {
 
     /// How many questions wait for the same person, this one included; changes as they come and go.
     pub fn waiting(&self) -> watch::Receiver<usize> {
-        self.waiting.clone()
+        self.person.watch()
+    }
+
+    /// The questions that wait behind this one for the same person, in their order, as a face shows them.
+    pub fn behind(&self) -> Vec<view::Next> {
+        self.person.behind(self.id)
     }
 
     /// Why the question was taken back, once it was.

@@ -379,12 +379,28 @@ function listen() {
     } else if (!source) {
       source = new EventSource(document.body.dataset.events);
       source.addEventListener("change", news);
+      source.addEventListener("error", reach);
     }
   };
   document.addEventListener("visibilitychange", update);
   addEventListener("pagehide", () => { source?.close(); source = null; });
   addEventListener("pageshow", update);
   update();
+}
+
+// A page outlives the program that made it. It must not look as if an answer could still be given.
+let unreached = 0;
+async function reach() {
+  const reply = await fetch(form?.dataset.state ?? `${base}/state`).catch(() => null);
+  unreached = reply ? 0 : unreached + 1;
+  const said = unreached > 1 && (form || search)
+    ? "The program that asks has ended, or cannot be reached. Nothing that you do on this page arrives."
+    : "";
+  const place = document.querySelector("[data-gone]");
+  if (place.textContent === said) return;
+  place.textContent = said;
+  place.className = said && "note bad";
+  for (const button of all("button[type=submit]", form ?? place)) button.disabled = Boolean(said);
 }
 
 async function renewQueue() {

@@ -2,16 +2,14 @@
 #![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 #![cfg(unix)]
 
-mod pty;
-
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
 use mcp_elicit_forms::terminal::{Face, Handle};
-use mcp_elicit_forms::view::{Call, Origin, Question, Reply};
-use pty::Terminal;
+use mcp_elicit_forms::view::{Call, Next, Origin, Question, Reply};
+use mcp_elicit_testkit::pty::{self, Color, Screen, Terminal};
 use serde_json::json;
 
 const DEPLOY: &str = r#"{"type":"object","required":["environment","regions"],"properties":{
@@ -73,7 +71,50 @@ fn question(case: &str) -> Question {
     question
         .for_call(Call::tool("deploy").with(json!({"build": "latest"})))
         .until(now() + Duration::from_secs(249))
-        .with_pending(usize::from(case == "queue") * 2)
+        .with_pending(waiting(case))
+}
+
+fn waiting(case: &str) -> Vec<Next> {
+    let asks = |server: &str, message: &str| {
+        let form = Form::parse(r#"{"type":"object","properties":{}}"#).unwrap();
+        let question = Question::form(Origin::new(server), message, form);
+        Next::of(&question.for_call(Call::tool("clean")))
+    };
+    match case {
+        "queue" => vec![
+            asks("files", "Delete **everything**?"),
+            asks("mail", "Send it to all?"),
+        ],
+        _ => Vec::new(),
+    }
+}
+
+/// This test program again, on a new terminal, to ask the question called `case`.
+fn ask(case: &str, columns: u16, rows: u16) -> Terminal {
+    ask_with(case, columns, rows, &[])
+}
+
+/// As [`ask`], with more environment.
+fn ask_with(case: &str, columns: u16, rows: u16, environment: &[(&str, &str)]) -> Terminal {
+    let mut command = pty::command(std::env::current_exe().unwrap());
+    command.args(["--exact", "asked", "--ignored", "--nocapture"]);
+    command.env("ELICIT_CASE", case);
+    for (name, value) in environment {
+        command.env(name, value);
+    }
+    Terminal::start(command, columns, rows)
+}
+
+/// As [`ask`], with stdin, stdout and stderr going elsewhere.
+fn ask_apart(case: &str, columns: u16, rows: u16) -> Terminal {
+    let mut command = pty::command("sh");
+    command.args([
+        "-c",
+        "exec \"$0\" --exact asked --ignored --nocapture </dev/null >/dev/null 2>/dev/null",
+    ]);
+    command.arg(std::env::current_exe().unwrap());
+    command.env("ELICIT_CASE", case);
+    Terminal::start(command, columns, rows)
 }
 
 /// Not a test by itself: what the other tests start on a terminal of their own.
@@ -170,7 +211,7 @@ fn ended(terminal: &mut Terminal) -> String {
 
 #[test]
 fn step_by_step_from_the_first_field_to_the_answer() {
-    let mut terminal = Terminal::ask("deploy", 80, 24);
+    let mut terminal = ask("deploy", 80, 24);
     insta::assert_snapshot!("step_choice", terminal.wait_for("Ctrl-X"));
     insta::assert_snapshot!("step_type_ahead", terminal.press_for("pr", "2 of 3"));
     terminal.press_for(&format!("{DOWN}{UP}{ENTER}"), "2 of 6");
@@ -204,7 +245,7 @@ fn step_by_step_from_the_first_field_to_the_answer() {
 
 #[test]
 fn a_required_field_is_not_passed_empty_and_going_back_loses_nothing() {
-    let mut terminal = Terminal::ask("deploy", 80, 24);
+    let mut terminal = ask("deploy", 80, 24);
     terminal.wait_for("1 of 6");
     terminal.press_for(TAB, "✗");
     terminal.press_for(ENTER, "2 of 6");
@@ -231,7 +272,7 @@ fn each_way_out_is_itself() {
         ),
     ];
     for (key, end) in ways {
-        let mut terminal = Terminal::ask("deploy", 120, 24);
+        let mut terminal = ask("deploy", 120, 24);
         terminal.wait_for("Esc cancel");
         terminal.press(key);
         assert_eq!(ended(&mut terminal), end, "{key:?}");
@@ -240,7 +281,7 @@ fn each_way_out_is_itself() {
 
 #[test]
 fn the_whole_form_on_a_wide_screen() {
-    let mut terminal = Terminal::ask("deploy", 120, 30);
+    let mut terminal = ask("deploy", 120, 30);
     insta::assert_snapshot!("wide_first", terminal.wait_for("Ctrl-X"));
     terminal.press(&format!("{DOWN} {TAB}12{TAB}{TAB}ada@{TAB}"));
     insta::assert_snapshot!("wide_errors", terminal.wait_for("❯ [ ] eu-west"));
@@ -258,7 +299,7 @@ fn the_whole_form_on_a_wide_screen() {
 
 #[test]
 fn a_changed_window_is_filled_again() {
-    let mut terminal = Terminal::ask("deploy", 120, 30);
+    let mut terminal = ask("deploy", 120, 30);
     terminal.wait_for("Esc cancel");
     terminal.resize(34, 12);
     insta::assert_snapshot!("narrow", terminal.wait_for("1 of 6"));
@@ -272,7 +313,7 @@ fn a_changed_window_is_filled_again() {
 
 #[test]
 fn a_paste_fills_and_presses_nothing() {
-    let mut terminal = Terminal::ask("deploy", 80, 24);
+    let mut terminal = ask("deploy", 80, 24);
     terminal.wait_for("1 of 6");
     terminal.press_for(ENTER, "2 of 6");
     terminal.press_for("\x1b[200~5\r\n\x1b[201~", "┃ 5");
@@ -287,7 +328,7 @@ fn a_paste_fills_and_presses_nothing() {
 
 #[test]
 fn a_form_without_fields_is_confirmed() {
-    let mut terminal = Terminal::ask("confirm", 80, 24);
+    let mut terminal = ask("confirm", 80, 24);
     insta::assert_snapshot!("confirm", terminal.wait_for("Esc cancel"));
     terminal.press("y");
     assert_eq!(ended(&mut terminal), "ENDED accept {}");
@@ -296,7 +337,7 @@ fn a_form_without_fields_is_confirmed() {
         (ENTER, "ENDED accept {}"),
         (ESC, "ENDED cancel"),
     ] {
-        let mut terminal = Terminal::ask("confirm", 80, 24);
+        let mut terminal = ask("confirm", 80, 24);
         terminal.wait_for("Esc cancel");
         terminal.press(keys);
         assert_eq!(ended(&mut terminal), end);
@@ -305,14 +346,14 @@ fn a_form_without_fields_is_confirmed() {
 
 #[test]
 fn a_link_is_opened_only_on_yes() {
-    let mut terminal = Terminal::ask("link", 80, 24);
+    let mut terminal = ask("link", 80, 24);
     insta::assert_snapshot!("link", terminal.wait_for("Esc cancel"));
     terminal.press_for(ENTER, "Choose with the arrow keys first");
     terminal.press(&format!("{RIGHT}{RIGHT}{ENTER}"));
     assert_eq!(ended(&mut terminal), "ENDED decline");
     assert!(!terminal.seen().contains("OPENED"));
 
-    let mut terminal = Terminal::ask("link", 80, 24);
+    let mut terminal = ask("link", 80, 24);
     terminal.wait_for("Esc cancel");
     terminal.press("y");
     assert_eq!(ended(&mut terminal), "ENDED visit");
@@ -325,7 +366,7 @@ fn a_link_is_opened_only_on_yes() {
 
 #[test]
 fn a_form_that_wants_a_secret_waits_for_the_person_to_insist() {
-    let mut terminal = Terminal::ask("secret", 80, 24);
+    let mut terminal = ask("secret", 80, 24);
     insta::assert_snapshot!("secret", terminal.wait_for("Esc cancel"));
     terminal.press_for(ENTER, "Choose with the arrow keys first");
     terminal.press_for(&format!("{RIGHT}{ENTER}"), "1 of 1");
@@ -339,7 +380,7 @@ fn a_form_that_wants_a_secret_waits_for_the_person_to_insist() {
 
 #[test]
 fn a_long_message_leaves_room_for_the_answer_and_can_be_read() {
-    let mut terminal = Terminal::ask("long", 80, 24);
+    let mut terminal = ask("long", 80, 24);
     insta::assert_snapshot!("long", terminal.wait_for("Esc cancel"));
     terminal.press_for(CTRL_O, "line 12 of");
     terminal.press_for("\x1b[6~\x1b[6~\x1b[6~\x1b[6~\x1b[6~", "line 60 of");
@@ -348,7 +389,7 @@ fn a_long_message_leaves_room_for_the_answer_and_can_be_read() {
 
 #[test]
 fn a_thousand_options_are_searched() {
-    let mut terminal = Terminal::ask("list", 80, 24);
+    let mut terminal = ask("list", 80, 24);
     insta::assert_snapshot!("list", terminal.wait_for("Esc cancel"));
     terminal.press_for("0500", "host-0500");
     terminal.press_for(ENTER, "Your answer");
@@ -359,13 +400,23 @@ fn a_thousand_options_are_searched() {
 #[test]
 fn a_withdrawn_question_leaves_the_screen_and_says_so() {
     let sign = std::env::temp_dir().join(format!("elicit-withdraw-{}", std::process::id()));
-    let terminal = &mut Terminal::ask_with(
+    let terminal = &mut ask_with(
         "queue",
         80,
         24,
         &[("ELICIT_WITHDRAW_AT", sign.to_str().unwrap())],
     );
-    assert!(terminal.wait_for("Esc cancel").contains("2 more questions"));
+    let seen = terminal.wait_for("Esc cancel");
+    assert!(
+        seen.contains("2 more, Ctrl-O lists them. Next: files, for clean: Delete"),
+        "{seen}"
+    );
+    let listed = terminal.press_for(CTRL_O, "2 more questions are waiting:");
+    assert!(
+        listed.contains("mail, for clean: Send it to all?"),
+        "{listed}"
+    );
+    terminal.press_for(CTRL_O, "Esc cancel");
     std::fs::write(&sign, "").unwrap();
     assert!(ended(terminal).contains("withdrawn: the server withdrew it"));
     assert!(
@@ -378,7 +429,7 @@ fn a_withdrawn_question_leaves_the_screen_and_says_so() {
 
 #[test]
 fn a_question_whose_time_is_over_leaves_the_screen_and_says_so() {
-    let mut terminal = Terminal::ask("late", 80, 24);
+    let mut terminal = ask("late", 80, 24);
     assert_eq!(
         ended(&mut terminal),
         "ENDED not answered: the time to answer ran out"
@@ -392,7 +443,7 @@ fn a_question_whose_time_is_over_leaves_the_screen_and_says_so() {
 
 #[test]
 fn a_crash_gives_the_terminal_back() {
-    let mut terminal = Terminal::ask("crash", 80, 24);
+    let mut terminal = ask("crash", 80, 24);
     terminal.wait_for("the clock broke");
     terminal.wait_for("test result");
     assert!(!terminal.ended_well());
@@ -407,23 +458,18 @@ fn no_colour_where_none_is_wanted() {
             (0..24)
                 .flat_map(|row| (0..80).map(move |column| (row, column)))
                 .filter_map(|(row, column)| screen.cell(row, column))
-                .any(|cell| cell.fgcolor() != vt100::Color::Default)
+                .any(|cell| cell.fgcolor() != Color::Default)
         })
     };
-    assert!(colours(&Terminal::ask("deploy", 80, 24)));
-    assert!(!colours(&Terminal::ask_with(
-        "deploy",
-        80,
-        24,
-        &[("NO_COLOR", "1")]
-    )));
+    assert!(colours(&ask("deploy", 80, 24)));
+    assert!(!colours(&ask_with("deploy", 80, 24, &[("NO_COLOR", "1")])));
 }
 
 #[test]
 fn a_dumb_terminal_is_asked_line_by_line() {
-    let mut terminal = Terminal::ask_with("deploy", 80, 24, &[("TERM", "dumb")]);
+    let mut terminal = ask_with("deploy", 80, 24, &[("TERM", "dumb")]);
     terminal.wait_for("Environment:");
-    assert!(!terminal.look(vt100::Screen::alternate_screen));
+    assert!(!terminal.look(Screen::alternate_screen));
     terminal.press_for("2\n", "Replicas [2]:");
     terminal.press(":decline\n");
     assert_eq!(ended(&mut terminal), "ENDED decline");
@@ -431,7 +477,7 @@ fn a_dumb_terminal_is_asked_line_by_line() {
 
 #[test]
 fn the_controlling_terminal_serves_when_stdin_and_stdout_carry_something_else() {
-    let mut terminal = Terminal::ask_apart("apart", 80, 24);
+    let mut terminal = ask_apart("apart", 80, 24);
     terminal.wait_for("1 of 6");
     terminal.press_for(ENTER, "2 of 6");
     terminal.press_for(ESC, "Press Esc again");
@@ -442,7 +488,7 @@ fn the_controlling_terminal_serves_when_stdin_and_stdout_carry_something_else() 
 
 #[test]
 fn every_later_question_is_declined_only_on_the_second_press() {
-    let mut terminal = Terminal::ask("pushy", 80, 24);
+    let mut terminal = ask("pushy", 80, 24);
     terminal.wait_for("Ctrl-R decline always");
     terminal.press_for(CTRL_R, "Press Ctrl-R again");
     terminal.press_for(DOWN, "❯ ○ Production");
@@ -453,11 +499,11 @@ fn every_later_question_is_declined_only_on_the_second_press() {
 
 #[test]
 fn a_visit_is_waited_for_until_the_person_is_back() {
-    let mut terminal = Terminal::ask("visit", 60, 12);
+    let mut terminal = ask("visit", 60, 12);
     insta::assert_snapshot!("visit", terminal.wait_for("Ctrl-C"));
     terminal.press(ENTER);
     assert_eq!(ended(&mut terminal), "ENDED done");
-    let mut terminal = Terminal::ask("visit", 60, 12);
+    let mut terminal = ask("visit", 60, 12);
     terminal.wait_for("Ctrl-C");
     terminal.press(CTRL_C);
     assert_eq!(
@@ -469,7 +515,7 @@ fn a_visit_is_waited_for_until_the_person_is_back() {
 #[test]
 fn a_program_that_withdraws_and_ends_leaves_the_terminal_as_it_was() {
     let sign = std::env::temp_dir().join(format!("elicit-leave-{}", std::process::id()));
-    let mut terminal = Terminal::ask_with(
+    let mut terminal = ask_with(
         "leaving",
         80,
         24,
@@ -485,7 +531,7 @@ fn a_program_that_withdraws_and_ends_leaves_the_terminal_as_it_was() {
 
 #[test]
 fn a_line_feed_is_enter_too() {
-    let mut terminal = Terminal::ask("deploy", 80, 24);
+    let mut terminal = ask("deploy", 80, 24);
     terminal.wait_for("1 of 6");
     terminal.press_for("\n", "2 of 6");
     terminal.press_for("\n", "3 of 6");

@@ -33,7 +33,7 @@ const EXITS: &str = "\
 Exit codes:
   0  done
   1  the tool or the server reported an error, or the answer to the question asked here is no
-  2  the command line or an input file cannot be used
+  2  the command line, an input file or a prepared answer cannot be used
   3  no connection, or the other side broke the protocol
   4  a question found nobody to answer it
 

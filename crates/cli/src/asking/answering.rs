@@ -14,6 +14,7 @@ use crate::screen;
 pub(super) struct Answering {
     pub(super) responder: Arc<dyn Responder>,
     script: Option<Arc<Script>>,
+    pages: Option<Browser>,
 }
 
 impl Answering {
@@ -22,6 +23,14 @@ impl Answering {
         Self {
             responder: Arc::<Script>::clone(&script),
             script: Some(script),
+            pages: None,
+        }
+    }
+
+    /// Lets pages that are open show how it ended; they go with this process.
+    pub(super) async fn farewell(&self) {
+        if let Some(pages) = &self.pages {
+            pages.farewell().await;
         }
     }
 
@@ -70,6 +79,7 @@ fn terminal() -> Result<Answering, Failure> {
     Ok(Answering {
         responder: Arc::new(Terminal::new(face)),
         script: None,
+        pages: None,
     })
 }
 
@@ -83,7 +93,8 @@ async fn browser() -> Result<Answering, Failure> {
         Failure::unanswered("cannot serve pages on this machine").because(error)
     })?;
     Ok(Answering {
-        responder: Arc::new(pages),
+        responder: Arc::new(pages.clone()),
         script: None,
+        pages: Some(pages),
     })
 }

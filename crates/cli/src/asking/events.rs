@@ -190,7 +190,7 @@ impl Observer for Events {
         ));
     }
 
-    fn refused(&self, _question: Option<&Question>, why: &Refusal) {
+    fn refused(&self, question: Option<&Question>, why: &Refusal) {
         if let Refusal::Withdrawn { .. } = why {
             return;
         }
@@ -201,7 +201,7 @@ impl Observer for Events {
                 ..
             }
         );
-        self.end(failures::question(why));
+        self.end(failures::question(question, why));
         if interrupted {
             self.stop.cancel();
         }

@@ -1,7 +1,9 @@
 //! What went wrong with a connection, a call or a question, as a failure with its exit code. No wildcard: a new error
 //! must not compile until someone decides its code.
 
-use mcp_elicit_client::{CallError, ConnectError, Refusal, Unanswered};
+use mcp_elicit_client::{CallError, ConnectError, Question, Refusal, Unanswered};
+use mcp_elicit_core::form::Form;
+use mcp_elicit_forms::view::inert;
 
 use crate::failure::{Exit, Failure};
 
@@ -64,7 +66,7 @@ fn called(error: CallError) -> Failure {
             error.code.0,
             one_line(&error.message)
         )),
-        CallError::Unanswered(refusal) => question(&refusal),
+        CallError::Unanswered(refusal) => question(None, &refusal),
         CallError::Stopped => stopped(),
         CallError::VisitRefused { .. } | CallError::TaskCancelled => {
             Failure::refused(error.to_string())
@@ -82,15 +84,18 @@ fn called(error: CallError) -> Failure {
     }
 }
 
-/// A question got no answer.
-pub(super) fn question(refusal: &Refusal) -> Failure {
-    let text = refusal.to_string();
+/// A question got no answer; `asked` is absent where it could not be read.
+pub(super) fn question(asked: Option<&Question>, refusal: &Refusal) -> Failure {
+    let text = match asked {
+        Some(asked) => format!("{}: {refusal}", which(asked)),
+        None => refusal.to_string(),
+    };
     match refusal {
         Refusal::Malformed(_)
         | Refusal::IllegalForm(_)
         | Refusal::BadLink(_)
         | Refusal::Undeclared { .. } => Failure::connection(text),
-        Refusal::Nobody { why, .. } => nobody(why, text),
+        Refusal::Nobody { why, .. } => nobody(asked, why, text),
         Refusal::NotInsisted { .. } => Failure::unanswered(text)
             .hint("never give a credential in a form; if this is none, say so with `--insist`."),
         Refusal::Forbidden(_)
@@ -101,13 +106,22 @@ pub(super) fn question(refusal: &Refusal) -> Failure {
     }
 }
 
-fn nobody(why: &Unanswered, text: String) -> Failure {
+/// The question by its number in this call and its first words: a call may ask several.
+fn which(asked: &Question) -> String {
+    let message = inert::line(asked.message(), 60);
+    format!("question {} ({message:?})", asked.id())
+}
+
+fn nobody(asked: Option<&Question>, why: &Unanswered, text: String) -> Failure {
     match why {
         Unanswered::Interrupted => stopped(),
-        Unanswered::Exhausted | Unanswered::NoDefaults { .. } => Failure::unanswered(text)
-            .hint("add `--answer NAME=VALUE`, or leave the answer options out to be asked."),
-        Unanswered::Refused { .. } => Failure::unanswered(text)
-            .hint("the answer was not sent; correct it and call again."),
+        Unanswered::Exhausted | Unanswered::NoDefaults { .. } => {
+            Failure::unanswered(text).hint(how_to_give(asked))
+        }
+        // What was prepared came with the command line.
+        Unanswered::Refused { .. } => {
+            Failure::usage(text).hint("the answer was not sent; correct it and call again.")
+        }
         Unanswered::EndOfInput => Failure::unanswered(text).hint(
             "run it in a terminal, or give the answers with `--answer NAME=VALUE` or `--answers FILE`.",
         ),
@@ -116,6 +130,43 @@ fn nobody(why: &Unanswered, text: String) -> Failure {
         | Unanswered::Expired
         | Unanswered::Withdrawn { .. }
         | Unanswered::Failed { .. } => Failure::unanswered(text),
+    }
+}
+
+/// How an answer to this very question is prepared.
+fn how_to_give(asked: Option<&Question>) -> String {
+    let options: Vec<_> = asked
+        .and_then(Question::form)
+        .map(wanted)
+        .unwrap_or_default()
+        .iter()
+        .map(|name| format!("`--answer {}=VALUE`", inert::line(name, 60)))
+        .collect();
+    let add = if options.is_empty() {
+        "an answer in its place in `--answers FILE`".to_owned()
+    } else {
+        format!(
+            "{}, or an answer in its place in `--answers FILE`",
+            options.join(" ")
+        )
+    };
+    format!("add {add}; without answer options you are asked.")
+}
+
+/// The fields that an answer must have; all of them where it may leave any out.
+fn wanted(form: &Form) -> Vec<&str> {
+    let names = |required: bool| {
+        form.fields()
+            .iter()
+            .filter(move |field| field.required() || !required)
+            .map(mcp_elicit_core::form::Field::name)
+            .collect::<Vec<_>>()
+    };
+    let required = names(true);
+    if required.is_empty() {
+        names(false)
+    } else {
+        required
     }
 }
 
@@ -131,5 +182,5 @@ fn with_stderr(failure: Failure, stderr: &[String]) -> Failure {
 
 /// A server's words, harmless to look at.
 fn one_line(text: &str) -> String {
-    mcp_elicit_forms::view::inert::line(text, 500)
+    inert::line(text, 500)
 }

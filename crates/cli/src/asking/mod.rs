@@ -98,15 +98,17 @@ async fn conversation(call: &Call) -> Result<Exit, Failure> {
     };
     connection.close().await;
     answering.warn_of_unused();
-    let ended = events.ended();
-    match called {
-        Ok(result) => {
-            events.result(&result)?;
-            ended.map_or_else(|| Ok(exit_of(&result)), Err)
+    let ended = match (called, events.ended()) {
+        (Ok(result), ended) => {
+            let shown = events.result(&result).map(|()| exit_of(&result));
+            ended.map_or(shown, Err)
         }
         // What went wrong with a question explains why the call failed after it.
-        Err(error) => Err(ended.unwrap_or_else(|| failures::calling(error, &said))),
-    }
+        (Err(_), Some(ended)) => Err(ended),
+        (Err(error), None) => Err(failures::calling(error, &said)),
+    };
+    answering.farewell().await;
+    ended
 }
 
 fn exit_of(result: &CallToolResult) -> Exit {

@@ -105,7 +105,7 @@ async fn wait<H: ClientHandler>(
     let _open = eliciting.line().question_opens();
     tokio::select! {
         () = eliciting.line().all_done(ids) => Ok(()),
-        () = eliciting.desk().visited(hosts) => Ok(()),
+        said = eliciting.desk().visited(hosts) => said.map_err(CallError::Unanswered),
         // Trying again tells whether the visit was done; the same URL coming back then ends it.
         () = tokio::time::sleep(PATIENCE) => Ok(()),
         () = course.options.stop.cancelled() => Err(CallError::Stopped),

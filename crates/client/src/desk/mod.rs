@@ -160,7 +160,7 @@ impl Desk {
             revision,
             suspicions,
             withdrawal: Withdrawal::default(),
-            waiting: self.settings.person.watch(),
+            person: self.settings.person.clone(),
         })
     }
 
@@ -178,8 +178,8 @@ impl Desk {
         for observer in &self.settings.observers {
             observer.asked(question);
         }
-        if rule.answer == Some(Standing::Decline) {
-            return Ok(Answer::from(Outcome::Decline).brought_by("policy".into()));
+        if let Some(answer) = rule.standing_answer() {
+            return Ok(answer);
         }
         // Whatever ends this future early takes the question off the screen.
         let _gone = TakeBack(&question.withdrawal);
@@ -206,8 +206,12 @@ impl Desk {
         } else {
             place.turn().await
         };
+        // What the person said to the question before may have been said to this one too.
+        if let Some(answer) = self.rule().standing_answer() {
+            return Ok(answer);
+        }
         let mut question = question.clone();
-        question.shown = question.shown.clone().with_pending(place.behind());
+        question.shown = question.shown.clone().with_pending(question.behind());
         match self.settings.answer_within {
             None => self.responded(&question).await,
             Some(within) => {
@@ -254,23 +258,47 @@ impl Desk {
             (Outcome::Visit, Mode::Form) | (Outcome::Accept(_), Mode::Url) => Err(nobody(
                 Unanswered::failed("it answered a question of the other mode"),
             )),
-            _ => Ok(answer.brought_by(responder.name())),
+            _ => {
+                if answer.is_from_now_on() {
+                    self.decline_from_now_on();
+                }
+                Ok(answer.brought_by(responder.name()))
+            }
         }
     }
 
     /// Completes when the person says that the agreed visits are done.
-    pub(crate) async fn visited(&self, hosts: &[String]) {
-        match &self.settings.responder {
-            Some(responder) => responder.visited(hosts).await,
-            None => std::future::pending().await,
-        }
+    pub(crate) async fn visited(&self, hosts: &[String]) -> Result<(), Refusal> {
+        let Some(responder) = &self.settings.responder else {
+            return std::future::pending().await;
+        };
+        responder
+            .visited(hosts)
+            .await
+            .map_err(|why| Refusal::Nobody {
+                mode: Mode::Url,
+                why,
+            })
     }
 
     /// The person said no to this server, once and for all.
     pub(crate) fn decline_from_now_on(&self) -> Consent {
         let mut consent = self.consent.lock().unwrap_or_else(PoisonError::into_inner);
         consent.decline_from_now_on(&self.server);
-        consent.clone()
+        let changed = consent.clone();
+        drop(consent);
+        for observer in &self.settings.observers {
+            observer.consent_changed(&changed);
+        }
+        changed
+    }
+}
+
+impl Rule {
+    /// The answer that the person's standing word gives.
+    fn standing_answer(&self) -> Option<Answer> {
+        (self.answer == Some(Standing::Decline))
+            .then(|| Answer::from(Outcome::Decline).brought_by("policy".into()))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::refusal::Refusal;
 use crate::answer::Answer;
+use crate::consent::Consent;
 use crate::question::Question;
 
 /// Looks on while questions come and go. Called in order for each question; must not block.
@@ -22,6 +23,11 @@ pub trait Observer: Send + Sync + 'static {
     fn refused(&self, question: Option<&Question>, why: &Refusal) {
         let _ = (question, why);
     }
+
+    /// The person said no to a server once and for all. This is the policy that says so, for whoever keeps it.
+    fn consent_changed(&self, consent: &Consent) {
+        let _ = consent;
+    }
 }
 
 impl<O: Observer + ?Sized> Observer for std::sync::Arc<O> {
@@ -35,5 +41,9 @@ impl<O: Observer + ?Sized> Observer for std::sync::Arc<O> {
 
     fn refused(&self, question: Option<&Question>, why: &Refusal) {
         (**self).refused(question, why);
+    }
+
+    fn consent_changed(&self, consent: &Consent) {
+        (**self).consent_changed(consent);
     }
 }

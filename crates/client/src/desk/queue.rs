@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use mcp_elicit_core::wire::Mode;
+use mcp_elicit_forms::view;
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
 use crate::question::Question;
@@ -12,7 +13,7 @@ use crate::question::Question;
 #[derive(Debug, Clone)]
 pub struct Person {
     turn: Arc<Semaphore>,
-    pending: Arc<Mutex<BTreeMap<u64, Pending>>>,
+    pending: Arc<Mutex<BTreeMap<u64, Entry>>>,
     count: Arc<watch::Sender<usize>>,
 }
 
@@ -23,10 +24,19 @@ pub struct Pending {
     pub id: u64,
     /// Which server asks, safe to show.
     pub server: String,
+    /// The tool, prompt or resource whose call asks, where it is known, safe to show.
+    pub call: Option<String>,
     /// The server's message, safe to show.
     pub message: String,
     /// Whether it asks for a form or for a visit.
     pub mode: Mode,
+}
+
+/// A question in the list, and as a face shows it behind another.
+#[derive(Debug)]
+struct Entry {
+    pending: Pending,
+    next: view::Next,
 }
 
 impl Default for Person {
@@ -47,7 +57,10 @@ impl Person {
 
     /// Everything that waits for this person, in the order it came; the first is being shown.
     pub fn pending(&self) -> Vec<Pending> {
-        self.lock().values().cloned().collect()
+        self.lock()
+            .values()
+            .map(|entry| entry.pending.clone())
+            .collect()
     }
 
     /// How many questions wait, the shown one included; changes as they come and go.
@@ -57,14 +70,19 @@ impl Person {
 
     /// Puts the question into the list. It leaves when the place is dropped.
     pub(crate) fn enter(&self, question: &Question) -> Place<'_> {
-        let entry = Pending {
-            id: question.id(),
-            server: question.shown().origin().title(),
-            message: question.shown().message(),
-            mode: question.mode(),
+        let shown = question.shown();
+        let entry = Entry {
+            pending: Pending {
+                id: question.id(),
+                server: shown.origin().title(),
+                call: shown.call().map(view::Call::name),
+                message: shown.message(),
+                mode: question.mode(),
+            },
+            next: view::Next::of(shown),
         };
         self.change(|pending| {
-            pending.insert(entry.id, entry);
+            pending.insert(question.id(), entry);
         });
         Place {
             person: self,
@@ -72,13 +90,21 @@ impl Person {
         }
     }
 
-    fn change(&self, change: impl FnOnce(&mut BTreeMap<u64, Pending>)) {
+    /// What waits behind the question of this number.
+    pub(crate) fn behind(&self, id: u64) -> Vec<view::Next> {
+        self.lock()
+            .range(id + 1..)
+            .map(|(_, entry)| entry.next.clone())
+            .collect()
+    }
+
+    fn change(&self, change: impl FnOnce(&mut BTreeMap<u64, Entry>)) {
         let mut pending = self.lock();
         change(&mut pending);
         self.count.send_replace(pending.len());
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Pending>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Entry>> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -94,11 +120,6 @@ impl<'p> Place<'p> {
     /// Waits until everything before it has been answered or taken back. Dropping the turn lets the next one in.
     pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'p>> {
         self.person.turn.acquire().await.ok()
-    }
-
-    /// How many wait behind it.
-    pub(crate) fn behind(&self) -> usize {
-        self.person.lock().range(self.id + 1..).count()
     }
 }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use mcp_elicit_core::wire::Capability;
 use mcp_elicit_forms::web;
 
-use super::{Responder, Responding, Waiting, unanswered, visit_question};
+use super::{Responder, Responding, Waiting, unanswered};
 use crate::answer::Answer;
 use crate::question::Question;
 
@@ -25,6 +25,11 @@ impl Browser {
     /// secret: it is for the person only.
     pub async fn start(tell: impl Fn(&str) + Send + Sync + 'static) -> std::io::Result<Self> {
         Ok(Self::new(web::Browser::start().await?.announcing(tell)))
+    }
+
+    /// Waits until open pages have shown how their questions ended, for a program that is about to end.
+    pub async fn farewell(&self) {
+        self.pages.farewell().await;
     }
 }
 
@@ -46,18 +51,13 @@ impl Responder for Browser {
         Box::pin(async move {
             let asked = self
                 .pages
-                .ask(question.shown().clone(), question.withdrawn());
-            // The pages let an answer to a suspicious form through only when the person has insisted.
-            Ok(Answer::from(asked.await.map_err(unanswered::of_face)?).insisting())
+                .ask_for_reply(question.shown().clone(), question.withdrawn());
+            Ok(Answer::from(asked.await.map_err(unanswered::of_face)?))
         })
     }
 
-    fn visited<'a>(&'a self, hosts: &'a [String]) -> Waiting<'a> {
-        Box::pin(async move {
-            match visit_question(hosts) {
-                Some(question) => drop(self.pages.ask(question, std::future::pending()).await),
-                None => std::future::pending().await,
-            }
-        })
+    /// The page of a link is answered with "I have done this".
+    fn visited<'a>(&'a self, _hosts: &'a [String]) -> Waiting<'a> {
+        Box::pin(std::future::ready(Ok(())))
     }
 }

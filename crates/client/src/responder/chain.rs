@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mcp_elicit_core::wire::Capability;
 
-use super::{Responder, Responding, Unanswered};
+use super::{Responder, Responding, Unanswered, Waiting};
 use crate::question::Question;
 
 /// Tries responders in their order. One that cannot show a question passes it on; what a person did, and what went
@@ -13,6 +14,8 @@ use crate::question::Question;
 #[derive(Clone, Default)]
 pub struct Chain {
     links: Vec<Arc<dyn Responder>>,
+    /// The place of the link that answered last: whoever agreed to a visit says when it is done.
+    answered: Arc<AtomicUsize>,
 }
 
 impl Chain {
@@ -51,17 +54,26 @@ impl Responder for Chain {
     fn respond<'a>(&'a self, question: &'a Question) -> Responding<'a> {
         Box::pin(async move {
             let mut last = Unanswered::cannot_show("no responder shows this mode");
-            for link in self
-                .links
-                .iter()
-                .filter(|link| link.modes().has(question.mode()))
-            {
+            for (place, link) in self.links.iter().enumerate() {
+                if !link.modes().has(question.mode()) {
+                    continue;
+                }
                 match link.respond(question).await {
                     Err(passed) if passed.passes_on() => last = passed,
-                    outcome => return outcome,
+                    outcome => {
+                        self.answered.store(place, Ordering::Relaxed);
+                        return outcome;
+                    }
                 }
             }
             Err(last)
         })
+    }
+
+    fn visited<'a>(&'a self, hosts: &'a [String]) -> Waiting<'a> {
+        match self.links.get(self.answered.load(Ordering::Relaxed)) {
+            Some(link) => link.visited(hosts),
+            None => Box::pin(std::future::pending()),
+        }
     }
 }

@@ -4,14 +4,12 @@ use std::borrow::Cow;
 use std::ffi::OsString;
 use std::process::Stdio;
 
-use mcp_elicit_core::answer::Violations;
 use mcp_elicit_core::wire::Capability;
 use process_wrap::tokio::{ChildWrapper, CommandWrap};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use super::program::{ATTEMPTS, Asked, Read, read};
+use super::program::{Program, answer_of};
 use super::{Responder, Responding, Unanswered};
-use crate::answer::Answer;
 use crate::question::Question;
 
 /// The longest answer that is read, in bytes.
@@ -48,20 +46,10 @@ impl Command {
         self.modes = modes;
         self
     }
+}
 
-    async fn ask(&self, question: &Question) -> Result<Answer, Unanswered> {
-        let mut violations = Violations::default();
-        for attempt in 1..=ATTEMPTS {
-            let line = Asked::new(question, attempt, &violations).to_json()?;
-            match read(question, &self.run(&line).await?)? {
-                Read::Answer(answer) => return Ok(answer),
-                Read::Wrong(wrong) => violations = wrong,
-            }
-        }
-        Err(Unanswered::Refused { violations })
-    }
-
-    async fn run(&self, line: &str) -> Result<String, Unanswered> {
+impl Program for Command {
+    async fn exchange(&self, line: &str) -> Result<String, Unanswered> {
         let failed = |error: std::io::Error| {
             Unanswered::failed(format!("cannot run the program ({})", error.kind()))
         };
@@ -115,6 +103,6 @@ impl Responder for Command {
     }
 
     fn respond<'a>(&'a self, question: &'a Question) -> Responding<'a> {
-        Box::pin(self.ask(question))
+        Box::pin(answer_of(self, question))
     }
 }

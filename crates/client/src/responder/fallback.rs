@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use mcp_elicit_core::wire::Capability;
 
-use super::{Responder, Responding, Unanswered};
+use super::{Responder, Responding, Unanswered, Waiting};
 use crate::question::Question;
 
 /// Asks the first responder, and the second when the first brings no answer: in its time, where it has one, or at all.
@@ -16,6 +17,8 @@ pub struct Fallback {
     first: Arc<dyn Responder>,
     within: Option<Duration>,
     second: Arc<dyn Responder>,
+    /// Whether the second answered last: whoever agreed to a visit says when it is done.
+    second_answered: Arc<AtomicBool>,
 }
 
 impl Fallback {
@@ -25,6 +28,7 @@ impl Fallback {
             first: Arc::new(first),
             within: None,
             second: Arc::new(second),
+            second_answered: Arc::default(),
         }
     }
 
@@ -72,13 +76,25 @@ impl Responder for Fallback {
 
     fn respond<'a>(&'a self, question: &'a Question) -> Responding<'a> {
         Box::pin(async move {
+            self.second_answered.store(false, Ordering::Relaxed);
             match self.ask_first(question).await {
                 Ok(answer) => Ok(answer),
                 // The person ended the program, or the question is gone: nobody else is to be bothered with it.
                 Err(error @ (Unanswered::Interrupted | Unanswered::Withdrawn { .. })) => Err(error),
                 Err(error) if !self.second.modes().has(question.mode()) => Err(error),
-                Err(_) => self.second.respond(question).await,
+                Err(_) => {
+                    self.second_answered.store(true, Ordering::Relaxed);
+                    self.second.respond(question).await
+                }
             }
         })
+    }
+
+    fn visited<'a>(&'a self, hosts: &'a [String]) -> Waiting<'a> {
+        if self.second_answered.load(Ordering::Relaxed) {
+            self.second.visited(hosts)
+        } else {
+            self.first.visited(hosts)
+        }
     }
 }

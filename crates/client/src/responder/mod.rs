@@ -54,7 +54,7 @@ use crate::question::Question;
 pub type Responding<'a> = Pin<Box<dyn Future<Output = Result<Answer, Unanswered>> + Send + 'a>>;
 
 /// What a responder does while the person is on a visit.
-pub type Waiting<'a> = Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+pub type Waiting<'a> = Pin<Box<dyn Future<Output = Result<(), Unanswered>> + Send + 'a>>;
 
 /// Puts a question before a person and brings back what the person did.
 ///
@@ -76,8 +76,9 @@ pub trait Responder: Send + Sync + 'static {
     /// go then. [`Question::withdrawn`] says why.
     fn respond<'a>(&'a self, question: &'a Question) -> Responding<'a>;
 
-    /// Completes when the person says that the agreed visits to these hosts are done. A responder that cannot ask
-    /// leaves this as it is: the server's own word, or a while, then ends the wait.
+    /// Completes when the person says that the agreed visits to these hosts are done; an error ends the call that
+    /// waits for them. A responder that cannot ask leaves this as it is: the server's own word, or a while, then ends
+    /// the wait.
     fn visited<'a>(&'a self, hosts: &'a [String]) -> Waiting<'a> {
         let _ = hosts;
         Box::pin(std::future::pending())
@@ -104,17 +105,4 @@ impl<R: Responder + ?Sized> Responder for Arc<R> {
     fn visited<'a>(&'a self, hosts: &'a [String]) -> Waiting<'a> {
         (**self).visited(hosts)
     }
-}
-
-/// Asks, through a face, whether visits are done: a form without fields is a plain yes.
-#[cfg(any(feature = "terminal", feature = "browser"))]
-fn visit_question(hosts: &[String]) -> Option<mcp_elicit_forms::view::Question> {
-    use mcp_elicit_forms::view::{Origin, Question};
-
-    let form = mcp_elicit_core::form::Form::builder().build().ok()?;
-    let message = format!(
-        "Finish what you were sent to at {}; then go on here.",
-        hosts.join(", ")
-    );
-    Some(Question::form(Origin::new("mcp-elicit"), message, form))
 }

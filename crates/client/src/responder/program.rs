@@ -1,4 +1,4 @@
-//! A question and its answer as JSON, for programs in any language.
+//! Programs in any language that answer: the question and the answer as JSON, and the tries to get it right.
 
 use std::time::{Duration, SystemTime};
 
@@ -11,13 +11,36 @@ use super::Unanswered;
 use crate::answer::{self, Answer};
 use crate::question::Question;
 
-/// How often a program may correct itself after an answer that the form refuses.
-pub(super) const ATTEMPTS: u32 = 3;
+/// How often a program may answer until the form takes it.
+const ATTEMPTS: u32 = 3;
+
+/// Something that reads a question as one line of JSON and answers in JSON.
+pub(super) trait Program: Sync {
+    /// Hands over one question and brings back the answer as it was written.
+    fn exchange(&self, line: &str) -> impl Future<Output = Result<String, Unanswered>> + Send;
+}
+
+/// What the program answers. Content that the form refuses is given back to it with every violation, so that it may
+/// correct itself.
+pub(super) async fn answer_of(
+    program: &impl Program,
+    question: &Question,
+) -> Result<Answer, Unanswered> {
+    let mut violations = Violations::default();
+    for attempt in 1..=ATTEMPTS {
+        let line = Asked::new(question, attempt, &violations).to_json()?;
+        match read(question, &program.exchange(&line).await?)? {
+            Read::Answer(answer) => return Ok(answer),
+            Read::Wrong(wrong) => violations = wrong,
+        }
+    }
+    Err(Unanswered::Refused { violations })
+}
 
 /// A question as a program reads it.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Asked<'q> {
+struct Asked<'q> {
     id: u64,
     mode: &'static str,
     /// The server as its client knows it.
@@ -49,7 +72,7 @@ pub(super) struct Asked<'q> {
 }
 
 impl<'q> Asked<'q> {
-    pub(super) fn new(question: &'q Question, attempt: u32, violations: &'q Violations) -> Self {
+    fn new(question: &'q Question, attempt: u32, violations: &'q Violations) -> Self {
         let shown = question.shown();
         let warnings = mcp_elicit_forms::view::warnings(shown);
         Self {
@@ -72,7 +95,7 @@ impl<'q> Asked<'q> {
         }
     }
 
-    pub(super) fn to_json(&self) -> Result<String, Unanswered> {
+    fn to_json(&self) -> Result<String, Unanswered> {
         serde_json::to_string(self)
             .map_err(|_| Unanswered::failed("the question cannot be written"))
     }
@@ -97,14 +120,14 @@ struct Told {
 }
 
 /// What a program's answer comes to.
-pub(super) enum Read {
+enum Read {
     Answer(Answer),
     /// The form refuses the content; the program may try again.
     Wrong(Violations),
 }
 
 /// Reads a program's answer. No answer at all means that it cannot show the question.
-pub(super) fn read(question: &Question, text: &str) -> Result<Read, Unanswered> {
+fn read(question: &Question, text: &str) -> Result<Read, Unanswered> {
     if text.trim().is_empty() {
         return Err(Unanswered::cannot_show("the program gave no answer"));
     }

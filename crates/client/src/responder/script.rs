@@ -262,6 +262,6 @@ impl Responder for Script {
 
     /// Whoever scripted the answer has nobody to wait for.
     fn visited<'a>(&'a self, _hosts: &'a [String]) -> Waiting<'a> {
-        Box::pin(std::future::ready(()))
+        Box::pin(std::future::ready(Ok(())))
     }
 }

@@ -3,13 +3,12 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::wire::Capability;
 use mcp_elicit_forms::terminal::{Face, Handle};
-use mcp_elicit_forms::view;
+use mcp_elicit_forms::view::NotAnswered;
 use tokio::sync::oneshot;
 
-use super::{Responder, Responding, Unanswered, Waiting, unanswered, visit_question};
+use super::{Responder, Responding, Unanswered, Waiting, unanswered};
 use crate::answer::Answer;
 use crate::question::Question;
 
@@ -21,7 +20,7 @@ pub struct Terminal {
 
 impl Terminal {
     /// The terminal that this program runs in, found as [`Face::detect`] does.
-    pub fn detect() -> Result<Self, view::NotAnswered> {
+    pub fn detect() -> Result<Self, NotAnswered> {
         Ok(Self::new(Face::detect()?))
     }
 
@@ -32,34 +31,46 @@ impl Terminal {
         }
     }
 
-    async fn show(&self, shown: view::Question, handle: &Handle) -> Result<Outcome, Unanswered> {
+    /// Lets the face do `work` on a thread of its own.
+    async fn at_face<T: Send + 'static>(
+        &self,
+        handle: &Handle,
+        work: impl FnOnce(&Face, &Handle) -> Result<T, NotAnswered> + Send + 'static,
+    ) -> Result<T, Unanswered> {
         let (tell, told) = oneshot::channel();
         let face = Arc::clone(&self.face);
         let handle = handle.clone();
         std::thread::Builder::new()
             .name("mcp-elicit-terminal".to_owned())
             .spawn(move || {
-                let _nobody_waits = tell.send(face.ask_with(&shown, &handle));
+                let _nobody_waits = tell.send(work(&face, &handle));
             })
             .map_err(|error| Unanswered::failed(error.kind().to_string()))?;
-        let outcome = told
+        let done = told
             .await
             .map_err(|_| Unanswered::failed("the terminal's thread ended"))?;
-        outcome.map_err(unanswered::of_face)
+        done.map_err(unanswered::of_face)
     }
 }
 
 /// Takes a question off the screen when nobody waits for it any more.
 struct TakenOff<'q> {
     handle: Handle,
-    question: Option<&'q Question>,
+    why: Box<dyn Fn() -> String + Send + Sync + 'q>,
+}
+
+impl<'q> TakenOff<'q> {
+    fn saying(why: impl Fn() -> String + Send + Sync + 'q) -> Self {
+        Self {
+            handle: Handle::new(),
+            why: Box::new(why),
+        }
+    }
 }
 
 impl Drop for TakenOff<'_> {
     fn drop(&mut self) {
-        let why = self.question.and_then(Question::withdrawal);
-        self.handle
-            .withdraw(why.unwrap_or("it is no longer needed"));
+        self.handle.withdraw((self.why)());
     }
 }
 
@@ -74,35 +85,37 @@ impl Responder for Terminal {
 
     fn respond<'a>(&'a self, question: &'a Question) -> Responding<'a> {
         Box::pin(async move {
-            let taken_off = TakenOff {
-                handle: Handle::new(),
-                question: Some(question),
-            };
-            let mut waiting = question.waiting();
+            let taken_off = TakenOff::saying(|| {
+                let why = question.withdrawal();
+                why.unwrap_or("it is no longer needed").to_owned()
+            });
+            let shown = question.shown().clone();
             let mut showing =
-                std::pin::pin!(self.show(question.shown().clone(), &taken_off.handle));
-            let outcome = loop {
+                std::pin::pin!(self.at_face(&taken_off.handle, move |face, handle| {
+                    face.ask_fully(&shown, handle)
+                }));
+            let mut waiting = question.waiting();
+            loop {
                 tokio::select! {
-                    outcome = &mut showing => break outcome?,
-                    Ok(()) = waiting.changed() => {
-                        taken_off.handle.set_pending(waiting.borrow().saturating_sub(1));
-                    }
+                    reply = &mut showing => return Ok(Answer::from(reply?)),
+                    Ok(()) = waiting.changed() => taken_off.handle.set_pending(question.behind()),
                 }
-            };
-            // The face lets an answer to a suspicious form through only when the person has insisted.
-            Ok(Answer::from(outcome).insisting())
+            }
         })
     }
 
     fn visited<'a>(&'a self, hosts: &'a [String]) -> Waiting<'a> {
         Box::pin(async move {
-            let taken_off = TakenOff {
-                handle: Handle::new(),
-                question: None,
-            };
-            match visit_question(hosts) {
-                Some(question) => drop(self.show(question, &taken_off.handle).await),
-                None => std::future::pending().await,
+            // When this is dropped before the person is back, the server has said that the visit is done.
+            let taken_off = TakenOff::saying(|| "the visit is over".to_owned());
+            let hosts = hosts.to_vec();
+            let waited = self.at_face(&taken_off.handle, move |face, handle| {
+                face.wait_for_visit(&hosts, handle)
+            });
+            match waited.await {
+                // Nobody can say it here any more, but the server still can.
+                Err(Unanswered::EndOfInput) => std::future::pending().await,
+                waited => waited,
             }
         })
     }

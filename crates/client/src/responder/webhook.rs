@@ -9,14 +9,12 @@ use futures::StreamExt as _;
 use hmac::{Hmac, Mac as _};
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
-use mcp_elicit_core::answer::Violations;
 use mcp_elicit_core::wire::Capability;
 use sha2::Sha256;
 use thiserror::Error;
 
-use super::program::{ATTEMPTS, Asked, Read, read};
+use super::program::{Program, answer_of};
 use super::{Responder, Responding, Unanswered};
-use crate::answer::Answer;
 use crate::question::Question;
 
 /// The longest answer that is read, in bytes.
@@ -87,35 +85,6 @@ impl Webhook {
         self
     }
 
-    async fn ask(&self, question: &Question) -> Result<Answer, Unanswered> {
-        let mut violations = Violations::default();
-        for attempt in 1..=ATTEMPTS {
-            let body = Asked::new(question, attempt, &violations).to_json()?;
-            match read(question, &self.deliver(&body).await?)? {
-                Read::Answer(answer) => return Ok(answer),
-                Read::Wrong(wrong) => violations = wrong,
-            }
-        }
-        Err(Unanswered::Refused { violations })
-    }
-
-    async fn deliver(&self, body: &str) -> Result<String, Unanswered> {
-        let id = message_id()?;
-        loop {
-            let response = self.post(&id, body).await?;
-            match response.status() {
-                StatusCode::OK => return text_of(response).await,
-                StatusCode::NO_CONTENT => return Ok(String::new()),
-                StatusCode::ACCEPTED => tokio::time::sleep(pause(&response)).await,
-                status => {
-                    return Err(Unanswered::failed(format!(
-                        "the webhook answered HTTP {status}"
-                    )));
-                }
-            }
-        }
-    }
-
     async fn post(&self, id: &str, body: &str) -> Result<reqwest::Response, Unanswered> {
         let timestamp = seconds_now();
         let signature = self.sign(id, timestamp, body)?;
@@ -139,6 +108,25 @@ impl Webhook {
             "v1,{}",
             STANDARD.encode(mac.finalize().into_bytes())
         ))
+    }
+}
+
+impl Program for Webhook {
+    async fn exchange(&self, body: &str) -> Result<String, Unanswered> {
+        let id = message_id()?;
+        loop {
+            let response = self.post(&id, body).await?;
+            match response.status() {
+                StatusCode::OK => return text_of(response).await,
+                StatusCode::NO_CONTENT => return Ok(String::new()),
+                StatusCode::ACCEPTED => tokio::time::sleep(pause(&response)).await,
+                status => {
+                    return Err(Unanswered::failed(format!(
+                        "the webhook answered HTTP {status}"
+                    )));
+                }
+            }
+        }
     }
 }
 
@@ -219,7 +207,7 @@ impl Responder for Webhook {
     }
 
     fn respond<'a>(&'a self, question: &'a Question) -> Responding<'a> {
-        Box::pin(self.ask(question))
+        Box::pin(answer_of(self, question))
     }
 }
 

@@ -1,10 +1,12 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::view::Next;
+
 /// How long [`Handle::withdraw`] waits for the screen at most; a face looks five times in that time.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Reaches a question while it is being asked: to take it back, or to say how many wait behind it.
+/// Reaches a question while it is being asked: to take it back, or to say what waits behind it.
 ///
 /// Cheap to clone; any thread or task may use it. A face looks at it several times a second.
 #[derive(Clone, Debug, Default)]
@@ -21,7 +23,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     withdrawn: Option<String>,
-    pending: Option<usize>,
+    pending: Option<Vec<Next>>,
     shown: bool,
 }
 
@@ -56,8 +58,8 @@ impl Handle {
             .wait_timeout_while(state, PATIENCE, |state| state.shown);
     }
 
-    /// Says how many more questions wait behind this one.
-    pub fn set_pending(&self, others: usize) {
+    /// Says which questions wait behind this one, in their order.
+    pub fn set_pending(&self, others: Vec<Next>) {
         self.state().pending = Some(others);
     }
 
@@ -66,8 +68,8 @@ impl Handle {
         self.state().withdrawn.clone()
     }
 
-    pub(super) fn pending(&self) -> Option<usize> {
-        self.state().pending
+    pub(super) fn pending(&self) -> Option<Vec<Next>> {
+        self.state().pending.clone()
     }
 
     pub(super) fn on_screen(&self) -> OnScreen<'_> {

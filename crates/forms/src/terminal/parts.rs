@@ -9,10 +9,12 @@ use super::desk::Desk;
 use super::editor::Editor;
 use super::page::{Body, Line, Style, wrap};
 use super::picker::Picker;
-use crate::view::{FieldView, Question, Stage, Warning, countdown, words};
+use crate::view::{FieldView, Stage, Warning, countdown, words};
 
 /// The widest that text runs, in columns: longer rows are hard to read.
 pub(super) const READABLE: usize = 80;
+/// The most waiting questions that are listed.
+const LISTED: usize = 50;
 
 pub(super) fn indent(line: Line) -> Line {
     Line::of("  ", Style::Plain).followed_by(line)
@@ -24,12 +26,8 @@ pub(super) fn rule(width: usize) -> Line {
 }
 
 /// Who asks, through what, for which call, and how long there is.
-pub(super) fn head(
-    question: &Question,
-    width: usize,
-    now: SystemTime,
-    pending: usize,
-) -> Vec<Line> {
+pub(super) fn head(desk: &Desk, width: usize, now: SystemTime) -> Vec<Line> {
+    let question = desk.sheet.question();
     let origin = question.origin();
     let mut lines = Vec::new();
     let left = question.remaining(now);
@@ -48,13 +46,25 @@ pub(super) fn head(
     lines.push(title.and(" ".repeat(gap), Style::Plain).and(clock, hurry));
     let mut about: Vec<String> = origin.connection().into_iter().collect();
     about.extend(question.call().map(words::for_call));
-    about.extend(words::pending(pending));
     if !about.is_empty() {
         let rows = wrap(&about.join(" · "), width.saturating_sub(3), Style::Dim);
         lines.extend(rows.into_iter().take(3).map(indent));
     }
+    lines.extend(queue(desk, width));
     lines.push(rule(width));
     lines
+}
+
+/// That more questions wait: the one that comes next, and where the others can be read.
+fn queue(desk: &Desk, width: usize) -> Option<Line> {
+    let first = words::next(desk.pending.first()?);
+    let line = match desk.pending.len() {
+        1 => format!("Next: {first}"),
+        many => format!("{many} more, Ctrl-O lists them. Next: {first}"),
+    };
+    Some(indent(
+        Line::of(line, Style::Dim).cut(width.saturating_sub(3)),
+    ))
 }
 
 /// The beginning of a longer text, with a word on how to read all of it.
@@ -74,7 +84,7 @@ pub(super) fn opening(text: &str, width: usize, most: usize, style: Style) -> Ve
     rows
 }
 
-/// Everything there is to read: the message, the call, and the field's explanation.
+/// Everything there is to read: the message, the field's explanation, the call, and what waits behind it.
 fn readable(desk: &Desk, width: usize) -> Vec<Line> {
     let width = width.min(READABLE);
     let mut body = Body::default();
@@ -110,6 +120,14 @@ fn readable(desk: &Desk, width: usize) -> Vec<Line> {
                 format!("{name}: {value}")
             };
             body.extend(wrap(&text, column, Style::Plain).into_iter().map(indent));
+        }
+    }
+    if let Some(waiting) = words::pending(&desk.pending) {
+        body.gap();
+        body.push(indent(Line::of(format!("{waiting}:"), Style::Strong)));
+        for next in desk.pending.iter().take(LISTED) {
+            let rows = wrap(&words::next(next), column, Style::Plain);
+            body.extend(rows.into_iter().map(indent));
         }
     }
     body.lines

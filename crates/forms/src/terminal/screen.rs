@@ -50,7 +50,7 @@ impl Screen<'_> {
         };
         let mut desk = Desk::new(sheet);
         let mut glass = Glass::take(self.out, self.color)?;
-        // What is on the screen was drawn for this size, second and number of waiting questions.
+        // What is on the screen was drawn for this size and second.
         let mut drawn = None;
         loop {
             let now = (self.clock)();
@@ -58,16 +58,21 @@ impl Screen<'_> {
                 return Err(over);
             }
             let (width, height) = glass::size();
-            let pending = self.handle.pending().unwrap_or(question.pending());
+            if let Some(pending) = self.handle.pending()
+                && pending != desk.pending
+            {
+                desk.pending = pending;
+                drawn = None;
+            }
             let left = question.remaining(now).map(|left| left.as_secs());
-            let current = Some((width, height, left, pending));
+            let current = Some((width, height, left));
             if drawn != current {
                 desk.reading = desk
                     .reading
                     .map(|row| row.min(parts::last_to_read(&desk, width)));
                 desk.wide = wide::fits(&desk, width, height);
                 let layout = if desk.wide { wide::page } else { steps::page };
-                let page = layout(&desk, width, height, now, pending);
+                let page = layout(&desk, width, height, now);
                 glass.show(&page.fit(width, height))?;
                 drawn = current;
             }

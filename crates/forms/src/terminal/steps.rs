@@ -15,15 +15,9 @@ const LEAST: usize = 3;
 const MARKS: usize = 2;
 
 /// The page for where the person is, for a screen of `width` by `height`.
-pub(super) fn page(
-    desk: &Desk,
-    width: usize,
-    height: usize,
-    now: SystemTime,
-    pending: usize,
-) -> Page {
+pub(super) fn page(desk: &Desk, width: usize, height: usize, now: SystemTime) -> Page {
     let width = width.min(parts::READABLE);
-    let head = parts::head(desk.sheet.question(), width, now, pending);
+    let head = parts::head(desk, width, now);
     if let Some(row) = desk.reading {
         return Page {
             head,

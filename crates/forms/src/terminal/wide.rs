@@ -29,17 +29,11 @@ struct Columns {
 }
 
 /// The page with every field.
-pub(super) fn page(
-    desk: &Desk,
-    width: usize,
-    height: usize,
-    now: SystemTime,
-    pending: usize,
-) -> Page {
+pub(super) fn page(desk: &Desk, width: usize, height: usize, now: SystemTime) -> Page {
     let width = width.min(WIDEST);
     let question = desk.sheet.question();
     let fields = desk.sheet.fields();
-    let head = parts::head(question, width, now, pending);
+    let head = parts::head(desk, width, now);
     let mut body = Body::default();
     body.extend(parts::opening(
         &question.message(),

@@ -2,7 +2,7 @@
 //!
 //! Nothing here reads, writes or knows the time: a face hands in what happened and shows what comes out.
 //!
-//! - [`Question`], [`Origin`], [`Call`], [`Ask`]: what is asked, by whom, for which call
+//! - [`Question`], [`Origin`], [`Call`], [`Ask`]: what is asked, by whom, for which call; [`Next`]: what waits behind it
 //! - [`FieldView`], [`Control`], [`Pick`]: a field as a control with label, hints and default
 //! - [`Sheet`], [`Event`], [`Effect`], [`Stage`]: the answer being given
 //! - [`Warning`]: reasons to be careful, before anything is typed or opened
@@ -25,6 +25,6 @@ pub mod words;
 pub use control::{Control, FieldView, Pick};
 pub use event::{Effect, Event, Stage};
 pub use outcome::{NotAnswered, Reply};
-pub use question::{Ask, Call, CallKind, Origin, Question};
+pub use question::{Ask, Call, CallKind, Next, Origin, Question};
 pub use sheet::Sheet;
 pub use warning::{Warning, warnings};

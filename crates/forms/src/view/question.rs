@@ -209,7 +209,7 @@ pub struct Question {
     message: String,
     ask: Ask,
     deadline: Option<SystemTime>,
-    pending: usize,
+    pending: Vec<Next>,
 }
 
 impl Question {
@@ -221,7 +221,7 @@ impl Question {
             message: message.into(),
             ask,
             deadline: None,
-            pending: 0,
+            pending: Vec::new(),
         }
     }
 
@@ -249,9 +249,9 @@ impl Question {
         self
     }
 
-    /// Adds how many more questions wait behind this one.
+    /// Adds the questions that wait behind this one, in their order.
     #[must_use]
-    pub fn with_pending(mut self, others: usize) -> Self {
+    pub fn with_pending(mut self, others: Vec<Next>) -> Self {
         self.pending = others;
         self
     }
@@ -313,9 +313,53 @@ impl Question {
         self.deadline.is_some_and(|end| end <= now)
     }
 
-    /// How many more questions wait behind this one.
-    pub fn pending(&self) -> usize {
-        self.pending
+    /// The questions that wait behind this one, in their order.
+    pub fn pending(&self) -> &[Next] {
+        &self.pending
+    }
+}
+
+/// A question that waits behind another, in a few words, safe to show.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Next {
+    server: String,
+    call: Option<String>,
+    beginning: String,
+}
+
+impl Next {
+    /// Longest beginning of a message that is kept, in characters.
+    const BEGINNING: usize = 80;
+
+    /// `question` in a few words.
+    pub fn of(question: &Question) -> Self {
+        // No more of a long message is read than can be shown.
+        let start: String = question
+            .message
+            .trim_start()
+            .chars()
+            .take(2 * Self::BEGINNING)
+            .collect();
+        Self {
+            server: question.origin.server(),
+            call: question.call.as_ref().map(Call::name),
+            beginning: inert::line(&start, Self::BEGINNING),
+        }
+    }
+
+    /// The server that asks, as its own side calls it.
+    pub fn server(&self) -> &str {
+        &self.server
+    }
+
+    /// The tool, prompt or resource it is asked for, where that is known.
+    pub fn call(&self) -> Option<&str> {
+        self.call.as_deref()
+    }
+
+    /// How the server's message begins.
+    pub fn beginning(&self) -> &str {
+        &self.beginning
     }
 }
 
@@ -342,6 +386,17 @@ mod tests {
             origin.title(),
             "files (calls itself “␛[31mroot system” ‹U+202E›1)"
         );
+    }
+
+    #[test]
+    fn what_waits_is_told_in_a_few_words_whatever_the_server_wrote() {
+        let long = format!("Go?\u{1b}[2J\n{}", "x".repeat(1_000_000));
+        let link = Link::parse("https://example.org/").unwrap();
+        let question = Question::url(Origin::new("files"), long, link);
+        let next = Next::of(&question.for_call(Call::tool("add_note")));
+        assert_eq!((next.server(), next.call()), ("files", Some("add_note")));
+        assert!(next.beginning().starts_with("Go?␛[2J xxx"));
+        assert!(next.beginning().chars().count() <= Next::BEGINNING);
     }
 
     #[test]

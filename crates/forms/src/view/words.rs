@@ -5,7 +5,7 @@ use std::time::Duration;
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::link::Link;
 
-use super::{Call, NotAnswered, Origin, Question, countdown, inert};
+use super::{Call, Next, NotAnswered, Origin, Question, countdown, inert};
 
 /// Stands for an answer that was left empty.
 pub const EMPTY: &str = "(left empty)";
@@ -31,12 +31,23 @@ pub fn for_call(call: &Call) -> String {
 }
 
 /// How many more questions wait; `None` when none does.
-pub fn pending(others: usize) -> Option<String> {
-    match others {
+pub fn pending(others: &[Next]) -> Option<String> {
+    match others.len() {
         0 => None,
         1 => Some("1 more question is waiting".to_owned()),
-        _ => Some(format!("{others} more questions are waiting")),
+        many => Some(format!("{many} more questions are waiting")),
     }
+}
+
+/// A question that waits: `files, for add_note: What should the note say?`
+pub fn next(next: &Next) -> String {
+    let call = next.call().map(|call| format!(", for {call}"));
+    format!(
+        "{}{}: {}",
+        next.server(),
+        call.unwrap_or_default(),
+        next.beginning()
+    )
 }
 
 /// `4:09 left to answer`

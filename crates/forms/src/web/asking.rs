@@ -11,7 +11,7 @@ use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
 
 use super::desk::{Brief, Desk, DeskFault, Docket, Found, QuestionId, Wanted};
-use super::page::{Links, Problem, QuestionPage, QueuePage, ReviewPage, Shell, VisitPage};
+use super::page::{Asked, Links, Problem, QuestionPage, QueuePage, ReviewPage, Shell, VisitPage};
 use super::prose::Message;
 use super::reading::{self, Wrong};
 use super::router::{Rooms, desk_failed, go, page};
@@ -102,17 +102,25 @@ impl Open<'_> {
         Links::of(&self.site.base, self.id.as_str())
     }
 
-    fn csrf(&self) -> String {
-        self.site.tag(Voice::Form, self.id.as_str().as_bytes())
-    }
-
-    fn warnings(&self) -> (Vec<String>, bool) {
+    /// What all its pages show.
+    fn asked(&self) -> Asked {
+        let (verb, care) = match self.question.ask() {
+            Ask::Form(_) => ("asks", CARE_FORM),
+            Ask::Url(_) => ("asks you to visit a page", CARE_LINK),
+        };
         let warnings = warnings(&self.question);
-        let insist = warnings.iter().any(|warning| warning.needs_insisting);
-        (
-            warnings.into_iter().map(|warning| warning.text).collect(),
-            insist,
-        )
+        Asked {
+            asker: show::asker(&self.question, self.asked, self.now),
+            verb,
+            left: show::left(self.question.deadline(), self.now),
+            message: Message::read(&self.question.message()),
+            care,
+            insist: warnings.iter().any(|warning| warning.needs_insisting),
+            warnings: warnings.into_iter().map(|warning| warning.text).collect(),
+            links: self.links(),
+            csrf: self.site.tag(Voice::Form, self.id.as_str().as_bytes()),
+            always: self.always,
+        }
     }
 
     fn form_page(
@@ -137,7 +145,6 @@ impl Open<'_> {
         } else {
             String::new()
         };
-        let (warnings, insist) = self.warnings();
         let mut problems = show::problems(&views, &wrong);
         if insisted {
             problems.push(Problem {
@@ -148,17 +155,8 @@ impl Open<'_> {
         }
         QuestionPage {
             shell: self.shell(),
-            asker: show::asker(&self.question, self.asked, self.now),
-            verb: "asks",
-            left: show::left(self.question.deadline(), self.now),
-            message: Message::read(&self.question.message()),
-            care: CARE_FORM,
-            warnings,
-            insist,
-            links: self.links(),
-            csrf: self.csrf(),
+            asked: self.asked(),
             typed,
-            always: self.always,
             problems,
             fields: show::fields(&views, &draft, &wrong, &zone),
             zones: show::zones(&views),
@@ -168,16 +166,8 @@ impl Open<'_> {
     fn visit_page(&self, link: &Link) -> VisitPage {
         VisitPage {
             shell: self.shell(),
-            asker: show::asker(&self.question, self.asked, self.now),
-            verb: "asks you to visit a page",
-            left: show::left(self.question.deadline(), self.now),
-            message: Message::read(&self.question.message()),
-            care: CARE_LINK,
-            warnings: self.warnings().0,
-            links: self.links(),
-            csrf: self.csrf(),
+            asked: self.asked(),
             host: show::host(link),
-            always: self.always,
         }
     }
 }
@@ -298,20 +288,11 @@ pub(super) async fn review<D: Desk>(rooms: &Rooms<D>, id: String, query: Option<
     } else {
         None
     };
-    let (warnings, insist) = open.warnings();
     page(
         StatusCode::OK,
         &ReviewPage {
             shell: open.shell(),
-            asker: show::asker(&open.question, open.asked, open.now),
-            verb: "asks",
-            left: show::left(open.question.deadline(), open.now),
-            message: Message::read(&open.question.message()),
-            care: CARE_FORM,
-            warnings,
-            insist,
-            links: open.links(),
-            csrf: open.csrf(),
+            asked: open.asked(),
             seen: super::answering::seen(open.site, &open.id, &answers),
             unsure,
             rows: show::review(&views, &draft),

@@ -5,15 +5,24 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
 use mcp_elicit_core::answer::Outcome;
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use super::desk::{Ending, QuestionId};
 use super::memory::Questions;
 use super::site::{Secret, Site, random_text};
 use super::{clock, router, serve};
 use crate::view::{NotAnswered, Question, Reply};
+
+/// When pages have asked for nothing for so long, they have what they want.
+const QUIET: Duration = Duration::from_millis(500);
+
+/// The longest that open pages are waited for.
+const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Told the link of each question as it is asked.
 type Announce = Arc<dyn Fn(&str) + Send + Sync>;
@@ -28,6 +37,8 @@ pub struct Browser {
     /// Dropped with the last clone, which stops the server.
     _running: Arc<oneshot::Sender<()>>,
     announce: Option<Announce>,
+    /// Counts what was served.
+    served: watch::Sender<u64>,
 }
 
 impl fmt::Debug for Browser {
@@ -60,7 +71,9 @@ impl Browser {
         let secret = Secret::random()?;
         let site = Site::loopback(listener.local_addr()?, secret);
         let desk = Arc::new(Questions::default());
-        let app = router(Arc::clone(&desk), site.clone());
+        let served = watch::Sender::new(0);
+        let app = router(Arc::clone(&desk), site.clone())
+            .layer(from_fn_with_state(served.clone(), count));
         let (running, stopped) = oneshot::channel::<()>();
         tokio::spawn(serve(listener, app, async {
             // Ends when the sender is dropped, which is the point; nothing is ever sent.
@@ -71,6 +84,7 @@ impl Browser {
             site,
             _running: Arc::new(running),
             announce: None,
+            served,
         })
     }
 
@@ -118,6 +132,20 @@ impl Browser {
         self.put(question, withdrawn, true).await
     }
 
+    /// Waits until open pages have shown how their questions ended, which takes a moment: for a program that is about
+    /// to end, and the pages with it. Returns at once where no page was ever opened, and after five seconds at the
+    /// latest.
+    pub async fn farewell(&self) {
+        let mut served = self.served.subscribe();
+        if *served.borrow_and_update() == 0 {
+            return;
+        }
+        let quiet =
+            async { while let Ok(Ok(())) = tokio::time::timeout(QUIET, served.changed()).await {} };
+        // A page that never has enough is not waited for longer.
+        let _ = tokio::time::timeout(FAREWELL, quiet).await;
+    }
+
     async fn put(
         &self,
         question: Question,
@@ -150,6 +178,13 @@ impl Browser {
             () = over => on_page.end(Ending::TimedOut, &mut answer).ok_or(NotAnswered::Expired),
         }
     }
+}
+
+/// Counts each request as it was answered.
+async fn count(State(served): State<watch::Sender<u64>>, request: Request, next: Next) -> Response {
+    let response = next.run(request).await;
+    served.send_modify(|count| *count += 1);
+    response
 }
 
 /// Sleeps until the system's clock shows `deadline`, however the clock is set meanwhile.

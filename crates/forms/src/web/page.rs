@@ -88,23 +88,31 @@ pub(super) struct Problem {
     pub message: String,
 }
 
+/// What every page of one question shows, whatever is asked and however far the answer is.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub asker: Asker,
+    pub verb: &'static str,
+    pub left: Option<Left>,
+    pub message: Message,
+    /// What the reasons to be careful are headed with.
+    pub care: &'static str,
+    pub warnings: Vec<String>,
+    /// Whether they must be ticked off before an answer is sent.
+    pub insist: bool,
+    pub links: Links,
+    pub csrf: String,
+    /// Whether a no for good can be said here.
+    pub always: bool,
+}
+
 /// A form to fill in, or a plain yes when it has no fields.
 #[derive(Template)]
 #[template(path = "question.html")]
 pub(super) struct QuestionPage {
     pub shell: Shell,
-    pub asker: Asker,
-    pub verb: &'static str,
-    pub left: Option<Left>,
-    pub message: Message,
-    pub care: &'static str,
-    pub warnings: Vec<String>,
-    pub insist: bool,
-    pub links: Links,
-    pub csrf: String,
+    pub asked: Asked,
     pub typed: bool,
-    /// Whether a no for good can be said here.
-    pub always: bool,
     pub problems: Vec<Problem>,
     pub fields: Vec<FieldPart>,
     pub zones: Vec<String>,
@@ -122,15 +130,7 @@ pub(super) struct ReviewRow {
 #[template(path = "review.html")]
 pub(super) struct ReviewPage {
     pub shell: Shell,
-    pub asker: Asker,
-    pub verb: &'static str,
-    pub left: Option<Left>,
-    pub message: Message,
-    pub care: &'static str,
-    pub warnings: Vec<String>,
-    pub insist: bool,
-    pub links: Links,
-    pub csrf: String,
+    pub asked: Asked,
     pub seen: String,
     pub unsure: Option<&'static str>,
     pub rows: Vec<ReviewRow>,
@@ -160,17 +160,8 @@ pub(super) struct HostPart {
 #[template(path = "visit.html")]
 pub(super) struct VisitPage {
     pub shell: Shell,
-    pub asker: Asker,
-    pub verb: &'static str,
-    pub left: Option<Left>,
-    pub message: Message,
-    pub care: &'static str,
-    pub warnings: Vec<String>,
-    pub links: Links,
-    pub csrf: String,
+    pub asked: Asked,
     pub host: HostPart,
-    /// Whether a no for good can be said here.
-    pub always: bool,
 }
 
 /// How a question ended, on the queue page.

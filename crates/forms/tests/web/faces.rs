@@ -2,9 +2,9 @@
 
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_forms::view::NotAnswered;
+use mcp_elicit_testkit::chromium::{Chromium, Setup};
 use serde_json::{Value, json};
 
-use crate::chromium::{Chromium, Setup};
 use crate::fixtures::{
     Asked, Asking, asks, every_answer, every_kind, form, in_seconds, link, nothing, short,
 };
@@ -28,25 +28,11 @@ const PLAIN: Setup = Setup {
     ..SCRIPTED
 };
 
-impl Chromium {
-    /// Presses Tab until the focus is there: it can be reached by keyboard, and only by keyboard does one get there.
-    async fn tab_to(&self, css: &str) {
-        let there = format!("return document.activeElement.matches({})", json!(css));
-        for _ in 0..80 {
-            if self.run(&there).await == Value::Bool(true) {
-                return;
-            }
-            self.press(TAB).await;
-        }
-        panic!("{css} cannot be reached with Tab");
-    }
-
-    /// Reviews and sends, by mouse.
-    async fn send(&self) {
-        self.click("[data-act=review]").await;
-        self.at("dl.review").await;
-        self.click("[data-act=accept]").await;
-    }
+/// Reviews and sends, by mouse.
+async fn send(page: &Chromium) {
+    page.click("[data-act=review]").await;
+    page.at("dl.review").await;
+    page.click("[data-act=accept]").await;
 }
 
 /// A browser at a question, or nothing where there is no browser.
@@ -128,7 +114,7 @@ async fn every_kind_by_mouse() {
     }
     page.fill("#f10-field .find", "region-17").await;
     page.click("[name=f10][value='16']").await;
-    page.send().await;
+    send(&page).await;
     assert_eq!(asked.content().await, every_answer());
     page.close().await;
 }
@@ -166,7 +152,7 @@ async fn every_kind_without_script() {
         ("3".into(), "0.2".into())
     );
     page.click("[name=f10][value='16']").await;
-    page.send().await;
+    send(&page).await;
     assert_eq!(asked.content().await, every_answer());
     page.close().await;
 }
@@ -194,7 +180,7 @@ async fn wrong_is_said_beside_the_field_and_in_the_forms_own_words() {
     page.press(&format!("{END}c")).await;
     page.until("return document.querySelector('#f0-error li') === null")
         .await;
-    page.send().await;
+    send(&page).await;
     assert_eq!(asked.content().await, json!({"name": "abc", "replicas": 3}));
     page.close().await;
 }
@@ -211,7 +197,7 @@ async fn wrong_then_right_without_script() {
     page.client.refresh().await.unwrap();
     assert_eq!(page.value("#f0").await, "ab");
     page.fill("#f0", "c").await;
-    page.send().await;
+    send(&page).await;
     assert_eq!(asked.content().await["name"], "abc");
     page.close().await;
 }
@@ -229,7 +215,7 @@ async fn a_half_typed_date_is_not_sent_as_none() {
         page.at("#f0").await;
         assert_eq!(page.count("dl.review").await, 0);
         page.fill("#f0", "11302026").await;
-        page.send().await;
+        send(&page).await;
         assert_eq!(asked.content().await, json!({"day": "2026-11-30"}));
         page.close().await;
     }
@@ -367,7 +353,7 @@ async fn closing_the_tab_loses_nothing_and_answers_nothing() {
     assert!(asked.is_waiting());
     page.open(&asked.link).await;
     assert_eq!(page.value("#f0").await, "Autumn");
-    page.send().await;
+    send(&page).await;
     assert_eq!(asked.content().await["name"], "Autumn");
     page.close().await;
 }
@@ -451,7 +437,7 @@ async fn a_paste_of_several_lines_keeps_them() {
         document.activeElement.dispatchEvent(new ClipboardEvent('paste', {clipboardData: data, bubbles: true, cancelable: true}));";
     page.run(paste).await;
     page.at("textarea#f0").await;
-    page.send().await;
+    send(&page).await;
     assert_eq!(asked.content().await, json!({"text": "one\ntwo"}));
     page.close().await;
 }
@@ -523,7 +509,7 @@ async fn a_hundred_fields_a_thousand_options_and_a_long_message() {
     page.fill("#f0-field .find", "0999").await;
     page.click("[name=f0][value='999']").await;
     page.fill("#f99", "last").await;
-    page.send().await;
+    send(&page).await;
     assert_eq!(
         asked.content().await,
         json!({"many": ["option 0999"], "field 99": "last"})

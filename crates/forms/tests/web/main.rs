@@ -5,7 +5,6 @@
 //! installed through npm on the first run.
 
 mod attacks;
-mod chromium;
 mod faces;
 mod fixtures;
 mod http;

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use mcp_elicit_forms::view::{Call, Origin, Question};
+use mcp_elicit_testkit::chromium::{Chromium, Setup, loudly};
 use serde_json::json;
 
-use crate::chromium::{Chromium, Setup, loudly};
 use crate::fixtures::{Asking, asks, every_kind, form, in_seconds, link, nothing, short};
 
 /// The checker; installed on the first run, where npm is.
@@ -58,25 +58,9 @@ impl Look {
                 .push(format!("{state} ({}): {violation}", self.way));
         }
         if let Some(folder) = std::env::var_os("MCP_ELICIT_SHOTS") {
-            self.picture(&PathBuf::from(folder).join(format!("{state}-{}.png", self.way)))
-                .await;
+            let file = PathBuf::from(folder).join(format!("{state}-{}.png", self.way));
+            self.page.picture(&file).await;
         }
-    }
-
-    async fn picture(&self, file: &Path) {
-        use base64::Engine as _;
-        let shot = self
-            .page
-            .cdp(
-                "Page.captureScreenshot",
-                json!({"captureBeyondViewport": true}),
-            )
-            .await;
-        let data = shot["data"].as_str().expect("a picture");
-        let bytes = base64::engine::general_purpose::STANDARD
-            .decode(data)
-            .expect("it is base64");
-        std::fs::write(file, bytes).expect("it can be written");
     }
 }
 

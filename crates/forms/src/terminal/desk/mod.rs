@@ -7,7 +7,7 @@ use mcp_elicit_core::answer::Typed;
 
 use super::editor::Editor;
 use super::picker::Picker;
-use crate::view::{Effect, Event, Sheet, Stage};
+use crate::view::{Effect, Event, Next, Sheet, Stage};
 
 /// What a field is answered with.
 #[derive(Debug)]
@@ -37,6 +37,8 @@ pub(super) struct Desk {
     pub(super) notice: Option<&'static str>,
     /// Whether all fields are on the screen at once, so that Tab and arrows go between them.
     pub(super) wide: bool,
+    /// The questions that wait behind this one.
+    pub(super) pending: Vec<Next>,
     /// Esc was pressed once.
     leaving: bool,
     /// Ctrl-R was pressed once.
@@ -63,6 +65,7 @@ impl Desk {
                 },
             )
             .collect();
+        let pending = sheet.question().pending().to_vec();
         let mut desk = Self {
             sheet,
             tools,
@@ -70,6 +73,7 @@ impl Desk {
             reading: None,
             notice: None,
             wide: false,
+            pending,
             leaving: false,
             refusing: false,
         };

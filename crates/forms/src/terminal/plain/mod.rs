@@ -22,6 +22,8 @@ const TICK: Duration = Duration::from_millis(100);
 const TRIES: u32 = 20;
 /// Columns; a pipe has none of its own.
 const WIDTH: usize = 78;
+/// The most waiting questions that are listed.
+const LISTED: usize = 5;
 
 /// What line mode needs to know besides the question.
 pub(super) struct Plain<'a> {
@@ -91,8 +93,13 @@ impl Plain<'_> {
         if let Some(call) = question.call() {
             self.say(&words::for_call(call))?;
         }
-        if let Some(waiting) = words::pending(self.handle.pending().unwrap_or(question.pending())) {
-            self.say(&waiting)?;
+        let pending = self.handle.pending();
+        let pending = pending.as_deref().unwrap_or(question.pending());
+        if let Some(waiting) = words::pending(pending) {
+            self.say(&format!("{waiting}:"))?;
+            for next in pending.iter().take(LISTED) {
+                self.say(&format!("- {}", words::next(next)))?;
+            }
         }
         if let Some(left) = question.remaining((self.clock)()) {
             self.say(&words::time_left(left))?;

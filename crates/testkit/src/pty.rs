@@ -1,21 +1,29 @@
-//! A real pseudo-terminal with a child on it, and what a person would see there.
+//! A real pseudo-terminal with a child on it, and what a person would see there. What goes wrong panics, because it ends
+//! the test.
+#![expect(
+    clippy::missing_panics_doc,
+    clippy::unwrap_used,
+    reason = "what goes wrong ends the test, as the room says"
+)]
 
+use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, SlavePty, native_pty_system};
-use vt100::Parser;
+pub use portable_pty::CommandBuilder;
+use portable_pty::{Child, MasterPty, PtySize, SlavePty, native_pty_system};
+pub use vt100::{Color, Screen};
 
 /// How often the screen is looked at, and how many times before a test gives up: far longer than any machine
 /// needs.
 const LOOK: Duration = Duration::from_millis(20);
-const LOOKS: usize = 1_500;
+const LOOKS: usize = 3_000;
 
 /// A terminal of a given size, and the child that asks on it.
-pub(crate) struct Terminal {
-    screen: Arc<Mutex<Parser>>,
+pub struct Terminal {
+    screen: Arc<Mutex<vt100::Parser>>,
     keys: Box<dyn Write + Send>,
     master: Box<dyn MasterPty + Send>,
     child: Box<dyn Child + Send + Sync>,
@@ -32,52 +40,20 @@ fn size(columns: u16, rows: u16) -> PtySize {
     }
 }
 
+/// A command that is told of a usual terminal with colours.
+pub fn command(program: impl AsRef<OsStr>) -> CommandBuilder {
+    let mut command = CommandBuilder::new(program);
+    command.env("TERM", "xterm-256color");
+    command.env_remove("NO_COLOR");
+    command
+}
+
 impl Terminal {
-    /// Starts this test program again on a new terminal, to ask the question called `case`.
-    pub(crate) fn ask(case: &str, columns: u16, rows: u16) -> Self {
-        Self::ask_with(case, columns, rows, &[])
-    }
-
-    /// As [`ask`](Self::ask), with more environment.
-    pub(crate) fn ask_with(
-        case: &str,
-        columns: u16,
-        rows: u16,
-        environment: &[(&str, &str)],
-    ) -> Self {
-        let mut command = CommandBuilder::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "asked", "--ignored", "--nocapture"]);
-        Self::start(command, case, columns, rows, environment)
-    }
-
-    /// As [`ask`](Self::ask), with stdin, stdout and stderr going elsewhere.
-    pub(crate) fn ask_apart(case: &str, columns: u16, rows: u16) -> Self {
-        let mut command = CommandBuilder::new("sh");
-        let program = std::env::current_exe().unwrap();
-        command.args([
-            "-c",
-            "exec \"$0\" --exact asked --ignored --nocapture </dev/null >/dev/null 2>/dev/null",
-        ]);
-        command.arg(program);
-        Self::start(command, case, columns, rows, &[])
-    }
-
-    fn start(
-        mut command: CommandBuilder,
-        case: &str,
-        columns: u16,
-        rows: u16,
-        more: &[(&str, &str)],
-    ) -> Self {
+    /// Starts the command on a new terminal of this size.
+    pub fn start(command: CommandBuilder, columns: u16, rows: u16) -> Self {
         let pair = native_pty_system().openpty(size(columns, rows)).unwrap();
-        command.env("TERM", "xterm-256color");
-        command.env_remove("NO_COLOR");
-        command.env("ELICIT_CASE", case);
-        for (name, value) in more {
-            command.env(name, value);
-        }
         let child = pair.slave.spawn_command(command).unwrap();
-        let screen = Arc::new(Mutex::new(Parser::new(rows, columns, 0)));
+        let screen = Arc::new(Mutex::new(vt100::Parser::new(rows, columns, 0)));
         let mut output = pair.master.try_clone_reader().unwrap();
         let seen = Arc::clone(&screen);
         thread::spawn(move || {
@@ -97,7 +73,7 @@ impl Terminal {
     }
 
     /// What is on the screen now, without trailing blanks.
-    pub(crate) fn seen(&self) -> String {
+    pub fn seen(&self) -> String {
         let screen = self.screen.lock().unwrap();
         let (_, columns) = screen.screen().size();
         let rows: Vec<_> = screen
@@ -109,12 +85,12 @@ impl Terminal {
     }
 
     /// Looks at the terminal itself: cursor, modes, colours.
-    pub(crate) fn look<T>(&self, at: impl FnOnce(&vt100::Screen) -> T) -> T {
+    pub fn look<T>(&self, at: impl FnOnce(&Screen) -> T) -> T {
         at(self.screen.lock().unwrap().screen())
     }
 
     /// Waits until the screen shows `text`, and gives the screen.
-    pub(crate) fn wait_for(&self, text: &str) -> String {
+    pub fn wait_for(&self, text: &str) -> String {
         let mut before = String::new();
         for _ in 0..LOOKS {
             let seen = self.seen();
@@ -129,19 +105,19 @@ impl Terminal {
     }
 
     /// Presses keys, as the bytes a terminal sends for them.
-    pub(crate) fn press(&mut self, keys: &str) {
+    pub fn press(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
         self.keys.flush().unwrap();
     }
 
     /// Presses keys and waits until the screen shows `text`.
-    pub(crate) fn press_for(&mut self, keys: &str, text: &str) -> String {
+    pub fn press_for(&mut self, keys: &str, text: &str) -> String {
         self.press(keys);
         self.wait_for(text)
     }
 
     /// Changes the size of the window.
-    pub(crate) fn resize(&mut self, columns: u16, rows: u16) {
+    pub fn resize(&mut self, columns: u16, rows: u16) {
         self.screen
             .lock()
             .unwrap()
@@ -151,13 +127,23 @@ impl Terminal {
     }
 
     /// Waits for the child to end and says whether it ended well.
-    pub(crate) fn ended_well(&mut self) -> bool {
-        self.child.wait().unwrap().success()
+    pub fn ended_well(&mut self) -> bool {
+        self.ended() == 0
+    }
+
+    /// Waits for the child to end and gives its exit code.
+    pub fn ended(&mut self) -> u32 {
+        self.child.wait().unwrap().exit_code()
+    }
+
+    /// The child's process, to send it signals.
+    pub fn process(&self) -> Option<u32> {
+        self.child.process_id()
     }
 
     /// Whether lines are edited and echoed by the terminal again, as before the question.
     #[cfg(unix)]
-    pub(crate) fn is_given_back(&self) -> bool {
+    pub fn is_given_back(&self) -> bool {
         let (alternate, hidden, paste) = self.look(|screen| {
             (
                 screen.alternate_screen(),

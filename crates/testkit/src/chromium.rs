@@ -1,9 +1,18 @@
-//! A real Chromium, driven over WebDriver.
+//! A real Chromium, driven over WebDriver: what a person does at a page, and what they see there.
+//!
+//! Where there is no `chromium` with `chromedriver` it says so loudly and gives `None`; with `MCP_ELICIT_MUST_BROWSE` in the
+//! environment that is a failure. Everything else that goes wrong panics, because it ends the test.
+#![expect(
+    clippy::missing_panics_doc,
+    reason = "what goes wrong ends the test, as the room says"
+)]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use fantoccini::elements::Element;
 use fantoccini::error::CmdError;
 use fantoccini::wd::{Capabilities, WebDriverCompatibleCommand};
@@ -16,8 +25,9 @@ use tokio::process::{Child, Command};
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A browser with one window, closed when dropped.
-pub(crate) struct Chromium {
-    pub(crate) client: Client,
+pub struct Chromium {
+    /// The driver, for what has no method here.
+    pub client: Client,
     _driver: Child,
     profile: PathBuf,
 }
@@ -31,15 +41,18 @@ impl Drop for Chromium {
 
 /// How the browser is set up.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Setup {
-    pub(crate) without_script: bool,
-    pub(crate) dark: bool,
-    pub(crate) narrow: bool,
+pub struct Setup {
+    /// Pages run no script.
+    pub without_script: bool,
+    /// The person prefers dark colours.
+    pub dark: bool,
+    /// A window as narrow as a telephone.
+    pub narrow: bool,
 }
 
 /// Says that something was not tested, so that nobody takes a pass for one.
 #[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
-pub(crate) fn loudly(why: &str) {
+pub fn loudly(why: &str) {
     eprintln!("\n*** SKIPPED: {why} ***\n");
 }
 
@@ -52,7 +65,7 @@ fn found(names: &[&str]) -> Option<PathBuf> {
 
 impl Chromium {
     /// Starts one; `None`, and a loud word, where there is none to start.
-    pub(crate) async fn start(setup: Setup) -> Option<Self> {
+    pub async fn start(setup: Setup) -> Option<Self> {
         let driver = found(&["chromedriver"]);
         let browser = found(&["chromium", "chromium-browser", "google-chrome"]);
         let (Some(driver), Some(browser)) = (driver, browser) else {
@@ -114,7 +127,7 @@ impl Chromium {
     }
 
     /// Forbids the pages of the present tab to run scripts; ours go on.
-    pub(crate) async fn forbid_script(&self) {
+    pub async fn forbid_script(&self) {
         self.cdp(
             "Emulation.setScriptExecutionDisabled",
             json!({"value": true}),
@@ -123,22 +136,25 @@ impl Chromium {
     }
 
     /// Ends the browser.
-    pub(crate) async fn close(self) {
+    pub async fn close(self) {
         self.client.clone().close().await.expect("it closes");
     }
 
-    pub(crate) async fn open(&self, address: &str) {
+    /// Goes to the address.
+    pub async fn open(&self, address: &str) {
         self.client.goto(address).await.expect("the page opens");
     }
 
-    pub(crate) async fn at(&self, css: &str) -> Element {
+    /// Waits until there is such an element.
+    pub async fn at(&self, css: &str) -> Element {
         let wait = self.client.wait().at_most(PATIENCE);
         wait.for_element(Locator::Css(css))
             .await
             .unwrap_or_else(|error| panic!("{css}: {error}"))
     }
 
-    pub(crate) async fn count(&self, css: &str) -> usize {
+    /// How many such elements there are now.
+    pub async fn count(&self, css: &str) -> usize {
         self.client
             .find_all(Locator::Css(css))
             .await
@@ -146,7 +162,8 @@ impl Chromium {
             .len()
     }
 
-    pub(crate) async fn click(&self, css: &str) {
+    /// Clicks it with the mouse, scrolled to the middle of the window.
+    pub async fn click(&self, css: &str) {
         let element = self.at(css).await;
         // The driver takes what is under the bar at the foot of the window for visible; a person scrolls.
         let script = "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})";
@@ -159,7 +176,7 @@ impl Chromium {
     }
 
     /// Types into the control, after what it holds.
-    pub(crate) async fn fill(&self, css: &str, text: &str) {
+    pub async fn fill(&self, css: &str, text: &str) {
         self.at(css)
             .await
             .send_keys(text)
@@ -168,7 +185,7 @@ impl Chromium {
     }
 
     /// Presses keys wherever the focus is.
-    pub(crate) async fn press(&self, keys: &str) {
+    pub async fn press(&self, keys: &str) {
         let focused = self
             .client
             .active_element()
@@ -177,7 +194,8 @@ impl Chromium {
         focused.send_keys(keys).await.expect("keys can be pressed");
     }
 
-    pub(crate) async fn text(&self, css: &str) -> String {
+    /// The text that it shows.
+    pub async fn text(&self, css: &str) -> String {
         self.at(css)
             .await
             .text()
@@ -185,7 +203,8 @@ impl Chromium {
             .expect("the text can be read")
     }
 
-    pub(crate) async fn value(&self, css: &str) -> String {
+    /// What the control holds.
+    pub async fn value(&self, css: &str) -> String {
         self.at(css)
             .await
             .prop("value")
@@ -194,8 +213,29 @@ impl Chromium {
             .unwrap_or_default()
     }
 
+    /// Presses Tab until the focus is there: it can be reached by keyboard, and only by keyboard does one get there.
+    pub async fn tab_to(&self, css: &str) {
+        let there = format!("return document.activeElement.matches({})", json!(css));
+        for _ in 0..80 {
+            if self.run(&there).await == Value::Bool(true) {
+                return;
+            }
+            self.press("\u{e004}").await;
+        }
+        panic!("{css} cannot be reached with Tab");
+    }
+
+    /// A picture of the whole page, written to `file` as PNG.
+    pub async fn picture(&self, file: &Path) {
+        let whole = json!({"captureBeyondViewport": true});
+        let shot = self.cdp("Page.captureScreenshot", whole).await;
+        let data = shot["data"].as_str().expect("a picture");
+        let bytes = STANDARD.decode(data).expect("it is base64");
+        std::fs::write(file, bytes).expect("it can be written");
+    }
+
     /// The address, without what comes after `?` or `#`.
-    pub(crate) async fn path(&self) -> String {
+    pub async fn path(&self) -> String {
         self.client
             .current_url()
             .await
@@ -205,7 +245,7 @@ impl Chromium {
     }
 
     /// Waits until the page shows `text`.
-    pub(crate) async fn shows(&self, text: &str) {
+    pub async fn shows(&self, text: &str) {
         let text_of = async {
             loop {
                 // While one page makes way for another there is no body to ask.
@@ -229,7 +269,7 @@ impl Chromium {
     }
 
     /// Waits until the script gives true.
-    pub(crate) async fn until(&self, script: &str) {
+    pub async fn until(&self, script: &str) {
         let holds = async {
             while self.run(script).await != Value::Bool(true) {
                 tokio::time::sleep(Duration::from_millis(50)).await;
@@ -239,19 +279,21 @@ impl Chromium {
         assert!(in_time, "never true: {script}");
     }
 
-    pub(crate) async fn run(&self, script: &str) -> Value {
+    /// Runs the script; null where it fails.
+    pub async fn run(&self, script: &str) -> Value {
         self.client
             .execute(script, Vec::new())
             .await
             .unwrap_or(Value::Null)
     }
 
-    pub(crate) async fn title(&self) -> String {
+    /// The page's title.
+    pub async fn title(&self) -> String {
         self.client.title().await.expect("a page has a title")
     }
 
     /// A command of Chromium's own protocol.
-    pub(crate) async fn cdp(&self, method: &str, params: Value) -> Value {
+    pub async fn cdp(&self, method: &str, params: Value) -> Value {
         let command = Cdp(json!({"cmd": method, "params": params}));
         self.client
             .issue_cmd(command)
@@ -260,7 +302,7 @@ impl Chromium {
     }
 }
 
-fn capabilities(browser: &std::path::Path, profile: &std::path::Path) -> Capabilities {
+fn capabilities(browser: &Path, profile: &Path) -> Capabilities {
     let options = json!({
         "binary": browser,
         "args": [

@@ -1,0 +1,118 @@
+//! `call` on a real pseudo-terminal: the person answers on the screen, and the terminal is given back however it ends.
+#![cfg(unix)]
+
+use std::process::Command;
+
+use mcp_elicit_testkit::pty::{self, Terminal};
+
+const ME: &str = env!("CARGO_BIN_EXE_mcp-elicit");
+const ENTER: &str = "\r";
+const DOWN: &str = "\x1b[B";
+const CTRL_O: &str = "\x0f";
+const CTRL_R: &str = "\x12";
+
+fn call(args: &[&str]) -> Terminal {
+    let mut command = pty::command(ME);
+    command.arg("call");
+    command.args(args);
+    // No browser is to be found from here.
+    command.env("PATH", "/nonexistent");
+    Terminal::start(command, 90, 30)
+}
+
+fn deploy(revision: &str) -> Terminal {
+    call(&["deploy", "--protocol", revision, "--", ME, "demo-server"])
+}
+
+/// A server on 2025-11-25 that sends these lines once its tool is called, and whatever follows.
+fn scripted(then: &str) -> Terminal {
+    let script = format!(
+        r#"read a; echo '{{"jsonrpc":"2.0","id":0,"error":{{"code":-32601,"message":"no"}}}}'
+        read b; echo '{{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"2025-11-25","capabilities":{{}},"serverInfo":{{"name":"s","version":"1"}}}}}}'
+        read c; read d
+        ask() {{ echo '{{"jsonrpc":"2.0","id":"'$1'","method":"elicitation/create","params":{{"message":"'$1'?","requestedSchema":{{"type":"object","properties":{{}}}}}}}}'; }}
+        {then}
+        echo '{{"jsonrpc":"2.0","id":2,"result":{{"content":[{{"type":"text","text":"over"}}]}}}}'
+        read end"#
+    );
+    call(&["go", "--", "/bin/sh", "-c", &script])
+}
+
+#[test]
+fn a_person_answers_step_by_step() {
+    let mut terminal = deploy("2026-07-28");
+    terminal.wait_for("Which environment should I deploy to?");
+    terminal.press_for(ENTER, "2 of 2");
+    terminal.press_for("hello\x1b\rworld", "world");
+    terminal.press_for(ENTER, "Send");
+    terminal.press(ENTER);
+    assert_eq!(terminal.ended(), 0);
+    let seen = terminal.wait_for("Deployed to staging (hello");
+    assert!(seen.contains("world)"), "{seen}");
+    assert!(terminal.is_given_back());
+}
+
+#[test]
+fn a_signal_gives_the_terminal_back_in_every_revision() {
+    for revision in ["2025-11-25", "2026-07-28"] {
+        for signal in ["-TERM", "-INT", "-HUP"] {
+            let mut terminal = deploy(revision);
+            terminal.wait_for("Which environment");
+            assert!(!terminal.is_given_back(), "there is a screen to leave");
+            let process = terminal.process().expect("it runs").to_string();
+            let sent = Command::new("kill").args([signal, &process]).status();
+            assert!(sent.expect("kill runs").success());
+            assert_eq!(terminal.ended(), 130, "{revision} {signal}");
+            terminal.wait_for("Nothing was sent");
+            assert!(terminal.is_given_back(), "{revision} {signal}");
+        }
+    }
+}
+
+#[test]
+fn what_else_waits_is_listed_and_a_no_for_good_answers_it_too() {
+    let mut terminal = scripted("ask one; ask two; ask three; read r; read r; read r");
+    let seen = terminal.wait_for("2 more");
+    assert!(seen.contains("one?"), "{seen}");
+    assert!(seen.contains("Next: /bin/sh"), "{seen}");
+    let read = terminal.press_for(CTRL_O, "2 more questions are waiting:");
+    assert!(
+        read.contains(", for go: two?") && read.contains(", for go: three?"),
+        "{read}"
+    );
+    terminal.press_for(ENTER, "Go ahead?");
+    terminal.press_for(CTRL_R, "Press Ctrl-R again");
+    terminal.press(CTRL_R);
+    assert_eq!(terminal.ended(), 0);
+    let seen = terminal.wait_for("over");
+    assert_eq!(seen.matches("answered decline").count(), 3, "{seen}");
+    assert!(terminal.is_given_back());
+}
+
+#[test]
+fn a_required_visit_is_waited_for_until_the_person_is_back() {
+    let required = r#"echo '{"jsonrpc":"2.0","id":2,"error":{"code":-32042,"message":"first","data":{"elicitations":[{"mode":"url","elicitationId":"e1","url":"https://accounts.example.com/start","message":"Sign in"}]}}}'
+        read again; echo '{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"signed in"}]}}'; read end"#;
+    let mut terminal = scripted(required);
+    terminal.wait_for("Open this address");
+    terminal.press_for("y", "Your turn, in the browser");
+    terminal.press(ENTER);
+    assert_eq!(terminal.ended(), 0);
+    terminal.wait_for("signed in");
+
+    // The person may end the wait and the call with it.
+    let mut terminal = scripted(required);
+    terminal.wait_for("Open this address");
+    terminal.press_for("y", "Your turn, in the browser");
+    terminal.press("\x03");
+    assert_eq!(terminal.ended(), 130);
+    assert!(terminal.is_given_back());
+
+    // A link that is only looked at is not opened.
+    let mut terminal = scripted(required);
+    terminal.wait_for("Open this address");
+    terminal.press_for(DOWN, "▸ Yes, open it");
+    terminal.press_for(DOWN, "▸ No, decline");
+    terminal.press(ENTER);
+    assert_eq!(terminal.ended(), 1);
+}

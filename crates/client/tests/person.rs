@@ -1,0 +1,203 @@
+//! One person and their queue: what waits can be seen, and a no for good is kept.
+
+mod wire;
+
+use std::sync::{Arc, Mutex};
+
+use mcp_elicit_client::answer::{accept, decline};
+use mcp_elicit_client::consent::Standing;
+use mcp_elicit_client::desk::Observer;
+use mcp_elicit_client::responder::{Callback, Chain, Fallback, Responder, Unanswered, Waiting};
+use mcp_elicit_client::{
+    Answer, CallError, CallOptions, Connection, Consent, Person, Question, Refusal, Settings,
+};
+use mcp_elicit_core::wire::{Capability, Mode, Revision};
+use serde_json::{Map, Value, json};
+use tokio::sync::Notify;
+use wire::{Server, connected, form};
+
+const PUSHED: Revision = Revision::V2025_11_25;
+
+async fn call(connection: &Connection<()>) -> Result<(), CallError> {
+    let options = CallOptions::default();
+    let called = connection.call_tool("go", Map::new(), &options).await;
+    called.map(drop)
+}
+
+/// Pushes these questions at once, and gives what each got.
+async fn asks(server: &mut Server, questions: usize) -> Vec<Value> {
+    let request = server.request("tools/call").await;
+    for number in 0..questions {
+        server.push(&format!("q{number}"), form()).await;
+    }
+    let mut answers = Vec::new();
+    for number in 0..questions {
+        answers.push(server.response(format!("q{number}")).await);
+    }
+    server.result(&request["id"], json!({"content": []})).await;
+    answers
+}
+
+/// Keeps the policy as it changes.
+#[derive(Default)]
+struct Keeper(Mutex<Vec<Consent>>);
+
+impl Observer for Keeper {
+    fn consent_changed(&self, consent: &Consent) {
+        self.0.lock().unwrap().push(consent.clone());
+    }
+}
+
+#[tokio::test]
+async fn a_no_for_good_declines_what_waits_and_what_comes_and_is_given_to_whoever_keeps_it() {
+    let asked = Arc::new(Mutex::new(0));
+    let counts = Arc::clone(&asked);
+    let responder = Callback::forms(move |_| {
+        *counts.lock().unwrap() += 1;
+        async { Ok(decline(None).from_now_on()) }
+    });
+    let keeper = Arc::new(Keeper::default());
+    let settings = Settings::default()
+        .responder(responder)
+        .observer(Arc::clone(&keeper));
+    let (connection, mut server, _) = connected(PUSHED, settings).await;
+    for questions in [3, 1] {
+        let (called, answers) = tokio::join!(call(&connection), asks(&mut server, questions));
+        called.unwrap();
+        for answer in answers {
+            assert_eq!(answer["result"], json!({"action": "decline"}));
+        }
+    }
+    assert_eq!(*asked.lock().unwrap(), 1, "the person was asked again");
+    let kept = keeper.0.lock().unwrap();
+    assert_eq!(kept.len(), 1);
+    assert_eq!(kept[0].rule("hostile").answer, Some(Standing::Decline));
+    assert_eq!(kept[0].rule("another").answer, None);
+}
+
+#[tokio::test]
+async fn only_a_decline_is_meant_for_good() {
+    let responder = Callback::forms(async |question: Question| {
+        let answer = accept(&question, json!({"place": "here"})).unwrap();
+        Ok(answer.from_now_on())
+    });
+    let settings = Settings::default().responder(responder);
+    let (connection, mut server, _) = connected(PUSHED, settings).await;
+    let (_, answers) = tokio::join!(call(&connection), asks(&mut server, 2));
+    assert_eq!(answers[1]["result"]["action"], "accept");
+}
+
+#[tokio::test]
+async fn what_waits_is_seen_with_its_origin_its_call_and_its_first_words() {
+    let shown = Arc::new(Notify::new());
+    let go_on = Arc::new(Notify::new());
+    let behind = Arc::new(Mutex::new(Vec::new()));
+    let responder = {
+        let (shown, go_on, behind) = (Arc::clone(&shown), Arc::clone(&go_on), Arc::clone(&behind));
+        Callback::forms(move |question: Question| {
+            let (shown, go_on, behind) =
+                (Arc::clone(&shown), Arc::clone(&go_on), Arc::clone(&behind));
+            async move {
+                shown.notify_one();
+                go_on.notified().await;
+                let next = question.behind();
+                behind.lock().unwrap().push(
+                    next.iter()
+                        .map(|next| {
+                            format!("{} {:?} {}", next.server(), next.call(), next.beginning())
+                        })
+                        .collect::<Vec<_>>(),
+                );
+                Ok(decline(None))
+            }
+        })
+    };
+    let person = Person::new();
+    let settings = Settings::default()
+        .responder(responder)
+        .person(person.clone());
+    let (connection, mut server, _) = connected(PUSHED, settings).await;
+    let looking = async {
+        shown.notified().await;
+        let mut count = person.watch();
+        count.wait_for(|count| *count == 2).await.unwrap();
+        let waiting = person.pending();
+        assert_eq!(waiting[1].server, "hostile 1");
+        assert_eq!(waiting[1].call.as_deref(), Some("go"));
+        assert_eq!(
+            (waiting[1].message.as_str(), waiting[1].mode),
+            ("Where?", Mode::Form)
+        );
+        go_on.notify_one();
+        shown.notified().await;
+        go_on.notify_one();
+    };
+    let (_, _, ()) = tokio::join!(call(&connection), asks(&mut server, 2), looking);
+    let behind = behind.lock().unwrap();
+    assert_eq!(behind[0], ["hostile Some(\"go\") Where?"]);
+    assert!(behind[1].is_empty());
+    assert!(person.pending().is_empty());
+}
+
+/// Agrees to every link, and is interrupted while it waits for the visit.
+struct WalksAway;
+
+impl Responder for WalksAway {
+    fn name(&self) -> std::borrow::Cow<'static, str> {
+        "walks away".into()
+    }
+
+    fn modes(&self) -> Capability {
+        Capability::BOTH
+    }
+
+    fn respond<'a>(
+        &'a self,
+        question: &'a Question,
+    ) -> mcp_elicit_client::responder::Responding<'a> {
+        let agreed: Result<Answer, Unanswered> = Ok(question.accept(Value::Null).unwrap());
+        Box::pin(std::future::ready(agreed))
+    }
+
+    fn visited<'a>(&'a self, _hosts: &'a [String]) -> Waiting<'a> {
+        Box::pin(std::future::ready(Err(Unanswered::Interrupted)))
+    }
+}
+
+#[tokio::test]
+async fn whoever_agreed_to_a_visit_may_end_the_wait_and_the_call_with_it() {
+    let silent = || {
+        Callback::new(Capability::BOTH, async |_| {
+            Err(Unanswered::cannot_show("no screen"))
+        })
+    };
+    let responders: [Arc<dyn Responder>; 3] = [
+        Arc::new(WalksAway),
+        Arc::new(Chain::new().then(silent()).then(WalksAway)),
+        Arc::new(Fallback::new(silent(), WalksAway)),
+    ];
+    for responder in responders {
+        let (connection, mut server, _) =
+            connected(PUSHED, Settings::default().responder(responder)).await;
+        let serving = async {
+            let request = server.request("tools/call").await;
+            let error = json!({"code": -32042, "message": "first", "data": {"elicitations": [
+                {"mode": "url", "message": "m", "url": "https://a.example/", "elicitationId": "e1"}
+            ]}});
+            server
+                .send(&json!({"jsonrpc": "2.0", "id": request["id"], "error": error}))
+                .await;
+        };
+        let (called, ()) = tokio::join!(call(&connection), serving);
+        assert!(
+            matches!(
+                called,
+                Err(CallError::Unanswered(Refusal::Nobody {
+                    why: Unanswered::Interrupted,
+                    ..
+                }))
+            ),
+            "{called:?}"
+        );
+    }
+}
