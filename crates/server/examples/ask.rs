@@ -52,5 +52,8 @@ impl ServerHandler for Asker {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Made once, outside the factory: a client without a session gets a new server for each of its requests.
     let settings = Settings::default().audience("ask");
-    listen::serve(move || Asker.eliciting(settings.clone())).await
+    listen::serve(std::env::args().skip(1), move || {
+        Asker.eliciting(settings.clone())
+    })
+    .await
 }

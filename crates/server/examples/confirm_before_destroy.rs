@@ -66,7 +66,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         ["old", "older", "oldest"].map(str::to_owned).into(),
     )));
     let settings = Settings::default().audience("branches");
-    listen::serve(move || branches.clone().eliciting(settings.clone())).await
+    listen::serve(std::env::args().skip(1), move || {
+        branches.clone().eliciting(settings.clone())
+    })
+    .await
 }
 
 #[cfg(test)]

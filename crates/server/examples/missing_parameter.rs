@@ -78,5 +78,8 @@ impl ServerHandler for Tables {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let settings = Settings::default().audience("tables");
-    listen::serve(move || Tables.eliciting(settings.clone())).await
+    listen::serve(std::env::args().skip(1), move || {
+        Tables.eliciting(settings.clone())
+    })
+    .await
 }

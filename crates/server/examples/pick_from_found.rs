@@ -88,5 +88,8 @@ impl ServerHandler for Contacts {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let settings = Settings::default().audience("contacts");
-    listen::serve(move || Contacts.eliciting(settings.clone())).await
+    listen::serve(std::env::args().skip(1), move || {
+        Contacts.eliciting(settings.clone())
+    })
+    .await
 }

@@ -1,17 +1,20 @@
-// What a scripted client is told to do, and what it tells at the end.
+// What a scripted client is told to do, and what it tells of it.
 //
 //   [--revision auto|pushed] [--tool NAME] [--arguments JSON] [--no-capability | --modes form,url]
 //   [--answer accept|decline|cancel|wrong] [--content JSON] [--answers JSON] [--delay MILLISECONDS]
-//   --url URL | -- COMMAND ARGUMENT...
+//   --plays JSON | --url URL | -- COMMAND ARGUMENT...
 //
 // `--answers` is a list of `{action, content}` given one after the other, the last one again and again.
-// The last line on stdout is one JSON object: {peer, protocol, server, asked: [...], answered: [...], result | error}.
+// `--plays` is a list of calls to make one after the other, each on a connection of its own, instead of the one that the
+// other arguments describe: `{name, revision, url | command, tool, answers, delay, capable}`.
+// For each call there is a line on stdout, one JSON object:
+// {peer, name, protocol, server, asked: [...], answered: [...], result | error}.
 import { parseArgs } from 'node:util';
 import { answered } from './questions.mjs';
 
 const WRONG = { name: '', email: 'not an address', age: 3, environment: 'the moon' };
 
-export function readScript(argv = process.argv.slice(2)) {
+export function readScripts(argv = process.argv.slice(2)) {
   const cut = argv.indexOf('--');
   const { values } = parseArgs({
     args: cut < 0 ? argv : argv.slice(0, cut),
@@ -24,13 +27,14 @@ export function readScript(argv = process.argv.slice(2)) {
       answer: { type: 'string', default: 'accept' },
       content: { type: 'string' },
       answers: { type: 'string' },
+      plays: { type: 'string' },
       delay: { type: 'string', default: '0' },
       url: { type: 'string' },
     },
   });
   const [command, ...args] = cut < 0 ? [] : argv.slice(cut + 1);
   const modes = values['no-capability'] ? [] : values.modes.split(',').filter(Boolean);
-  return {
+  const script = {
     revision: values.revision,
     tool: values.tool,
     arguments: JSON.parse(values.arguments),
@@ -41,6 +45,15 @@ export function readScript(argv = process.argv.slice(2)) {
     command,
     args,
   };
+  if (!values.plays) return [script];
+  return JSON.parse(values.plays).map(({ answers, command: argv = [], capable = true, ...play }) => ({
+    ...script,
+    ...play,
+    command: argv[0],
+    args: argv.slice(1),
+    replies: answers,
+    capability: capable ? script.capability : undefined,
+  }));
 }
 
 function reply(answer, content) {
@@ -71,9 +84,9 @@ export class Person {
   };
 }
 
-/** Calls the tool, prints the one line, and ends the process. */
-export async function play(peer, person, { connect, call, about, close }) {
-  const line = { peer };
+/** Calls the tool and prints the one line. */
+export async function play(peer, script, person, { connect, call, about, close }) {
+  const line = { peer, name: script.name };
   try {
     await connect();
     Object.assign(line, about());
@@ -83,5 +96,4 @@ export async function play(peer, person, { connect, call, about, close }) {
   }
   console.log(JSON.stringify({ ...line, asked: person.asked, answered: person.answered }));
   await close().catch(() => {});
-  process.exit(0);
 }

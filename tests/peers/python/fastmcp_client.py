@@ -1,17 +1,15 @@
 """FastMCP 4: a client of both eras (`--revision auto` or `pushed`). For its arguments see js/script.mjs."""
 
-import asyncio
 import logging
 
 from fastmcp import Client
 from fastmcp.client.elicitation import ElicitResult
 from fastmcp.client.transports import StdioTransport, StreamableHttpTransport
-from script import Script, failure
+from script import Script, failure, play_all
 
 
-async def main() -> None:
+async def play(script: Script) -> None:
     logging.disable(logging.CRITICAL)
-    script = Script()
 
     async def answer(message, _response_type, params, _context):
         url = getattr(params, "url", None)
@@ -33,4 +31,4 @@ async def main() -> None:
     script.tell("fastmcp-client", line)
 
 
-asyncio.run(main())
+play_all(play)

@@ -1,15 +1,11 @@
 """Python `mcp` 2: a client of both eras (`--revision auto` or `pushed`). For its arguments see js/script.mjs."""
 
-import asyncio
-
 from mcp import Client, StdioServerParameters
 from mcp.types import ElicitRequestURLParams, ElicitResult
-from script import Script, failure
+from script import Script, failure, play_all
 
 
-async def main() -> None:
-    script = Script()
-
+async def play(script: Script) -> None:
     async def answer(_context, params):
         url = params.url if isinstance(params, ElicitRequestURLParams) else None
         schema = None if url else params.requested_schema
@@ -27,4 +23,4 @@ async def main() -> None:
     script.tell("mcp-client", line)
 
 
-asyncio.run(main())
+play_all(play)

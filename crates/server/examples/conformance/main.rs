@@ -160,7 +160,10 @@ impl ServerHandler for Conformance {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let settings = Settings::default().audience("conformance");
     let server = Conformance::new();
-    listen::serve(move || server.clone().eliciting(settings.clone())).await
+    listen::serve(std::env::args().skip(1), move || {
+        server.clone().eliciting(settings.clone())
+    })
+    .await
 }
 
 /// What most tools of the suite say in the end.

@@ -9,13 +9,14 @@ use rmcp::transport::streamable_http_server::StreamableHttpService;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::{ServerHandler, ServiceExt};
 
-/// Serves until the client goes, or for ever.
+/// Serves as `arguments` say, until the client goes, or for ever.
 ///
 /// `server` is called for each session, and for each request of a client that has no session.
 pub(crate) async fn serve<S: ServerHandler>(
+    arguments: impl Iterator<Item = String>,
     server: impl Fn() -> S + Send + Sync + 'static,
 ) -> Result<(), Box<dyn Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<String> = arguments.collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => {
             server()
