@@ -163,6 +163,10 @@ async fn text_of(response: reqwest::Response) -> Result<String, Unanswered> {
     String::from_utf8(body).map_err(|_| Unanswered::failed("the webhook's answer is not UTF-8"))
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a message's id must not be guessed"
+)]
 fn message_id() -> Result<String, Unanswered> {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes)

@@ -46,6 +46,10 @@ impl fmt::Debug for Secret {
 }
 
 /// 256 random bits as text for an address.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the secrets of an address are drawn where it is served"
+)]
 pub(super) fn random_text() -> io::Result<String> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes)?;

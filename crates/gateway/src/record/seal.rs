@@ -80,6 +80,10 @@ impl Seal {
     }
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "keys, nonces and names that nobody can guess"
+)]
 fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;

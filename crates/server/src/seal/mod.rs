@@ -140,6 +140,10 @@ pub(crate) fn unguessable() -> Result<String, SealError> {
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "nonces are drawn where something is sealed"
+)]
 fn fill(bytes: &mut [u8]) -> Result<(), SealError> {
     getrandom::fill(bytes).map_err(|error| SealError::NoRandomness(error.to_string()))
 }

@@ -6,7 +6,7 @@ use email_address::EmailAddress;
 
 pub(super) fn is_mailbox(text: &str) -> bool {
     // Mailboxes with other letters are RFC 6531's, a different format.
-    if !text.is_ascii() {
+    if !text.is_ascii() || !text.contains('@') {
         return false;
     }
     if let Some(plain) = plain_domain(text) {
