@@ -3,8 +3,11 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+use psl::Psl as _;
 use unicode_security::{RestrictionLevel, RestrictionLevelDetection as _, skeleton};
 use url::Url;
+
+use super::suffix::PublicSuffixes;
 
 /// The host of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -189,8 +192,10 @@ const FAMILIAR_ENDINGS: [&str; 6] = ["com", "net", "org", "gov", "edu", "bank"];
 impl Name {
     fn divide(name: &str) -> Self {
         let offset = |part: &[u8]| name.len() - part.len();
-        let suffix = psl::suffix(name.as_bytes()).filter(psl::Suffix::is_known);
-        let registrable = suffix.and_then(|_| psl::domain(name.as_bytes()));
+        let suffix = PublicSuffixes
+            .suffix(name.as_bytes())
+            .filter(psl::Suffix::is_known);
+        let registrable = suffix.and_then(|_| PublicSuffixes.domain(name.as_bytes()));
         Self {
             registrable_at: registrable.map(|domain| offset(domain.as_bytes())),
             suffix_at: suffix.map(|suffix| offset(suffix.as_bytes())),

@@ -2,6 +2,9 @@
 //! clickable in any field of a form mode elicitation request", and clients should not make them clickable ("Safe URL
 //! Handling", 3 for servers and 7 for clients).
 
+use psl::Psl as _;
+
+use super::suffix::PublicSuffixes;
 use crate::form::{ChoiceOption, Form, Kind};
 use crate::secrecy::Place;
 
@@ -130,7 +133,8 @@ fn is_bare(lower: &str) -> bool {
         && host
             .chars()
             .all(|c| c.is_alphanumeric() || c == '.' || c == '-')
-        && psl::suffix(host.as_bytes())
+        && PublicSuffixes
+            .suffix(host.as_bytes())
             .is_some_and(|suffix| suffix.is_known() && suffix.as_bytes().len() < host.len());
     named && (host.starts_with("www.") || lower.as_bytes().get(host.len()) == Some(&b'/'))
 }
