@@ -12,6 +12,8 @@ use mcp_elicit_gateway::office::{Office, StartFault};
 use mcp_elicit_gateway::relay::{AnswerWith, Settings};
 use mcp_elicit_gateway::serve::child::Program;
 use mcp_elicit_gateway::serve::{http, stdio};
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::prelude::*;
 
 use super::in_runtime;
 use crate::failure::{Exit, Failure};
@@ -120,7 +122,7 @@ enum Log {
 
 /// Runs the command to its end.
 pub(crate) fn run(args: GatewayArgs) -> Result<Exit, Failure> {
-    start_log(args.log);
+    start_log(args.log)?;
     let check = args.check;
     let config = args.config()?;
     if check {
@@ -193,18 +195,26 @@ fn cannot_start(fault: StartFault) -> Failure {
     failure.because(fault)
 }
 
-fn start_log(form: Log) {
-    let level = tracing_subscriber::EnvFilter::try_from_env("MCP_ELICIT_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(level)
-        .with_writer(std::io::stderr);
-    let started = match form {
-        Log::People => log.try_init(),
-        Log::Json => log.json().try_init(),
+/// Starts the log on stderr, with what `MCP_ELICIT_LOG` lets through.
+fn start_log(form: Log) -> Result<(), Failure> {
+    let wanted = std::env::var("MCP_ELICIT_LOG").unwrap_or_else(|_| "warn".to_owned());
+    let targets: Targets = wanted.parse().map_err(|error| {
+        Failure::usage(format!("MCP_ELICIT_LOG={wanted} is no level of the log"))
+            .because(error)
+            .hint("set it to error, warn, info, debug or trace, or to a list such as `warn,mcp_elicit_gateway=debug`.")
+    })?;
+    let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let layer = match form {
+        Log::People => layer.boxed(),
+        Log::Json => layer.json().boxed(),
     };
     // Only one log can be started; a second start would be another command's.
-    drop(started);
+    drop(
+        tracing_subscriber::registry()
+            .with(layer.with_filter(targets))
+            .try_init(),
+    );
+    Ok(())
 }
 
 impl GatewayArgs {
