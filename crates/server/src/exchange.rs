@@ -33,25 +33,16 @@ pub(crate) async fn exchange<T>(
     attempts: u32,
     read: impl Fn(Accepted) -> Reading<T>,
 ) -> Result<Settled<T>, Unanswered> {
-    if let Err(refused) = call
-        .way
-        .can_put(&question)
-        .and_then(|()| guard::may_ask(&question))
-    {
-        note(
-            call,
-            &question,
-            Turn::Refused,
-            None,
-            Some(refused.to_string()),
-        );
+    if let Err(refused) = call.way.can_put(&question) {
+        let why = refused.to_string();
+        note(call, &question, Turn::Refused, None, Some(why));
         return Err(refused);
     }
     let message = question.message.clone();
     let mut reasons = String::new();
-    for _ in 0..attempts {
+    for attempt in 0..attempts {
         call.count()?;
-        let put = put(call, &question).await?;
+        let put = put(call, &question, attempt == 0).await?;
         match judge(&put.given, &question, call.way.revision(), &read) {
             Verdict::Settled(settled, turn) => {
                 note_fresh(call, &question, &put, turn, None);
@@ -79,8 +70,12 @@ pub(crate) async fn exchange<T>(
 }
 
 /// Puts the question once, and notes what became of it when nothing came back.
-async fn put(call: &Call, question: &Question) -> Result<Put, Unanswered> {
+async fn put(call: &Call, question: &Question, first: bool) -> Result<Put, Unanswered> {
     let admit = || {
+        // Asked again, it is the same question with the reasons of its form.
+        if first {
+            guard::may_ask(question)?;
+        }
         let settings = &call.shared.settings;
         if let (Some(rates), Some(principal)) = (&settings.rates, &call.principal) {
             let asked = rates.ask(principal, settings.now_ms());

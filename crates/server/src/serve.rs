@@ -331,16 +331,18 @@ impl Facts<'_> {
         *responses = (!by_hand.is_empty()).then_some(by_hand);
         let rounds = Arc::new(rounds);
         let context = self.lend(Way::Rounds(Arc::clone(&rounds)), capability, context);
-        let (requests, inner_state) = match rounds.drive(run(request, context)).await {
+        let ended = rounds.drive(run(request, context)).await;
+        let journal = rounds.take_journal();
+        let (requests, inner_state) = match ended {
             Ended::Waiting(requests) => (Some(requests), None),
             Ended::Finished(response) => match response?.required() {
                 Err(complete) => return Ok(complete),
                 // Asked by hand, and nothing of ours to carry along: it passes through untouched.
-                Ok(required) if rounds.journal().is_blank() => return Ok(required.into()),
+                Ok(required) if journal.is_blank() => return Ok(required.into()),
                 Ok(required) => (required.input_requests, required.request_state),
             },
         };
-        let state = self.next_state(round + 1, rounds.journal(), inner_state)?;
+        let state = self.next_state(round + 1, journal, inner_state)?;
         let sealed = state::seal(self.shared, &bound, &state, now_ms).await?;
         Ok(required(requests, sealed).into())
     }

@@ -9,12 +9,14 @@ use crate::seal::{self, Bound, SealError, State, StoreError};
 use crate::settings::Shared;
 use crate::unanswered::fault;
 
-/// What is sealed: the state itself, or the name under which it is kept.
+/// What is sealed instead of a state that is too large: the name under which it is kept.
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(untagged)]
-enum Sealed {
-    Kept { kept: String },
+struct Handle {
+    kept: String,
 }
+
+/// How the JSON of a [`Handle`] begins; a state begins otherwise.
+const HANDLE: &[u8] = b"{\"kept\":";
 
 /// Opens the request's state if it is ours. Afterwards the request holds the state of a handler that asks by hand, if any.
 pub(crate) async fn open(
@@ -42,7 +44,8 @@ async fn read(shared: &Shared, bound: &Bound, sealed: &str) -> Result<State, Sea
     let keys = shared.keys.as_ref().map_err(Clone::clone)?;
     let mut plain = seal::open(keys, bound, sealed)?;
     let now_ms = settings.now_ms();
-    if let Ok(Sealed::Kept { kept }) = serde_json::from_slice(&plain) {
+    if plain.starts_with(HANDLE) {
+        let Handle { kept } = serde_json::from_slice(&plain).map_err(|_| SealError::Malformed)?;
         let store = settings.store.as_ref().ok_or(SealError::Gone)?;
         plain = store
             .kept(&kept, now_ms)
@@ -103,7 +106,7 @@ async fn write(
         .keep(&kept, plain, now_ms, state.until_ms)
         .await
         .map_err(store_failed)?;
-    let handle = serde_json::to_vec(&Sealed::Kept { kept }).map_err(|_| SealError::Malformed)?;
+    let handle = serde_json::to_vec(&Handle { kept }).map_err(|_| SealError::Malformed)?;
     seal::seal(keys, bound, &handle)
 }
 

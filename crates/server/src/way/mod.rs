@@ -25,7 +25,8 @@ use crate::journal::Given;
 use crate::question::Question;
 use crate::unanswered::Unanswered;
 
-/// Called right before a question goes out for the first time: the last chance to stop it, and when it is recorded.
+/// Called right before a question goes out for the first time: where it is found out whether it may be asked at all, and
+/// when it is recorded.
 pub(crate) type Admit<'a> = &'a (dyn Fn() -> Result<(), Unanswered> + Send + Sync);
 
 /// How questions of this call reach a person.
@@ -62,7 +63,7 @@ impl Way {
             Self::Rounds(rounds) => rounds.put(question, admit).await,
             Self::Task(task) => task.put(question, admit).await,
             Self::CannotAsk(nobody) => Err(nobody.refuse(question.mode())),
-            Self::Script(script) => script.put(question),
+            Self::Script(script) => script.put(question, admit),
         }
     }
 

@@ -7,9 +7,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_elicit_core::wire::{Capability, Mode, Request, Revision, method};
+use mcp_elicit_core::wire::{Capability, Mode, Reply, Request, Revision, method};
 use rmcp::ErrorData;
-use rmcp::model::{ClientResult, CustomRequest, ErrorCode, RequestId, ServerRequest};
+use rmcp::model::{
+    ClientResult, CustomRequest, ElicitResult, ElicitationAction, ErrorCode, RequestId,
+    ServerRequest,
+};
 use rmcp::service::{
     OriginatingRequestId, Peer, PeerRequestOptions, RequestContext, RequestHandle, RoleServer,
     ServiceError,
@@ -187,6 +190,12 @@ fn params(question: &Question, revision: Revision) -> Result<Value, Unanswered> 
 /// rmcp sorts what came by shape; whatever it took it for, it is read again as an `ElicitResult`.
 fn read_result(result: ClientResult, mode: Mode) -> Given {
     match result {
+        // What nearly every answer is, without another way round over text.
+        ClientResult::ElicitResult(ElicitResult {
+            action: ElicitationAction::Accept,
+            content: Some(content @ Value::Object(_)),
+            ..
+        }) if mode == Mode::Form => Given::Reply((&Reply::accept(&content)).into()),
         ClientResult::CustomResult(custom) => read_reply(&custom.0, mode),
         other => match serde_json::to_value(other) {
             Ok(value) => read_reply(&value, mode),

@@ -27,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::patience::Patience;
 use super::{Admit, Put};
+use crate::guard;
 use crate::journal::{Given, Journal, Out, Slot};
 use crate::question::{Digest, Question, Subject};
 use crate::unanswered::Unanswered;
@@ -167,7 +168,7 @@ impl Rounds {
             return Err(Unanswered::CallCancelled);
         }
         let slot = self.take_slot(question);
-        if let Some(put) = self.known(slot, question) {
+        if let Some(put) = self.known(slot, question)? {
             return Ok(put);
         }
         if self.lock().journal.out(slot).is_none() {
@@ -190,7 +191,7 @@ impl Rounds {
         slot
     }
 
-    fn known(&self, slot: Slot, question: &Question) -> Option<Put> {
+    fn known(&self, slot: Slot, question: &Question) -> Result<Option<Put>, Unanswered> {
         let mut stand = self.lock();
         if stand.journal.given(slot).is_none() && slot.occurrence == 0 {
             // A reply without a state counts only under a key that the author gave: such a key is the author's word that
@@ -200,24 +201,28 @@ impl Rounds {
                 .as_ref()
                 .and_then(|key| stand.loose.remove(key));
             if let Some(value) = loose {
+                // It was never asked, so nobody has looked yet whether it may be.
+                guard::may_ask(question)?;
                 stand
                     .journal
                     .settle(slot, read_reply(&value, question.mode()));
                 stand.news.push((slot, Duration::ZERO));
             }
         }
-        let given = stand.journal.given(slot)?.clone();
+        let Some(given) = stand.journal.given(slot).cloned() else {
+            return Ok(None);
+        };
         let open_for = stand
             .news
             .iter()
             .find(|news| news.0 == slot)
             .map(|news| news.1);
-        Some(Put {
+        Ok(Some(Put {
             given,
             slot: Some(slot),
             open_for: open_for.unwrap_or_default(),
             known: open_for.is_none(),
-        })
+        }))
     }
 
     fn open(self: &Arc<Self>, slot: Slot, question: &Question) -> Result<OpenGuard, Unanswered> {
@@ -290,12 +295,12 @@ impl Rounds {
             Poll::Pending
         })
         .await;
-        if let Some(output) = finished {
-            return Ended::Finished(output);
-        }
-        let requests = self.send_out();
+        let ended = match finished {
+            Some(output) => Ended::Finished(output),
+            None => Ended::Waiting(self.send_out()),
+        };
         self.over.cancel();
-        Ended::Waiting(requests)
+        ended
     }
 
     /// Notes what goes out. A question that was already out keeps the clock it had.
@@ -325,9 +330,9 @@ impl Rounds {
         requests
     }
 
-    /// The journal as it stands now.
-    pub(crate) fn journal(&self) -> Journal {
-        self.lock().journal.clone()
+    /// What is established when the run is over.
+    pub(crate) fn take_journal(&self) -> Journal {
+        std::mem::take(&mut self.lock().journal)
     }
 
     fn lock(&self) -> MutexGuard<'_, Stand> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mcp_elicit_core::wire::{Capability, Mode, Revision};
 
-use super::{Put, cannot_ask};
+use super::{Admit, Put, cannot_ask};
 use crate::journal::{ActionWord, Given, Reply};
 use crate::question::{Question, Subject};
 use crate::testing::{Answer, Asked};
@@ -45,7 +45,8 @@ impl Script {
         cannot_ask::declared(self.capability, mode, Revision::LATEST)
     }
 
-    pub(crate) fn put(&self, question: &Question) -> Result<Put, Unanswered> {
+    pub(crate) fn put(&self, question: &Question, admit: Admit<'_>) -> Result<Put, Unanswered> {
+        admit()?;
         let mut stand = self.lock();
         stand.asked.push(asked(question)?);
         let number = stand.asked.len();

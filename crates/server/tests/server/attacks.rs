@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mcp_elicit_server::seal::{Key, Keys, MemoryStore};
 use mcp_elicit_server::{Eliciting, ElicitingExt, Settings};
-use rmcp::model::CallToolRequestParams;
+use rmcp::model::{CallToolRequestParams, InputRequests};
 use serde_json::{Value, json};
 
 use crate::eras::Asker;
@@ -17,7 +17,7 @@ fn call(tool: &'static str) -> CallToolRequestParams {
     CallToolRequestParams::new(tool)
 }
 
-fn old_enough(requests: &rmcp::model::InputRequests) -> Vec<(String, Value)> {
+fn old_enough(requests: &InputRequests) -> Vec<(String, Value)> {
     requests
         .keys()
         .map(|key| (key.clone(), json!({ "age": 40 })))
@@ -234,4 +234,126 @@ async fn an_answer_is_not_taken_for_another_question() {
             .contains("Production?"),
         "the confirmation has to be asked"
     );
+}
+
+/// What was answered stays answered: a state of a later round takes no new answer to a question of an earlier one, and a
+/// state of an earlier round none to a question that comes later.
+#[tokio::test(start_paused = true)]
+async fn rounds_cannot_be_reordered() {
+    let person = Person::who("2026-07-28", []);
+    let client = person.meet(server(Settings::default())).await;
+    let deploy = call("deploy");
+    let key_of = |requests: &InputRequests| requests.keys().next().unwrap().clone();
+    let (first, first_state) = required(once(&client, &deploy).await.unwrap());
+    let where_to = key_of(&first);
+    let production = json!({ "environment": "production" });
+    let go_on = retry(
+        &deploy,
+        &first_state,
+        [(where_to.clone(), production.clone())],
+    );
+    let (second, second_state) = required(once(&client, &go_on).await.unwrap());
+    let really = key_of(&second);
+
+    let both = [
+        (where_to.clone(), production),
+        (really.clone(), json!({ "confirm": true })),
+    ];
+    let ahead = retry(&deploy, &first_state, both);
+    let (asked, _) = required(once(&client, &ahead).await.unwrap());
+    assert_eq!(
+        key_of(&asked),
+        really,
+        "an answer cannot come before its question"
+    );
+
+    let both = [
+        (where_to, json!({ "environment": "staging" })),
+        (really, json!({ "confirm": true })),
+    ];
+    let back = retry(&deploy, &second_state, both);
+    assert_eq!(
+        complete(once(&client, &back).await.unwrap()),
+        "Production None",
+        "an answer cannot be taken back"
+    );
+}
+
+/// A client that comes back without an answer gets the same question and a state of the same size, until the limit.
+#[tokio::test(start_paused = true)]
+async fn a_thousand_rounds_without_an_answer() {
+    let person = Person::who("2026-07-28", []);
+    let client = person
+        .meet(server(Settings::default().questions_per_call(1_000)))
+        .await;
+    let (first, mut state) = required(once(&client, &call(AGE)).await.unwrap());
+    let length = state.len();
+    for _ in 1..1_000 {
+        let again = call(AGE).with_request_state(state);
+        let (requests, next) = required(once(&client, &again).await.unwrap());
+        assert_eq!(requests, first);
+        // The number of the round grows by three digits.
+        assert!(next.len() <= length + 8, "{} {length}", next.len());
+        state = next;
+    }
+    let answered = retry(&call(AGE), &state, old_enough(&first));
+    assert_eq!(complete(once(&client, &answered).await.unwrap()), "40");
+    let once_more = call(AGE).with_request_state(state);
+    let error = once(&client, &once_more).await.unwrap_err();
+    assert_eq!(error.code.0, -32000, "{error:?}");
+}
+
+/// A thousand questions in one call: the state grows with the answers, and stops at its limit with an error.
+#[tokio::test(start_paused = true)]
+async fn a_call_without_end_stops_at_the_limit_of_its_state() {
+    let person = Person::who("2026-07-28", []);
+    let settings = Settings::default()
+        .questions_per_call(1_000)
+        .state_limit(4_096);
+    let client = person.meet(server(settings)).await;
+    let many = call("endless");
+    let mut request = many.clone();
+    let mut rounds = 0;
+    let error = loop {
+        match once(&client, &request).await {
+            Ok(response) => {
+                let (requests, state) = required(response);
+                let answers: Vec<_> = requests
+                    .keys()
+                    .map(|key| (key.clone(), json!({ "choice": "a" })))
+                    .collect();
+                request = retry(&many, &state, answers);
+                rounds += 1;
+            }
+            Err(error) => break error,
+        }
+    };
+    assert!(error.message.contains("4096"), "{error:?}");
+    assert!((10..100).contains(&rounds), "{rounds}");
+}
+
+/// One bit of the state as the client sends it, whichever it is, makes it an error and never another question.
+#[tokio::test(start_paused = true)]
+async fn every_bit_of_a_state_counts() {
+    let settings = Settings::default();
+    let (ada, retry) = ada(&settings).await;
+    let client = ada.meet(server(settings)).await;
+    let state = retry.request_state.clone().unwrap();
+    for bit in 0..state.len() * 8 {
+        let mut flipped = state.clone().into_bytes();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        // What is no text is no JSON string either.
+        let Ok(flipped) = String::from_utf8(flipped) else {
+            continue;
+        };
+        let forged = retry.clone().with_request_state(flipped.clone());
+        match once(&client, &forged).await {
+            Err(error) => assert_eq!(error.code.0, -32602, "{flipped}: {error:?}"),
+            // With another prefix it is not ours, and belongs to a handler that asks by hand: the question is asked anew.
+            Ok(response) => {
+                assert!(bit / 8 < 4, "{flipped}");
+                required(response);
+            }
+        }
+    }
 }

@@ -93,6 +93,13 @@ impl Asker {
         Ok(all)
     }
 
+    #[tool(description = "Asks without end")]
+    async fn endless(&self, elicit: Elicit) -> Result<String, Unanswered> {
+        loop {
+            elicit.choose("More?", ["a", "b"]).await?;
+        }
+    }
+
     #[tool(description = "Has an answer for clients that cannot ask")]
     async fn fallback(&self, elicit: Elicit) -> Result<String, Unanswered> {
         elicit.choose("Which?", ["a", "b"]).or("a".into()).await

@@ -1,0 +1,169 @@
+//! What a question costs with this crate, beside rmcp alone and beside the servers of other SDKs, in one run:
+//!
+//! `cargo bench -p mcp-elicit-server --bench round_trip`; with `-- --quick` in a tenth of the time, for a first look.
+//!
+//! Every server is a process of its own, on stdio and over HTTP, and the same client (rmcp's) drives them all. Ours and
+//! rmcp alone take turns, so that whatever else the machine does hits both. rmcp alone does what an author does without
+//! us, and checks nothing: `create_elicitation` on the pushed era, a state machine by hand on rounds.
+//!
+//! - `servers`: ours, and rmcp alone
+//! - `client`: the one client, and how it reaches a server
+//! - `measure`: what is measured
+
+#![expect(
+    clippy::print_stdout,
+    reason = "the tables are what a benchmark is for"
+)]
+
+mod client;
+mod measure;
+mod servers;
+
+use client::{Connection, Era, Transport, connect};
+use mcp_elicit_testkit::peers::{self, Program};
+use measure::Effort;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .expect("there are threads");
+    match arguments[..] {
+        ["serve", which, ref how @ ..] => runtime.block_on(servers::serve(which, how)),
+        ref options if options.contains(&"--bench") => {
+            let effort = if options.contains(&"--quick") {
+                Effort::QUICK
+            } else {
+                Effort::FULL
+            };
+            runtime.block_on(print_tables(effort));
+        }
+        _ => println!("measures only under `cargo bench`"),
+    }
+}
+
+/// Ourselves, as the server `which`.
+fn server(which: &str) -> Program {
+    let program = std::env::current_exe().expect("a running program has a path");
+    let program = program.to_str().expect("its path is text");
+    Program::new(program).with(["serve", which])
+}
+
+struct Pair {
+    ours: Connection,
+    bare: Connection,
+}
+
+async fn pair(era: Era, transport: Transport) -> Pair {
+    Pair {
+        ours: connect(&server("ours"), era, transport).await,
+        bare: connect(&server("bare"), era, transport).await,
+    }
+}
+
+async fn print_tables(effort: Effort) {
+    let mut beside = Vec::new();
+    println!("Round trip: call, question, answer, result.\n");
+    println!(
+        "| era, transport, what | mcp-elicit | rmcp alone | ratio |\n| --- | --- | --- | --- |"
+    );
+    for era in Era::ALL {
+        for transport in Transport::ALL {
+            let pair = pair(era, transport).await;
+            let (ours, bare) = measure::one_at_a_time(&pair, 1, effort).await;
+            println!(
+                "| {era}, {transport}, one at a time, us | {ours:.0} | {bare:.0} | {:.2} |",
+                ours / bare
+            );
+            let (our_rate, bare_rate) = measure::many_at_once(&pair, effort).await;
+            println!(
+                "| {era}, {transport}, 64 at once, calls/s | {our_rate:.0} | {bare_rate:.0} | {:.2} |",
+                our_rate / bare_rate
+            );
+            beside.push((era, transport, "mcp-elicit", ours, our_rate));
+            beside.push((era, transport, "rmcp alone", bare, bare_rate));
+        }
+    }
+    print_growth(effort).await;
+    print_memory(effort).await;
+    print_others(effort, beside).await;
+}
+
+async fn print_growth(effort: Effort) {
+    println!("\nSeveral questions in one call, one after the other, on stdio, in microseconds.\n");
+    println!("| era, questions | mcp-elicit | rmcp alone | ratio |\n| --- | --- | --- | --- |");
+    for era in Era::ALL {
+        let pair = pair(era, Transport::Stdio).await;
+        for questions in [1, 2, 3, 5, 10] {
+            let (ours, bare) = measure::one_at_a_time(&pair, questions, effort).await;
+            println!(
+                "| {era}, {questions} | {ours:.0} | {bare:.0} | {:.2} |",
+                ours / bare
+            );
+        }
+    }
+}
+
+async fn print_memory(effort: Effort) {
+    println!(
+        "\nMemory of the server for each of {} open questions, in bytes, on stdio.\n",
+        effort.pending
+    );
+    println!("| era | mcp-elicit | rmcp alone | ratio |\n| --- | --- | --- | --- |");
+    let ours = measure::pending(&server("ours"), effort).await;
+    let bare = measure::pending(&server("bare"), effort).await;
+    println!(
+        "| pushed, waiting | {ours:.0} | {bare:.0} | {:.2} |",
+        ours / bare
+    );
+    let ours = measure::left_open(&server("ours"), effort).await;
+    let bare = measure::left_open(&server("bare"), effort).await;
+    println!("| rounds, asked and not answered | {ours:.0} | {bare:.0} | - |");
+}
+
+/// The servers of other SDKs, as `tests/peers` has them: they check what comes back as we do.
+async fn print_others(effort: Effort, mut rows: Vec<(Era, Transport, &'static str, f64, f64)>) {
+    let others: [(&str, Option<Program>, &[Era]); 4] = [
+        (
+            "TypeScript SDK 1",
+            peers::node_script("ts1-server.mjs"),
+            &[Era::Pushed],
+        ),
+        (
+            "TypeScript SDK 2",
+            peers::node_script("ts2-server.mjs"),
+            &Era::ALL,
+        ),
+        (
+            "Python mcp 2",
+            peers::python_script("mcp_server.py"),
+            &Era::ALL,
+        ),
+        (
+            "FastMCP 4",
+            peers::python_script("fastmcp_server.py"),
+            &Era::ALL,
+        ),
+    ];
+    for (name, program, eras) in others {
+        // Said on stderr by the finder where the language is not installed.
+        let Some(program) = program else { continue };
+        for era in eras {
+            for transport in Transport::ALL {
+                let connection = connect(&program, *era, transport).await;
+                let (median, rate) = measure::alone(&connection, effort).await;
+                rows.push((*era, transport, name, median, rate));
+            }
+        }
+    }
+    println!("\nBeside other SDKs, with the same client.\n");
+    println!(
+        "| era, transport, server | one at a time, us | 64 at once, calls/s |\n| --- | --- | --- |"
+    );
+    rows.sort_by_key(|row| (row.0, row.1));
+    for (era, transport, name, median, rate) in rows {
+        println!("| {era}, {transport}, {name} | {median:.0} | {rate:.0} |");
+    }
+}
