@@ -17,7 +17,7 @@ use crate::ask::{Ask, Choose, ChooseMany, Confirm, Pick, Typed, Visit, What};
 use crate::guard;
 use crate::question::{Question, Subject};
 use crate::settings::Shared;
-use crate::unanswered::Unanswered;
+use crate::unanswered::{Refusal, RefusalAct, Unanswered};
 use crate::way::Way;
 use crate::way::pushed::elicitation_id;
 use crate::way::rounds::StepTurn;
@@ -176,10 +176,20 @@ impl Elicit {
         if !self.call.way.turns_away() {
             return self.visit(message, url).await;
         }
+        Err(self.url_required(&message, &url, elicitation_id(None)?)?)
+    }
+
+    /// What ends a call of 2025-11-25 until `url` has been visited; the error is for what must not or cannot be asked.
+    pub(crate) fn url_required(
+        &self,
+        message: &str,
+        url: &str,
+        id: String,
+    ) -> Result<Unanswered, Unanswered> {
         let question = Question {
-            message: message.clone(),
+            message: message.to_owned(),
             subject: Subject::Url {
-                url: url.clone(),
+                url: url.to_owned(),
                 id: None,
             },
             key: None,
@@ -187,14 +197,13 @@ impl Elicit {
         };
         self.call.way.can_put(&question)?;
         guard::may_ask(&question)?;
-        let id = elicitation_id(None)?;
         let elicitations = vec![Request::Url {
-            message: message.clone(),
-            url,
+            message: message.to_owned(),
+            url: url.to_owned(),
             elicitation_id: Some(id),
         }];
-        Err(Unanswered::UrlRequired(UrlRequired {
-            message,
+        Ok(Unanswered::UrlRequired(UrlRequired {
+            message: message.to_owned(),
             elicitations,
         }))
     }
@@ -250,26 +259,44 @@ impl Elicit {
         self.call.principal.as_deref()
     }
 
-    /// Waits for something that a person does outside of MCP, and tells a client of 2025-11-25 when it is done.
+    /// Whether a URL that has to be visited first ends the call.
     #[cfg(feature = "connect")]
-    pub(crate) async fn wait_outside(
+    pub(crate) fn turns_away(&self) -> bool {
+        self.call.way.turns_away()
+    }
+
+    /// A refusal of `question`, in the author's words.
+    pub(crate) fn refused(&self, act: RefusalAct, question: &str) -> Unanswered {
+        let mut refusal = Refusal::new(act, question);
+        if let Some(text) = &self.call.shared.settings.refusals {
+            refusal.said = text(&refusal);
+        }
+        Unanswered::Refused(refusal)
+    }
+
+    /// Waits for something that a person does outside of MCP.
+    #[cfg(feature = "connect")]
+    pub(crate) async fn wait_outside<T>(
         &self,
-        id: &str,
-        done: impl Future<Output = ()> + Send,
+        done: impl Future<Output = T> + Send,
         at_most: std::time::Duration,
-    ) -> Result<(), Unanswered> {
+    ) -> Result<T, Unanswered> {
         match &self.call.way {
-            Way::Pushed(pushed) => {
-                pushed.patience().wait(done, at_most).await?;
-                pushed.tell_complete(id).await;
-                Ok(())
-            }
+            Way::Pushed(pushed) => pushed.patience().wait(done, at_most).await,
             Way::Rounds(rounds) => rounds.patience().wait(done, at_most).await,
             // A task has a cancellation of its own, which ends what it waits for.
             Way::Task(_) | Way::CannotAsk(_) | Way::Script(_) => {
                 let waited = tokio::time::timeout(at_most, done).await;
                 waited.map_err(|_| Unanswered::TimedOut { after: at_most })
             }
+        }
+    }
+
+    /// Tells a client of 2025-11-25 that the visit it was asked for is done. Others find out by going on.
+    #[cfg(feature = "connect")]
+    pub(crate) async fn tell_complete(&self, id: &str) {
+        if let Way::Pushed(pushed) = &self.call.way {
+            pushed.tell_complete(id).await;
         }
     }
 

@@ -34,6 +34,15 @@ pub struct Chromium {
 
 impl Drop for Chromium {
     fn drop(&mut self) {
+        // A test that panics has not closed it: the driver dies with its handle, and the browser would stay behind.
+        let browsers = running_with(&self.profile);
+        if !browsers.is_empty() {
+            let _ = std::process::Command::new("kill")
+                .arg("-KILL")
+                .args(&browsers)
+                .stderr(Stdio::null())
+                .status();
+        }
         // A profile that stays behind in the temporary folder harms nobody.
         let _ = std::fs::remove_dir_all(&self.profile);
     }
@@ -54,6 +63,20 @@ pub struct Setup {
 #[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
 pub fn loudly(why: &str) {
     eprintln!("\n*** SKIPPED: {why} ***\n");
+}
+
+/// The ids of the processes that were started with this profile, which nobody else has.
+fn running_with(profile: &Path) -> Vec<String> {
+    let wanted = format!("--user-data-dir={}", profile.display());
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes
+        .filter(|process| {
+            let command = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+            let mut words = command.split(|byte| *byte == 0);
+            words.any(|word| word == wanted.as_bytes())
+        })
+        .filter_map(|process| process.file_name().into_string().ok())
+        .collect()
 }
 
 fn found(names: &[&str]) -> Option<PathBuf> {

@@ -78,6 +78,17 @@ pub fn python_script(name: &str) -> Option<Program> {
     Some(Program::new(path_text(&interpreter)).with([path_text(&script)]))
 }
 
+/// A real OpenID provider, listening; its URL is its issuer. These redirect URIs are registered for its clients `connect`
+/// (secret `connect-secret`) and `connect-public`. `None` as for [`node_script`].
+///
+/// # Panics
+///
+/// As [`node_script`], and when it does not start.
+pub fn openid_provider(redirects: &[String]) -> Option<Listening> {
+    let provider = tool("oidc", "provider.mjs")?;
+    Some(provider.env("REDIRECT_URIS", redirects.join(" ")).listen())
+}
+
 /// A tool of a folder of `tests/peers` that needs a newer node than the peers do.
 fn tool(folder: &str, script: &str) -> Option<Program> {
     node_home()?;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::elicit::Elicit;
 use crate::exchange::{self, Settled};
 use crate::question::Question;
-use crate::unanswered::{Refusal, RefusalAct, Unanswered};
+use crate::unanswered::{RefusalAct, Unanswered};
 
 pub use what::{Accepted, Asking, Choose, ChooseMany, Confirm, Pick, Reading, Typed, Visit, What};
 
@@ -103,11 +103,7 @@ impl<W: What> Ask<W> {
             Settled::Answer(answer) => return Ok(answer),
             Settled::Not(act) => act,
         };
-        let mut refusal = Refusal::new(act, &question);
-        if let Some(text) = &elicit.call().shared.settings.refusals {
-            refusal.said = text(&refusal);
-        }
-        Err(Unanswered::Refused(refusal))
+        Err(elicit.refused(act, &question))
     }
 
     async fn settle(self) -> Result<Settled<W::Answer>, Unanswered> {

@@ -41,6 +41,19 @@ impl Ticket {
         seal::seal(keys, &bound(), &plain)
     }
 
+    /// The same for a cookie, which holds no long message.
+    #[cfg(feature = "oauth")]
+    pub(super) fn cut(&self) -> Self {
+        const MOST: usize = 600;
+        let mut ticket = self.clone();
+        if ticket.message.len() > MOST {
+            let end = ticket.message.floor_char_boundary(MOST);
+            ticket.message.truncate(end);
+            ticket.message.push('…');
+        }
+        ticket
+    }
+
     pub(super) fn open(keys: &Keys, sealed: &str, now_ms: u64) -> Result<Self, SealError> {
         let plain = seal::open(keys, &bound(), sealed)?;
         let ticket: Self = serde_json::from_slice(&plain).map_err(|_| SealError::Malformed)?;

@@ -1,17 +1,26 @@
-//! Pages behind url-mode questions: the person leaves a secret with this server, and no client, model or log sees it.
+//! Pages behind url-mode questions: the person leaves a secret with this server, or lets it into an account elsewhere, and
+//! no client, model or log sees what was given.
 //!
 //! A connect link is sealed, short-lived, good for one completion, and bound to the principal who was asked. Whoever opens
 //! it must be that principal, as the server's own login says: a link that was sent to somebody else opens a page that says
-//! so and does nothing (2025-11-25, "Phishing"). The page names the server and the reason, and takes the secret; when it
-//! is stored, the question that waits goes on, and a client of 2025-11-25 gets `notifications/elicitation/complete`.
+//! so and does nothing (2025-11-25, "Phishing"). The page names the server and the reason, and takes the secret or leads to
+//! the provider's sign-in; when it is stored, the question that waits goes on, and a client of 2025-11-25 gets
+//! `notifications/elicitation/complete`. A person who says no on the page ends the question too.
 //!
 //! - [`Connect`]: the links, the pages, and the waiting
+//! - [`Session`], [`from_cookie`]: who visits, by a cookie
+//! - `oauth` (feature `oauth`): the authorization-code flow behind a page, and signing visitors in with it
 //! - `link`: what a link carries
-//! - `page`: the pages as HTTP
-//! - `waiting`: which questions wait for which link
+//! - `page`: the pages as HTTP; `look`: as a person sees them; `cookie`: how they remember
+//! - `waiting`: how visits end, and which questions wait for them
 
+mod cookie;
 mod link;
+mod look;
+#[cfg(feature = "oauth")]
+pub mod oauth;
 mod page;
+mod session;
 mod waiting;
 
 use std::collections::HashMap;
@@ -25,9 +34,11 @@ use http::request::Parts;
 
 use crate::elicit::Elicit;
 use crate::seal::{KeyError, Keys};
-use crate::unanswered::Unanswered;
+use crate::unanswered::{RefusalAct, Unanswered};
 use link::Ticket;
-use waiting::Waiting;
+use waiting::{End, Waiting};
+
+pub use session::{Session, SessionError, from_cookie};
 
 type VisitorHook = dyn Fn(&Parts) -> Option<String> + Send + Sync;
 type Clock = dyn Fn() -> SystemTime + Send + Sync;
@@ -68,13 +79,23 @@ struct Inner {
     lifetime: Duration,
     visitor: Box<VisitorHook>,
     clock: Box<Clock>,
-    pages: HashMap<String, Page>,
+    pages: HashMap<String, Behind>,
     waiting: Waiting,
+    #[cfg(feature = "oauth")]
+    sign_in: Option<oauth::SignIn>,
 }
 
-struct Page {
-    label: String,
-    save: Box<Save>,
+/// What is behind a page.
+enum Behind {
+    Secret {
+        label: String,
+        save: Box<Save>,
+    },
+    #[cfg(feature = "oauth")]
+    Grant {
+        provider: oauth::Provider,
+        save: Box<oauth::SaveGrant>,
+    },
 }
 
 impl fmt::Debug for Connect {
@@ -107,6 +128,8 @@ impl Connect {
             clock: Box::new(wall_clock),
             pages: HashMap::new(),
             waiting: Waiting::default(),
+            #[cfg(feature = "oauth")]
+            sign_in: None,
         }))
     }
 
@@ -115,16 +138,75 @@ impl Connect {
         page::router(self.clone())
     }
 
-    /// Sends the person to the page of `purpose` and waits until the secret is stored.
+    /// Sends the person to the page of `purpose` and waits until the visit ends there.
     ///
-    /// `message` says why, to the client and on the page. Fails like any ask; and as the author's error when the purpose has
-    /// no page, or the server does not know who is asked.
+    /// `message` says why, to the client and on the page. Fails like any ask, a "no" on the page included; and as the
+    /// author's error when the purpose has no page, or the server does not know who is asked.
     pub async fn visit(
         &self,
         elicit: &Elicit,
         purpose: &str,
         message: &str,
     ) -> Result<(), Unanswered> {
+        // In a step: each run of the handler has to ask for the same link.
+        let made = async || self.link(elicit, purpose, message);
+        let (id, url): (String, String) =
+            elicit.try_step(&format!("connect {purpose}"), made).await?;
+        elicit
+            .visit(message, url)
+            .elicitation_id(id.clone())
+            .await?;
+        let waited = async || {
+            let ended = self.inner.ended(&id);
+            let end = elicit.wait_outside(ended, self.inner.lifetime).await?;
+            if end == End::Done {
+                elicit.tell_complete(&id).await;
+            }
+            Ok(end)
+        };
+        let end = elicit
+            .try_step::<_, Unanswered, _>(&format!("connected {purpose}"), waited)
+            .await?;
+        match end {
+            End::Done => Ok(()),
+            End::Declined => Err(elicit.refused(RefusalAct::Declined, message)),
+        }
+    }
+
+    /// Goes on only if the person has been to the page of `purpose`: for when the tool has found that nothing is stored.
+    ///
+    /// On 2025-11-25 this ends the call with the error -32042; the client has the person visit the page and calls again,
+    /// and gets `notifications/elicitation/complete` when the visit is done. Elsewhere it is [`visit`](Self::visit), and
+    /// fails like it.
+    pub async fn require(
+        &self,
+        elicit: &Elicit,
+        purpose: &str,
+        message: &str,
+    ) -> Result<(), Unanswered> {
+        if !elicit.turns_away() {
+            return self.visit(elicit, purpose, message).await;
+        }
+        let (id, url) = self.link(elicit, purpose, message)?;
+        let required = elicit.url_required(message, &url, id.clone())?;
+        let (ended, lifetime) = (self.inner.ended(&id), self.inner.lifetime);
+        let elicit = elicit.clone();
+        // The call is over by then; its connection is not.
+        tokio::spawn(async move {
+            if let Ok(End::Done) = tokio::time::timeout(lifetime, ended).await {
+                elicit.tell_complete(&id).await;
+            }
+        });
+        Err(required)
+    }
+
+    /// A fresh link for the person who is asked: its id and URL.
+    fn link(
+        &self,
+        elicit: &Elicit,
+        purpose: &str,
+        message: &str,
+    ) -> Result<(String, String), Unanswered> {
         if !self.inner.pages.contains_key(purpose) {
             return Err(Unanswered::Author(format!(
                 "there is no connect page for {purpose:?}"
@@ -136,22 +218,7 @@ impl Connect {
                 "a connect link is for somebody: Settings::principal has to say whom".into(),
             )
         })?;
-        // In a step: each run of the handler has to ask for the same link.
-        let made = async || self.inner.ticket(principal, purpose, message);
-        let (id, url): (String, String) =
-            elicit.try_step(&format!("connect {purpose}"), made).await?;
-        elicit
-            .visit(message, url)
-            .elicitation_id(id.clone())
-            .await?;
-        let waited = async || {
-            elicit
-                .wait_outside(&id, self.inner.done(&id), self.inner.lifetime)
-                .await
-        };
-        elicit
-            .try_step::<_, Unanswered, _>(&format!("connected {purpose}"), waited)
-            .await
+        self.inner.ticket(principal, purpose, message)
     }
 }
 
@@ -190,13 +257,10 @@ impl ConnectBuilder {
     {
         let save =
             Box::new(move |principal, secret| -> Saved { Box::pin(save(principal, secret)) });
-        self.0.pages.insert(
-            purpose.into(),
-            Page {
-                label: label.into(),
-                save,
-            },
-        );
+        let label = label.into();
+        self.0
+            .pages
+            .insert(purpose.into(), Behind::Secret { label, save });
         self
     }
 
@@ -210,20 +274,27 @@ impl ConnectBuilder {
 
 impl Inner {
     fn now_ms(&self) -> u64 {
-        let since = (self.clock)()
-            .duration_since(SystemTime::UNIX_EPOCH)
-            .unwrap_or_default();
-        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+        ms((self.clock)())
     }
 
-    /// Ends when the visit `id` is done.
-    fn done(&self, id: &str) -> impl Future<Output = ()> + use<> {
-        self.waiting.done(id, self.now_ms(), self.until_ms())
+    /// Who a request comes from.
+    fn visitor(&self, parts: &Parts) -> Option<String> {
+        let visitor = (self.visitor)(parts);
+        #[cfg(feature = "oauth")]
+        let visitor = visitor.or_else(|| {
+            let sign_in = self.sign_in.as_ref()?;
+            sign_in.session(self).visitor_at(parts, (self.clock)())
+        });
+        visitor
+    }
+
+    /// Gives the end of the visit `id`.
+    fn ended(&self, id: &str) -> impl Future<Output = End> + Send + use<> {
+        self.waiting.ended(id, self.now_ms(), self.until_ms())
     }
 
     fn until_ms(&self) -> u64 {
-        self.now_ms()
-            .saturating_add(u64::try_from(self.lifetime.as_millis()).unwrap_or(u64::MAX))
+        self.now_ms().saturating_add(ms_of(self.lifetime))
     }
 
     /// A fresh link: its id and URL.
@@ -236,13 +307,28 @@ impl Inner {
         let until_ms = self.until_ms();
         let ticket = Ticket::new(principal, purpose.to_owned(), message.to_owned(), until_ms)
             .and_then(|ticket| {
-                Ok((
-                    ticket.id.clone(),
-                    format!("{}/{}", self.base, ticket.seal(&self.keys)?),
-                ))
+                let sealed = ticket.seal(&self.keys)?;
+                Ok((ticket.id, format!("{}/{sealed}", self.base)))
             });
         ticket.map_err(|error| Unanswered::Author(error.to_string()))
     }
+
+    /// Where the page of a ticket is. None where the system has no randomness.
+    fn address(&self, ticket: &Ticket) -> Option<String> {
+        let sealed = ticket.seal(&self.keys).ok()?;
+        Some(format!("{}/{sealed}", self.base))
+    }
+}
+
+fn ms(time: SystemTime) -> u64 {
+    ms_of(
+        time.duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default(),
+    )
+}
+
+fn ms_of(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[expect(

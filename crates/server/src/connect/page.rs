@@ -1,94 +1,185 @@
-//! The pages as HTTP: who may see them, what they say, what they take.
+//! The pages as HTTP: who may see them, what they take, how they end.
 
-use askama::Template;
 use axum::extract::{Form, Path, State};
-use axum::response::{Html, IntoResponse, Response};
-use axum::routing::get;
-use http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, ORIGIN, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
-};
+use axum::response::Response;
+use axum::routing::{get, post};
+use http::header::ORIGIN;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 
 use super::link::Ticket;
-use super::{Connect, Inner, Secret};
+use super::look::{Ask, Notice, Tone, What, style};
+use super::waiting::{End, Turn};
+use super::{Behind, Connect, Inner, Secret};
 use crate::seal::SealError;
 
-const POLICY: &str =
-    "default-src 'none'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
-
 pub(super) fn router(connect: Connect) -> axum::Router {
-    axum::Router::new()
+    let router = axum::Router::new()
+        .route("/style.css", get(style))
         .route("/{ticket}", get(show).post(take))
-        .with_state(connect)
+        .route("/{ticket}/decline", post(decline));
+    #[cfg(feature = "oauth")]
+    let router = super::oauth::pages::on(router);
+    router.with_state(connect)
 }
 
-#[derive(Template)]
-#[template(path = "connect.html")]
-struct Said<'a> {
-    title: &'a str,
-    lines: &'a [&'a str],
-    label: Option<&'a str>,
-}
-
-impl Said<'_> {
-    fn answer(&self, status: StatusCode) -> Response {
-        let Ok(html) = self.render() else {
-            return StatusCode::INTERNAL_SERVER_ERROR.into_response();
-        };
-        let headers = [
-            (CONTENT_SECURITY_POLICY, POLICY),
-            (REFERRER_POLICY, "no-referrer"),
-            (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-            (CACHE_CONTROL, "no-store"),
-        ];
-        (status, headers, Html(html)).into_response()
+impl Inner {
+    pub(super) fn say(&self, status: StatusCode, tone: Tone, head: &str, line: &str) -> Response {
+        Notice::new(self.site(), tone, head, &[line]).page(status)
     }
-}
 
-fn say(status: StatusCode, title: &str, line: &str) -> Response {
-    Said {
-        title,
-        lines: &[line],
-        label: None,
+    /// The ticket, if it is good and the visitor is who it was made for; otherwise the page that says why not.
+    pub(super) fn admit(&self, sealed: &str, parts: &Parts) -> Result<Ticket, Box<Response>> {
+        let ticket = self.ticket_in(sealed)?;
+        self.check_visitor(&ticket, parts)?;
+        Ok(ticket)
     }
-    .answer(status)
-}
 
-/// The ticket, if it is good and the visitor is who it was made for; otherwise the page that says why not.
-fn admit(inner: &Inner, sealed: &str, parts: &Parts) -> Result<Ticket, Box<Response>> {
-    let ticket =
-        Ticket::open(&inner.keys, sealed, inner.now_ms()).map_err(|error| match error {
-            SealError::Expired => Box::new(say(
-                StatusCode::GONE,
-                "This link has expired",
-                "Go back and ask again for a new one.",
-            )),
-            _ => Box::new(say(
-                StatusCode::BAD_REQUEST,
-                "This link is not valid",
-                "Nothing has happened.",
-            )),
+    /// The ticket of a link, whoever opens it.
+    pub(super) fn ticket_in(&self, sealed: &str) -> Result<Ticket, Box<Response>> {
+        let ticket = Ticket::open(&self.keys, sealed, self.now_ms()).map_err(|error| {
+            Box::new(match error {
+                SealError::Expired => self.expired(),
+                _ => self.say(
+                    StatusCode::BAD_REQUEST,
+                    Tone::Bad,
+                    "This link is not valid",
+                    "Nothing has happened. Check that it was copied whole, or ask your assistant again for a new one.",
+                ),
+            })
         })?;
-    let Some(visitor) = (inner.visitor)(parts) else {
-        let line = "Sign in to this site in the same browser, then open the link again.";
-        return Err(Box::new(say(
-            StatusCode::UNAUTHORIZED,
-            "Please sign in first",
-            line,
-        )));
-    };
-    if visitor != ticket.principal {
-        tracing::warn!(target: "mcp_elicit", purpose = ticket.purpose, "a connect link was opened by another principal");
-        let line = "If somebody sent it to you, do not follow it: you would connect your account to theirs.";
-        return Err(Box::new(say(
-            StatusCode::FORBIDDEN,
-            "This link was made for somebody else",
-            line,
-        )));
+        Ok(ticket)
     }
-    Ok(ticket)
+
+    /// The specification's phishing case: whoever follows a link must be who was asked.
+    pub(super) fn check_visitor(
+        &self,
+        ticket: &Ticket,
+        parts: &Parts,
+    ) -> Result<(), Box<Response>> {
+        let Some(visitor) = self.visitor(parts) else {
+            return Err(Box::new(self.sign_in_first(ticket)));
+        };
+        if visitor == ticket.principal {
+            return Ok(());
+        }
+        tracing::warn!(target: "mcp_elicit", purpose = ticket.purpose, "a connect link was opened by another principal");
+        let signed_in = format!("You are signed in as {visitor}.");
+        let lines = [
+            "If somebody sent it to you, do not follow it: you would connect your account to theirs. Nothing has happened.",
+            &signed_in,
+        ];
+        Err(Box::new(
+            Notice::new(
+                self.site(),
+                Tone::Locked,
+                "This link was made for somebody else",
+                &lines,
+            )
+            .page(StatusCode::FORBIDDEN),
+        ))
+    }
+
+    fn sign_in_first(&self, ticket: &Ticket) -> Response {
+        #[cfg(feature = "oauth")]
+        if let Some(page) = super::oauth::pages::sign_in_first(self, ticket) {
+            return page;
+        }
+        #[cfg(not(feature = "oauth"))]
+        let _ = ticket;
+        self.say(
+            StatusCode::UNAUTHORIZED,
+            Tone::Locked,
+            "Please sign in first",
+            "Sign in to this site in the same browser, then open the link again.",
+        )
+    }
+
+    pub(super) fn expired(&self) -> Response {
+        self.say(
+            StatusCode::GONE,
+            Tone::Warn,
+            "This link has expired",
+            "Nothing has happened. Ask your assistant again for a new one.",
+        )
+    }
+
+    fn no_such_page(&self) -> Response {
+        self.say(
+            StatusCode::NOT_FOUND,
+            Tone::Bad,
+            "There is no such page",
+            "Nothing has happened.",
+        )
+    }
+
+    /// What is said about a visit that has ended, also to somebody who comes back to it.
+    fn farewell(&self, end: End) -> Response {
+        let (tone, head, line) = match end {
+            End::Done => (
+                Tone::Good,
+                "Connected",
+                "You can close this window and go back to your assistant.",
+            ),
+            End::Declined => (
+                Tone::Plain,
+                "Not connected",
+                "Nothing has been stored, and the assistant is told that you said no. You can close this window.",
+            ),
+        };
+        self.say(StatusCode::OK, tone, head, line)
+    }
+
+    /// The one turn to end a visit, or the page that says why there is none.
+    pub(super) fn turn(&self, ticket: &Ticket) -> Result<Turn<'_>, Box<Response>> {
+        let turn = self
+            .waiting
+            .take(&ticket.id, self.now_ms(), ticket.until_ms);
+        turn.ok_or_else(|| {
+            Box::new(self.say(
+                StatusCode::GONE,
+                Tone::Warn,
+                "This link has been used",
+                "If there is more to connect, ask your assistant again for a new one.",
+            ))
+        })
+    }
+
+    pub(super) fn end(&self, turn: Turn<'_>, end: End) -> Response {
+        turn.end(end);
+        self.farewell(end)
+    }
+
+    /// The page of a ticket, with what went wrong last time.
+    async fn ask(&self, ticket: &Ticket, wrong: Option<&str>, status: StatusCode) -> Response {
+        let (Some(behind), Some(here)) = (self.pages.get(&ticket.purpose), self.address(ticket))
+        else {
+            return self.no_such_page();
+        };
+        let page = |what| {
+            Ask {
+                site: self.site(),
+                purpose: &ticket.purpose,
+                principal: &ticket.principal,
+                message: &ticket.message,
+                here: &here,
+                what,
+            }
+            .page(status)
+        };
+        match behind {
+            Behind::Secret { label, .. } => page(What::Secret { label, wrong }),
+            #[cfg(feature = "oauth")]
+            Behind::Grant { provider, .. } => match provider.known(self.now_ms()).await {
+                Ok(known) => page(What::SignIn {
+                    host: &known.host(),
+                    scopes: provider.scopes_asked(),
+                }),
+                Err(trouble) => super::oauth::pages::tell(self, Some(ticket), &trouble),
+            },
+        }
+    }
 }
 
 async fn show(
@@ -97,38 +188,13 @@ async fn show(
     parts: Parts,
 ) -> Response {
     let inner = &connect.inner;
-    match admit(inner, &sealed, &parts) {
-        Ok(ticket) => ask(inner, &ticket, None, StatusCode::OK),
+    match inner.admit(&sealed, &parts) {
+        Ok(ticket) => match inner.waiting.end_of(&ticket.id) {
+            Some(end) => inner.farewell(end),
+            None => inner.ask(&ticket, None, StatusCode::OK).await,
+        },
         Err(response) => *response,
     }
-}
-
-/// The page with its form, and with what went wrong last time.
-fn ask(inner: &Inner, ticket: &Ticket, wrong: Option<&str>, status: StatusCode) -> Response {
-    let Some(page) = inner.pages.get(&ticket.purpose) else {
-        return say(
-            StatusCode::NOT_FOUND,
-            "There is no such page",
-            "Nothing has happened.",
-        );
-    };
-    let who = format!(
-        "{} asks you for this, signed in as {}:",
-        inner.server, ticket.principal
-    );
-    let kept = format!(
-        "It is kept by {} and shown to nobody, the assistant included.",
-        inner.server
-    );
-    let mut lines = vec![who.as_str(), ticket.message.as_str(), kept.as_str()];
-    lines.extend(wrong);
-    let title = format!("Connect {}", ticket.purpose);
-    Said {
-        title: &title,
-        lines: &lines,
-        label: Some(&page.label),
-    }
-    .answer(status)
 }
 
 #[derive(Deserialize)]
@@ -143,53 +209,55 @@ async fn take(
     Form(left): Form<Left>,
 ) -> Response {
     let inner = &connect.inner;
-    if !is_from_here(&inner.base, &parts.headers) {
-        return say(
-            StatusCode::FORBIDDEN,
-            "This came from another site",
-            "Nothing has happened.",
-        );
-    }
-    let ticket = match admit(inner, &sealed, &parts) {
+    let ticket = match posted(inner, &sealed, &parts) {
         Ok(ticket) => ticket,
         Err(response) => return *response,
     };
-    let Some(page) = inner.pages.get(&ticket.purpose) else {
-        return say(
-            StatusCode::NOT_FOUND,
-            "There is no such page",
-            "Nothing has happened.",
-        );
+    let Some(Behind::Secret { save, .. }) = inner.pages.get(&ticket.purpose) else {
+        return inner.no_such_page();
     };
-    let Some(turn) = inner
-        .waiting
-        .take(&ticket.id, inner.now_ms(), ticket.until_ms)
-    else {
-        return say(
-            StatusCode::GONE,
-            "This link has been used",
-            "Go back and ask again for a new one.",
-        );
+    let turn = match inner.turn(&ticket) {
+        Ok(turn) => turn,
+        Err(response) => return *response,
     };
-    match (page.save)(ticket.principal.clone(), Secret(left.secret)).await {
-        Ok(()) => {
-            turn.complete();
-            say(
-                StatusCode::OK,
-                "Done",
-                "You can close this window and go back.",
-            )
-        }
+    match save(ticket.principal.clone(), Secret(left.secret)).await {
+        Ok(()) => inner.end(turn, End::Done),
         Err(cannot) => {
             drop(turn);
-            ask(
-                inner,
-                &ticket,
-                Some(&cannot.to_string()),
-                StatusCode::UNPROCESSABLE_ENTITY,
-            )
+            let status = StatusCode::UNPROCESSABLE_ENTITY;
+            inner.ask(&ticket, Some(&cannot.to_string()), status).await
         }
     }
+}
+
+/// The person says no: that is an act, and the question that waits ends with it.
+async fn decline(
+    State(connect): State<Connect>,
+    Path(sealed): Path<String>,
+    parts: Parts,
+) -> Response {
+    let inner = &connect.inner;
+    let ticket = match posted(inner, &sealed, &parts) {
+        Ok(ticket) => ticket,
+        Err(response) => return *response,
+    };
+    match inner.turn(&ticket) {
+        Ok(turn) => inner.end(turn, End::Declined),
+        Err(response) => *response,
+    }
+}
+
+/// What every form that is sent to a page must pass.
+fn posted(inner: &Inner, sealed: &str, parts: &Parts) -> Result<Ticket, Box<Response>> {
+    if !is_from_here(&inner.base, &parts.headers) {
+        return Err(Box::new(inner.say(
+            StatusCode::FORBIDDEN,
+            Tone::Bad,
+            "This came from another site",
+            "Nothing has happened.",
+        )));
+    }
+    inner.admit(sealed, parts)
 }
 
 /// Browsers say where a form was sent from; what says another place is a forgery.

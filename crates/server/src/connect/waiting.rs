@@ -1,24 +1,35 @@
-//! Which visits are done, and who waits for them.
+//! How visits end, and who waits for them.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tokio_util::sync::CancellationToken;
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 
 /// The visits of one process.
 #[derive(Debug, Default)]
 pub(super) struct Waiting(Mutex<HashMap<String, Visit>>);
 
+/// How a visit ended. Both are a person's act.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum End {
+    /// What was asked for is stored.
+    #[serde(rename = "d")]
+    Done,
+    /// The person said no on the page.
+    #[serde(rename = "n")]
+    Declined,
+}
+
 #[derive(Debug, Default)]
 struct Visit {
-    /// Fires when the secret is stored.
-    done: CancellationToken,
-    /// Somebody's secret is being stored right now.
+    end: watch::Sender<Option<End>>,
+    /// Somebody is completing it right now.
     busy: bool,
     until_ms: u64,
 }
 
-/// The right to complete a visit. Dropped without [`complete`](Self::complete), the visit may be tried again.
+/// The right to end a visit. Dropped without [`end`](Self::end), the visit may be tried again.
 #[derive(Debug)]
 pub(super) struct Turn<'a> {
     waiting: &'a Waiting,
@@ -26,27 +37,38 @@ pub(super) struct Turn<'a> {
 }
 
 impl Waiting {
-    /// Ends when the visit is done, also if it was done before. After `until_ms` its link cannot be opened any more.
-    pub(super) fn done(
+    /// Gives the end of the visit, also if it ended before. After `until_ms` its link cannot be opened any more.
+    pub(super) fn ended(
         &self,
         id: &str,
         now_ms: u64,
         until_ms: u64,
-    ) -> impl Future<Output = ()> + use<> {
+    ) -> impl Future<Output = End> + Send + use<> {
         let mut visits = self.lock();
         sweep(&mut visits, now_ms);
         let visit = visits.entry(id.to_owned()).or_default();
         visit.until_ms = visit.until_ms.max(until_ms);
-        let done = visit.done.clone();
-        async move { done.cancelled().await }
+        let mut end = visit.end.subscribe();
+        async move {
+            match end.wait_for(Option::is_some).await.map(|end| *end) {
+                Ok(Some(end)) => end,
+                // Forgotten, because its link has expired: it will not end any more.
+                _ => std::future::pending().await,
+            }
+        }
     }
 
-    /// Takes the one turn there is, unless the visit is done or another turn is under way.
+    /// How the visit ended, if it did.
+    pub(super) fn end_of(&self, id: &str) -> Option<End> {
+        self.lock().get(id).and_then(|visit| *visit.end.borrow())
+    }
+
+    /// Takes the one turn there is, unless the visit has ended or another turn is under way.
     pub(super) fn take(&self, id: &str, now_ms: u64, until_ms: u64) -> Option<Turn<'_>> {
         let mut visits = self.lock();
         sweep(&mut visits, now_ms);
         let visit = visits.entry(id.to_owned()).or_default();
-        if visit.busy || visit.done.is_cancelled() {
+        if visit.busy || visit.end.borrow().is_some() {
             return None;
         }
         visit.busy = true;
@@ -69,9 +91,9 @@ fn sweep(visits: &mut HashMap<String, Visit>, now_ms: u64) {
 }
 
 impl Turn<'_> {
-    pub(super) fn complete(self) {
+    pub(super) fn end(self, end: End) {
         if let Some(visit) = self.waiting.lock().get(&self.id) {
-            visit.done.cancel();
+            visit.end.send_replace(Some(end));
         }
     }
 }
@@ -91,24 +113,28 @@ mod tests {
     #[test]
     fn expired_visits_are_forgotten() {
         let waiting = Waiting::default();
-        drop(waiting.done("old", 0, 10));
-        drop(waiting.done("new", 10, 20));
+        drop(waiting.ended("old", 0, 10));
+        drop(waiting.ended("new", 10, 20));
         assert_eq!(waiting.lock().len(), 1);
     }
 
     #[tokio::test]
-    async fn a_visit_is_completed_once() {
-        let waiting = Waiting::default();
-        let done = waiting.done("a", 0, 10);
-        let turn = waiting.take("a", 0, 10).unwrap();
-        assert!(waiting.take("a", 0, 10).is_none(), "one turn at a time");
-        drop(turn);
-        waiting
-            .take("a", 0, 10)
-            .expect("a turn that failed may be tried again")
-            .complete();
-        assert!(waiting.take("a", 0, 10).is_none(), "done is done");
-        done.await;
-        waiting.done("a", 0, 10).await;
+    async fn a_visit_ends_once() {
+        for how in [End::Done, End::Declined] {
+            let waiting = Waiting::default();
+            let ended = waiting.ended("a", 0, 10);
+            let turn = waiting.take("a", 0, 10).unwrap();
+            assert!(waiting.take("a", 0, 10).is_none(), "one turn at a time");
+            drop(turn);
+            assert_eq!(waiting.end_of("a"), None);
+            waiting
+                .take("a", 0, 10)
+                .expect("a turn that failed may be tried again")
+                .end(how);
+            assert!(waiting.take("a", 0, 10).is_none(), "ended is ended");
+            assert_eq!(ended.await, how);
+            assert_eq!(waiting.ended("a", 0, 10).await, how);
+            assert_eq!(waiting.end_of("a"), Some(how));
+        }
     }
 }

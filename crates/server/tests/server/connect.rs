@@ -7,7 +7,8 @@ use axum::body::Body;
 use http::{Request, Response, StatusCode};
 use mcp_elicit_server::connect::{CannotSave, Connect};
 use mcp_elicit_server::{Elicit, Eliciting, ElicitingExt, Settings, Unanswered};
-use rmcp::model::{ServerCapabilities, ServerConfig};
+use rmcp::model::{CallToolRequestParams, ServerCapabilities, ServerConfig};
+use rmcp::service::ServiceError;
 use rmcp::{ServerHandler, tool, tool_handler, tool_router};
 use tower::ServiceExt;
 
@@ -20,6 +21,14 @@ struct Accounts(Connect);
 
 #[tool_router]
 impl Accounts {
+    #[tool(description = "Wants a connected account before anything else")]
+    async fn require(&self, elicit: Elicit) -> Result<String, Unanswered> {
+        self.0
+            .require(&elicit, "Example", "So that I can read your calendar")
+            .await?;
+        Ok("connected".into())
+    }
+
     #[tool(description = "Connects an account, then asks something else")]
     async fn connect(&self, elicit: Elicit) -> Result<String, Unanswered> {
         self.0
@@ -139,8 +148,9 @@ async fn the_call_goes_on_when_the_secret_is_stored() {
                 let (status, page) = open(&connect, &url, Some("ada"), None).await;
                 assert_eq!(status, StatusCode::OK);
                 for words in [
-                    "Calendar asks you",
-                    "signed in as ada",
+                    "Calendar</bdi>",
+                    "asks you to connect",
+                    "signed in as <bdi dir=\"auto\">ada",
                     "So that I can read your calendar",
                     "API key",
                 ] {
@@ -176,6 +186,70 @@ async fn the_call_goes_on_when_the_secret_is_stored() {
             assert!(told.is_empty(), "{told:?}");
         }
     }
+}
+
+/// A "no" on the page is a person's act, and the call ends with it.
+#[tokio::test(start_paused = true)]
+async fn the_call_ends_when_the_person_says_no_on_the_page() {
+    for revision in ["2025-11-25", "2026-07-28"] {
+        let (clock, stored) = (Clock::new(), Stored::default());
+        let connect = pages(&clock, &stored);
+        let at = connect.clone();
+        let ada = visitor(revision, "ada", &clock, move |url| {
+            let connect = at.clone();
+            async move {
+                let no = format!("{url}/decline");
+                let (status, page) = open(&connect, &no, Some("eve"), Some("")).await;
+                assert_eq!(status, StatusCode::FORBIDDEN, "{page}");
+                let (status, page) = open(&connect, &no, Some("ada"), Some("")).await;
+                assert_eq!(status, StatusCode::OK, "{page}");
+                let (status, page) = open(&connect, &url, Some("ada"), None).await;
+                assert_eq!(status, StatusCode::OK);
+                assert!(page.contains("Not connected"), "{page}");
+                let (status, page) = open(&connect, &url, Some("ada"), Some("late")).await;
+                assert_eq!(status, StatusCode::GONE, "{page}");
+            }
+        });
+        let result = ada
+            .call_under(server(&connect, &clock), "connect")
+            .await
+            .unwrap();
+        let (words, is_error) = said(&result);
+        assert!(is_error && words.contains("declined"), "{words}");
+        assert!(ada.told().is_empty(), "nothing was completed");
+        assert!(stored.lock().unwrap().is_empty());
+    }
+}
+
+/// On 2025-11-25 the call is turned away with -32042; when the visit is done, the client that was asked hears of it.
+#[tokio::test(start_paused = true)]
+async fn a_call_that_was_turned_away_is_told_when_the_visit_is_done() {
+    let (clock, stored) = (Clock::new(), Stored::default());
+    let connect = pages(&clock, &stored);
+    let mut ada = Person::who("2025-11-25", []).called("ada");
+    ada.clock = clock.clone();
+    let client = ada.meet(server(&connect, &clock)).await;
+    let other = Person::who("2025-11-25", []).called("eve");
+    let _other = other.meet(server(&connect, &clock)).await;
+    let refused = client
+        .call_tool(CallToolRequestParams::new("require"))
+        .await;
+    let Err(ServiceError::McpError(error)) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(error.code.0, -32042, "{error:?}");
+    let listed = &error.data.unwrap()["elicitations"][0];
+    let url = listed["url"].as_str().unwrap();
+    tokio::time::sleep(Duration::from_mins(1)).await;
+    assert!(ada.told().is_empty());
+    let (status, page) = open(&connect, url, Some("ada"), Some("s3cret")).await;
+    assert_eq!(status, StatusCode::OK, "{page}");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let told = ada.told();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert_eq!(told[0].0, "notifications/elicitation/complete");
+    assert_eq!(told[0].1["elicitationId"], listed["elicitationId"]);
+    assert!(other.told().is_empty(), "only who was asked hears of it");
 }
 
 /// The specification's phishing case: Eve asks for a link of hers and sends it to Ada, who is signed in.
@@ -252,4 +326,16 @@ async fn a_server_that_does_not_know_whom_it_asks_gives_no_link() {
         .await
         .unwrap_err();
     assert!(error.message.contains("principal"), "{error:?}");
+}
+
+/// The pages look as the house's others do: the colours and shapes have the same names and values.
+#[test]
+fn the_pages_wear_the_clothes_of_the_house() {
+    let root = |style: &str| {
+        let start = style.find(":root {").unwrap();
+        let end = start + style[start..].find('}').unwrap();
+        style[start..end].to_owned()
+    };
+    let house = include_str!("../../../forms/assets/style.css");
+    assert_eq!(root(include_str!("../../assets/style.css")), root(house));
 }

@@ -1,0 +1,73 @@
+//! Requests to providers: no redirect followed, nothing waited for long, nothing large read.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use openidconnect::{AsyncHttpClient, HttpRequest, HttpResponse};
+
+const CONNECT: Duration = Duration::from_secs(10);
+const WHOLE: Duration = Duration::from_secs(30);
+/// Token responses and key sets are a few kilobytes.
+const MOST: usize = 512 * 1024;
+
+/// The client of one provider.
+#[derive(Debug, Clone)]
+pub(super) struct Http(reqwest::Client);
+
+/// Why there is no response. The URL is left out: it may hold a code.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum HttpError {
+    #[error("{0}")]
+    Failed(reqwest::Error),
+    #[error("the response is larger than {MOST} bytes")]
+    TooLarge,
+    #[error("{0}")]
+    Malformed(http::Error),
+}
+
+impl From<reqwest::Error> for HttpError {
+    fn from(error: reqwest::Error) -> Self {
+        Self::Failed(error.without_url())
+    }
+}
+
+impl Http {
+    pub(super) fn new() -> Result<Self, String> {
+        // The first provider of cryptography stays, whoever installed it: an author may have chosen another.
+        let _chosen_already = rustls::crypto::ring::default_provider().install_default();
+        reqwest::Client::builder()
+            .user_agent(concat!("mcp-elicit/", env!("CARGO_PKG_VERSION")))
+            .redirect(reqwest::redirect::Policy::none())
+            .connect_timeout(CONNECT)
+            .timeout(WHOLE)
+            .build()
+            .map(Self)
+            .map_err(|error| error.to_string())
+    }
+
+    pub(super) async fn send(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let request = reqwest::Request::try_from(request)?;
+        let mut response = self.0.execute(request).await?;
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await? {
+            if body.len() + chunk.len() > MOST {
+                return Err(HttpError::TooLarge);
+            }
+            body.extend_from_slice(&chunk);
+        }
+        let mut answer = http::Response::builder().status(response.status());
+        if let Some(headers) = answer.headers_mut() {
+            headers.clone_from(response.headers());
+        }
+        answer.body(body).map_err(HttpError::Malformed)
+    }
+}
+
+impl<'c> AsyncHttpClient<'c> for Http {
+    type Error = HttpError;
+    type Future = Pin<Box<dyn Future<Output = Result<HttpResponse, HttpError>> + Send + 'c>>;
+
+    fn call(&'c self, request: HttpRequest) -> Self::Future {
+        Box::pin(self.send(request))
+    }
+}

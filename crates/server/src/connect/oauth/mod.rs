@@ -1,0 +1,222 @@
+//! Signing in elsewhere: the OAuth 2 authorization-code flow behind a connect page.
+//!
+//! What is checked, on every trip to a provider and back:
+//!
+//! - PKCE with S256 (RFC 7636), always; a redirect URI of its own for each purpose
+//! - `state` against a sealed cookie of the browser that left, which also holds the PKCE verifier, the nonce and the ticket;
+//!   whoever comes back is still the principal of the question
+//! - `iss` of the answer (RFC 9207), where it is there or the provider promises it
+//! - with the scope `openid`: the ID token's signature, issuer, audience, times and nonce (OpenID Connect Core 3.1.3.7)
+//! - https everywhere, but for the loopback addresses; no redirect followed, nothing waited for long, nothing large read
+//!
+//! What a provider gives goes to the author's own store and nowhere else. No page, log or error has its text, nor what a
+//! provider says in `error_description`.
+//!
+//! - [`Provider`]: who is asked, and how it is found
+//! - [`Grant`], [`Subject`]: what comes of it
+//! - `trip`: what the browser carries there and back
+//! - `token`: from a code to a grant
+//! - `pages`: leaving and coming back; `trouble`: what can go wrong, as a person hears it
+//! - `http`: the requests to providers
+
+mod http;
+pub(super) mod pages;
+mod provider;
+mod token;
+mod trip;
+mod trouble;
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use super::{Behind, CannotSave, ConnectBuilder, Inner, Secret, Session};
+
+pub use provider::{Provider, ProviderError};
+
+type Saved = Pin<Box<dyn Future<Output = Result<(), CannotSave>> + Send>>;
+pub(super) type SaveGrant = dyn Fn(String, Grant) -> Saved + Send + Sync;
+type Name = dyn Fn(&Subject) -> Option<String> + Send + Sync;
+
+/// What a person let this server into. Its tokens show themselves nowhere.
+#[derive(Debug)]
+pub struct Grant {
+    access: Secret,
+    refresh: Option<Secret>,
+    expires_in: Option<Duration>,
+    scopes: Vec<String>,
+    subject: Option<Subject>,
+}
+
+impl Grant {
+    /// The access token, for whoever stores it.
+    pub fn access_token(&self) -> &str {
+        self.access.reveal()
+    }
+
+    /// The refresh token, where the provider gave one.
+    pub fn refresh_token(&self) -> Option<&str> {
+        self.refresh.as_ref().map(Secret::reveal)
+    }
+
+    /// How long the access token works from now on, where the provider says so.
+    pub fn expires_in(&self) -> Option<Duration> {
+        self.expires_in
+    }
+
+    /// The scopes that were granted: what was asked for, unless the provider says otherwise.
+    pub fn scopes(&self) -> &[String] {
+        &self.scopes
+    }
+
+    /// Whose account it is, as a checked ID token says. Only with the scope `openid` at a provider with an issuer.
+    pub fn subject(&self) -> Option<&Subject> {
+        self.subject.as_ref()
+    }
+}
+
+/// Somebody at an issuer (OpenID Connect Core 2: `iss` and `sub` together name one person, for ever).
+///
+/// Its `Display` is a name for [`Settings::principal`](crate::Settings::principal): `issuer#subject`. An issuer has no `#`,
+/// so no two people share it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Subject {
+    issuer: String,
+    subject: String,
+}
+
+impl Subject {
+    /// The person whom `issuer` calls `subject`, such as the two claims of an access token say.
+    pub fn new(issuer: impl Into<String>, subject: impl Into<String>) -> Self {
+        Self {
+            issuer: issuer.into(),
+            subject: subject.into(),
+        }
+    }
+
+    /// `iss`.
+    pub fn issuer(&self) -> &str {
+        &self.issuer
+    }
+
+    /// `sub`.
+    pub fn subject(&self) -> &str {
+        &self.subject
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}#{}", self.issuer, self.subject)
+    }
+}
+
+/// How visitors sign in.
+pub(super) struct SignIn {
+    provider: Provider,
+    name: Box<Name>,
+}
+
+impl SignIn {
+    /// Where signed-in visitors are kept: in a cookie sealed with the keys of the links.
+    pub(super) fn session(&self, inner: &Inner) -> Session {
+        Session::new(inner.keys.clone(), inner.base.as_str()).lifetime(inner.lifetime)
+    }
+}
+
+impl ConnectBuilder {
+    /// A page that sends the person to sign in at `provider`, and hands what comes of it to `save` with the principal it
+    /// belongs to.
+    ///
+    /// Register the redirect URI at the provider, character for character: it is
+    /// [`Connect::redirect_uri`](super::Connect::redirect_uri) of this purpose.
+    #[must_use]
+    pub fn grant<Fut>(
+        mut self,
+        purpose: impl Into<String>,
+        provider: Provider,
+        save: impl Fn(String, Grant) -> Fut + Send + Sync + 'static,
+    ) -> Self
+    where
+        Fut: Future<Output = Result<(), CannotSave>> + Send + 'static,
+    {
+        let save = Box::new(move |principal, grant| -> Saved { Box::pin(save(principal, grant)) });
+        self.0
+            .pages
+            .insert(purpose.into(), Behind::Grant { provider, save });
+        self
+    }
+
+    /// Visitors whom the hook of [`Connect::builder`](super::Connect::builder) does not know sign in at `provider`, with
+    /// OpenID Connect. `name` says which principal a subject is, as [`Settings::principal`](crate::Settings::principal)
+    /// names people: often `|subject| Some(subject.to_string())`.
+    ///
+    /// A sign-in lasts as long as a link does. The redirect URI to register is
+    /// [`Connect::sign_in_redirect_uri`](super::Connect::sign_in_redirect_uri).
+    ///
+    /// # Errors
+    /// When the provider was given by its endpoints: without an issuer there are no ID tokens to check.
+    pub fn sign_in(
+        mut self,
+        provider: Provider,
+        name: impl Fn(&Subject) -> Option<String> + Send + Sync + 'static,
+    ) -> Result<Self, ProviderError> {
+        let provider = provider.identifying()?;
+        let name = Box::new(name);
+        self.0.sign_in = Some(SignIn { provider, name });
+        Ok(self)
+    }
+}
+
+impl super::Connect {
+    /// The redirect URI of a purpose, to be registered at its provider character for character.
+    pub fn redirect_uri(&self, purpose: &str) -> String {
+        self.inner.redirect_uri(purpose)
+    }
+
+    /// The redirect URI of [`ConnectBuilder::sign_in`].
+    pub fn sign_in_redirect_uri(&self) -> String {
+        self.inner.sign_in_redirect_uri()
+    }
+}
+
+impl Inner {
+    fn redirect_uri(&self, purpose: &str) -> String {
+        // What every URL parser leaves as it is, so that no provider sees two spellings of one redirect URI.
+        let purpose: String = url::form_urlencoded::byte_serialize(purpose.as_bytes())
+            .collect::<String>()
+            .replace('+', "%20");
+        format!("{}/back/{purpose}", self.base)
+    }
+
+    fn sign_in_redirect_uri(&self) -> String {
+        format!("{}/signed-in", self.base)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_show_themselves_nowhere() {
+        let grant = Grant {
+            access: Secret("at-123".into()),
+            refresh: Some(Secret("rt-456".into())),
+            expires_in: Some(Duration::from_hours(1)),
+            scopes: vec!["calendar".into()],
+            subject: Some(Subject::new("https://a.example", "ada")),
+        };
+        let shown = format!("{grant:?}");
+        assert!(
+            !shown.contains("at-123") && !shown.contains("rt-456"),
+            "{shown}"
+        );
+        assert_eq!(grant.access_token(), "at-123");
+        assert_eq!(
+            grant.subject().unwrap().to_string(),
+            "https://a.example#ada"
+        );
+    }
+}

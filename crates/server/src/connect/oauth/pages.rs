@@ -1,0 +1,270 @@
+//! Leaving for a provider, and coming back.
+
+use axum::extract::{Path, Query, State};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use http::header::{CACHE_CONTROL, HeaderValue, LOCATION, REFERRER_POLICY, SET_COOKIE};
+use http::request::Parts;
+use http::{HeaderMap, StatusCode};
+use oauth2::{CsrfToken, PkceCodeChallenge, Scope};
+use serde::Deserialize;
+
+use super::super::link::Ticket;
+use super::super::look::{Notice, Onward, Tone};
+use super::super::waiting::End;
+use super::super::{Behind, Connect, Inner};
+use super::provider::{Known, Provider};
+use super::token;
+use super::trip::{Errand, Trip};
+use super::trouble::Trouble;
+use crate::seal;
+
+pub(in super::super) fn on(router: axum::Router<Connect>) -> axum::Router<Connect> {
+    router
+        .route("/{ticket}/go", get(go))
+        .route("/{ticket}/sign-in", get(sign_in))
+        .route("/back/{purpose}", get(back))
+        .route("/signed-in", get(signed_in))
+}
+
+/// What a provider sends a browser back with (RFC 6749, 4.1.2; RFC 9207).
+#[derive(Deserialize)]
+struct Answer {
+    state: Option<String>,
+    code: Option<String>,
+    error: Option<String>,
+    iss: Option<String>,
+}
+
+/// Where a visitor signs in, instead of being told to.
+pub(in super::super) fn sign_in_first(inner: &Inner, ticket: &Ticket) -> Option<Response> {
+    inner.sign_in.as_ref()?;
+    let onward = Onward::to(format!("{}/sign-in", inner.address(ticket)?), "Sign in");
+    let lines = [
+        "This link is for one person only. Sign in to show that it is you; then you see what it is about.",
+    ];
+    let notice = Notice::new(inner.site(), Tone::Locked, "Please sign in first", &lines);
+    Some(notice.onward(Some(onward)).page(StatusCode::UNAUTHORIZED))
+}
+
+/// The page about trouble, and a line in the log for whoever runs this server.
+pub(in super::super) fn tell(
+    inner: &Inner,
+    ticket: Option<&Ticket>,
+    trouble: &Trouble,
+) -> Response {
+    let purpose = ticket.map_or("the provider", |ticket| ticket.purpose.as_str());
+    tracing::warn!(target: "mcp_elicit", purpose, %trouble, "a sign-in for a connect page failed");
+    let onward = ticket.and_then(|ticket| Onward::again(inner, ticket));
+    trouble.page(inner, purpose, onward)
+}
+
+/// Off to let this server in.
+async fn go(State(connect): State<Connect>, Path(sealed): Path<String>, parts: Parts) -> Response {
+    let inner = &connect.inner;
+    let ticket = match inner.admit(&sealed, &parts) {
+        Ok(ticket) => ticket,
+        Err(response) => return *response,
+    };
+    let Some(Behind::Grant { provider, .. }) = inner.pages.get(&ticket.purpose) else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    let redirect = inner.redirect_uri(&ticket.purpose);
+    leave(inner, provider, Errand::Grant, redirect, &ticket)
+        .await
+        .unwrap_or_else(|trouble| tell(inner, Some(&ticket), &trouble))
+}
+
+/// Off to say who the visitor is. The link has to be good, and can be anybody's.
+async fn sign_in(State(connect): State<Connect>, Path(sealed): Path<String>) -> Response {
+    let inner = &connect.inner;
+    let Some(sign_in) = &inner.sign_in else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    let ticket = match inner.ticket_in(&sealed) {
+        Ok(ticket) => ticket,
+        Err(response) => return *response,
+    };
+    let redirect = inner.sign_in_redirect_uri();
+    leave(inner, &sign_in.provider, Errand::SignIn, redirect, &ticket)
+        .await
+        .unwrap_or_else(|trouble| tell_of_sign_in(inner, &ticket, &trouble))
+}
+
+async fn leave(
+    inner: &Inner,
+    provider: &Provider,
+    errand: Errand,
+    redirect: String,
+    ticket: &Ticket,
+) -> Result<Response, Trouble> {
+    let known = provider.known(inner.now_ms()).await?;
+    let random = || seal::unguessable().map_err(|error| Trouble::Unreachable(error.to_string()));
+    let (challenge, verifier) = PkceCodeChallenge::new_random_sha256();
+    let trip = Trip {
+        errand,
+        state: random()?,
+        verifier: verifier.secret().clone(),
+        nonce: random()?,
+        ticket: ticket.cut(),
+    };
+    let client = token::client(provider, &known, redirect)?;
+    let state = || CsrfToken::new(trip.state.clone());
+    let mut request = client.authorize_url(state).set_pkce_challenge(challenge);
+    for scope in provider.scopes_asked() {
+        request = request.add_scope(Scope::new(scope.clone()));
+    }
+    if provider.asks_who() {
+        request = request.add_extra_param("nonce", trip.nonce.clone());
+    }
+    for (name, value) in provider.parameters() {
+        request = request.add_extra_param(name, value);
+    }
+    let (url, _) = request.url();
+    let cookie = trip.set_cookie(inner);
+    let cookie = cookie.map_err(|error| Trouble::Unreachable(error.to_string()))?;
+    redirect_to(url.as_str(), cookie)
+        .ok_or_else(|| Trouble::Setup("its address fits no header".to_owned()))
+}
+
+/// Back from letting this server in.
+async fn back(
+    State(connect): State<Connect>,
+    Path(purpose): Path<String>,
+    Query(answer): Query<Answer>,
+    parts: Parts,
+) -> Response {
+    let inner = &connect.inner;
+    let Some(trip) = trip(inner, &parts, Errand::Grant, &answer) else {
+        return tell(inner, None, &Trouble::NoTrip);
+    };
+    // Each purpose has a redirect URI of its own: another provider's answer does not count here.
+    if trip.ticket.purpose != purpose {
+        return tell(inner, Some(&trip.ticket), &Trouble::WrongIssuer);
+    }
+    let mut response = arrive(inner, &parts, &trip, answer).await;
+    forget(inner, &trip, response.headers_mut());
+    response
+}
+
+async fn arrive(inner: &Inner, parts: &Parts, trip: &Trip, answer: Answer) -> Response {
+    let ticket = &trip.ticket;
+    if inner.now_ms() >= ticket.until_ms {
+        return inner.expired();
+    }
+    if let Err(response) = inner.check_visitor(ticket, parts) {
+        return *response;
+    }
+    let Some(Behind::Grant { provider, save }) = inner.pages.get(&ticket.purpose) else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    let turn = match inner.turn(ticket) {
+        Ok(turn) => turn,
+        Err(response) => return *response,
+    };
+    let redirect = inner.redirect_uri(&ticket.purpose);
+    let stored = async {
+        let known = provider.known(inner.now_ms()).await?;
+        let code = code(&known, answer)?;
+        let grant = token::exchange(provider, &known, redirect, trip, code).await?;
+        let saved = save(ticket.principal.clone(), grant).await;
+        saved.map_err(|cannot| Trouble::Unsaved(cannot.to_string()))
+    };
+    match stored.await {
+        Ok(()) => inner.end(turn, End::Done),
+        Err(trouble) => {
+            drop(turn);
+            tell(inner, Some(ticket), &trouble)
+        }
+    }
+}
+
+/// Back from saying who the visitor is.
+async fn signed_in(
+    State(connect): State<Connect>,
+    Query(answer): Query<Answer>,
+    parts: Parts,
+) -> Response {
+    let inner = &connect.inner;
+    let Some(trip) = trip(inner, &parts, Errand::SignIn, &answer) else {
+        return tell(inner, None, &Trouble::NoTrip);
+    };
+    let mut response = recognise(inner, &trip, answer)
+        .await
+        .unwrap_or_else(|trouble| tell_of_sign_in(inner, &trip.ticket, &trouble));
+    forget(inner, &trip, response.headers_mut());
+    response
+}
+
+async fn recognise(inner: &Inner, trip: &Trip, answer: Answer) -> Result<Response, Trouble> {
+    if inner.now_ms() >= trip.ticket.until_ms {
+        return Ok(inner.expired());
+    }
+    let Some(sign_in) = &inner.sign_in else {
+        return Ok(StatusCode::NOT_FOUND.into_response());
+    };
+    let known = sign_in.provider.known(inner.now_ms()).await?;
+    let code = code(&known, answer)?;
+    let redirect = inner.sign_in_redirect_uri();
+    let grant = token::exchange(&sign_in.provider, &known, redirect, trip, code).await?;
+    let odd = |why: &str| Trouble::Odd(why.to_owned());
+    let subject = grant.subject().ok_or_else(|| odd("nobody signed in"))?;
+    let Some(principal) = (sign_in.name)(subject) else {
+        return Ok(inner.say(
+            StatusCode::FORBIDDEN,
+            Tone::Locked,
+            "You are not known here",
+            "You signed in, but not as somebody this server knows. Nothing has happened.",
+        ));
+    };
+    let session = sign_in.session(inner);
+    let cookie = session.set_cookie_at(&principal, (inner.clock)());
+    let cookie = cookie.map_err(|error| Trouble::Unreachable(error.to_string()))?;
+    let here = inner.address(&trip.ticket);
+    here.and_then(|here| redirect_to(&here, cookie))
+        .ok_or_else(|| odd("the way back fits no header"))
+}
+
+fn tell_of_sign_in(inner: &Inner, ticket: &Ticket, trouble: &Trouble) -> Response {
+    tracing::warn!(target: "mcp_elicit", %trouble, "a visitor could not sign in");
+    let again = inner
+        .address(ticket)
+        .map(|here| Onward::to(here, "Try again"));
+    trouble.page(inner, "The sign-in", again)
+}
+
+fn trip(inner: &Inner, parts: &Parts, errand: Errand, answer: &Answer) -> Option<Trip> {
+    Trip::back(inner, parts, errand, answer.state.as_deref()?)
+}
+
+/// The code of an answer that comes from whom it should (RFC 9207, 2.4), or why there is none.
+fn code(known: &Known, answer: Answer) -> Result<String, Trouble> {
+    let promised = known.authorization_response_iss_parameter_supported;
+    match (&known.issuer, &answer.iss) {
+        (Some(issuer), Some(iss)) if issuer != iss => return Err(Trouble::WrongIssuer),
+        (_, None) if promised => return Err(Trouble::WrongIssuer),
+        _ => {}
+    }
+    if let Some(error) = answer.error {
+        return Err(Trouble::of_code(&error));
+    }
+    answer
+        .code
+        .ok_or_else(|| Trouble::Odd("neither a code nor an error".to_owned()))
+}
+
+fn forget(inner: &Inner, trip: &Trip, headers: &mut HeaderMap) {
+    if let Some(cookie) = trip.forget(inner) {
+        headers.append(SET_COOKIE, cookie);
+    }
+}
+
+fn redirect_to(url: &str, cookie: HeaderValue) -> Option<Response> {
+    let mut response = StatusCode::SEE_OTHER.into_response();
+    let headers = response.headers_mut();
+    headers.insert(LOCATION, HeaderValue::from_str(url).ok()?);
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.append(SET_COOKIE, cookie);
+    Some(response)
+}

@@ -1,0 +1,434 @@
+//! Who is asked for a grant, and how it is found.
+
+use std::fmt;
+use std::sync::Arc;
+
+use http::header::ACCEPT;
+use http::{Request, StatusCode};
+use mcp_elicit_core::link::Link;
+use serde::Deserialize;
+use tokio::sync::Mutex;
+use url::{Host as UrlHost, Url};
+
+use super::super::Secret;
+use super::super::look::Host;
+use super::http::Http;
+use super::trouble::Trouble;
+
+/// What a provider publishes changes rarely.
+const FRESH_MS: u64 = 10 * 60 * 1000;
+
+/// Parameters that are ours to set.
+const OURS: [&str; 9] = [
+    "client_id",
+    "client_secret",
+    "code_challenge",
+    "code_challenge_method",
+    "nonce",
+    "redirect_uri",
+    "response_type",
+    "scope",
+    "state",
+];
+
+/// An OAuth 2 or OpenID Connect provider, and this server as its client.
+pub struct Provider {
+    source: Source,
+    client_id: String,
+    secret: Option<Secret>,
+    scopes: Vec<String>,
+    parameters: Vec<(String, String)>,
+    http: Http,
+    found: Mutex<Option<(u64, Arc<Known>)>>,
+}
+
+enum Source {
+    /// Publishes where its endpoints are.
+    Issuer(Url, String),
+    Endpoints(Arc<Known>),
+}
+
+/// Why a provider cannot be used as it was given. For the author, at start.
+#[derive(Debug, thiserror::Error)]
+pub enum ProviderError {
+    /// Not a URL.
+    #[error("{0:?} is not a URL")]
+    Url(String),
+    /// Plain http to something that is not this machine.
+    #[error("{0} has to be https")]
+    Insecure(String),
+    /// An issuer with a query or a fragment (RFC 8414, 2).
+    #[error("an issuer has no query and no fragment")]
+    Issuer,
+    /// A parameter that this crate sets.
+    #[error("the parameter {0} is not the author's to set")]
+    Parameter(String),
+    /// Visitors sign in with ID tokens, which only an issuer has.
+    #[error("signing in needs a provider with an issuer")]
+    NoIssuer,
+    /// The HTTP client cannot be made.
+    #[error("no HTTP client: {0}")]
+    Http(String),
+}
+
+/// The endpoints of a provider, and what it says about itself (RFC 8414, 2; OpenID Connect Discovery 3).
+#[derive(Debug, Deserialize)]
+pub(in super::super) struct Known {
+    pub(super) issuer: Option<String>,
+    pub(super) authorization_endpoint: String,
+    pub(super) token_endpoint: String,
+    pub(super) jwks_uri: Option<String>,
+    token_endpoint_auth_methods_supported: Option<Vec<String>>,
+    code_challenge_methods_supported: Option<Vec<String>>,
+    #[serde(default)]
+    pub(super) authorization_response_iss_parameter_supported: bool,
+}
+
+impl fmt::Debug for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Provider")
+            .field("client_id", &self.client_id)
+            .field("scopes", &self.scopes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Provider {
+    /// The provider with this issuer, such as `https://accounts.example.com`, where this server is registered as
+    /// `client_id`. Its endpoints are read from what it publishes (`/.well-known/openid-configuration`, or
+    /// `/.well-known/oauth-authorization-server`) when they are first needed.
+    pub fn issuer(
+        issuer: impl Into<String>,
+        client_id: impl Into<String>,
+    ) -> Result<Self, ProviderError> {
+        let issuer = issuer.into();
+        let url = secure(&issuer)?;
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(ProviderError::Issuer);
+        }
+        Self::from(Source::Issuer(url, issuer), client_id)
+    }
+
+    /// A provider that publishes nothing about itself, by its two endpoints.
+    pub fn endpoints(
+        authorization: impl Into<String>,
+        token: impl Into<String>,
+        client_id: impl Into<String>,
+    ) -> Result<Self, ProviderError> {
+        let (authorization, token) = (authorization.into(), token.into());
+        secure(&authorization)?;
+        secure(&token)?;
+        let known = Known {
+            issuer: None,
+            authorization_endpoint: authorization,
+            token_endpoint: token,
+            jwks_uri: None,
+            token_endpoint_auth_methods_supported: None,
+            code_challenge_methods_supported: None,
+            authorization_response_iss_parameter_supported: false,
+        };
+        Self::from(Source::Endpoints(Arc::new(known)), client_id)
+    }
+
+    fn from(source: Source, client_id: impl Into<String>) -> Result<Self, ProviderError> {
+        Ok(Self {
+            source,
+            client_id: client_id.into(),
+            secret: None,
+            scopes: Vec::new(),
+            parameters: Vec::new(),
+            http: Http::new().map_err(ProviderError::Http)?,
+            found: Mutex::default(),
+        })
+    }
+
+    /// The client secret. Without one this server is a public client, which PKCE alone protects.
+    #[must_use]
+    pub fn secret(mut self, secret: impl Into<String>) -> Self {
+        self.secret = Some(Secret(secret.into()));
+        self
+    }
+
+    /// What is asked for. With `openid` the grant says whose account it is.
+    #[must_use]
+    pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        self.scopes.extend(scopes.into_iter().map(Into::into));
+        self
+    }
+
+    /// One more parameter of the authorization request, such as `prompt` or `access_type`.
+    ///
+    /// # Errors
+    /// When it is one that this crate sets.
+    pub fn parameter(
+        mut self,
+        name: impl Into<String>,
+        value: impl Into<String>,
+    ) -> Result<Self, ProviderError> {
+        let name = name.into();
+        if OURS.contains(&name.as_str()) {
+            return Err(ProviderError::Parameter(name));
+        }
+        self.parameters.push((name, value.into()));
+        Ok(self)
+    }
+
+    /// The same, asked to say who the person is.
+    pub(super) fn identifying(mut self) -> Result<Self, ProviderError> {
+        if !matches!(self.source, Source::Issuer(..)) {
+            return Err(ProviderError::NoIssuer);
+        }
+        if !self.asks_who() {
+            self.scopes.insert(0, "openid".to_owned());
+        }
+        Ok(self)
+    }
+
+    pub(super) fn asks_who(&self) -> bool {
+        self.scopes.iter().any(|scope| scope == "openid")
+    }
+
+    pub(in super::super) fn scopes_asked(&self) -> &[String] {
+        &self.scopes
+    }
+
+    pub(super) fn client_id(&self) -> &str {
+        &self.client_id
+    }
+
+    pub(super) fn client_secret(&self) -> Option<&str> {
+        self.secret.as_ref().map(Secret::reveal)
+    }
+
+    pub(super) fn parameters(&self) -> &[(String, String)] {
+        &self.parameters
+    }
+
+    pub(super) fn http(&self) -> &Http {
+        &self.http
+    }
+
+    /// Where its endpoints are. Asked again after a while, and after each failure.
+    pub(in super::super) async fn known(&self, now_ms: u64) -> Result<Arc<Known>, Trouble> {
+        let (url, issuer) = match &self.source {
+            Source::Endpoints(known) => return Ok(Arc::clone(known)),
+            Source::Issuer(url, issuer) => (url, issuer),
+        };
+        let mut found = self.found.lock().await;
+        if let Some((since, known)) = found.as_ref()
+            && now_ms.saturating_sub(*since) < FRESH_MS
+        {
+            return Ok(Arc::clone(known));
+        }
+        let known = Arc::new(self.discover(url, issuer).await?);
+        *found = Some((now_ms, Arc::clone(&known)));
+        Ok(known)
+    }
+
+    async fn discover(&self, url: &Url, issuer: &str) -> Result<Known, Trouble> {
+        for address in published_at(url) {
+            let request = Request::get(address.as_str())
+                .header(ACCEPT, "application/json")
+                .body(Vec::new())
+                .map_err(|error| Trouble::Unreachable(error.to_string()))?;
+            let response = self.http.send(request).await?;
+            match response.status() {
+                StatusCode::OK => return read(response.body(), issuer),
+                StatusCode::NOT_FOUND => {}
+                status => {
+                    return Err(Trouble::Unreachable(format!("{address} answers {status}")));
+                }
+            }
+        }
+        Err(Trouble::Setup(format!(
+            "{issuer} publishes nothing about itself"
+        )))
+    }
+}
+
+/// Where an issuer publishes its metadata: OpenID Connect Discovery 4 appends, RFC 8414 inserts.
+fn published_at(issuer: &Url) -> [Url; 2] {
+    let path = issuer.path().trim_end_matches('/');
+    let at = |path: String| {
+        let mut url = issuer.clone();
+        url.set_path(&path);
+        url
+    };
+    [
+        at(format!("{path}/.well-known/openid-configuration")),
+        at(format!("/.well-known/oauth-authorization-server{path}")),
+    ]
+}
+
+fn read(body: &[u8], issuer: &str) -> Result<Known, Trouble> {
+    let known: Known =
+        serde_json::from_slice(body).map_err(|error| Trouble::Odd(error.to_string()))?;
+    if known.issuer.as_deref() != Some(issuer) {
+        return Err(Trouble::Odd(format!(
+            "what is published at {issuer} is about another issuer"
+        )));
+    }
+    let keys = known.jwks_uri.iter();
+    for endpoint in keys.chain([&known.authorization_endpoint, &known.token_endpoint]) {
+        secure(endpoint).map_err(|error| Trouble::Odd(error.to_string()))?;
+    }
+    let methods = known.code_challenge_methods_supported.as_ref();
+    if methods.is_some_and(|methods| !methods.iter().any(|method| method == "S256")) {
+        return Err(Trouble::Setup(format!(
+            "{issuer} does not support PKCE with S256"
+        )));
+    }
+    Ok(known)
+}
+
+impl Known {
+    /// Whether the client's secret goes into the body, because the provider takes it nowhere else.
+    pub(super) fn takes_secret_in_body(&self) -> bool {
+        let methods = self.token_endpoint_auth_methods_supported.as_ref();
+        methods.is_some_and(|methods| {
+            let has = |name: &str| methods.iter().any(|method| method == name);
+            !has("client_secret_basic") && has("client_secret_post")
+        })
+    }
+
+    /// Where the person is sent.
+    pub(in super::super) fn host(&self) -> Host {
+        let whole = || {
+            let url = Url::parse(&self.authorization_endpoint).ok();
+            let host = url.and_then(|url| url.host_str().map(str::to_owned));
+            Host {
+                before: String::new(),
+                site: host.unwrap_or_default(),
+                after: String::new(),
+            }
+        };
+        let Ok(link) = Link::parse(&self.authorization_endpoint) else {
+            return whole();
+        };
+        let name = link.host().unicode();
+        let Some(site) = link.host().registrable() else {
+            return whole();
+        };
+        let Some(at) = name.rfind(site) else {
+            return whole();
+        };
+        Host {
+            before: name[..at].to_owned(),
+            site: site.to_owned(),
+            after: name[at + site.len()..].to_owned(),
+        }
+    }
+}
+
+/// https, or this machine itself.
+fn secure(text: &str) -> Result<Url, ProviderError> {
+    let url = Url::parse(text).map_err(|_| ProviderError::Url(text.to_owned()))?;
+    let here = match url.host() {
+        Some(UrlHost::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(UrlHost::Ipv4(address)) => address.is_loopback(),
+        Some(UrlHost::Ipv6(address)) => address.is_loopback(),
+        None => return Err(ProviderError::Url(text.to_owned())),
+    };
+    match url.scheme() {
+        "https" => Ok(url),
+        "http" if here => Ok(url),
+        _ => Err(ProviderError::Insecure(text.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn providers_are_spoken_to_in_private() {
+        for (issuer, fits) in [
+            ("https://accounts.example.com", true),
+            ("http://127.0.0.1:4000", true),
+            ("http://[::1]:4000/tenant", true),
+            ("http://localhost:4000", true),
+            ("http://accounts.example.com", false),
+            ("http://localhost.example.com", false),
+            ("https://accounts.example.com/?tenant=1", false),
+            ("accounts.example.com", false),
+            ("ftp://127.0.0.1", false),
+        ] {
+            assert_eq!(Provider::issuer(issuer, "us").is_ok(), fits, "{issuer}");
+        }
+        let plain = "http://login.example.com/token";
+        assert!(Provider::endpoints("https://login.example.com/authorize", plain, "us").is_err());
+    }
+
+    #[test]
+    fn both_places_of_metadata_are_known() {
+        let urls = |issuer: &str| {
+            published_at(&Url::parse(issuer).unwrap()).map(|url| url.as_str().to_owned())
+        };
+        assert_eq!(
+            urls("https://a.example/"),
+            [
+                "https://a.example/.well-known/openid-configuration",
+                "https://a.example/.well-known/oauth-authorization-server"
+            ]
+        );
+        assert_eq!(
+            urls("https://a.example/one"),
+            [
+                "https://a.example/one/.well-known/openid-configuration",
+                "https://a.example/.well-known/oauth-authorization-server/one"
+            ]
+        );
+    }
+
+    #[test]
+    fn metadata_that_cannot_be_trusted_is_refused() {
+        let issuer = "https://a.example";
+        let good = serde_json::json!({
+            "issuer": issuer,
+            "authorization_endpoint": "https://login.a.example/authorize",
+            "token_endpoint": "https://a.example/token",
+        });
+        let with = |name: &str, value: serde_json::Value| {
+            let mut document = good.clone();
+            document[name] = value;
+            read(document.to_string().as_bytes(), issuer)
+        };
+        let known = with("jwks_uri", "https://a.example/keys".into()).unwrap();
+        assert!(!known.takes_secret_in_body());
+        assert_eq!(known.host().before, "login.");
+        assert_eq!(known.host().site, "a.example");
+        let posts = serde_json::json!(["client_secret_post"]);
+        let known = with("token_endpoint_auth_methods_supported", posts).unwrap();
+        assert!(known.takes_secret_in_body());
+        for (name, value) in [
+            ("issuer", serde_json::json!("https://b.example")),
+            ("issuer", serde_json::Value::Null),
+            ("token_endpoint", "http://a.example/token".into()),
+            ("authorization_endpoint", "javascript:alert(1)".into()),
+            ("jwks_uri", "http://a.example/keys".into()),
+            (
+                "code_challenge_methods_supported",
+                serde_json::json!(["plain"]),
+            ),
+        ] {
+            assert!(with(name, value.clone()).is_err(), "{name}: {value}");
+        }
+    }
+
+    #[test]
+    fn what_is_ours_cannot_be_set() {
+        let provider = || Provider::issuer("https://a.example", "us").unwrap();
+        assert!(provider().parameter("state", "1").is_err());
+        assert!(provider().parameter("access_type", "offline").is_ok());
+        let masked = format!("{:?}", provider().secret("s3cret"));
+        assert!(!masked.contains("s3cret"), "{masked}");
+    }
+
+    #[test]
+    fn signing_in_asks_who_it_is_and_needs_an_issuer() {
+        let provider = Provider::issuer("https://a.example", "us").unwrap();
+        assert_eq!(provider.identifying().unwrap().scopes_asked(), ["openid"]);
+        let bare = Provider::endpoints("https://a.example/a", "https://a.example/t", "us");
+        assert!(bare.unwrap().identifying().is_err());
+    }
+}

@@ -1,0 +1,82 @@
+//! What the browser carries to a provider and back: a sealed cookie of this one trip.
+
+use std::time::Duration;
+
+use http::HeaderValue;
+use http::request::Parts;
+use serde::{Deserialize, Serialize};
+
+use super::super::link::Ticket;
+use super::super::{Inner, cookie};
+use crate::question::Digest;
+use crate::seal::{self, Bound, SealError};
+
+/// Where a trip is going.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Errand {
+    /// To let this server into an account.
+    #[serde(rename = "g")]
+    Grant,
+    /// To say who the visitor is.
+    #[serde(rename = "s")]
+    SignIn,
+}
+
+/// One trip. The `state` in the URL is the cookie's name: another browser does not have it.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Trip {
+    #[serde(rename = "e")]
+    pub(super) errand: Errand,
+    #[serde(rename = "s")]
+    pub(super) state: String,
+    /// PKCE.
+    #[serde(rename = "v")]
+    pub(super) verifier: String,
+    #[serde(rename = "n")]
+    pub(super) nonce: String,
+    #[serde(rename = "t")]
+    pub(super) ticket: Ticket,
+}
+
+impl Trip {
+    /// The cookie that the browser leaves with.
+    pub(super) fn set_cookie(&self, inner: &Inner) -> Result<HeaderValue, SealError> {
+        let plain = serde_json::to_vec(self).map_err(|_| SealError::Malformed)?;
+        let sealed = seal::seal(&inner.keys, &bound(inner), &plain)?;
+        let left = self.ticket.until_ms.saturating_sub(inner.now_ms());
+        cookie::set(
+            &inner.base,
+            &name(inner, &self.state),
+            &sealed,
+            Duration::from_millis(left),
+        )
+        .ok_or(SealError::Malformed)
+    }
+
+    /// The trip that a browser comes back from, if it is one that left from here for `errand`.
+    pub(super) fn back(inner: &Inner, parts: &Parts, errand: Errand, state: &str) -> Option<Self> {
+        cookie::values(&parts.headers, &name(inner, state))
+            .filter_map(|sealed| seal::open(&inner.keys, &bound(inner), sealed).ok())
+            .filter_map(|plain| serde_json::from_slice::<Self>(&plain).ok())
+            .find(|trip| trip.state == state && trip.errand == errand)
+    }
+
+    /// What makes the browser forget the trip.
+    pub(super) fn forget(&self, inner: &Inner) -> Option<HeaderValue> {
+        cookie::set(&inner.base, &name(inner, &self.state), "", Duration::ZERO)
+    }
+}
+
+fn name(inner: &Inner, state: &str) -> String {
+    cookie::name_at(&inner.base, &format!("trip-{state}"))
+}
+
+/// A trip is no link, no session and no state of a call, and one server's is not another's.
+fn bound(inner: &Inner) -> Bound {
+    Bound {
+        principal: String::new(),
+        audience: inner.base.clone(),
+        method: "connect/trip",
+        request: Digest::of(&[]),
+    }
+}

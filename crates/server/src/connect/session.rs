@@ -1,0 +1,189 @@
+//! Who visits, kept in a cookie that only this server can write.
+
+use std::time::{Duration, SystemTime};
+
+use http::HeaderValue;
+use http::request::Parts;
+use serde::{Deserialize, Serialize};
+
+use super::{cookie, wall_clock};
+use crate::question::Digest;
+use crate::seal::{self, Bound, Keys, SealError};
+
+/// A signed-in visitor in a sealed cookie: for servers that have a sign-in of their own and no session store.
+///
+/// After your sign-in, answer with [`set_cookie`](Self::set_cookie); give [`visitor`](Self::visitor) to
+/// [`Connect::builder`](super::Connect::builder):
+///
+/// ```
+/// use mcp_elicit_server::connect::{Connect, Session};
+/// use mcp_elicit_server::seal::Keys;
+///
+/// let base = "https://mcp.example.com/connect";
+/// let session = Session::new(Keys::per_process()?, base);
+/// let cookie = session.set_cookie("ada")?; // in the response of your sign-in
+/// let connect = Connect::builder("Calendar", base, session.visitor())?.build();
+/// # let _ = (cookie, connect);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// The cookie is `HttpOnly`, `SameSite=Lax`, and on https `Secure` and of this host alone (`__Host-`).
+#[derive(Debug, Clone)]
+pub struct Session {
+    keys: Keys,
+    base: String,
+    lifetime: Duration,
+    name: String,
+}
+
+/// A session cookie cannot be made: the system has no randomness.
+#[derive(Debug, thiserror::Error)]
+#[error("the session cannot be sealed: {0}")]
+pub struct SessionError(String);
+
+#[derive(Serialize, Deserialize)]
+struct Visitor {
+    #[serde(rename = "p")]
+    principal: String,
+    #[serde(rename = "x")]
+    until_ms: u64,
+}
+
+impl Session {
+    /// Sessions of pages that browsers reach at `base`, sealed with `keys`. They last an hour.
+    pub fn new(keys: Keys, base: impl Into<String>) -> Self {
+        let base = base.into().trim_end_matches('/').to_owned();
+        let name = cookie::name_at(&base, "visitor");
+        Self {
+            keys,
+            base,
+            lifetime: Duration::from_hours(1),
+            name,
+        }
+    }
+
+    /// How long a sign-in lasts.
+    #[must_use]
+    pub fn lifetime(mut self, lifetime: Duration) -> Self {
+        self.lifetime = lifetime;
+        self
+    }
+
+    /// The `Set-Cookie` for somebody who has just signed in as `principal`.
+    pub fn set_cookie(&self, principal: &str) -> Result<HeaderValue, SessionError> {
+        self.set_cookie_at(principal, wall_clock())
+    }
+
+    /// Who a request comes from, for [`Connect::builder`](super::Connect::builder).
+    pub fn visitor(&self) -> impl Fn(&Parts) -> Option<String> + Send + Sync + use<> {
+        let session = self.clone();
+        move |parts| session.visitor_at(parts, wall_clock())
+    }
+
+    pub(super) fn set_cookie_at(
+        &self,
+        principal: &str,
+        now: SystemTime,
+    ) -> Result<HeaderValue, SessionError> {
+        let visitor = Visitor {
+            principal: principal.to_owned(),
+            until_ms: super::ms(now).saturating_add(super::ms_of(self.lifetime)),
+        };
+        let sealed = serde_json::to_vec(&visitor)
+            .map_err(|_| SealError::Malformed)
+            .and_then(|plain| seal::seal(&self.keys, &self.bound(), &plain))
+            .map_err(|error| SessionError(error.to_string()))?;
+        cookie::set(&self.base, &self.name, &sealed, self.lifetime)
+            .ok_or_else(|| SessionError("it fits no header".into()))
+    }
+
+    pub(super) fn visitor_at(&self, parts: &Parts, now: SystemTime) -> Option<String> {
+        cookie::values(&parts.headers, &self.name)
+            .filter_map(|sealed| seal::open(&self.keys, &self.bound(), sealed).ok())
+            .filter_map(|plain| serde_json::from_slice::<Visitor>(&plain).ok())
+            .find(|visitor| super::ms(now) < visitor.until_ms)
+            .map(|visitor| visitor.principal)
+    }
+
+    /// A session is no link and no state, and one server's is not another's.
+    fn bound(&self) -> Bound {
+        Bound {
+            principal: String::new(),
+            audience: self.base.clone(),
+            method: "connect/visitor",
+            request: Digest::of(&[]),
+        }
+    }
+}
+
+/// Reads who visits from a cookie of your own: `principal` gets the value of the cookie called `name`, looks up whose
+/// session that is, and gives the principal. Nobody is signed in where it gives `None`.
+///
+/// ```
+/// use std::collections::HashMap;
+/// use mcp_elicit_server::connect::{Connect, from_cookie};
+///
+/// let sessions = HashMap::from([("unguessable".to_owned(), "ada".to_owned())]);
+/// let visitor = from_cookie("session", move |value| sessions.get(value).cloned());
+/// let connect = Connect::builder("Calendar", "https://mcp.example.com/connect", visitor)?.build();
+/// # let _ = connect;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn from_cookie(
+    name: impl Into<String>,
+    principal: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+) -> impl Fn(&Parts) -> Option<String> + Send + Sync + 'static {
+    let name = name.into();
+    move |parts: &Parts| cookie::values(&parts.headers, &name).find_map(&principal)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+    use http::header::COOKIE;
+
+    use super::*;
+    use crate::seal::Key;
+
+    fn keys(byte: u8) -> Keys {
+        Keys::of(Key::new("k", [byte; 32]).unwrap())
+    }
+
+    fn carrying(cookie: &str) -> Parts {
+        Request::builder()
+            .header(COOKIE, cookie)
+            .body(())
+            .unwrap()
+            .into_parts()
+            .0
+    }
+
+    #[test]
+    fn a_session_is_believed_only_where_and_as_long_as_it_was_made_for() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000);
+        let session =
+            Session::new(keys(1), "https://a.example/connect/").lifetime(Duration::from_mins(10));
+        let set = session.set_cookie_at("ada", now).unwrap();
+        let cookie = set.to_str().unwrap().split(';').next().unwrap().to_owned();
+        assert!(!cookie.contains("ada"));
+        let parts = carrying(&format!("x=y; {cookie}"));
+        assert_eq!(session.visitor_at(&parts, now).as_deref(), Some("ada"));
+        assert_eq!(
+            session.visitor_at(&parts, now + Duration::from_mins(10)),
+            None
+        );
+        let elsewhere = Session::new(keys(1), "https://b.example/connect");
+        assert_eq!(elsewhere.visitor_at(&parts, now), None);
+        let other_keys = Session::new(keys(2), "https://a.example/connect");
+        assert_eq!(other_keys.visitor_at(&parts, now), None);
+        let forged = carrying(&format!("{cookie}A"));
+        assert_eq!(session.visitor_at(&forged, now), None);
+    }
+
+    #[test]
+    fn a_cookie_of_the_authors_own_is_looked_up() {
+        let visitor = from_cookie("sid", |value| (value == "42").then(|| "ada".to_owned()));
+        assert_eq!(visitor(&carrying("sid=41; sid=42")).as_deref(), Some("ada"));
+        assert_eq!(visitor(&carrying("sid=41; side=42")), None);
+    }
+}
