@@ -56,7 +56,7 @@
 //! | `bridge` | handlers that ask by hand, for pushed-era clients |
 //! | `guard` | what must not be asked |
 //! | [`audit`] | one record per turn |
-//! | `connect` | pages behind url-mode questions (feature `connect`) |
+//! | `connect` | pages behind url-mode questions (feature `connect`), sign-ins elsewhere too (feature `oauth`) |
 //! | [`testing`] | a person who answers by script |
 
 pub mod ask;
