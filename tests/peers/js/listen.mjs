@@ -2,11 +2,11 @@
 // for the rounds era. Says where it listens in one line of JSON on stdout.
 import http from 'node:http';
 
-export function listen(port, { openSession, modern }) {
+export function listen(port, { openSession, modern, roundsOnly = false }) {
   const sessions = new Map();
   const server = http.createServer(async (request, response) => {
     try {
-      if (modern && (request.headers['mcp-protocol-version'] ?? '') >= '2026-07-28') return await modern(request, response);
+      if (roundsOnly || (modern && (request.headers['mcp-protocol-version'] ?? '') >= '2026-07-28')) return await modern(request, response);
       const body = request.method === 'POST' ? JSON.parse(await whole(request)) : undefined;
       let transport = sessions.get(request.headers['mcp-session-id']);
       if (!transport) {

@@ -1,5 +1,5 @@
 // TypeScript SDK 2: one server for both eras. A handler returns what it needs; on a pushed-era connection the SDK itself
-// pushes the questions and runs the handler again. `node ts2-server.mjs [stdio | http PORT]`
+// pushes the questions and runs the handler again. `node ts2-server.mjs [--rounds-only] [stdio | http PORT]`
 import { randomUUID } from 'node:crypto';
 import { NodeStreamableHTTPServerTransport, toNodeHandler } from '@modelcontextprotocol/node';
 import {
@@ -76,10 +76,14 @@ function build({ era } = {}) {
   return server;
 }
 
-const [kind = 'stdio', port = '0'] = process.argv.slice(2);
+const words = process.argv.slice(2);
+const roundsOnly = words[0] === '--rounds-only';
+const legacy = roundsOnly ? 'reject' : undefined;
+const [kind = 'stdio', port = '0'] = roundsOnly ? words.slice(1) : words;
 if (kind === 'http') {
   listen(Number(port), {
-    modern: toNodeHandler(createMcpHandler(build)),
+    modern: toNodeHandler(createMcpHandler(build, { legacy })),
+    roundsOnly,
     openSession: async keep => {
       const transport = new NodeStreamableHTTPServerTransport({
         sessionIdGenerator: () => randomUUID(),
@@ -90,5 +94,5 @@ if (kind === 'http') {
     },
   });
 } else {
-  void serveStdio(build);
+  void serveStdio(build, { legacy });
 }

@@ -1,6 +1,7 @@
 //! A server over Streamable HTTP: every frame a POST, answered with JSON or a stream of events; in the pushed era also
 //! a session and a stream that the server may write to at any time.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -112,10 +113,14 @@ impl HttpServer {
         request = request
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "application/json, text/event-stream");
-        for (name, value) in self.session_headers() {
+        let session = self.session_headers();
+        // A server with a session speaks the pushed era, whatever the client's frame says of itself.
+        if session.is_empty() {
+            request = request.headers(rounds_headers(&frame));
+        }
+        for (name, value) in session {
             request = request.header(name, value);
         }
-        request = request.headers(rounds_headers(&frame));
         request.body(frame).send()
     }
 
@@ -144,7 +149,10 @@ impl HttpServer {
             .is_some_and(|range| &frame[range] == method::INITIALIZE.as_bytes());
         let sent = self.post(frame, &headers).await;
         let answered = match sent {
-            Ok(response) => self.answered(response, call, &headers, opens).await,
+            Ok(response) => {
+                self.answered(response, call, &headers, opens, id.as_deref())
+                    .await
+            }
             Err(error) => Err(error.without_url().to_string()),
         };
         if let Some(call) = call {
@@ -161,6 +169,7 @@ impl HttpServer {
         call: Option<CallKey>,
         headers: &HeaderMap,
         opens: bool,
+        id: Option<&[u8]>,
     ) -> Result<(), String> {
         let status = response.status();
         if opens && let Some(id) = response.headers().get(SESSION) {
@@ -173,18 +182,15 @@ impl HttpServer {
             .unwrap_or_default()
             .to_owned();
         if kind.starts_with("text/event-stream") {
-            return self.read_stream(response, call, headers).await;
+            return self.read_stream(response, call, headers, opens).await;
         }
         let body = self.body(response).await?;
-        let frame = body.trim_ascii();
-        let is_frame =
-            Glance::at(frame).is_some_and(|glance| glance.shape() == Some(Shape::Response));
-        if is_frame {
+        if let Some(frame) = response_to(body.trim_ascii(), id) {
             if opens {
-                self.note_revision(frame);
+                self.note_revision(&frame);
             }
             if let Some(session) = self.session() {
-                session.from_server(call, frame);
+                session.from_server(call, &frame);
             }
             return Ok(());
         }
@@ -224,12 +230,13 @@ impl HttpServer {
         response: Response,
         call: Option<CallKey>,
         headers: &HeaderMap,
+        opens: bool,
     ) -> Result<(), String> {
         let mut last_id = None;
         let mut response = Some(response);
         for _ in 0..TRIES {
             let Some(stream) = response.take() else { break };
-            if self.read_events(stream, call, &mut last_id).await? {
+            if self.read_events(stream, call, &mut last_id, opens).await? {
                 return Ok(());
             }
             let Some(id) = &last_id else { break };
@@ -249,6 +256,7 @@ impl HttpServer {
         response: Response,
         call: Option<CallKey>,
         last_id: &mut Option<String>,
+        opens: bool,
     ) -> Result<bool, String> {
         let mut reader = EventReader::default();
         let mut answered = false;
@@ -268,7 +276,9 @@ impl HttpServer {
                     .is_some_and(|glance| glance.shape() == Some(Shape::Response))
                 {
                     answered = true;
-                    self.note_revision_once(&event.data);
+                    if opens {
+                        self.note_revision(&event.data);
+                    }
                 }
                 session.from_server(call, &event.data);
             });
@@ -280,12 +290,6 @@ impl HttpServer {
             }
         }
         Ok(answered)
-    }
-
-    fn note_revision_once(&self, frame: &[u8]) {
-        if self.state().revision.is_none() {
-            self.note_revision(frame);
-        }
     }
 
     /// Every later request of the session names the revision that was agreed on.
@@ -322,7 +326,7 @@ impl HttpServer {
             match self.listen(last_id.as_deref(), &headers).await {
                 Ok(response) if response.status().is_success() => {
                     if self
-                        .read_events(response, None, &mut last_id)
+                        .read_events(response, None, &mut last_id, false)
                         .await
                         .is_err()
                     {
@@ -524,6 +528,19 @@ impl Said {
             revision,
             name,
         })
+    }
+}
+
+/// The body as the response to the request of this id. A server that refuses a request before it has read it answers
+/// with an error whose id is null.
+fn response_to<'a>(body: &'a [u8], id: Option<&[u8]>) -> Option<Cow<'a, [u8]>> {
+    let glance = Glance::at(body).filter(|glance| glance.shape() == Some(Shape::Response))?;
+    let told = glance.id?;
+    match id {
+        Some(id) if &body[told.clone()] == b"null" => {
+            Some([&body[..told.start], id, &body[told.end..]].concat().into())
+        }
+        _ => Some(body.into()),
     }
 }
 
