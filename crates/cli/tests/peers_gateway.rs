@@ -21,12 +21,22 @@ fn clients() -> Vec<(String, Client)> {
     for (script, revisions) in scripts {
         for revision in revisions {
             if let Some(program) = script_of(script) {
-                found.push((format!("{script} {revision}"), Client::Script { program, revision }));
+                found.push((
+                    format!("{script} {revision}"),
+                    Client::Script { program, revision },
+                ));
             }
         }
     }
     found.extend(ours());
     found
+}
+
+/// Clients that start fast enough to be started again and again: none of Python's but one.
+fn quick_clients() -> impl Iterator<Item = (String, Client)> {
+    clients()
+        .into_iter()
+        .filter(|(name, _)| !name.contains(".py") || name == "mcp_client.py auto")
 }
 
 /// `mcp-elicit call` on every revision: the client that starts fastest.
@@ -50,7 +60,12 @@ fn rounds_only() -> Option<Program> {
 }
 
 fn is(told: &Told, asked: usize, text: &Value, place: &str) {
-    assert_eq!((told.asked, &told.text), (asked, text), "{place}: {}", told.all);
+    assert_eq!(
+        (told.asked, &told.text),
+        (asked, text),
+        "{place}: {}",
+        told.all
+    );
 }
 
 /// Every client before one server over HTTP: with the capability it is asked itself, without it the inbox is.
@@ -61,11 +76,21 @@ fn every_client(server: &Program) {
     for (name, client) in clients() {
         let told = client.play(&gateway.target(), "contact", &[contact()]);
         is(&told, 1, &contact(), &name);
-        assert_eq!(gateway.person.answered(), [""; 0], "{name}: the client can be asked");
+        assert_eq!(
+            gateway.person.answered(),
+            [""; 0],
+            "{name}: the client can be asked"
+        );
+    }
+    for (name, client) in quick_clients() {
         if matches!(client, Client::Script { .. }) {
             let told = client.play(&gateway.target(), "contact", &[]);
             is(&told, 0, &contact(), &format!("{name}, not capable"));
-            assert_eq!(gateway.person.answered().len(), 1, "{name}: the inbox is asked");
+            assert_eq!(
+                gateway.person.answered().len(),
+                1,
+                "{name}: the inbox is asked"
+            );
         }
     }
 }
@@ -78,7 +103,11 @@ fn every_shape(server: &Program) {
     let visited = json!({"action": "accept"});
     let shapes = [
         ("visit", vec![visited.clone()], visited.clone()),
-        ("two-steps", vec![contact(), seat()], json!([contact(), seat()])),
+        (
+            "two-steps",
+            vec![contact(), seat()],
+            json!([contact(), seat()]),
+        ),
         ("both", vec![contact(), seat()], json!([contact(), seat()])),
     ];
     for (tool, answers, text) in &shapes {
@@ -94,7 +123,11 @@ fn every_shape(server: &Program) {
             let client = Client::Script { program, revision };
             let told = client.play(&gateway.target(), tool, &[]);
             is(&told, 0, text, &format!("{revision} {tool}, not capable"));
-            assert_eq!(gateway.person.answered().len(), answers.len(), "{revision} {tool}");
+            assert_eq!(
+                gateway.person.answered().len(),
+                answers.len(),
+                "{revision} {tool}"
+            );
         }
     }
 }
@@ -155,7 +188,11 @@ fn over_pipes(server: &Program, clients: impl IntoIterator<Item = (String, Clien
         let (target, person) = on_stdio(&command(server));
         let told = client.play(&target, "contact", &[contact()]);
         is(&told, 1, &contact(), &name);
-        assert_eq!(person.answered(), [""; 0], "{name}: the client can be asked");
+        assert_eq!(
+            person.answered(),
+            [""; 0],
+            "{name}: the client can be asked"
+        );
         if matches!(client, Client::Script { .. }) {
             let (target, person) = on_stdio(&command(server));
             let told = client.play(&target, "contact", &[]);
@@ -170,13 +207,13 @@ fn pipes_to_a_pushed_server() {
     let Some(server) = peers::node_script("ts1-server.mjs") else {
         return;
     };
-    over_pipes(&server, clients());
+    over_pipes(&server, quick_clients());
 }
 
 #[test]
 fn pipes_to_a_rounds_server() {
     let Some(server) = rounds_only() else { return };
-    over_pipes(&server, clients());
+    over_pipes(&server, quick_clients());
 }
 
 #[test]
@@ -196,7 +233,7 @@ fn pipes_on_one_side_only() {
     for server in servers.into_iter().flatten() {
         let listening = server.listen();
         let gateway = Gateway::listen(&command(&server));
-        for (name, client) in clients().into_iter().filter(|(name, _)| !name.contains("fastmcp")) {
+        for (name, client) in quick_clients() {
             let upstream = ["--upstream".to_owned(), listening.url().to_owned()];
             let (target, _person) = on_stdio(&upstream);
             let told = client.play(&target, "contact", &[contact()]);
@@ -214,13 +251,12 @@ fn a_required_visit() {
         return;
     };
     let visited = json!({"visited": true});
-    for (name, client) in ours() {
+    // This server ends when it sends a client of 2025-06-18 a link, which has no url mode.
+    for (name, client) in ours().skip(1) {
         let (target, person) = on_stdio(&command(&server));
         let told = client.play(&target, "require-visit", &[json!({"action": "accept"})]);
-        // 2025-06-18 has no url mode: the inbox is asked.
-        let asked = usize::from(!name.contains("2025-06-18"));
-        is(&told, asked, &visited, &name);
-        assert_eq!(person.answered().len(), 1 - asked, "{name}");
+        is(&told, 1, &visited, &name);
+        assert_eq!(person.answered(), [""; 0], "{name}");
     }
     for revision in ["auto", "pushed"] {
         let Some(program) = peers::node_script("ts2-client.mjs") else {
@@ -242,10 +278,18 @@ fn rmcp_server() {
     for (name, client) in clients() {
         let told = client.play(&gateway.target(), "deploy", std::slice::from_ref(&answer));
         assert_eq!(told.asked, 1, "{name}: {}", told.all);
-        assert!(told.text.to_string().contains("staging"), "{name}: {}", told.all);
+        assert!(
+            told.text.to_string().contains("staging"),
+            "{name}: {}",
+            told.all
+        );
         if matches!(client, Client::Script { .. }) {
             let told = client.play(&gateway.target(), "deploy", &[]);
-            assert!(told.text.to_string().contains("staging"), "{name}: {}", told.all);
+            assert!(
+                told.text.to_string().contains("staging"),
+                "{name}: {}",
+                told.all
+            );
             assert_eq!(gateway.person.answered().len(), 1, "{name}");
         }
     }
@@ -262,9 +306,12 @@ fn server_everything() {
     let tool = "trigger-elicitation-request";
     let is_ada = |told: &Told| told.all.contains("Name: Ada Lovelace");
     for (name, client) in ours() {
-        let (target, _person) = on_stdio(&command(&server));
+        let (target, person) = on_stdio(&command(&server));
         let told = client.play(&target, tool, std::slice::from_ref(&answer));
-        assert!(told.asked == 1 && is_ada(&told), "{name}: {}", told.all);
+        // Its form has a choice of several, which 2025-06-18 cannot say: the inbox shows it.
+        let asked = usize::from(!name.contains("2025-06-18"));
+        assert!(told.asked == asked && is_ada(&told), "{name}: {}", told.all);
+        assert_eq!(person.answered().len(), 1 - asked, "{name}");
     }
     for revision in ["auto", "pushed"] {
         let Some(program) = peers::node_script("ts2-client.mjs") else {
@@ -292,11 +339,17 @@ fn a_client_that_does_not_check() {
             assert_eq!(asked["elicitationPending"]["mode"], "form", "{asked}");
             let told = mcpdo.respond(&asked, &["name:=7"]);
             let refused = told["isError"] == true || told["error"].is_object();
-            assert!(refused && !told.to_string().contains("accept\\\""), "{era:?}: {told}");
+            assert!(
+                refused && !told.to_string().contains("accept\\\""),
+                "{era:?}: {told}"
+            );
             let asked = mcpdo.call("contact", &[]);
             let right = ["name:=Ada Lovelace", "email:=ada@example.com", "age:=36"];
             let told = mcpdo.respond(&asked, &right);
-            assert!(told.to_string().contains("ada@example.com"), "{era:?}: {told}");
+            assert!(
+                told.to_string().contains("ada@example.com"),
+                "{era:?}: {told}"
+            );
         }
     }
 }

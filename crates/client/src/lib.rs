@@ -16,7 +16,7 @@
 //! - [`connection`]: reaching a server, finding the era, limits, an end that leaves nothing behind
 //! - [`call`]: a call and everything the server asks on the way: rounds, tasks, required visits
 //! - [`audit`]: one record per turn of a question, and counts
-//! - `exact`: how a question's exact words pass through rmcp; `line`: what one connection knows; `tls`: HTTP clients
+//! - `exact`: how a question's exact words pass through rmcp; `line`: what one connection knows; [`tls`]: HTTP clients
 
 pub mod answer;
 pub mod audit;
@@ -31,7 +31,7 @@ pub mod question;
 pub mod responder;
 pub mod routing;
 #[cfg(feature = "http")]
-mod tls;
+pub mod tls;
 
 pub use answer::Answer;
 pub use call::{CallError, CallOptions};

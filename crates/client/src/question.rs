@@ -1,12 +1,13 @@
 //! One question on its way to a responder: what a face shows, with what the protocol needs to know beside it.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use mcp_elicit_core::answer::{Outcome, Violations};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
-use mcp_elicit_core::secrecy::Suspicion;
+use mcp_elicit_core::secrecy::{self, Suspicion};
 use mcp_elicit_core::wire::{Mode, Request, Revision};
 use mcp_elicit_forms::view;
 use serde_json::Value;
@@ -31,7 +32,39 @@ pub struct Question {
     pub(crate) person: Person,
 }
 
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+/// A number that no other question of this process has.
+pub(crate) fn number() -> u64 {
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 impl Question {
+    /// A question that did not come over a connection of this crate's: a gateway puts what its record keeps so before a
+    /// responder. `waiting` counts the questions that wait for the same person. The second value takes it back.
+    pub fn kept(
+        shown: view::Question,
+        request: Request,
+        revision: Revision,
+        waiting: watch::Receiver<usize>,
+    ) -> (Self, Withdrawal) {
+        let suspicions = match shown.as_form() {
+            Some(form) => secrecy::inspect(form, request.message()),
+            None => Vec::new(),
+        };
+        let withdrawal = Withdrawal::default();
+        let question = Self {
+            id: number(),
+            shown,
+            request,
+            revision,
+            suspicions,
+            withdrawal: withdrawal.clone(),
+            waiting,
+        };
+        (question, withdrawal)
+    }
+
     /// A number that no other question of this process has.
     pub fn id(&self) -> u64 {
         self.id
@@ -154,14 +187,14 @@ impl fmt::Debug for Question {
 
 /// The taking back of a question, with the reason.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Withdrawal {
+pub struct Withdrawal {
     token: CancellationToken,
     reason: Arc<OnceLock<String>>,
 }
 
 impl Withdrawal {
     /// Takes the question back. The first reason stays.
-    pub(crate) fn withdraw(&self, reason: impl Into<String>) {
+    pub fn withdraw(&self, reason: impl Into<String>) {
         let _first = self.reason.set(reason.into());
         self.token.cancel();
     }

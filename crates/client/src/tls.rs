@@ -1,8 +1,13 @@
 //! HTTP clients that speak TLS. The provider of cryptography is named here and nowhere else.
 
-/// A client to be finished by its user.
-pub(crate) fn client() -> reqwest::ClientBuilder {
+/// Has cryptography at hand for HTTP clients of this process, whoever makes them.
+pub fn ready() {
     // The first provider stays, whoever installed it: a host may have chosen its own.
     let _chosen_already = rustls::crypto::ring::default_provider().install_default();
+}
+
+/// A client to be finished by its user.
+pub(crate) fn client() -> reqwest::ClientBuilder {
+    ready();
     reqwest::Client::builder().user_agent(concat!("mcp-elicit/", env!("CARGO_PKG_VERSION")))
 }

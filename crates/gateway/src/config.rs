@@ -37,6 +37,17 @@ pub struct Server {
     pub target: Target,
     /// Its settings, its name among them.
     pub settings: Settings,
+    /// Who is asked at once what comes to the desk; `None` for the inbox only.
+    pub answering: Option<Answering>,
+}
+
+/// Who is asked beside the inbox.
+#[derive(Clone, Debug)]
+pub enum Answering {
+    /// The person at the terminal that the gateway was started in.
+    Terminal,
+    /// A program, run for each question.
+    Program(Program),
 }
 
 /// Where a server is.
@@ -67,6 +78,14 @@ pub enum ConfigFault {
     #[error("server name `{name}` may have letters, digits, `-` and `_` only")]
     Name {
         /// The name.
+        name: String,
+    },
+    /// `answer-with` and `answer-command` do not go together.
+    #[error(
+        "server `{name}`: `answer-command` goes with `answer-with = \"command\"`, and one needs the other"
+    )]
+    AnswerCommand {
+        /// The server.
         name: String,
     },
     /// Several servers, and no address to serve them under.
@@ -110,6 +129,8 @@ struct FileServer {
     env: BTreeMap<String, String>,
     #[serde(default)]
     answer_with: FileAnswerWith,
+    #[serde(default)]
+    answer_command: Option<Vec<String>>,
     /// Seconds.
     #[serde(default)]
     hold: Option<u64>,
@@ -131,6 +152,8 @@ enum FileAnswerWith {
     Auto,
     Client,
     Inbox,
+    Terminal,
+    Command,
 }
 
 impl Config {
@@ -167,16 +190,20 @@ impl FileServer {
         }
         let target = match (self.command, self.url) {
             (Some(command), None) if !command.is_empty() => {
-                let mut words = command.into_iter().map(Into::into);
-                let program = words.next().unwrap_or_default();
-                Target::Program(Program {
-                    program,
-                    arguments: words.collect(),
-                    environment: self.env.into_iter().collect(),
-                })
+                Target::Program(program(command, self.env.into_iter().collect()))
             }
             (None, Some(url)) => Target::Url(url),
             _ => return Err(ConfigFault::Target { name }),
+        };
+        let answering = match (self.answer_with, self.answer_command) {
+            (FileAnswerWith::Command, Some(command)) if !command.is_empty() => {
+                Some(Answering::Program(program(command, Vec::new())))
+            }
+            (FileAnswerWith::Command, _) | (_, Some(_)) => {
+                return Err(ConfigFault::AnswerCommand { name });
+            }
+            (FileAnswerWith::Terminal, None) => Some(Answering::Terminal),
+            (FileAnswerWith::Auto | FileAnswerWith::Client | FileAnswerWith::Inbox, None) => None,
         };
         let usual = Settings::default();
         let settings = Settings {
@@ -184,7 +211,9 @@ impl FileServer {
             answer_with: match self.answer_with {
                 FileAnswerWith::Auto => AnswerWith::Auto,
                 FileAnswerWith::Client => AnswerWith::Client,
-                FileAnswerWith::Inbox => AnswerWith::Desk,
+                FileAnswerWith::Inbox | FileAnswerWith::Terminal | FileAnswerWith::Command => {
+                    AnswerWith::Desk
+                }
             },
             hold: self.hold.map_or(usual.hold, Duration::from_secs),
             patience: self.patience.map_or(usual.patience, |hours| {
@@ -198,7 +227,20 @@ impl FileServer {
                 .map_or(usual.per_minute, |most| Some(most).filter(|most| *most > 0)),
             ..usual
         };
-        Ok(Server { target, settings })
+        Ok(Server {
+            target,
+            settings,
+            answering,
+        })
+    }
+}
+
+fn program(command: Vec<String>, environment: Vec<(String, String)>) -> Program {
+    let mut words = command.into_iter().map(Into::into);
+    Program {
+        program: words.next().unwrap_or_default(),
+        arguments: words.collect(),
+        environment,
     }
 }
 

@@ -11,9 +11,11 @@
 //! | [`store`] | where the book is written: memory, SQLite |
 //! | [`serve`] | pipes, children, sockets and timers around the relay |
 //! | [`inbox`] | where people answer: pages and a JSON API |
+//! | [`answerer`] | the operator's terminal or program, asked at once |
 //! | [`config`] | what an operator decides |
 //! | [`office`] | what a running gateway has beside its sessions |
 
+pub mod answerer;
 pub mod config;
 mod hex;
 pub mod inbox;

@@ -1,13 +1,17 @@
 //! What one running gateway has beside its sessions: the book, the inbox, and the housekeeping between them.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcp_elicit_client::responder::{self, Responder, Terminal};
+use mcp_elicit_forms::terminal::Face;
 use tokio::net::TcpListener;
 
-use crate::config::Config;
+use crate::answerer::Answerer;
+use crate::config::{Answering, Config};
 use crate::inbox::Inbox;
 use crate::inbox::place::StateFolder;
 use crate::record::seal::Seal;
@@ -60,6 +64,12 @@ pub enum StartFault {
         /// Why.
         source: io::Error,
     },
+    /// There is no terminal to ask in, or this process may not read its keys.
+    #[error("there is no terminal to ask in{}", if *background { ": this process is not in its foreground" } else { "" })]
+    NoTerminal {
+        /// Whether there is one, but it belongs to another program now.
+        background: bool,
+    },
     /// A server's address cannot be used.
     #[error("the server's address cannot be used: {why}")]
     Address {
@@ -77,6 +87,8 @@ pub struct Office {
     pub inbox: Option<Inbox>,
     /// Where another gateway of the same person serves the inbox.
     elsewhere: Option<String>,
+    /// Who is asked at once, by the server's name.
+    answerers: Arc<HashMap<String, Arc<Answerer>>>,
 }
 
 impl Office {
@@ -102,8 +114,10 @@ impl Office {
             book,
             inbox: None,
             elsewhere: None,
+            answerers: Arc::default(),
         };
         office.serve_inbox(config, &folder).await?;
+        office.answerers = Arc::new(office.meet_answerers(config)?);
         Ok(office)
     }
 
@@ -140,6 +154,35 @@ impl Office {
         Ok(())
     }
 
+    /// Whoever is asked at once. The terminal is one, however many servers ask there.
+    fn meet_answerers(
+        &self,
+        config: &Config,
+    ) -> Result<HashMap<String, Arc<Answerer>>, StartFault> {
+        let alone = self.inbox.is_none() && self.elsewhere.is_none();
+        let over =
+            |responder: Arc<dyn Responder>| Answerer::new(self.book.clone(), responder, alone);
+        let mut terminal: Option<Arc<Answerer>> = None;
+        let mut found = HashMap::new();
+        for server in &config.servers {
+            let answerer = match (&server.answering, &terminal) {
+                (None, _) => continue,
+                (Some(Answering::Terminal), Some(known)) => known.clone(),
+                (Some(Answering::Terminal), None) => {
+                    let only = over(Arc::new(Terminal::new(face()?)));
+                    terminal = Some(only.clone());
+                    only
+                }
+                (Some(Answering::Program(program)), _) => over(Arc::new(responder::Command::new(
+                    &program.program,
+                    &program.arguments,
+                ))),
+            };
+            found.insert(server.settings.server.clone(), answerer);
+        }
+        Ok(found)
+    }
+
     /// Where people answer: with the login for the person, to be shown on stderr only.
     pub fn login_link(&self) -> Option<String> {
         self.inbox
@@ -160,6 +203,7 @@ impl Office {
             server: server.to_owned(),
             principal: principal.to_owned(),
             link: Arc::new(link),
+            answerer: self.answerers.get(server).cloned(),
         }
     }
 }
@@ -188,6 +232,31 @@ fn folder(named: Option<&Path>) -> Result<Folder, StartFault> {
         source,
     })?;
     Ok(Folder { state, path })
+}
+
+/// The face of the terminal that this process was started in.
+fn face() -> Result<Face, StartFault> {
+    let face = Face::on_tty().map_err(|_| StartFault::NoTerminal { background: false })?;
+    if in_background() {
+        return Err(StartFault::NoTerminal { background: true });
+    }
+    Ok(face)
+}
+
+/// Whether the system stops this process as soon as it touches its terminal: another program is in the foreground,
+/// such as a client that starts its servers as process groups of their own.
+#[cfg(unix)]
+fn in_background() -> bool {
+    let tty = std::fs::File::open("/dev/tty");
+    let foreground = tty
+        .ok()
+        .and_then(|tty| rustix::termios::tcgetpgrp(&tty).ok());
+    foreground.is_some_and(|group| group != rustix::process::getpgrp())
+}
+
+#[cfg(not(unix))]
+fn in_background() -> bool {
+    false
 }
 
 fn keep_house(book: Arc<Book>) {

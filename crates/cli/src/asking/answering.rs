@@ -11,8 +11,8 @@ use crate::failure::Failure;
 use crate::screen;
 
 /// Who answers.
-pub(super) struct Answering {
-    pub(super) responder: Arc<dyn Responder>,
+pub(crate) struct Answering {
+    pub(crate) responder: Arc<dyn Responder>,
     script: Option<Arc<Script>>,
     pages: Option<Browser>,
 }
@@ -35,7 +35,7 @@ impl Answering {
     }
 
     /// A name that no form had is likely misspelt.
-    pub(super) fn warn_of_unused(&self) {
+    pub(crate) fn warn_of_unused(&self) {
         for name in self.script.iter().flat_map(|script| script.unused()) {
             let warning = screen::styled(screen::WARNING, "warning:");
             screen::say(format_args!("{warning} no form asked for {name:?}"));
@@ -44,7 +44,7 @@ impl Answering {
 }
 
 /// Prepared answers where there are any, and the person at the terminal otherwise.
-pub(super) async fn from_args(args: &AnswerArgs) -> Result<Answering, Failure> {
+pub(crate) async fn from_args(args: &AnswerArgs) -> Result<Answering, Failure> {
     let named = args.named.iter().cloned();
     if args.browser {
         return browser().await;
@@ -72,7 +72,8 @@ pub(super) async fn from_args(args: &AnswerArgs) -> Result<Answering, Failure> {
     Ok(Answering::scripted(script, args.insist))
 }
 
-fn terminal() -> Result<Answering, Failure> {
+/// The person at the terminal.
+pub(crate) fn terminal() -> Result<Answering, Failure> {
     let face = Face::detect()
         .map_err(|error| Failure::unanswered("there is no terminal to ask in").because(error))?
         .opening(stop::open_in_browser);

@@ -50,14 +50,14 @@ enum Event<'e> {
 }
 
 /// Tells what happens, and remembers why a question got no answer.
-pub(super) struct Events {
+pub(crate) struct Events {
     json: bool,
     stop: CancellationToken,
     ended: Mutex<Option<Failure>>,
 }
 
 impl Events {
-    pub(super) fn new(json: bool, stop: CancellationToken) -> Self {
+    pub(crate) fn new(json: bool, stop: CancellationToken) -> Self {
         Self {
             json,
             stop,
@@ -66,7 +66,7 @@ impl Events {
     }
 
     /// Why a question got no answer, if one did not: the first of them.
-    pub(super) fn ended(&self) -> Option<Failure> {
+    pub(crate) fn ended(&self) -> Option<Failure> {
         self.ended
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -88,7 +88,7 @@ impl Events {
         }
     }
 
-    pub(super) fn connected<H: ClientHandler>(
+    pub(crate) fn connected<H: ClientHandler>(
         &self,
         connection: &Connection<H>,
         target: &Target,
@@ -118,7 +118,7 @@ impl Events {
         Ok(())
     }
 
-    pub(super) fn result(&self, result: &CallToolResult) -> Result<(), Failure> {
+    pub(crate) fn result(&self, result: &CallToolResult) -> Result<(), Failure> {
         if self.json {
             return screen::print_json(&Event::Result { result });
         }
@@ -144,7 +144,7 @@ impl Events {
 }
 
 /// The last event of a conversation that failed.
-pub(super) fn print_failure(failure: &Failure) -> Result<(), Failure> {
+pub(crate) fn print_failure(failure: &Failure) -> Result<(), Failure> {
     if failure.is_silent() {
         return Ok(());
     }

@@ -8,20 +8,20 @@ use mcp_elicit_forms::view::inert;
 use crate::failure::{Exit, Failure};
 
 /// What the server said beside the protocol.
-pub(super) struct Said {
+pub(crate) struct Said {
     /// The last lines of its stderr.
-    pub(super) stderr: Vec<String>,
+    pub(crate) stderr: Vec<String>,
     /// Lines on its stdout that are no JSON.
-    pub(super) noise: usize,
+    pub(crate) noise: usize,
 }
 
 /// The person, or the system, ended this process.
-pub(super) fn stopped() -> Failure {
+pub(crate) fn stopped() -> Failure {
     Failure::interrupted("stopped; the server was told")
 }
 
 /// No connection came about.
-pub(super) fn connecting(error: ConnectError) -> Failure {
+pub(crate) fn connecting(error: ConnectError) -> Failure {
     let stderr = error.stderr().to_vec();
     let failure = match error {
         ConnectError::Start { program, source } => {
@@ -44,7 +44,7 @@ pub(super) fn connecting(error: ConnectError) -> Failure {
 }
 
 /// The call brought no result.
-pub(super) fn calling(error: CallError, said: &Said) -> Failure {
+pub(crate) fn calling(error: CallError, said: &Said) -> Failure {
     let failure = called(error);
     if failure.exit() != Exit::Connection {
         return failure;
@@ -85,7 +85,7 @@ fn called(error: CallError) -> Failure {
 }
 
 /// A question got no answer; `asked` is absent where it could not be read.
-pub(super) fn question(asked: Option<&Question>, refusal: &Refusal) -> Failure {
+pub(crate) fn question(asked: Option<&Question>, refusal: &Refusal) -> Failure {
     let text = match asked {
         Some(asked) => format!("{}: {refusal}", which(asked)),
         None => refusal.to_string(),

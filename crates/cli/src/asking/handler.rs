@@ -7,12 +7,12 @@ use rmcp::service::NotificationContext;
 use crate::screen;
 
 /// The handler that is wrapped to answer questions.
-pub(super) struct Handler {
+pub(crate) struct Handler {
     quiet: bool,
 }
 
 impl Handler {
-    pub(super) fn new(quiet: bool) -> Self {
+    pub(crate) fn new(quiet: bool) -> Self {
         Self { quiet }
     }
 }

@@ -1,4 +1,4 @@
-//! One call with its questions: connecting, answering, telling what happens, ending. Shared by `call` and `demo`.
+//! One call with its questions: connecting, answering, telling what happens, ending. Shared by `call` and the demos.
 //!
 //! - [`answering`]: who answers, from the options
 //! - [`events`]: what happens, told to a program or to a person
@@ -6,12 +6,12 @@
 //! - [`progress`]: a sign of life while waiting for the server
 //! - [`stop`]: Ctrl-C and the like
 
-mod answering;
-mod events;
-mod failures;
-mod handler;
+pub(crate) mod answering;
+pub(crate) mod events;
+pub(crate) mod failures;
+pub(crate) mod handler;
 mod progress;
-mod stop;
+pub(crate) mod stop;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use crate::failure::Failure;
 
 /// Cancelled when the person or the system wants this process to end: Ctrl-C, or SIGTERM and SIGHUP.
-pub(super) fn listen() -> Result<CancellationToken, Failure> {
+pub(crate) fn listen() -> Result<CancellationToken, Failure> {
     let stop = CancellationToken::new();
     let token = stop.clone();
     #[cfg(unix)]
@@ -40,7 +40,7 @@ pub(super) fn listen() -> Result<CancellationToken, Failure> {
 
 /// Opens a link with the system's browser. Called only after the person agreed; the address is an argument of its own,
 /// so nothing in it is read as a command.
-pub(super) fn open_in_browser(address: &str) -> io::Result<()> {
+pub(crate) fn open_in_browser(address: &str) -> io::Result<()> {
     let (program, arguments): (&str, &[&str]) = if cfg!(target_os = "macos") {
         ("open", &[])
     } else if cfg!(windows) {

@@ -3,7 +3,7 @@
 use clap::Args;
 use mcp_elicit_client::connection::Target;
 
-use super::in_order;
+use super::{demo_gateway, in_order};
 use crate::args::answers::AnswerArgs;
 use crate::args::server::Protocol;
 use crate::asking;
@@ -13,12 +13,23 @@ use crate::screen::{self, HINT, styled};
 /// See it work: a server asks where to deploy, and you answer
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
+    /// Show the gateway: the client cannot ask, and the question waits in an inbox
+    #[arg(long)]
+    gateway: bool,
+
+    /// With `--gateway`: answer at this terminal, and not on the inbox's page
+    #[arg(long, requires = "gateway", conflicts_with_all = ["named", "file", "accept_defaults", "decline", "cancel", "browser"])]
+    terminal: bool,
+
     #[command(flatten)]
     answers: AnswerArgs,
 }
 
 /// Runs the command to its end.
 pub(crate) fn run(args: DemoArgs) -> Result<Exit, Failure> {
+    if args.gateway {
+        return in_order(demo_gateway::run(args.answers, args.terminal));
+    }
     let program = std::env::current_exe().map_err(|error| {
         Failure::usage("cannot find this program to start the demo server").because(error)
     })?;
@@ -57,6 +68,10 @@ fn tell_what_to_try() {
         (
             "mcp-elicit demo --decline",
             "say no, and see what the server makes of it",
+        ),
+        (
+            "mcp-elicit demo --gateway",
+            "a client that cannot ask, and an inbox where you answer",
         ),
         (
             "mcp-elicit call profile -- mcp-elicit demo-server",

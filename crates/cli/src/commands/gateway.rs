@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use mcp_elicit_gateway::config::{Config, ConfigFault, MAX_FRAME, Server, Target};
+use mcp_elicit_gateway::config::{Answering, Config, ConfigFault, MAX_FRAME, Server, Target};
 use mcp_elicit_gateway::office::{Office, StartFault};
 use mcp_elicit_gateway::relay::{AnswerWith, Settings};
 use mcp_elicit_gateway::serve::child::Program;
@@ -32,7 +32,7 @@ pub(crate) struct GatewayArgs {
     listen: Option<SocketAddr>,
 
     /// Read servers and settings from this TOML file
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["upstream", "command", "listen", "inbox", "hold", "answer_with"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["upstream", "command", "listen", "inbox", "hold", "answer_with", "answer_command"])]
     config: Option<PathBuf>,
 
     /// Check the command line and the file, then stop
@@ -43,9 +43,14 @@ pub(crate) struct GatewayArgs {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7878")]
     inbox: String,
 
-    /// Who is asked: the client when it can, else the inbox (`auto`); the client only; the inbox only
+    /// Who is asked
     #[arg(long, value_enum, value_name = "WHO", default_value_t = Answerer::Auto)]
     answer_with: Answerer,
+
+    /// With `--answer-with command`: the program and its arguments, quoted as in a shell. It reads each question as one
+    /// line of JSON and writes {"action", "content"}
+    #[arg(long, value_name = "COMMAND")]
+    answer_command: Option<String>,
 
     /// What to call the server before people; its program or host unless set
     #[arg(long, value_name = "NAME")]
@@ -100,6 +105,10 @@ enum Answerer {
     Client,
     /// The inbox only
     Inbox,
+    /// The person at this terminal, while stdin and stdout carry the protocol; the inbox too
+    Terminal,
+    /// The program of `--answer-command`; the inbox too
+    Command,
 }
 
 /// Where questions are written.
@@ -183,6 +192,8 @@ fn cannot_start(fault: StartFault) -> Failure {
         }
         StartFault::Record(_) => Failure::usage("cannot start the gateway")
             .hint("move the record out of the state folder, or start with `--record memory`."),
+        StartFault::NoTerminal { .. } => Failure::usage("cannot start the gateway")
+            .hint("start it from a terminal, or choose another `--answer-with`."),
         StartFault::Listen { .. } => {
             Failure::usage("cannot start the gateway").hint("name another address.")
         }
@@ -237,7 +248,7 @@ impl GatewayArgs {
             answer_with: match self.answer_with {
                 Answerer::Auto => AnswerWith::Auto,
                 Answerer::Client => AnswerWith::Client,
-                Answerer::Inbox => AnswerWith::Desk,
+                Answerer::Inbox | Answerer::Terminal | Answerer::Command => AnswerWith::Desk,
             },
             hold: Duration::from_secs(self.hold),
             pending: bound("--pending", &self.pending)?,
@@ -245,6 +256,7 @@ impl GatewayArgs {
             ..Settings::default()
         };
         let target = self.target()?;
+        let answering = self.answering()?;
         let server = self.name.unwrap_or_else(|| name_of(&target));
         Ok(Config {
             listen: self.listen,
@@ -255,8 +267,22 @@ impl GatewayArgs {
             servers: vec![Server {
                 target,
                 settings: Settings { server, ..settings },
+                answering,
             }],
         })
+    }
+
+    fn answering(&self) -> Result<Option<Answering>, Failure> {
+        match (self.answer_with, self.answer_command.as_deref()) {
+            (Answerer::Terminal, None) => Ok(Some(Answering::Terminal)),
+            (Answerer::Command, Some(line)) => command_of(line).map(Answering::Program).map(Some),
+            (Answerer::Auto | Answerer::Client | Answerer::Inbox, None) => Ok(None),
+            (Answerer::Command, None) => Err(Failure::usage("no program to answer with")
+                .hint("name it: `--answer-command \"PROGRAM ARGUMENT...\"`.")),
+            (_, Some(_)) => Err(Failure::usage(
+                "`--answer-command` goes with `--answer-with command`",
+            )),
+        }
     }
 
     fn target(&self) -> Result<Target, Failure> {
@@ -272,6 +298,20 @@ impl GatewayArgs {
             None => Err(Failure::usage("no server named")
                 .hint("put the server's command after `--`, or name it with `--upstream URL` or `--config FILE`.")),
         }
+    }
+}
+
+/// The program and arguments of a line that is quoted as in a shell.
+fn command_of(line: &str) -> Result<Program, Failure> {
+    let words = shell_words::split(line).unwrap_or_default();
+    match words.split_first() {
+        Some((program, arguments)) => Ok(Program {
+            program: program.into(),
+            arguments: arguments.iter().map(Into::into).collect(),
+            environment: Vec::new(),
+        }),
+        None => Err(Failure::usage("`--answer-command` names no program")
+            .hint("a quote may be open in it.")),
     }
 }
 
@@ -329,6 +369,14 @@ mod tests {
             name_of(&Target::Url("https://me:pw@example.com:8080/mcp?x".into())),
             "example.com:8080"
         );
+    }
+
+    #[test]
+    fn a_command_is_quoted_as_in_a_shell() {
+        let program = command_of("'/opt/my hooks/ask' --for \"the team\"").unwrap();
+        assert_eq!(program.program, "/opt/my hooks/ask");
+        assert_eq!(program.arguments, ["--for", "the team"]);
+        assert!(command_of("").is_err() && command_of("'open").is_err());
     }
 
     #[test]

@@ -5,6 +5,7 @@
 mod audit;
 mod call;
 mod demo;
+mod demo_gateway;
 mod demo_server;
 mod gateway;
 mod inbox;

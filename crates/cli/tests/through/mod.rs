@@ -53,10 +53,9 @@ impl Client {
         let answers = Value::from(answers).to_string();
         match self {
             Self::Script { program, revision } => {
-                let program =
-                    program
-                        .clone()
-                        .with(["--revision", revision, "--tool", tool]);
+                let program = program
+                    .clone()
+                    .with(["--revision", revision, "--tool", tool]);
                 let program = match answers.as_str() {
                     "[]" => program.with(["--no-capability"]),
                     answers => program.with(["--answers", answers]),
@@ -154,11 +153,7 @@ fn options(state: &Path) -> Vec<String> {
     let state = state.to_str().unwrap();
     let inbox = ["--inbox", "127.0.0.1:0", "--state", state];
     let limits = ["--questions-per-minute", "off"];
-    inbox
-        .into_iter()
-        .chain(limits)
-        .map(str::to_owned)
-        .collect()
+    inbox.into_iter().chain(limits).map(str::to_owned).collect()
 }
 
 /// A person who answers whatever comes to the inbox, through its API.
@@ -174,14 +169,14 @@ impl Person {
         let (stop, stopped) = mpsc::channel::<()>();
         let (notes, path) = (answered.clone(), state.path().to_owned());
         std::thread::spawn(move || {
-            let Some(inbox) = inbox_at(&path, &stopped) else {
-                return;
-            };
             let runtime = tokio::runtime::Builder::new_current_thread()
                 .enable_all()
                 .build()
                 .unwrap();
-            runtime.block_on(answer_all(&inbox, &notes));
+            // A client may start a gateway to see which era it speaks, and another for its session.
+            while let Some(inbox) = inbox_at(&path, &stopped) {
+                runtime.block_on(answer_all(&inbox, &notes));
+            }
         });
         Self {
             answered,
@@ -208,12 +203,12 @@ fn inbox_at(state: &Path, stopped: &mpsc::Receiver<()>) -> Option<InboxClient> {
     let folder = StateFolder::at(&PathBuf::from(state));
     let pause = Duration::from_millis(20);
     for _ in 0..PATIENCE.as_millis() / pause.as_millis() {
-        if let (Some(at), Ok(token)) = (folder.inbox(), folder.known_token()) {
-            return InboxClient::new(&at, token).ok();
-        }
         match stopped.recv_timeout(pause) {
             Err(mpsc::RecvTimeoutError::Timeout) => {}
             Ok(()) | Err(mpsc::RecvTimeoutError::Disconnected) => return None,
+        }
+        if let (Some(at), Ok(token)) = (folder.inbox(), folder.known_token()) {
+            return InboxClient::new(&at, token).ok();
         }
     }
     None

@@ -8,7 +8,6 @@ mod queue;
 mod refusal;
 mod settings;
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -31,11 +30,9 @@ pub use settings::Settings;
 use crate::answer::Answer;
 use crate::consent::{Consent, Rule, Standing};
 use crate::line::Line;
-use crate::question::{Question, Withdrawal};
+use crate::question::{self, Question, Withdrawal};
 use crate::responder::Unanswered;
 use limit::Meter;
-
-static NEXT: AtomicU64 = AtomicU64::new(1);
 
 /// A question as it came, with what the connection knows about it.
 pub(crate) struct Incoming<'a> {
@@ -152,7 +149,7 @@ impl Desk {
         if let Some(call) = &incoming.call {
             shown = shown.for_call(call.clone());
         }
-        let id = NEXT.fetch_add(1, Ordering::Relaxed);
+        let id = question::number();
         Ok(Question {
             id,
             shown,

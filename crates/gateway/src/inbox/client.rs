@@ -54,7 +54,7 @@ impl InboxClient {
         if base.scheme() != "http" && base.scheme() != "https" {
             return Err(InboxFault::Address { at: at.to_owned() });
         }
-        crate::serve::upstream::install_crypto();
+        mcp_elicit_client::tls::ready();
         let client = Client::builder()
             .build()
             .map_err(|source| InboxFault::Unreachable {

@@ -412,6 +412,9 @@ impl Book {
             Ending::ClientFailed => Step::Fail {
                 why: "the client could not be asked".to_owned(),
             },
+            Ending::AnswererFailed => Step::Fail {
+                why: "nobody could be asked".to_owned(),
+            },
         };
         self.live().remove(id);
         self.drop_draft(id);

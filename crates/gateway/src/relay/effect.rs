@@ -129,6 +129,8 @@ pub enum Ending {
     TimedOut,
     /// The client answered with an error or with what is no answer.
     ClientFailed,
+    /// The operator's terminal or program could not ask, and there is nobody else.
+    AnswererFailed,
 }
 
 /// What the relay wants done, in this order.

@@ -149,6 +149,7 @@ impl Relay {
                 Refusal::fault(fault, revision)
             }
             Ending::ClientFailed => Refusal::new(-32603, "the client could not be asked"),
+            Ending::AnswererFailed => Refusal::new(-32603, "nobody could be asked"),
             Ending::WithdrawnByServer
             | Ending::WithdrawnByClient
             | Ending::CallEnded

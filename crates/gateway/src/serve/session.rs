@@ -7,8 +7,9 @@ use http::HeaderMap;
 use tokio::sync::{Notify, mpsc};
 
 use super::clock;
+use crate::answerer::Answerer;
 use crate::record::Book;
-use crate::relay::{CallKey, Door, Down, Effect, Event, Moment, Relay, Settings, Up};
+use crate::relay::{CallKey, Door, Down, Effect, Event, Moment, Place, Relay, Settings, Up};
 
 /// Where frames for the client go. Never waits: what cannot go at once is queued.
 pub trait ClientSide: Send + Sync {
@@ -60,6 +61,8 @@ pub struct Who {
     pub principal: String,
     /// The address of a question's page, by its id.
     pub link: LinkOf,
+    /// Who is asked at once what comes to the operator's desk.
+    pub answerer: Option<Arc<Answerer>>,
 }
 
 enum Job {
@@ -205,6 +208,10 @@ impl Session {
                 self.tell(match raised {
                     Ok(raised) => {
                         let link = (self.who.link)(&raised.id);
+                        let to_ask = asked.place == Place::Desk && !raised.answered;
+                        if let Some(answerer) = self.who.answerer.as_ref().filter(|_| to_ask) {
+                            answerer.ask(raised.id.clone(), question, self.tell.clone());
+                        }
                         Event::Recorded { question, record: raised.id, link, answered: raised.answered }
                     }
                     Err(fault) => {

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -71,7 +71,7 @@ type Sent = Result<Response, reqwest::Error>;
 impl HttpServer {
     /// A server at this URL. Runs in a tokio runtime.
     pub fn new(url: &str, max_frame: usize) -> Result<Arc<Self>, StartFault> {
-        install_crypto();
+        mcp_elicit_client::tls::ready();
         let address = |why: String| StartFault::Address { why };
         let url = Url::parse(url).map_err(|error| address(error.to_string()))?;
         if !matches!(url.scheme(), "http" | "https") {
@@ -445,13 +445,6 @@ impl ServerSide for HttpServer {
         // A server that does not take it keeps the session until it times out there.
         tokio::spawn(request.send());
     }
-}
-
-/// What TLS is made of, once for the process.
-pub(crate) fn install_crypto() {
-    static CRYPTO: Once = Once::new();
-    // Whoever came first has installed one; any will do.
-    CRYPTO.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
 }
 
 fn is_request(frame: &[u8]) -> bool {

@@ -1,0 +1,330 @@
+//! `demo --gateway`: a client that cannot ask, a server that asks, the gateway between them, and its inbox.
+//!
+//! Three processes play it as they would in earnest: this one is the client and declares no elicitation, a gateway is
+//! started before `demo-server`, and whoever answers does so in the inbox. Prepared answers, and those given at this
+//! terminal, are handed in through the inbox's API by this process, and the record says so.
+
+use std::cell::Cell;
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+
+use futures::StreamExt as _;
+use mcp_elicit_client::connection::Target;
+use mcp_elicit_client::responder::Responder;
+use mcp_elicit_client::{CallOptions, Connection, Eliciting, Options, Question, Settings};
+use mcp_elicit_core::form::Form;
+use mcp_elicit_core::link::Link;
+use mcp_elicit_core::wire::{Request, Revision};
+use mcp_elicit_forms::view;
+use mcp_elicit_gateway::inbox::client::{InboxClient, InboxFault};
+use mcp_elicit_gateway::inbox::place::StateFolder;
+use serde_json::{Map, Value, json};
+use tokio::sync::watch;
+
+use crate::args::answers::AnswerArgs;
+use crate::asking::events::{self, Events};
+use crate::asking::handler::Handler;
+use crate::asking::{answering, failures, stop};
+use crate::failure::{Exit, Failure};
+use crate::screen::{self, GOOD, HINT, styled};
+
+/// The tool that does not know where to deploy.
+const TOOL: &str = "deploy";
+
+/// Plays the demo to its end.
+pub(crate) async fn run(args: AnswerArgs, terminal: bool) -> Result<Exit, Failure> {
+    let json = args.json;
+    let played = play(&args, terminal).await;
+    if let (Err(failure), true) = (&played, json) {
+        events::print_failure(failure)?;
+    }
+    played
+}
+
+async fn play(args: &AnswerArgs, terminal: bool) -> Result<Exit, Failure> {
+    let json = args.json;
+    let state = tempfile::tempdir()
+        .map_err(|error| Failure::usage("no folder for the demo's inbox").because(error))?;
+    let who = who_answers(args, terminal).await?;
+    let stop = stop::listen()?;
+    let events = Events::new(json, stop.clone());
+    let target = gateway(state.path())?;
+    if !json {
+        introduce();
+    }
+    // No responder: nothing is declared, so no server may ask this client.
+    let client = Eliciting::new(
+        Handler::new(true),
+        "gateway".to_owned(),
+        Settings::default(),
+    );
+    let options = Options {
+        within: args.timeout.unwrap_or(Options::default().within),
+        ..Options::default()
+    };
+    let connection = Connection::open(&target, client, &options)
+        .await
+        .map_err(failures::connecting)?;
+    events.connected(&connection, &target)?;
+    let inbox = Inbox::find(state.path())?;
+    let options = CallOptions {
+        stop: stop.clone(),
+        ..CallOptions::default()
+    };
+    let called = {
+        let calling = connection.call_tool(TOOL, Map::new(), &options);
+        let mut calling = std::pin::pin!(calling);
+        let mut answering = std::pin::pin!(inbox.answer(who.as_ref(), json));
+        tokio::select! {
+            // What became of the question is told before the result, whichever is known first.
+            called = &mut calling => match inbox.asked.get() {
+                true => answering.await.map(|()| called),
+                false => Ok(called),
+            },
+            // The call goes on with the answer; without one it would be held for nothing.
+            answered = &mut answering => match answered {
+                Ok(()) => Ok(calling.await),
+                Err(failure) => Err(failure),
+            },
+        }
+    };
+    let said = failures::Said {
+        stderr: connection.stderr(),
+        noise: connection.noise(),
+    };
+    connection.close().await;
+    let result = called?.map_err(|error| failures::calling(error, &said))?;
+    events.result(&result)?;
+    if !json {
+        tell_what_to_try();
+    }
+    Ok(if result.is_error == Some(true) {
+        Exit::Refused
+    } else {
+        Exit::Done
+    })
+}
+
+/// Who answers in this process; `None` for the person at the inbox's page.
+async fn who_answers(
+    args: &AnswerArgs,
+    terminal: bool,
+) -> Result<Option<Arc<dyn Responder>>, Failure> {
+    if terminal {
+        return Ok(Some(answering::terminal()?.responder));
+    }
+    let prepared = !args.named.is_empty()
+        || args.file.is_some()
+        || args.accept_defaults
+        || args.decline
+        || args.cancel;
+    if prepared {
+        return Ok(Some(answering::from_args(args).await?.responder));
+    }
+    Ok(None)
+}
+
+/// The gateway before the demo's server, both this very program.
+fn gateway(state: &Path) -> Result<Target, Failure> {
+    let program = std::env::current_exe().map_err(|error| {
+        Failure::usage("cannot find this program to start the gateway").because(error)
+    })?;
+    let mut arguments: Vec<OsString> = ["gateway", "--name", "demo", "--hold", "3600"]
+        .map(OsString::from)
+        .into();
+    arguments.extend(["--inbox".into(), "127.0.0.1:0".into()]);
+    arguments.extend(["--state".into(), state.into(), "--".into()]);
+    arguments.extend([program.clone().into(), "demo-server".into()]);
+    Ok(Target::Command {
+        program: program.into(),
+        arguments,
+    })
+}
+
+fn introduce() {
+    screen::say("Three programs are started, as they would be in earnest:");
+    for (name, what) in [
+        ("client", "this demo, which cannot ask anybody anything"),
+        ("gateway", "mcp-elicit gateway -- mcp-elicit demo-server"),
+        (
+            "server",
+            "its tool `deploy` does not know where to deploy, so it asks",
+        ),
+    ] {
+        screen::say(format_args!("  {name:<8} {what}"));
+    }
+}
+
+/// The gateway's inbox.
+struct Inbox {
+    client: InboxClient,
+    login: String,
+    /// Whether a question came.
+    asked: Cell<bool>,
+}
+
+impl Inbox {
+    /// Where the gateway wrote it down, which it did before it spoke to the client.
+    fn find(state: &Path) -> Result<Self, Failure> {
+        let folder = StateFolder::at(state);
+        let (Some(at), Ok(token)) = (folder.inbox(), folder.known_token()) else {
+            return Err(Failure::connection("the gateway serves no inbox"));
+        };
+        let login = format!("{at}/login?key={token}");
+        let client = InboxClient::new(&at, token).map_err(failed)?;
+        let asked = Cell::new(false);
+        Ok(Self {
+            client,
+            login,
+            asked,
+        })
+    }
+
+    /// Waits for the questions of the call, one after the other, and sees each answered.
+    async fn answer(&self, who: Option<&Arc<dyn Responder>>, json: bool) -> Result<(), Failure> {
+        let changes = self.client.changes().await.map_err(failed)?;
+        let mut changes = std::pin::pin!(changes);
+        let mut asked: Option<String> = None;
+        while changes.next().await.is_some() {
+            if let Some(id) = &asked {
+                let question = self.client.show(id).await.map_err(failed)?;
+                if !question["endedAt"].is_null() {
+                    return told_answered(&question, json);
+                }
+                continue;
+            }
+            for question in self.client.list(false).await.map_err(failed)? {
+                let id = question["id"].as_str().unwrap_or_default().to_owned();
+                let question = self.client.show(&id).await.map_err(failed)?;
+                self.asked.set(true);
+                self.tell_asked(&question, who.is_none(), json)?;
+                if let Some(who) = who {
+                    self.hand_in(&id, &question, who.as_ref()).await?;
+                }
+                asked = Some(id);
+            }
+        }
+        Err(Failure::connection("the inbox has ended"))
+    }
+
+    fn tell_asked(&self, question: &Value, on_page: bool, json: bool) -> Result<(), Failure> {
+        if json {
+            screen::print_json(&json!({
+                "event": "asked", "where": "inbox", "id": question["id"], "server": question["server"],
+                "tool": question["target"], "mode": question["mode"], "message": question["message"],
+                "schema": question["requestedSchema"], "link": question["link"],
+            }))?;
+        } else {
+            let message = question["message"].as_str().unwrap_or_default();
+            screen::say(format_args!(
+                "The server asks: {}",
+                view::inert::line(message, 200)
+            ));
+            screen::say(
+                "The client cannot be asked, so the question waits in the gateway's inbox.",
+            );
+        }
+        if on_page {
+            // The link holds the login: for the person at this screen only.
+            screen::say(format_args!(
+                "{} {}",
+                styled(HINT, "Answer here:"),
+                self.login
+            ));
+            if !json {
+                let _the_person_can_copy_it = stop::open_in_browser(&self.login);
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the question before the responder, and its answer into the inbox.
+    async fn hand_in(&self, id: &str, shown: &Value, who: &dyn Responder) -> Result<(), Failure> {
+        let question = readable(shown)
+            .ok_or_else(|| Failure::connection("the inbox shows a question that is none"))?;
+        let answer = who
+            .respond(&question)
+            .await
+            .map_err(|why| Failure::unanswered("the question got no answer").because(why))?;
+        let outcome = answer.outcome();
+        let content = outcome.answers().map(|answers| answers.to_value());
+        self.client
+            .answer(id, outcome.action().as_str(), content)
+            .await
+            .map_err(failed)?;
+        Ok(())
+    }
+}
+
+/// The question that the inbox shows, for a responder.
+fn readable(shown: &Value) -> Option<Question> {
+    let message = shown["message"].as_str()?.to_owned();
+    let origin = view::Origin::new(shown["server"].as_str()?).connected("through the gateway");
+    let (view, request) = if shown["mode"] == "url" {
+        let url = shown["url"].as_str()?.to_owned();
+        let view = view::Question::url(origin, message.clone(), Link::parse(&url).ok()?);
+        let elicitation_id = None;
+        (
+            view,
+            Request::Url {
+                message,
+                url,
+                elicitation_id,
+            },
+        )
+    } else {
+        let schema = &shown["requestedSchema"];
+        let form = Form::parse(&schema.to_string()).ok()?;
+        let view = view::Question::form(origin, message.clone(), form);
+        (view, Request::form(message, schema))
+    };
+    let view = match shown["target"].as_str() {
+        Some(tool) => view.for_call(view::Call::tool(tool)),
+        None => view,
+    };
+    let (question, _nobody_takes_it_back) = Question::kept(
+        view,
+        request,
+        Revision::LATEST,
+        watch::Sender::new(1).subscribe(),
+    );
+    Some(question)
+}
+
+fn told_answered(question: &Value, json: bool) -> Result<(), Failure> {
+    if json {
+        return screen::print_json(&json!({
+            "event": "answered", "where": "inbox", "id": question["id"], "phase": question["phase"], "by": question["by"],
+        }));
+    }
+    let word = |name: &str| question[name].as_str().unwrap_or_default().to_owned();
+    screen::say(format_args!(
+        "{} {} by {}. The call goes on:",
+        styled(GOOD, "The question is"),
+        word("phase"),
+        view::inert::line(&word("by"), 80)
+    ));
+    Ok(())
+}
+
+fn failed(fault: InboxFault) -> Failure {
+    Failure::connection("the demo's inbox failed").because(fault)
+}
+
+fn tell_what_to_try() {
+    screen::say("");
+    screen::say(styled(HINT, "Try next:"));
+    for (command, what) in [
+        (
+            "mcp-elicit demo --gateway --terminal",
+            "the same, answered here",
+        ),
+        (
+            "mcp-elicit gateway -- YOUR-SERVER",
+            "in your client's configuration, before your server's command",
+        ),
+    ] {
+        screen::say(format_args!("  {command:<52} {what}"));
+    }
+}

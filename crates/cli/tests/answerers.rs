@@ -1,0 +1,237 @@
+//! Who answers at once beside the inbox: a program of the operator's, and the person at the terminal while stdin and
+//! stdout carry the protocol. The program is a real one; the terminal is a real pseudo-terminal.
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
+mod raw;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use raw::{PROGRAM, Raw, inbox, text};
+use serde_json::{Value, json};
+
+const SERVER: [&str; 2] = [PROGRAM, "demo-server"];
+
+/// A shell script of the operator's.
+fn script(folder: &Path, lines: &str) -> PathBuf {
+    let path = folder.join("answer it.sh");
+    fs::write(&path, format!("#!/bin/sh\n{lines}\n")).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+    path
+}
+
+/// A client that cannot ask, before a gateway whose questions go to this program.
+fn asked_by(folder: &Path, lines: &str, more: &[&str]) -> Raw {
+    let command = format!("'{}' --for team", script(folder, lines).display());
+    let mut options = vec!["--answer-with", "command", "--answer-command", &command];
+    options.extend(more);
+    let mut raw = Raw::gateway(&folder.join("state"), &options, &SERVER);
+    raw.initialize("2025-11-25", &json!({}));
+    raw.call(2, "deploy");
+    raw
+}
+
+#[test]
+fn a_program_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let note = folder.path().join("asked");
+    let lines = format!(
+        r#"echo "$@" > '{0}.words'; cat > '{0}'; echo '{{"action":"accept","content":{{"environment":"staging"}}}}'"#,
+        note.display()
+    );
+    let raw = asked_by(folder.path(), &lines, &[]);
+    let done = raw.answer(2);
+    assert!(text(&done).contains("staging"), "{done}");
+    let asked: Value = serde_json::from_str(&fs::read_to_string(&note).unwrap()).unwrap();
+    assert_eq!(
+        (&asked["mode"], &asked["server"]),
+        (&json!("form"), &json!("mcp-elicit"))
+    );
+    assert!(
+        asked["requestedSchema"]["properties"]["environment"].is_object(),
+        "{asked}"
+    );
+    let words = fs::read_to_string(note.with_extension("words")).unwrap();
+    assert_eq!(words.trim(), "--for team");
+    let (_, ended) = inbox(&folder.path().join("state"), &["list", "--ended"]);
+    assert_eq!(ended[0]["by"], "command", "{ended:?}");
+}
+
+#[test]
+fn a_program_declines_for_its_person() {
+    let folder = tempfile::tempdir().unwrap();
+    let raw = asked_by(folder.path(), r#"echo '{"action":"decline"}'"#, &[]);
+    let done = raw.answer(2);
+    let (_, ended) = inbox(&folder.path().join("state"), &["list", "--ended"]);
+    assert_eq!(ended[0]["phase"], "declined", "{ended:?} {done}");
+}
+
+/// A program that fails, or whose answer the form refuses, has not acted: the question stays in the inbox.
+#[test]
+fn a_program_that_fails_leaves_the_question_to_the_inbox() {
+    for lines in [
+        "exit 3",
+        "true",
+        r#"echo '{"action":"accept","content":{"environment":"the moon"}}'"#,
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().join("state");
+        let raw = asked_by(folder.path(), lines, &[]);
+        let told = raw.next();
+        assert_eq!(told["method"], "notifications/progress", "{told}");
+        let (_, open) = inbox(&state, &["list"]);
+        let id = open[0]["id"].as_str().unwrap();
+        assert!(
+            inbox(&state, &["accept", id, "environment=staging"]).0,
+            "{lines}"
+        );
+        let done = raw.answer(2);
+        assert!(text(&done).contains("staging"), "{lines}: {done}");
+    }
+}
+
+/// Without an inbox there is nobody else: the server is told that nobody could be asked, which is no decline.
+#[test]
+fn a_program_that_fails_alone_fails_the_question() {
+    let folder = tempfile::tempdir().unwrap();
+    let raw = asked_by(folder.path(), "exit 3", &["--inbox", "off"]);
+    let done = raw.answer(2);
+    assert!(done.to_string().contains("nobody could be asked"), "{done}");
+    assert!(!done.to_string().contains("declined"), "{done}");
+}
+
+mod at_a_terminal {
+    use std::fs::{File, OpenOptions};
+    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    use std::process::Command;
+    use std::sync::{Arc, Mutex};
+    use std::thread;
+    use std::time::Duration;
+
+    use portable_pty::{CommandBuilder, PtySize, native_pty_system};
+
+    use super::*;
+
+    /// How often the screen is looked at, and how many times before the test gives up.
+    const LOOK: Duration = Duration::from_millis(20);
+    const LOOKS: usize = 3_000;
+
+    #[test]
+    fn the_person_answers_while_pipes_carry_the_protocol() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = |name: &str| {
+            let path = folder.path().join(name);
+            assert!(
+                Command::new("mkfifo")
+                    .arg(&path)
+                    .status()
+                    .unwrap()
+                    .success()
+            );
+            path
+        };
+        let (to, from) = (pipe("to"), pipe("from"));
+        let size = PtySize {
+            rows: 40,
+            cols: 100,
+            pixel_width: 0,
+            pixel_height: 0,
+        };
+        let pty = native_pty_system().openpty(size).unwrap();
+        let mut command = CommandBuilder::new("sh");
+        command.args([
+            "-c",
+            r#"exec "$0" "$@" < to > from 2> said"#,
+            PROGRAM,
+            "gateway",
+        ]);
+        command.args([
+            "--answer-with",
+            "terminal",
+            "--inbox",
+            "off",
+            "--state",
+            "state",
+            "--",
+        ]);
+        command.args(SERVER);
+        command.cwd(folder.path());
+        command.env("TERM", "xterm-256color");
+        let mut child = pty.slave.spawn_command(command).unwrap();
+        let shown = Arc::new(Mutex::new(vt100::Parser::new(40, 100, 0)));
+        let mut output = pty.master.try_clone_reader().unwrap();
+        let seen = shown.clone();
+        thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = output.read(&mut bytes) {
+                seen.lock().unwrap().process(&bytes[..count]);
+            }
+        });
+        let mut keys = pty.master.take_writer().unwrap();
+        let see = |text: &str| {
+            for _ in 0..LOOKS {
+                let screen = shown.lock().unwrap().screen().contents();
+                if screen.contains(text) {
+                    return;
+                }
+                thread::sleep(LOOK);
+            }
+            let said = fs::read_to_string(folder.path().join("said")).unwrap_or_default();
+            panic!(
+                "never saw {text:?}:\n{}\n{said}",
+                shown.lock().unwrap().screen().contents()
+            );
+        };
+
+        let mut stdin = OpenOptions::new().write(true).open(&to).unwrap();
+        let mut answers = BufReader::new(File::open(&from).unwrap()).lines();
+        let mut send = |frame: Value| writeln!(stdin, "{frame}").unwrap();
+        send(
+            json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}}),
+        );
+        answers.next().unwrap().unwrap();
+        send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        send(
+            json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "deploy", "arguments": {}}}),
+        );
+        see("Environment");
+        keys.write_all(b"\r").unwrap();
+        see("Note");
+        keys.write_all(b"\r").unwrap();
+        see("Send");
+        keys.write_all(b"\r").unwrap();
+        let done: Value = serde_json::from_str(&answers.next().unwrap().unwrap()).unwrap();
+        assert!(text(&done).contains("staging"), "{done}");
+        // The end of its stdin is the end of the gateway.
+        drop(stdin);
+        assert!(child.wait().unwrap().success());
+    }
+
+    /// Without a terminal the gateway says so at its start, and not when somebody is waiting.
+    #[test]
+    fn no_terminal_is_told_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let done = Command::new("setsid")
+            .args([
+                "--wait",
+                PROGRAM,
+                "gateway",
+                "--answer-with",
+                "terminal",
+                "--state",
+            ])
+            .arg(folder.path())
+            .arg("--")
+            .args(SERVER)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(
+            !done.status.success() && said.contains("no terminal"),
+            "{said}"
+        );
+    }
+}

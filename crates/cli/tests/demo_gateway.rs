@@ -1,0 +1,85 @@
+//! `demo --gateway`: three real processes, an inbox, and an answer that arrives.
+
+use mcp_elicit_testkit::peers::{Finished, Program};
+use serde_json::Value;
+
+fn demo(args: &[&str]) -> Finished {
+    let program = Program::new(env!("CARGO_BIN_EXE_mcp-elicit")).with(["demo", "--gateway"]);
+    program.with(args.iter().copied()).run()
+}
+
+fn events(args: &[&str]) -> (Option<i32>, Vec<Value>, String) {
+    let run = demo(&[&["--json"], args].concat());
+    (run.status.code(), run.lines(), run.stderr)
+}
+
+fn named<'e>(events: &'e [Value], name: &str) -> &'e Value {
+    let found = events.iter().find(|event| event["event"] == name);
+    found.unwrap_or_else(|| panic!("no {name} in {events:?}"))
+}
+
+#[test]
+fn a_prepared_answer_goes_through_the_inbox() {
+    let (code, events, said) = events(&["--answer", "environment=staging"]);
+    assert_eq!(code, Some(0), "{events:?}\n{said}");
+    let order: Vec<&str> = events
+        .iter()
+        .filter_map(|event| event["event"].as_str())
+        .collect();
+    assert_eq!(
+        order,
+        ["connected", "asked", "answered", "result"],
+        "{events:?}"
+    );
+    let asked = named(&events, "asked");
+    assert_eq!(
+        (asked["where"].as_str(), asked["tool"].as_str()),
+        (Some("inbox"), Some("deploy"))
+    );
+    let answered = named(&events, "answered");
+    assert_eq!(
+        (answered["phase"].as_str(), answered["by"].as_str()),
+        (Some("answered"), Some("the command line"))
+    );
+    let result = named(&events, "result").to_string();
+    assert!(result.contains("staging"), "{result}");
+}
+
+#[test]
+fn a_no_and_no_choice_arrive_as_what_they_are() {
+    for (option, phase) in [("--decline", "declined"), ("--cancel", "cancelled")] {
+        let (_, events, said) = events(&[option]);
+        assert_eq!(named(&events, "answered")["phase"], phase, "{said}");
+        named(&events, "result");
+    }
+}
+
+#[test]
+fn people_are_told_what_happens() {
+    let run = demo(&["--answer", "environment=staging"]);
+    assert!(run.status.success(), "{}", run.stderr);
+    for words in [
+        "cannot ask",
+        "The server asks",
+        "inbox",
+        "answered by the command line",
+    ] {
+        assert!(run.stderr.contains(words), "{words}: {}", run.stderr);
+    }
+    assert!(run.stdout.contains("staging"), "{}", run.stdout);
+    assert!(
+        !run.stderr.contains("key="),
+        "no login where nobody needs it"
+    );
+}
+
+#[test]
+fn an_answer_that_does_not_fit_is_not_handed_in() {
+    let (code, events, said) = events(&["--answer", "environment=the moon"]);
+    assert_ne!(code, Some(0), "{said}");
+    assert!(
+        events.iter().all(|event| event["event"] != "answered"),
+        "{events:?}"
+    );
+    named(&events, "error");
+}

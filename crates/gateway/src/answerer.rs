@@ -1,0 +1,196 @@
+//! Whoever is asked at once, beside the inbox: the person at the operator's terminal, or a program of the operator's.
+//!
+//! A question is in the book before it comes here. It is put before one responder of the client crate, one question at
+//! a time, and whatever the responder brings goes through the book like any other answer: the first valid act wins. A
+//! responder that breaks is no answer of a person's: the question stays in the inbox, or fails where there is none.
+
+use std::sync::Arc;
+
+use mcp_elicit_client::answer::Answer;
+use mcp_elicit_client::question::Question;
+use mcp_elicit_client::responder::{Responder, Unanswered};
+use mcp_elicit_core::answer::Outcome;
+use mcp_elicit_core::wire::Revision;
+use tokio::sync::{Semaphore, mpsc, watch};
+
+use crate::inbox::desk::BookDesk;
+use crate::record::Book;
+use crate::relay::{Ending, Event, QuestionKey};
+
+/// A responder over the book.
+pub struct Answerer {
+    book: Arc<Book>,
+    desk: BookDesk,
+    responder: Arc<dyn Responder>,
+    turn: Semaphore,
+    waiting: watch::Sender<usize>,
+    /// Whether there is no inbox that a question could wait in.
+    alone: bool,
+}
+
+/// Why a question was not answered here.
+enum NoAnswer {
+    /// It is answered elsewhere, taken back, or waited for by nobody.
+    Gone,
+    /// The responder could not.
+    Failed(Unanswered),
+}
+
+impl Answerer {
+    /// Puts questions of this book before the responder; `alone` when there is no inbox beside it.
+    pub fn new(book: Arc<Book>, responder: Arc<dyn Responder>, alone: bool) -> Arc<Self> {
+        Arc::new(Self {
+            desk: BookDesk::new(book.clone()),
+            book,
+            responder,
+            turn: Semaphore::new(1),
+            waiting: watch::Sender::new(0),
+            alone,
+        })
+    }
+
+    /// Asks, on a task of its own. `tell` hears when the question fails.
+    pub fn ask(
+        self: &Arc<Self>,
+        record: String,
+        question: QuestionKey,
+        tell: mpsc::UnboundedSender<Event>,
+    ) {
+        let this = self.clone();
+        tokio::spawn(async move {
+            let _counted = Counted::new(&this.waiting);
+            match this.put(&record).await {
+                Ok(()) | Err(NoAnswer::Gone) => {}
+                Err(NoAnswer::Failed(why)) => this.failed(&record, question, &tell, &why).await,
+            }
+        });
+    }
+
+    /// Puts the question before the responder, and its answer into the book.
+    async fn put(&self, record: &str) -> Result<(), NoAnswer> {
+        let broken = |why: &str| NoAnswer::Failed(Unanswered::failed(why));
+        let row = match self.book.find(record).await {
+            Ok(Some(row)) => row,
+            Ok(None) => return Err(NoAnswer::Gone),
+            Err(_) => return Err(broken("the record cannot be read")),
+        };
+        let Some(readable) = self.desk.readable(&row) else {
+            return Err(broken("the question cannot be read"));
+        };
+        let (question, withdrawal) = Question::kept(
+            readable.question,
+            readable.request,
+            Revision::LATEST,
+            self.waiting.subscribe(),
+        );
+        // Pinned out here, so that the reason is known before the responder is dropped.
+        let mut answering = std::pin::pin!(self.in_turn(record, &question));
+        let answer = tokio::select! {
+            answer = &mut answering => answer.map_err(NoAnswer::Failed)?,
+            why = self.gone(record) => {
+                withdrawal.withdraw(why);
+                return Err(NoAnswer::Gone);
+            }
+        };
+        let outcome = checked(&question, &answer).map_err(NoAnswer::Failed)?;
+        match self
+            .book
+            .settle(record, &outcome, &self.responder.name())
+            .await
+        {
+            // Whether it won or came late, the book has told whoever waits.
+            Ok(_) => Ok(()),
+            Err(_) => Err(broken("the answer could not be recorded")),
+        }
+    }
+
+    async fn in_turn(&self, record: &str, question: &Question) -> Result<Answer, Unanswered> {
+        // Never closed; a closed one would let everybody through, one face after the other.
+        let _turn = self.turn.acquire().await;
+        if let Err(fault) = self.book.shown(record).await {
+            tracing::warn!(%fault, "the record does not know that a question was shown");
+        }
+        self.responder.respond(question).await
+    }
+
+    /// Completes when the question is no longer to be asked here, with the reason in words for a person.
+    async fn gone(&self, record: &str) -> &'static str {
+        let mut changes = self.book.changes();
+        loop {
+            match self.book.find(record).await {
+                Ok(Some(row)) if !row.exchange.is_open() => {
+                    return "it was answered elsewhere or taken back";
+                }
+                Ok(Some(row)) if !self.book.is_waited_for(&row) => {
+                    return "nobody waits for the answer any more";
+                }
+                Ok(None) => return "it is not in the record any more",
+                Ok(Some(_)) | Err(_) => {}
+            }
+            if changes.changed().await.is_err() {
+                return "the gateway has ended";
+            }
+        }
+    }
+
+    async fn failed(
+        &self,
+        record: &str,
+        question: QuestionKey,
+        tell: &mpsc::UnboundedSender<Event>,
+        why: &Unanswered,
+    ) {
+        let responder = self.responder.name();
+        if !self.alone {
+            tracing::warn!(%responder, %why, "no answer; the question stays in the inbox");
+            return;
+        }
+        tracing::warn!(%responder, %why, "no answer");
+        let ending = Ending::AnswererFailed;
+        if let Err(fault) = self.book.end(record, ending).await {
+            tracing::error!(%fault, "the record could not be kept");
+        }
+        // A session that is gone asks no more.
+        let _ = tell.send(Event::Ended { question, ending });
+    }
+}
+
+/// The outcome, checked again: a responder may hold answers of another form, and a form that seems to ask for a
+/// credential is accepted only by whoever insists.
+fn checked(question: &Question, answer: &Answer) -> Result<Outcome, Unanswered> {
+    match (answer.outcome(), question.form()) {
+        (Outcome::Accept(_), Some(_))
+            if !question.suspicions().is_empty() && !answer.insisted() =>
+        {
+            Err(Unanswered::cannot_show(
+                "it seems to ask for a credential, and nobody insisted",
+            ))
+        }
+        (Outcome::Accept(answers), Some(form)) => form
+            .check(answers.to_value())
+            .map(Outcome::Accept)
+            .map_err(|violations| Unanswered::Refused { violations }),
+        (Outcome::Visit, None) => Ok(Outcome::Visit),
+        (Outcome::Accept(_), None) | (Outcome::Visit, Some(_)) => Err(Unanswered::failed(
+            "it answered a question of the other mode",
+        )),
+        (Outcome::Decline, _) => Ok(Outcome::Decline),
+        (Outcome::Cancel, _) => Ok(Outcome::Cancel),
+    }
+}
+
+/// One of the questions that wait for the responder.
+struct Counted<'a>(&'a watch::Sender<usize>);
+
+impl<'a> Counted<'a> {
+    fn new(count: &'a watch::Sender<usize>) -> Self {
+        count.send_modify(|count| *count += 1);
+        Self(count)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count = count.saturating_sub(1));
+    }
+}
