@@ -13,6 +13,7 @@ use futures::StreamExt as _;
 use mcp_elicit_client::connection::Target;
 use mcp_elicit_client::responder::Responder;
 use mcp_elicit_client::{CallOptions, Connection, Eliciting, Options, Question, Settings};
+use mcp_elicit_core::answer::Answers;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
 use mcp_elicit_core::wire::{Request, Revision};
@@ -35,7 +36,7 @@ const TOOL: &str = "deploy";
 /// Plays the demo to its end.
 pub(crate) async fn run(args: AnswerArgs, terminal: bool) -> Result<Exit, Failure> {
     let json = args.json;
-    let played = play(&args, terminal).await;
+    let played = Box::pin(play(&args, terminal)).await;
     if let (Err(failure), true) = (&played, json) {
         events::print_failure(failure)?;
     }
@@ -78,9 +79,10 @@ async fn play(args: &AnswerArgs, terminal: bool) -> Result<Exit, Failure> {
         let mut answering = std::pin::pin!(inbox.answer(who.as_ref(), json));
         tokio::select! {
             // What became of the question is told before the result, whichever is known first.
-            called = &mut calling => match inbox.asked.get() {
-                true => answering.await.map(|()| called),
-                false => Ok(called),
+            called = &mut calling => if inbox.asked.get() {
+                answering.await.map(|()| called)
+            } else {
+                Ok(called)
             },
             // The call goes on with the answer; without one it would be held for nothing.
             answered = &mut answering => match answered {
@@ -248,7 +250,7 @@ impl Inbox {
             .await
             .map_err(|why| Failure::unanswered("the question got no answer").because(why))?;
         let outcome = answer.outcome();
-        let content = outcome.answers().map(|answers| answers.to_value());
+        let content = outcome.answers().map(Answers::to_value);
         self.client
             .answer(id, outcome.action().as_str(), content)
             .await
