@@ -1,0 +1,86 @@
+//! The official conformance suite against a server behind the gateway: what the server passes by itself, it passes
+//! behind the gateway, on every revision that both speak. Skips, and says so, where the suite cannot run.
+#![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::process::Command;
+
+use mcp_elicit_testkit::peers::{Program, Running, conformance, free_port, wait_for_port};
+
+/// The example server of the server crate, built when it is not there yet.
+fn example() -> PathBuf {
+    let mut path = std::env::current_exe().unwrap();
+    path.pop();
+    path.pop();
+    let path = path.join("examples").join("conformance");
+    if !path.is_file() {
+        let built = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--locked", "-p", "mcp-elicit-server"])
+            .args(["--example", "conformance"])
+            .status()
+            .unwrap();
+        assert!(built.success(), "the example server cannot be built");
+    }
+    path
+}
+
+fn listening(program: &Program) -> (Running, String) {
+    let port = free_port();
+    let at = SocketAddr::from(([127, 0, 0, 1], port)).to_string();
+    let running = program.clone().with(["--listen", &at]).start();
+    wait_for_port(port);
+    assert!(TcpStream::connect(&at).is_ok());
+    (running, format!("http://{at}/mcp"))
+}
+
+/// Every scenario of the suite on this revision: its line in the summary, by its name.
+fn results(suite: &Program, url: &str, revision: &str) -> BTreeMap<String, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let suite = suite
+        .clone()
+        .with(["server", "--url", url, "--suite", "all"])
+        .with(["--spec-version", revision, "-o"])
+        .with([folder.path().to_str().unwrap()]);
+    let finished = suite.run();
+    let (_, summary) = finished
+        .stdout
+        .split_once("=== SUMMARY ===")
+        .unwrap_or_else(|| panic!("no summary:\n{}\n{}", finished.stdout, finished.stderr));
+    let scenario = |line: &str| {
+        let (mark, rest) = line.trim().split_once(' ')?;
+        let (name, checks) = rest.split_once(": ")?;
+        matches!(mark, "✓" | "✗").then(|| (name.to_owned(), format!("{mark} {checks}")))
+    };
+    summary.lines().filter_map(scenario).collect()
+}
+
+#[test]
+fn a_server_passes_behind_the_gateway_what_it_passes_alone() {
+    let Some(suite) = conformance::suite() else {
+        return;
+    };
+    let (_server, alone) = listening(&Program::new(example().to_str().unwrap()));
+    let state = tempfile::tempdir().unwrap();
+    let gateway = Program::new(env!("CARGO_BIN_EXE_mcp-elicit"))
+        .with(["gateway", "--upstream", &alone, "--inbox", "off"])
+        .with(["--questions-per-minute", "off", "--state"])
+        .with([state.path().to_str().unwrap()]);
+    let (_gateway, behind) = listening(&gateway);
+    for revision in ["2025-06-18", "2025-11-25", "2026-07-28"] {
+        let expected = results(&suite, &alone, revision);
+        assert!(expected.len() > 10, "{revision}: {expected:?}");
+        assert!(
+            expected.values().all(|line| line.starts_with('✓')),
+            "{revision}, the server alone: {expected:#?}"
+        );
+        let found = results(&suite, &behind, revision);
+        let differ: Vec<_> = expected
+            .iter()
+            .filter(|(name, line)| found.get(*name) != Some(line))
+            .map(|(name, line)| format!("{name}: alone {line}, behind {:?}", found.get(name)))
+            .collect();
+        assert!(differ.is_empty(), "{revision}: {differ:#?}");
+    }
+}
