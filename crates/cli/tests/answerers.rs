@@ -104,19 +104,12 @@ fn a_program_that_fails_alone_fails_the_question() {
 
 mod at_a_terminal {
     use std::fs::{File, OpenOptions};
-    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    use std::io::{BufRead as _, BufReader, Write as _};
     use std::process::Command;
-    use std::sync::{Arc, Mutex};
-    use std::thread;
-    use std::time::Duration;
 
-    use portable_pty::{CommandBuilder, PtySize, native_pty_system};
+    use mcp_elicit_testkit::pty::{self, Terminal};
 
     use super::*;
-
-    /// How often the screen is looked at, and how many times before the test gives up.
-    const LOOK: Duration = Duration::from_millis(20);
-    const LOOKS: usize = 3_000;
 
     #[test]
     fn the_person_answers_while_pipes_carry_the_protocol() {
@@ -133,14 +126,7 @@ mod at_a_terminal {
             path
         };
         let (to, from) = (pipe("to"), pipe("from"));
-        let size = PtySize {
-            rows: 40,
-            cols: 100,
-            pixel_width: 0,
-            pixel_height: 0,
-        };
-        let pty = native_pty_system().openpty(size).unwrap();
-        let mut command = CommandBuilder::new("sh");
+        let mut command = pty::command("sh");
         command.args([
             "-c",
             r#"exec "$0" "$@" < to > from 2> said"#,
@@ -158,32 +144,7 @@ mod at_a_terminal {
         ]);
         command.args(SERVER);
         command.cwd(folder.path());
-        command.env("TERM", "xterm-256color");
-        let mut child = pty.slave.spawn_command(command).unwrap();
-        let shown = Arc::new(Mutex::new(vt100::Parser::new(40, 100, 0)));
-        let mut output = pty.master.try_clone_reader().unwrap();
-        let seen = shown.clone();
-        thread::spawn(move || {
-            let mut bytes = [0; 4096];
-            while let Ok(count @ 1..) = output.read(&mut bytes) {
-                seen.lock().unwrap().process(&bytes[..count]);
-            }
-        });
-        let mut keys = pty.master.take_writer().unwrap();
-        let see = |text: &str| {
-            for _ in 0..LOOKS {
-                let screen = shown.lock().unwrap().screen().contents();
-                if screen.contains(text) {
-                    return;
-                }
-                thread::sleep(LOOK);
-            }
-            let said = fs::read_to_string(folder.path().join("said")).unwrap_or_default();
-            panic!(
-                "never saw {text:?}:\n{}\n{said}",
-                shown.lock().unwrap().screen().contents()
-            );
-        };
+        let mut terminal = Terminal::start(command, 100, 40);
 
         let mut stdin = OpenOptions::new().write(true).open(&to).unwrap();
         let mut answers = BufReader::new(File::open(&from).unwrap()).lines();
@@ -197,17 +158,15 @@ mod at_a_terminal {
         send(
             json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "deploy", "arguments": {}}}),
         );
-        see("Environment");
-        keys.write_all(b"\r").unwrap();
-        see("Note");
-        keys.write_all(b"\r").unwrap();
-        see("Send");
-        keys.write_all(b"\r").unwrap();
+        terminal.wait_for("Environment");
+        terminal.press_for("\r", "Note");
+        terminal.press_for("\r", "Send");
+        terminal.press("\r");
         let done: Value = serde_json::from_str(&answers.next().unwrap().unwrap()).unwrap();
         assert!(text(&done).contains("staging"), "{done}");
         // The end of its stdin is the end of the gateway.
         drop(stdin);
-        assert!(child.wait().unwrap().success());
+        assert!(terminal.ended_well());
     }
 
     /// Without a terminal the gateway says so at its start, and not when somebody is waiting.

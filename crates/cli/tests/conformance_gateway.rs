@@ -56,6 +56,14 @@ fn results(suite: &Program, url: &str, revision: &str) -> BTreeMap<String, Strin
     summary.lines().filter_map(scenario).collect()
 }
 
+/// One check of this scenario is made of streams only. The gateway answers at once with one JSON body where the server
+/// opens a stream for it, which the transport leaves to either.
+const NEEDS_STREAMS: [&str; 1] = ["server-sse-multiple-streams"];
+
+fn is_good(found: &BTreeMap<String, String>, name: &str) -> bool {
+    found.get(name).is_some_and(|line| line.starts_with('✓'))
+}
+
 #[test]
 fn a_server_passes_behind_the_gateway_what_it_passes_alone() {
     let Some(suite) = conformance::suite() else {
@@ -79,6 +87,7 @@ fn a_server_passes_behind_the_gateway_what_it_passes_alone() {
         let differ: Vec<_> = expected
             .iter()
             .filter(|(name, line)| found.get(*name) != Some(line))
+            .filter(|(name, _)| !(NEEDS_STREAMS.contains(&name.as_str()) && is_good(&found, name)))
             .map(|(name, line)| format!("{name}: alone {line}, behind {:?}", found.get(name)))
             .collect();
         assert!(differ.is_empty(), "{revision}: {differ:#?}");

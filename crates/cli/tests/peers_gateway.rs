@@ -47,7 +47,7 @@ fn ours() -> impl Iterator<Item = (String, Client)> {
 }
 
 fn script_of(name: &str) -> Option<Program> {
-    if name.ends_with(".py") {
+    if name.contains("_client.py") {
         peers::python_script(name)
     } else {
         peers::node_script(name)

@@ -41,12 +41,12 @@ pub(crate) fn number() -> u64 {
 
 impl Question {
     /// A question that did not come over a connection of this crate's: a gateway puts what its record keeps so before a
-    /// responder. `waiting` counts the questions that wait for the same person. The second value takes it back.
+    /// responder, in this person's queue. The second value takes it back.
     pub fn kept(
         shown: view::Question,
         request: Request,
         revision: Revision,
-        waiting: watch::Receiver<usize>,
+        person: Person,
     ) -> (Self, Withdrawal) {
         let suspicions = match shown.as_form() {
             Some(form) => secrecy::inspect(form, request.message()),
@@ -60,7 +60,7 @@ impl Question {
             revision,
             suspicions,
             withdrawal: withdrawal.clone(),
-            waiting,
+            person,
         };
         (question, withdrawal)
     }

@@ -6,12 +6,13 @@
 
 use std::sync::Arc;
 
+use mcp_elicit_client::Person;
 use mcp_elicit_client::answer::Answer;
 use mcp_elicit_client::question::Question;
 use mcp_elicit_client::responder::{Responder, Unanswered};
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::wire::Revision;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::mpsc;
 
 use crate::inbox::desk::BookDesk;
 use crate::record::Book;
@@ -22,8 +23,7 @@ pub struct Answerer {
     book: Arc<Book>,
     desk: BookDesk,
     responder: Arc<dyn Responder>,
-    turn: Semaphore,
-    waiting: watch::Sender<usize>,
+    person: Person,
     /// Whether there is no inbox that a question could wait in.
     alone: bool,
 }
@@ -43,8 +43,7 @@ impl Answerer {
             desk: BookDesk::new(book.clone()),
             book,
             responder,
-            turn: Semaphore::new(1),
-            waiting: watch::Sender::new(0),
+            person: Person::new(),
             alone,
         })
     }
@@ -58,7 +57,6 @@ impl Answerer {
     ) {
         let this = self.clone();
         tokio::spawn(async move {
-            let _counted = Counted::new(&this.waiting);
             match this.put(&record).await {
                 Ok(()) | Err(NoAnswer::Gone) => {}
                 Err(NoAnswer::Failed(why)) => this.failed(&record, question, &tell, &why).await,
@@ -81,7 +79,7 @@ impl Answerer {
             readable.question,
             readable.request,
             Revision::LATEST,
-            self.waiting.subscribe(),
+            self.person.clone(),
         );
         // Pinned out here, so that the reason is known before the responder is dropped.
         let mut answering = std::pin::pin!(self.in_turn(record, &question));
@@ -105,8 +103,8 @@ impl Answerer {
     }
 
     async fn in_turn(&self, record: &str, question: &Question) -> Result<Answer, Unanswered> {
-        // Never closed; a closed one would let everybody through, one face after the other.
-        let _turn = self.turn.acquire().await;
+        let place = self.person.enter(question);
+        let _turn = place.turn().await;
         if let Err(fault) = self.book.shown(record).await {
             tracing::warn!(%fault, "the record does not know that a question was shown");
         }
@@ -176,21 +174,5 @@ fn checked(question: &Question, answer: &Answer) -> Result<Outcome, Unanswered> 
         )),
         (Outcome::Decline, _) => Ok(Outcome::Decline),
         (Outcome::Cancel, _) => Ok(Outcome::Cancel),
-    }
-}
-
-/// One of the questions that wait for the responder.
-struct Counted<'a>(&'a watch::Sender<usize>);
-
-impl<'a> Counted<'a> {
-    fn new(count: &'a watch::Sender<usize>) -> Self {
-        count.send_modify(|count| *count += 1);
-        Self(count)
-    }
-}
-
-impl Drop for Counted<'_> {
-    fn drop(&mut self) {
-        self.0.send_modify(|count| *count = count.saturating_sub(1));
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use futures::StreamExt as _;
 use mcp_elicit_client::connection::Target;
 use mcp_elicit_client::responder::Responder;
-use mcp_elicit_client::{CallOptions, Connection, Eliciting, Options, Question, Settings};
+use mcp_elicit_client::{CallOptions, Connection, Eliciting, Options, Person, Question, Settings};
 use mcp_elicit_core::answer::Answers;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
@@ -21,7 +21,6 @@ use mcp_elicit_forms::view;
 use mcp_elicit_gateway::inbox::client::{InboxClient, InboxFault};
 use mcp_elicit_gateway::inbox::place::StateFolder;
 use serde_json::{Map, Value, json};
-use tokio::sync::watch;
 
 use crate::args::answers::AnswerArgs;
 use crate::asking::events::{self, Events};
@@ -285,12 +284,8 @@ fn readable(shown: &Value) -> Option<Question> {
         Some(tool) => view.for_call(view::Call::tool(tool)),
         None => view,
     };
-    let (question, _nobody_takes_it_back) = Question::kept(
-        view,
-        request,
-        Revision::LATEST,
-        watch::Sender::new(1).subscribe(),
-    );
+    let (question, _nobody_takes_it_back) =
+        Question::kept(view, request, Revision::LATEST, Person::new());
     Some(question)
 }
 

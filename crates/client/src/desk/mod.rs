@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use limit::{Limits, Reached};
 pub use observer::Observer;
-pub use queue::{Pending, Person};
+pub use queue::{Pending, Person, Place};
 pub use refusal::{Blame, Refusal};
 pub use settings::Settings;
 

@@ -69,7 +69,7 @@ impl Person {
     }
 
     /// Puts the question into the list. It leaves when the place is dropped.
-    pub(crate) fn enter(&self, question: &Question) -> Place<'_> {
+    pub fn enter(&self, question: &Question) -> Place<'_> {
         let shown = question.shown();
         let entry = Entry {
             pending: Pending {
@@ -111,14 +111,14 @@ impl Person {
 
 /// A question's place in the queue.
 #[derive(Debug)]
-pub(crate) struct Place<'p> {
+pub struct Place<'p> {
     person: &'p Person,
     id: u64,
 }
 
 impl<'p> Place<'p> {
     /// Waits until everything before it has been answered or taken back. Dropping the turn lets the next one in.
-    pub(crate) async fn turn(&self) -> Option<SemaphorePermit<'p>> {
+    pub async fn turn(&self) -> Option<SemaphorePermit<'p>> {
         self.person.turn.acquire().await.ok()
     }
 }

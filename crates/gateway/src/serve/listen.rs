@@ -33,6 +33,11 @@ const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 const SESSIONS: usize = 10_000;
 /// How long a session may be idle before it is ended.
 const IDLE: Duration = Duration::from_hours(1);
+/// How long an answer may take before its request gets a stream: a client that hears nothing may give up, and one with
+/// a session that loses its connection needs an event to go on from.
+const SOON: Duration = Duration::from_millis(500);
+/// The same for a request of the rounds era, where errors have HTTP statuses, which a stream has no room for.
+const LATER: Duration = Duration::from_secs(10);
 /// Headers of a client's request that go on to the server.
 const CARRIED: [&str; 5] = [
     "authorization",
@@ -321,6 +326,9 @@ async fn take(
         held: held.clone(),
         door,
         in_rounds,
+        primes: headers
+            .get(VERSION)
+            .is_some_and(|version| version == Revision::V2025_11_25.as_str()),
     };
     let mut response = answer(told, left, in_rounds).await;
     if let Some(name) = session.and_then(|name| HeaderValue::from_str(&name).ok()) {
@@ -331,12 +339,17 @@ async fn take(
 
 /// One JSON body when the answer is all there is, else a stream.
 async fn answer(mut told: mpsc::UnboundedReceiver<Told>, left: Left, in_rounds: bool) -> Response {
-    let Some(first) = told.recv().await else {
-        return refusal(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            -32603,
-            "the session ended",
-        );
+    let first = match tokio::time::timeout(if in_rounds { LATER } else { SOON }, told.recv()).await
+    {
+        Ok(Some(first)) => first,
+        Ok(None) => {
+            return refusal(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                -32603,
+                "the session ended",
+            );
+        }
+        Err(_) => return stream(Opening::Primer, told, left),
     };
     if first.last {
         left.done();
@@ -347,17 +360,31 @@ async fn answer(mut told: mpsc::UnboundedReceiver<Told>, left: Left, in_rounds: 
         };
         return (status, [(CONTENT_TYPE, "application/json")], first.frame).into_response();
     }
-    stream(Some(first), told, left)
+    stream(Opening::Told(first), told, left)
 }
 
-fn stream(first: Option<Told>, told: mpsc::UnboundedReceiver<Told>, left: Left) -> Response {
+/// How a stream begins.
+enum Opening {
+    /// With nothing: it is there for what may come.
+    Nothing,
+    /// With something that says that it is there, since its answer takes a while.
+    Primer,
+    /// With what came first.
+    Told(Told),
+}
+
+fn stream(opening: Opening, told: mpsc::UnboundedReceiver<Told>, left: Left) -> Response {
     let with_ids = !left.in_rounds;
     let rest = futures::stream::unfold(
-        (first, told, left),
-        move |(first, mut told, left)| async move {
-            let next = match first {
-                Some(first) => first,
-                None => told.recv().await?,
+        (opening, told, left),
+        move |(opening, mut told, left)| async move {
+            let next = match opening {
+                Opening::Told(first) => first,
+                Opening::Primer => {
+                    let primer = Bytes::from(left.primer());
+                    return Some((Ok(primer), (Opening::Nothing, told, left)));
+                }
+                Opening::Nothing => told.recv().await?,
             };
             let event = next.written(with_ids);
             if next.last {
@@ -365,7 +392,7 @@ fn stream(first: Option<Told>, told: mpsc::UnboundedReceiver<Told>, left: Left) 
             }
             Some((
                 Ok::<_, std::convert::Infallible>(Bytes::from(event)),
-                (None, told, left),
+                (Opening::Nothing, told, left),
             ))
         },
     );
@@ -381,11 +408,22 @@ struct Left {
     held: Arc<Held>,
     door: Door,
     in_rounds: bool,
+    /// Whether the client knows events without data.
+    primes: bool,
 }
 
 impl Left {
     fn done(&self) {
         self.held.client.close(self.door);
+    }
+
+    /// An event to go on from (2025-11-25, transports: its data is empty), or a comment for those who could not.
+    fn primer(&self) -> String {
+        if self.primes {
+            format!("id: {}-0\nretry: 1000\ndata: \n\n", self.door.0)
+        } else {
+            ": working on it\n\n".to_owned()
+        }
     }
 }
 
@@ -427,12 +465,13 @@ async fn listen(State(front): State<Arc<Front>>, headers: HeaderMap) -> Response
         );
     };
     stream(
-        None,
+        Opening::Nothing,
         told,
         Left {
             held,
             door,
             in_rounds: false,
+            primes: false,
         },
     )
 }
