@@ -56,9 +56,9 @@ fn results(suite: &Program, url: &str, revision: &str) -> BTreeMap<String, Strin
     summary.lines().filter_map(scenario).collect()
 }
 
-/// One check of this scenario is made of streams only. The gateway answers at once with one JSON body where the server
-/// opens a stream for it, which the transport leaves to either.
-const NEEDS_STREAMS: [&str; 1] = ["server-sse-multiple-streams"];
+/// Some checks of these scenarios are made of streams only. Where the answer is there at once the gateway gives it as one
+/// JSON body, and the server opens a stream for it: the transport leaves that to either.
+const NEEDS_STREAMS: [&str; 2] = ["server-sse-multiple-streams", "server-sse-polling"];
 
 fn is_good(found: &BTreeMap<String, String>, name: &str) -> bool {
     found.get(name).is_some_and(|line| line.starts_with('✓'))
