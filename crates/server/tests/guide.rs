@@ -1,0 +1,188 @@
+//! The code of `docs/server.md` is code: all of it stands in here, word for word, compiles and runs. What the guide says
+//! of `connect` stands in `examples/connect_account.rs`.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends where something is not there"
+)]
+
+use std::sync::Arc;
+use std::sync::Mutex;
+
+use mcp_elicit_server::Outcome;
+use mcp_elicit_server::seal::{KeyError, Keys, MemoryStore};
+use mcp_elicit_server::testing::{Answer, Person};
+use mcp_elicit_server::{Elicit, ElicitingExt, Settings, Unanswered};
+use rmcp::handler::server::wrapper::Parameters;
+use rmcp::{ServerHandler, tool, tool_handler, tool_router};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+
+#[derive(Deserialize, JsonSchema)]
+struct Branch {
+    name: String,
+}
+
+#[derive(Clone, Default)]
+struct Branches {
+    deleted: Arc<Mutex<Vec<String>>>,
+    mailed: Arc<Mutex<u32>>,
+}
+
+impl Branches {
+    fn new() -> Self {
+        Self::default()
+    }
+
+    async fn delete(&self, name: &str) {
+        self.deleted.lock().unwrap().push(name.to_owned());
+    }
+
+    async fn mail(&self) {
+        *self.mailed.lock().unwrap() += 1;
+    }
+}
+
+#[tool_router]
+#[rustfmt::skip]
+impl Branches {
+    #[tool(description = "Delete a branch")]
+    async fn delete_branch(
+        &self,
+        elicit: Elicit,
+        Parameters(Branch { name }): Parameters<Branch>,
+    ) -> Result<String, Unanswered> {
+        elicit.confirm(format!("Delete {name}? This cannot be undone.")).await?;
+        self.delete(&name).await;
+        Ok(format!("Deleted {name}"))
+    }
+
+    #[tool(description = "Goes on whatever the person says")]
+    async fn send(&self, elicit: Elicit) -> Result<String, Unanswered> {
+        match elicit.confirm("Send a copy by mail?").outcome().await? {
+            Outcome::Accept(()) => self.mail().await,
+            Outcome::Decline | Outcome::Cancel => {}
+        }
+        Ok("sent".into())
+    }
+}
+
+#[tool_handler]
+impl ServerHandler for Branches {}
+
+struct User {
+    id: String,
+}
+
+#[rustfmt::skip]
+fn settings() -> Result<Settings, KeyError> {
+    let settings = Settings::default()
+        .audience("billing")
+        .keys(Keys::from_env("MCP_ELICIT_KEYS")?)
+        .principal(|context| {
+            context.extensions.get::<http::request::Parts>()?.extensions.get::<User>().map(|user| user.id.clone())
+        })
+        .store(Arc::new(MemoryStore::new()));
+    Ok(settings.attempts(2))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Target {
+    environment: String,
+}
+
+struct Deployer;
+
+impl Deployer {
+    async fn deploy(&self, elicit: Elicit) -> Result<String, Unanswered> {
+        let target = elicit.form::<Target>("Where to?").await?;
+        if target.environment == "production" {
+            elicit.confirm("Deploy to production?").await?;
+        }
+        Ok(target.environment)
+    }
+}
+
+#[tokio::test]
+#[rustfmt::skip]
+async fn a_handler_is_tested_with_answers_given_as_values() {
+    let server = Deployer;
+    let person = Person::who([Answer::accept(json!({ "environment": "production" })), Answer::Decline]);
+    let result = server.deploy(person.elicit()).await;
+    assert!(matches!(result, Err(Unanswered::Refused(_))));
+    assert_eq!(person.asked()[1].message, "Deploy to production?");
+}
+
+#[tokio::test]
+#[rustfmt::skip]
+async fn three_lines_make_a_tool_ask() {
+    let branches = Branches::new();
+    let old = || Parameters(Branch { name: "old".into() });
+    let yes = Person::who([Answer::accept(json!({ "confirm": true }))]);
+    let said = branches.delete_branch(yes.elicit(), old()).await.unwrap();
+    assert_eq!(said, "Deleted old");
+    let no = Person::who([Answer::Cancel]);
+    assert!(branches.delete_branch(no.elicit(), old()).await.is_err());
+    assert_eq!(*branches.deleted.lock().unwrap(), ["old"]);
+
+    let server = Branches::new().eliciting(Settings::default());
+    assert!(server.inner().deleted.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_refusal_does_not_end_the_call_when_its_outcome_is_asked_for() {
+    let branches = Branches::new();
+    for (answer, mailed) in [
+        (Answer::Decline, 0),
+        (Answer::Cancel, 0),
+        (Answer::accept(json!({ "confirm": true })), 1),
+    ] {
+        let said = branches.send(Person::who([answer]).elicit()).await;
+        assert_eq!(said.unwrap(), "sent");
+        assert_eq!(*branches.mailed.lock().unwrap(), mailed);
+    }
+}
+
+#[test]
+fn keys_that_are_not_there_are_said_to_be_missing() {
+    assert!(settings().is_err());
+}
+
+/// Without comments and without white space.
+fn bare(code: &str) -> String {
+    let lines = code.lines().map(|line| {
+        let code = line.split_once(" // ").map_or(line, |(code, _)| code);
+        if code.trim_start().starts_with("//") {
+            ""
+        } else {
+            code
+        }
+    });
+    lines
+        .flat_map(str::chars)
+        .filter(|letter| !letter.is_whitespace())
+        .collect()
+}
+
+#[test]
+fn all_the_code_of_the_guide_is_in_here() {
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/server.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let here = bare(include_str!("guide.rs"));
+    let mut seen = 0;
+    for block in guide.split("```rust\n").skip(1) {
+        let (code, _) = block.split_once("\n```").unwrap();
+        if code.contains("Connect") {
+            continue;
+        }
+        for paragraph in code.split("\n\n") {
+            assert!(
+                here.contains(&bare(paragraph)),
+                "not in this file:\n{paragraph}"
+            );
+            seen += 1;
+        }
+    }
+    assert!(seen >= 6, "the guide lost its code: {seen}");
+}
