@@ -314,5 +314,9 @@ async fn of_two_tabs_one_answers_and_a_question_that_is_taken_back_says_so() {
     asking.child.kill().await.expect("it ends");
     page.shows("Nothing that you do on this page arrives").await;
     assert_eq!(page.count("button[type=submit]:not([disabled])").await, 0);
+    if let Some(folder) = std::env::var_os("MCP_ELICIT_SHOTS") {
+        let file = std::path::PathBuf::from(folder).join("gone.png");
+        page.picture(&file).await;
+    }
     page.close().await;
 }

@@ -146,16 +146,31 @@ fn every_answer(server: &Server, asked_for: &str, spoken: &str) {
     );
 }
 
+/// A visit that the server requires before the call (`-32042`, 2025-11-25): agreed to, made, and the call made again.
+fn a_required_visit(server: &Server) {
+    let script = script(&json!([{"action": "accept"}]));
+    let path = script.path().to_str().expect("the path is UTF-8");
+    let called = server.call("require-visit", &["--protocol", PUSHED, "--answers", path]);
+    assert_eq!(
+        called.expect_event("asked")["url"],
+        peers::questions()["visit"]["url"]
+    );
+    assert_eq!(called.text(), json!({"visited": true}));
+    assert_eq!(called.exit(), Some(0));
+}
+
+/// A file of prepared answers.
+fn script(answers: &Value) -> tempfile::NamedTempFile {
+    let mut file = tempfile::NamedTempFile::new().expect("a temporary file can be made");
+    file.write_all(answers.to_string().as_bytes())
+        .expect("it can be written");
+    file
+}
+
 /// What else a server may ask: a link to visit, two questions one after the other or at once, and nothing.
 fn every_shape(server: &Server, protocol: &str) {
-    let script = |answers: Value| {
-        let mut file = tempfile::NamedTempFile::new().expect("a temporary file can be made");
-        file.write_all(answers.to_string().as_bytes())
-            .expect("it can be written");
-        file
-    };
     let call = |tool: &str, answers: Value| {
-        let file = script(answers);
+        let file = script(&answers);
         let path = file.path().to_str().expect("the path is UTF-8");
         server.call(tool, &["--protocol", protocol, "--answers", path])
     };
@@ -199,6 +214,7 @@ fn typescript_1_stdio() {
     };
     every_answer(&server, "auto", PUSHED);
     every_shape(&server, "auto");
+    a_required_visit(&server);
 }
 
 #[test]
@@ -208,6 +224,7 @@ fn typescript_1_http() {
     };
     every_answer(&server, "auto", PUSHED);
     every_shape(&server, "auto");
+    a_required_visit(&server);
 }
 
 #[test]
@@ -218,6 +235,8 @@ fn typescript_2_stdio() {
     every_answer(&server, "auto", ROUNDS);
     every_answer(&server, PUSHED, PUSHED);
     every_shape(&server, "auto");
+    every_shape(&server, PUSHED);
+    a_required_visit(&server);
 }
 
 #[test]
@@ -228,6 +247,8 @@ fn typescript_2_http() {
     every_answer(&server, "auto", ROUNDS);
     every_answer(&server, PUSHED, PUSHED);
     every_shape(&server, "auto");
+    every_shape(&server, PUSHED);
+    a_required_visit(&server);
 }
 
 #[test]
@@ -237,6 +258,8 @@ fn python_mcp_stdio() {
     };
     every_answer(&server, "auto", ROUNDS);
     every_shape(&server, "auto");
+    every_answer(&server, PUSHED, PUSHED);
+    every_shape(&server, PUSHED);
 }
 
 #[test]
@@ -247,6 +270,7 @@ fn python_mcp_http() {
     every_answer(&server, "auto", ROUNDS);
     every_answer(&server, PUSHED, PUSHED);
     every_shape(&server, PUSHED);
+    every_shape(&server, "auto");
 }
 
 #[test]
@@ -255,6 +279,9 @@ fn fastmcp_stdio() {
         return;
     };
     every_answer(&server, PUSHED, PUSHED);
+    every_answer(&server, "auto", ROUNDS);
+    every_shape(&server, "auto");
+    every_shape(&server, PUSHED);
 }
 
 #[test]
@@ -265,6 +292,7 @@ fn fastmcp_http() {
     every_answer(&server, "auto", ROUNDS);
     every_answer(&server, PUSHED, PUSHED);
     every_shape(&server, "auto");
+    every_shape(&server, PUSHED);
 }
 
 /// The official reference server: its form with thirteen fields, and its link.
@@ -294,6 +322,53 @@ fn everything(server: &Server) {
     assert_ne!(wrong.exit(), Some(0));
     assert!(wrong.0.stderr.contains("integer") || wrong.0.stdout.contains("integer"));
     assert!(wrong.event("answered").is_none());
+
+    // As a task that asks on its way (2025-11-25).
+    let research = [
+        "topic=python",
+        "ambiguous=true",
+        "--task",
+        "--answer",
+        "interpretation=snake",
+    ];
+    let researched = server.call("simulate-research-query", &research);
+    let asked = researched.expect_event("asked");
+    let message = asked["message"].as_str().unwrap_or_default();
+    assert!(message.contains("multiple interpretations"), "{asked}");
+    assert_eq!(researched.expect_event("answered")["action"], "accept");
+    let result = researched.expect_event("result").to_string();
+    assert!(result.contains("python (snake)"), "{result}");
+    assert_eq!(researched.exit(), Some(0));
+
+    // A visit that it requires first (-32042), and the link after it.
+    let agrees = script(&json!([{"action": "accept"}, {"action": "accept"}]));
+    let agrees = agrees.path().to_str().expect("the path is UTF-8");
+    let link = [
+        "url=https://example.com/connect",
+        "errorPath=true",
+        "--answers",
+        agrees,
+    ];
+    let visits = server.call("trigger-url-elicitation", &link);
+    let urls: Vec<_> = visits
+        .0
+        .lines()
+        .into_iter()
+        .filter(|line| line["event"] == "asked")
+        .map(|line| line["url"].clone())
+        .collect();
+    assert_eq!(
+        urls,
+        [
+            "https://modelcontextprotocol.io",
+            "https://example.com/connect"
+        ]
+    );
+    let result = visits.expect_event("result").to_string();
+    assert!(
+        result.contains("User completed the URL elicitation"),
+        "{result}"
+    );
 
     let link = ["url=https://example.com/connect", "--decline"];
     let visit = server.call("trigger-url-elicitation", &link);

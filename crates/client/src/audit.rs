@@ -17,13 +17,13 @@ use crate::desk::{Observer, Refusal};
 use crate::question::Question;
 use crate::responder::Unanswered;
 
-pub use mcp_elicit_core::exchange::{Record, Turn};
+pub use mcp_elicit_core::exchange::{Record, Tally, Turn};
 
 /// Writes each record as a line of JSON, and counts.
 pub struct Audit<W> {
     out: Mutex<W>,
     open: Mutex<BTreeMap<u64, Instant>>,
-    counts: Mutex<BTreeMap<Turn, u64>>,
+    tally: Mutex<Tally>,
 }
 
 impl<W: Write + Send + 'static> Audit<W> {
@@ -32,19 +32,19 @@ impl<W: Write + Send + 'static> Audit<W> {
         Self {
             out: Mutex::new(out),
             open: Mutex::default(),
-            counts: Mutex::default(),
+            tally: Mutex::default(),
         }
     }
 
-    /// How many turns there were of each kind so far.
-    pub fn counts(&self) -> BTreeMap<Turn, u64> {
-        locked(&self.counts).clone()
+    /// How many turns there were of each kind so far, and how long questions were open.
+    pub fn tally(&self) -> Tally {
+        locked(&self.tally).clone()
     }
 
     fn write(&self, turn: Turn, question: Option<&Question>, finish: impl FnOnce(&mut Record)) {
-        *locked(&self.counts).entry(turn).or_default() += 1;
         let mut record = record_of(turn, question);
         finish(&mut record);
+        locked(&self.tally).count(&record);
         let mut out = locked(&self.out);
         let written = serde_json::to_writer(&mut *out, &record)
             .map_err(std::io::Error::from)

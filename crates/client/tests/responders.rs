@@ -231,5 +231,8 @@ async fn the_audit_tells_everything_but_what_was_said() {
     assert_eq!(lines[1]["by"], "script");
     assert_eq!(lines[1]["name"], "go");
     assert_eq!(lines[1]["fields"], json!(["place", "count"]));
-    assert_eq!(audit.counts()[&Turn::Asked], 2);
+    let tally = audit.tally();
+    assert_eq!((tally.turns()[&Turn::Asked], tally.open().0), (2, 2));
+    let text = tally.to_prometheus("mcp_elicit_client");
+    assert!(text.contains("mcp_elicit_client_turns_total{turn=\"declined\"} 1"));
 }

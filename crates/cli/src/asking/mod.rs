@@ -38,6 +38,8 @@ pub(crate) struct Call {
     pub(crate) protocol: Protocol,
     pub(crate) tool: String,
     pub(crate) arguments: JsonObject,
+    /// Whether to call it as a task, where the revision leaves that to the caller.
+    pub(crate) as_task: bool,
     pub(crate) answers: AnswerArgs,
 }
 
@@ -71,7 +73,9 @@ async fn conversation(call: &Call) -> Result<Exit, Failure> {
         call.target.describe()
     );
     let handler = Handler::new(call.answers.json);
-    let eliciting = Eliciting::new(handler, call.server.clone(), settings).connected(connected);
+    let eliciting = Eliciting::new(handler, call.server.clone(), settings)
+        .connected(connected)
+        .following_tasks();
     let options = Options {
         revision: revision(call.protocol),
         within: call.answers.timeout.unwrap_or(Options::default().within),
@@ -88,6 +92,7 @@ async fn conversation(call: &Call) -> Result<Exit, Failure> {
     let call_options = CallOptions {
         silence: Some(call.answers.timeout.unwrap_or(SILENCE)),
         stop: stop.clone(),
+        as_task: call.as_task,
     };
     let called = connection
         .call_tool(call.tool.clone(), call.arguments.clone(), &call_options)

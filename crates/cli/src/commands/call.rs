@@ -21,6 +21,10 @@ pub(crate) struct CallArgs {
     #[arg(value_name = "ARGUMENT")]
     arguments: Vec<String>,
 
+    /// Call it as a task, as some servers want it for what takes long (2025-11-25; later the server decides)
+    #[arg(long)]
+    task: bool,
+
     #[command(flatten)]
     server: ServerArgs,
 
@@ -48,6 +52,7 @@ pub(crate) fn run(args: CallArgs) -> Result<Exit, Failure> {
         protocol: args.server.protocol,
         tool: args.tool,
         arguments,
+        as_task: args.task,
         answers: args.answers,
     }))
 }

@@ -49,6 +49,7 @@ pub(crate) fn run(args: DemoArgs) -> Result<Exit, Failure> {
         protocol: Protocol::Auto,
         tool: "deploy".to_owned(),
         arguments: serde_json::Map::new(),
+        as_task: false,
         answers: args.answers,
     }))?;
     if !json {

@@ -4,10 +4,12 @@
 //! - [`once`]: one request and its response, watched for silence, the connection's end and the caller's wish to stop
 //! - [`rounds`]: `input_required`, answered and sent again (2026-07-28)
 //! - [`tasks`]: `input_required` inside a task (2026-07-28, tasks extension)
+//! - [`pushed_tasks`]: tasks that the caller asks for (2025-11-25)
 //! - [`visits`]: the error that requires visits first (2025-11-25)
 
 mod failed;
 mod once;
+mod pushed_tasks;
 mod rounds;
 mod tasks;
 mod visits;
@@ -38,6 +40,9 @@ pub struct CallOptions {
     pub silence: Option<Duration>,
     /// Cancelled by whoever wants the call to stop; the server is told.
     pub stop: CancellationToken,
+    /// Calls a tool as a task, which some servers require for what takes long (2025-11-25, `taskSupport`). On
+    /// 2026-07-28 the server decides, and on 2025-06-18 there are no tasks: there this changes nothing.
+    pub as_task: bool,
 }
 
 impl<H: ClientHandler> Connection<H> {
@@ -91,6 +96,12 @@ impl<H: ClientHandler> Connection<H> {
         };
         // Whatever was asked on the way goes off the screen when the call is over, also when this future is dropped.
         let _over = course.over.clone().drop_guard();
+        let revision = self.eliciting().line().revision();
+        if let Wanted::Tool(params) = &wanted
+            && pushed_tasks::are_spoken(revision, &course)
+        {
+            return pushed_tasks::run(self, params, &course).await;
+        }
         let mut rounds = Rounds::new(self.eliciting().desk().rounds());
         let mut visits = Visits::default();
         loop {

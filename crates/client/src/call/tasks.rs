@@ -89,7 +89,7 @@ async fn follow_to_end<H: ClientHandler>(
     }
 }
 
-fn pause(poll_ms: Option<u64>) -> Duration {
+pub(super) fn pause(poll_ms: Option<u64>) -> Duration {
     poll_ms
         .map_or(USUAL_POLL, Duration::from_millis)
         .clamp(SHORTEST_POLL, LONGEST_POLL)

@@ -19,16 +19,19 @@
 //! | [`phase`] | the words |
 //! | [`step`] | what can happen, and why it may not |
 //! | [`record`] | one turn of a question as every audit tells it: who, which tool, which fields, what happened |
+//! | [`tally`] | how many turns there were, and how long questions were open, for a monitor |
 
 pub mod moment;
 pub mod phase;
 pub mod record;
 pub mod step;
+pub mod tally;
 
 pub use moment::Moment;
 pub use phase::Phase;
 pub use record::{Record, Turn};
 pub use step::{Act, Refused, Step, Withdrawal};
+pub use tally::Tally;
 
 use serde::{Deserialize, Serialize};
 

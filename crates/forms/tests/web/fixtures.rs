@@ -96,6 +96,8 @@ pub(crate) fn in_seconds(seconds: u64) -> SystemTime {
 /// A person's desk with its server, and the links of its questions as they are announced.
 pub(crate) struct Asking {
     pub(crate) browser: Browser,
+    /// Whether to offer a no for good.
+    pub(crate) offers: bool,
     links: mpsc::UnboundedReceiver<String>,
 }
 
@@ -112,11 +114,16 @@ impl Asking {
         let browser = Browser::start().await.expect("a free port");
         let browser =
             browser.announcing(move |link| tell.send(link.to_owned()).expect("the test listens"));
-        Self { browser, links }
+        Self {
+            browser,
+            offers: false,
+            links,
+        }
     }
 
     pub(crate) async fn ask(&mut self, question: Question) -> Asked {
         let browser = self.browser.clone();
+        let offers = self.offers;
         let (withdraw, withdrawn) = oneshot::channel();
         let outcome = tokio::spawn(async move {
             let withdrawn = async {
@@ -125,6 +132,10 @@ impl Asking {
                     Err(_) => pending().await,
                 }
             };
+            if offers {
+                let reply = browser.ask_for_reply(question, withdrawn).await;
+                return reply.map(|reply| reply.outcome);
+            }
             browser.ask(question, withdrawn).await
         });
         let link = self.links.recv().await.expect("the question is announced");

@@ -1,0 +1,108 @@
+//! Tasks of 2025-11-25: the caller asks for one, and the server asks on the way of `tasks/result`, which it holds until
+//! the task has ended (2025-11-25, tasks). rmcp has no types for them, so they are sent and read as plain JSON.
+
+use std::time::Duration;
+
+use mcp_elicit_core::wire::Revision;
+use rmcp::ClientHandler;
+use rmcp::model::{
+    CallToolRequestParams, ClientRequest, CustomRequest, CustomResult, ServerResult,
+};
+use serde_json::{Value, json};
+
+use super::tasks::pause;
+use super::{CallError, Course};
+use crate::connection::Connection;
+
+/// How long a server has to take in that its task is not wanted any more.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Whether a call is made as a task here: where the caller wants it and the revision has it.
+pub(super) fn are_spoken(revision: Revision, course: &Course<'_>) -> bool {
+    course.options.as_task && revision == Revision::V2025_11_25
+}
+
+/// Calls the tool as a task and waits for its result; whatever it asks on the way is pushed and answered as ever.
+pub(super) async fn run<H: ClientHandler>(
+    connection: &Connection<H>,
+    params: &CallToolRequestParams,
+    course: &Course<'_>,
+) -> Result<ServerResult, CallError> {
+    let asked = json!({ "name": params.name, "arguments": params.arguments, "task": {} });
+    let created = value_of(
+        &connection
+            .once(request("tools/call", asked), course)
+            .await?,
+    )?;
+    let task = &created["task"];
+    let Some(id) = task["taskId"].as_str() else {
+        // A server that makes no task of it has answered already.
+        return Ok(ServerResult::CustomResult(CustomResult::new(created)));
+    };
+    let poll = pause(task["pollInterval"].as_u64());
+    let ended = to_end(connection, id, poll, course).await;
+    if matches!(
+        ended,
+        Err(CallError::Stopped | CallError::Unanswered(_) | CallError::Silent { .. })
+    ) {
+        let cancel = request("tasks/cancel", json!({ "taskId": id }));
+        let sent = connection.peer().send_request(cancel);
+        let _best_effort = tokio::time::timeout(PATIENCE, sent).await;
+    }
+    ended
+}
+
+/// Waits for the result, and meanwhile looks whether the task is alive: its server may work in silence.
+async fn to_end<H: ClientHandler>(
+    connection: &Connection<H>,
+    id: &str,
+    poll: Duration,
+    course: &Course<'_>,
+) -> Result<ServerResult, CallError> {
+    let wanted = request("tasks/result", json!({ "taskId": id }));
+    let mut result = std::pin::pin!(connection.once(wanted, course));
+    let mut looking = std::pin::pin!(look_after(connection, id, poll, course));
+    tokio::select! {
+        result = &mut result => result,
+        gone = &mut looking => match gone {
+            Some(why) => Err(why),
+            // It is over, so the result is on its way.
+            None => result.await,
+        },
+    }
+}
+
+/// Polls until the task has ended; gives why it cannot be looked after any more, if that is so.
+async fn look_after<H: ClientHandler>(
+    connection: &Connection<H>,
+    id: &str,
+    poll: Duration,
+    course: &Course<'_>,
+) -> Option<CallError> {
+    loop {
+        tokio::time::sleep(poll).await;
+        let look = request("tasks/get", json!({ "taskId": id }));
+        let found = connection.once(look, course).await;
+        let task = match found.and_then(|found| value_of(&found)) {
+            Ok(task) => task,
+            // Its result may have taken the task with it; `tasks/result` says what became of it.
+            Err(CallError::Server(_)) => return None,
+            Err(why) => return Some(why),
+        };
+        connection.eliciting().line().stirs();
+        match task["status"].as_str() {
+            Some("working" | "input_required") => {}
+            Some("completed" | "failed") => return None,
+            Some("cancelled") => return Some(CallError::TaskCancelled),
+            _ => return Some(CallError::Nonsense),
+        }
+    }
+}
+
+fn request(method: &str, params: Value) -> ClientRequest {
+    ClientRequest::CustomRequest(CustomRequest::new(method, Some(params)))
+}
+
+fn value_of(result: &ServerResult) -> Result<Value, CallError> {
+    serde_json::to_value(result).map_err(|_| CallError::Nonsense)
+}

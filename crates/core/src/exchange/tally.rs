@@ -1,0 +1,124 @@
+//! How many turns there were of each kind, and how long questions were open: what a monitor wants to know of an audit.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use super::{Record, Turn};
+
+/// The upper ends of the spans that open times are sorted into, in seconds: from a script to a person who had lunch.
+const SPANS: [u64; 8] = [1, 5, 15, 60, 300, 900, 3600, 14_400];
+
+/// Counts over an audit's records. It holds numbers only, and the same few however many records it has seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    turns: BTreeMap<Turn, u64>,
+    open: Open,
+}
+
+/// How long questions were open that have ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Open {
+    spans: [u64; SPANS.len()],
+    count: u64,
+    sum: Duration,
+}
+
+impl Tally {
+    /// Counts one record.
+    pub fn count(&mut self, record: &Record) {
+        *self.turns.entry(record.turn).or_default() += 1;
+        if let Some(open) = record.open_ms.map(Duration::from_millis) {
+            self.open.add(open);
+        }
+    }
+
+    /// How many turns there were of each kind so far; none is missing.
+    pub fn turns(&self) -> BTreeMap<Turn, u64> {
+        let number = |turn: Turn| self.turns.get(&turn).copied().unwrap_or_default();
+        Turn::ALL
+            .into_iter()
+            .map(|turn| (turn, number(turn)))
+            .collect()
+    }
+
+    /// How many ended questions were open for a known time, and for how long all together.
+    pub fn open(&self) -> (u64, Duration) {
+        (self.open.count, self.open.sum)
+    }
+
+    /// The numbers in the text format that Prometheus and its kind read (version 0.0.4), each name beginning with
+    /// `prefix`, such as `mcp_elicit_client`.
+    pub fn to_prometheus(&self, prefix: &str) -> String {
+        let mut text = format!(
+            "# HELP {prefix}_turns_total Turns in the life of questions.\n# TYPE {prefix}_turns_total counter\n"
+        );
+        // Writing to a string cannot fail.
+        for (turn, count) in self.turns() {
+            let _ = writeln!(text, "{prefix}_turns_total{{turn=\"{turn}\"}} {count}");
+        }
+        let name = format!("{prefix}_open_seconds");
+        let _ = writeln!(
+            text,
+            "# HELP {name} How long questions were open until they ended.\n# TYPE {name} histogram"
+        );
+        for (span, count) in SPANS.iter().zip(self.open.spans) {
+            let _ = writeln!(text, "{name}_bucket{{le=\"{span}\"}} {count}");
+        }
+        let Open { count, sum, .. } = &self.open;
+        let _ = writeln!(text, "{name}_bucket{{le=\"+Inf\"}} {count}");
+        let _ = writeln!(text, "{name}_sum {}", sum.as_secs_f64());
+        let _ = writeln!(text, "{name}_count {count}");
+        text
+    }
+}
+
+impl Open {
+    fn add(&mut self, time: Duration) {
+        for (count, span) in self.spans.iter_mut().zip(SPANS) {
+            *count += u64::from(time <= Duration::from_secs(span));
+        }
+        self.count += 1;
+        self.sum = self.sum.saturating_add(time);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchange::Moment;
+
+    #[test]
+    fn turns_and_open_times_are_counted_and_told_as_monitors_read_them() {
+        let mut tally = Tally::default();
+        for (turn, open_ms) in [
+            (Turn::Asked, None),
+            (Turn::Answered, Some(4_500)),
+            (Turn::Asked, None),
+            (Turn::TimedOut, Some(300_000)),
+            (Turn::Declined, Some(u64::MAX)),
+        ] {
+            let mut record = Record::of(turn, Moment::from_millis(5));
+            record.open_ms = open_ms;
+            tally.count(&record);
+        }
+        assert_eq!(tally.turns()[&Turn::Asked], 2);
+        assert_eq!(tally.turns()[&Turn::Failed], 0);
+        assert_eq!(tally.open().0, 3);
+        let text = tally.to_prometheus("elicit");
+        for line in [
+            "# TYPE elicit_turns_total counter",
+            "elicit_turns_total{turn=\"timed-out\"} 1",
+            "elicit_turns_total{turn=\"nobody\"} 0",
+            "# TYPE elicit_open_seconds histogram",
+            "elicit_open_seconds_bucket{le=\"1\"} 0",
+            "elicit_open_seconds_bucket{le=\"5\"} 1",
+            "elicit_open_seconds_bucket{le=\"300\"} 2",
+            "elicit_open_seconds_bucket{le=\"14400\"} 2",
+            "elicit_open_seconds_bucket{le=\"+Inf\"} 3",
+            "elicit_open_seconds_count 3",
+        ] {
+            assert!(text.lines().any(|said| said == line), "{line} in\n{text}");
+        }
+    }
+}
