@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::ask::{Ask, Choose, ChooseMany, Confirm, Pick, Typed, Visit, What};
+use crate::exchange;
 use crate::guard;
 use crate::question::{Question, Subject};
 use crate::settings::Shared;
@@ -197,6 +198,8 @@ impl Elicit {
         };
         self.call.way.can_put(&question)?;
         guard::may_ask(&question)?;
+        self.call.count()?;
+        exchange::count(&self.call, &question)?;
         let elicitations = vec![Request::Url {
             message: message.to_owned(),
             url: url.to_owned(),

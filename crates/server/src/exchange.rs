@@ -26,6 +26,17 @@ pub(crate) enum Settled<T> {
 /// The longest text of reasons that goes into the next message, in bytes.
 const REASONS_LIMIT: usize = 1_000;
 
+/// Counts a question that goes out against the principal's limit, and writes it down.
+pub(crate) fn count(call: &Call, question: &Question) -> Result<(), Unanswered> {
+    let settings = &call.shared.settings;
+    if let (Some(rates), Some(principal)) = (&settings.rates, &call.principal) {
+        let asked = rates.ask(principal, settings.now_ms());
+        asked.map_err(|retry_after| Unanswered::Limit(LimitFault::RateLimited { retry_after }))?;
+    }
+    note(call, question, Turn::Asked, None, None);
+    Ok(())
+}
+
 /// Puts `question` until there is an answer that `read` takes, at most `attempts` times.
 pub(crate) async fn exchange<T>(
     call: &Call,
@@ -76,15 +87,7 @@ async fn put(call: &Call, question: &Question, first: bool) -> Result<Put, Unans
         if first {
             guard::may_ask(question)?;
         }
-        let settings = &call.shared.settings;
-        if let (Some(rates), Some(principal)) = (&settings.rates, &call.principal) {
-            let asked = rates.ask(principal, settings.now_ms());
-            asked.map_err(|retry_after| {
-                Unanswered::Limit(LimitFault::RateLimited { retry_after })
-            })?;
-        }
-        note(call, question, Turn::Asked, None, None);
-        Ok(())
+        count(call, question)
     };
     let result = call.way.put(question, &admit).await;
     if let Err(unanswered) = &result {

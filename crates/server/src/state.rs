@@ -47,11 +47,13 @@ async fn read(shared: &Shared, bound: &Bound, sealed: &str) -> Result<State, Sea
     if plain.starts_with(HANDLE) {
         let Handle { kept } = serde_json::from_slice(&plain).map_err(|_| SealError::Malformed)?;
         let store = settings.store.as_ref().ok_or(SealError::Gone)?;
-        plain = store
+        let sealed = store
             .kept(&kept, now_ms)
             .await
             .map_err(store_failed)?
             .ok_or(SealError::Gone)?;
+        let sealed = std::str::from_utf8(&sealed).map_err(|_| SealError::Malformed)?;
+        plain = seal::open(keys, bound, sealed)?;
     }
     let state: State = serde_json::from_slice(&plain).map_err(|_| SealError::Malformed)?;
     if now_ms >= state.until_ms {
@@ -102,8 +104,9 @@ async fn write(
         });
     };
     let kept = seal::unguessable()?;
+    // Sealed there too: a store may be a file, and what people answered is in it.
     store
-        .keep(&kept, plain, now_ms, state.until_ms)
+        .keep(&kept, sealed.into_bytes(), now_ms, state.until_ms)
         .await
         .map_err(store_failed)?;
     let handle = serde_json::to_vec(&Handle { kept }).map_err(|_| SealError::Malformed)?;

@@ -10,14 +10,29 @@ pub(super) fn values<'a>(
     headers: &'a HeaderMap,
     name: &'a str,
 ) -> impl Iterator<Item = &'a str> + use<'a> {
+    all(headers)
+        .filter(move |(found, _)| *found == name)
+        .map(|(_, value)| value)
+}
+
+/// The names of the cookies that begin with `prefix`.
+#[cfg(feature = "oauth")]
+pub(super) fn names<'a>(
+    headers: &'a HeaderMap,
+    prefix: &'a str,
+) -> impl Iterator<Item = &'a str> + use<'a> {
+    all(headers)
+        .map(|(name, _)| name)
+        .filter(move |name| name.starts_with(prefix))
+}
+
+fn all(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
     headers
         .get_all(COOKIE)
         .into_iter()
         .filter_map(|cookies| cookies.to_str().ok())
         .flat_map(|cookies| cookies.split(';'))
         .filter_map(|cookie| cookie.trim().split_once('='))
-        .filter(move |(found, _)| *found == name)
-        .map(|(_, value)| value)
 }
 
 /// The name of a cookie of pages at `base`. On https browsers let nobody but this very host set it (`__Host-`), so that a

@@ -20,6 +20,8 @@ use crate::journal::Journal;
 use crate::question::Digest;
 
 pub use keys::{Key, KeyError, Keys};
+#[cfg(feature = "sqlite")]
+pub use store::SqliteStore;
 pub use store::{MemoryStore, Store, StoreError, StoreFuture};
 
 const PREFIX: &str = "me1.";

@@ -10,6 +10,7 @@
 
 mod attacks;
 mod browser;
+mod example;
 mod rig;
 mod troubles;
 mod walker;

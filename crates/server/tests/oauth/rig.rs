@@ -41,6 +41,9 @@ pub(crate) enum Login {
 
 type Vault = Arc<Mutex<Vec<(String, Grant)>>>;
 
+/// A call under way.
+type Called = JoinHandle<Result<CallToolResult, CallError>>;
+
 pub(crate) struct Rig {
     pub(crate) at: String,
     pub(crate) connect: Connect,
@@ -201,41 +204,14 @@ impl Rig {
         self.connect.redirect_uri("Calendar")
     }
 
-    /// Calls `tool` as `user`, with our client: the call, and the link that it is asked to have opened.
+    /// Calls `tool` here, see [`call_at`].
     pub(crate) async fn call(
         &self,
         user: &str,
         revision: Revision,
         tool: &'static str,
-    ) -> (JoinHandle<Result<CallToolResult, CallError>>, String) {
-        let (sender, mut links) = mpsc::unbounded_channel();
-        let browse = Callback::new(Capability::URL, move |question| {
-            sender.send(question.url().unwrap().to_owned()).unwrap();
-            std::future::ready(Ok(Outcome::Visit.into()))
-        });
-        let answering = Answering::new(
-            Caller(user.to_owned()),
-            "planner",
-            Answers::default().responder(browse),
-        );
-        let options = Options {
-            revision: Some(revision),
-            ..Options::default()
-        };
-        let target = Target::Url(format!("{}/mcp", self.at));
-        let connection = Connection::open(&target, answering, &options)
-            .await
-            .unwrap();
-        let call = tokio::spawn(async move {
-            let options = CallOptions::default();
-            let result = connection
-                .call_tool(tool, serde_json::Map::new(), &options)
-                .await;
-            connection.close().await;
-            result
-        });
-        let link = links.recv().await.unwrap();
-        (call, link)
+    ) -> (Called, String) {
+        call_at(&self.at, user, revision, tool).await
     }
 
     /// The one token that was stored is `user`'s, and the provider takes it as such.
@@ -267,6 +243,43 @@ impl Rig {
         let vault = self.vault.lock().unwrap();
         assert!(vault.is_empty(), "{vault:?}");
     }
+}
+
+/// Calls `tool` of the server at `at` as `user`, with our client: the call, and the link that it is asked to have opened.
+pub(crate) async fn call_at(
+    at: &str,
+    user: &str,
+    revision: Revision,
+    tool: &'static str,
+) -> (Called, String) {
+    let (sender, mut links) = mpsc::unbounded_channel();
+    let browse = Callback::new(Capability::URL, move |question| {
+        sender.send(question.url().unwrap().to_owned()).unwrap();
+        std::future::ready(Ok(Outcome::Visit.into()))
+    });
+    let answering = Answering::new(
+        Caller(user.to_owned()),
+        "planner",
+        Answers::default().responder(browse),
+    );
+    let options = Options {
+        revision: Some(revision),
+        ..Options::default()
+    };
+    let target = Target::Url(format!("{at}/mcp"));
+    let connection = Connection::open(&target, answering, &options)
+        .await
+        .unwrap();
+    let call = tokio::spawn(async move {
+        let options = CallOptions::default();
+        let result = connection
+            .call_tool(tool, serde_json::Map::new(), &options)
+            .await;
+        connection.close().await;
+        result
+    });
+    let link = links.recv().await.unwrap();
+    (call, link)
 }
 
 /// The author's own sign-in, as short as it can be.

@@ -129,3 +129,24 @@ async fn what_cannot_be_stored_is_said_and_may_be_tried_again() {
         call.abort();
     }
 }
+
+/// Somebody who begins again and again ends up with a few cookies, and the last one counts.
+#[tokio::test(flavor = "multi_thread")]
+async fn trips_that_were_never_finished_are_forgotten() {
+    let Some(rig) = Rig::start(Login::Cookie).await else {
+        return;
+    };
+    let (call, link) = rig.call("ada", Revision::V2026_07_28, "visit").await;
+    let mut ada = ada_at(&rig).await;
+    for _ in 0..20 {
+        let page = ada.get(&format!("{link}/go")).await;
+        assert_eq!(page.status, 303);
+        assert!(ada.cookies() <= 5, "{}", ada.cookies());
+    }
+    let page = ada.get(&format!("{link}/go")).await;
+    let answer = ada.agree(page, "ada", &rig.back()).await;
+    let page = ada.get(answer.as_str()).await;
+    assert_eq!(page.status, 200, "{page:?}");
+    assert!(!said(&call.await.unwrap().unwrap()).1);
+    rig.has_token_of("ada").await;
+}

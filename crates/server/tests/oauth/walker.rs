@@ -66,6 +66,11 @@ impl Walker {
         }
     }
 
+    /// How many cookies there are.
+    pub(crate) fn cookies(&self) -> usize {
+        self.cookies.len()
+    }
+
     fn keep(&mut self, set: &str) {
         let (name, value) = set.split(';').next().unwrap().split_once('=').unwrap();
         if value.is_empty() || set.contains("Max-Age=0") {

@@ -13,4 +13,5 @@ mod harness;
 mod http;
 mod rounds;
 mod simulation;
+mod stores;
 mod tasks;

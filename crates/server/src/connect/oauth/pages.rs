@@ -15,7 +15,7 @@ use super::super::waiting::End;
 use super::super::{Behind, Connect, Inner};
 use super::provider::{Known, Provider};
 use super::token;
-use super::trip::{Errand, Trip};
+use super::trip::{Errand, Trip, forget_many};
 use super::trouble::Trouble;
 use crate::seal;
 
@@ -72,11 +72,16 @@ async fn go(State(connect): State<Connect>, Path(sealed): Path<String>, parts: P
     let redirect = inner.redirect_uri(&ticket.purpose);
     leave(inner, provider, Errand::Grant, redirect, &ticket)
         .await
+        .map(|response| lightened(inner, &parts, response))
         .unwrap_or_else(|trouble| tell(inner, Some(&ticket), &trouble))
 }
 
 /// Off to say who the visitor is. The link has to be good, and can be anybody's.
-async fn sign_in(State(connect): State<Connect>, Path(sealed): Path<String>) -> Response {
+async fn sign_in(
+    State(connect): State<Connect>,
+    Path(sealed): Path<String>,
+    parts: Parts,
+) -> Response {
     let inner = &connect.inner;
     let Some(sign_in) = &inner.sign_in else {
         return StatusCode::NOT_FOUND.into_response();
@@ -88,6 +93,7 @@ async fn sign_in(State(connect): State<Connect>, Path(sealed): Path<String>) -> 
     let redirect = inner.sign_in_redirect_uri();
     leave(inner, &sign_in.provider, Errand::SignIn, redirect, &ticket)
         .await
+        .map(|response| lightened(inner, &parts, response))
         .unwrap_or_else(|trouble| tell_of_sign_in(inner, &ticket, &trouble))
 }
 
@@ -251,6 +257,14 @@ fn code(known: &Known, answer: Answer) -> Result<String, Trouble> {
     answer
         .code
         .ok_or_else(|| Trouble::Odd("neither a code nor an error".to_owned()))
+}
+
+/// The response that also takes old trips away.
+fn lightened(inner: &Inner, parts: &Parts, mut response: Response) -> Response {
+    for cookie in forget_many(inner, parts) {
+        response.headers_mut().append(SET_COOKIE, cookie);
+    }
+    response
 }
 
 fn forget(inner: &Inner, trip: &Trip, headers: &mut HeaderMap) {

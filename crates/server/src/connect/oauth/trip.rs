@@ -67,6 +67,18 @@ impl Trip {
     }
 }
 
+/// What makes a browser forget all its trips, when it has begun more than it will finish: headers have no endless room.
+pub(super) fn forget_many(inner: &Inner, parts: &Parts) -> Vec<HeaderValue> {
+    const SEVERAL: usize = 3;
+    let prefix = name(inner, "");
+    let begun: Vec<&str> = cookie::names(&parts.headers, &prefix).collect();
+    if begun.len() < SEVERAL {
+        return Vec::new();
+    }
+    let forget = |name| cookie::set(&inner.base, name, "", Duration::ZERO);
+    begun.into_iter().filter_map(forget).collect()
+}
+
 fn name(inner: &Inner, state: &str) -> String {
     cookie::name_at(&inner.base, &format!("trip-{state}"))
 }

@@ -1,38 +1,10 @@
-//! What a server may keep: which states were used, and journals too large to send.
+//! A store in memory.
 
 use std::collections::HashMap;
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 
-/// What the methods of a [`Store`] return.
-pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
-
-/// A store that could not do what it was asked for.
-#[derive(Debug, Clone, thiserror::Error)]
-#[error("{0}")]
-pub struct StoreError(pub String);
-
-/// Remembers used states until they have expired, so that each counts once; and keeps what is too large to send.
-///
-/// All replicas of a server must share it. Times are milliseconds since 1970; what lies in the past may be forgotten.
-pub trait Store: Send + Sync + fmt::Debug + 'static {
-    /// Notes that `id` was used. True the first time, false ever after, also when two calls race.
-    fn use_up<'a>(&'a self, id: &'a str, now_ms: u64, until_ms: u64) -> StoreFuture<'a, bool>;
-
-    /// Keeps `bytes` under `id`.
-    fn keep<'a>(
-        &'a self,
-        id: &'a str,
-        bytes: Vec<u8>,
-        now_ms: u64,
-        until_ms: u64,
-    ) -> StoreFuture<'a, ()>;
-
-    /// What was kept under `id`.
-    fn kept<'a>(&'a self, id: &'a str, now_ms: u64) -> StoreFuture<'a, Option<Vec<u8>>>;
-}
+use super::{Store, StoreFuture};
 
 /// A store in memory, for a server that runs as one process.
 #[derive(Default)]
@@ -99,14 +71,6 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_state_is_used_once() {
-        let store = MemoryStore::new();
-        assert!(store.use_up("a", 0, 10).await.unwrap());
-        assert!(!store.use_up("a", 5, 10).await.unwrap());
-        assert!(store.use_up("b", 5, 10).await.unwrap());
-    }
-
-    #[tokio::test]
     async fn expired_entries_are_swept_and_live_ones_are_not() {
         let store = MemoryStore::new();
         for number in 0..1024 {
@@ -115,14 +79,5 @@ mod tests {
         store.use_up("new", 20, 30).await.unwrap();
         assert_eq!(store.used.lock().unwrap().len(), 1);
         assert!(!store.use_up("new", 25, 30).await.unwrap());
-    }
-
-    #[tokio::test]
-    async fn what_was_kept_comes_back_until_it_expires() {
-        let store = MemoryStore::new();
-        store.keep("a", vec![1, 2], 0, 10).await.unwrap();
-        assert_eq!(store.kept("a", 5).await.unwrap(), Some(vec![1, 2]));
-        assert_eq!(store.kept("a", 10).await.unwrap(), None);
-        assert_eq!(store.kept("b", 5).await.unwrap(), None);
     }
 }

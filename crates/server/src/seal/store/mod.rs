@@ -1,0 +1,42 @@
+//! What a server may keep: which states were used, and journals too large to send. In memory, or (feature `sqlite`) in a
+//! file that survives the process and that several processes share.
+
+mod memory;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+
+pub use memory::MemoryStore;
+#[cfg(feature = "sqlite")]
+pub use sqlite::SqliteStore;
+
+/// What the methods of a [`Store`] return.
+pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// A store that could not do what it was asked for.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{0}")]
+pub struct StoreError(pub String);
+
+/// Remembers used states until they have expired, so that each counts once; and keeps what is too large to send.
+///
+/// All replicas of a server must share it. Times are milliseconds since 1970; what lies in the past may be forgotten.
+pub trait Store: Send + Sync + fmt::Debug + 'static {
+    /// Notes that `id` was used. True the first time, false ever after, also when two calls race.
+    fn use_up<'a>(&'a self, id: &'a str, now_ms: u64, until_ms: u64) -> StoreFuture<'a, bool>;
+
+    /// Keeps `bytes` under `id`.
+    fn keep<'a>(
+        &'a self,
+        id: &'a str,
+        bytes: Vec<u8>,
+        now_ms: u64,
+        until_ms: u64,
+    ) -> StoreFuture<'a, ()>;
+
+    /// What was kept under `id`.
+    fn kept<'a>(&'a self, id: &'a str, now_ms: u64) -> StoreFuture<'a, Option<Vec<u8>>>;
+}
