@@ -69,11 +69,11 @@ fn is(told: &Told, asked: usize, text: &Value, place: &str) {
 }
 
 /// Every client before one server over HTTP: with the capability it is asked itself, without it the inbox is.
-fn every_client(server: &Program) {
+fn every_client(server: &Program, clients: impl IntoIterator<Item = (String, Client)>) {
     let server = server.listen();
     let upstream = ["--upstream".to_owned(), server.url().to_owned()];
     let gateway = Gateway::listen(&upstream);
-    for (name, client) in clients() {
+    for (name, client) in clients {
         let told = client.play(&gateway.target(), "contact", &[contact()]);
         is(&told, 1, &contact(), &name);
         assert_eq!(
@@ -137,7 +137,7 @@ fn typescript_1_server() {
     let Some(server) = peers::node_script("ts1-server.mjs") else {
         return;
     };
-    every_client(&server);
+    every_client(&server, clients());
     every_shape(&server);
 }
 
@@ -146,14 +146,14 @@ fn typescript_2_server() {
     let Some(server) = peers::node_script("ts2-server.mjs") else {
         return;
     };
-    every_client(&server);
+    every_client(&server, quick_clients());
     every_shape(&server);
 }
 
 #[test]
 fn typescript_2_server_of_the_rounds_era_only() {
     let Some(server) = rounds_only() else { return };
-    every_client(&server);
+    every_client(&server, clients());
     every_shape(&server);
 }
 
@@ -162,7 +162,7 @@ fn python_mcp_server() {
     let Some(server) = peers::python_script("mcp_server.py") else {
         return;
     };
-    every_client(&server);
+    every_client(&server, quick_clients());
     every_shape(&server);
 }
 
@@ -171,7 +171,7 @@ fn fastmcp_server() {
     let Some(server) = peers::python_script("fastmcp_server.py") else {
         return;
     };
-    every_client(&server);
+    every_client(&server, quick_clients());
     every_shape(&server);
 }
 

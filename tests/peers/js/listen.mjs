@@ -2,9 +2,15 @@
 // for the rounds era. Says where it listens in one line of JSON on stdout.
 import http from 'node:http';
 
+// With `TOKEN` in the environment, only requests that carry it as a bearer token are taken.
+const wanted = process.env.TOKEN && `Bearer ${process.env.TOKEN}`;
+
 export function listen(port, { openSession, modern, roundsOnly = false }) {
   const sessions = new Map();
   const server = http.createServer(async (request, response) => {
+    if (wanted && request.headers.authorization !== wanted) {
+      return void response.writeHead(401, { 'WWW-Authenticate': 'Bearer realm="peers"' }).end();
+    }
     try {
       if (roundsOnly || (modern && (request.headers['mcp-protocol-version'] ?? '') >= '2026-07-28')) return await modern(request, response);
       const body = request.method === 'POST' ? JSON.parse(await whole(request)) : undefined;

@@ -1,51 +1,40 @@
 //! Clients over Streamable HTTP: sessions with streams for the pushed era, single requests for the rounds era.
 
+mod answer;
+mod guard;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, HOST, ORIGIN};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::header::{HOST, ORIGIN};
+use http::{HeaderMap, HeaderName, StatusCode};
 use mcp_elicit_core::wire::{Revision, method};
-use serde_json::json;
-use sha2::{Digest as _, Sha256};
-use tokio::sync::mpsc;
 
 use super::child::ChildServer;
 use super::clock;
+use super::headers::{LAST_EVENT, SESSION, Said, VERSION};
 use super::session::{ServerSide, Session};
-use super::streams::{Streams, Told};
-use super::upstream::{HttpServer, METHOD, NAME, SESSION, Said, VERSION};
+use super::streams::Streams;
+use super::upstream::HttpServer;
 use crate::config::{Server, Target};
 use crate::office::{Office, StartFault};
 use crate::record::seal;
-use crate::relay::glance::{Glance, Shape};
-use crate::relay::{Door, Event, Settings};
+use crate::relay::Settings;
+use crate::relay::glance::Glance;
+use answer::{Left, Opening, stream, take};
+use guard::{cannot_start, headers_match, is_challenge, is_local, principal, refusal, with_id};
 
-const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 /// Sessions at once, over all clients.
 const SESSIONS: usize = 10_000;
 /// How long a session may be idle before it is ended.
 const IDLE: Duration = Duration::from_hours(1);
-/// How long an answer may take before its request gets a stream: a client that hears nothing may give up, and one with
-/// a session that loses its connection needs an event to go on from.
-const SOON: Duration = Duration::from_millis(500);
-/// The same for a request of the rounds era, where errors have HTTP statuses, which a stream has no room for.
-const LATER: Duration = Duration::from_secs(10);
-/// Headers of a client's request that go on to the server.
-const CARRIED: [&str; 5] = [
-    "authorization",
-    "traceparent",
-    "tracestate",
-    "baggage",
-    "x-request-id",
-];
 
 /// One server as HTTP clients see it.
 pub struct Front {
@@ -280,159 +269,15 @@ async fn post(State(front): State<Arc<Front>>, headers: HeaderMap, body: Bytes) 
     match opened {
         Ok(held) => {
             front.sessions().insert(name.clone(), held.clone());
-            take(&held, shape, &headers, &body, Some(name), false).await
+            let response = take(&held, shape, &headers, &body, Some(name.clone()), false).await;
+            if is_challenge(response.status()) {
+                // The client opens another session when it has what is wanted.
+                front.sessions().remove(&name);
+                held.session.end();
+            }
+            response
         }
         Err(fault) => cannot_start(&fault),
-    }
-}
-
-/// Takes a message in, and gives what comes of it.
-async fn take(
-    held: &Arc<Held>,
-    shape: Shape,
-    headers: &HeaderMap,
-    body: &[u8],
-    session: Option<String>,
-    in_rounds: bool,
-) -> Response {
-    let line;
-    let frame = if memchr::memchr2(b'\n', b'\r', body).is_some() {
-        line = body
-            .iter()
-            .map(|byte| {
-                if matches!(byte, b'\n' | b'\r') {
-                    b' '
-                } else {
-                    *byte
-                }
-            })
-            .collect::<Vec<u8>>();
-        line.trim_ascii()
-    } else {
-        body.trim_ascii()
-    };
-    let door = Door(held.doors.fetch_add(1, Ordering::Relaxed) + 1);
-    let carried = carried(headers);
-    if !carried.is_empty() {
-        held.session.carry(door, carried);
-    }
-    if shape != Shape::Request {
-        held.session.from_client(door, frame);
-        return StatusCode::ACCEPTED.into_response();
-    }
-    let told = held.client.open(door);
-    held.session.from_client(door, frame);
-    let left = Left {
-        held: held.clone(),
-        door,
-        in_rounds,
-        primes: headers
-            .get(VERSION)
-            .is_some_and(|version| version == Revision::V2025_11_25.as_str()),
-    };
-    let mut response = answer(told, left, in_rounds).await;
-    if let Some(name) = session.and_then(|name| HeaderValue::from_str(&name).ok()) {
-        response.headers_mut().insert(SESSION, name);
-    }
-    response
-}
-
-/// One JSON body when the answer is all there is, else a stream.
-async fn answer(mut told: mpsc::UnboundedReceiver<Told>, left: Left, in_rounds: bool) -> Response {
-    let first = match tokio::time::timeout(if in_rounds { LATER } else { SOON }, told.recv()).await
-    {
-        Ok(Some(first)) => first,
-        Ok(None) => {
-            return refusal(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                -32603,
-                "the session ended",
-            );
-        }
-        Err(_) => return stream(Opening::Primer, told, left),
-    };
-    if first.last {
-        left.done();
-        let status = if in_rounds {
-            status_of(&first.frame)
-        } else {
-            StatusCode::OK
-        };
-        return (status, [(CONTENT_TYPE, "application/json")], first.frame).into_response();
-    }
-    stream(Opening::Told(first), told, left)
-}
-
-/// How a stream begins.
-enum Opening {
-    /// With nothing: it is there for what may come.
-    Nothing,
-    /// With something that says that it is there, since its answer takes a while.
-    Primer,
-    /// With what came first.
-    Told(Told),
-}
-
-fn stream(opening: Opening, told: mpsc::UnboundedReceiver<Told>, left: Left) -> Response {
-    let with_ids = !left.in_rounds;
-    let rest = futures::stream::unfold(
-        (opening, told, left),
-        move |(opening, mut told, left)| async move {
-            let next = match opening {
-                Opening::Told(first) => first,
-                Opening::Primer => {
-                    let primer = Bytes::from(left.primer());
-                    return Some((Ok(primer), (Opening::Nothing, told, left)));
-                }
-                Opening::Nothing => told.recv().await?,
-            };
-            let event = next.written(with_ids);
-            if next.last {
-                left.done();
-            }
-            Some((
-                Ok::<_, std::convert::Infallible>(Bytes::from(event)),
-                (Opening::Nothing, told, left),
-            ))
-        },
-    );
-    let headers = [
-        (CONTENT_TYPE, "text/event-stream"),
-        (CACHE_CONTROL, "no-cache"),
-    ];
-    (headers, Body::from_stream(rest)).into_response()
-}
-
-/// Notices when the client leaves before its answer.
-struct Left {
-    held: Arc<Held>,
-    door: Door,
-    in_rounds: bool,
-    /// Whether the client knows events without data.
-    primes: bool,
-}
-
-impl Left {
-    fn done(&self) {
-        self.held.client.close(self.door);
-    }
-
-    /// An event to go on from (2025-11-25, transports: its data is empty), or a comment for those who could not.
-    fn primer(&self) -> String {
-        if self.primes {
-            format!("id: {}-0\nretry: 1000\ndata: \n\n", self.door.0)
-        } else {
-            ": working on it\n\n".to_owned()
-        }
-    }
-}
-
-impl Drop for Left {
-    fn drop(&mut self) {
-        // In the pushed era the stream can be taken up again; in the rounds era leaving gives the request up.
-        if self.in_rounds && self.held.client.close(self.door) {
-            self.held.session.tell(Event::DoorClosed(self.door));
-        }
     }
 }
 
@@ -464,16 +309,7 @@ async fn listen(State(front): State<Arc<Front>>, headers: HeaderMap) -> Response
             "the session's stream is open already",
         );
     };
-    stream(
-        Opening::Nothing,
-        told,
-        Left {
-            held,
-            door,
-            in_rounds: false,
-            primes: false,
-        },
-    )
+    stream(Opening::Nothing, told, Left::watching(held, door))
 }
 
 async fn end(State(front): State<Arc<Front>>, headers: HeaderMap) -> Response {
@@ -496,91 +332,4 @@ async fn end(State(front): State<Arc<Front>>, headers: HeaderMap) -> Response {
         }
         Err(response) => *response,
     }
-}
-
-/// Whose request it is: told apart by the credentials it carries.
-fn principal(headers: &HeaderMap) -> String {
-    match headers.get(AUTHORIZATION) {
-        None => "anonymous".to_owned(),
-        Some(value) => {
-            let hash = Sha256::digest(value.as_bytes());
-            format!("bearer-{}", crate::hex::text(&hash[..8]))
-        }
-    }
-}
-
-fn carried(headers: &HeaderMap) -> HeaderMap {
-    let goes = |name: &HeaderName| {
-        CARRIED.contains(&name.as_str()) || name.as_str().starts_with("mcp-param-")
-    };
-    headers
-        .iter()
-        .filter(|(name, _)| goes(name))
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect()
-}
-
-/// The headers that repeat what the message says (2026-07-28, transports); the first that does not.
-fn headers_match(headers: &HeaderMap, said: &Said) -> Result<(), &'static str> {
-    let same = |name: &HeaderName, value: Option<&str>| {
-        let header = headers.get(name).map(HeaderValue::as_bytes);
-        header == value.map(str::as_bytes)
-    };
-    if !same(&VERSION, said.revision.as_deref()) {
-        return Err("MCP-Protocol-Version");
-    }
-    if !same(&METHOD, Some(&said.method))
-        && (headers.contains_key(METHOD) || !said.method.starts_with("notifications/"))
-    {
-        return Err("Mcp-Method");
-    }
-    if said.name.is_some() && !same(&NAME, said.name.as_deref()) {
-        return Err("Mcp-Name");
-    }
-    Ok(())
-}
-
-/// Errors of the rounds era that have a status of their own (2026-07-28, transports).
-fn status_of(frame: &[u8]) -> StatusCode {
-    let code = Glance::at(frame)
-        .and_then(|glance| glance.error)
-        .and_then(|error| crate::relay::glance::member(frame, &error, "code"))
-        .and_then(|range| serde_json::from_slice::<i64>(&frame[range]).ok());
-    match code {
-        Some(-32022..=-32020) => StatusCode::BAD_REQUEST,
-        Some(-32601) => StatusCode::NOT_FOUND,
-        _ => StatusCode::OK,
-    }
-}
-
-fn is_local(host: &str) -> bool {
-    let name = host
-        .rsplit_once(':')
-        .filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()))
-        .map_or(host, |(name, _)| name);
-    matches!(name, "localhost" | "127.0.0.1" | "[::1]")
-}
-
-fn refusal(status: StatusCode, code: i32, why: &str) -> Response {
-    let body = json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": why}});
-    (status, axum::Json(body)).into_response()
-}
-
-fn with_id(body: &[u8], glance: &Glance, status: StatusCode, code: i32, why: &str) -> Response {
-    let id = glance
-        .id
-        .clone()
-        .and_then(|range| serde_json::from_slice(&body[range]).ok())
-        .unwrap_or(serde_json::Value::Null);
-    let body = json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": why}});
-    (status, axum::Json(body)).into_response()
-}
-
-fn cannot_start(fault: &StartFault) -> Response {
-    tracing::error!(%fault, "a session could not be opened");
-    refusal(
-        StatusCode::BAD_GATEWAY,
-        -32603,
-        "the server cannot be reached",
-    )
 }

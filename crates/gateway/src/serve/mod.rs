@@ -9,12 +9,15 @@
 //! | [`http`] | the gateway as an HTTP server |
 //! | [`listen`], [`streams`] | clients over HTTP |
 //! | [`upstream`] | a server over HTTP |
+//! | [`headers`], [`challenge`] | what HTTP says beside the messages |
 //! | [`sse`] | server-sent events |
 //! | [`stop`] | the operator's signal to stop |
 //! | [`clock`] | the one place that reads the time |
 
+pub mod challenge;
 pub mod child;
 pub mod clock;
+pub mod headers;
 pub mod http;
 pub mod listen;
 pub mod pipe;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::HeaderMap;
 use tokio::sync::{Notify, mpsc};
 
+use super::challenge::Challenge;
 use super::clock;
 use crate::answerer::Answerer;
 use crate::record::Book;
@@ -15,6 +16,10 @@ use crate::relay::{CallKey, Door, Down, Effect, Event, Moment, Place, Relay, Set
 pub trait ClientSide: Send + Sync {
     /// Queues a frame on a stream; `last` when it answers the request that opened the stream.
     fn send(&self, door: Door, frame: &[u8], last: bool);
+    /// Queues the last frame of a stream whose request the server wants credentials for.
+    fn challenge(&self, door: Door, frame: &[u8], _challenge: &Challenge) {
+        self.send(door, frame, true);
+    }
     /// Gets on with what is queued.
     fn flush(&self);
 }
@@ -120,16 +125,33 @@ impl Session {
         if let Up::Forward(call) = relay.client_frame(clock::now(), door, frame) {
             self.server.send(frame, call, Some(door));
         }
-        self.carry_out(relay, Some(door));
+        self.carry_out(relay, Some(door), None);
     }
 
     /// A frame came from the server, on the stream of this call where streams are apart.
     pub fn from_server(&self, call: Option<CallKey>, frame: &[u8]) {
+        self.from_server_challenged(call, frame, None);
+    }
+
+    /// A frame came from the server, with what the server wants first when it wants credentials.
+    pub fn from_server_challenged(
+        &self,
+        call: Option<CallKey>,
+        frame: &[u8],
+        challenge: Option<&Challenge>,
+    ) {
         let mut relay = self.relay();
         if let Down::Forward { door, last } = relay.server_frame(clock::now(), call, frame) {
-            self.client.send(door, frame, last);
+            self.to_client(door, frame, last, challenge);
         }
-        self.carry_out(relay, None);
+        self.carry_out(relay, None, challenge);
+    }
+
+    fn to_client(&self, door: Door, frame: &[u8], last: bool, challenge: Option<&Challenge>) {
+        match challenge.filter(|_| last) {
+            Some(challenge) => self.client.challenge(door, frame, challenge),
+            None => self.client.send(door, frame, last),
+        }
     }
 
     /// What the client's request on this stream says in its HTTP headers, for the request that goes on to the server.
@@ -141,7 +163,7 @@ impl Session {
     pub fn tell(&self, event: Event) {
         let mut relay = self.relay();
         relay.handle(clock::now(), event);
-        self.carry_out(relay, None);
+        self.carry_out(relay, None, None);
     }
 
     /// Hands back what is held, before the gateway stops.
@@ -165,12 +187,17 @@ impl Session {
     }
 
     /// Carries out effects in the relay's order. Frames are queued under its lock and written outside it.
-    fn carry_out(&self, mut relay: MutexGuard<'_, Relay>, door: Option<Door>) {
+    fn carry_out(
+        &self,
+        mut relay: MutexGuard<'_, Relay>,
+        door: Option<Door>,
+        challenge: Option<&Challenge>,
+    ) {
         let deadline = relay.deadline();
         while let Some(effect) = relay.effect() {
             match effect {
                 Effect::ToClient { door, frame, last } => {
-                    self.client.send(door, frame.as_bytes(), last);
+                    self.to_client(door, frame.as_bytes(), last, challenge);
                 }
                 Effect::ToServer { frame, call } => self.server.send(frame.as_bytes(), call, door),
                 Effect::Abandon { call } => self.server.abandon(call),
@@ -286,7 +313,7 @@ impl Driver {
     fn tick(&self) {
         let mut relay = self.session.relay();
         relay.tick(clock::now());
-        self.session.carry_out(relay, None);
+        self.session.carry_out(relay, None, None);
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::mpsc;
 
+use super::challenge::Challenge;
 use super::session::ClientSide;
 use super::sse;
 use crate::relay::Door;
@@ -22,6 +23,8 @@ pub struct Told {
     pub frame: Vec<u8>,
     /// Whether it answers the request that opened the stream.
     pub last: bool,
+    /// What the server wants first, where it answers with that.
+    pub challenge: Option<Box<Challenge>>,
     id: String,
 }
 
@@ -91,8 +94,8 @@ impl Streams {
     }
 }
 
-impl ClientSide for Streams {
-    fn send(&self, door: Door, frame: &[u8], last: bool) {
+impl Streams {
+    fn say(&self, door: Door, frame: &[u8], last: bool, challenge: Option<Box<Challenge>>) {
         let mut streams = self.streams();
         let stream = if door == Door::SESSION {
             streams.entry(door).or_default()
@@ -107,6 +110,7 @@ impl ClientSide for Streams {
         let told = Told {
             frame: frame.to_vec(),
             last,
+            challenge,
             id: format!("{}-{}", door.0, stream.count),
         };
         let keep = if door == Door::SESSION { WAITING } else { KEPT };
@@ -119,6 +123,16 @@ impl ClientSide for Streams {
         {
             stream.to = None;
         }
+    }
+}
+
+impl ClientSide for Streams {
+    fn send(&self, door: Door, frame: &[u8], last: bool) {
+        self.say(door, frame, last, None);
+    }
+
+    fn challenge(&self, door: Door, frame: &[u8], challenge: &Challenge) {
+        self.say(door, frame, true, Some(Box::new(challenge.clone())));
     }
 
     fn flush(&self) {}

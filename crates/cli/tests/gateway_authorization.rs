@@ -1,0 +1,122 @@
+//! A server over HTTP that wants an authorization, behind the gateway: a client over HTTP hears it as the server said it,
+//! and its own `Authorization` goes on to the server; a client on stdio gets an error that says what is wrong.
+#![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+
+use mcp_elicit_testkit::peers::{self, Listening, Program, Running};
+use serde_json::{Value, json};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-elicit");
+
+/// A server of each era that takes only requests with this token.
+fn guarded() -> Option<Vec<Listening>> {
+    let server = peers::node_script("ts2-server.mjs")?.env("TOKEN", "open-sesame");
+    let rounds_only = server.clone().with(["--rounds-only"]);
+    let pushed_only = peers::node_script("ts1-server.mjs")?.env("TOKEN", "open-sesame");
+    Some(vec![
+        server.listen(),
+        rounds_only.listen(),
+        pushed_only.listen(),
+    ])
+}
+
+fn gateway(upstream: &str) -> (Running, String, tempfile::TempDir) {
+    let state = tempfile::tempdir().unwrap();
+    let program = Program::new(PROGRAM)
+        .with(["gateway", "--listen", "127.0.0.1:0", "--inbox", "off"])
+        .with(["--upstream", upstream, "--state"])
+        .with([state.path().to_str().unwrap()]);
+    let mut running = program.start();
+    let lines = BufReader::new(running.child.stderr.take().unwrap()).lines();
+    let url = lines
+        .map_while(Result::ok)
+        .find_map(|line| Some(line.strip_prefix("serving: http://")?.to_owned()))
+        .unwrap();
+    (running, url, state)
+}
+
+/// One POST; the head and the body of what comes back.
+fn post(at: &str, headers: &[&str], message: &Value) -> (String, String) {
+    let (host, path) = at.split_once('/').unwrap();
+    let body = message.to_string();
+    let mut stream = TcpStream::connect(host).unwrap();
+    let more: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
+    write!(
+        stream,
+        "POST /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\n{more}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut said = String::new();
+    stream.read_to_string(&mut said).unwrap();
+    let (head, body) = said.split_once("\r\n\r\n").unwrap();
+    (head.to_ascii_lowercase(), body.to_owned())
+}
+
+fn initialize() -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}})
+}
+
+fn discover() -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {}}}})
+}
+
+#[test]
+fn an_http_client_hears_what_the_server_wants_and_brings_it() {
+    let Some(servers) = guarded() else { return };
+    let rounds = [
+        "MCP-Protocol-Version: 2026-07-28",
+        "Mcp-Method: server/discover",
+    ];
+    for server in servers {
+        let (_gateway, at, _state) = gateway(server.url());
+        for (message, headers) in [(initialize(), &[][..]), (discover(), &rounds)] {
+            let (head, body) = post(&at, headers, &message);
+            assert!(head.starts_with("http/1.1 401"), "{head}\n{body}");
+            assert!(
+                head.contains("www-authenticate: bearer realm=\"peers\""),
+                "{head}"
+            );
+            assert!(!head.contains("mcp-session-id"), "{head}");
+            let told: Value = serde_json::from_str(&body).unwrap();
+            assert_eq!(told["id"], 1, "{told}");
+            let mut headers = headers.to_vec();
+            headers.push("Authorization: Bearer open-sesame");
+            let (head, body) = post(&at, &headers, &message);
+            assert!(head.starts_with("http/1.1 200"), "{head}\n{body}");
+            assert!(body.contains("\"result\""), "{body}");
+        }
+    }
+}
+
+#[test]
+fn a_stdio_client_is_told_what_is_wrong() {
+    let Some(servers) = guarded() else { return };
+    for server in servers {
+        let state = tempfile::tempdir().unwrap();
+        let program = Program::new(PROGRAM)
+            .with(["gateway", "--inbox", "off", "--upstream", server.url()])
+            .with(["--state", state.path().to_str().unwrap()]);
+        let mut running = program.start();
+        let mut stdin = running.child.stdin.take().unwrap();
+        writeln!(stdin, "{}", initialize()).unwrap();
+        let mut line = String::new();
+        let mut stdout = BufReader::new(running.child.stdout.take().unwrap());
+        stdout.read_line(&mut line).unwrap();
+        let told: Value = serde_json::from_str(&line).unwrap();
+        assert!(
+            told["error"]["message"]
+                .as_str()
+                .unwrap()
+                .contains("authorization"),
+            "{told}"
+        );
+    }
+}

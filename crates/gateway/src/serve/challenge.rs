@@ -1,0 +1,24 @@
+//! What a server over HTTP wants before it takes a request: credentials, or more of them.
+
+use http::header::WWW_AUTHENTICATE;
+use http::{HeaderMap, HeaderValue, StatusCode};
+
+/// A status that asks the client for credentials, with what the server says of them. A client over HTTP gets both as
+/// they came; only it can obtain what is wanted.
+#[derive(Clone, Debug)]
+pub struct Challenge {
+    /// 401 or 403.
+    pub status: StatusCode,
+    /// Every `WWW-Authenticate`.
+    pub authenticate: Vec<HeaderValue>,
+}
+
+impl Challenge {
+    /// Reads one from a response; `None` for any other status.
+    pub fn of(status: StatusCode, headers: &HeaderMap) -> Option<Self> {
+        matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN).then(|| Self {
+            status,
+            authenticate: headers.get_all(WWW_AUTHENTICATE).iter().cloned().collect(),
+        })
+    }
+}

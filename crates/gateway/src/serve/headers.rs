@@ -1,0 +1,96 @@
+//! What HTTP headers repeat of a message, and which they are.
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use mcp_elicit_core::wire::Revision;
+
+use crate::relay::glance::{self, Glance, Shape};
+
+/// The header of the session (2025-06-18 and 2025-11-25).
+pub const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+/// The header of the revision.
+pub const VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+/// The header of the method (2026-07-28).
+pub const METHOD: HeaderName = HeaderName::from_static("mcp-method");
+/// The header of what is called (2026-07-28).
+pub const NAME: HeaderName = HeaderName::from_static("mcp-name");
+/// The header of the last event that was read.
+pub const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
+
+/// Whether the frame is a request.
+pub(super) fn is_request(frame: &[u8]) -> bool {
+    Glance::at(frame).is_some_and(|glance| glance.shape() == Some(Shape::Request))
+}
+
+/// Whether the frame has this method.
+pub(super) fn is_method(frame: &[u8], name: &str) -> bool {
+    Glance::at(frame)
+        .and_then(|glance| glance.method)
+        .is_some_and(|range| &frame[range] == name.as_bytes())
+}
+
+/// What a request of the rounds era says in its headers, too (2026-07-28, transports).
+pub(super) fn rounds_headers(frame: &[u8]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    let Some(said) = Said::of(frame) else {
+        return headers;
+    };
+    if said.revision.as_deref() != Some(Revision::V2026_07_28.as_str()) {
+        return headers;
+    }
+    headers.insert(
+        VERSION,
+        HeaderValue::from_static(Revision::V2026_07_28.as_str()),
+    );
+    if let Ok(method) = HeaderValue::from_str(&said.method) {
+        headers.insert(METHOD, method);
+    }
+    if let Some(name) = said
+        .name
+        .as_deref()
+        .and_then(|name| HeaderValue::from_bytes(name.as_bytes()).ok())
+    {
+        headers.insert(NAME, name);
+    }
+    headers
+}
+
+/// What a request says that headers repeat.
+pub struct Said {
+    /// Its method.
+    pub method: String,
+    /// The revision in its `_meta`.
+    pub revision: Option<String>,
+    /// The name or URI of what it calls.
+    pub name: Option<String>,
+}
+
+impl Said {
+    /// Reads it; `None` for what is no request.
+    pub fn of(frame: &[u8]) -> Option<Self> {
+        let glance = Glance::at(frame)?;
+        let method = String::from_utf8_lossy(&frame[glance.method?]).into_owned();
+        let params = glance.params;
+        let text =
+            |range: std::ops::Range<usize>| serde_json::from_slice::<String>(&frame[range]).ok();
+        let revision = params
+            .as_ref()
+            .and_then(|params| glance::member(frame, params, "_meta"))
+            .and_then(|meta| {
+                glance::member(frame, &meta, mcp_elicit_core::wire::meta::PROTOCOL_VERSION)
+            })
+            .and_then(text);
+        let member = match method.as_str() {
+            "tools/call" | "prompts/get" => Some("name"),
+            "resources/read" => Some("uri"),
+            _ => None,
+        };
+        let name = member
+            .and_then(|member| glance::member(frame, params.as_ref()?, member))
+            .and_then(text);
+        Some(Self {
+            method,
+            revision,
+            name,
+        })
+    }
+}

@@ -1,0 +1,209 @@
+//! What a client's message comes to: nothing, one JSON body, or a stream of events.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::response::{IntoResponse as _, Response};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use mcp_elicit_core::wire::Revision;
+use tokio::sync::mpsc;
+
+use super::super::challenge::Challenge;
+use super::super::headers::{SESSION, VERSION};
+use super::super::streams::Told;
+use super::Held;
+use super::guard::{carried, is_challenge, refusal, status_of};
+use crate::relay::glance::Shape;
+use crate::relay::{Door, Event};
+
+/// How long an answer may take before its request gets a stream: a client that hears nothing may give up, and one with
+/// a session that loses its connection needs an event to go on from.
+const SOON: Duration = Duration::from_millis(500);
+/// The same for a request of the rounds era, where errors have HTTP statuses, which a stream has no room for.
+const LATER: Duration = Duration::from_secs(10);
+/// Takes a message in, and gives what comes of it.
+pub(super) async fn take(
+    held: &Arc<Held>,
+    shape: Shape,
+    headers: &HeaderMap,
+    body: &[u8],
+    session: Option<String>,
+    in_rounds: bool,
+) -> Response {
+    let line;
+    let frame = if memchr::memchr2(b'\n', b'\r', body).is_some() {
+        line = body
+            .iter()
+            .map(|byte| {
+                if matches!(byte, b'\n' | b'\r') {
+                    b' '
+                } else {
+                    *byte
+                }
+            })
+            .collect::<Vec<u8>>();
+        line.trim_ascii()
+    } else {
+        body.trim_ascii()
+    };
+    let door = Door(held.doors.fetch_add(1, Ordering::Relaxed) + 1);
+    let carried = carried(headers);
+    if !carried.is_empty() {
+        held.session.carry(door, carried);
+    }
+    if shape != Shape::Request {
+        held.session.from_client(door, frame);
+        return StatusCode::ACCEPTED.into_response();
+    }
+    let told = held.client.open(door);
+    held.session.from_client(door, frame);
+    let left = Left {
+        held: held.clone(),
+        door,
+        in_rounds,
+        primes: headers
+            .get(VERSION)
+            .is_some_and(|version| version == Revision::V2025_11_25.as_str()),
+    };
+    let mut response = answer(told, left, in_rounds).await;
+    let session = session.filter(|_| !is_challenge(response.status()));
+    if let Some(name) = session.and_then(|name| HeaderValue::from_str(&name).ok()) {
+        response.headers_mut().insert(SESSION, name);
+    }
+    response
+}
+
+/// One JSON body when the answer is all there is, else a stream.
+async fn answer(mut told: mpsc::UnboundedReceiver<Told>, left: Left, in_rounds: bool) -> Response {
+    let first = match tokio::time::timeout(if in_rounds { LATER } else { SOON }, told.recv()).await
+    {
+        Ok(Some(first)) => first,
+        Ok(None) => {
+            return refusal(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                -32603,
+                "the session ended",
+            );
+        }
+        Err(_) => return stream(Opening::Primer, told, left),
+    };
+    if first.last {
+        left.done();
+        if let Some(challenge) = first.challenge {
+            return challenged(&challenge, first.frame);
+        }
+        let status = if in_rounds {
+            status_of(&first.frame)
+        } else {
+            StatusCode::OK
+        };
+        return (status, [(CONTENT_TYPE, "application/json")], first.frame).into_response();
+    }
+    stream(Opening::Told(first), told, left)
+}
+
+/// The server wants credentials: the client hears it as the server said it.
+fn challenged(challenge: &Challenge, frame: Vec<u8>) -> Response {
+    let mut response = (
+        challenge.status,
+        [(CONTENT_TYPE, "application/json")],
+        frame,
+    )
+        .into_response();
+    for words in &challenge.authenticate {
+        response
+            .headers_mut()
+            .append(WWW_AUTHENTICATE, words.clone());
+    }
+    response
+}
+
+/// How a stream begins.
+pub(super) enum Opening {
+    /// With nothing: it is there for what may come.
+    Nothing,
+    /// With something that says that it is there, since its answer takes a while.
+    Primer,
+    /// With what came first.
+    Told(Told),
+}
+
+pub(super) fn stream(
+    opening: Opening,
+    told: mpsc::UnboundedReceiver<Told>,
+    left: Left,
+) -> Response {
+    let with_ids = !left.in_rounds;
+    let rest = futures::stream::unfold(
+        (opening, told, left),
+        move |(opening, mut told, left)| async move {
+            let next = match opening {
+                Opening::Told(first) => first,
+                Opening::Primer => {
+                    let primer = Bytes::from(left.primer());
+                    return Some((Ok(primer), (Opening::Nothing, told, left)));
+                }
+                Opening::Nothing => told.recv().await?,
+            };
+            let event = next.written(with_ids);
+            if next.last {
+                left.done();
+            }
+            Some((
+                Ok::<_, std::convert::Infallible>(Bytes::from(event)),
+                (Opening::Nothing, told, left),
+            ))
+        },
+    );
+    let headers = [
+        (CONTENT_TYPE, "text/event-stream"),
+        (CACHE_CONTROL, "no-cache"),
+    ];
+    (headers, Body::from_stream(rest)).into_response()
+}
+
+/// Notices when the client leaves before its answer.
+pub(super) struct Left {
+    held: Arc<Held>,
+    door: Door,
+    in_rounds: bool,
+    /// Whether the client knows events without data.
+    primes: bool,
+}
+
+impl Left {
+    /// Watches a stream that nobody waits for an answer on.
+    pub(super) fn watching(held: Arc<Held>, door: Door) -> Self {
+        Self {
+            held,
+            door,
+            in_rounds: false,
+            primes: false,
+        }
+    }
+
+    fn done(&self) {
+        self.held.client.close(self.door);
+    }
+
+    /// An event to go on from (2025-11-25, transports: its data is empty), or a comment for those who could not.
+    fn primer(&self) -> String {
+        if self.primes {
+            format!("id: {}-0\nretry: 1000\ndata: \n\n", self.door.0)
+        } else {
+            ": working on it\n\n".to_owned()
+        }
+    }
+}
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        // In the pushed era the stream can be taken up again; in the rounds era leaving gives the request up.
+        if self.in_rounds && self.held.client.close(self.door) {
+            self.held.session.tell(Event::DoorClosed(self.door));
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Who may come in, as whom, and what is said to those who may not.
+
+use axum::response::{IntoResponse as _, Response};
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+
+use super::super::headers::{METHOD, NAME, Said, VERSION};
+use crate::office::StartFault;
+use crate::relay::glance::Glance;
+
+/// Headers of a client's request that go on to the server.
+const CARRIED: [&str; 5] = [
+    "authorization",
+    "traceparent",
+    "tracestate",
+    "baggage",
+    "x-request-id",
+];
+
+/// Whose request it is: told apart by the credentials it carries.
+pub(super) fn principal(headers: &HeaderMap) -> String {
+    match headers.get(AUTHORIZATION) {
+        None => "anonymous".to_owned(),
+        Some(value) => {
+            let hash = Sha256::digest(value.as_bytes());
+            format!("bearer-{}", crate::hex::text(&hash[..8]))
+        }
+    }
+}
+
+pub(super) fn carried(headers: &HeaderMap) -> HeaderMap {
+    let goes = |name: &HeaderName| {
+        CARRIED.contains(&name.as_str()) || name.as_str().starts_with("mcp-param-")
+    };
+    headers
+        .iter()
+        .filter(|(name, _)| goes(name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+/// The headers that repeat what the message says (2026-07-28, transports); the first that does not.
+pub(super) fn headers_match(headers: &HeaderMap, said: &Said) -> Result<(), &'static str> {
+    let same = |name: &HeaderName, value: Option<&str>| {
+        let header = headers.get(name).map(HeaderValue::as_bytes);
+        header == value.map(str::as_bytes)
+    };
+    if !same(&VERSION, said.revision.as_deref()) {
+        return Err("MCP-Protocol-Version");
+    }
+    if !same(&METHOD, Some(&said.method))
+        && (headers.contains_key(METHOD) || !said.method.starts_with("notifications/"))
+    {
+        return Err("Mcp-Method");
+    }
+    if said.name.is_some() && !same(&NAME, said.name.as_deref()) {
+        return Err("Mcp-Name");
+    }
+    Ok(())
+}
+
+/// Errors of the rounds era that have a status of their own (2026-07-28, transports).
+pub(super) fn status_of(frame: &[u8]) -> StatusCode {
+    let code = Glance::at(frame)
+        .and_then(|glance| glance.error)
+        .and_then(|error| crate::relay::glance::member(frame, &error, "code"))
+        .and_then(|range| serde_json::from_slice::<i64>(&frame[range]).ok());
+    match code {
+        Some(-32022..=-32020) => StatusCode::BAD_REQUEST,
+        Some(-32601) => StatusCode::NOT_FOUND,
+        _ => StatusCode::OK,
+    }
+}
+
+/// Whether the answer asks for credentials.
+pub(super) fn is_challenge(status: StatusCode) -> bool {
+    matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+}
+
+pub(super) fn is_local(host: &str) -> bool {
+    let name = host
+        .rsplit_once(':')
+        .filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()))
+        .map_or(host, |(name, _)| name);
+    matches!(name, "localhost" | "127.0.0.1" | "[::1]")
+}
+
+pub(super) fn refusal(status: StatusCode, code: i32, why: &str) -> Response {
+    let body = json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": why}});
+    (status, axum::Json(body)).into_response()
+}
+
+pub(super) fn with_id(
+    body: &[u8],
+    glance: &Glance,
+    status: StatusCode,
+    code: i32,
+    why: &str,
+) -> Response {
+    let id = glance
+        .id
+        .clone()
+        .and_then(|range| serde_json::from_slice(&body[range]).ok())
+        .unwrap_or(serde_json::Value::Null);
+    let body = json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": why}});
+    (status, axum::Json(body)).into_response()
+}
+
+pub(super) fn cannot_start(fault: &StartFault) -> Response {
+    tracing::error!(%fault, "a session could not be opened");
+    refusal(
+        StatusCode::BAD_GATEWAY,
+        -32603,
+        "the server cannot be reached",
+    )
+}

@@ -1,0 +1,283 @@
+//! One exchange with the server: a request goes out, and what comes of it is read, be it one body or a stream of events.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use mcp_elicit_core::wire::method;
+use reqwest::Response;
+
+use super::super::challenge::Challenge;
+use super::super::headers::{LAST_EVENT, SESSION};
+use super::super::sse::EventReader;
+use super::{HttpServer, Outgoing, Sent};
+use crate::relay::glance::{self, Glance, Shape};
+use crate::relay::{CallKey, Event};
+
+/// How long to wait before a lost stream is opened again.
+const BREATH: Duration = Duration::from_millis(500);
+/// How often a lost stream is opened again before its call is given up.
+const TRIES: u32 = 5;
+
+/// Why an exchange brought no response of the server's.
+struct Trouble {
+    /// In words.
+    why: String,
+    /// What the server wants first.
+    challenge: Option<Challenge>,
+}
+
+impl From<String> for Trouble {
+    fn from(why: String) -> Self {
+        Self {
+            why,
+            challenge: None,
+        }
+    }
+}
+
+impl HttpServer {
+    /// Sends a request and reads what comes of it.
+    pub(super) async fn exchange(self: Arc<Self>, outgoing: Outgoing) {
+        let Outgoing {
+            frame,
+            call,
+            headers,
+        } = outgoing;
+        let glance = Glance::at(&frame);
+        let id = glance
+            .as_ref()
+            .and_then(|glance| glance.id.clone())
+            .map(|range| frame[range].to_vec());
+        let opens = glance
+            .as_ref()
+            .and_then(|glance| glance.method.clone())
+            .is_some_and(|range| &frame[range] == method::INITIALIZE.as_bytes());
+        let sent = self.post(frame, &headers).await;
+        let answered = match sent {
+            Ok(response) => {
+                self.answered(response, call, &headers, opens, id.as_deref())
+                    .await
+            }
+            Err(error) => Err(error.without_url().to_string().into()),
+        };
+        if let Some(call) = call {
+            self.state().calls.remove(&call);
+        }
+        if let (Err(trouble), Some(id), Some(session)) = (answered, id, self.session()) {
+            let frame = failed(&id, &trouble.why);
+            session.from_server_challenged(call, &frame, trouble.challenge.as_ref());
+        }
+    }
+
+    async fn answered(
+        &self,
+        response: Response,
+        call: Option<CallKey>,
+        headers: &HeaderMap,
+        opens: bool,
+        id: Option<&[u8]>,
+    ) -> Result<(), Trouble> {
+        let status = response.status();
+        let challenge = Challenge::of(status, response.headers());
+        if opens && let Some(id) = response.headers().get(SESSION) {
+            self.state().session_id = Some(id.clone());
+        }
+        let kind = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .and_then(|kind| kind.to_str().ok())
+            .unwrap_or_default()
+            .to_owned();
+        if kind.starts_with("text/event-stream") {
+            return Ok(self.read_stream(response, call, headers, opens).await?);
+        }
+        let body = self.body(response).await?;
+        if let Some(frame) = response_to(body.trim_ascii(), id) {
+            if opens {
+                self.note_revision(&frame);
+            }
+            if let Some(session) = self.session() {
+                session.from_server_challenged(call, &frame, challenge.as_ref());
+            }
+            return Ok(());
+        }
+        if status == StatusCode::NOT_FOUND && self.state().session_id.is_some() {
+            if let Some(session) = self.session() {
+                session.tell(Event::ServerGone(
+                    "it does not know the session any more".to_owned(),
+                ));
+            }
+            return Ok(());
+        }
+        let code = status.as_u16();
+        let why = match status {
+            StatusCode::UNAUTHORIZED => {
+                format!("the server wants to be shown an authorization (HTTP status {code})")
+            }
+            StatusCode::FORBIDDEN => {
+                format!("the authorization shown is not enough for the server (HTTP status {code})")
+            }
+            _ => format!("the server answered with HTTP status {code}"),
+        };
+        Err(Trouble { why, challenge })
+    }
+
+    async fn body(&self, response: Response) -> Result<Vec<u8>, String> {
+        let mut body = Vec::new();
+        let mut chunks = response.bytes_stream();
+        while let Some(chunk) = chunks.next().await {
+            let chunk = chunk.map_err(|error| error.without_url().to_string())?;
+            body.extend_from_slice(&chunk);
+            if body.len() > self.max_frame {
+                return Err(format!(
+                    "the server's answer has more than {} bytes",
+                    self.max_frame
+                ));
+            }
+        }
+        Ok(body)
+    }
+
+    /// Reads a call's stream to its response; a stream that is lost before is taken up where it was (SSE resumption).
+    async fn read_stream(
+        &self,
+        response: Response,
+        call: Option<CallKey>,
+        headers: &HeaderMap,
+        opens: bool,
+    ) -> Result<(), String> {
+        let mut last_id = None;
+        let mut response = Some(response);
+        for _ in 0..TRIES {
+            let Some(stream) = response.take() else { break };
+            if self.read_events(stream, call, &mut last_id, opens).await? {
+                return Ok(());
+            }
+            let Some(id) = &last_id else { break };
+            tokio::time::sleep(BREATH).await;
+            response = self
+                .listen(Some(id), headers)
+                .await
+                .ok()
+                .filter(|response| response.status().is_success());
+        }
+        Err("the server's stream ended before its answer".to_owned())
+    }
+
+    /// Whether the stream brought a response.
+    async fn read_events(
+        &self,
+        response: Response,
+        call: Option<CallKey>,
+        last_id: &mut Option<String>,
+        opens: bool,
+    ) -> Result<bool, String> {
+        let mut reader = EventReader::default();
+        let mut answered = false;
+        let mut chunks = response.bytes_stream();
+        while let Some(Ok(chunk)) = chunks.next().await {
+            let Some(session) = self.session() else {
+                return Ok(true);
+            };
+            reader.read(&chunk, |event| {
+                if event.id.is_some() {
+                    last_id.clone_from(&event.id);
+                }
+                if event.data.is_empty() {
+                    return;
+                }
+                if Glance::at(&event.data)
+                    .is_some_and(|glance| glance.shape() == Some(Shape::Response))
+                {
+                    answered = true;
+                    if opens {
+                        self.note_revision(&event.data);
+                    }
+                }
+                session.from_server(call, &event.data);
+            });
+            if reader.held() > self.max_frame {
+                return Err(format!(
+                    "the server sent an event of more than {} bytes",
+                    self.max_frame
+                ));
+            }
+        }
+        Ok(answered)
+    }
+
+    /// Every later request of the session names the revision that was agreed on.
+    fn note_revision(&self, frame: &[u8]) {
+        let revision = Glance::at(frame)
+            .and_then(|glance| glance.result)
+            .and_then(|result| glance::member(frame, &result, "protocolVersion"))
+            .and_then(|range| serde_json::from_slice::<String>(&frame[range]).ok())
+            .and_then(|revision| HeaderValue::from_str(&revision).ok());
+        if revision.is_some() {
+            self.state().revision = revision;
+        }
+    }
+
+    async fn listen(&self, last_id: Option<&str>, headers: &HeaderMap) -> Sent {
+        let mut request = self
+            .client
+            .get(self.url.clone())
+            .headers(headers.clone())
+            .header(ACCEPT, "text/event-stream");
+        for (name, value) in self.session_headers() {
+            request = request.header(name, value);
+        }
+        if let Some(id) = last_id {
+            request = request.header(LAST_EVENT, id);
+        }
+        request.send().await
+    }
+
+    /// The stream on which a server of the pushed era says what belongs to no request.
+    pub(super) async fn listen_for_session(self: Arc<Self>, headers: HeaderMap) {
+        let mut last_id = None;
+        for _ in 0..TRIES {
+            match self.listen(last_id.as_deref(), &headers).await {
+                Ok(response) if response.status().is_success() => {
+                    if self
+                        .read_events(response, None, &mut last_id, false)
+                        .await
+                        .is_err()
+                    {
+                        return;
+                    }
+                }
+                // A server need not have one.
+                Ok(_) => return,
+                Err(_) => {}
+            }
+            tokio::time::sleep(BREATH).await;
+        }
+    }
+}
+
+/// The body as the response to the request of this id. A server that refuses a request before it has read it answers
+/// with an error whose id is null.
+fn response_to<'a>(body: &'a [u8], id: Option<&[u8]>) -> Option<Cow<'a, [u8]>> {
+    let glance = Glance::at(body).filter(|glance| glance.shape() == Some(Shape::Response))?;
+    let told = glance.id?;
+    match id {
+        Some(id) if &body[told.clone()] == b"null" => {
+            Some([&body[..told.start], id, &body[told.end..]].concat().into())
+        }
+        _ => Some(body.into()),
+    }
+}
+
+fn failed(id: &[u8], why: &str) -> Vec<u8> {
+    let error = serde_json::json!({"code": -32603, "message": why});
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#,
+        String::from_utf8_lossy(id)
+    )
+    .into_bytes()
+}
