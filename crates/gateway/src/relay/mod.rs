@@ -12,7 +12,8 @@
 //! | [`glance`] | what a frame is, without reading it |
 //! | [`effect`] | the values that go in and out |
 //! | [`settings`] | what an operator decides |
-//! | `handshake` | who speaks which era; `initialize` and `server/discover` answered for either |
+//! | `handshake`, `trial` | who speaks which era, and finding it out |
+//! | `openings` | what is declared to the server; `initialize` and `server/discover` answered for either era |
 //! | `pushed`, `rounds` | what differs by era: one file each |
 //! | `requests`, `responses` | frames from the client, frames from the server |
 //! | `calls` | the client's requests on their way |
@@ -29,6 +30,7 @@ mod frame;
 pub mod glance;
 mod handshake;
 mod holding;
+mod openings;
 mod pushed;
 mod question;
 mod requests;
@@ -37,6 +39,7 @@ mod round;
 mod rounds;
 pub mod settings;
 mod settling;
+mod trial;
 mod visits;
 
 #[cfg(test)]

@@ -120,6 +120,32 @@ fn the_gateway_declares_what_the_client_lacks() {
     }
 }
 
+/// A program that takes its time to start answers both questions about its era, late. What it says first counts.
+#[test]
+fn a_server_that_starts_slowly_is_not_misjudged() {
+    let probe = super::super::Settings::default().probe;
+    for server in Revision::ALL {
+        for client in Revision::ALL {
+            let mut world = World::new(client, Capability::BOTH, server, Asks::Form);
+            let open = world.client.open();
+            world.client_sends(&open);
+            for _ in 0..4 {
+                world.pass_time(probe);
+            }
+            world.settle();
+            assert!(world.client.opened.is_some(), "{client} {server}");
+            assert_eq!(
+                world.relay.server_revision(),
+                Some(server),
+                "{client} {server}"
+            );
+            world.call();
+            world.settle();
+            assert_eq!(world.client.text(), "accept:Ada", "{client} {server}");
+        }
+    }
+}
+
 #[test]
 fn a_client_only_gateway_declares_no_more_than_the_client() {
     let settings = super::super::Settings {
