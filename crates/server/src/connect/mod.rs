@@ -93,7 +93,7 @@ enum Behind {
     },
     #[cfg(feature = "oauth")]
     Grant {
-        provider: oauth::Provider,
+        provider: Box<oauth::Provider>,
         save: Box<oauth::SaveGrant>,
     },
 }
@@ -282,8 +282,8 @@ impl Inner {
         let visitor = (self.visitor)(parts);
         #[cfg(feature = "oauth")]
         let visitor = visitor.or_else(|| {
-            let sign_in = self.sign_in.as_ref()?;
-            sign_in.session(self).visitor_at(parts, (self.clock)())
+            self.sign_in.as_ref()?;
+            oauth::SignIn::session(self).visitor_at(parts, (self.clock)())
         });
         visitor
     }

@@ -120,7 +120,7 @@ pub(super) struct SignIn {
 
 impl SignIn {
     /// Where signed-in visitors are kept: in a cookie sealed with the keys of the links.
-    pub(super) fn session(&self, inner: &Inner) -> Session {
+    pub(super) fn session(inner: &Inner) -> Session {
         Session::new(inner.keys.clone(), inner.base.as_str()).lifetime(inner.lifetime)
     }
 }
@@ -142,6 +142,7 @@ impl ConnectBuilder {
         Fut: Future<Output = Result<(), CannotSave>> + Send + 'static,
     {
         let save = Box::new(move |principal, grant| -> Saved { Box::pin(save(principal, grant)) });
+        let provider = Box::new(provider);
         self.0
             .pages
             .insert(purpose.into(), Behind::Grant { provider, save });

@@ -13,6 +13,7 @@ use super::super::link::Ticket;
 use super::super::look::{Notice, Onward, Tone};
 use super::super::waiting::End;
 use super::super::{Behind, Connect, Inner};
+use super::SignIn;
 use super::provider::{Known, Provider};
 use super::token;
 use super::trip::{Errand, Trip, forget_many};
@@ -72,8 +73,10 @@ async fn go(State(connect): State<Connect>, Path(sealed): Path<String>, parts: P
     let redirect = inner.redirect_uri(&ticket.purpose);
     leave(inner, provider, Errand::Grant, redirect, &ticket)
         .await
-        .map(|response| lightened(inner, &parts, response))
-        .unwrap_or_else(|trouble| tell(inner, Some(&ticket), &trouble))
+        .map_or_else(
+            |trouble| tell(inner, Some(&ticket), &trouble),
+            |response| lightened(inner, &parts, response),
+        )
 }
 
 /// Off to say who the visitor is. The link has to be good, and can be anybody's.
@@ -93,8 +96,10 @@ async fn sign_in(
     let redirect = inner.sign_in_redirect_uri();
     leave(inner, &sign_in.provider, Errand::SignIn, redirect, &ticket)
         .await
-        .map(|response| lightened(inner, &parts, response))
-        .unwrap_or_else(|trouble| tell_of_sign_in(inner, &ticket, &trouble))
+        .map_or_else(
+            |trouble| tell_of_sign_in(inner, &ticket, &trouble),
+            |response| lightened(inner, &parts, response),
+        )
 }
 
 async fn leave(
@@ -223,7 +228,7 @@ async fn recognise(inner: &Inner, trip: &Trip, answer: Answer) -> Result<Respons
             "You signed in, but not as somebody this server knows. Nothing has happened.",
         ));
     };
-    let session = sign_in.session(inner);
+    let session = SignIn::session(inner);
     let cookie = session.set_cookie_at(&principal, (inner.clock)());
     let cookie = cookie.map_err(|error| Trouble::Unreachable(error.to_string()))?;
     let here = inner.address(&trip.ticket);
