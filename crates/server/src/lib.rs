@@ -51,6 +51,7 @@
 //! | `exchange` | putting a question until it is settled |
 //! | `way` | the ways to an answer, one file each: pushed, rounds, task, cannot-ask, script |
 //! | `journal`, `question` | what rounds have established; the digest that ties an answer to its question |
+//! | `typed` | forms in rmcp's type, for rounds and tasks |
 //! | `spread` | lists of choices for 2025-06-18, which has none |
 //! | [`seal`], `state` | protecting `requestState` |
 //! | `bridge` | handlers that ask by hand, for pushed-era clients |
@@ -75,6 +76,7 @@ mod settings;
 mod spread;
 mod state;
 pub mod testing;
+mod typed;
 mod unanswered;
 mod way;
 mod wrap;

@@ -19,6 +19,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 use crate::spread::Spread;
+use crate::typed;
 use crate::unanswered::Unanswered;
 
 /// The first 16 bytes of a SHA-256: what was shown to the person, in a form small enough to carry.
@@ -191,16 +192,14 @@ impl Prepared {
         spread.as_ref().map(Option::as_ref)
     }
 
-    /// The schema in rmcp's type, which rounds and tasks have to use. It drops `pattern` and `multipleOf`; both are
-    /// still checked when the answer comes.
+    /// The schema in rmcp's type.
     pub(crate) fn typed(&self, revision: Revision) -> Result<ElicitationSchema, Unanswered> {
         self.typed
             .get_or_init(|| {
                 let schema = self
                     .schema(revision)
                     .map_err(|unsayable| unsayable.to_string())?;
-                serde_json::from_str(schema.get())
-                    .map_err(|error| format!("rmcp cannot carry this form: {error}"))
+                typed::typed(schema.get())
             })
             .clone()
             .map_err(Unanswered::Author)

@@ -1,5 +1,6 @@
 //! The same handlers on every revision: whatever a person does, the result is the same.
 
+use mcp_elicit_core::form::Form;
 use mcp_elicit_server::{Elicit, ElicitingExt, Outcome, Unanswered};
 use rmcp::model::{
     GetPromptRequestParams, GetPromptResult, ListResourcesResult, PaginatedRequestParams,
@@ -91,6 +92,20 @@ impl Asker {
             all += &elicit.choose("Next?", ["a", "b", "c"]).await?;
         }
         Ok(all)
+    }
+
+    #[tool(description = "A form with rules that no revision lists")]
+    async fn strict(&self, elicit: Elicit) -> Result<String, Unanswered> {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "tag": { "type": "string", "pattern": "^[a-z]+$" },
+                "price": { "type": "number", "multipleOf": 0.5 }
+            },
+            "required": ["tag"]
+        });
+        let form = Form::from_value(&schema).unwrap();
+        Ok(elicit.ask("What tag?", form).await?.to_value().to_string())
     }
 
     #[tool(description = "Asks without end")]
@@ -611,4 +626,28 @@ async fn a_cancelled_call_withdraws_its_question() {
             mcp_elicit_server::audit::Turn::Withdrawn
         ]
     );
+}
+
+/// A rule that no revision lists is enforced on each, and the person sees it before it is broken: as the keyword where
+/// the exact schema is sent, and in words where rmcp's type is, which drops it.
+#[tokio::test(start_paused = true)]
+async fn a_rule_of_no_revision_is_seen_and_kept() {
+    for revision in REVISIONS {
+        let acts = [
+            Act::Accept(json!({ "tag": "NO", "price": 0.3 })),
+            Act::Accept(json!({ "tag": "yes", "price": 1.5 })),
+        ];
+        let person = Person::who(revision, acts);
+        let result = person.call(Asker, "strict").await.unwrap();
+        assert_eq!(
+            said(&result).0,
+            json!({ "tag": "yes", "price": 1.5 }).to_string(),
+            "{revision}"
+        );
+        let again = &person.messages()[1];
+        assert!(
+            again.contains("- tag: ") && again.contains("- price: "),
+            "{again}"
+        );
+    }
 }
