@@ -33,7 +33,7 @@ pub(crate) fn connecting(error: ConnectError) -> Failure {
         ConnectError::TimedOut { .. } => {
             Failure::connection(error.to_string()).hint("give it more time with `--timeout 5m`.")
         }
-        ConnectError::Unauthorized => Failure::connection(error.to_string()),
+        ConnectError::Unauthorized { .. } => Failure::connection(error.to_string()),
         ConnectError::Setup(_)
         | ConnectError::Broken { .. }
         | ConnectError::Refused { .. }
@@ -76,7 +76,8 @@ fn called(error: CallError) -> Failure {
         CallError::Silent { .. } => {
             Failure::connection(error.to_string()).hint("give it more time with `--timeout 5m`.")
         }
-        CallError::TooManyRounds { .. }
+        CallError::Unauthorized { .. }
+        | CallError::TooManyRounds { .. }
         | CallError::SameAgain
         | CallError::Broken(_)
         | CallError::Undelivered(_)

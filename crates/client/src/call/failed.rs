@@ -45,6 +45,12 @@ pub enum CallError {
     /// The transport failed for this request.
     #[error("the request could not be delivered: {0}")]
     Undelivered(String),
+    /// The server wants an authorization, or another one, for this call.
+    #[error("the server asks for authorization")]
+    Unauthorized {
+        /// Its `WWW-Authenticate` header, which says where to get one and for what.
+        challenge: String,
+    },
     /// The server said nothing for too long.
     #[error("the server said nothing for {} s", after.as_secs_f32())]
     Silent {
@@ -62,8 +68,21 @@ pub enum CallError {
     Nonsense,
 }
 
+/// What went wrong with a request that was made with rmcp's own methods on [`Connection::peer`](crate::Connection::peer).
+impl From<ServiceError> for CallError {
+    fn from(error: ServiceError) -> Self {
+        Self::from_rmcp(error, None)
+    }
+}
+
 impl CallError {
     pub(super) fn from_rmcp(error: ServiceError, trouble: Option<Trouble>) -> Self {
+        #[cfg(feature = "http")]
+        if let ServiceError::TransportSend(failed) = &error
+            && let Some(challenge) = crate::connection::challenge(&*failed.error)
+        {
+            return Self::Unauthorized { challenge };
+        }
         match (error, trouble) {
             (ServiceError::McpError(error), _) => Self::Server(error),
             (_, Some(trouble)) => Self::Broken(trouble),

@@ -62,7 +62,10 @@ pub enum ConnectError {
     },
     /// The server wants to know who we are first.
     #[error("the server asks for authorization first")]
-    Unauthorized,
+    Unauthorized {
+        /// Its `WWW-Authenticate` header, which says where to get one; empty where it does not say.
+        challenge: String,
+    },
     /// The transport failed before anything was said.
     #[error("cannot reach the server: {0}")]
     Unreachable(String),
@@ -73,8 +76,11 @@ pub enum ConnectError {
 
 impl ConnectError {
     pub(super) fn from_rmcp(error: ClientInitializeError, asked: &str) -> Self {
-        if error.is_authorization_required() {
-            return Self::Unauthorized;
+        #[cfg(feature = "http")]
+        if let Some(challenge) = error.auth_challenge() {
+            return Self::Unauthorized {
+                challenge: challenge.to_owned(),
+            };
         }
         match error {
             ClientInitializeError::JsonRpcError(error) => Self::Refused {
@@ -117,6 +123,24 @@ impl ConnectError {
             _ => &[],
         }
     }
+}
+
+/// The challenge of a server that wants an authorization, or another one, if that is what failed.
+#[cfg(feature = "http")]
+pub(crate) fn challenge(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    use rmcp::transport::streamable_http_client::{AuthRequiredError, InsufficientScopeError};
+
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(required) = error.downcast_ref::<AuthRequiredError>() {
+            return Some(required.www_authenticate_header.clone());
+        }
+        if let Some(insufficient) = error.downcast_ref::<InsufficientScopeError>() {
+            return Some(insufficient.www_authenticate_header.clone());
+        }
+        next = error.source();
+    }
+    None
 }
 
 /// An error and its causes as one line, nearest first, without what is said twice.

@@ -13,7 +13,7 @@ use http::{HeaderName, HeaderValue, StatusCode};
 use reqwest::Response;
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_client::{
-    AuthRequiredError, SseError, StreamableHttpClient, StreamableHttpError,
+    AuthRequiredError, InsufficientScopeError, SseError, StreamableHttpClient, StreamableHttpError,
     StreamableHttpPostResponse,
 };
 use sse_stream::{Sse, SseStream};
@@ -32,9 +32,9 @@ type Headers = HashMap<HeaderName, HeaderValue>;
 type Failed = StreamableHttpError<reqwest::Error>;
 type Events = BoxStream<'static, Result<Sse, SseError>>;
 
-/// The HTTP side of one connection.
+/// The HTTP side of one connection, for [`Connection::open_wrapped`](super::Connection::open_wrapped).
 #[derive(Debug, Clone)]
-pub(crate) struct Http {
+pub struct Http {
     client: reqwest::Client,
     health: Health,
     limit: usize,
@@ -114,12 +114,16 @@ impl Http {
     ) -> Result<StreamableHttpPostResponse, Failed> {
         let status = response.status();
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-            let challenge = text_of(&response, WWW_AUTHENTICATE.as_str()).unwrap_or_default();
-            return Err(match status {
-                StatusCode::UNAUTHORIZED => {
-                    StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge))
-                }
-                _ => unexpected(status),
+            let challenge = text_of(&response, WWW_AUTHENTICATE.as_str());
+            return Err(match (status, challenge) {
+                (StatusCode::UNAUTHORIZED, challenge) => StreamableHttpError::AuthRequired(
+                    AuthRequiredError::new(challenge.unwrap_or_default()),
+                ),
+                // What the challenge wants is read by whoever asks for an authorization.
+                (_, Some(challenge)) => StreamableHttpError::InsufficientScope(
+                    InsufficientScopeError::new(challenge, None),
+                ),
+                (status, None) => unexpected(status),
             });
         }
         if status == StatusCode::NOT_FOUND && had_session {

@@ -8,6 +8,8 @@ use std::collections::HashSet;
 #[cfg(feature = "process")]
 use std::ffi::OsString;
 
+#[cfg(feature = "process")]
+use mcp_elicit_core::fault::code;
 use mcp_elicit_core::wire::Revision;
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, ProtocolVersion, RequestId, ServerJsonRpcMessage,
@@ -86,16 +88,34 @@ pub(super) async fn open_child<H: ClientHandler>(
             tracing::debug!("the server ended at the probe; started again for a handshake");
             attempt(Some(Revision::V2025_11_25)).await
         }
+        // It took longer to start than rmcp's probe waits, as through a package manager, and then minded the handshake.
+        (
+            Err(ConnectError::Refused {
+                code: code::UNSUPPORTED_REVISION,
+                ..
+            }),
+            None,
+        ) => {
+            tracing::debug!(
+                "the server was slow to start and speaks the newest revision only; started again"
+            );
+            attempt(Some(Revision::V2026_07_28)).await
+        }
         (outcome, _) => outcome,
     }
 }
 
 #[cfg(feature = "http")]
-pub(super) async fn open_http<H: ClientHandler>(
+pub(super) async fn open_http<H, C>(
     url: &str,
     eliciting: Eliciting<H>,
     options: &Options,
-) -> Result<Connection<H>, ConnectError> {
+    wrap: impl FnOnce(super::Http) -> C,
+) -> Result<Connection<H>, ConnectError>
+where
+    H: ClientHandler,
+    C: rmcp::transport::streamable_http_client::StreamableHttpClient + Send + Sync,
+{
     use rmcp::transport::StreamableHttpClientTransport;
     use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 
@@ -113,7 +133,7 @@ pub(super) async fn open_http<H: ClientHandler>(
     let http = super::http::Http::new(client, options.frame_limit, health.clone());
     let mut config = StreamableHttpClientTransportConfig::with_uri(url);
     config.max_sse_event_size = options.frame_limit;
-    let transport = StreamableHttpClientTransport::with_client(http, config);
+    let transport = StreamableHttpClientTransport::with_client(wrap(http), config);
     begin(transport, eliciting, options.revision, options, health).await
 }
 

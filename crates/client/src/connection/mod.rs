@@ -23,7 +23,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 #[cfg(feature = "process")]
 pub use child::Stderr;
 pub use failed::ConnectError;
+#[cfg(feature = "http")]
+pub(crate) use failed::challenge;
 pub(crate) use failed::words;
+#[cfg(feature = "http")]
+pub use http::Http;
 pub(crate) use trouble::Health;
 pub use trouble::Trouble;
 
@@ -128,8 +132,25 @@ impl<H: ClientHandler> Connection<H> {
                 lifecycle::open_child(program, arguments, eliciting, options).await
             }
             #[cfg(feature = "http")]
-            Target::Url(url) => lifecycle::open_http(url, eliciting, options).await,
+            Target::Url(url) => {
+                lifecycle::open_http(url, eliciting, options, std::convert::identity).await
+            }
         }
+    }
+
+    /// Connects to a Streamable HTTP endpoint through `wrap`, which gets the HTTP client of this connection and may put
+    /// something around it: rmcp's `AuthClient` for a server behind OAuth, a client that adds headers.
+    #[cfg(feature = "http")]
+    pub async fn open_wrapped<C>(
+        url: &str,
+        eliciting: Eliciting<H>,
+        options: &Options,
+        wrap: impl FnOnce(Http) -> C,
+    ) -> Result<Self, ConnectError>
+    where
+        C: rmcp::transport::streamable_http_client::StreamableHttpClient + Send + Sync,
+    {
+        lifecycle::open_http(url, eliciting, options, wrap).await
     }
 
     /// Connects over a pair of byte streams that carry MCP's stdio framing: a pipe, a socket, memory.

@@ -1,0 +1,89 @@
+//! Getting in where a server wants OAuth. rmcp does the discovery, the registration and the tokens; a browser that always
+//! says yes is played by following the authorization link once.
+
+use std::error::Error;
+
+use http::header::LOCATION;
+use rmcp::transport::AuthorizationManager;
+use rmcp::transport::auth::{
+    AuthorizationCallback, AuthorizationRequest, ClientCredentialsConfig, OAuthState,
+};
+
+use super::Context;
+
+/// Where the suite expects to be sent back to, and where it looks for a client that describes itself.
+const BACK: &str = "http://localhost:3000/callback";
+const DESCRIPTION: &str = "https://conformance-test.local/client-metadata.json";
+
+/// Authorizes us at whatever the challenge leads to. What was granted before is asked for again, with what is new
+/// (2026-07-28, authorization, scope challenges).
+pub(super) async fn authorize(
+    url: &str,
+    context: &Context,
+    challenge: String,
+    granted: &[String],
+) -> Result<AuthorizationManager, Box<dyn Error>> {
+    let mut state = OAuthState::new(url, None).await?;
+    let machine = std::env::var("MCP_CONFORMANCE_SCENARIO")
+        .is_ok_and(|scenario| scenario.starts_with("auth/client-credentials"));
+    match (machine, &context.client_id, &context.client_secret) {
+        (true, Some(id), Some(secret)) => {
+            let config = ClientCredentialsConfig::ClientSecret {
+                client_id: id.clone(),
+                client_secret: secret.clone(),
+                scopes: Vec::new(),
+                resource: Some(url.to_owned()),
+            };
+            state.authenticate_client_credentials(config).await?;
+        }
+        (_, id, secret) => {
+            let mut request = AuthorizationRequest::new(BACK)
+                .with_client_name("mcp-elicit conformance")
+                .with_client_metadata_url(DESCRIPTION);
+            if !granted.is_empty() {
+                request = request
+                    .with_scopes(granted.iter().map(String::as_str).chain(scopes(&challenge)));
+            }
+            request = request.with_challenge(challenge.as_str());
+            if let (Some(id), Some(secret)) = (id, secret) {
+                request = request
+                    .with_preregistered_client(id)
+                    .with_client_secret(secret);
+            }
+            state.start_authorization(request).await?;
+            let back = say_yes(&state.get_authorization_url().await?).await?;
+            let issuer = back.issuer.as_deref();
+            state
+                .handle_callback_with_issuer(&back.code, &back.csrf_token, issuer)
+                .await?;
+        }
+    }
+    state
+        .into_authorization_manager()
+        .ok_or_else(|| "no authorization came of it".into())
+}
+
+/// The scopes that a challenge names.
+fn scopes(challenge: &str) -> impl Iterator<Item = &str> {
+    let named = challenge
+        .split_once("scope=\"")
+        .map_or("", |(_, rest)| rest);
+    named
+        .split('"')
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+}
+
+/// What a person's browser does once the person has agreed: it comes back with a code.
+async fn say_yes(link: &str) -> Result<AuthorizationCallback, Box<dyn Error>> {
+    let browser = reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .build()?;
+    let response = browser.get(link).send().await?;
+    let back = response
+        .headers()
+        .get(LOCATION)
+        .ok_or("nobody was sent back")?;
+    Ok(AuthorizationCallback::from_redirect_url(back.to_str()?)?)
+}

@@ -1,0 +1,149 @@
+//! The code of docs/client.md, compiled and where it can be run.
+
+mod wire;
+
+use std::error::Error;
+
+use mcp_elicit_client::responder::{Callback, Unanswered};
+use mcp_elicit_client::{Eliciting, Person, Question, Routing, Settings};
+use mcp_elicit_core::wire::Revision;
+use rmcp::service::Service;
+use rmcp::{RoleClient, ServiceExt as _};
+use serde_json::{Map, json};
+use wire::{connected, form};
+
+/// A host in twenty lines.
+async fn host() -> Result<(), Box<dyn Error>> {
+    use mcp_elicit_client::responder::Terminal;
+    use mcp_elicit_client::{CallOptions, Connection, Options, Target};
+
+    let target = Target::Command {
+        program: "my-server".into(),
+        arguments: vec![],
+    };
+    let settings = Settings::default().responder(Terminal::detect()?);
+    let eliciting = Eliciting::new((), "my server", settings);
+    let connection = Connection::open(&target, eliciting, &Options::default()).await?;
+    let result = connection
+        .call_tool("deploy", Default::default(), &CallOptions::default())
+        .await?;
+    connection.close().await;
+    drop(result);
+    Ok(())
+}
+
+/// With your own rmcp client.
+async fn own(transport: tokio::io::DuplexStream) -> Result<(), Box<dyn Error>> {
+    let (my_handler, settings) = ((), Settings::default());
+    let service = Eliciting::new(my_handler, "my server", settings)
+        .serve(transport)
+        .await?;
+    service.cancel().await?;
+    Ok(())
+}
+
+/// A dialog of the host's own.
+async fn my_dialog(message: &str) -> &'static str {
+    if message.is_empty() {
+        "nowhere"
+    } else {
+        "here"
+    }
+}
+
+#[tokio::test]
+async fn a_closure_answers() {
+    use mcp_elicit_client::answer::{accept, get_defaults};
+
+    let responder = Callback::forms(async |question: Question| {
+        let mut content = get_defaults(&question);
+        content.insert("region".into(), my_dialog(question.message()).await.into());
+        accept(&question, content.into()).map_err(|violations| Unanswered::Refused { violations })
+    });
+    let settings = Settings::default().responder(responder);
+    let (connection, mut server, _) = connected(Revision::V2025_11_25, settings).await;
+    let options = mcp_elicit_client::CallOptions::default();
+    let serving = async {
+        let request = server.request("tools/call").await;
+        let mut asks = form();
+        asks["requestedSchema"]["properties"]["region"] = json!({"type": "string"});
+        server.push("q", asks).await;
+        let answer = server.response("q").await;
+        server.result(&request["id"], json!({"content": []})).await;
+        answer
+    };
+    let (_, answer) = tokio::join!(connection.call_tool("go", Map::new(), &options), serving);
+    assert_eq!(
+        answer["result"]["content"],
+        json!({"place": "here", "region": "here"})
+    );
+}
+
+#[test]
+fn several_servers_have_responders_of_their_own() {
+    use mcp_elicit_client::responder::{Defaults, Script};
+
+    // The guide's global responder is a terminal, which a test has not.
+    struct Terminal;
+    impl Terminal {
+        fn detect() -> Result<Script, Box<dyn Error>> {
+            Ok(Script::decline())
+        }
+    }
+    let hosts = || -> Result<_, Box<dyn Error>> {
+        let routing = Routing::new()
+            .everywhere(Terminal::detect()?)
+            .server("ci", Defaults);
+        let person = Person::new();
+        let mut hosts = Vec::new();
+        for name in ["ci", "deployer"] {
+            let mut settings = Settings::default().person(person.clone());
+            if let Some(responder) = routing.responder(name) {
+                settings = settings.responder(responder);
+            }
+            hosts.push(Eliciting::new((), name, settings));
+        }
+        Ok(hosts)
+    };
+    // What each declares says which responder it has: defaults cannot agree to a link, a script can.
+    let link = |host: &Eliciting<()>| {
+        let declared = Service::<RoleClient>::get_info(host)
+            .capabilities
+            .elicitation;
+        declared.is_some_and(|modes| modes.url.is_some())
+    };
+    let hosts = hosts().unwrap();
+    assert_eq!(hosts.iter().map(link).collect::<Vec<_>>(), [false, true]);
+}
+
+/// Code without what rustfmt and indenting make of it.
+fn bare(code: &str) -> String {
+    let bare: String = code.chars().filter(|c| !c.is_whitespace()).collect();
+    bare.replace(",}", "}").replace(",)", ")")
+}
+
+#[test]
+fn the_guide_shows_this_very_code() {
+    let _compiled = (host, own);
+    let here = bare(include_str!("guide.rs"));
+    let guide = include_str!("../../../docs/client.md");
+    let blocks: Vec<_> = guide
+        .split("```rust\n")
+        .skip(1)
+        .filter_map(|rest| rest.split_once("```"))
+        .map(|(block, _)| block)
+        .collect();
+    assert!(blocks.len() >= 4);
+    for block in blocks {
+        // `use` lines stand once at the top of a file.
+        let (uses, code): (Vec<_>, Vec<_>) =
+            block.lines().partition(|line| line.starts_with("use "));
+        assert!(here.contains(&bare(&code.join("\n"))), "{block}");
+        for name in uses
+            .iter()
+            .flat_map(|line| line.split([':', '{', ',', '}', ';', ' ']))
+        {
+            assert!(here.contains(name), "{name}");
+        }
+    }
+}
