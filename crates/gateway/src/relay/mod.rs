@@ -14,7 +14,7 @@
 //! | [`settings`] | what an operator decides |
 //! | `handshake`, `trial` | who speaks which era, and finding it out |
 //! | `openings` | what is declared to the server; `initialize` and `server/discover` answered for either era |
-//! | `pushed`, `rounds` | what differs by era: one file each |
+//! | `pushed`, `rounds`, `rounds_client` | what differs by era |
 //! | `requests`, `responses` | frames from the client, frames from the server |
 //! | `calls` | the client's requests on their way |
 //! | `question`, `round` | open questions, and the rounds that wait for them |
@@ -37,6 +37,7 @@ mod requests;
 mod responses;
 mod round;
 mod rounds;
+mod rounds_client;
 pub mod settings;
 mod settling;
 mod trial;

@@ -1,8 +1,12 @@
 //! One round of a server of the rounds era that the gateway answers itself: its entries and what came in for them.
 
-use mcp_elicit_core::wire::{Id, InputRequired};
+use mcp_elicit_core::fault::{LimitFault, PeerFault};
+use mcp_elicit_core::wire::{Id, InputRequired, Revision, WireDefect};
+use serde_json::value::RawValue;
 
-use super::effect::QuestionKey;
+use super::Relay;
+use super::effect::{CallKey, Moment, QuestionKey};
+use super::frame::Refusal;
 
 /// The entries of an `input_required` and their answers so far.
 pub(super) struct Round {
@@ -26,6 +30,37 @@ pub(super) enum Entry {
     },
     /// The response object, JSON.
     Answered(String),
+}
+
+impl Relay {
+    /// What the server needs before the call can go on, read out of its answer; the round is counted. `None` when the
+    /// call has ended over it.
+    pub(super) fn next_round<T>(
+        &mut self,
+        now: Moment,
+        key: CallKey,
+        part: Option<&RawValue>,
+        read: impl FnOnce(&RawValue) -> Result<T, WireDefect>,
+    ) -> Option<T> {
+        self.calls.settle_upstream(key);
+        let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
+        let required = match read(part?) {
+            Ok(required) => required,
+            Err(defect) => {
+                self.fail(now, key, &Refusal::fault(PeerFault::from(defect), revision));
+                return None;
+            }
+        };
+        let call = self.calls.get_mut(key)?;
+        call.rounds += 1;
+        if call.rounds > self.settings.rounds {
+            let limit = usize::try_from(self.settings.rounds).unwrap_or(usize::MAX);
+            let fault = LimitFault::TooManyRounds { limit };
+            self.fail(now, key, &Refusal::fault(fault, revision));
+            return None;
+        }
+        Some(required)
+    }
 }
 
 impl Round {

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use mcp_elicit_core::fault::PeerFault;
 use mcp_elicit_core::wire::{Complete, Era, Mode, Revision, UrlRequired};
 use serde_json::value::RawValue;
 
@@ -24,7 +23,6 @@ impl Relay {
         text: &str,
         glance: &Glance,
     ) -> Down {
-        let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
         let declared = self.capability_of(self.calls.get(key));
         let client_can = self.client.era() == Some(Era::Pushed)
             && declared.has(Mode::Url)
@@ -34,24 +32,14 @@ impl Relay {
         {
             return self.finish(now, key, text, glance);
         }
-        self.calls.settle_upstream(key);
-        let required = glance
-            .error
-            .as_ref()
-            .and_then(|range| frame::raw_at(text, range))
-            .map(UrlRequired::parse);
-        let required = match required {
-            Some(Ok(required)) => required,
-            Some(Err(defect)) => {
-                self.fail(now, key, &Refusal::fault(PeerFault::from(defect), revision));
-                return Down::Taken;
-            }
-            None => return Down::Taken,
+        let part = glance.error.as_ref();
+        let part = part.and_then(|range| frame::raw_at(text, range));
+        let Some(required) = self.next_round(now, key, part, UrlRequired::parse) else {
+            return Down::Taken;
         };
         let Some(call) = self.calls.get_mut(key) else {
             return Down::Taken;
         };
-        call.rounds += 1;
         if call
             .refused
             .as_deref()
