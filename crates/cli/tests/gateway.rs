@@ -197,6 +197,44 @@ impl Drop for Served {
     }
 }
 
+/// SIGTERM: what is held is handed back with where to answer, the server is ended, and nothing breaks on the way.
+#[cfg(unix)]
+#[test]
+fn a_stop_hands_back_what_is_held() {
+    let state = tempfile::tempdir().unwrap();
+    let mut raw = Raw::gateway(state.path(), &[], &[PROGRAM, "demo-server"]);
+    raw.initialize("2025-11-25", &json!({}));
+    raw.call(2, "deploy");
+    waiting(&raw, state.path());
+    let stopped = Command::new("kill")
+        .args(["-TERM", &raw.child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(stopped.success());
+    let back = raw.answer(2);
+    assert!(text(&back).starts_with("Not done yet"), "{back}");
+    assert!(raw.child.wait().unwrap().success());
+}
+
+#[test]
+fn a_mistake_in_the_file_is_shown_where_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("gateway.toml");
+    let text = "listen = \"127.0.0.1:0\"\n[servers.a]\nurl = \"http://x\"\nholdd = 3\n";
+    std::fs::write(&file, text).unwrap();
+    let done = Command::new(PROGRAM)
+        .args(["gateway", "--check", "--config"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("line 4") && said.contains("4 | holdd = 3"),
+        "{said}"
+    );
+}
+
 #[test]
 fn every_shape_brings_the_answer_to_every_revision() {
     let mut server = Command::new(PROGRAM);

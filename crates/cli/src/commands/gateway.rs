@@ -316,7 +316,13 @@ fn command_of(line: &str) -> Result<Program, Failure> {
 }
 
 fn bad_config(path: &str, fault: ConfigFault) -> Failure {
-    Failure::usage(format!("{path} cannot be used")).because(fault)
+    let failure = Failure::usage(format!("{path} cannot be used"));
+    let told = fault.to_string();
+    match told.trim_end().split_once('\n') {
+        // The place in the file is shown over several lines.
+        Some((first, shown)) => failure.telling(first, shown.lines().map(str::to_owned).collect()),
+        None => failure.because(fault),
+    }
 }
 
 /// What a server is called before people unless the operator names it.

@@ -60,6 +60,10 @@ pub async fn serve(
         }
         // What was handed back is on its way out.
         tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        let end = move || stopping.fronts.iter().for_each(|front| front.end_all());
+        if let Err(error) = tokio::task::spawn_blocking(end).await {
+            tracing::error!(%error, "the sessions could not be ended");
+        }
     };
     serve_connections(listener, app.merge(own), stop).await;
     Ok(())

@@ -6,6 +6,7 @@ mod guard;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use axum::Router;
@@ -52,6 +53,8 @@ struct Held {
     client: Arc<Streams>,
     principal: String,
     doors: AtomicU64,
+    /// The thread that drives the session, where it has one of its own.
+    driver: Mutex<Option<JoinHandle<()>>>,
     /// Milliseconds since 1970.
     used: AtomicU64,
 }
@@ -89,6 +92,24 @@ impl Front {
     pub fn drain(&self) {
         for held in self.sessions().values() {
             held.session.drain();
+        }
+    }
+
+    /// Ends every session, and waits until its server was told.
+    pub fn end_all(&self) {
+        let ended: Vec<Arc<Held>> = self.sessions().drain().map(|(_, held)| held).collect();
+        for held in &ended {
+            held.session.end();
+        }
+        for held in &ended {
+            let driver = held
+                .driver
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take();
+            if let Some(driver) = driver {
+                let _driver_panicked = driver.join();
+            }
         }
     }
 
@@ -140,7 +161,7 @@ impl Front {
         };
         let who = self.office.who(&settings.server, principal);
         let book = self.office.book.clone();
-        let session = match &self.server.target {
+        let (session, driver) = match &self.server.target {
             Target::Program(program) => {
                 let fault = |source| StartFault::Program {
                     server: settings.server.clone(),
@@ -152,8 +173,8 @@ impl Front {
                 let (session, driver) =
                     Session::new(settings.clone(), who, client.clone(), side, book);
                 child.attach(&session, stdout).map_err(fault)?;
-                super::stdio::drive(driver).map_err(fault)?;
-                session
+                let driver = super::stdio::drive(driver).map_err(fault)?;
+                (session, Some(driver))
             }
             Target::Url(url) => {
                 let upstream = HttpServer::new(url, self.max_frame)?;
@@ -161,7 +182,7 @@ impl Front {
                     Session::new(settings, who, client.clone(), upstream.clone(), book);
                 upstream.attach(&session);
                 tokio::spawn(driver.run());
-                session
+                (session, None)
             }
         };
         Ok(Arc::new(Held {
@@ -169,6 +190,7 @@ impl Front {
             client,
             principal: principal.to_owned(),
             doors: AtomicU64::new(0),
+            driver: Mutex::new(driver),
             used: AtomicU64::new(clock::now().as_millis()),
         }))
     }
