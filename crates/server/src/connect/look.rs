@@ -73,10 +73,6 @@ pub(super) enum What<'a> {
 
 /// A host with the part that somebody has registered set apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(
-    not(feature = "oauth"),
-    expect(dead_code, reason = "only sign-ins have one")
-)]
 pub(super) struct Host {
     pub(super) before: String,
     pub(super) site: String,
@@ -124,10 +120,6 @@ impl Tone {
 
 /// What can be done next.
 #[derive(Debug, Clone)]
-#[cfg_attr(
-    not(feature = "oauth"),
-    expect(dead_code, reason = "only sign-ins have one")
-)]
 pub(super) struct Onward {
     href: String,
     label: &'static str,

@@ -152,6 +152,10 @@ impl Inner {
     }
 
     /// The page of a ticket, with what went wrong last time.
+    #[cfg_attr(
+        not(feature = "oauth"),
+        expect(clippy::unused_async, reason = "a provider may have to be asked")
+    )]
     async fn ask(&self, ticket: &Ticket, wrong: Option<&str>, status: StatusCode) -> Response {
         let (Some(behind), Some(here)) = (self.pages.get(&ticket.purpose), self.address(ticket))
         else {
