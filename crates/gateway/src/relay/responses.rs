@@ -270,6 +270,7 @@ impl Relay {
         if self.ended_over_probe() {
             return;
         }
+        tracing::warn!(server = %self.settings.server, %why, "the server has ended");
         self.refuse_opener(&format!(
             "the server {} ended before it answered: {why}",
             self.settings.server

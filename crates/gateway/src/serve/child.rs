@@ -83,26 +83,25 @@ impl ChildServer {
             Ok(()) => self.reap(),
             Err(error) => {
                 self.kill();
-                error.to_string()
+                Some(error.to_string())
             }
         };
-        if let Some(session) = session {
+        if let (Some(session), Some(why)) = (session, why) {
             session.tell(Event::ServerGone(why));
         }
     }
 
-    /// How the child ended, in words.
-    fn reap(&self) -> String {
+    /// How the child ended, in words; `None` when it was stopped with its session.
+    fn reap(&self) -> Option<String> {
         let child = self
             .child
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        match child.map(|mut child| wait(&mut child)) {
-            Some(Ok(status)) => status.to_string(),
-            Some(Err(error)) => error.to_string(),
-            None => "it was stopped".to_owned(),
-        }
+        Some(match wait(&mut child?) {
+            Ok(status) => status.to_string(),
+            Err(error) => error.to_string(),
+        })
     }
 
     fn kill(&self) {
