@@ -40,3 +40,8 @@ one crate *args:
 # a server asks, you answer
 demo *args:
     cargo run --release -- demo {{args}}
+
+# what a gateway costs, ours beside others; the others are installed first
+speed *args:
+    crates/speed/peers.sh
+    cargo run --release --locked -p mcp-elicit-speed -- {{args}}

@@ -378,6 +378,8 @@ function listen() {
       source = null;
     } else if (!source) {
       source = new EventSource(document.body.dataset.events);
+      // Whoever answers now may have counted from the start: what is said next is new in any case.
+      source.addEventListener("open", () => { seen = null; });
       source.addEventListener("change", news);
       source.addEventListener("error", reach);
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use mcp_elicit_client::responder::{self, Responder, Terminal};
 use mcp_elicit_forms::terminal::Face;
 use tokio::net::TcpListener;
+use tokio::sync::watch;
 
 use crate::answerer::Answerer;
 use crate::config::{Answering, Config};
@@ -41,7 +42,7 @@ pub enum StartFault {
     NoState,
     /// The record cannot be opened.
     #[error(transparent)]
-    Record(#[from] StoreFault),
+    Record(#[from] Arc<StoreFault>),
     /// An address cannot be served.
     #[error("cannot serve at {at}")]
     Listen {
@@ -89,17 +90,22 @@ pub struct Office {
     elsewhere: Option<String>,
     /// Who is asked at once, by the server's name.
     answerers: Arc<HashMap<String, Arc<Answerer>>>,
+    /// Why the record could not be opened, as soon as that is known.
+    opening: Option<watch::Receiver<Option<Arc<StoreFault>>>>,
 }
 
 impl Office {
     /// Opens the record and serves the inbox. Runs in a tokio runtime, whose tasks keep house.
     pub async fn open(config: &Config) -> Result<Self, StartFault> {
         let folder = folder(config.state.as_deref())?;
+        let mut opening = None;
         let (store, seal, lease) = if config.in_memory {
             let store: Arc<dyn Store> = Arc::new(Memory::default());
             (store, Seal::random(), Lease::alone())
         } else {
-            let store: Arc<dyn Store> = Arc::new(Sqlite::open(&folder.state.record()).await?);
+            let store = Arc::new(Sqlite::at(&folder.state.record()));
+            opening = Some(open_beside(store.clone()));
+            let store: Arc<dyn Store> = store;
             (
                 store,
                 Seal::kept(&folder.state.seal()),
@@ -115,6 +121,7 @@ impl Office {
             inbox: None,
             elsewhere: None,
             answerers: Arc::default(),
+            opening,
         };
         office.serve_inbox(config, &folder).await?;
         office.answerers = Arc::new(office.meet_answerers(config)?);
@@ -191,6 +198,19 @@ impl Office {
             .or_else(|| self.elsewhere.clone())
     }
 
+    /// Waits until the record turns out to be unusable, which is for ever when it is not.
+    pub async fn broken_record(&self) -> Arc<StoreFault> {
+        let broken = async {
+            let mut opening = self.opening.clone()?;
+            let fault = opening.wait_for(Option::is_some).await.ok()?;
+            fault.clone()
+        };
+        match broken.await {
+            Some(fault) => fault,
+            None => std::future::pending().await,
+        }
+    }
+
     /// A session's identity.
     pub fn who(&self, server: &str, principal: &str) -> Who {
         let (inbox, elsewhere) = (self.inbox.clone(), self.elsewhere.clone());
@@ -257,6 +277,18 @@ fn in_background() -> bool {
 #[cfg(not(unix))]
 fn in_background() -> bool {
     false
+}
+
+/// Opens the record beside everything else: the first message need not wait for it, only the first question.
+fn open_beside(store: Arc<Sqlite>) -> watch::Receiver<Option<Arc<StoreFault>>> {
+    let (tell, told) = watch::channel(None);
+    tokio::spawn(async move {
+        if let Err(fault) = store.ready().await {
+            // Nobody listens where the gateway has ended already.
+            let _ = tell.send(Some(Arc::new(fault)));
+        }
+    });
+    told
 }
 
 fn keep_house(book: Arc<Book>) {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::in_runtime;
 use crate::failure::{Exit, Failure};
-use crate::screen;
+use crate::screen::{self, harmless};
 
 /// List and verify what happened to every question that went through a gateway
 #[derive(Debug, Args)]
@@ -23,7 +23,7 @@ pub(crate) struct AuditArgs {
     #[arg(long, value_name = "EVENT")]
     event: Option<String>,
 
-    /// Only what concerns the question of this id
+    /// Only what concerns the question whose id begins like this
     #[arg(long, value_name = "ID")]
     question: Option<String>,
 
@@ -96,27 +96,47 @@ impl AuditArgs {
         let fits = |wanted: &Option<String>, name: &str| {
             wanted.as_deref().is_none_or(|wanted| entry[name] == wanted)
         };
-        fits(&self.server, "server") && fits(&self.event, "event") && fits(&self.question, "id")
+        let begins = |id: &String| {
+            entry["id"]
+                .as_str()
+                .is_some_and(|known| known.starts_with(id))
+        };
+        fits(&self.server, "server")
+            && fits(&self.event, "event")
+            && self.question.as_ref().is_none_or(begins)
     }
+}
+
+/// A moment, given as milliseconds since 1970, as people read it.
+pub(super) fn moment(millis: i64) -> Option<String> {
+    let at = jiff::Timestamp::from_millisecond(millis).ok()?;
+    Some(at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())
 }
 
 /// One event on one line.
 fn line(entry: &Value) -> String {
-    let word = |name: &str| entry[name].as_str().unwrap_or("-").to_owned();
-    let at = entry["at"].as_u64().unwrap_or_default();
+    let word = |name: &str| harmless(entry[name].as_str().unwrap_or("-")).into_owned();
+    let at = entry["at"].as_i64().and_then(moment).unwrap_or_default();
+    let id: String = word("id").chars().take(8).collect();
+    let mut said = format!(
+        "{at}  {id}  {:<9}  {} / {}",
+        word("event"),
+        word("server"),
+        word("target")
+    );
     let fields: Vec<&str> = entry["fields"]
         .as_array()
         .into_iter()
         .flatten()
         .filter_map(Value::as_str)
         .collect();
-    format!(
-        "{at}  {:<10}  {}  {} / {}  by {}  [{}]",
-        word("event"),
-        word("id"),
-        word("server"),
-        word("target"),
-        word("by"),
-        fields.join(", ")
-    )
+    if !fields.is_empty() {
+        said.push_str(&format!("  [{}]", harmless(&fields.join(", "))));
+    }
+    for (name, before) in [("by", "by "), ("reason", "")] {
+        if entry[name].is_string() {
+            said.push_str(&format!("  {before}{}", word(name)));
+        }
+    }
+    said
 }

@@ -147,6 +147,14 @@ async fn serve(config: Config) -> Result<(), Failure> {
     if let Some(link) = office.login_link() {
         screen::say(format_args!("inbox: {link}"));
     }
+    let watched = office.clone();
+    tokio::select! {
+        served = serve_clients(office, config) => served,
+        fault = watched.broken_record() => Err(cannot_start(fault.into())),
+    }
+}
+
+async fn serve_clients(office: Office, config: Config) -> Result<(), Failure> {
     let Some(server) = config.servers.first().cloned() else {
         return Err(Failure::usage("no server named"));
     };

@@ -60,11 +60,11 @@ fn on<T>(
     runtime: &mut tokio::runtime::Builder,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    runtime
-        .enable_all()
-        .build()
-        .map_err(|error| {
-            Failure::usage("this system gives no threads to work with").because(error)
-        })?
-        .block_on(work)
+    let runtime = runtime.enable_all().build().map_err(|error| {
+        Failure::usage("this system gives no threads to work with").because(error)
+    })?;
+    let done = runtime.block_on(work);
+    // A thread that still reads stdin cannot be woken, and must not keep the process.
+    runtime.shutdown_background();
+    done
 }

@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use axum::extract::rejection::JsonRejection;
+use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Path, Query, Request as HttpRequest, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
@@ -22,12 +22,14 @@ use serde_json::{Map, Value, json};
 
 use super::desk::BookDesk;
 use crate::record::{Book, BookFault, Settling};
-use crate::store::{Row, Which};
+use crate::store::{Page, Row, Which};
 
 /// What describes all this.
 const OPENAPI: &str = include_str!("openapi.json");
-/// Most questions in one list.
+/// Most questions on one page of a list.
 const MOST: usize = 1_000;
+/// Questions on one page unless asked otherwise.
+const USUAL: usize = 100;
 
 #[derive(Clone)]
 struct Rooms {
@@ -46,6 +48,7 @@ pub fn router(book: Arc<Book>, desk: Arc<BookDesk>, site: Site) -> Router {
         .route("/questions/{id}/answer", axum::routing::post(answer))
         .route("/events", get(events))
         .fallback(nowhere)
+        .method_not_allowed_fallback(not_this_way)
         .layer(from_fn_with_state(rooms.clone(), guard))
         .with_state(rooms)
 }
@@ -105,33 +108,62 @@ async fn nowhere() -> Response {
     )
 }
 
+async fn not_this_way() -> Response {
+    problem(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "no-such-method",
+        "see /api/openapi.json",
+    )
+}
+
 async fn openapi() -> Response {
     ([(header::CONTENT_TYPE, "application/json")], OPENAPI).into_response()
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct ListQuery {
     #[serde(default)]
     ended: bool,
-    #[serde(default)]
     most: Option<usize>,
+    after: Option<String>,
 }
 
-async fn list(State(rooms): State<Rooms>, query: Query<ListQuery>) -> Response {
+async fn list(
+    State(rooms): State<Rooms>,
+    query: Result<Query<ListQuery>, QueryRejection>,
+) -> Response {
+    let Ok(Query(query)) = query else {
+        return problem(
+            StatusCode::BAD_REQUEST,
+            "not-a-list",
+            "ask with `ended`, `most` and `after` only",
+        );
+    };
     let which = if query.ended {
         Which::Ended
     } else {
         Which::Open
     };
-    match rooms
-        .book
-        .list(which, query.most.unwrap_or(100).min(MOST))
-        .await
-    {
-        Ok(rows) => Json(
-            json!({"questions": rows.iter().map(|row| rooms.summary(row)).collect::<Vec<_>>()}),
-        )
-        .into_response(),
+    let most = query.most.unwrap_or(USUAL).clamp(1, MOST);
+    // One more than is given shows whether there is more.
+    let page = Page {
+        after: query.after,
+        most: most + 1,
+    };
+    let found = async {
+        let rows = rooms.book.list(which, page).await?;
+        let waiting = rooms.book.store().waiting().await?;
+        Ok::<_, BookFault>((rows, waiting))
+    };
+    match found.await {
+        Ok((rows, waiting)) => {
+            let more = rows.len() > most;
+            let rows = &rows[..rows.len().min(most)];
+            let next = rows.last().filter(|_| more).map(|row| row.id.as_str());
+            let questions: Vec<Value> = rows.iter().map(|row| rooms.summary(row)).collect();
+            Json(json!({"questions": questions, "next": next, "waiting": waiting})).into_response()
+        }
         Err(fault) => broken(&fault),
     }
 }
@@ -174,12 +206,22 @@ async fn answer(
     Path(id): Path<String>,
     answer: Result<Json<Answer>, JsonRejection>,
 ) -> Response {
-    let Ok(Json(answer)) = answer else {
-        return problem(
-            StatusCode::BAD_REQUEST,
-            "not-an-answer",
-            "send {\"action\": \"accept\", \"content\": {…}}",
-        );
+    let answer = match answer {
+        Ok(Json(answer)) => answer,
+        Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
+            return problem(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "too-large",
+                "an answer has two megabytes at most",
+            );
+        }
+        Err(_) => {
+            return problem(
+                StatusCode::BAD_REQUEST,
+                "not-an-answer",
+                "send {\"action\": \"accept\", \"content\": {…}} as application/json",
+            );
+        }
     };
     let row = match rooms.book.find(&id).await {
         Ok(Some(row)) => row,
@@ -190,7 +232,7 @@ async fn answer(
         Ok(outcome) => outcome,
         Err(refusal) => return *refusal,
     };
-    let by = answer.by.as_deref().unwrap_or("api");
+    let by = answer.by.as_deref().unwrap_or("a script");
     match rooms.book.settle(&id, &outcome, by).await {
         Ok(Settling::Won) => Json(
             json!({"id": id, "phase": mcp_elicit_core::exchange::Phase::of_action(answer.action)}),

@@ -2,9 +2,24 @@
 
 use futures::{Stream, StreamExt as _, stream};
 use reqwest::{Client, Method, StatusCode, Url};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::serve::sse::EventReader;
+
+/// Questions on one page.
+const PAGE: usize = 500;
+
+/// One page of a list.
+#[derive(Debug, Deserialize)]
+pub struct Listed {
+    /// The questions.
+    pub questions: Vec<Value>,
+    /// What the next page starts behind; `None` when there is none.
+    pub next: Option<String>,
+    /// How many questions wait in all.
+    pub waiting: usize,
+}
 
 /// A running inbox, reached over its API.
 pub struct InboxClient {
@@ -68,18 +83,38 @@ impl InboxClient {
         })
     }
 
-    /// Questions that wait, or those that ended.
-    pub async fn list(&self, ended: bool) -> Result<Vec<Value>, InboxFault> {
-        let path = if ended {
-            "questions?ended=true"
-        } else {
-            "questions"
-        };
-        let said = self.call(Method::GET, path, None).await?;
-        match said.get("questions") {
-            Some(Value::Array(questions)) => Ok(questions.clone()),
-            _ => Err(InboxFault::NotAnInbox),
+    /// One page of the questions that wait, or of those that ended; behind this question, when one is named.
+    pub async fn page(
+        &self,
+        ended: bool,
+        after: Option<&str>,
+        most: usize,
+    ) -> Result<Listed, InboxFault> {
+        let after = after.map_or_else(String::new, |id| format!("&after={}", plain(id)));
+        let path = format!("questions?ended={ended}&most={most}{after}");
+        let said = self.call(Method::GET, &path, None).await?;
+        serde_json::from_value(said).map_err(|_| InboxFault::NotAnInbox)
+    }
+
+    /// All of them behind this question, page by page; at most so many.
+    pub async fn list(
+        &self,
+        ended: bool,
+        after: Option<&str>,
+        most: usize,
+    ) -> Result<Vec<Value>, InboxFault> {
+        let mut all = Vec::new();
+        let mut after = after.map(str::to_owned);
+        while all.len() < most {
+            let left = (most - all.len()).min(PAGE);
+            let page = self.page(ended, after.as_deref(), left).await?;
+            all.extend(page.questions);
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
         }
+        Ok(all)
     }
 
     /// One question, whole.

@@ -17,7 +17,7 @@ use tokio::sync::watch;
 
 use crate::record::{Book, BookFault, Settling};
 use crate::serve::clock::system_time;
-use crate::store::{Row, Which};
+use crate::store::{Page, Row, Which};
 
 /// How many rows are looked through for a list.
 const LOOKED_THROUGH: usize = 10_000;
@@ -101,7 +101,11 @@ impl BookDesk {
         } else {
             LOOKED_THROUGH
         };
-        let rows = self.book.list(which, most).await.map_err(fault)?;
+        let rows = self
+            .book
+            .list(which, Page::first(most))
+            .await
+            .map_err(fault)?;
         let briefs = rows.iter().filter_map(|row| self.brief(row));
         Ok(briefs
             .filter(|brief| brief.matches(&wanted.text))

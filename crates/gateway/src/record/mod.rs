@@ -3,24 +3,36 @@
 //! Pages, scripts, clients and relays all come here; the [`Store`] below keeps what they did. Answers are checked
 //! before they come in (`Form::check` by the desk, by the relay for clients), sealed while they wait, and dropped once
 //! they are delivered; the audit keeps who, what and when, never a value.
+//!
+//! | file | what it does |
+//! | --- | --- |
+//! | `raising` | a question is written, or found written |
+//! | `settling` | it moves on: seen, acted on, ended |
+//! | `taking` | answers are taken out for the server, once |
+//! | `looking` | what is due is ended; what other gateways did is passed on |
+//! | [`audit`] | what happened, as a chain |
+//! | [`seal`] | values, unreadable while they wait |
+//! | `lease` | which gateways run |
 
 pub mod audit;
 mod lease;
+mod looking;
+mod raising;
 pub mod seal;
+mod settling;
+mod taking;
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use mcp_elicit_core::answer::{Draft, Outcome};
-use mcp_elicit_core::exchange::{Exchange, Moment, Phase, Refused, Step, Withdrawal};
-use mcp_elicit_core::wire::{Action, Request, Revision};
-use sha2::{Digest as _, Sha256};
+use mcp_elicit_core::answer::Draft;
+use mcp_elicit_core::exchange::Moment;
 use tokio::sync::{mpsc, watch};
 
-use crate::relay::{Asked, Ending, Event, Place, QuestionKey};
-use crate::store::{Body, Change, Row, Store, StoreFault, Which};
+use crate::relay::{Event, QuestionKey};
+use crate::store::{Page, Row, Store, StoreFault, Which};
 pub use lease::Lease;
 use seal::Seal;
 
@@ -76,9 +88,16 @@ pub struct Counts {
     pub ended: AtomicU64,
 }
 
+/// How often a change is tried against others' changes.
+const TRIES: usize = 8;
+
+#[derive(Clone)]
 struct Live {
     question: QuestionKey,
     tell: mpsc::UnboundedSender<Event>,
+    /// The row as it was written last, kept for a question in the client's own dialog: its answer comes back through
+    /// this process, and mostly at once. Only a guess, which the store's compare-and-set judges.
+    row: Option<Box<Row>>,
 }
 
 /// The book of questions.
@@ -92,9 +111,6 @@ pub struct Book {
     changes: watch::Sender<u64>,
     counts: Counts,
 }
-
-/// How often a change is tried against others' changes.
-const TRIES: usize = 8;
 
 impl Book {
     /// A book over this store. The lease says that this gateway runs.
@@ -139,113 +155,22 @@ impl Book {
         self.changes.send_modify(|count| *count += 1);
     }
 
-    /// Writes a question for the call that waits at `tell`, or finds the same question of the same call of the same
-    /// principal that nobody waits for any more.
-    pub async fn raise(
-        &self,
-        server: &str,
-        principal: &str,
-        asked: &Asked,
-        question: QuestionKey,
-        tell: &mpsc::UnboundedSender<Event>,
-    ) -> Result<Raised, BookFault> {
-        let params = params_of(&asked.request);
-        let same = sameness(server, principal, asked, &params);
-        let live = || Live {
-            question,
-            tell: tell.clone(),
-        };
-        if asked.calling.is_some()
-            && let Some(row) = self.left_over(&same).await?
+    /// The row of this id, as it was written last by this process when that is remembered.
+    async fn find_or_recall(&self, id: &str) -> Result<Option<Row>, BookFault> {
+        let recalled = self.live().get_mut(id).and_then(|live| live.row.take());
+        match recalled {
+            Some(row) => Ok(Some(*row)),
+            None => self.find(id).await,
+        }
+    }
+
+    /// Remembers the row as it was written, for [`Self::find_or_recall`].
+    fn remember(&self, row: Row) {
+        if row.body.at_client
+            && let Some(live) = self.live().get_mut(&row.id)
         {
-            let answered = !row.exchange.is_open();
-            let id = row.id.clone();
-            self.live().insert(id.clone(), live());
-            let seen = row.exchange.version();
-            let row = Row {
-                owner: self.lease.name().to_owned(),
-                ..row
-            };
-            self.store
-                .change(vec![Change {
-                    row,
-                    seen,
-                    audit: None,
-                }])
-                .await?;
-            self.counts.found.fetch_add(1, Ordering::Relaxed);
-            self.changed();
-            return Ok(Raised { id, answered });
+            live.row = Some(Box::new(row));
         }
-        let row = self.new_row(server, principal, asked, params, same)?;
-        let id = row.id.clone();
-        // Known before it is written: an answer from another process must find who waits.
-        self.live().insert(id.clone(), live());
-        let entry = audit::entry("asked", &row, self.now());
-        if let Err(fault) = self.store.insert(row, entry).await {
-            self.live().remove(&id);
-            return Err(fault.into());
-        }
-        self.counts.asked.fetch_add(1, Ordering::Relaxed);
-        self.changed();
-        Ok(Raised {
-            id,
-            answered: false,
-        })
-    }
-
-    fn new_row(
-        &self,
-        server: &str,
-        principal: &str,
-        asked: &Asked,
-        params: String,
-        same: String,
-    ) -> Result<Row, BookFault> {
-        let id = seal::unguessable()?;
-        let calling = asked.calling.as_ref();
-        let arguments = calling.and_then(|calling| calling.arguments.as_deref());
-        let arguments = arguments
-            .map(|text| self.seal.close(&place(&id, "arguments"), text))
-            .transpose()?;
-        Ok(Row {
-            same,
-            owner: self.lease.name().to_owned(),
-            exchange: Exchange::ask(self.now(), Some(asked.until)),
-            body: Body {
-                server: server.to_owned(),
-                principal: principal.to_owned(),
-                server_info: asked.server_info.clone(),
-                client_info: asked.client_info.clone(),
-                kind: calling.map(|calling| calling.kind.word().to_owned()),
-                target: calling.map(|calling| calling.target.clone()),
-                params,
-                fields: asked.fields.clone(),
-                cautions: asked.cautions.clone(),
-                at_client: asked.place == Place::Client,
-            },
-            arguments,
-            content: None,
-            id,
-        })
-    }
-
-    /// The oldest row of the same question that was answered, else that waits, and that no running call waits for.
-    async fn left_over(&self, same: &str) -> Result<Option<Row>, BookFault> {
-        let mut rows = self.store.same(same.to_owned()).await?;
-        rows.sort_by_key(|row| row.exchange.is_open());
-        for row in rows {
-            let wanted = row.exchange.is_open() || row.exchange.phase().action().is_some();
-            let waited_for = if self.lease.is_mine(&row.owner) {
-                self.live().contains_key(&row.id)
-            } else {
-                self.lease.is_held(&row.owner)
-            };
-            if wanted && !waited_for && !row.exchange.is_due(self.now()) {
-                return Ok(Some(row));
-            }
-        }
-        Ok(None)
     }
 
     /// The row of this id.
@@ -253,9 +178,9 @@ impl Book {
         Ok(self.store.find(id.to_owned()).await?)
     }
 
-    /// Rows, at most so many.
-    pub async fn list(&self, which: Which, most: usize) -> Result<Vec<Row>, BookFault> {
-        Ok(self.store.list(which, most).await?)
+    /// One page of rows.
+    pub async fn list(&self, which: Which, page: Page) -> Result<Vec<Row>, BookFault> {
+        Ok(self.store.list(which, page).await?)
     }
 
     /// The arguments of the call that a question came up in, JSON.
@@ -288,142 +213,6 @@ impl Book {
             .remove(id);
     }
 
-    /// Notes that a person has seen the question.
-    pub async fn shown(&self, id: &str) -> Result<(), BookFault> {
-        self.step(id, &Step::Show, None).await.map(|_| ())
-    }
-
-    /// A person acted; the first act wins.
-    pub async fn settle(
-        &self,
-        id: &str,
-        outcome: &Outcome,
-        by: &str,
-    ) -> Result<Settling, BookFault> {
-        let content = outcome
-            .answers()
-            .map(|answers| answers.to_value().to_string());
-        let sealed = content
-            .map(|text| self.seal.close(&place(id, "content"), &text))
-            .transpose()?;
-        let step = Step::acted(outcome, by);
-        match self.step(id, &step, sealed).await? {
-            Stepped::Done => {
-                self.counts.acted.fetch_add(1, Ordering::Relaxed);
-                self.drop_draft(id);
-                self.tell_settled(id);
-                Ok(Settling::Won)
-            }
-            Stepped::Refused(row) => Ok(Settling::Late(row)),
-            Stepped::Gone => Ok(Settling::Gone),
-        }
-    }
-
-    fn tell_settled(&self, id: &str) {
-        if let Some(live) = self.live().get(id) {
-            // A session that is gone has let go of its questions, or will.
-            let _ = live.tell.send(Event::Settled {
-                question: live.question,
-            });
-        }
-    }
-
-    /// Takes answers out, all or none and only once; `None` when any is not there to be taken.
-    pub async fn take(&self, ids: &[String]) -> Result<Option<Vec<String>>, BookFault> {
-        let mut changes = Vec::new();
-        let mut replies = Vec::new();
-        for id in ids {
-            let Some(row) = self.find(id).await? else {
-                return Ok(None);
-            };
-            let Some(action) = row.exchange.phase().action() else {
-                return Ok(None);
-            };
-            let Ok(exchange) = row.exchange.step(&Step::Deliver, self.now()) else {
-                return Ok(None);
-            };
-            let content = row
-                .content
-                .as_deref()
-                .map(|sealed| self.seal.open(&place(id, "content"), sealed))
-                .transpose()?;
-            replies.push(reply(action, content.as_deref()));
-            let seen = row.exchange.version();
-            let row = Row { exchange, ..row };
-            changes.push(Change {
-                audit: Some(audit::entry("delivered", &row, self.now())),
-                row,
-                seen,
-            });
-        }
-        if !self.store.change(changes).await? {
-            return Ok(None);
-        }
-        self.counts
-            .delivered
-            .fetch_add(ids.len() as u64, Ordering::Relaxed);
-        let mut live = self.live();
-        for id in ids {
-            live.remove(id);
-        }
-        drop(live);
-        self.changed();
-        Ok(Some(replies))
-    }
-
-    /// The answers reached the server: their values and the call's arguments are dropped.
-    pub async fn confirm(&self, ids: &[String]) -> Result<(), BookFault> {
-        for id in ids {
-            if let Some(row) = self.find(id).await? {
-                let seen = row.exchange.version();
-                let row = Row {
-                    arguments: None,
-                    content: None,
-                    ..row
-                };
-                self.store
-                    .change(vec![Change {
-                        row,
-                        seen,
-                        audit: None,
-                    }])
-                    .await?;
-            }
-        }
-        Ok(())
-    }
-
-    /// The question ended without an action.
-    pub async fn end(&self, id: &str, ending: Ending) -> Result<(), BookFault> {
-        let step = match ending {
-            Ending::WithdrawnByServer => Step::Withdraw {
-                why: Withdrawal::ByAsker,
-            },
-            Ending::WithdrawnByClient => Step::Withdraw {
-                why: Withdrawal::CallCancelled,
-            },
-            Ending::CallEnded => Step::Withdraw {
-                why: Withdrawal::CallEnded,
-            },
-            Ending::ServerGone => Step::Withdraw {
-                why: Withdrawal::AskerGone,
-            },
-            Ending::TimedOut => Step::Expire,
-            Ending::ClientFailed => Step::Fail {
-                why: "the client could not be asked".to_owned(),
-            },
-            Ending::AnswererFailed => Step::Fail {
-                why: "nobody could be asked".to_owned(),
-            },
-        };
-        self.live().remove(id);
-        self.drop_draft(id);
-        if matches!(self.step(id, &step, None).await?, Stepped::Done) {
-            self.counts.ended.fetch_add(1, Ordering::Relaxed);
-        }
-        Ok(())
-    }
-
     /// The session that waited is gone: its questions stay, for the same call made again.
     pub fn let_go(&self, tell: &mpsc::UnboundedSender<Event>) {
         self.live().retain(|_, live| !live.tell.same_channel(tell));
@@ -438,166 +227,11 @@ impl Book {
             self.lease.is_held(&row.owner)
         }
     }
-
-    async fn step(
-        &self,
-        id: &str,
-        step: &Step,
-        content: Option<Vec<u8>>,
-    ) -> Result<Stepped, BookFault> {
-        for _ in 0..TRIES {
-            let Some(row) = self.find(id).await? else {
-                return Ok(Stepped::Gone);
-            };
-            let seen = row.exchange.version();
-            let exchange = match row.exchange.step(step, self.now()) {
-                Ok(next) => next,
-                Err(Refused::Late) => {
-                    self.expire(&row).await?;
-                    continue;
-                }
-                Err(
-                    Refused::Ended { .. }
-                    | Refused::NotDue
-                    | Refused::Open
-                    | Refused::Delivered
-                    | Refused::Changed { .. },
-                ) => {
-                    return Ok(Stepped::Refused(Box::new(row)));
-                }
-            };
-            if exchange.version() == seen {
-                return Ok(Stepped::Done);
-            }
-            let content = content.clone().or_else(|| row.content.clone());
-            let next = Row {
-                exchange,
-                content,
-                ..row
-            };
-            let entry = audit::entry(next.exchange.phase().as_str(), &next, self.now());
-            if self
-                .store
-                .change(vec![Change {
-                    row: next,
-                    seen,
-                    audit: Some(entry),
-                }])
-                .await?
-            {
-                self.changed();
-                return Ok(Stepped::Done);
-            }
-        }
-        Err(BookFault::Contended)
-    }
-
-    async fn expire(&self, row: &Row) -> Result<(), BookFault> {
-        let Ok(exchange) = row.exchange.step(&Step::Expire, self.now()) else {
-            return Ok(());
-        };
-        let next = Row {
-            exchange,
-            ..row.clone()
-        };
-        let entry = audit::entry(Phase::TimedOut.as_str(), &next, self.now());
-        let seen = row.exchange.version();
-        if self
-            .store
-            .change(vec![Change {
-                row: next,
-                seen,
-                audit: Some(entry),
-            }])
-            .await?
-        {
-            self.counts.ended.fetch_add(1, Ordering::Relaxed);
-            self.changed();
-        }
-        Ok(())
-    }
-
-    /// Ends what is due, and passes on what other gateways' pages did to questions that are waited for here.
-    pub async fn look_around(&self) -> Result<(), BookFault> {
-        for row in self.store.list(Which::Open, 10_000).await? {
-            if row.exchange.is_due(self.now()) {
-                self.expire(&row).await?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Tells the sessions here what happened to their questions in other processes.
-    pub async fn hear_others(&self) -> Result<(), BookFault> {
-        if !self.lease.has_company() {
-            return Ok(());
-        }
-        let ids: Vec<String> = self.live().keys().cloned().collect();
-        for id in ids {
-            let Some(row) = self.find(&id).await? else {
-                continue;
-            };
-            let phase = row.exchange.phase();
-            if phase.action().is_some() && row.exchange.delivered_at().is_none() {
-                self.tell_settled(&id);
-            } else if !phase.is_open() && phase.action().is_none() {
-                self.tell_ended(&id, phase);
-            }
-        }
-        Ok(())
-    }
-
-    fn tell_ended(&self, id: &str, phase: Phase) {
-        let ending = if phase == Phase::TimedOut {
-            Ending::TimedOut
-        } else {
-            Ending::CallEnded
-        };
-        if let Some(live) = self.live().remove(id) {
-            let _ = live.tell.send(Event::Ended {
-                question: live.question,
-                ending,
-            });
-        }
-    }
 }
 
-enum Stepped {
-    Done,
-    Refused(Box<Row>),
-    Gone,
-}
-
+/// Where a sealed value belongs, which it is bound to.
 fn place(id: &str, column: &str) -> String {
     format!("{id}.{column}")
-}
-
-fn reply(action: Action, content: Option<&str>) -> String {
-    match content {
-        Some(content) => format!(r#"{{"action":"{action}","content":{content}}}"#),
-        None => format!(r#"{{"action":"{action}"}}"#),
-    }
-}
-
-/// The params as the newest revision says them, which is how a question is kept.
-fn params_of(request: &Request) -> String {
-    match request.to_raw_params(Revision::LATEST) {
-        Ok(params) => params.get().to_owned(),
-        Err(_) => String::from("{}"),
-    }
-}
-
-fn sameness(server: &str, principal: &str, asked: &Asked, params: &str) -> String {
-    let call = asked
-        .calling
-        .as_ref()
-        .map_or("", |calling| calling.digest.as_str());
-    let mut hash = Sha256::new();
-    for part in [server, principal, call, params] {
-        hash.update(part.len().to_le_bytes());
-        hash.update(part);
-    }
-    crate::hex::text(&hash.finalize())
 }
 
 #[cfg(test)]

@@ -1,7 +1,10 @@
 //! The book over a store in memory: first answer, once delivered, found again.
 
+use mcp_elicit_core::answer::Outcome;
+use mcp_elicit_core::wire::{Request, Revision};
+
 use super::*;
-use crate::relay::{CallKind, Calling};
+use crate::relay::{Asked, CallKind, Calling, Place};
 use crate::store::Memory;
 
 fn clock() -> Moment {

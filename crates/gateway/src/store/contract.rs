@@ -5,7 +5,7 @@ use std::time::Duration;
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::exchange::{Exchange, Moment, Step};
 
-use super::{Body, Change, Memory, Row, Sqlite, Store, Which, chained};
+use super::{Body, Change, Memory, Page, Row, Sqlite, Store, Which, chained};
 
 fn row(id: &str, at: u64) -> Row {
     let asked = Moment::from_millis(at);
@@ -65,14 +65,17 @@ async fn keeps_the_contract(store: &dyn Store) {
     );
     assert_eq!(store.find("z".to_owned()).await.unwrap(), None);
     let open: Vec<String> = store
-        .list(Which::Open, 10)
+        .list(Which::Open, Page::first(10))
         .await
         .unwrap()
         .into_iter()
         .map(|row| row.id)
         .collect();
     assert_eq!(open, ["b", "a"], "the longest waiting first");
-    assert_eq!(store.list(Which::Open, 1).await.unwrap().len(), 1);
+    assert_eq!(
+        store.list(Which::Open, Page::first(1)).await.unwrap().len(),
+        1
+    );
 
     // The first wins, the second sees that it was not.
     let first = acted(&row("a", 1_001));
@@ -98,7 +101,11 @@ async fn keeps_the_contract(store: &dyn Store) {
     assert_eq!(
         (
             store.waiting().await.unwrap(),
-            store.list(Which::Ended, 10).await.unwrap().len()
+            store
+                .list(Which::Ended, Page::first(10))
+                .await
+                .unwrap()
+                .len()
         ),
         (1, 1)
     );
@@ -126,9 +133,47 @@ async fn keeps_the_contract(store: &dyn Store) {
     assert_eq!(store.audit(4, 100).await.unwrap().len(), 1);
 }
 
+/// Rows are read page by page: each once, in order, also when the row a page starts behind has left the list.
+async fn gives_pages(store: &dyn Store) {
+    for number in 0..7 {
+        // Several of one time.
+        let row = row(&format!("q{number}"), 1_000 + number / 3);
+        store.insert(row, "asked".to_owned()).await.unwrap();
+    }
+    let all = ids(store, Which::Open, Page::first(100)).await;
+    let first = ids(store, Which::Open, Page::first(3)).await;
+    assert_eq!(first, all[..3]);
+    let last = store.find(first[2].clone()).await.unwrap().unwrap();
+    assert!(store.change(vec![change(acted(&last), 0)]).await.unwrap());
+    let second = ids(store, Which::Open, Page::after(first[2].clone(), 3)).await;
+    let third = ids(store, Which::Open, Page::after(second[2].clone(), 3)).await;
+    assert_eq!([second, third].concat(), all[3..]);
+    assert!(
+        ids(store, Which::Open, Page::after("nobody".to_owned(), 3))
+            .await
+            .is_empty()
+    );
+    for id in &all[3..6] {
+        let row = store.find(id.clone()).await.unwrap().unwrap();
+        assert!(store.change(vec![change(acted(&row), 0)]).await.unwrap());
+    }
+    let ended = ids(store, Which::Ended, Page::first(100)).await;
+    assert_eq!(ended.len(), 4);
+    assert_eq!(
+        ids(store, Which::Ended, Page::after(ended[1].clone(), 100)).await,
+        ended[2..]
+    );
+}
+
+async fn ids(store: &dyn Store, which: Which, page: Page) -> Vec<String> {
+    let rows = store.list(which, page).await.unwrap();
+    rows.into_iter().map(|row| row.id).collect()
+}
+
 #[tokio::test]
 async fn memory_keeps_the_contract() {
     keeps_the_contract(&Memory::default()).await;
+    gives_pages(&Memory::default()).await;
 }
 
 #[tokio::test]
@@ -136,7 +181,20 @@ async fn sqlite_keeps_the_contract_and_its_rows() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("record.sqlite");
     keeps_the_contract(&Sqlite::open(&path).await.unwrap()).await;
+    gives_pages(
+        &Sqlite::open(&folder.path().join("pages.sqlite"))
+            .await
+            .unwrap(),
+    )
+    .await;
     let again = Sqlite::open(&path).await.unwrap();
-    assert_eq!(again.list(Which::Open, 10).await.unwrap().len(), 1);
+    assert_eq!(
+        again
+            .list(Which::Open, Page::first(10))
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
     assert_eq!(again.audit(1, 100).await.unwrap().len(), 4);
 }

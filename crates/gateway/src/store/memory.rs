@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use futures::FutureExt as _;
+use mcp_elicit_core::exchange::Moment;
 
-use super::{Audited, Change, Row, Store, Stored, Which, chained};
+use super::{Audited, Change, Page, Row, Store, Stored, Which, chained};
 
 #[derive(Default)]
 struct Inner {
@@ -38,6 +39,16 @@ impl Inner {
     }
 }
 
+/// Where a row stands on a list: by time, and by id among those of the same time.
+fn place(which: Which, row: &Row) -> (i128, String) {
+    let millis = |moment: Option<Moment>| moment.map_or(0, |moment| i128::from(moment.as_millis()));
+    let time = match which {
+        Which::Open => millis(Some(row.exchange.asked_at())),
+        Which::Ended => -millis(row.exchange.ended_at()),
+    };
+    (time, row.id.clone())
+}
+
 impl Store for Memory {
     fn insert(&self, row: Row, audit: String) -> Stored<'_, ()> {
         self.with(|inner| {
@@ -66,21 +77,28 @@ impl Store for Memory {
         async { Ok(found) }.boxed()
     }
 
-    fn list(&self, which: Which, most: usize) -> Stored<'_, Vec<Row>> {
-        let open = which == Which::Open;
-        let mut found = self.with(|inner| {
-            inner
+    fn list(&self, which: Which, page: Page) -> Stored<'_, Vec<Row>> {
+        let found = self.with(|inner| {
+            let after = match &page.after {
+                None => None,
+                Some(id) => match inner.rows.get(id) {
+                    Some(row) => Some(place(which, row)),
+                    None => return Vec::new(),
+                },
+            };
+            let mut rows: Vec<&Row> = inner
                 .rows
                 .values()
-                .filter(|row| row.exchange.is_open() == open)
-                .cloned()
-                .collect::<Vec<_>>()
+                .filter(|row| row.exchange.is_open() == (which == Which::Open))
+                .filter(|row| {
+                    after
+                        .as_ref()
+                        .is_none_or(|after| place(which, row) > *after)
+                })
+                .collect();
+            rows.sort_by_key(|row| place(which, row));
+            rows.into_iter().take(page.most).cloned().collect()
         });
-        match which {
-            Which::Open => found.sort_by_key(|row| row.exchange.asked_at()),
-            Which::Ended => found.sort_by_key(|row| std::cmp::Reverse(row.exchange.ended_at())),
-        }
-        found.truncate(most);
         async { Ok(found) }.boxed()
     }
 

@@ -96,6 +96,30 @@ pub enum Which {
     Ended,
 }
 
+/// A part of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// The row behind which it starts, whether or not that still is on the list; `None` for the beginning.
+    pub after: Option<String>,
+    /// How many rows at most.
+    pub most: usize,
+}
+
+impl Page {
+    /// The beginning of a list.
+    pub const fn first(most: usize) -> Self {
+        Self { after: None, most }
+    }
+
+    /// What comes behind this row; nothing when there is no such row.
+    pub const fn after(row: String, most: usize) -> Self {
+        Self {
+            after: Some(row),
+            most,
+        }
+    }
+}
+
 /// The store could not do its work. Says nothing about any question.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreFault {
@@ -126,8 +150,8 @@ pub trait Store: Send + Sync + 'static {
     fn find(&self, id: String) -> Stored<'_, Option<Row>>;
     /// The rows of the same question that were not delivered, oldest first.
     fn same(&self, same: String) -> Stored<'_, Vec<Row>>;
-    /// At most so many rows.
-    fn list(&self, which: Which, most: usize) -> Stored<'_, Vec<Row>>;
+    /// One page of rows.
+    fn list(&self, which: Which, page: Page) -> Stored<'_, Vec<Row>>;
     /// How many rows wait.
     fn waiting(&self) -> Stored<'_, usize>;
     /// Makes all changes or, when any row has another version than was seen, none (`false`).

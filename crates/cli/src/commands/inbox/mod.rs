@@ -8,9 +8,16 @@ use mcp_elicit_gateway::inbox::client::{InboxClient, InboxFault};
 use mcp_elicit_gateway::inbox::place::StateFolder;
 use serde_json::{Map, Value};
 
+mod show;
+
 use super::in_runtime;
 use crate::failure::{Exit, Failure};
 use crate::screen;
+
+/// Digits of a whole id.
+const WHOLE: usize = 32;
+/// How many of the questions that ended an id's beginning is looked for in.
+const LATELY: usize = 2_000;
 
 /// List and answer the questions that wait in a running gateway
 #[derive(Debug, Args)]
@@ -33,11 +40,14 @@ pub(crate) struct InboxArgs {
 
 #[derive(Debug, Subcommand)]
 enum Act {
-    /// The questions that wait
+    /// The questions that wait, the longest waiting first
     List {
-        /// Those that ended, instead
+        /// Those that ended instead, the latest first
         #[arg(long)]
         ended: bool,
+        /// At most so many
+        #[arg(long, value_name = "N", default_value_t = 10_000)]
+        most: usize,
     },
     /// One question, with its form
     Show {
@@ -74,9 +84,17 @@ pub(crate) fn run(args: InboxArgs) -> Result<Exit, Failure> {
 async fn act(args: InboxArgs) -> Result<Exit, Failure> {
     let inbox = args.client()?;
     match &args.act {
-        Act::List { ended } => {
-            for question in inbox.list(*ended).await.map_err(failed)? {
-                args.print(&question)?;
+        Act::List { ended, most } => {
+            let questions = inbox.list(*ended, None, *most).await.map_err(failed)?;
+            for question in &questions {
+                args.print(question)?;
+            }
+            if questions.is_empty() && !args.json {
+                screen::say(if *ended {
+                    "nothing has ended yet"
+                } else {
+                    "nothing is waiting"
+                });
             }
             Ok(Exit::Done)
         }
@@ -88,29 +106,33 @@ async fn act(args: InboxArgs) -> Result<Exit, Failure> {
             if args.json {
                 screen::print_json(&question)?;
             } else {
-                screen::print(serde_json::to_string_pretty(&question).unwrap_or_default())?;
+                show::question(&question)?;
             }
             Ok(Exit::Done)
         }
         Act::Accept { id, answers } => {
             let id = whole(&inbox, id).await?;
             let question = inbox.show(&id).await.map_err(failed)?;
-            let content = content(answers, &question)?;
-            let content = (question["mode"] == "form").then_some(Value::Object(content));
-            args.told(&inbox.answer(&id, "accept", content).await.map_err(failed)?)
+            let is_form = question["mode"] == "form";
+            if !is_form && !answers.is_empty() {
+                return Err(Failure::usage("a link takes no answers").hint(format!(
+                    "`mcp-elicit inbox accept {}` alone agrees to open it.",
+                    show::short(&id)
+                )));
+            }
+            let content = is_form
+                .then(|| content(answers, &question).map(Value::Object))
+                .transpose()?;
+            args.hand_in(&inbox, &id, "accept", content).await
         }
-        Act::Decline { id } => args.told(
-            &inbox
-                .answer(&whole(&inbox, id).await?, "decline", None)
-                .await
-                .map_err(failed)?,
-        ),
-        Act::Cancel { id } => args.told(
-            &inbox
-                .answer(&whole(&inbox, id).await?, "cancel", None)
-                .await
-                .map_err(failed)?,
-        ),
+        Act::Decline { id } => {
+            let id = whole(&inbox, id).await?;
+            args.hand_in(&inbox, &id, "decline", None).await
+        }
+        Act::Cancel { id } => {
+            let id = whole(&inbox, id).await?;
+            args.hand_in(&inbox, &id, "cancel", None).await
+        }
         Act::Watch => watch(&args, &inbox).await,
     }
 }
@@ -118,35 +140,43 @@ async fn act(args: InboxArgs) -> Result<Exit, Failure> {
 async fn watch(args: &InboxArgs, inbox: &InboxClient) -> Result<Exit, Failure> {
     let changes = inbox.changes().await.map_err(failed)?;
     let mut changes = std::pin::pin!(changes);
-    let mut known = std::collections::HashSet::new();
+    let mut last: Option<String> = None;
     while changes.next().await.is_some() {
-        for question in inbox.list(false).await.map_err(failed)? {
-            if known.insert(question["id"].to_string()) {
-                args.print(&question)?;
+        // Those that wait are listed in the order in which they came: what is new stands behind the last.
+        let new = inbox.list(false, last.as_deref(), usize::MAX).await;
+        for question in new.map_err(failed)? {
+            args.print(&question)?;
+            last = question["id"].as_str().map(str::to_owned).or(last);
+        }
+    }
+    Err(Failure::connection("the inbox has ended").hint("start a gateway, then watch again."))
+}
+
+/// The id that begins like this, when only one question that waits does; else among those that ended lately.
+async fn whole(inbox: &InboxClient, id: &str) -> Result<String, Failure> {
+    if id.len() >= WHOLE {
+        return Ok(id.to_owned());
+    }
+    for (ended, most) in [(false, usize::MAX), (true, LATELY)] {
+        let questions = inbox.list(ended, None, most).await.map_err(failed)?;
+        let mut ids = questions
+            .iter()
+            .filter_map(|question| question["id"].as_str())
+            .filter(|known| known.starts_with(id));
+        match (ids.next(), ids.next()) {
+            (Some(only), None) => return Ok(only.to_owned()),
+            (None, _) => {}
+            (Some(_), Some(_)) => {
+                return Err(
+                    Failure::usage(format!("several questions begin with `{id}`")).hint(
+                        "write more of the id; `mcp-elicit inbox list --json` has all of it.",
+                    ),
+                );
             }
         }
     }
-    Err(Failure::connection("the inbox has ended"))
-}
-
-/// The id that begins like this, when only one does.
-async fn whole(inbox: &InboxClient, id: &str) -> Result<String, Failure> {
-    if id.len() >= 32 {
-        return Ok(id.to_owned());
-    }
-    let mut found = inbox.list(false).await.map_err(failed)?;
-    found.extend(inbox.list(true).await.map_err(failed)?);
-    let mut ids = found
-        .iter()
-        .filter_map(|question| question["id"].as_str())
-        .filter(|known| known.starts_with(id));
-    match (ids.next(), ids.next()) {
-        (Some(only), None) => Ok(only.to_owned()),
-        (None, _) => Err(Failure::usage(format!("no question begins with `{id}`"))),
-        (Some(_), Some(_)) => Err(Failure::usage(format!(
-            "several questions begin with `{id}`"
-        ))),
-    }
+    Err(Failure::usage(format!("no question begins with `{id}`"))
+        .hint("`mcp-elicit inbox list` has those that wait, `--ended` those that ended."))
 }
 
 /// Answers as they stand on the command line, read by what the form says each is.
@@ -184,6 +214,8 @@ fn failed(fault: InboxFault) -> Failure {
             let failure = Failure::refused(told);
             match code.as_str() {
                 "no-token" => failure.hint("name the gateway's state folder with `--state DIR`."),
+                "does-not-fit" => failure.hint("`mcp-elicit inbox show ID` says what fits."),
+                "too-late" => failure.hint("the first answer stands; `mcp-elicit inbox list --ended` shows it."),
                 _ => failure,
             }
         }
@@ -217,28 +249,25 @@ impl InboxArgs {
 
     fn print(&self, question: &Value) -> Result<(), Failure> {
         if self.json {
-            return screen::print_json(question);
+            screen::print_json(question)
+        } else {
+            screen::print(show::line(question))
         }
-        let word = |name: &str| question[name].as_str().unwrap_or("-").to_owned();
-        let id: String = word("id").chars().take(8).collect();
-        let message: String = word("message")
-            .chars()
-            .map(|c| if c.is_control() { ' ' } else { c })
-            .take(100)
-            .collect();
-        screen::print(format_args!(
-            "{id}  {:<9}  {} / {}  {message}",
-            word("phase"),
-            word("server"),
-            word("target")
-        ))
     }
 
-    fn told(&self, said: &Value) -> Result<Exit, Failure> {
+    async fn hand_in(
+        &self,
+        inbox: &InboxClient,
+        id: &str,
+        action: &str,
+        content: Option<Value>,
+    ) -> Result<Exit, Failure> {
+        let said = inbox.answer(id, action, content).await.map_err(failed)?;
         if self.json {
-            screen::print_json(said)?;
+            screen::print_json(&said)?;
         } else {
-            screen::say(format_args!("{}", said["phase"].as_str().unwrap_or("done")));
+            let phase = said["phase"].as_str().unwrap_or("done");
+            screen::say(format_args!("{}  {phase}", show::short(id)));
         }
         Ok(Exit::Done)
     }

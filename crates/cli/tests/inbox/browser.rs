@@ -1,0 +1,316 @@
+//! The inbox in a real Chromium, over a real gateway. Without `chromedriver` and a Chromium each test says loudly that it
+//! tested nothing, unless `MCP_ELICIT_MUST_BROWSE` is set, with which it fails. With `MCP_ELICIT_SHOTS=FOLDER` a picture
+//! of each state is left there.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use mcp_elicit_testkit::chromium::{Chromium, Setup, loudly};
+use serde_json::{Value, json};
+
+use crate::gateway::{Gateway, NO_LIMITS, PROGRAM, text};
+
+const TAB: &str = "\u{e004}";
+const ENTER: &str = "\u{e007}";
+const DOWN: &str = "\u{e015}";
+
+fn gateway(state: &Path, more: &[&str]) -> Gateway {
+    let mut all = vec!["--hold", "3600", "--name", "deploy"];
+    all.extend(NO_LIMITS);
+    all.extend(more);
+    let mut gateway = Gateway::start(state, &all, &["--", PROGRAM, "demo-server"]);
+    gateway.initialize();
+    gateway
+}
+
+/// Asks through a tool of the demo server; the question's id.
+fn ask(gateway: &mut Gateway, call: u64, tool: &str) -> String {
+    let known: Vec<Value> = gateway.waiting();
+    gateway.call(call, tool, &json!({"build": 4812, "branch": "main"}));
+    let now = gateway.wait_for(known.len() + 1);
+    let new = now
+        .iter()
+        .find(|one| known.iter().all(|old| old["id"] != one["id"]));
+    new.unwrap()["id"].as_str().unwrap().to_owned()
+}
+
+fn rows(count: usize) -> String {
+    format!(
+        "return document.querySelectorAll('[aria-labelledby=waiting] [data-row]').length === {count}"
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_answers_with_the_keyboard_alone() {
+    let state = tempfile::tempdir().unwrap();
+    let mut gateway = gateway(state.path(), &[]);
+    let Some(page) = Chromium::start(Setup::default()).await else {
+        return;
+    };
+    page.open(&gateway.login).await;
+    page.shows("Nothing is waiting").await;
+    assert!(!page.title().await.starts_with('('));
+
+    // The list and the title keep themselves up to date.
+    let deploy = ask(&mut gateway, 2, "deploy");
+    page.until(&rows(1)).await;
+    ask(&mut gateway, 3, "connect-account");
+    page.until(&rows(2)).await;
+    page.until("return document.title.startsWith('(2)')").await;
+    page.shows("for deploy").await;
+
+    // Search, then to the question and through it without a mouse.
+    page.press("/").await;
+    page.until("return document.activeElement.type === 'search'")
+        .await;
+    page.press("environment").await;
+    page.until("return [...document.querySelectorAll('[aria-labelledby=waiting] [data-row]')].filter(r => r.checkVisibility()).length === 1").await;
+    page.press(DOWN).await;
+    page.until("return !!document.activeElement.closest('[data-row]')")
+        .await;
+    page.press(ENTER).await;
+    page.at("form[data-question]").await;
+    assert_eq!(page.path().await, format!("/q/{deploy}"));
+    page.shows("4812").await;
+    for _ in 0..40 {
+        if page
+            .run("return document.activeElement.matches('[type=radio]')")
+            .await
+            == json!(true)
+        {
+            break;
+        }
+        page.press(TAB).await;
+    }
+    page.press(" ").await;
+    page.until("return document.querySelectorAll('[type=radio]:checked').length === 1")
+        .await;
+    page.press(TAB).await;
+    page.press("from the keyboard").await;
+    page.press(&format!("\u{e009}{ENTER}")).await;
+    page.at("dl.review").await;
+    page.shows("from the keyboard").await;
+    page.press(&format!("\u{e009}{ENTER}")).await;
+    page.at(".notice").await;
+    let done = gateway.result(2);
+    assert!(
+        text(&done).contains("Deployed to staging (from the keyboard)"),
+        "{done}"
+    );
+    page.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_tabs_a_deep_link_and_every_act() {
+    let state = tempfile::tempdir().unwrap();
+    let mut gateway = gateway(state.path(), &[]);
+    let Some(page) = Chromium::start(Setup::default()).await else {
+        return;
+    };
+    page.open(&gateway.login).await;
+    let id = ask(&mut gateway, 2, "deploy");
+    let link = format!("http://{}/q/{id}", gateway.inbox);
+    page.open(&link).await;
+    page.at("form[data-question]").await;
+    let first = page.client.window().await.unwrap();
+    let second = page.client.new_window(true).await.unwrap().handle;
+    page.client.switch_to_window(second).await.unwrap();
+    page.open(&link).await;
+    page.click("[data-act=decline]").await;
+    page.at(".notice").await;
+    let done = gateway.result(2);
+    assert!(!text(&done).contains("Deployed"), "{done}");
+    // The other tab learns of it by itself.
+    page.client.switch_to_window(first).await.unwrap();
+    page.shows("Declined").await;
+
+    let id = ask(&mut gateway, 3, "deploy");
+    page.open(&format!("http://{}/q/{id}", gateway.inbox)).await;
+    page.click("[data-act=cancel]").await;
+    page.at(".notice").await;
+    gateway.result(3);
+    let ended = Gateway::command(state.path(), &["inbox", "list", "--ended", "--json"]);
+    let phases: Vec<Value> = String::from_utf8(ended.stdout)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["phase"].clone())
+        .collect();
+    assert_eq!(phases, ["cancelled", "declined"]);
+
+    // Answered in a terminal while the page is open.
+    let id = ask(&mut gateway, 4, "connect-account");
+    page.open(&format!("http://{}/q/{id}", gateway.inbox)).await;
+    page.shows("accounts.example.com").await;
+    assert!(
+        Gateway::command(state.path(), &["inbox", "accept", &id[..8]])
+            .status
+            .success()
+    );
+    page.shows("the command line").await;
+    gateway.result(4);
+    page.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_outlives_the_gateway() {
+    let state = tempfile::tempdir().unwrap();
+    let mut first = gateway(state.path(), &[]);
+    let inbox = first.inbox.clone();
+    let Some(page) = Chromium::start(Setup::default()).await else {
+        return;
+    };
+    page.open(&first.login).await;
+    let id = ask(&mut first, 2, "deploy");
+    page.until(&rows(1)).await;
+    first.child.kill().unwrap();
+    first.child.wait().unwrap();
+    drop(first);
+
+    let mut second = gateway(state.path(), &["--inbox", &inbox]);
+    // The same page goes on: it is still signed in, and sees what comes.
+    ask(&mut second, 2, "connect-account");
+    page.until(&rows(2)).await;
+    page.click(&format!("[data-row='{id}'] a")).await;
+    page.at("form[data-question]").await;
+    page.client
+        .execute("document.querySelector('[type=radio]').click()", Vec::new())
+        .await
+        .unwrap();
+    page.click("[data-act=review]").await;
+    page.click("[data-act=accept]").await;
+    page.at(".notice").await;
+    // The call that asked died with the first gateway; made again, it finds the answer.
+    second.call(3, "deploy", &json!({"build": 4812, "branch": "main"}));
+    let done = second.result(3);
+    assert!(text(&done).contains("Deployed to staging"), "{done}");
+    page.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_script_everything_can_be_answered() {
+    let state = tempfile::tempdir().unwrap();
+    let mut gateway = gateway(state.path(), &[]);
+    let setup = Setup {
+        without_script: true,
+        ..Setup::default()
+    };
+    let Some(page) = Chromium::start(setup).await else {
+        return;
+    };
+    let id = ask(&mut gateway, 2, "deploy");
+    page.open(&gateway.login).await;
+    page.click(&format!("[data-row='{id}'] a")).await;
+    page.click("[type=radio]").await;
+    page.click("[data-act=review]").await;
+    page.click("[data-act=accept]").await;
+    page.at(".notice").await;
+    assert!(text(&gateway.result(2)).contains("Deployed to staging"));
+    page.close().await;
+}
+
+/// The checker of accessibility, installed through npm where it is not yet.
+fn axe() -> Option<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../forms/tests/web");
+    let file = folder.join("node_modules/axe-core/axe.min.js");
+    if !file.exists() {
+        // What went wrong shows in the file not being there.
+        let _ = Command::new("npm")
+            .args(["ci", "--no-audit", "--no-fund"])
+            .current_dir(&folder)
+            .status();
+    }
+    let text = std::fs::read_to_string(file).ok();
+    if text.is_none() {
+        assert!(
+            std::env::var_os("MCP_ELICIT_MUST_BROWSE").is_none(),
+            "axe-core cannot be installed"
+        );
+        loudly("no npm to install axe-core with, ACCESSIBILITY WAS NOT TESTED");
+    }
+    text
+}
+
+/// What axe-core finds wrong with the page as it is, and a picture of it where pictures are wanted.
+async fn look(page: &Chromium, axe: &str, state: &str) -> Vec<String> {
+    page.at("main").await;
+    page.run(axe).await;
+    let script = "const done = arguments[0]; axe.run().then(found => done(found.violations.map(\
+        v => v.id + ': ' + v.nodes.map(n => n.html).join(' '))))";
+    let found = page
+        .client
+        .execute_async(script, Vec::new())
+        .await
+        .expect("axe runs");
+    if let Some(folder) = std::env::var_os("MCP_ELICIT_SHOTS") {
+        let file = PathBuf::from(folder).join(format!("inbox-{state}.png"));
+        page.picture(&file).await;
+    }
+    found
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|violation| format!("{state}: {violation}"))
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_state_is_accessible_in_every_light_and_width() {
+    let Some(axe) = axe() else { return };
+    let state = tempfile::tempdir().unwrap();
+    let mut gateway = gateway(state.path(), &[]);
+    let mut wrong = Vec::new();
+    let Some(page) = Chromium::start(Setup::default()).await else {
+        return;
+    };
+    page.open(&gateway.login).await;
+    wrong.extend(look(&page, &axe, "empty").await);
+    let deploy = ask(&mut gateway, 2, "deploy");
+    for (call, tool) in [(3, "profile"), (4, "connect-account"), (5, "plan-trip")] {
+        ask(&mut gateway, call, tool);
+    }
+    for (call, action) in [(6, "decline"), (7, "cancel")] {
+        let id = ask(&mut gateway, call, "deploy");
+        assert_eq!(gateway.answer(&id, &json!({"action": action})), 200);
+    }
+    page.until(&rows(4)).await;
+    wrong.extend(look(&page, &axe, "queue").await);
+    page.open(&format!("http://{}/?find=nothing+like+this", gateway.inbox))
+        .await;
+    wrong.extend(look(&page, &axe, "search").await);
+    page.close().await;
+
+    let ways = [
+        ("light", Setup::default()),
+        (
+            "dark",
+            Setup {
+                dark: true,
+                ..Setup::default()
+            },
+        ),
+        (
+            "narrow",
+            Setup {
+                narrow: true,
+                ..Setup::default()
+            },
+        ),
+    ];
+    for (way, setup) in ways {
+        let Some(page) = Chromium::start(setup).await else {
+            return;
+        };
+        page.open(&gateway.login).await;
+        page.until(&rows(4)).await;
+        wrong.extend(look(&page, &axe, &format!("queue-{way}")).await);
+        page.open(&format!("http://{}/q/{deploy}", gateway.inbox))
+            .await;
+        page.at("form[data-question]").await;
+        wrong.extend(look(&page, &axe, &format!("question-{way}")).await);
+        page.click("[data-act=review]").await;
+        page.at("#problems").await;
+        wrong.extend(look(&page, &axe, &format!("error-{way}")).await);
+        page.close().await;
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+}

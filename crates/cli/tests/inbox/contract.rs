@@ -1,0 +1,203 @@
+//! Every response of the API is what the served OpenAPI document says, errors too.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::gateway::{Gateway, NO_LIMITS, PROGRAM};
+use crate::http::{Reply, send, send_as_is};
+
+struct Contract {
+    document: Value,
+    seen: BTreeSet<String>,
+}
+
+impl Contract {
+    /// Holds the response against what the document says of this path, method and status; gives its body.
+    fn holds(&mut self, path: &str, method: &str, reply: Option<Reply>) -> Value {
+        let reply = reply.expect("an answer");
+        let place = format!("{method} {path} {}", reply.status);
+        let pointer = format!(
+            "/paths/{}/{method}/responses/{}/content/application~1json/schema",
+            path.replace('/', "~1"),
+            reply.status
+        );
+        assert!(
+            self.document.pointer(&pointer).is_some(),
+            "not documented: {place}"
+        );
+        assert_eq!(
+            reply.header("content-type"),
+            Some("application/json"),
+            "{place}"
+        );
+        let mut schema = self.document.clone();
+        schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+        schema["$ref"] = json!(
+            format!("#{pointer}")
+                .replace('{', "%7B")
+                .replace('}', "%7D")
+        );
+        let checks =
+            jsonschema::validator_for(&schema).expect("the document's schemas are schemas");
+        let body = reply.json();
+        let wrong: Vec<String> = checks
+            .iter_errors(&body)
+            .map(|error| format!("{}: {error}", error.instance_path()))
+            .collect();
+        assert!(wrong.is_empty(), "{place}: {wrong:?}\n{body:#}");
+        self.seen.insert(place);
+        body
+    }
+}
+
+#[test]
+fn the_api_is_what_its_document_says() {
+    let state = tempfile::tempdir().unwrap();
+    let mut more = vec!["--hold", "3600"];
+    more.extend(NO_LIMITS);
+    let mut gateway = Gateway::start(state.path(), &more, &["--", PROGRAM, "demo-server"]);
+    gateway.initialize();
+    let document = gateway.api("GET", "/api/openapi.json", "").unwrap();
+    let mut contract = Contract {
+        document: document.json(),
+        seen: BTreeSet::new(),
+    };
+    contract.holds("/openapi.json", "get", Some(document));
+    for (id, tool) in [(2, "deploy"), (3, "profile"), (4, "connect-account")] {
+        gateway.call(id, tool, &json!({"n": id}));
+        gateway.wait_for(usize::try_from(id).unwrap() - 1);
+    }
+    let (lists, one, acts) = ("/questions", "/questions/{id}", "/questions/{id}/answer");
+    let first = contract.holds(
+        lists,
+        "get",
+        gateway.api("GET", "/api/questions?most=1", ""),
+    );
+    assert!(first["next"].is_string());
+    let all = contract.holds(lists, "get", gateway.api("GET", "/api/questions", ""));
+    let ids: Vec<String> = all["questions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["id"].as_str().unwrap().to_owned())
+        .collect();
+    for id in &ids {
+        contract.holds(
+            one,
+            "get",
+            gateway.api("GET", &format!("/api/questions/{id}"), ""),
+        );
+    }
+    let hand_in = |id: &str, body: &Value| {
+        gateway.api(
+            "POST",
+            &format!("/api/questions/{id}/answer"),
+            &body.to_string(),
+        )
+    };
+    let bad = json!({"action": "accept", "content": {"environment": "moon"}});
+    let refused = contract.holds(acts, "post", hand_in(&ids[0], &bad));
+    assert_eq!(refused["violations"][0]["field"], "environment");
+    assert!(
+        !refused.to_string().contains("moon"),
+        "a value never comes back: {refused}"
+    );
+    contract.holds(
+        acts,
+        "post",
+        hand_in(&ids[0], &json!({"action": "perhaps"})),
+    );
+    contract.holds(
+        acts,
+        "post",
+        hand_in("nobody", &json!({"action": "decline"})),
+    );
+    let good = json!({"action": "accept", "content": {"environment": "staging"}, "by": "a script"});
+    contract.holds(acts, "post", hand_in(&ids[0], &good));
+    gateway.result(2);
+    contract.holds(acts, "post", hand_in(&ids[0], &good));
+    contract.holds(
+        acts,
+        "post",
+        hand_in(&ids[1], &json!({"action": "decline"})),
+    );
+    contract.holds(acts, "post", hand_in(&ids[2], &json!({"action": "accept"})));
+    let huge = json!({"action": "accept", "content": {"x": "x".repeat(3_000_000)}});
+    contract.holds(acts, "post", hand_in(&ids[1], &huge));
+    let ended = contract.holds(
+        lists,
+        "get",
+        gateway.api("GET", "/api/questions?ended=true", ""),
+    );
+    assert_eq!(ended["questions"].as_array().unwrap().len(), 3);
+    contract.holds(
+        one,
+        "get",
+        gateway.api("GET", &format!("/api/questions/{}", ids[0]), ""),
+    );
+    contract.holds(one, "get", gateway.api("GET", "/api/questions/nobody", ""));
+    contract.holds(
+        lists,
+        "get",
+        gateway.api("GET", "/api/questions?most=many", ""),
+    );
+
+    // Each door, guarded.
+    let token = format!("Authorization: Bearer {}", gateway.token);
+    for (path, method) in [
+        (lists, "get"),
+        (one, "get"),
+        (acts, "post"),
+        ("/events", "get"),
+        ("/openapi.json", "get"),
+    ] {
+        let line = format!(
+            "{} /api{} HTTP/1.1",
+            method.to_uppercase(),
+            path.replace("{id}", "nobody")
+        );
+        let at = &gateway.inbox;
+        contract.holds(path, method, send(at, &[&line], ""));
+        contract.holds(
+            path,
+            method,
+            send(at, &[&line, &token, "Origin: http://evil.example"], ""),
+        );
+        contract.holds(
+            path,
+            method,
+            send_as_is(at, &[&line, "Host: evil.example", &token], ""),
+        );
+    }
+
+    // All that is documented was seen, but a broken record and the stream of events.
+    let mut documented = BTreeSet::new();
+    for (path, methods) in contract.document["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            for status in operation["responses"].as_object().unwrap().keys() {
+                documented.insert(format!("{method} {path} {status}"));
+            }
+        }
+    }
+    documented.retain(|place| !place.ends_with(" 500") && place != "get /events 200");
+    assert_eq!(contract.seen, documented);
+}
+
+#[test]
+fn what_is_not_there_says_so_in_the_same_words() {
+    let state = tempfile::tempdir().unwrap();
+    let gateway = Gateway::start(state.path(), &[], &["--", PROGRAM, "demo-server"]);
+    for (method, path, status) in [
+        ("GET", "/api/nothing", 404),
+        ("DELETE", "/api/questions", 405),
+        ("GET", "/api/questions/x/answer", 405),
+    ] {
+        let reply = gateway.api(method, path, "").unwrap();
+        assert_eq!(reply.status, status, "{method} {path}");
+        assert!(
+            reply.json()["error"]["code"].is_string(),
+            "{method} {path}: {reply:?}"
+        );
+    }
+}

@@ -1,0 +1,84 @@
+//! HTTP by hand: exactly the bytes an attacker would choose.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// Nothing here takes this long; what hangs fails instead.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: String,
+}
+
+impl Reply {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or(Value::Null)
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| {
+            let (known, value) = line.split_once(':')?;
+            known.eq_ignore_ascii_case(name).then(|| value.trim())
+        })
+    }
+}
+
+/// Sends the head, one header a line without `Host`, and the body. `None` when the peer went away without an answer.
+pub(crate) fn send(at: &str, head: &[&str], body: &str) -> Option<Reply> {
+    let mut all = head.to_vec();
+    let host = format!("Host: {at}");
+    all.insert(1, &host);
+    send_as_is(at, &all, body)
+}
+
+/// The same with a `Host` of one's own, or none.
+pub(crate) fn send_as_is(at: &str, head: &[&str], body: &str) -> Option<Reply> {
+    let mut stream = TcpStream::connect(at).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    let length = format!("Content-Length: {}", body.len());
+    let mut head = head.to_vec();
+    head.push("Connection: close");
+    if !body.is_empty() {
+        head.push(&length);
+    }
+    // A peer may answer and close before it has read a body that is too long.
+    let _ = stream.write_all(format!("{}\r\n\r\n{body}", head.join("\r\n")).as_bytes());
+    let mut bytes = Vec::new();
+    let _ = stream.read_to_end(&mut bytes);
+    read(&bytes)
+}
+
+fn read(bytes: &[u8]) -> Option<Reply> {
+    let text = String::from_utf8_lossy(bytes);
+    let (head, body) = text.split_once("\r\n\r\n")?;
+    let mut reply = Reply {
+        status: head.split(' ').nth(1)?.parse().ok()?,
+        head: head.to_owned(),
+        body: body.to_owned(),
+    };
+    if reply.header("transfer-encoding") == Some("chunked") {
+        reply.body = joined(&reply.body);
+    }
+    Some(reply)
+}
+
+/// The chunks of a body, joined.
+fn joined(mut rest: &str) -> String {
+    let mut whole = String::new();
+    while let Some((size, after)) = rest.split_once("\r\n") {
+        let size = usize::from_str_radix(size.trim(), 16).unwrap_or(0);
+        let Some(chunk) = after.get(..size).filter(|_| size > 0) else {
+            break;
+        };
+        whole.push_str(chunk);
+        rest = after.get(size + 2..).unwrap_or_default();
+    }
+    whole
+}

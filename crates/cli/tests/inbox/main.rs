@@ -1,0 +1,12 @@
+//! The gateway's inbox as people, scripts, attackers and crashes meet it: the real program, real sockets, real files.
+#![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
+mod asker;
+mod attacks;
+mod browser;
+mod contract;
+mod gateway;
+mod http;
+mod killed;
+mod many;
+mod sealed;

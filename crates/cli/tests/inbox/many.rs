@@ -1,0 +1,164 @@
+//! Many at once: equal ids in several sessions, and more questions than fit on a page.
+
+use std::collections::{BTreeSet, HashMap};
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::asker::Asker;
+use crate::gateway::{Gateway, NO_LIMITS, PROGRAM, call, initialize, text};
+use crate::http::{Reply, send};
+
+const SESSIONS: usize = 5;
+const CALLS: u64 = 10;
+
+fn post(at: &str, session: Option<&str>, frame: &Value) -> Reply {
+    let session = session.map(|name| format!("Mcp-Session-Id: {name}"));
+    let mut head = vec![
+        "POST /mcp HTTP/1.1",
+        "Content-Type: application/json",
+        "Accept: application/json, text/event-stream",
+    ];
+    head.extend(session.as_deref());
+    send(at, &head, &frame.to_string()).expect("an answer")
+}
+
+/// The response in a body or in the last event of a stream.
+fn response(reply: &Reply) -> Value {
+    let event = reply
+        .body
+        .lines()
+        .rev()
+        .find_map(|line| line.strip_prefix("data:"));
+    serde_json::from_str(event.unwrap_or(&reply.body)).unwrap_or_else(|_| panic!("{reply:?}"))
+}
+
+#[test]
+fn equal_ids_of_several_sessions_are_never_confused() {
+    let asker = Asker::start();
+    let shapes: [(&str, &[&str]); 2] = [
+        ("note", &["--upstream", &asker.url]),
+        ("deploy", &["--", PROGRAM, "demo-server"]),
+    ];
+    for (tool, server) in shapes {
+        let state = tempfile::tempdir().unwrap();
+        let mut more = vec!["--listen", "127.0.0.1:0", "--hold", "3600"];
+        more.extend(NO_LIMITS);
+        let gateway = Gateway::start(state.path(), &more, server);
+        let at = gateway.serving.clone().unwrap();
+        let sessions: Vec<String> = (0..SESSIONS)
+            .map(|_| {
+                let opened = post(&at, None, &initialize());
+                let name = opened
+                    .header("mcp-session-id")
+                    .expect("a session")
+                    .to_owned();
+                post(
+                    &at,
+                    Some(&name),
+                    &json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+                );
+                name
+            })
+            .collect();
+        thread::scope(|threads| {
+            let mut calls = Vec::new();
+            for (which, session) in sessions.iter().enumerate() {
+                for id in 1..=CALLS {
+                    let (at, number) = (&at, which as u64 * 100 + id);
+                    // The ids are the same in every session.
+                    let frame = call(id, tool, &json!({"n": number}));
+                    calls.push(threads.spawn(move || {
+                        let reply = response(&post(at, Some(session), &frame));
+                        assert_eq!(reply["id"], id);
+                        (number, text(&reply).to_owned())
+                    }));
+                }
+            }
+            for question in gateway.wait_for(calls.len()) {
+                let id = question["id"].as_str().unwrap();
+                let whole = gateway
+                    .api("GET", &format!("/api/questions/{id}"), "")
+                    .unwrap()
+                    .json();
+                let value = format!("for {}", whole["arguments"]["n"]);
+                let content = if tool == "note" {
+                    json!({"value": value})
+                } else {
+                    json!({"environment": "staging", "note": value})
+                };
+                let answer = json!({"action": "accept", "content": content});
+                assert_eq!(gateway.answer(id, &answer), 200);
+            }
+            let results: HashMap<u64, String> =
+                calls.into_iter().map(|call| call.join().unwrap()).collect();
+            assert_eq!(results.len(), SESSIONS * usize::try_from(CALLS).unwrap());
+            for (number, said) in results {
+                let said = said
+                    .trim_start_matches("Deployed to staging (")
+                    .trim_end_matches(')');
+                let answered: u64 = said.trim_start_matches("for ").parse().expect("an answer");
+                if tool == "note" {
+                    assert_eq!(answered, number, "the answer of another call");
+                }
+                // A question that a program pushes does not say which of its session's calls it belongs to, so the
+                // arguments shown beside it may be another call's; but never another session's.
+                assert_eq!(
+                    answered / 100,
+                    number / 100,
+                    "the answer of another session"
+                );
+            }
+        });
+        assert_eq!(gateway.waiting(), Vec::<Value>::new());
+    }
+}
+
+#[test]
+fn a_list_longer_than_a_page_is_read_whole_while_it_changes() {
+    const COUNT: u64 = 230;
+    let asker = Asker::start();
+    let state = tempfile::tempdir().unwrap();
+    let mut more = vec!["--hold", "3600"];
+    more.extend(NO_LIMITS);
+    let mut gateway = Gateway::start(state.path(), &more, &["--upstream", &asker.url]);
+    gateway.initialize();
+    for number in 0..COUNT {
+        gateway.call(number + 10, "note", &json!({"n": number}));
+    }
+    let all = gateway.wait_for(usize::try_from(COUNT).unwrap());
+    let ids: BTreeSet<&str> = all
+        .iter()
+        .filter_map(|question| question["id"].as_str())
+        .collect();
+    assert_eq!(ids.len(), all.len(), "each is listed once");
+
+    let first = gateway
+        .api("GET", "/api/questions?most=100", "")
+        .unwrap()
+        .json();
+    let next = first["next"].as_str().unwrap().to_owned();
+    assert_eq!(
+        next, all[99]["id"],
+        "the next page starts behind the last of this one"
+    );
+    // What a page starts behind may be answered meanwhile.
+    assert_eq!(gateway.answer(&next, &json!({"action": "decline"})), 200);
+    let second = gateway
+        .api("GET", &format!("/api/questions?most=100&after={next}"), "")
+        .unwrap()
+        .json();
+    assert_eq!(second["questions"][0]["id"], all[100]["id"]);
+    assert_eq!(second["waiting"], COUNT - 1);
+
+    // A person's command reads all pages, and finds a question by the beginning of its id.
+    let listed = Gateway::command(state.path(), &["inbox", "list"]);
+    assert_eq!(
+        String::from_utf8_lossy(&listed.stdout).lines().count(),
+        all.len() - 1
+    );
+    let last = all.last().unwrap()["id"].as_str().unwrap();
+    let shown = Gateway::command(state.path(), &["inbox", "show", &last[..10], "--json"]);
+    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    assert_eq!(shown["id"], last);
+}

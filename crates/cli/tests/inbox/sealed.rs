@@ -1,0 +1,198 @@
+//! What a person said is unreadable while it waits and gone once it was delivered; the audit shows who touched it.
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+
+use serde_json::json;
+
+use crate::gateway::{Gateway, PROGRAM, text};
+
+const SECRET: &str = "the-owl-flies-at-midnight";
+
+/// Every file of the state folder that holds these bytes.
+fn holding(state: &Path, needle: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(state).unwrap().map(Result::unwrap) {
+        let Ok(bytes) = fs::read(entry.path()) else {
+            continue;
+        };
+        if bytes
+            .windows(needle.len())
+            .any(|part| part == needle.as_bytes())
+        {
+            found.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    found
+}
+
+fn said(output: &Output) -> String {
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
+}
+
+fn database(state: &Path) -> sqlx::sqlite::SqliteConnectOptions {
+    sqlx::sqlite::SqliteConnectOptions::new().filename(state.join("record.sqlite"))
+}
+
+#[tokio::test]
+async fn values_are_sealed_then_dropped_and_never_logged() {
+    use sqlx::Connection as _;
+    let state = tempfile::tempdir().unwrap();
+    let server = ["--", PROGRAM, "demo-server"];
+    let mut gateway = Gateway::start(state.path(), &["--hold", "0", "--log", "json"], &server);
+    gateway.initialize();
+    let arguments = json!({"why": "the-raven-knows"});
+    gateway.call(2, "deploy", &arguments);
+    gateway.result(2);
+    let id = gateway.wait_for(1)[0]["id"].as_str().unwrap().to_owned();
+    let answer = json!({"action": "accept", "content": {"environment": "staging", "note": SECRET}});
+    assert_eq!(gateway.answer(&id, &answer), 200);
+    // Kept for the call to be made again, if the gateway should end before.
+    let mut file = sqlx::SqliteConnection::connect_with(&database(state.path()))
+        .await
+        .unwrap();
+    let sealed = "SELECT arguments IS NOT NULL, content IS NOT NULL, delivered FROM question";
+    for needle in [SECRET, "the-raven-knows"] {
+        assert_eq!(
+            holding(state.path(), needle),
+            Vec::<String>::new(),
+            "{needle}"
+        );
+    }
+    let mut tries = 3;
+    let done = loop {
+        gateway.call(tries, "deploy", &arguments);
+        let done = gateway.result(tries);
+        if !text(&done).starts_with("Not done yet") || tries > 60 {
+            break done;
+        }
+        tries += 1;
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    };
+    assert!(text(&done).contains(SECRET), "{done}");
+    let mut row: (bool, bool, bool) = (true, true, true);
+    for _ in 0..100 {
+        row = sqlx::query_as(sealed).fetch_one(&mut file).await.unwrap();
+        if row == (false, false, true) {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    assert_eq!(
+        row,
+        (false, false, true),
+        "arguments and content are dropped once delivered"
+    );
+    for needle in [SECRET, "the-raven-knows"] {
+        assert_eq!(
+            holding(state.path(), needle),
+            Vec::<String>::new(),
+            "{needle}"
+        );
+        assert!(
+            !gateway.said.lock().unwrap().contains(needle),
+            "logged: {needle}"
+        );
+    }
+    let audit = Gateway::command(state.path(), &["audit", "--json"]);
+    assert!(
+        audit.status.success() && !said(&audit).contains(SECRET),
+        "{}",
+        said(&audit)
+    );
+    #[cfg(unix)]
+    for file in ["seal.key", "inbox.token"] {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = fs::metadata(state.path().join(file))
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o600, "{file}");
+    }
+}
+
+#[tokio::test]
+async fn the_audit_shows_that_it_was_touched() {
+    use sqlx::Connection as _;
+    let state = tempfile::tempdir().unwrap();
+    let mut gateway = Gateway::start(
+        state.path(),
+        &["--hold", "0"],
+        &["--", PROGRAM, "demo-server"],
+    );
+    gateway.initialize();
+    for (id, act) in [
+        (2, json!({"action": "decline"})),
+        (3, json!({"action": "cancel", "by": "night shift"})),
+    ] {
+        gateway.call(id, "deploy", &json!({"n": id}));
+        let question = gateway.wait_for(1)[0]["id"].as_str().unwrap().to_owned();
+        assert_eq!(gateway.answer(&question, &act), 200);
+    }
+    drop(gateway);
+    let command = |words: &[&str]| {
+        let mut all = vec!["audit"];
+        all.extend(words);
+        Gateway::command(state.path(), &all)
+    };
+    let whole = command(&["--verify"]);
+    assert_eq!(whole.status.code(), Some(0), "{}", said(&whole));
+    assert!(
+        whole.stdout.is_empty() && said(&whole).contains("the chain is whole"),
+        "{}",
+        said(&whole)
+    );
+    let cancelled = command(&["--event", "cancelled", "--server", "mcp-elicit"]);
+    let lines = String::from_utf8(cancelled.stdout).unwrap();
+    assert_eq!(lines.lines().count(), 1, "{lines}");
+    assert!(
+        lines.contains(" UTC ")
+            && lines.contains("night shift")
+            && lines.contains("[environment, note]"),
+        "{lines}"
+    );
+    let none = command(&["--server", "nobody"]);
+    assert_eq!((none.status.code(), none.stdout.len()), (Some(0), 0));
+
+    let mut file = sqlx::SqliteConnection::connect_with(&database(state.path()))
+        .await
+        .unwrap();
+    for (touch, mend, broken_at) in [
+        (
+            "UPDATE audit SET entry = replace(entry, 'night shift', 'nobody')",
+            "UPDATE audit SET entry = replace(entry, 'nobody', 'night shift')",
+            None,
+        ),
+        ("DELETE FROM audit WHERE number = 2", "", Some(2)),
+    ] {
+        sqlx::raw_sql(touch).execute(&mut file).await.unwrap();
+        let verdict = command(&["--verify"]);
+        assert_eq!(
+            verdict.status.code(),
+            Some(1),
+            "{touch}: {}",
+            said(&verdict)
+        );
+        assert!(
+            said(&verdict).contains("the chain is broken at event"),
+            "{}",
+            said(&verdict)
+        );
+        if let Some(number) = broken_at {
+            assert!(
+                said(&verdict).contains(&format!("event {number}")),
+                "{}",
+                said(&verdict)
+            );
+        }
+        if !mend.is_empty() {
+            sqlx::raw_sql(mend).execute(&mut file).await.unwrap();
+            assert_eq!(command(&["--verify"]).status.code(), Some(0), "mended");
+        }
+    }
+}

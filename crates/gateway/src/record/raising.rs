@@ -1,0 +1,169 @@
+//! A question is written, or found written: the same call of the same principal is not asked twice.
+
+use std::collections::hash_map::Entry;
+use std::sync::atomic::Ordering;
+
+use mcp_elicit_core::exchange::Exchange;
+use mcp_elicit_core::wire::{Request, Revision};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::mpsc;
+
+use super::{Book, BookFault, Live, Raised, TRIES, audit, place, seal};
+use crate::relay::{Asked, Event, Place, QuestionKey};
+use crate::store::{Body, Change, Row};
+
+impl Book {
+    /// Writes a question for the call that waits at `tell`, or finds the same question of the same call of the same
+    /// principal that nobody waits for any more.
+    pub async fn raise(
+        &self,
+        server: &str,
+        principal: &str,
+        asked: &Asked,
+        question: QuestionKey,
+        tell: &mpsc::UnboundedSender<Event>,
+    ) -> Result<Raised, BookFault> {
+        let params = params_of(&asked.request);
+        let same = sameness(server, principal, asked, &params);
+        let live = || Live {
+            question,
+            tell: tell.clone(),
+            row: None,
+        };
+        if asked.calling.is_some()
+            && let Some(row) = self.left_over(&same, &live()).await?
+        {
+            let id = row.id.clone();
+            let taken = self.take_over(row).await;
+            if taken.is_err() {
+                self.live().remove(&id);
+            }
+            return taken;
+        }
+        let row = self.new_row(server, principal, asked, params, same)?;
+        let id = row.id.clone();
+        // Known before it is written: an answer from another process must find who waits.
+        self.live().insert(id.clone(), live());
+        let entry = audit::entry("asked", &row, self.now());
+        let written = row.body.at_client.then(|| row.clone());
+        if let Err(fault) = self.store.insert(row, entry).await {
+            self.live().remove(&id);
+            return Err(fault.into());
+        }
+        if let Some(row) = written {
+            self.remember(row);
+        }
+        self.counts.asked.fetch_add(1, Ordering::Relaxed);
+        self.changed();
+        Ok(Raised {
+            id,
+            answered: false,
+        })
+    }
+
+    fn new_row(
+        &self,
+        server: &str,
+        principal: &str,
+        asked: &Asked,
+        params: String,
+        same: String,
+    ) -> Result<Row, BookFault> {
+        let id = seal::unguessable()?;
+        let calling = asked.calling.as_ref();
+        let arguments = calling.and_then(|calling| calling.arguments.as_deref());
+        let arguments = arguments
+            .map(|text| self.seal.close(&place(&id, "arguments"), text))
+            .transpose()?;
+        Ok(Row {
+            same,
+            owner: self.lease.name().to_owned(),
+            exchange: Exchange::ask(self.now(), Some(asked.until)),
+            body: Body {
+                server: server.to_owned(),
+                principal: principal.to_owned(),
+                server_info: asked.server_info.clone(),
+                client_info: asked.client_info.clone(),
+                kind: calling.map(|calling| calling.kind.word().to_owned()),
+                target: calling.map(|calling| calling.target.clone()),
+                params,
+                fields: asked.fields.clone(),
+                cautions: asked.cautions.clone(),
+                at_client: asked.place == Place::Client,
+            },
+            arguments,
+            content: None,
+            id,
+        })
+    }
+
+    /// The oldest row of the same question that was answered, else that waits, and that no running call waits for; from
+    /// here on, the call that is `live` waits for it.
+    async fn left_over(&self, same: &str, live: &Live) -> Result<Option<Row>, BookFault> {
+        let mut rows = self.store.same(same.to_owned()).await?;
+        rows.sort_by_key(|row| row.exchange.is_open());
+        for row in rows {
+            let wanted = row.exchange.is_open() || row.exchange.phase().action().is_some();
+            let elsewhere = !self.lease.is_mine(&row.owner) && self.lease.is_held(&row.owner);
+            if !wanted || elsewhere || row.exchange.is_due(self.now()) {
+                continue;
+            }
+            // Looked at and taken in one step: two calls that come at once must not both have it.
+            if let Entry::Vacant(free) = self.live().entry(row.id.clone()) {
+                free.insert(live.clone());
+                return Ok(Some(row));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The row is this gateway's from now on, so that others see that it is waited for.
+    async fn take_over(&self, mut row: Row) -> Result<Raised, BookFault> {
+        let id = row.id.clone();
+        for _ in 0..TRIES {
+            let answered = !row.exchange.is_open();
+            let seen = row.exchange.version();
+            let next = Row {
+                owner: self.lease.name().to_owned(),
+                ..row
+            };
+            let change = Change {
+                row: next,
+                seen,
+                audit: None,
+            };
+            if self.store.change(vec![change]).await? {
+                self.counts.found.fetch_add(1, Ordering::Relaxed);
+                self.changed();
+                return Ok(Raised { id, answered });
+            }
+            // Somebody saw or answered it meanwhile.
+            match self.find(&id).await? {
+                Some(now) => row = now,
+                None => break,
+            }
+        }
+        Err(BookFault::Contended)
+    }
+}
+
+/// The params as the newest revision says them, which is how a question is kept.
+fn params_of(request: &Request) -> String {
+    match request.to_raw_params(Revision::LATEST) {
+        Ok(params) => params.get().to_owned(),
+        Err(_) => String::from("{}"),
+    }
+}
+
+fn sameness(server: &str, principal: &str, asked: &Asked, params: &str) -> String {
+    let call = asked
+        .calling
+        .as_ref()
+        .map_or("", |calling| calling.digest.as_str());
+    let mut hash = Sha256::new();
+    for part in [server, principal, call, params] {
+        hash.update(part.len().to_le_bytes());
+        hash.update(part);
+    }
+    crate::hex::text(&hash.finalize())
+}

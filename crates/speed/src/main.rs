@@ -1,0 +1,137 @@
+//! What a gateway costs: ours, a byte relay, no gateway at all, and the gateways one can install, in one run.
+//!
+//! This decides what is measured and how; it judges nothing by itself but prints the aims of `docs/benchmarks.md` beside
+//! what came out. Its endpoints are raw (threads, no SDK), so that what is measured is the gateway between them.
+//!
+//! ```text
+//! crates/speed/peers.sh                                  # once: installs the other gateways into target/speed
+//! cargo run --release -p mcp-elicit-speed                # builds our gateway as released, measures, prints tables
+//! ```
+//!
+//! | room | what it is |
+//! | --- | --- |
+//! | [`works`] | what is compared, and how each is started |
+//! | [`run`] | one work started, called, measured and stopped |
+//! | [`line`], [`web`] | the client over stdio and over HTTP |
+//! | [`server`], [`relay`] | the server behind every work, and the byte relay that is the floor |
+//! | [`say`] | the messages of both ends |
+//! | [`lossless`] | does what goes in come out? |
+//! | [`memory`] | resident memory of what stands between the ends |
+//! | [`table`] | tables and aims |
+
+mod line;
+mod lossless;
+mod memory;
+mod relay;
+mod run;
+mod say;
+mod server;
+mod table;
+mod web;
+mod works;
+
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use run::{Figures, Load};
+
+/// What the command line says.
+struct Wanted {
+    /// Our binary; built when not named.
+    gateway: Option<PathBuf>,
+    /// Only works whose wiring and name contain this.
+    only: String,
+    /// How often everything is measured; the median is shown.
+    times: usize,
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let parts: Vec<&str> = words.iter().map(String::as_str).collect();
+    let done = match parts.as_slice() {
+        ["server", "stdio"] => server::stdio(),
+        ["server", "http", port] => server::http(port),
+        ["relay", "stdio", program, arguments @ ..] => relay::stdio(program, arguments),
+        ["relay", "http", port, upstream] => relay::http(port, upstream),
+        _ => match wanted(&words) {
+            Ok(wanted) => measure(&wanted),
+            Err(why) => Err(io::Error::other(format!(
+                "{why}\nusage: mcp-elicit-speed [--gateway PATH] [--only TEXT] [--times N]"
+            ))),
+        },
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let _nobody_reads = writeln!(io::stderr(), "{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn wanted(words: &[String]) -> Result<Wanted, String> {
+    let mut wanted = Wanted {
+        gateway: None,
+        only: String::new(),
+        times: 3,
+    };
+    let mut rest = words.iter();
+    while let Some(option) = rest.next() {
+        let value = rest
+            .next()
+            .ok_or_else(|| format!("`{option}` wants a value"))?;
+        match option.as_str() {
+            "--gateway" => wanted.gateway = Some(PathBuf::from(value)),
+            "--only" => wanted.only.clone_from(value),
+            "--times" => wanted.times = value.parse().map_err(|_| "`--times` wants a number")?,
+            _ => return Err(format!("there is no option `{option}`")),
+        }
+    }
+    Ok(wanted)
+}
+
+fn measure(wanted: &Wanted) -> io::Result<()> {
+    let gateway = match &wanted.gateway {
+        Some(path) => path.clone(),
+        None => built()?,
+    };
+    let works = works::all(&gateway, &wanted.only)?;
+    let mut figures: Vec<Vec<Figures>> = works.iter().map(|_| Vec::new()).collect();
+    for time in 1..=wanted.times {
+        for (work, figures) in works.iter().zip(&mut figures) {
+            tell(&format!("{time}/{} {work}", wanted.times));
+            let found = run::measure(work);
+            for load in Load::ALL {
+                if let Some(Err(why)) = found.loads.get(&load) {
+                    tell(&format!("    {load}: {why}"));
+                }
+            }
+            figures.push(found);
+        }
+    }
+    let rows: Vec<table::Row> = works
+        .iter()
+        .zip(&figures)
+        .map(|(work, figures)| table::Row::of(work, figures))
+        .collect();
+    write!(io::stdout(), "{}", table::written(&rows))
+}
+
+/// Our gateway, built as it is released.
+fn built() -> io::Result<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let built = Command::new(cargo)
+        .args(["build", "--release", "--locked", "-p", "mcp-elicit"])
+        .status()?;
+    if !built.success() {
+        return Err(io::Error::other("our gateway could not be built"));
+    }
+    let own = std::env::current_exe()?;
+    Ok(own.with_file_name("mcp-elicit"))
+}
+
+/// A line of progress for whoever waits.
+fn tell(line: &str) {
+    let _nobody_reads = writeln!(io::stderr(), "{line}");
+}

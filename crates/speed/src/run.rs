@@ -1,0 +1,357 @@
+//! One work started, called, measured and stopped.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::line::Line;
+use crate::lossless;
+use crate::memory::{self, Memory};
+use crate::say::Job;
+use crate::web::Web;
+use crate::works::{End, Ends, Work};
+
+/// Calls before anything is timed.
+const WARM: usize = 30;
+/// What one step of a measurement may take before the work is given up.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How long calls one at a time are timed at most.
+const BUDGET: Duration = Duration::from_secs(2);
+/// How long many calls at once are counted.
+const COUNTED: Duration = Duration::from_secs(1);
+
+/// What is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Load {
+    Small,
+    Middle,
+    Question,
+    Large,
+}
+
+impl Load {
+    /// Every load, in the order in which they are run.
+    pub(crate) const ALL: [Self; 4] = [Self::Small, Self::Middle, Self::Question, Self::Large];
+
+    fn job(self) -> Job {
+        match self {
+            Self::Small => Job::echo(100),
+            Self::Middle => Job::echo(10_000),
+            Self::Large => Job::echo(1_000_000),
+            Self::Question => Job::ask(),
+        }
+    }
+
+    /// Calls one at a time, and how many are on their way at once.
+    fn counts(self) -> (usize, u64) {
+        match self {
+            Self::Small | Self::Middle | Self::Question => (1_000, 64),
+            Self::Large => (100, 8),
+        }
+    }
+}
+
+impl fmt::Display for Load {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(match self {
+            Self::Small => "100 B",
+            Self::Middle => "10 kB",
+            Self::Large => "1 MB",
+            Self::Question => "question",
+        })
+    }
+}
+
+/// What one load came to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cell {
+    /// Microseconds of a call, one at a time.
+    pub(crate) median: f64,
+    /// The same, which one in a hundred takes longer than.
+    pub(crate) p99: f64,
+    /// Calls a second with many at once.
+    pub(crate) rate: f64,
+}
+
+/// What one run of one work came to.
+#[derive(Debug, Default)]
+pub(crate) struct Figures {
+    /// Milliseconds from its start to the answer to the first request, the server's start included.
+    pub(crate) start: Option<f64>,
+    /// Resident memory after that answer.
+    pub(crate) idle: Option<Memory>,
+    /// Resident memory after all loads.
+    pub(crate) after: Option<Memory>,
+    pub(crate) loads: BTreeMap<Load, Result<Cell, String>>,
+    /// What did not come out as it went in.
+    pub(crate) lost: Option<Result<Vec<&'static str>, String>>,
+}
+
+/// The time now.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a rig that measures time reads the clock"
+)]
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}
+
+enum Client {
+    Line(Line),
+    Web(Web),
+}
+
+/// A work that runs, with the server behind it.
+struct Running {
+    client: Client,
+    /// The work's own process; the client's child where the client starts it.
+    work: Option<Child>,
+    server: Option<Child>,
+    state: tempfile::TempDir,
+    start: Duration,
+}
+
+/// Measures a work once, on every load.
+pub(crate) fn measure(work: &Work) -> Figures {
+    let mut figures = Figures::default();
+    let mut running: Option<Running> = None;
+    for load in Load::ALL {
+        let mut one = match running.take() {
+            Some(one) => one,
+            None => match Running::start(work) {
+                Ok(one) => one,
+                Err(error) => {
+                    figures.loads.insert(load, Err(error.to_string()));
+                    continue;
+                }
+            },
+        };
+        if figures.start.is_none() {
+            figures.start = Some(one.start.as_secs_f64() * 1e3);
+            figures.idle = one.memory();
+        }
+        let found = one.load(load);
+        let failed = found.is_err();
+        figures
+            .loads
+            .insert(load, found.map_err(|error| error.to_string()));
+        figures.after = one.memory().or(figures.after);
+        if failed {
+            one.stop();
+        } else {
+            running = Some(one);
+        }
+    }
+    if let Some(one) = running.take() {
+        one.stop();
+    }
+    if let Ok(mut one) = Running::start(work) {
+        figures.lost = Some(one.mirror().map_err(|error| error.to_string()));
+        one.stop();
+    }
+    figures
+}
+
+impl Running {
+    fn start(work: &Work) -> io::Result<Self> {
+        let state = tempfile::tempdir()?;
+        let ends = Ends::new(free_port()?, free_port()?, state.path())?;
+        let server = match work.wiring.back {
+            End::Http => {
+                let server = spawn(&ends.server(End::Http))?;
+                wait_for(&ends.upstream_host())?;
+                Some(server)
+            }
+            End::Stdio => None,
+        };
+        let words = work.command(&ends);
+        let begun = now();
+        let (client, child) = match work.wiring.front {
+            End::Stdio => {
+                let words = words.unwrap_or_else(|| ends.server(End::Stdio));
+                (Client::Line(Line::start(&words)?), None)
+            }
+            End::Http => {
+                let (host, child) = match words {
+                    Some(words) => (ends.host(), Some(spawn(&words)?)),
+                    None => (ends.upstream_host(), None),
+                };
+                match opened_web(&host) {
+                    Ok(web) => (Client::Web(web), child),
+                    Err(error) => {
+                        child.into_iter().chain(server).for_each(stop);
+                        return Err(error);
+                    }
+                }
+            }
+        };
+        let mut running = Self {
+            client,
+            work: child,
+            server,
+            state,
+            start: Duration::ZERO,
+        };
+        if let Err(error) = running.open() {
+            running.stop();
+            return Err(error);
+        }
+        running.start = begun.elapsed();
+        Ok(running)
+    }
+
+    fn open(&mut self) -> io::Result<()> {
+        self.guarded(|client| match client {
+            Client::Line(line) => line.open(),
+            // It was opened while waiting for it to listen.
+            Client::Web(_) => Ok(()),
+        })
+    }
+
+    /// The process to be measured: what stands between the ends.
+    fn id(&self) -> Option<u32> {
+        match (&self.client, &self.work) {
+            (Client::Line(line), _) => Some(line.child.id()),
+            (Client::Web(_), Some(child)) => Some(child.id()),
+            (Client::Web(_), None) => None,
+        }
+    }
+
+    fn memory(&self) -> Option<Memory> {
+        self.id().map(memory::below)
+    }
+
+    /// Works with the client, and ends the work when that takes too long, so that nothing waits for ever.
+    fn guarded<T>(&mut self, act: impl FnOnce(&mut Client) -> io::Result<T>) -> io::Result<T> {
+        let id = self.id();
+        let (done, waits) = mpsc::channel::<()>();
+        let guard = thread::spawn(move || {
+            let late = waits.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout);
+            if let Some(id) = id.filter(|_| late) {
+                end_group(id);
+            }
+        });
+        let result = act(&mut self.client);
+        drop(done);
+        let _joined = guard.join();
+        result
+    }
+
+    fn load(&mut self, load: Load) -> io::Result<Cell> {
+        let job = load.job();
+        let (most, window) = load.counts();
+        self.guarded(|client| client.one_by_one(&job, WARM, BUDGET).map(|_| ()))?;
+        let mut took = self.guarded(|client| client.one_by_one(&job, most, BUDGET))?;
+        let rate = self.guarded(|client| client.at_once(&job, window, COUNTED))?;
+        took.sort();
+        let at = |part: usize| {
+            let place = (took.len() * part / 100).min(took.len().saturating_sub(1));
+            took.get(place)
+                .map_or(f64::NAN, |one| one.as_secs_f64() * 1e6)
+        };
+        Ok(Cell {
+            median: at(50),
+            p99: at(99),
+            rate,
+        })
+    }
+
+    fn mirror(&mut self) -> io::Result<Vec<&'static str>> {
+        let response = self.guarded(|client| match client {
+            Client::Line(line) => line.say(lossless::CALL, lossless::ID),
+            Client::Web(web) => web.say(lossless::CALL),
+        })?;
+        lossless::lost(&response)
+    }
+
+    fn stop(self) {
+        match self.client {
+            Client::Line(line) => stop(line.child),
+            Client::Web(_) => {}
+        }
+        self.work.into_iter().chain(self.server).for_each(stop);
+        let _cleared_by_the_system = self.state.close();
+    }
+}
+
+impl Client {
+    fn one_by_one(
+        &mut self,
+        job: &Job,
+        most: usize,
+        budget: Duration,
+    ) -> io::Result<Vec<Duration>> {
+        match self {
+            Self::Line(line) => line.one_by_one(job, most, budget),
+            Self::Web(web) => web.one_by_one(job, most, budget),
+        }
+    }
+
+    fn at_once(&mut self, job: &Job, window: u64, time: Duration) -> io::Result<f64> {
+        match self {
+            Self::Line(line) => line.at_once(job, window, time),
+            Self::Web(web) => web.at_once(job, window, time),
+        }
+    }
+}
+
+fn free_port() -> io::Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
+}
+
+/// Starts a program in a process group of its own.
+fn spawn(words: &[String]) -> io::Result<Child> {
+    let (program, arguments) = words
+        .split_first()
+        .ok_or_else(|| io::Error::other("no program"))?;
+    Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+}
+
+fn wait_for(host: &str) -> io::Result<()> {
+    let begun = now();
+    while std::net::TcpStream::connect(host).is_err() {
+        if begun.elapsed() > PATIENCE {
+            return Err(io::Error::other("it never listened"));
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
+/// A client whose session is open, as soon as the work lets it.
+fn opened_web(host: &str) -> io::Result<Web> {
+    let begun = now();
+    loop {
+        let opened = Web::connect(host, "/mcp").and_then(|mut web| web.open().map(|()| web));
+        match opened {
+            Ok(web) => return Ok(web),
+            Err(error) if begun.elapsed() > PATIENCE => return Err(error),
+            Err(_) => thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}
+
+fn end_group(id: u32) {
+    // The standard library ends processes, not groups.
+    let _gone_already = Command::new("kill")
+        .args(["-KILL", "--", &format!("-{id}")])
+        .stderr(Stdio::null())
+        .status();
+}
+
+fn stop(mut child: Child) {
+    end_group(child.id());
+    let _gone_already = child.wait();
+}
