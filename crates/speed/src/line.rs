@@ -27,13 +27,13 @@ fn ended() -> io::Error {
 
 impl Line {
     /// Starts the program in a process group of its own.
-    pub(crate) fn start(words: &[String]) -> io::Result<Self> {
+    pub(crate) fn start(words: &[String], stderr: Stdio) -> io::Result<Self> {
         let (program, arguments) = words.split_first().ok_or_else(ended)?;
         let mut child = Command::new(program)
             .args(arguments)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(stderr)
             .process_group(0)
             .spawn()?;
         let reader = child.stdout.take().ok_or_else(ended)?;
@@ -51,6 +51,36 @@ impl Line {
         self.say(INITIALIZE, "0")?;
         self.send(INITIALIZED.as_bytes())?;
         self.say(LIST, "1").map(|_| ())
+    }
+
+    /// Opens the session as a client that cannot ask.
+    pub(crate) fn open_without_asking(&mut self) -> io::Result<()> {
+        let cannot = INITIALIZE.replace(r#"{"elicitation":{"form":{}}}"#, "{}");
+        self.say(&cannot, "0")?;
+        self.send(INITIALIZED.as_bytes())
+    }
+
+    /// Sends so many calls without waiting for anything.
+    pub(crate) fn send_calls(&mut self, job: &Job, count: u64) -> io::Result<()> {
+        let mut out = Vec::new();
+        for _ in 0..count {
+            self.next += 1;
+            job.write(self.next, &mut out);
+            out.push(b'\n');
+        }
+        self.writer.write_all(&out)
+    }
+
+    /// Waits for the next response of any call.
+    pub(crate) fn next_result(&mut self) -> io::Result<()> {
+        let mut line = Vec::new();
+        loop {
+            self.receive(&mut line)?;
+            let is_one = Frame::read(&line).is_some_and(|frame| frame.result.is_some());
+            if is_one {
+                return Ok(());
+            }
+        }
     }
 
     fn send(&mut self, frame: &[u8]) -> io::Result<()> {

@@ -6,6 +6,7 @@
 //! ```text
 //! crates/speed/peers.sh                                  # once: installs the other gateways into target/speed
 //! cargo run --release -p mcp-elicit-speed                # builds our gateway as released, measures, prints tables
+//! cargo run --release -p mcp-elicit-speed -- --pending 10000
 //! ```
 //!
 //! | room | what it is |
@@ -15,6 +16,7 @@
 //! | [`line`], [`web`] | the client over stdio and over HTTP |
 //! | [`server`], [`relay`] | the server behind every work, and the byte relay that is the floor |
 //! | [`say`] | the messages of both ends |
+//! | [`pending`] | many questions at once: memory, lists, answers |
 //! | [`lossless`] | does what goes in come out? |
 //! | [`memory`] | resident memory of what stands between the ends |
 //! | [`table`] | tables and aims |
@@ -22,6 +24,7 @@
 mod line;
 mod lossless;
 mod memory;
+mod pending;
 mod relay;
 mod run;
 mod say;
@@ -44,6 +47,8 @@ struct Wanted {
     only: String,
     /// How often everything is measured; the median is shown.
     times: usize,
+    /// Instead of all that: so many questions pending at once.
+    pending: Option<u32>,
 }
 
 fn main() -> ExitCode {
@@ -57,7 +62,7 @@ fn main() -> ExitCode {
         _ => match wanted(&words) {
             Ok(wanted) => measure(&wanted),
             Err(why) => Err(io::Error::other(format!(
-                "{why}\nusage: mcp-elicit-speed [--gateway PATH] [--only TEXT] [--times N]"
+                "{why}\nusage: mcp-elicit-speed [--gateway PATH] [--only TEXT] [--times N] | --pending N"
             ))),
         },
     };
@@ -75,6 +80,7 @@ fn wanted(words: &[String]) -> Result<Wanted, String> {
         gateway: None,
         only: String::new(),
         times: 3,
+        pending: None,
     };
     let mut rest = words.iter();
     while let Some(option) = rest.next() {
@@ -85,6 +91,10 @@ fn wanted(words: &[String]) -> Result<Wanted, String> {
             "--gateway" => wanted.gateway = Some(PathBuf::from(value)),
             "--only" => wanted.only.clone_from(value),
             "--times" => wanted.times = value.parse().map_err(|_| "`--times` wants a number")?,
+            "--pending" => {
+                let count = value.parse().map_err(|_| "`--pending` wants a number")?;
+                wanted.pending = Some(count);
+            }
             _ => return Err(format!("there is no option `{option}`")),
         }
     }
@@ -96,6 +106,9 @@ fn measure(wanted: &Wanted) -> io::Result<()> {
         Some(path) => path.clone(),
         None => built()?,
     };
+    if let Some(count) = wanted.pending {
+        return write!(io::stdout(), "{}", pending::measure(&gateway, count)?);
+    }
     let works = works::all(&gateway, &wanted.only)?;
     let mut figures: Vec<Vec<Figures>> = works.iter().map(|_| Vec::new()).collect();
     for time in 1..=wanted.times {

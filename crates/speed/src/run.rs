@@ -175,7 +175,7 @@ impl Running {
         let (client, child) = match work.wiring.front {
             End::Stdio => {
                 let words = words.unwrap_or_else(|| ends.server(End::Stdio));
-                (Client::Line(Line::start(&words)?), None)
+                (Client::Line(Line::start(&words, Stdio::null())?), None)
             }
             End::Http => {
                 let (host, child) = match words {
@@ -351,7 +351,8 @@ fn end_group(id: u32) {
         .status();
 }
 
-fn stop(mut child: Child) {
+/// Ends a process and all that it started.
+pub(crate) fn stop(mut child: Child) {
     end_group(child.id());
     let _gone_already = child.wait();
 }

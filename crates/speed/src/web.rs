@@ -40,7 +40,8 @@ impl Head {
         }
     }
 
-    fn get(&self, name: &str) -> &str {
+    /// The value of this header; empty when there is none.
+    pub(crate) fn get(&self, name: &str) -> &str {
         self.headers
             .iter()
             .find(|(known, _)| known == name)

@@ -196,3 +196,37 @@ async fn the_audit_shows_that_it_was_touched() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_record_that_cannot_be_used_stops_the_gateway_with_a_reason() {
+    use std::process::{Command, Stdio};
+
+    use sqlx::Connection as _;
+    let state = tempfile::tempdir().unwrap();
+    let newer = database(state.path()).create_if_missing(true);
+    let mut file = sqlx::SqliteConnection::connect_with(&newer).await.unwrap();
+    sqlx::raw_sql("PRAGMA user_version = 99")
+        .execute(&mut file)
+        .await
+        .unwrap();
+    file.close().await.unwrap();
+    // Its stdin stays open: it ends by itself.
+    let mut child = Command::new(PROGRAM)
+        .args(["gateway", "--inbox", "off", "--state"])
+        .arg(state.path())
+        .args(["--", PROGRAM, "demo-server"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let stdin = child.stdin.take();
+    let ended = child.wait_with_output().unwrap();
+    drop(stdin);
+    assert_eq!(ended.status.code(), Some(2), "{}", said(&ended));
+    assert!(
+        said(&ended).contains("written by a newer version (schema 99, known 1)"),
+        "{}",
+        said(&ended)
+    );
+}

@@ -27,6 +27,9 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Bytes read from a pipe at once.
 const READ: usize = 64 * 1024;
 
+/// The largest buffer that is kept for the next frame, in bytes.
+const KEPT: usize = 2 * 1024 * 1024;
+
 /// A running child.
 pub struct ChildServer {
     program: Program,
@@ -270,7 +273,10 @@ pub fn read_frames(
             } else {
                 begun.extend_from_slice(line);
                 pass(&begun, &mut each);
-                begun = Vec::new();
+                if begun.capacity() > KEPT {
+                    begun = Vec::new();
+                }
+                begun.clear();
             }
             from += at + 1;
         }

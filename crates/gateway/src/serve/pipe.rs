@@ -7,11 +7,21 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, TryLockError};
 
+/// The largest buffer that is kept for the next frames, in bytes.
+const KEPT: usize = 2 * 1024 * 1024;
+
 /// A pipe that takes frames, one a line.
 pub struct Pipe {
     queue: Mutex<Vec<u8>>,
-    writer: Mutex<Option<Box<dyn Write + Send>>>,
+    writer: Mutex<Writer>,
     broken: AtomicBool,
+}
+
+struct Writer {
+    /// `None` once it is closed.
+    to: Option<Box<dyn Write + Send>>,
+    /// An empty buffer, to be the queue while the queue's is written.
+    spare: Vec<u8>,
 }
 
 impl Pipe {
@@ -19,7 +29,10 @@ impl Pipe {
     pub fn new(writer: Box<dyn Write + Send>) -> Self {
         Self {
             queue: Mutex::default(),
-            writer: Mutex::new(Some(writer)),
+            writer: Mutex::new(Writer {
+                to: Some(writer),
+                spare: Vec::new(),
+            }),
             broken: AtomicBool::new(false),
         }
     }
@@ -35,9 +48,9 @@ impl Pipe {
     pub fn flush(&self) {
         while !self.is_empty() {
             match self.writer.try_lock() {
-                Ok(mut writer) => self.write_queue(writer.as_mut()),
+                Ok(mut writer) => self.write_queue(&mut writer),
                 Err(TryLockError::Poisoned(poisoned)) => {
-                    self.write_queue(poisoned.into_inner().as_mut());
+                    self.write_queue(&mut poisoned.into_inner());
                 }
                 // The other looks at the queue again after it lets go of the writer.
                 Err(TryLockError::WouldBlock) => return,
@@ -53,15 +66,22 @@ impl Pipe {
             .is_empty()
     }
 
-    fn write_queue(&self, writer: Option<&mut Box<dyn Write + Send>>) {
-        let frames =
-            std::mem::take(&mut *self.queue.lock().unwrap_or_else(PoisonError::into_inner));
-        let written = match writer {
-            Some(writer) => writer.write_all(&frames).and_then(|()| writer.flush()),
+    fn write_queue(&self, writer: &mut Writer) {
+        let spare = std::mem::take(&mut writer.spare);
+        let mut frames = {
+            let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *queue, spare)
+        };
+        let written = match &mut writer.to {
+            Some(to) => to.write_all(&frames).and_then(|()| to.flush()),
             None => Err(io::ErrorKind::BrokenPipe.into()),
         };
         if written.is_err() {
             self.broken.store(true, Ordering::Relaxed);
+        }
+        if frames.capacity() <= KEPT {
+            frames.clear();
+            writer.spare = frames;
         }
     }
 
@@ -73,12 +93,18 @@ impl Pipe {
     /// Closes the pipe: the peer reads its end.
     pub fn close(&self) {
         self.flush();
-        *self.writer.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        self.writer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .to = None;
     }
 
     /// Puts another writer in its place, for a peer that was started anew.
     pub fn reopen(&self, writer: Box<dyn Write + Send>) {
-        *self.writer.lock().unwrap_or_else(PoisonError::into_inner) = Some(writer);
+        self.writer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .to = Some(writer);
         self.broken.store(false, Ordering::Relaxed);
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use super::challenge::Challenge;
@@ -19,8 +20,8 @@ const WAITING: usize = 1_000;
 /// One message on a stream.
 #[derive(Clone, Debug)]
 pub struct Told {
-    /// The frame.
-    pub frame: Vec<u8>,
+    /// The frame; kept ones are the same bytes.
+    pub frame: Bytes,
     /// Whether it answers the request that opened the stream.
     pub last: bool,
     /// What the server wants first, where it answers with that.
@@ -108,7 +109,7 @@ impl Streams {
         };
         stream.count += 1;
         let told = Told {
-            frame: frame.to_vec(),
+            frame: Bytes::copy_from_slice(frame),
             last,
             challenge,
             id: format!("{}-{}", door.0, stream.count),
@@ -152,7 +153,7 @@ mod tests {
         streams.send(Door(3), b"three", true);
         let (door, mut told) = streams.listen(Some("3-1")).unwrap();
         assert_eq!(door, Door(3));
-        assert_eq!(told.try_recv().unwrap().frame, b"two");
+        assert_eq!(told.try_recv().unwrap().frame, "two");
         let last = told.try_recv().unwrap();
         assert!(last.last);
         assert_eq!(last.written(true), b"id: 3-3\ndata: three\n\n");
@@ -163,7 +164,7 @@ mod tests {
         let streams = Streams::default();
         streams.send(Door::SESSION, b"early", false);
         let (_, mut told) = streams.listen(None).unwrap();
-        assert_eq!(told.try_recv().unwrap().frame, b"early");
+        assert_eq!(told.try_recv().unwrap().frame, "early");
         assert!(streams.listen(None).is_none(), "one listener at a time");
         streams.send(Door(9), b"nobody asked", false);
         assert!(!streams.close(Door(9)));

@@ -4,12 +4,14 @@
 mod exchange;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use mcp_elicit_core::wire::method;
 use reqwest::{Client, Response, Url};
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
@@ -27,6 +29,10 @@ pub struct HttpServer {
     state: Mutex<State>,
     /// Notifications and answers, sent one after the other; a request waits for those before it.
     queue: mpsc::UnboundedSender<Outgoing>,
+    /// How many messages are in the queue or on their way out of it.
+    queued: AtomicUsize,
+    me: Weak<Self>,
+    runtime: Handle,
 }
 
 #[derive(Default)]
@@ -48,6 +54,12 @@ struct Outgoing {
     headers: HeaderMap,
 }
 
+impl Outgoing {
+    fn is_request(&self) -> bool {
+        self.call.is_some() || is_request(&self.frame)
+    }
+}
+
 /// The upstream's answer, or why there is none.
 type Sent = Result<Response, reqwest::Error>;
 
@@ -66,13 +78,16 @@ impl HttpServer {
             .build()
             .map_err(|error| address(error.to_string()))?;
         let (queue, outgoing) = mpsc::unbounded_channel();
-        let server = Arc::new(Self {
+        let server = Arc::new_cyclic(|me| Self {
             client,
             url,
             max_frame,
             session: OnceLock::new(),
             state: Mutex::default(),
             queue,
+            queued: AtomicUsize::new(0),
+            me: me.clone(),
+            runtime: Handle::current(),
         });
         tokio::spawn(send_in_order(Arc::downgrade(&server), outgoing));
         Ok(server)
@@ -127,15 +142,20 @@ impl HttpServer {
         headers
     }
 
+    /// Sends a request on a task of its own.
+    fn start(self: Arc<Self>, outgoing: Outgoing) {
+        let call = outgoing.call;
+        let task = self.runtime.spawn(self.clone().exchange(outgoing));
+        if let Some(call) = call
+            && !task.is_finished()
+        {
+            self.state().calls.insert(call, task.abort_handle());
+        }
+    }
+
     async fn deliver(self: &Arc<Self>, outgoing: Outgoing) {
-        if outgoing.call.is_some() || is_request(&outgoing.frame) {
-            let call = outgoing.call;
-            let task = tokio::spawn(self.clone().exchange(outgoing));
-            if let Some(call) = call
-                && !task.is_finished()
-            {
-                self.state().calls.insert(call, task.abort_handle());
-            }
+        if outgoing.is_request() {
+            self.clone().start(outgoing);
             return;
         }
         let opened = is_method(&outgoing.frame, method::INITIALIZED);
@@ -156,18 +176,28 @@ async fn send_in_order(server: Weak<HttpServer>, mut outgoing: mpsc::UnboundedRe
             return;
         };
         server.deliver(next).await;
+        server.queued.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 impl ServerSide for HttpServer {
     fn send(&self, frame: &[u8], call: Option<CallKey>, door: Option<Door>) {
-        let headers = self.headers_for(door);
-        // Fails only when the runtime is shutting down.
-        let _ = self.queue.send(Outgoing {
+        let outgoing = Outgoing {
+            headers: self.headers_for(door),
             frame: frame.to_vec(),
             call,
-            headers,
-        });
+        };
+        // With nothing before it, a request need not stand in the queue. Frames come one at a time, under the relay's
+        // lock, so nothing gets in between.
+        if self.queued.load(Ordering::Acquire) == 0
+            && outgoing.is_request()
+            && let Some(server) = self.me.upgrade()
+        {
+            return server.start(outgoing);
+        }
+        self.queued.fetch_add(1, Ordering::AcqRel);
+        // Fails only when the runtime is shutting down.
+        let _ = self.queue.send(outgoing);
     }
 
     fn flush(&self) {}

@@ -1,4 +1,5 @@
-//! Random interleavings: frames, answers, timers, hand-backs, cancellations and a dying server, in any order.
+//! Random interleavings: frames, answers, timers, hand-backs, cancellations, a dying server and a killed gateway, in any
+//! order.
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::world::{Asks, World};
-use crate::relay::Event;
+use crate::relay::{Event, Settings};
 
 #[derive(Clone, Debug)]
 enum Move {
@@ -39,6 +40,21 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
         moves.extend(end);
         moves
     })
+}
+
+/// What happens to a gateway that lives, its server too.
+fn living() -> impl Strategy<Value = Move> {
+    let action = prop_oneof![
+        Just(Action::Accept),
+        Just(Action::Decline),
+        Just(Action::Cancel)
+    ];
+    prop_oneof![
+        8 => (0_usize..3).prop_map(Move::Step),
+        3 => Just(Move::Call),
+        4 => (0_usize..5, action).prop_map(|(which, action)| Move::Answer(which, action)),
+        1 => (1_u64..40_000).prop_map(Move::Time),
+    ]
 }
 
 fn capability() -> impl Strategy<Value = Capability> {
@@ -75,14 +91,14 @@ proptest! {
         world.desk = None;
         let mut calls = Vec::new();
         let mut cancelled = Vec::new();
-        let mut given = 0_usize;
+        let mut died = false;
         for one in moves {
             match one {
                 Move::Step(which) => { world.step(which); }
                 Move::Call => if calls.len() < 8 { calls.push(world.call()) },
                 Move::Answer(which, action) => {
                     if let Some(record) = world.open_on_desk().get(which).cloned() {
-                        given += usize::from(world.answer(&record, action));
+                        world.answer(&record, action);
                     }
                 }
                 Move::Time(by) => world.pass_time(Duration::from_millis(by)),
@@ -91,15 +107,20 @@ proptest! {
                     world.client_sends(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}).to_string());
                 }
                 Move::ServerDies => {
+                    died = true;
                     world.to_server.clear();
                     world.tell(Event::ServerGone("killed".to_owned()));
                 }
                 Move::Drain => world.tell(Event::Drain),
             }
         }
+        let died = world.restarts > 0 || died;
         world.desk = Some(Action::Accept);
         world.settle();
-        let _ = given;
+        // An answer may wait for a call that was given up, for nothing else.
+        if cancelled.is_empty() && !died {
+            prop_assert_eq!(world.undelivered(), Vec::<&str>::new(), "answers that went nowhere");
+        }
         for (id, times) in &world.client.endings {
             prop_assert_eq!(*times, 1, "request {} ended {} times", id, times);
         }
@@ -113,5 +134,54 @@ proptest! {
         let reached = world.server.answers.len();
         let delivered = world.store.values().filter(|kept| kept.deliveries == 1).count();
         prop_assert!(reached <= delivered, "the server saw {} answers, the record knows of {}", reached, delivered);
+    }
+
+    /// Killed at any point and started again, the gateway delivers every answer that a person gave, once, to the same
+    /// call made again.
+    #[test]
+    fn what_was_answered_outlives_the_gateway(
+        client in prop::sample::select(Revision::ALL.to_vec()),
+        server in prop::sample::select(Revision::ALL.to_vec()),
+        capability in capability(),
+        asks in asks(),
+        moves in prop::collection::vec(living(), 1..40),
+    ) {
+        let mut world = World::new(client, capability, server, asks).opened();
+        world.desk = None;
+        let mut calls = 0;
+        for one in moves {
+            match one {
+                Move::Step(which) => { world.step(which); }
+                Move::Call => if calls < 8 { calls += 1; world.call(); },
+                Move::Answer(which, action) => {
+                    if let Some(record) = world.open_on_desk().get(which).cloned() {
+                        world.answer(&record, action);
+                    }
+                }
+                Move::Time(by) => world.pass_time(Duration::from_millis(by)),
+                Move::Cancel(_) | Move::ServerDies | Move::Drain => {}
+            }
+        }
+        let given: Vec<String> = world.undelivered().into_iter().map(str::to_owned).collect();
+        world.restart(Settings::default());
+        for record in &given {
+            prop_assert_eq!(world.store[record].deliveries, 0, "{} was delivered before its call was made again", record);
+        }
+        world.desk = Some(Action::Accept);
+        // Each call asks again what some call asked before, so as many calls find every answer.
+        for _ in 0..16 {
+            world.call();
+            world.settle();
+        }
+        prop_assert_eq!(world.undelivered(), Vec::<&str>::new(), "answers that nobody found again");
+        for record in &given {
+            prop_assert_eq!(world.store[record].deliveries, 1, "{}", record);
+        }
+        for (id, kept) in &world.store {
+            prop_assert!(kept.deliveries <= 1, "{} was delivered {} times", id, kept.deliveries);
+        }
+        for (id, times) in &world.client.endings {
+            prop_assert_eq!(*times, 1, "request {} ended {} times", id, times);
+        }
     }
 }

@@ -598,7 +598,76 @@ impl World {
         }
     }
 
+    /// The gateway is killed and started again, its server with it. Only the record stays; whoever called must open a
+    /// session and call again.
+    pub(super) fn restart(&mut self, settings: Settings) {
+        self.relay = Relay::new(settings);
+        self.to_client.clear();
+        self.to_server.clear();
+        self.events.clear();
+        for kept in self.store.values_mut() {
+            kept.key = None;
+        }
+        self.server.calls.clear();
+        self.server.next = 0;
+        self.client.requests.clear();
+        self.client.opened = None;
+        let open = self.client.open();
+        self.client_sends(&open);
+        self.settle();
+    }
+
+    /// Answers that people gave and that wait to be delivered.
+    pub(super) fn undelivered(&self) -> Vec<&str> {
+        let waits = |(_, kept): &(&String, &Kept)| {
+            kept.reply.is_some() && !kept.ended && kept.deliveries == 0
+        };
+        let mut found: Vec<&str> = self
+            .store
+            .iter()
+            .filter(waits)
+            .map(|(id, _)| id.as_str())
+            .collect();
+        found.sort_unstable();
+        found
+    }
+
+    /// The same question of the same call, which nobody waits for since a restart; an answered one first.
+    fn left_over(&self, asked: &Asked) -> Option<String> {
+        let same = |kept: &Kept| {
+            let digest =
+                |asked: &Asked| asked.calling.as_ref().map(|calling| calling.digest.clone());
+            let said = |asked: &Asked| {
+                let params = asked.request.to_raw_params(Revision::LATEST).unwrap();
+                params.get().to_owned()
+            };
+            said(&kept.asked) == said(asked) && digest(&kept.asked) == digest(asked)
+        };
+        let free = |(_, kept): &(&String, &Kept)| {
+            kept.key.is_none() && !kept.ended && kept.deliveries == 0 && same(kept)
+        };
+        let mut found: Vec<(bool, &String)> = self
+            .store
+            .iter()
+            .filter(free)
+            .map(|(id, kept)| (kept.reply.is_none(), id))
+            .collect();
+        found.sort();
+        found.first().map(|(_, id)| (*id).clone())
+    }
+
     fn record(&mut self, question: QuestionKey, asked: Box<Asked>) {
+        if let Some(id) = self.left_over(&asked) {
+            let kept = self.store.get_mut(&id).unwrap();
+            kept.key = Some(question);
+            self.events.push_back(Event::Recorded {
+                question,
+                record: id,
+                link: Some("http://inbox/".to_owned()),
+                answered: kept.reply.is_some(),
+            });
+            return;
+        }
         self.next_record += 1;
         let id = format!("r{}", self.next_record);
         self.store.insert(

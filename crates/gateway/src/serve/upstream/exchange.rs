@@ -127,7 +127,8 @@ impl HttpServer {
     }
 
     async fn body(&self, response: Response) -> Result<Vec<u8>, String> {
-        let mut body = Vec::new();
+        let length = response.content_length().unwrap_or(0);
+        let mut body = Vec::with_capacity(usize::try_from(length).unwrap_or(0).min(self.max_frame));
         let mut chunks = response.bytes_stream();
         while let Some(chunk) = chunks.next().await {
             let chunk = chunk.map_err(|error| error.without_url().to_string())?;
