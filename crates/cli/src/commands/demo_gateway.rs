@@ -195,7 +195,7 @@ impl Inbox {
                 }
                 continue;
             }
-            for question in self.client.list(false).await.map_err(failed)? {
+            for question in self.client.list(false, None, 100).await.map_err(failed)? {
                 let id = question["id"].as_str().unwrap_or_default().to_owned();
                 let question = self.client.show(&id).await.map_err(failed)?;
                 self.asked.set(true);

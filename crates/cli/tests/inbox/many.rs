@@ -9,6 +9,49 @@ use crate::asker::Asker;
 use crate::gateway::{Gateway, NO_LIMITS, PROGRAM, call, initialize, text};
 use crate::http::{Reply, send};
 
+/// A server that reads one message, writes its answer, and only then reads on; each answer is as long as the call.
+const ECHO: &str = "
+import json, sys
+for line in sys.stdin:
+    frame = json.loads(line)
+    if frame.get('method') == 'initialize':
+        result = {'protocolVersion': '2025-11-25', 'capabilities': {'tools': {}}, 'serverInfo': {'name': 'echo', 'version': '1'}}
+    elif 'id' in frame:
+        result = {'content': [{'type': 'text', 'text': frame['params']['arguments']['text']}]}
+    else:
+        continue
+    print(json.dumps({'jsonrpc': '2.0', 'id': frame['id'], 'result': result}), flush=True)
+";
+
+/// The gateway must not stand still where a byte relay would not: pipes are full in both directions here, and whoever reads
+/// one peer must not wait for the other to read.
+#[test]
+fn full_pipes_in_both_directions_go_on() {
+    const CALLS: u64 = 400;
+    if std::process::Command::new("python3")
+        .arg("--version")
+        .output()
+        .is_err()
+    {
+        mcp_elicit_testkit::chromium::loudly("no python3 here, FULL PIPES WERE NOT TESTED");
+        return;
+    }
+    let state = tempfile::tempdir().unwrap();
+    let mut gateway = Gateway::start(state.path(), &[], &["--", "python3", "-c", ECHO]);
+    gateway.initialize();
+    let text_of = |id: u64| format!("{id} {}", "x".repeat(20_000));
+    for id in 10..10 + CALLS {
+        gateway.call(id, "echo", &json!({"text": text_of(id)}));
+    }
+    for id in 10..10 + CALLS {
+        let answer = gateway.next();
+        assert_eq!(
+            (answer["id"].as_u64(), text(&answer)),
+            (Some(id), text_of(id).as_str())
+        );
+    }
+}
+
 const SESSIONS: usize = 5;
 const CALLS: u64 = 10;
 

@@ -220,7 +220,7 @@ async fn answer_all(inbox: &InboxClient, notes: &Mutex<Vec<String>>) {
     };
     let mut changes = std::pin::pin!(changes);
     while changes.next().await.is_some() {
-        for question in inbox.list(false).await.unwrap_or_default() {
+        for question in inbox.list(false, None, 1_000).await.unwrap_or_default() {
             if question["askedInClient"] == true {
                 continue;
             }

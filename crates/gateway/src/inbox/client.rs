@@ -70,12 +70,15 @@ impl InboxClient {
             return Err(InboxFault::Address { at: at.to_owned() });
         }
         mcp_elicit_client::tls::ready();
-        let client = Client::builder()
-            .build()
-            .map_err(|source| InboxFault::Unreachable {
-                at: at.to_owned(),
-                source,
-            })?;
+        let mut client = Client::builder().redirect(reqwest::redirect::Policy::none());
+        if base.scheme() == "http" {
+            // Nothing is followed to https, so the system's certificates need not be read.
+            client = client.tls_certs_only([]);
+        }
+        let client = client.build().map_err(|source| InboxFault::Unreachable {
+            at: at.to_owned(),
+            source,
+        })?;
         Ok(Self {
             client,
             base,

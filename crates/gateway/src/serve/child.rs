@@ -151,6 +151,11 @@ impl ServerSide for ChildServer {
         }
     }
 
+    fn may_wait(&self) -> bool {
+        // Otherwise `flush` leaves it to the driver already.
+        !self.later
+    }
+
     fn write_out(&self) {
         self.pipe.flush();
     }

@@ -22,6 +22,10 @@ pub trait ClientSide: Send + Sync {
     }
     /// Gets on with what is queued.
     fn flush(&self);
+    /// Whether that may wait for the client to read.
+    fn may_wait(&self) -> bool {
+        false
+    }
 }
 
 /// Where frames for the server go. Never waits: what cannot go at once is queued.
@@ -30,6 +34,10 @@ pub trait ServerSide: Send + Sync {
     fn send(&self, frame: &[u8], call: Option<CallKey>, door: Option<Door>);
     /// Gets on with what is queued, or has the session's driver do it.
     fn flush(&self);
+    /// Whether that may wait for the server to read.
+    fn may_wait(&self) -> bool {
+        false
+    }
     /// Writes what is queued; the driver may wait.
     fn write_out(&self) {}
     /// What the client's request on this stream said in its HTTP headers.
@@ -52,6 +60,13 @@ pub struct Session {
     jobs: mpsc::UnboundedSender<Job>,
     tell: mpsc::UnboundedSender<Event>,
     timer: Notify,
+}
+
+/// Whom the relay itself had something to say.
+#[derive(Clone, Copy, Default)]
+struct Told {
+    client: bool,
+    server: bool,
 }
 
 /// The address of a question's page, by its id; `None` where there is no inbox.
@@ -125,7 +140,14 @@ impl Session {
         if let Up::Forward(call) = relay.client_frame(clock::now(), door, frame) {
             self.server.send(frame, call, Some(door));
         }
-        self.carry_out(relay, Some(door), None);
+        let told = self.carry_out(relay, Some(door), None);
+        self.server.flush();
+        // Whoever reads a peer must not wait for the other to read: both might wait for each other then.
+        match told.client {
+            true if self.client.may_wait() => self.flush_later(),
+            true => self.client.flush(),
+            false => {}
+        }
     }
 
     /// A frame came from the server, on the stream of this call where streams are apart.
@@ -144,7 +166,13 @@ impl Session {
         if let Down::Forward { door, last } = relay.server_frame(clock::now(), call, frame) {
             self.to_client(door, frame, last, challenge);
         }
-        self.carry_out(relay, None, challenge);
+        let told = self.carry_out(relay, None, challenge);
+        self.client.flush();
+        match told.server {
+            true if self.server.may_wait() => self.flush_later(),
+            true => self.server.flush(),
+            false => {}
+        }
     }
 
     fn to_client(&self, door: Door, frame: &[u8], last: bool, challenge: Option<&Challenge>) {
@@ -164,6 +192,7 @@ impl Session {
         let mut relay = self.relay();
         relay.handle(clock::now(), event);
         self.carry_out(relay, None, None);
+        self.flush();
     }
 
     /// Hands back what is held, before the gateway stops.
@@ -186,20 +215,30 @@ impl Session {
         let _the_driver_has_ended = self.jobs.send(Job::End);
     }
 
-    /// Carries out effects in the relay's order. Frames are queued under its lock and written outside it.
+    fn flush(&self) {
+        self.server.flush();
+        self.client.flush();
+    }
+
+    /// Carries out effects in the relay's order. Frames are queued under its lock, to be written outside it.
     fn carry_out(
         &self,
         mut relay: MutexGuard<'_, Relay>,
         door: Option<Door>,
         challenge: Option<&Challenge>,
-    ) {
+    ) -> Told {
         let deadline = relay.deadline();
+        let mut told = Told::default();
         while let Some(effect) = relay.effect() {
             match effect {
                 Effect::ToClient { door, frame, last } => {
+                    told.client = true;
                     self.to_client(door, frame.as_bytes(), last, challenge);
                 }
-                Effect::ToServer { frame, call } => self.server.send(frame.as_bytes(), call, door),
+                Effect::ToServer { frame, call } => {
+                    told.server = true;
+                    self.server.send(frame.as_bytes(), call, door);
+                }
                 Effect::Abandon { call } => self.server.abandon(call),
                 Effect::Restart => self.server.restart(),
                 Effect::Record { .. }
@@ -215,8 +254,7 @@ impl Session {
         if deadline.is_some() {
             self.timer.notify_one();
         }
-        self.server.flush();
-        self.client.flush();
+        told
     }
 
     async fn keep_record(&self, effect: Effect) {
@@ -314,6 +352,7 @@ impl Driver {
         let mut relay = self.session.relay();
         relay.tick(clock::now());
         self.session.carry_out(relay, None, None);
+        self.session.flush();
     }
 }
 

@@ -45,6 +45,10 @@ impl ClientSide for StdioClient {
     fn flush(&self) {
         self.pipe.flush();
     }
+
+    fn may_wait(&self) -> bool {
+        true
+    }
 }
 
 /// Stdin past the standard library's own buffer.
