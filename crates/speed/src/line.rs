@@ -60,15 +60,17 @@ impl Line {
         self.send(INITIALIZED.as_bytes())
     }
 
-    /// Sends so many calls without waiting for anything.
-    pub(crate) fn send_calls(&mut self, job: &Job, count: u64) -> io::Result<()> {
-        let mut out = Vec::new();
-        for _ in 0..count {
+    /// Has the server ask so many questions, each in a call of its own, without waiting for anything.
+    pub(crate) fn ask(&mut self, count: u64) -> io::Result<()> {
+        for number in 0..count {
             self.next += 1;
-            job.write(self.next, &mut out);
-            out.push(b'\n');
+            let id = self.next;
+            let call = format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"ask","arguments":{{"n":{number}}}}}}}"#
+            );
+            self.send(call.as_bytes())?;
         }
-        self.writer.write_all(&out)
+        Ok(())
     }
 
     /// Waits for the next response of any call.

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::line::Line;
 use crate::memory;
 use crate::run::{now, stop};
-use crate::say::{ANSWER, Job};
+use crate::say::ANSWER;
 use crate::web::{Body, Head};
 
 /// How long all questions may take to come.
@@ -107,7 +107,7 @@ pub(crate) fn measure(gateway: &Path, count: u32) -> io::Result<String> {
     let id = line.child.id();
     let before = memory::below(id).now;
     let begun = now();
-    line.send_calls(&Job::ask(), u64::from(count))?;
+    line.ask(u64::from(count))?;
     while inbox.waiting()? < u64::from(count) {
         if begun.elapsed() > PATIENCE {
             return Err(io::Error::other("the questions never came"));

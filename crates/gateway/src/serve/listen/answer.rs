@@ -106,7 +106,7 @@ async fn answer(mut told: mpsc::UnboundedReceiver<Told>, left: Left, in_rounds: 
 }
 
 /// The server wants credentials: the client hears it as the server said it.
-fn challenged(challenge: &Challenge, frame: Vec<u8>) -> Response {
+fn challenged(challenge: &Challenge, frame: Bytes) -> Response {
     let mut response = (
         challenge.status,
         [(CONTENT_TYPE, "application/json")],
