@@ -141,3 +141,68 @@ fn a_client_that_comes_before_any_opening_is_let_through() {
         Up::Forward(Some(_))
     ));
 }
+
+/// What the world has on its way to one side, as JSON.
+fn on_the_way<'f>(frames: impl Iterator<Item = &'f String>) -> Vec<serde_json::Value> {
+    frames
+        .map(|frame| serde_json::from_str(frame).unwrap())
+        .collect()
+}
+
+/// Sampling is no question: a rounds server's request for it is pushed to a pushed client, and its answer goes back in the
+/// retry, beside nothing else.
+#[test]
+fn sampling_in_a_round_is_pushed_to_a_pushed_client() {
+    let client = Revision::V2025_11_25;
+    let mut world = World::new(
+        client,
+        Capability::BOTH,
+        Revision::V2026_07_28,
+        Asks::Nothing,
+    )
+    .opened();
+    world.call();
+    let call = on_the_way(world.to_server.iter()).pop().unwrap();
+    world.to_server.clear();
+    let required = serde_json::json!({"jsonrpc": "2.0", "id": call["id"], "result": {
+        "resultType": "input_required", "requestState": "s1",
+        "inputRequests": {"thought": {"method": "sampling/createMessage", "params": {"maxTokens": 5, "x": 1e-7}}}}});
+    world.server_sends(&required.to_string());
+    let pushed = on_the_way(world.to_client.iter().map(|(_, frame)| frame))
+        .pop()
+        .unwrap();
+    assert_eq!(pushed["method"], "sampling/createMessage", "{pushed}");
+    assert_eq!(pushed["params"]["maxTokens"], 5, "{pushed}");
+    world.to_client.clear();
+    let answer =
+        serde_json::json!({"jsonrpc": "2.0", "id": pushed["id"], "result": {"model": "m"}});
+    world.client_sends(&answer.to_string());
+    let retry = on_the_way(world.to_server.iter()).pop().unwrap();
+    assert_eq!(retry["params"]["requestState"], "s1", "{retry}");
+    assert_eq!(
+        retry["params"]["inputResponses"]["thought"]["model"], "m",
+        "{retry}"
+    );
+    assert!(world.store.is_empty(), "sampling is nobody's question");
+}
+
+/// A pushed server's sampling cannot reach a client of the rounds era, and the server is told so at once.
+#[test]
+fn sampling_that_cannot_be_bridged_is_refused() {
+    let server = Revision::V2025_11_25;
+    let mut world = World::new(
+        Revision::V2026_07_28,
+        Capability::BOTH,
+        server,
+        Asks::Nothing,
+    )
+    .opened();
+    world.server_sends(r#"{"jsonrpc":"2.0","id":7,"method":"sampling/createMessage","params":{}}"#);
+    assert!(world.to_client.is_empty());
+    let told = on_the_way(world.to_server.iter()).pop().unwrap();
+    assert_eq!(
+        (&told["id"], &told["error"]["code"]),
+        (&7.into(), &(-32601).into()),
+        "{told}"
+    );
+}
