@@ -61,7 +61,7 @@ impl std::fmt::Debug for Fallback {
             .field("first", &self.first.name())
             .field("within", &self.within)
             .field("second", &self.second.name())
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
