@@ -25,7 +25,7 @@ async fn host() -> Result<(), Box<dyn Error>> {
     let eliciting = Eliciting::new((), "my server", settings);
     let connection = Connection::open(&target, eliciting, &Options::default()).await?;
     let result = connection
-        .call_tool("deploy", Default::default(), &CallOptions::default())
+        .call_tool("deploy", Map::new(), &CallOptions::default())
         .await?;
     connection.close().await;
     drop(result);
@@ -43,6 +43,7 @@ async fn own(transport: tokio::io::DuplexStream) -> Result<(), Box<dyn Error>> {
 }
 
 /// A dialog of the host's own.
+#[expect(clippy::unused_async, reason = "a real one waits for its person")]
 async fn my_dialog(message: &str) -> &'static str {
     if message.is_empty() {
         "nowhere"
@@ -86,6 +87,7 @@ fn several_servers_have_responders_of_their_own() {
     // The guide's global responder is a terminal, which a test has not.
     struct Terminal;
     impl Terminal {
+        #[expect(clippy::unnecessary_wraps, reason = "as the terminal's own")]
         fn detect() -> Result<Script, Box<dyn Error>> {
             Ok(Script::decline())
         }
@@ -124,7 +126,8 @@ fn bare(code: &str) -> String {
 
 #[test]
 fn the_guide_shows_this_very_code() {
-    let _compiled = (host, own);
+    let compiled: [&dyn std::any::Any; 2] = [&host, &own];
+    assert_eq!(compiled.len(), 2);
     let here = bare(include_str!("guide.rs"));
     let guide = include_str!("../../../docs/client.md");
     let blocks: Vec<_> = guide

@@ -7,5 +7,5 @@ mod client;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    client::play().await
+    Box::pin(client::play()).await
 }
