@@ -143,10 +143,10 @@ impl Session {
         let told = self.carry_out(relay, Some(door), None);
         self.server.flush();
         // Whoever reads a peer must not wait for the other to read: both might wait for each other then.
-        match told.client {
-            true if self.client.may_wait() => self.flush_later(),
-            true => self.client.flush(),
-            false => {}
+        if told.client && self.client.may_wait() {
+            self.flush_later();
+        } else if told.client {
+            self.client.flush();
         }
     }
 
@@ -168,10 +168,10 @@ impl Session {
         }
         let told = self.carry_out(relay, None, challenge);
         self.client.flush();
-        match told.server {
-            true if self.server.may_wait() => self.flush_later(),
-            true => self.server.flush(),
-            false => {}
+        if told.server && self.server.may_wait() {
+            self.flush_later();
+        } else if told.server {
+            self.server.flush();
         }
     }
 
