@@ -29,7 +29,9 @@ fn plays(scenarios: &[(&str, &[&str])]) {
             let Some(verdict) = conformance::of_client(&command, name, revision) else {
                 return;
             };
-            if !verdict.is_good() {
+            // Some scenarios only tell what they saw; the suite's own word counts for those too.
+            let passed = verdict.failed.is_empty() && verdict.said.contains("OVERALL: PASSED");
+            if !passed {
                 wrong.push(format!("{revision} {verdict}"));
             }
         }
