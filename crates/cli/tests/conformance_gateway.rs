@@ -14,11 +14,11 @@ fn example() -> PathBuf {
     let mut path = std::env::current_exe().unwrap();
     path.pop();
     path.pop();
-    let path = path.join("examples").join("conformance");
+    let path = path.join("examples").join("conformance_server");
     if !path.is_file() {
         let built = Command::new(env!("CARGO"))
             .args(["build", "--quiet", "--locked", "-p", "mcp-elicit-server"])
-            .args(["--example", "conformance"])
+            .args(["--example", "conformance_server"])
             .status()
             .unwrap();
         assert!(built.success(), "the example server cannot be built");

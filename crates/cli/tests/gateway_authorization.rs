@@ -42,7 +42,7 @@ fn post(at: &str, headers: &[&str], message: &Value) -> (String, String) {
     let (host, path) = at.split_once('/').unwrap();
     let body = message.to_string();
     let mut stream = TcpStream::connect(host).unwrap();
-    let more: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
+    let more: String = headers.iter().flat_map(|line| [*line, "\r\n"]).collect();
     write!(
         stream,
         "POST /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\nContent-Type: application/json\r\n\

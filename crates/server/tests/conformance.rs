@@ -76,7 +76,7 @@ fn example() -> PathBuf {
     let mut path = std::env::current_exe().unwrap();
     path.pop();
     path.pop();
-    path.join("examples").join("conformance")
+    path.join("examples").join("conformance_server")
 }
 
 /// Runs the whole suite for one revision and gives its summary: a line for each scenario.

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::{Conformance, outcome, text};
+use super::{Conformance, outcome, text};
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Name {

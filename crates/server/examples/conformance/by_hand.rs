@@ -14,7 +14,7 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, tool, tool_router};
 use serde_json::{Value, json};
 
-use crate::{Conformance, text};
+use super::{Conformance, text};
 
 fn sampling(prompt: &str, tokens: u32) -> InputRequest {
     let params = CreateMessageRequestParams::new(vec![SamplingMessage::user_text(prompt)], tokens);

@@ -13,8 +13,8 @@ use rmcp::{ErrorData, RoleServer, tool, tool_router};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::asking::Name;
-use crate::{Conformance, text};
+use super::asking::Name;
+use super::{Conformance, text};
 
 #[derive(Deserialize, JsonSchema)]
 struct Compute {

@@ -4,7 +4,7 @@ use rmcp::handler::server::router::tool::{ToolRoute, ToolRouter};
 use rmcp::model::{JsonObject, Tool};
 use serde_json::{Value, json};
 
-use crate::{Conformance, text};
+use super::{Conformance, text};
 
 fn route(name: &'static str, description: &'static str, schema: Value) -> ToolRoute<Conformance> {
     let schema: JsonObject = match schema {
