@@ -156,7 +156,7 @@ fn inbox(line: &mut Line, state: &Path) -> io::Result<Inbox> {
     stderr.read_line(&mut said)?;
     thread::spawn(move || io::copy(&mut stderr, &mut io::sink()));
     let (_, link) = said.trim().split_once("http://").ok_or_else(gone)?;
-    let (host, path) = link.split_once('/').ok_or_else(gone)?;
+    let (host, login) = link.split_once('/').ok_or_else(gone)?;
     let mut inbox = Inbox {
         host: host.to_owned(),
         token: fs::read_to_string(state.join("inbox.token"))?
@@ -164,8 +164,8 @@ fn inbox(line: &mut Line, state: &Path) -> io::Result<Inbox> {
             .to_owned(),
         cookie: String::new(),
     };
-    let (head, _) = inbox.send("GET", &format!("/{path}"), "")?;
+    let (head, _) = inbox.send("GET", &format!("/{login}"), "")?;
     let cookie = head.get("set-cookie").split(';').next().unwrap_or_default();
-    inbox.cookie = cookie.to_owned();
+    inbox.cookie.push_str(cookie);
     Ok(inbox)
 }

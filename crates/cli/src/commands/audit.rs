@@ -131,11 +131,11 @@ fn line(entry: &Value) -> String {
         .filter_map(Value::as_str)
         .collect();
     if !fields.is_empty() {
-        said.push_str(&format!("  [{}]", harmless(&fields.join(", "))));
+        said.extend(["  [", &*harmless(&fields.join(", ")), "]"]);
     }
     for (name, before) in [("by", "by "), ("reason", "")] {
         if entry[name].is_string() {
-            said.push_str(&format!("  {before}{}", word(name)));
+            said.extend(["  ", before, &*word(name)]);
         }
     }
     said

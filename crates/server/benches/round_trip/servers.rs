@@ -19,15 +19,12 @@ use serde_json::{Value, json};
 
 /// Serves `ours` or `bare`, on `stdio` or `http 0`.
 pub(crate) async fn serve(which: &str, how: &[&str]) {
-    match which {
-        "ours" => {
-            let settings = Settings::default();
-            start(move || Ours.eliciting(settings.clone()), how).await;
-        }
-        _ => {
-            let codec = RequestStateCodec::try_new(vec![7; 32]).expect("the key is long enough");
-            start(move || Bare(codec.clone()), how).await;
-        }
+    if which == "ours" {
+        let settings = Settings::default();
+        start(move || Ours.eliciting(settings.clone()), how).await;
+    } else {
+        let codec = RequestStateCodec::try_new(vec![7; 32]).expect("the key is long enough");
+        start(move || Bare(codec.clone()), how).await;
     }
 }
 
@@ -184,7 +181,7 @@ impl Bare {
             let state: Value = self.0.open_json(state).map_err(broken)?;
             let replies = request.input_responses.as_ref();
             let reply = replies.and_then(|replies| replies.get("contact"));
-            names = state["names"].as_str().unwrap_or_default().to_owned();
+            names.push_str(state["names"].as_str().unwrap_or_default());
             names += reply
                 .map(|reply| name_in(&reply["content"]))
                 .unwrap_or_default();

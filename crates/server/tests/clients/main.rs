@@ -5,8 +5,7 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a test ends where something is not there, and says which cells it has none for"
+    reason = "a test ends where something is not there"
 )]
 
 mod play;

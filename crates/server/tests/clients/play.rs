@@ -149,14 +149,13 @@ impl Told {
     pub(crate) fn of(line: &Value) -> Self {
         let messages = line["asked"].as_array().unwrap().iter();
         let asked = messages.map(|asked| asked["message"].as_str().unwrap().to_owned());
-        let result = match line["error"]["code"].as_i64() {
-            Some(code) => Outcome::Error(code),
-            None => {
-                let result = &line["result"];
-                let text = result["content"][0]["text"].as_str();
-                let text = text.unwrap_or_else(|| panic!("neither result nor error: {line}"));
-                Outcome::of(text, result["isError"] == true)
-            }
+        let result = if let Some(code) = line["error"]["code"].as_i64() {
+            Outcome::Error(code)
+        } else {
+            let result = &line["result"];
+            let text = result["content"][0]["text"].as_str();
+            let text = text.unwrap_or_else(|| panic!("neither result nor error: {line}"));
+            Outcome::of(text, result["isError"] == true)
         };
         Self::new(result, asked.collect())
     }

@@ -76,7 +76,7 @@ fn lines(question: &Value) -> Vec<String> {
     let form = Form::parse(&question["requestedSchema"].to_string());
     for field in form.iter().flat_map(Form::fields).map(FieldView::of) {
         if field.required {
-            example.push_str(&format!(" {}=...", inert::line(&field.name, inert::LABEL)));
+            example.extend([" ", &*inert::line(&field.name, inert::LABEL), "=..."]);
         }
         add("field", described(&field));
     }
@@ -124,7 +124,7 @@ fn described(field: &FieldView) -> String {
     let name = inert::line(&field.name, inert::LABEL);
     let mut said = format!("{name}  {}", field.need());
     if field.label != name {
-        said.push_str(&format!(", \u{201c}{}\u{201d}", field.label));
+        said.extend([", \u{201c}", &*field.label, "\u{201d}"]);
     }
     let kind = match &field.control {
         Control::YesNo => Some("true or false".to_owned()),
@@ -163,7 +163,7 @@ fn listed<'a>(values: impl Iterator<Item = &'a str>) -> String {
         .collect::<Vec<_>>()
         .join(" | ");
     if values.len() > OPTIONS {
-        shown.push_str(&format!(" and {} more", values.len() - OPTIONS));
+        shown.extend([" and ", &*(values.len() - OPTIONS).to_string(), " more"]);
     }
     shown
 }
