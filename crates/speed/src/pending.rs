@@ -155,8 +155,8 @@ fn inbox(line: &mut Line, state: &Path) -> io::Result<Inbox> {
     let mut said = String::new();
     stderr.read_line(&mut said)?;
     thread::spawn(move || io::copy(&mut stderr, &mut io::sink()));
-    let (_, link) = said.trim().split_once("http://").ok_or_else(gone)?;
-    let (host, login) = link.split_once('/').ok_or_else(gone)?;
+    let (_, address) = said.trim().split_once("http://").ok_or_else(gone)?;
+    let (host, login) = address.split_once('/').ok_or_else(gone)?;
     let mut inbox = Inbox {
         host: host.to_owned(),
         token: fs::read_to_string(state.join("inbox.token"))?
