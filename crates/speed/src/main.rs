@@ -13,7 +13,7 @@
 //! | --- | --- |
 //! | [`works`] | what is compared, and how each is started |
 //! | [`run`] | one work started, called, measured and stopped |
-//! | [`line`], [`web`] | the client over stdio and over HTTP |
+//! | [`mod@line`], [`web`] | the client over stdio and over HTTP |
 //! | [`server`], [`relay`] | the server behind every work, and the byte relay that is the floor |
 //! | [`say`] | the messages of both ends |
 //! | [`pending`] | many questions at once: memory, lists, answers |
