@@ -254,6 +254,8 @@ impl GatewayArgs {
         };
         let settings = Settings {
             answer_with: match self.answer_with {
+                // Where nobody would be asked, nothing more is declared than the client did.
+                Answerer::Auto if inbox.is_none() => AnswerWith::Client,
                 Answerer::Auto => AnswerWith::Auto,
                 Answerer::Client => AnswerWith::Client,
                 Answerer::Inbox | Answerer::Terminal | Answerer::Command => AnswerWith::Desk,

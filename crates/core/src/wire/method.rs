@@ -17,5 +17,14 @@ pub const INITIALIZED: &str = "notifications/initialized";
 /// Asks a server of the rounds era for its revisions.
 pub const DISCOVER: &str = "server/discover";
 
+/// Requests of the pushed era that 2026-07-28 has no more (2026-07-28, changelog).
+pub const GONE_IN_ROUNDS: [&str; 5] = [
+    INITIALIZE,
+    "ping",
+    "logging/setLevel",
+    "resources/subscribe",
+    "resources/unsubscribe",
+];
+
 /// The client requests that may be answered with `input_required` (2026-07-28, MRTR, supported requests).
 pub const MAY_ASK: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];

@@ -343,7 +343,8 @@ impl Next {
         Self {
             server: question.origin.server(),
             call: question.call.as_ref().map(Call::name),
-            beginning: inert::line(&start, Self::BEGINNING),
+            // One character less: what was cut off ends in an ellipsis.
+            beginning: inert::line(&start, Self::BEGINNING - 1),
         }
     }
 

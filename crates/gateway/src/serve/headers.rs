@@ -1,7 +1,7 @@
 //! What HTTP headers repeat of a message, and which they are.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use mcp_elicit_core::wire::Revision;
+use mcp_elicit_core::wire::{Revision, meta};
 
 use crate::relay::glance::{self, Glance, Shape};
 
@@ -62,6 +62,8 @@ pub struct Said {
     pub revision: Option<String>,
     /// The name or URI of what it calls.
     pub name: Option<String>,
+    /// Whether its `_meta` says what the client can do.
+    pub declares: bool,
 }
 
 impl Said {
@@ -72,13 +74,12 @@ impl Said {
         let params = glance.params;
         let text =
             |range: std::ops::Range<usize>| serde_json::from_slice::<String>(&frame[range]).ok();
-        let revision = params
-            .as_ref()
-            .and_then(|params| glance::member(frame, params, "_meta"))
-            .and_then(|meta| {
-                glance::member(frame, &meta, mcp_elicit_core::wire::meta::PROTOCOL_VERSION)
-            })
-            .and_then(text);
+        let in_meta = |name: &str| {
+            let meta = glance::member(frame, params.as_ref()?, "_meta")?;
+            glance::member(frame, &meta, name)
+        };
+        let revision = in_meta(meta::PROTOCOL_VERSION).and_then(text);
+        let declares = in_meta(meta::CLIENT_CAPABILITIES).is_some();
         let member = match method.as_str() {
             "tools/call" | "prompts/get" => Some("name"),
             "resources/read" => Some("uri"),
@@ -91,6 +92,7 @@ impl Said {
             method,
             revision,
             name,
+            declares,
         })
     }
 }

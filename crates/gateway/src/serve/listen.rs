@@ -28,9 +28,9 @@ use crate::config::{Server, Target};
 use crate::office::{Office, StartFault};
 use crate::record::seal;
 use crate::relay::Settings;
-use crate::relay::glance::Glance;
+use crate::relay::glance::{Glance, Shape};
 use answer::{Left, Opening, stream, take};
-use guard::{cannot_start, headers_match, is_challenge, is_local, principal, refusal, with_id};
+use guard::{cannot_start, is_challenge, is_local, principal, refusal, with_id, wrong_in_rounds};
 
 /// Sessions at once, over all clients.
 const SESSIONS: usize = 10_000;
@@ -255,11 +255,11 @@ async fn post(State(front): State<Arc<Front>>, headers: HeaderMap, body: Bytes) 
             .get(VERSION)
             .is_some_and(|version| version == Revision::V2026_07_28.as_str());
     if in_rounds {
-        if let Some(said) = &said
-            && let Err(header) = headers_match(&headers, said)
+        if shape == Shape::Request
+            && let Some(said) = &said
+            && let Some(wrong) = wrong_in_rounds(&headers, said)
         {
-            let why = format!("the header {header} does not match the message");
-            return with_id(&body, &glance, StatusCode::BAD_REQUEST, -32020, &why);
+            return with_id(&body, &glance, wrong);
         }
         return match front.shared(&principal(&headers)) {
             Ok(held) => take(&held, shape, &headers, &body, None, true).await,

@@ -3,7 +3,9 @@
 use axum::response::{IntoResponse as _, Response};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use serde_json::json;
+use mcp_elicit_core::fault::code;
+use mcp_elicit_core::wire::{Revision, meta, method};
+use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::super::headers::{METHOD, NAME, Said, VERSION};
@@ -42,7 +44,7 @@ pub(super) fn carried(headers: &HeaderMap) -> HeaderMap {
 }
 
 /// The headers that repeat what the message says (2026-07-28, transports); the first that does not.
-pub(super) fn headers_match(headers: &HeaderMap, said: &Said) -> Result<(), &'static str> {
+fn headers_match(headers: &HeaderMap, said: &Said) -> Result<(), &'static str> {
     let same = |name: &HeaderName, value: Option<&str>| {
         let header = headers.get(name).map(HeaderValue::as_bytes);
         header == value.map(str::as_bytes)
@@ -59,6 +61,34 @@ pub(super) fn headers_match(headers: &HeaderMap, said: &Said) -> Result<(), &'st
         return Err("Mcp-Name");
     }
     Ok(())
+}
+
+/// Why a request of the rounds era goes no further (2026-07-28, transports, and `_meta` of each request).
+pub(super) fn wrong_in_rounds(headers: &HeaderMap, said: &Said) -> Option<(StatusCode, Value)> {
+    let error = |code: i32, why: &str| json!({"code": code, "message": why});
+    let missing = |what: &str| error(code::INVALID_PARAMS, &format!("`_meta` has no `{what}`"));
+    let newest = Revision::V2026_07_28.as_str();
+    let Some(revision) = &said.revision else {
+        return Some((StatusCode::BAD_REQUEST, missing(meta::PROTOCOL_VERSION)));
+    };
+    if let Err(header) = headers_match(headers, said) {
+        let why = format!("the header {header} does not match the message");
+        return Some((StatusCode::BAD_REQUEST, error(code::HEADER_MISMATCH, &why)));
+    }
+    if revision != newest {
+        let mut wrong = error(code::UNSUPPORTED_REVISION, "Unsupported protocol version");
+        wrong["data"] = json!({"supported": [newest], "requested": revision});
+        return Some((StatusCode::BAD_REQUEST, wrong));
+    }
+    if !said.declares {
+        return Some((StatusCode::BAD_REQUEST, missing(meta::CLIENT_CAPABILITIES)));
+    }
+    method::GONE_IN_ROUNDS
+        .contains(&said.method.as_str())
+        .then(|| {
+            let why = format!("{newest} has no {}", said.method);
+            (StatusCode::NOT_FOUND, error(code::METHOD_NOT_FOUND, &why))
+        })
 }
 
 /// Errors of the rounds era that have a status of their own (2026-07-28, transports).
@@ -95,16 +125,14 @@ pub(super) fn refusal(status: StatusCode, code: i32, why: &str) -> Response {
 pub(super) fn with_id(
     body: &[u8],
     glance: &Glance,
-    status: StatusCode,
-    code: i32,
-    why: &str,
+    (status, error): (StatusCode, Value),
 ) -> Response {
     let id = glance
         .id
         .clone()
         .and_then(|range| serde_json::from_slice(&body[range]).ok())
-        .unwrap_or(serde_json::Value::Null);
-    let body = json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": why}});
+        .unwrap_or(Value::Null);
+    let body = json!({"jsonrpc": "2.0", "id": id, "error": error});
     (status, axum::Json(body)).into_response()
 }
 

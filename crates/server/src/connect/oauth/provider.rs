@@ -385,7 +385,7 @@ mod tests {
         let issuer = "https://a.example";
         let good = serde_json::json!({
             "issuer": issuer,
-            "authorization_endpoint": "https://login.a.example/authorize",
+            "authorization_endpoint": "https://login.example.com/authorize",
             "token_endpoint": "https://a.example/token",
         });
         let with = |name: &str, value: serde_json::Value| {
@@ -396,7 +396,7 @@ mod tests {
         let known = with("jwks_uri", "https://a.example/keys".into()).unwrap();
         assert!(!known.takes_secret_in_body());
         assert_eq!(known.host().before, "login.");
-        assert_eq!(known.host().site, "a.example");
+        assert_eq!(known.host().site, "example.com");
         let posts = serde_json::json!(["client_secret_post"]);
         let known = with("token_endpoint_auth_methods_supported", posts).unwrap();
         assert!(known.takes_secret_in_body());
