@@ -328,23 +328,22 @@ pub struct Next {
 }
 
 impl Next {
-    /// Longest beginning of a message that is kept, in characters.
+    /// Longest beginning of a message that is kept, in characters, the ellipsis for the rest included.
     const BEGINNING: usize = 80;
 
     /// `question` in a few words.
     pub fn of(question: &Question) -> Self {
-        // No more of a long message is read than can be shown.
-        let start: String = question
-            .message
-            .trim_start()
-            .chars()
-            .take(2 * Self::BEGINNING)
-            .collect();
+        // No more of a long message is read than is shown.
+        let mut rest = question.message.trim_start().chars();
+        let start: String = rest.by_ref().take(Self::BEGINNING - 1).collect();
+        let mut beginning = inert::line(&start, Self::BEGINNING);
+        if rest.next().is_some() {
+            beginning.push('…');
+        }
         Self {
             server: question.origin.server(),
             call: question.call.as_ref().map(Call::name),
-            // One character less: what was cut off ends in an ellipsis.
-            beginning: inert::line(&start, Self::BEGINNING - 1),
+            beginning,
         }
     }
 
