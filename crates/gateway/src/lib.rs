@@ -17,7 +17,6 @@
 
 pub mod answerer;
 pub mod config;
-mod hex;
 pub mod inbox;
 pub mod office;
 pub mod record;

@@ -32,7 +32,7 @@ use mcp_elicit_core::exchange::Moment;
 use tokio::sync::{mpsc, watch};
 
 use crate::relay::{Event, QuestionKey};
-use crate::store::{Page, Row, Store, StoreFault, Which};
+use crate::store::{Change, Page, Row, Store, StoreFault, Which};
 pub use lease::Lease;
 use seal::Seal;
 
@@ -171,6 +171,11 @@ impl Book {
         {
             live.row = Some(Box::new(row));
         }
+    }
+
+    /// Writes the row where it still has the version that was seen; `false` when somebody else was first.
+    async fn put(&self, row: Row, seen: u64, audit: Option<String>) -> Result<bool, BookFault> {
+        Ok(self.store.change(vec![Change { row, seen, audit }]).await?)
     }
 
     /// The row of this id.

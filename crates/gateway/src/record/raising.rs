@@ -3,6 +3,7 @@
 use std::collections::hash_map::Entry;
 use std::sync::atomic::Ordering;
 
+use data_encoding::HEXLOWER;
 use mcp_elicit_core::exchange::Exchange;
 use mcp_elicit_core::wire::{Request, Revision};
 use sha2::{Digest as _, Sha256};
@@ -10,7 +11,7 @@ use tokio::sync::mpsc;
 
 use super::{Book, BookFault, Live, Raised, TRIES, audit, place, seal};
 use crate::relay::{Asked, Event, Place, QuestionKey};
-use crate::store::{Body, Change, Row};
+use crate::store::{Body, Row};
 
 impl Book {
     /// Writes a question for the call that waits at `tell`, or finds the same question of the same call of the same
@@ -127,12 +128,7 @@ impl Book {
                 owner: self.lease.name().to_owned(),
                 ..row
             };
-            let change = Change {
-                row: next,
-                seen,
-                audit: None,
-            };
-            if self.store.change(vec![change]).await? {
+            if self.put(next, seen, None).await? {
                 self.counts.found.fetch_add(1, Ordering::Relaxed);
                 self.changed();
                 return Ok(Raised { id, answered });
@@ -165,5 +161,5 @@ fn sameness(server: &str, principal: &str, asked: &Asked, params: &str) -> Strin
         hash.update(part.len().to_le_bytes());
         hash.update(part);
     }
-    crate::hex::text(&hash.finalize())
+    HEXLOWER.encode(&hash.finalize())
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use data_encoding::HEXLOWER;
 
 const KEY: usize = 32;
 const NONCE: usize = 24;
@@ -92,7 +93,7 @@ fn random<const N: usize>() -> io::Result<[u8; N]> {
 
 /// A name that nobody can guess: 128 random bits, hex.
 pub fn unguessable() -> io::Result<String> {
-    Ok(crate::hex::text(&random::<16>()?))
+    Ok(HEXLOWER.encode(&random::<16>()?))
 }
 
 /// Writes a file that only its owner may read; an existing one stays as it is.

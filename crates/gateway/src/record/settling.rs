@@ -7,7 +7,7 @@ use mcp_elicit_core::exchange::{Phase, Refused, Step, Withdrawal};
 
 use super::{Book, BookFault, Settling, TRIES, audit, place};
 use crate::relay::{Ending, Event};
-use crate::store::{Change, Row};
+use crate::store::Row;
 
 enum Stepped {
     Done,
@@ -124,15 +124,7 @@ impl Book {
                 ..row
             };
             let entry = audit::entry(next.exchange.phase().as_str(), &next, self.now());
-            if self
-                .store
-                .change(vec![Change {
-                    row: next.clone(),
-                    seen,
-                    audit: Some(entry),
-                }])
-                .await?
-            {
+            if self.put(next.clone(), seen, Some(entry)).await? {
                 self.remember(next);
                 self.changed();
                 return Ok(Stepped::Done);
@@ -151,15 +143,7 @@ impl Book {
         };
         let entry = audit::entry(Phase::TimedOut.as_str(), &next, self.now());
         let seen = row.exchange.version();
-        if self
-            .store
-            .change(vec![Change {
-                row: next,
-                seen,
-                audit: Some(entry),
-            }])
-            .await?
-        {
+        if self.put(next, seen, Some(entry)).await? {
             self.counts.ended.fetch_add(1, Ordering::Relaxed);
             self.changed();
         }

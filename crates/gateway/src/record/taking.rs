@@ -70,13 +70,8 @@ impl Book {
                     content: None,
                     ..row
                 };
-                self.store
-                    .change(vec![Change {
-                        row,
-                        seen,
-                        audit: None,
-                    }])
-                    .await?;
+                // Whoever changed it meanwhile has dropped the values, or still needs them.
+                self.put(row, seen, None).await?;
             }
         }
         Ok(())

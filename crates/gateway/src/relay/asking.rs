@@ -164,13 +164,13 @@ impl Relay {
         );
         self.questions.recorded(key, &record);
         if answered && !echo {
-            self.settled(now, key);
+            self.settled(key);
             return;
         }
         match (place, call) {
             (_, Some(call)) if echo => self.echo_recorded(now, call),
             (Place::Client, Some(call)) if self.client.era() == Some(Era::Rounds) => {
-                self.put_round(now, call);
+                self.put_round(call);
             }
             (Place::Client, _) => self.push_to_client(now, key),
             (Place::Desk, Some(call)) => self.hold(now, call),

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use data_encoding::HEXLOWER;
 use mcp_elicit_core::wire::{Capability, Id};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -124,7 +125,7 @@ fn digest(kind: CallKind, target: &str, arguments: Option<&str>) -> String {
         hash.update(part.len().to_le_bytes());
         hash.update(part);
     }
-    crate::hex::text(&hash.finalize())
+    HEXLOWER.encode(&hash.finalize())
 }
 
 fn sorted(value: Value) -> Value {

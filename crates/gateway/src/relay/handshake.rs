@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use super::frame::{self, Refusal};
 use super::glance::Glance;
+use super::openings::own_info;
 use super::trial::{Opener, Trial};
 use super::{CallKey, Door, Moment, Relay, Timer, Up};
 
@@ -51,10 +52,20 @@ impl Client {
         }
     }
 
-    pub(super) fn capabilities(&self) -> &str {
+    /// `clientInfo` as the server is told it: the gateway's own where the client gave none.
+    pub(super) fn info_or_own(&self) -> Value {
+        self.info()
+            .and_then(|info| serde_json::from_str(&info).ok())
+            .unwrap_or_else(own_info)
+    }
+
+    /// What the client says that it can do; `null` where it said nothing that can be read.
+    pub(super) fn capabilities(&self) -> Value {
         match self {
-            Self::Unknown => "{}",
-            Self::Pushed { capabilities, .. } | Self::Rounds { capabilities, .. } => capabilities,
+            Self::Unknown => Value::Null,
+            Self::Pushed { capabilities, .. } | Self::Rounds { capabilities, .. } => {
+                serde_json::from_str(capabilities).unwrap_or_default()
+            }
         }
     }
 }
@@ -91,28 +102,19 @@ impl Server {
 
     /// `serverInfo`, JSON.
     pub(super) fn info(&self) -> Option<String> {
-        let (result, path) = match self {
+        let (result, era) = match self {
             Self::Unknown | Self::Trying(_) | Self::Gone => return None,
-            Self::Pushed { result, .. } => (result, "/serverInfo".to_owned()),
-            Self::Rounds { result } => (
-                result,
-                format!("/_meta/{}", meta::SERVER_INFO.replace('/', "~1")),
-            ),
+            Self::Pushed { result, .. } => (result, Era::Pushed),
+            Self::Rounds { result } => (result, Era::Rounds),
         };
         let result: Value = serde_json::from_str(result).ok()?;
-        result.pointer(&path).map(Value::to_string)
+        server_info(&result, era).map(Value::to_string)
     }
 }
 
 impl Relay {
     /// The client opens a session.
-    pub(super) fn client_initializes(
-        &mut self,
-        now: Moment,
-        door: Door,
-        text: &str,
-        glance: &Glance,
-    ) -> Up {
+    pub(super) fn client_initializes(&mut self, door: Door, text: &str, glance: &Glance) -> Up {
         let Some((id, params)) = opening(text, glance) else {
             return self.refuse(
                 door,
@@ -154,7 +156,6 @@ impl Relay {
             Server::Gone => return self.refuse(door, text, glance, &self.gone()),
         }
         self.server = Server::Trying(Trial::new(id, opener));
-        let _ = now;
         let capabilities = self.with_declared(capabilities, spoken);
         self.forward_with(text, params, "capabilities", capabilities)
     }
@@ -290,6 +291,14 @@ impl Relay {
     /// Whether this call belongs to a client that is told nothing of the server's own revision.
     pub(super) fn is_call_of(&self, call: CallKey, era: Era) -> bool {
         self.calls.get(call).is_some() && self.client.era() == Some(era)
+    }
+}
+
+/// Where a server of this era says who it is, in what it answered its opening with.
+pub(super) fn server_info(result: &Value, era: Era) -> Option<&Value> {
+    match era {
+        Era::Pushed => result.get("serverInfo"),
+        Era::Rounds => result.get("_meta")?.get(meta::SERVER_INFO),
     }
 }
 

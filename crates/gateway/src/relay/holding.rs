@@ -99,19 +99,19 @@ impl Relay {
     }
 
     /// The person takes long: the caller gets a plain result that says where to answer, and the call waits for it.
-    pub(super) fn hand_back(&mut self, now: Moment, key: CallKey) {
+    pub(super) fn hand_back(&mut self, key: CallKey) {
         let Some(frame) = self.hand_back_frame(key) else {
             return;
         };
         let Some(door) = self.calls.get(key).and_then(|call| call.door) else {
             return;
         };
-        self.park(now, key);
+        self.park(key);
         self.tell_client(door, frame, true);
     }
 
     /// Nobody waits for the call any more; being made again finds it.
-    pub(super) fn park(&mut self, now: Moment, key: CallKey) {
+    pub(super) fn park(&mut self, key: CallKey) {
         self.stop_holding(key);
         let Some(call) = self.calls.get_mut(key) else {
             return;
@@ -121,7 +121,6 @@ impl Relay {
             return;
         };
         self.parked.entry(digest).or_default().push_back(key);
-        let _ = now;
     }
 
     /// Every held call is handed back at once: the gateway is about to stop.
@@ -225,7 +224,7 @@ impl Relay {
         } else if self.waits_on_desk(key) {
             self.hold(now, key);
         } else {
-            self.put_round(now, key);
+            self.put_round(key);
         }
     }
 }

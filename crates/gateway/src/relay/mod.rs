@@ -16,6 +16,7 @@
 //! | `openings` | what is declared to the server; `initialize` and `server/discover` answered for either era |
 //! | `pushed`, `rounds`, `rounds_client` | what differs by era |
 //! | `requests`, `responses` | frames from the client, frames from the server |
+//! | `returns` | calls that come back: a round's retry, a call that was handed back |
 //! | `calls` | the client's requests on their way |
 //! | `question`, `round` | open questions, and the rounds that wait for them |
 //! | `asking` | a question is checked, placed, written and put |
@@ -35,6 +36,7 @@ mod pushed;
 mod question;
 mod requests;
 mod responses;
+mod returns;
 mod round;
 mod rounds;
 mod rounds_client;
@@ -111,7 +113,7 @@ pub struct Relay {
     /// Calls that went back to a rounds client as `input_required`, by the state it echoes.
     handles: HashMap<String, CallKey>,
     /// Retries of a rounds client that wait for their answers to be taken out of the record.
-    retries: HashMap<String, requests::Retry>,
+    retries: HashMap<String, returns::Retry>,
     /// Ids of the server's requests that went to the client and are no questions.
     server_requests: HashSet<Id>,
     /// Frames that wait for the server's era to be known.
@@ -166,7 +168,7 @@ impl Relay {
         };
         match shape {
             Shape::Request => self.server_request(now, call, text, &glance),
-            Shape::Notification => self.server_notification(now, call, text, &glance),
+            Shape::Notification => self.server_notification(call, text, &glance),
             Shape::Response => self.server_response(now, text, &glance),
         }
     }
@@ -183,7 +185,7 @@ impl Relay {
                 self.recorded(now, question, record, link, answered);
             }
             Event::NotRecorded { question } => self.not_recorded(now, question),
-            Event::Settled { question } => self.settled(now, question),
+            Event::Settled { question } => self.settled(question),
             Event::Taken { replies } => self.taken(now, replies),
             Event::NotTaken { questions } => self.not_taken(now, &questions),
             Event::Ended { question, ending } => self.ended(now, question, ending, false),
@@ -203,9 +205,9 @@ impl Relay {
             self.timers.pop_first();
             match timer {
                 Timer::Probe => self.probe_timed_out(now),
-                Timer::Hold(call) => self.hand_back(now, call),
+                Timer::Hold(call) => self.hand_back(call),
                 Timer::KeepAlive(call) => self.keep_alive(now, call),
-                Timer::Again(call) => self.again(now, call),
+                Timer::Again(call) => self.again(call),
                 Timer::Forget(call) => self.forget(call),
                 Timer::Patience(question) => self.ended(now, question, Ending::TimedOut, true),
             }

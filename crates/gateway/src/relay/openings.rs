@@ -1,47 +1,35 @@
 //! What is declared to a server of either era for this client, and what a client of either era is told of the server.
 
-use mcp_elicit_core::wire::{Capability, Mode, Revision, members, message, meta};
+use mcp_elicit_core::wire::{Capability, Era, Mode, Revision, members, message, meta};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::Relay;
-use super::handshake::{Client, Server};
+use super::handshake::{Client, Server, server_info};
 use super::trial::Opener;
 
 impl Relay {
     /// `_meta` of a request that the gateway makes in the rounds era for a pushed client.
-    pub(super) fn rounds_meta(&self, info: &str) -> Value {
-        let capabilities: Value =
-            serde_json::from_str(self.client.capabilities()).unwrap_or_default();
-        let info: Value = serde_json::from_str(info).unwrap_or_else(|_| own_info());
+    pub(super) fn rounds_meta(&self) -> Value {
+        let capabilities = self.client.capabilities();
         json!({
             meta::PROTOCOL_VERSION: Revision::V2026_07_28.as_str(),
-            meta::CLIENT_INFO: info,
+            meta::CLIENT_INFO: self.client.info_or_own(),
             meta::CLIENT_CAPABILITIES: declare(capabilities, self.declared(), Revision::V2026_07_28),
         })
     }
 
     /// Answers an opening from what is known of the server.
     pub(super) fn answer_opener(&mut self, opener: Opener) {
-        match opener {
-            Opener::Request => {}
+        let (door, id, result) = match opener {
+            Opener::Request => return,
             Opener::Initialize { door, id, revision } => {
-                let result = self.initialize_result(&revision);
-                self.tell_client(
-                    door,
-                    message::result(&id, &members::raw_value(&result)),
-                    true,
-                );
+                (door, id, self.initialize_result(&revision))
             }
-            Opener::Discover { door, id } => {
-                let result = self.discover_result();
-                self.tell_client(
-                    door,
-                    message::result(&id, &members::raw_value(&result)),
-                    true,
-                );
-            }
-        }
+            Opener::Discover { door, id } => (door, id, self.discover_result()),
+        };
+        let frame = message::result(&id, &members::raw_value(&result));
+        self.tell_client(door, frame, true);
     }
 
     fn initialize_result(&self, asked: &str) -> Value {
@@ -57,9 +45,7 @@ impl Relay {
             }
             Server::Rounds { result } => {
                 let found: Value = serde_json::from_str(result).unwrap_or_default();
-                let info = found
-                    .pointer(&format!("/_meta/{}", meta::SERVER_INFO.replace('/', "~1")))
-                    .cloned();
+                let info = server_info(&found, Era::Rounds).cloned();
                 let info =
                     info.unwrap_or_else(|| json!({"name": self.settings.server, "version": "0"}));
                 let mut made = json!({
@@ -91,7 +77,7 @@ impl Relay {
         if let Some(instructions) = found.get("instructions") {
             made["instructions"] = instructions.clone();
         }
-        if let Some(info) = found.get("serverInfo") {
+        if let Some(info) = server_info(&found, Era::Pushed) {
             made["_meta"] = json!({meta::SERVER_INFO: info});
         }
         made
@@ -103,10 +89,8 @@ impl Relay {
             Client::Pushed { revision, .. } => *revision,
             Client::Unknown | Client::Rounds { .. } => Revision::V2026_07_28,
         };
-        let all: Value = serde_json::from_str(self.client.capabilities()).unwrap_or_default();
-        self.settings
-            .answer_with
-            .declared(Capability::of_client(&all, revision))
+        let client = Capability::of_client(&self.client.capabilities(), revision);
+        self.settings.answer_with.declared(client)
     }
 
     /// The client's capabilities with what the gateway adds; `None` when nothing is missing.

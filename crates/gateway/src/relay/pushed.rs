@@ -179,7 +179,6 @@ impl Relay {
     /// A request of a pushed client for a server of the rounds era.
     pub(super) fn pushed_to_rounds(
         &mut self,
-        now: Moment,
         door: Door,
         text: &str,
         glance: &Glance,
@@ -192,7 +191,6 @@ impl Relay {
         else {
             return Up::Forward(None);
         };
-        let _ = now;
         match method {
             "ping" | "logging/setLevel" => {
                 // Neither exists there: the session is the gateway's, and each request names its own log level.
@@ -235,8 +233,7 @@ impl Relay {
     /// The request with what every request of the rounds era says about itself.
     fn with_rounds_meta(&self, text: &str) -> Option<String> {
         let envelope = Envelope::parse_within(text.as_bytes(), usize::MAX).ok()?;
-        let info = self.client.info().unwrap_or_else(|| "null".to_owned());
-        let own = self.rounds_meta(&info);
+        let own = self.rounds_meta();
         let mut params = envelope.params().map(ToOwned::to_owned);
         for key in [
             meta::PROTOCOL_VERSION,

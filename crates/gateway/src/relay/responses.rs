@@ -58,7 +58,6 @@ impl Relay {
 
     pub(super) fn server_notification(
         &mut self,
-        now: Moment,
         via: Option<CallKey>,
         text: &str,
         glance: &Glance,
@@ -71,7 +70,7 @@ impl Relay {
         match (method, params) {
             (method::PROGRESS, Some(params)) => self.server_progresses(via, text, glance, params),
             (method::CANCELLED, Some(params)) => self.server_cancels(via, params),
-            (method::COMPLETE, Some(params)) => self.visit_completed(now, via, params),
+            (method::COMPLETE, Some(params)) => self.visit_completed(via, params),
             _ => self.forward_beside(via),
         }
     }

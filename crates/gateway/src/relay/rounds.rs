@@ -198,12 +198,12 @@ impl Relay {
                 entry.1 = Entry::Answered(result.clone());
             }
         }
-        self.collect_round(now, key);
+        self.collect_round(key);
         true
     }
 
     /// Takes the answers of a round out of the record once all are there, or makes the call again with them.
-    pub(super) fn collect_round(&mut self, now: Moment, key: CallKey) {
+    pub(super) fn collect_round(&mut self, key: CallKey) {
         let Some(round) = self.calls.get(key).and_then(|call| call.round.as_ref()) else {
             return;
         };
@@ -211,7 +211,7 @@ impl Relay {
             return;
         }
         if round.is_complete() {
-            self.again(now, key);
+            self.again(key);
             return;
         }
         let open = round.open();
@@ -226,7 +226,7 @@ impl Relay {
     }
 
     /// The call is made again: with the answers of its round, or as it was after its links were visited.
-    pub(super) fn again(&mut self, now: Moment, key: CallKey) {
+    pub(super) fn again(&mut self, key: CallKey) {
         let id = self.own_id();
         let Some(call) = self.calls.get_mut(key) else {
             return;
@@ -252,7 +252,6 @@ impl Relay {
                 InputResponses::default(),
             ),
         };
-        let _ = now;
         let Some(frame) = self
             .calls
             .get(key)

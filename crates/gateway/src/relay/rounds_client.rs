@@ -12,7 +12,7 @@ use super::frame::{self, OWN, Refusal};
 use super::glance::{self, Glance};
 use super::question::{AtClient, Origin, Step};
 use super::round::Entry;
-use super::{CallKey, CallKind, Door, Moment, Place, QuestionKey, Relay, Up};
+use super::{CallKey, CallKind, Door, Place, QuestionKey, Relay, Up};
 
 const REVISION: Revision = Revision::V2026_07_28;
 
@@ -65,12 +65,7 @@ impl Relay {
     }
 
     /// What a rounds client brought for the requests that are no questions.
-    pub(super) fn others_of_round(
-        &mut self,
-        now: Moment,
-        key: CallKey,
-        responses: &InputResponses,
-    ) {
+    pub(super) fn others_of_round(&mut self, key: CallKey, responses: &InputResponses) {
         if let Some(round) = self.calls.get_mut(key).and_then(|call| call.round.as_mut()) {
             for (name, entry) in &mut round.entries {
                 if let (Entry::Other { .. }, Some(response)) = (&entry, responses.get(name)) {
@@ -78,11 +73,11 @@ impl Relay {
                 }
             }
         }
-        self.collect_round(now, key);
+        self.collect_round(key);
     }
 
     /// Sends a rounds client what it has to answer: an `input_required` under a state of the gateway's own.
-    pub(super) fn put_round(&mut self, now: Moment, key: CallKey) {
+    pub(super) fn put_round(&mut self, key: CallKey) {
         if self.client.era() != Some(Era::Rounds) {
             return;
         }
@@ -130,7 +125,6 @@ impl Relay {
             call.door = None;
         }
         self.tell_client(door, message::result(&client_id, &result), true);
-        let _ = now;
     }
 
     fn round_for_client(

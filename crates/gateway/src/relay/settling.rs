@@ -10,7 +10,7 @@ use super::{CallKey, Effect, Ending, Moment, Place, QuestionKey, Relay, Timer};
 
 impl Relay {
     /// Somebody answered; the first answer is in the record.
-    pub(super) fn settled(&mut self, now: Moment, key: QuestionKey) {
+    pub(super) fn settled(&mut self, key: QuestionKey) {
         let Some(question) = self.questions.get_mut(key) else {
             return;
         };
@@ -28,7 +28,7 @@ impl Relay {
             self.withdraw_from_client(key, id);
         }
         match (origin, call) {
-            (Origin::Round { .. }, Some(call)) => self.collect_round(now, call),
+            (Origin::Round { .. }, Some(call)) => self.collect_round(call),
             (Origin::Visit, Some(call)) => self.collect_visits(call),
             (Origin::Pushed { .. } | Origin::Echo { .. }, _) | (_, None) => {
                 self.take_answers(vec![key]);
@@ -91,7 +91,7 @@ impl Relay {
                     }
                 }
                 (Origin::Visit, Some(call)) => visits.push((call, is_accept(&reply))),
-                (Origin::Echo { state, .. }, _) => self.retry_goes_on(now, state, key),
+                (Origin::Echo { state, .. }, _) => self.retry_goes_on(state, key),
                 (Origin::Round { .. } | Origin::Visit, None) => {}
             }
             if let Some(call) = question.call {
@@ -100,7 +100,7 @@ impl Relay {
         }
         rounds.dedup();
         for call in rounds {
-            self.collect_round(now, call);
+            self.collect_round(call);
         }
         self.visited(now, visits);
         if !records.is_empty() {
@@ -244,7 +244,7 @@ impl Relay {
         if question.step == Step::Open {
             match question.place {
                 Place::Desk => self.hold(now, to),
-                Place::Client => self.put_round(now, to),
+                Place::Client => self.put_round(to),
             }
         }
         true

@@ -5,13 +5,13 @@
 //! `server/discover` is started anew and asked with `initialize`.
 
 use mcp_elicit_core::wire::{Id, Revision, members, message, method};
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use super::frame::{self, Refusal};
 use super::glance::{self, Glance};
 use super::handshake::Server;
-use super::openings::{declare, own_info};
+use super::openings::declare;
 use super::{Door, Down, Effect, Moment, Relay, Timer};
 
 /// A question about the era under way.
@@ -77,11 +77,8 @@ impl Trial {
 }
 
 impl Relay {
-    /// Asks the server for its era on behalf of a request that waits.
-    pub(super) fn try_discover(&mut self, now: Moment, opener_request: bool) {
-        if !opener_request || !matches!(self.server, Server::Unknown) {
-            return;
-        }
+    /// Asks a server that was not spoken to yet for its era, on behalf of a request that waits.
+    pub(super) fn try_discover(&mut self, now: Moment) {
         let id = self.own_id();
         let trial = Trial::new(id.clone(), Opener::Request);
         self.send_probe(now, trial, &id, Step::Discover);
@@ -100,20 +97,19 @@ impl Relay {
     }
 
     fn send_probe(&mut self, now: Moment, trial: Trial, id: &Id, step: Step) {
-        let info = self.client.info().unwrap_or_else(|| own_info().to_string());
         let frame = match step {
             Step::Discover => {
-                let params = json!({"_meta": self.rounds_meta(&info)});
+                let params = json!({"_meta": self.rounds_meta()});
                 self.at(now.after(self.settings.probe), Timer::Probe);
                 message::request(id, method::DISCOVER, Some(&members::raw_value(&params)))
             }
             Step::Initialize => {
                 let revision = Revision::LATEST_PUSHED;
-                let capabilities: Value =
-                    serde_json::from_str(self.client.capabilities()).unwrap_or_default();
-                let capabilities = declare(capabilities, self.declared(), revision);
-                let info: Value = serde_json::from_str(&info).unwrap_or_else(|_| own_info());
-                let params = json!({"protocolVersion": revision.as_str(), "capabilities": capabilities, "clientInfo": info});
+                let params = json!({
+                    "protocolVersion": revision.as_str(),
+                    "capabilities": declare(self.client.capabilities(), self.declared(), revision),
+                    "clientInfo": self.client.info_or_own(),
+                });
                 message::request(id, method::INITIALIZE, Some(&members::raw_value(&params)))
             }
         };

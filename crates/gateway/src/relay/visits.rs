@@ -87,7 +87,7 @@ impl Relay {
         }
         for (key, all) in calls {
             if all {
-                self.again(now, key);
+                self.again(key);
             } else {
                 // The server is told nothing, so the client gets what the server said.
                 self.refuse_visit(now, key);
@@ -104,12 +104,7 @@ impl Relay {
     }
 
     /// The server says that a visit is done: calls that wait for it are made again.
-    pub(super) fn visit_completed(
-        &mut self,
-        now: Moment,
-        via: Option<CallKey>,
-        params: &RawValue,
-    ) -> Down {
+    pub(super) fn visit_completed(&mut self, via: Option<CallKey>, params: &RawValue) -> Down {
         let complete = Complete::parse(params).ok();
         let again: Vec<CallKey> = self
             .timers
@@ -131,7 +126,7 @@ impl Relay {
             .collect();
         for key in again {
             self.cancel_timers(|timer| *timer == Timer::Again(key));
-            self.again(now, key);
+            self.again(key);
         }
         self.forward_complete(via, complete)
     }

@@ -14,9 +14,14 @@ pub struct Challenge {
 }
 
 impl Challenge {
+    /// Whether a response of this status is one.
+    pub fn is(status: StatusCode) -> bool {
+        matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+    }
+
     /// Reads one from a response; `None` for any other status.
     pub fn of(status: StatusCode, headers: &HeaderMap) -> Option<Self> {
-        matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN).then(|| Self {
+        Self::is(status).then(|| Self {
             status,
             authenticate: headers.get_all(WWW_AUTHENTICATE).iter().cloned().collect(),
         })

@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 use mcp_elicit_core::wire::{Revision, meta};
 
-use crate::relay::glance::{self, Glance, Shape};
+use crate::relay::glance::{self, Glance};
 
 /// The header of the session (2025-06-18 and 2025-11-25).
 pub const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -16,22 +16,10 @@ pub const NAME: HeaderName = HeaderName::from_static("mcp-name");
 /// The header of the last event that was read.
 pub const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
-/// Whether the frame is a request.
-pub(super) fn is_request(frame: &[u8]) -> bool {
-    Glance::at(frame).is_some_and(|glance| glance.shape() == Some(Shape::Request))
-}
-
-/// Whether the frame has this method.
-pub(super) fn is_method(frame: &[u8], name: &str) -> bool {
-    Glance::at(frame)
-        .and_then(|glance| glance.method)
-        .is_some_and(|range| &frame[range] == name.as_bytes())
-}
-
 /// What a request of the rounds era says in its headers, too (2026-07-28, transports).
-pub(super) fn rounds_headers(frame: &[u8]) -> HeaderMap {
+pub(super) fn rounds_headers(frame: &[u8], glance: &Glance) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    let Some(said) = Said::of(frame) else {
+    let Some(said) = Said::of(frame, glance) else {
         return headers;
     };
     if said.revision.as_deref() != Some(Revision::V2026_07_28.as_str()) {
@@ -67,15 +55,14 @@ pub struct Said {
 }
 
 impl Said {
-    /// Reads it; `None` for what is no request.
-    pub fn of(frame: &[u8]) -> Option<Self> {
-        let glance = Glance::at(frame)?;
-        let method = String::from_utf8_lossy(&frame[glance.method?]).into_owned();
-        let params = glance.params;
+    /// Reads it where a glance at the frame found its parts; `None` for what has no method.
+    pub fn of(frame: &[u8], glance: &Glance) -> Option<Self> {
+        let method = String::from_utf8_lossy(&frame[glance.method.clone()?]).into_owned();
+        let params = glance.params.as_ref();
         let text =
             |range: std::ops::Range<usize>| serde_json::from_slice::<String>(&frame[range]).ok();
         let in_meta = |name: &str| {
-            let meta = glance::member(frame, params.as_ref()?, "_meta")?;
+            let meta = glance::member(frame, params?, "_meta")?;
             glance::member(frame, &meta, name)
         };
         let revision = in_meta(meta::PROTOCOL_VERSION).and_then(text);
@@ -86,7 +73,7 @@ impl Said {
             _ => None,
         };
         let name = member
-            .and_then(|member| glance::member(frame, params.as_ref()?, member))
+            .and_then(|member| glance::member(frame, params?, member))
             .and_then(text);
         Some(Self {
             method,

@@ -18,6 +18,7 @@ use http::header::{HOST, ORIGIN};
 use http::{HeaderMap, HeaderName, StatusCode};
 use mcp_elicit_core::wire::{Revision, method};
 
+use super::challenge::Challenge;
 use super::child::ChildServer;
 use super::clock;
 use super::headers::{LAST_EVENT, SESSION, Said, VERSION};
@@ -30,7 +31,7 @@ use crate::record::seal;
 use crate::relay::Settings;
 use crate::relay::glance::{Glance, Shape};
 use answer::{Left, Opening, stream, take};
-use guard::{cannot_start, is_challenge, is_local, principal, refusal, with_id, wrong_in_rounds};
+use guard::{cannot_start, is_local, principal, refusal, with_id, wrong_in_rounds};
 
 /// Sessions at once, over all clients.
 const SESSIONS: usize = 10_000;
@@ -249,7 +250,7 @@ async fn post(State(front): State<Arc<Front>>, headers: HeaderMap, body: Bytes) 
             "the body is not one JSON-RPC message",
         );
     };
-    let said = Said::of(&body);
+    let said = Said::of(&body, &glance);
     let in_rounds = said.as_ref().is_some_and(|said| said.revision.is_some())
         || headers
             .get(VERSION)
@@ -292,7 +293,7 @@ async fn post(State(front): State<Arc<Front>>, headers: HeaderMap, body: Bytes) 
         Ok(held) => {
             front.sessions().insert(name.clone(), held.clone());
             let response = take(&held, shape, &headers, &body, Some(name.clone()), false).await;
-            if is_challenge(response.status()) {
+            if Challenge::is(response.status()) {
                 // The client opens another session when it has what is wanted.
                 front.sessions().remove(&name);
                 held.session.end();

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
+use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use mcp_elicit_core::wire::method;
@@ -15,9 +16,10 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
-use super::headers::{SESSION, VERSION, is_method, is_request, rounds_headers};
+use super::headers::{SESSION, VERSION, rounds_headers};
 use super::session::{ServerSide, Session};
 use crate::office::StartFault;
+use crate::relay::glance::{Glance, Shape};
 use crate::relay::{CallKey, Door, Event};
 
 /// A server at a URL.
@@ -49,14 +51,21 @@ struct State {
 }
 
 struct Outgoing {
-    frame: Vec<u8>,
+    frame: Bytes,
+    /// Where its parts stand.
+    glance: Glance,
     call: Option<CallKey>,
     headers: HeaderMap,
 }
 
 impl Outgoing {
     fn is_request(&self) -> bool {
-        self.call.is_some() || is_request(&self.frame)
+        self.call.is_some() || self.glance.shape() == Some(Shape::Request)
+    }
+
+    fn has_method(&self, name: &str) -> bool {
+        let method = self.glance.method.clone();
+        method.is_some_and(|range| &self.frame[range] == name.as_bytes())
     }
 }
 
@@ -109,20 +118,21 @@ impl HttpServer {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn post(&self, frame: Vec<u8>, headers: &HeaderMap) -> impl Future<Output = Sent> + use<> {
-        let mut request = self.client.post(self.url.clone()).headers(headers.clone());
+    fn post(&self, outgoing: &Outgoing) -> impl Future<Output = Sent> + use<> {
+        let mut request = self.client.post(self.url.clone());
+        request = request.headers(outgoing.headers.clone());
         request = request
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "application/json, text/event-stream");
         let session = self.session_headers();
         // A server with a session speaks the pushed era, whatever the client's frame says of itself.
         if session.is_empty() {
-            request = request.headers(rounds_headers(&frame));
+            request = request.headers(rounds_headers(&outgoing.frame, &outgoing.glance));
         }
         for (name, value) in session {
             request = request.header(name, value);
         }
-        request.body(frame).send()
+        request.body(outgoing.frame.clone()).send()
     }
 
     fn session_headers(&self) -> Vec<(HeaderName, HeaderValue)> {
@@ -161,13 +171,11 @@ impl HttpServer {
             self.clone().start(outgoing);
             return;
         }
-        let opened = is_method(&outgoing.frame, method::INITIALIZED);
-        let headers = outgoing.headers.clone();
-        if let Err(error) = self.post(outgoing.frame, &outgoing.headers).await {
+        if let Err(error) = self.post(&outgoing).await {
             tracing::warn!(error = %error.without_url(), "a message could not be sent to the server");
         }
-        if opened && self.state().listening.is_none() {
-            let task = tokio::spawn(self.clone().listen_for_session(headers));
+        if outgoing.has_method(method::INITIALIZED) && self.state().listening.is_none() {
+            let task = tokio::spawn(self.clone().listen_for_session(outgoing.headers));
             self.state().listening = Some(task.abort_handle());
         }
     }
@@ -187,7 +195,9 @@ impl ServerSide for HttpServer {
     fn send(&self, frame: &[u8], call: Option<CallKey>, door: Option<Door>) {
         let outgoing = Outgoing {
             headers: self.headers_for(door),
-            frame: frame.to_vec(),
+            // What the relay lets out has parts that a glance finds, whoever wrote it.
+            glance: Glance::at(frame).unwrap_or_default(),
+            frame: Bytes::copy_from_slice(frame),
             call,
         };
         // With nothing before it, a request need not stand in the queue. Frames come one at a time, under the relay's

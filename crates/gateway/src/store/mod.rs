@@ -4,6 +4,7 @@
 //! (compare-and-set by version, all of several or none), and appends to the audit chain in the same step. Values that
 //! a person gave reach it sealed.
 
+use data_encoding::HEXLOWER;
 use futures::future::BoxFuture;
 use mcp_elicit_core::exchange::Exchange;
 use serde::{Deserialize, Serialize};
@@ -167,5 +168,5 @@ pub fn chained(before: &str, entry: &str) -> String {
     hash.update(before.as_bytes());
     hash.update(b"\n");
     hash.update(entry.as_bytes());
-    crate::hex::text(&hash.finalize())
+    HEXLOWER.encode(&hash.finalize())
 }

@@ -15,7 +15,7 @@ use super::super::challenge::Challenge;
 use super::super::headers::{SESSION, VERSION};
 use super::super::streams::Told;
 use super::Held;
-use super::guard::{carried, is_challenge, refusal, status_of};
+use super::guard::{carried, refusal, status_of};
 use crate::relay::glance::Shape;
 use crate::relay::{Door, Event};
 
@@ -69,7 +69,7 @@ pub(super) async fn take(
             .is_some_and(|version| version == Revision::V2025_11_25.as_str()),
     };
     let mut response = answer(told, left, in_rounds).await;
-    let session = session.filter(|_| !is_challenge(response.status()));
+    let session = session.filter(|_| !Challenge::is(response.status()));
     if let Some(name) = session.and_then(|name| HeaderValue::from_str(&name).ok()) {
         response.headers_mut().insert(SESSION, name);
     }

@@ -1,6 +1,7 @@
 //! Who may come in, as whom, and what is said to those who may not.
 
 use axum::response::{IntoResponse as _, Response};
+use data_encoding::HEXLOWER;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use mcp_elicit_core::fault::code;
@@ -27,7 +28,7 @@ pub(super) fn principal(headers: &HeaderMap) -> String {
         None => "anonymous".to_owned(),
         Some(value) => {
             let hash = Sha256::digest(value.as_bytes());
-            format!("bearer-{}", crate::hex::text(&hash[..8]))
+            format!("bearer-{}", HEXLOWER.encode(&hash[..8]))
         }
     }
 }
@@ -102,11 +103,6 @@ pub(super) fn status_of(frame: &[u8]) -> StatusCode {
         Some(-32601) => StatusCode::NOT_FOUND,
         _ => StatusCode::OK,
     }
-}
-
-/// Whether the answer asks for credentials.
-pub(super) fn is_challenge(status: StatusCode) -> bool {
-    matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
 }
 
 pub(super) fn is_local(host: &str) -> bool {

@@ -42,21 +42,11 @@ impl From<String> for Trouble {
 impl HttpServer {
     /// Sends a request and reads what comes of it.
     pub(super) async fn exchange(self: Arc<Self>, outgoing: Outgoing) {
-        let Outgoing {
-            frame,
-            call,
-            headers,
-        } = outgoing;
-        let glance = Glance::at(&frame);
-        let id = glance
-            .as_ref()
-            .and_then(|glance| glance.id.clone())
-            .map(|range| frame[range].to_vec());
-        let opens = glance
-            .as_ref()
-            .and_then(|glance| glance.method.clone())
-            .is_some_and(|range| &frame[range] == method::INITIALIZE.as_bytes());
-        let sent = self.post(frame, &headers).await;
+        let id = outgoing.glance.id.clone();
+        let id = id.map(|range| outgoing.frame[range].to_vec());
+        let opens = outgoing.has_method(method::INITIALIZE);
+        let sent = self.post(&outgoing).await;
+        let Outgoing { call, headers, .. } = outgoing;
         let answered = match sent {
             Ok(response) => {
                 self.answered(response, call, &headers, opens, id.as_deref())
