@@ -9,9 +9,11 @@
 //! # Rooms
 //!
 //! - [`view`]: the pure view-model both faces share; no input, no output, no clock
+//! - [`looks`]: what pages of the house have in common, as plain data
 //! - [`terminal`]: asks in a terminal, step by step or line by line (feature `terminal`)
 //! - [`web`]: asks in a browser, with pages that other programs can serve as their own (feature `web`)
 
+pub mod looks;
 #[cfg(feature = "terminal")]
 pub mod terminal;
 pub mod view;

@@ -3,6 +3,9 @@
 //! `-- --listen 127.0.0.1:8080`, with the page under `/connect`. There is only one user here, whoever sits at this machine,
 //! so everybody who can reach the loopback address is that user; a real server looks at its own login.
 
+#[path = "listen/over_http.rs"]
+mod over_http;
+
 use std::collections::HashMap;
 use std::error::Error;
 use std::net::SocketAddr;
@@ -11,9 +14,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use mcp_elicit_server::connect::{CannotSave, Connect, Secret};
 use mcp_elicit_server::{Elicit, ElicitingExt, Settings, Unanswered};
 use rmcp::model::{ServerCapabilities, ServerConfig};
-use rmcp::transport::StreamableHttpServerConfig;
-use rmcp::transport::streamable_http_server::StreamableHttpService;
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::{ServerHandler, tool, tool_handler, tool_router};
 
 const USER: &str = "you";
@@ -92,14 +92,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .principal(|_| Some(USER.to_owned()));
     let pages = connect.router();
     let calendar = Calendar { connect, vault };
-    let mcp = StreamableHttpService::new(
-        move || Ok(calendar.clone().eliciting(settings.clone())),
-        LocalSessionManager::default().into(),
-        StreamableHttpServerConfig::default(),
-    );
-    let app = axum::Router::new()
-        .nest("/connect", pages)
-        .nest_service("/mcp", mcp);
-    axum::serve(listener, app).await?;
-    Ok(())
+    let pages = axum::Router::new().nest("/connect", pages);
+    over_http::serve(listener, pages, move || {
+        calendar.clone().eliciting(settings.clone())
+    })
+    .await
 }

@@ -7,6 +7,9 @@
 //! There is only one user here, whoever sits at this machine; a real server looks at its own login (`Session`,
 //! `from_cookie`, or `.sign_in(..)` at a provider) and at who the MCP client signed in as.
 
+#[path = "listen/over_http.rs"]
+mod over_http;
+
 use std::collections::HashMap;
 use std::error::Error;
 use std::net::SocketAddr;
@@ -16,9 +19,6 @@ use mcp_elicit_server::connect::Connect;
 use mcp_elicit_server::connect::oauth::{Grant, Provider};
 use mcp_elicit_server::{Elicit, ElicitingExt, Settings, Unanswered};
 use rmcp::model::{ServerCapabilities, ServerConfig};
-use rmcp::transport::StreamableHttpServerConfig;
-use rmcp::transport::streamable_http_server::StreamableHttpService;
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::{ServerHandler, tool, tool_handler, tool_router};
 
 const USER: &str = "you";
@@ -128,14 +128,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .principal(|_| Some(USER.to_owned()));
     let pages = connect.router();
     let accounts = Accounts { connect, vault };
-    let mcp = StreamableHttpService::new(
-        move || Ok(accounts.clone().eliciting(settings.clone())),
-        LocalSessionManager::default().into(),
-        StreamableHttpServerConfig::default(),
-    );
-    let app = axum::Router::new()
-        .nest("/connect", pages)
-        .nest_service("/mcp", mcp);
-    axum::serve(listener, app).await?;
-    Ok(())
+    let pages = axum::Router::new().nest("/connect", pages);
+    over_http::serve(listener, pages, move || {
+        accounts.clone().eliciting(settings.clone())
+    })
+    .await
 }

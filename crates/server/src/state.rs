@@ -42,10 +42,10 @@ pub(crate) async fn open(
 async fn read(shared: &Shared, bound: &Bound, sealed: &str) -> Result<State, SealError> {
     let settings = &shared.settings;
     let keys = shared.keys.as_ref().map_err(Clone::clone)?;
-    let mut plain = seal::open(keys, bound, sealed)?;
+    let plain = seal::open(keys, bound, sealed)?;
     let now_ms = settings.now_ms();
-    if plain.starts_with(HANDLE) {
-        let Handle { kept } = serde_json::from_slice(&plain).map_err(|_| SealError::Malformed)?;
+    let state: State = if plain.starts_with(HANDLE) {
+        let Handle { kept } = seal::parsed(&plain)?;
         let store = settings.store.as_ref().ok_or(SealError::Gone)?;
         let sealed = store
             .kept(&kept, now_ms)
@@ -53,9 +53,10 @@ async fn read(shared: &Shared, bound: &Bound, sealed: &str) -> Result<State, Sea
             .map_err(store_failed)?
             .ok_or(SealError::Gone)?;
         let sealed = std::str::from_utf8(&sealed).map_err(|_| SealError::Malformed)?;
-        plain = seal::open(keys, bound, sealed)?;
-    }
-    let state: State = serde_json::from_slice(&plain).map_err(|_| SealError::Malformed)?;
+        seal::open_json(keys, bound, sealed)?
+    } else {
+        seal::parsed(&plain)?
+    };
     if now_ms >= state.until_ms {
         return Err(SealError::Expired);
     }
@@ -92,8 +93,7 @@ async fn write(
 ) -> Result<String, SealError> {
     let settings = &shared.settings;
     let keys = shared.keys.as_ref().map_err(Clone::clone)?;
-    let plain = serde_json::to_vec(state).map_err(|_| SealError::Malformed)?;
-    let sealed = seal::seal(keys, bound, &plain)?;
+    let sealed = seal::seal_json(keys, bound, state)?;
     if sealed.len() <= settings.state_limit {
         return Ok(sealed);
     }
@@ -109,8 +109,7 @@ async fn write(
         .keep(&kept, sealed.into_bytes(), now_ms, state.until_ms)
         .await
         .map_err(store_failed)?;
-    let handle = serde_json::to_vec(&Handle { kept }).map_err(|_| SealError::Malformed)?;
-    seal::seal(keys, bound, &handle)
+    seal::seal_json(keys, bound, &Handle { kept })
 }
 
 /// An unguessable id for a state.

@@ -1,8 +1,9 @@
 //! The pages that say one thing.
 
 use super::desk::{Brief, Ended, Ending};
-use super::page::{Act, NoticePage, Shell, Tone};
+use super::page::{Act, NoticePage, Shell};
 use super::site::Site;
+use crate::looks::Tone;
 use crate::view::inert;
 
 /// A notice without anything to go to.

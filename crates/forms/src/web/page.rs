@@ -7,6 +7,7 @@ use askama::Template;
 
 use super::field::{Entry, FieldPart};
 use super::prose::{Block, Message, Span};
+use crate::looks::{self, Tone};
 
 /// What every page has around it.
 #[derive(Clone, Debug, Default)]
@@ -197,27 +198,6 @@ pub(super) struct QueuePage {
     pub more: usize,
     pub pending: Vec<Row>,
     pub recent: Vec<Row>,
-}
-
-/// The colour of a notice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tone {
-    Good,
-    Bad,
-    Warn,
-    Plain,
-    Locked,
-}
-
-impl Tone {
-    fn class(self) -> &'static str {
-        match self {
-            Self::Good => "good",
-            Self::Bad => "bad",
-            Self::Warn => "warn",
-            Self::Plain | Self::Locked => "plain",
-        }
-    }
 }
 
 /// A link at the foot of a notice.

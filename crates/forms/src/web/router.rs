@@ -226,10 +226,7 @@ pub(super) async fn posted(
 /// Style, script and icon; nothing in them is secret.
 async fn asset(Path(name): Path<String>) -> Response {
     let (kind, text) = match name.as_str() {
-        "style.css" => (
-            "text/css; charset=utf-8",
-            include_str!("../../assets/style.css"),
-        ),
+        "style.css" => ("text/css; charset=utf-8", crate::looks::STYLE),
         "page.js" => (
             "text/javascript; charset=utf-8",
             include_str!("../../assets/page.js"),

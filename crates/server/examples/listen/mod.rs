@@ -1,13 +1,11 @@
 //! How the examples are served: on stdin and stdout, or with `--listen ADDR` over HTTP at `/mcp`.
 
-use std::error::Error;
-use std::net::SocketAddr;
+mod over_http;
 
-use axum::serve::ListenerExt;
-use rmcp::transport::StreamableHttpServerConfig;
-use rmcp::transport::streamable_http_server::StreamableHttpService;
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use std::error::Error;
+
 use rmcp::{ServerHandler, ServiceExt};
+use tokio::net::TcpListener;
 
 /// Serves as `arguments` say, until the client goes, or for ever.
 ///
@@ -26,26 +24,10 @@ pub(crate) async fn serve<S: ServerHandler>(
                 .await?;
             Ok(())
         }
-        ["--listen", address] => listen(server, address.parse()?).await,
+        ["--listen", address] => {
+            let listener = TcpListener::bind(address).await?;
+            over_http::serve(listener, axum::Router::new(), server).await
+        }
         _ => Err("no arguments for stdio, or --listen ADDR for HTTP".into()),
     }
-}
-
-async fn listen<S: ServerHandler>(
-    server: impl Fn() -> S + Send + Sync + 'static,
-    address: SocketAddr,
-) -> Result<(), Box<dyn Error>> {
-    let service = StreamableHttpService::new(
-        move || Ok(server()),
-        LocalSessionManager::default().into(),
-        StreamableHttpServerConfig::default(),
-    );
-    // Without TCP_NODELAY a question over server-sent events can wait 40 ms for an acknowledgement.
-    let listener = tokio::net::TcpListener::bind(address)
-        .await?
-        .tap_io(|stream| {
-            let _slower_but_right = stream.set_nodelay(true);
-        });
-    axum::serve(listener, axum::Router::new().nest_service("/mcp", service)).await?;
-    Ok(())
 }

@@ -7,9 +7,14 @@ use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 
+use mcp_elicit_forms::looks::{self, Tone};
+
 use super::Inner;
 #[cfg(feature = "oauth")]
 use super::link::Ticket;
+
+/// What only these pages need, after the looks of the house.
+const OWN_STYLE: &str = include_str!("../../assets/style.css");
 
 const POLICY: &str = "default-src 'none'; style-src 'self'; form-action 'self'; \
                       frame-ancestors 'none'; base-uri 'none'";
@@ -76,7 +81,6 @@ pub(super) enum What<'a> {
 pub(super) struct Host {
     pub(super) before: String,
     pub(super) site: String,
-    pub(super) after: String,
 }
 
 impl Ask<'_> {
@@ -94,28 +98,6 @@ pub(super) struct Notice<'a> {
     head: &'a str,
     lines: &'a [&'a str],
     onward: Option<Onward>,
-}
-
-/// How bad it is.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Tone {
-    Good,
-    Bad,
-    Warn,
-    Plain,
-    Locked,
-}
-
-impl Tone {
-    fn class(self) -> &'static str {
-        match self {
-            Self::Good => "good",
-            Self::Bad => "bad",
-            Self::Warn => "warn",
-            Self::Plain => "plain",
-            Self::Locked => "locked",
-        }
-    }
 }
 
 /// What can be done next.
@@ -190,5 +172,5 @@ pub(super) async fn style() -> Response {
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (CACHE_CONTROL, "max-age=3600"),
     ];
-    (headers, include_str!("../../assets/style.css")).into_response()
+    (headers, [looks::STYLE, OWN_STYLE].concat()).into_response()
 }

@@ -11,7 +11,7 @@
 //! - [`Session`], [`from_cookie`]: who visits, by a cookie
 //! - `oauth` (feature `oauth`): the authorization-code flow behind a page, and signing visitors in with it
 //! - `link`: what a link carries
-//! - `page`: the pages as HTTP; `look`: as a person sees them; `cookie`: how they remember
+//! - `page`: the pages as HTTP; `look`: as a person sees them, in the looks of the forms crate; `cookie`: how they remember
 //! - `waiting`: how visits end, and which questions wait for them
 
 mod cookie;

@@ -6,10 +6,11 @@ use axum::routing::{get, post};
 use http::header::ORIGIN;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
+use mcp_elicit_forms::looks::Tone;
 use serde::Deserialize;
 
 use super::link::Ticket;
-use super::look::{Ask, Notice, Tone, What, style};
+use super::look::{Ask, Notice, What, style};
 use super::waiting::{End, Turn};
 use super::{Behind, Connect, Inner, Secret};
 use crate::seal::SealError;

@@ -7,8 +7,7 @@ use http::request::Parts;
 use serde::{Deserialize, Serialize};
 
 use super::{cookie, wall_clock};
-use crate::question::Digest;
-use crate::seal::{self, Bound, Keys, SealError};
+use crate::seal::{self, Bound, Keys};
 
 /// A signed-in visitor in a sealed cookie: for servers that have a sign-in of their own and no session store.
 ///
@@ -89,9 +88,7 @@ impl Session {
             principal: principal.to_owned(),
             until_ms: super::ms(now).saturating_add(super::ms_of(self.lifetime)),
         };
-        let sealed = serde_json::to_vec(&visitor)
-            .map_err(|_| SealError::Malformed)
-            .and_then(|plain| seal::seal(&self.keys, &self.bound(), &plain))
+        let sealed = seal::seal_json(&self.keys, &self.bound(), &visitor)
             .map_err(|error| SessionError(error.to_string()))?;
         cookie::set(&self.base, &self.name, &sealed, self.lifetime)
             .ok_or_else(|| SessionError("it fits no header".into()))
@@ -99,20 +96,14 @@ impl Session {
 
     pub(super) fn visitor_at(&self, parts: &Parts, now: SystemTime) -> Option<String> {
         cookie::values(&parts.headers, &self.name)
-            .filter_map(|sealed| seal::open(&self.keys, &self.bound(), sealed).ok())
-            .filter_map(|plain| serde_json::from_slice::<Visitor>(&plain).ok())
-            .find(|visitor| super::ms(now) < visitor.until_ms)
+            .filter_map(|sealed| seal::open_json(&self.keys, &self.bound(), sealed).ok())
+            .find(|visitor: &Visitor| super::ms(now) < visitor.until_ms)
             .map(|visitor| visitor.principal)
     }
 
     /// A session is no link and no state, and one server's is not another's.
     fn bound(&self) -> Bound {
-        Bound {
-            principal: String::new(),
-            audience: self.base.clone(),
-            method: "connect/visitor",
-            request: Digest::of(&[]),
-        }
+        Bound::outside_calls(&self.base, "connect/visitor")
     }
 }
 

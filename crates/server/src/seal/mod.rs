@@ -14,6 +14,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chacha20poly1305::aead::{Aead, Payload};
 use chacha20poly1305::{KeyInit, XChaCha20Poly1305, XNonce};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::journal::Journal;
@@ -37,6 +38,17 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
+    /// For what is sealed outside any call, such as a link or a cookie: `what` it is, and at which `place` it counts.
+    #[cfg(feature = "connect")]
+    pub(crate) fn outside_calls(place: &str, what: &'static str) -> Self {
+        Self {
+            principal: String::new(),
+            audience: place.to_owned(),
+            method: what,
+            request: Digest::of(&[]),
+        }
+    }
+
     fn associated_data(&self, key_id: &str) -> Vec<u8> {
         let mut data = Vec::with_capacity(96);
         for part in [PREFIX, key_id, &self.principal, &self.audience, self.method] {
@@ -133,6 +145,30 @@ pub(crate) fn open(keys: &Keys, bound: &Bound, state: &str) -> Result<Vec<u8>, S
     XChaCha20Poly1305::new(key.bytes().into())
         .decrypt(XNonce::from_slice(nonce), payload)
         .map_err(|_| SealError::Forged)
+}
+
+/// Seals `value` as JSON.
+pub(crate) fn seal_json(
+    keys: &Keys,
+    bound: &Bound,
+    value: &impl Serialize,
+) -> Result<String, SealError> {
+    let plain = serde_json::to_vec(value).map_err(|_| SealError::Malformed)?;
+    seal(keys, bound, &plain)
+}
+
+/// Opens what [`seal_json`] made for the same `bound`.
+pub(crate) fn open_json<T: DeserializeOwned>(
+    keys: &Keys,
+    bound: &Bound,
+    state: &str,
+) -> Result<T, SealError> {
+    parsed(&open(keys, bound, state)?)
+}
+
+/// The value in what was sealed as JSON and has been opened.
+pub(crate) fn parsed<T: DeserializeOwned>(plain: &[u8]) -> Result<T, SealError> {
+    serde_json::from_slice(plain).map_err(|_| SealError::Malformed)
 }
 
 /// An unguessable name: 128 random bits.

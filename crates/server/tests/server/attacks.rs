@@ -8,7 +8,7 @@ use mcp_elicit_server::{Eliciting, ElicitingExt, Settings};
 use rmcp::model::{CallToolRequestParams, InputRequests};
 use serde_json::{Value, json};
 
-use crate::eras::Asker;
+use crate::asker::Asker;
 use crate::harness::{Person, complete, once, required, retry};
 
 const AGE: &str = "age";

@@ -7,9 +7,9 @@ use axum::body::Body;
 use http::{Request, Response, StatusCode};
 use mcp_elicit_server::connect::{CannotSave, Connect};
 use mcp_elicit_server::{Elicit, Eliciting, ElicitingExt, Settings, Unanswered};
-use rmcp::model::{CallToolRequestParams, ServerCapabilities, ServerConfig};
+use rmcp::model::{CallToolRequestParams, CallToolResult, ServerCapabilities, ServerConfig};
 use rmcp::service::ServiceError;
-use rmcp::{ServerHandler, tool, tool_handler, tool_router};
+use rmcp::{ErrorData, ServerHandler, tool, tool_handler, tool_router};
 use tower::ServiceExt;
 
 use crate::harness::{Act, Clock, Person, said};
@@ -113,7 +113,43 @@ async fn open(
     (status, String::from_utf8(body.to_vec()).unwrap())
 }
 
-/// A person who agrees to visit, and then does `then` with the link.
+/// Pages, what was left on them, and somebody who is asked to visit one.
+struct Scene {
+    clock: Clock,
+    stored: Stored,
+    connect: Connect,
+    person: Person,
+}
+
+impl Scene {
+    /// `name` agrees to visit, and then does `then` with the link.
+    fn of<F, Fut>(revision: &'static str, name: &'static str, then: F) -> Self
+    where
+        F: Fn(Connect, Clock, String) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        let (clock, stored) = (Clock::new(), Stored::default());
+        let connect = pages(&clock, &stored);
+        let (at, time) = (connect.clone(), clock.clone());
+        let then = move |url| then(at.clone(), time.clone(), url);
+        Self {
+            person: visitor(revision, name, &clock, then),
+            clock,
+            stored,
+            connect,
+        }
+    }
+
+    async fn call(&self) -> Result<CallToolResult, ErrorData> {
+        let server = server(&self.connect, &self.clock);
+        self.person.call_under(server, "connect").await
+    }
+
+    fn stored(&self) -> Vec<(String, String)> {
+        self.stored.lock().unwrap().clone()
+    }
+}
+
 fn visitor<F, Fut>(revision: &'static str, name: &'static str, clock: &Clock, then: F) -> Person
 where
     F: Fn(String) -> Fut + Send + Sync + 'static,
@@ -138,50 +174,41 @@ where
 #[tokio::test(start_paused = true)]
 async fn the_call_goes_on_when_the_secret_is_stored() {
     for revision in ["2025-11-25", "2026-07-28"] {
-        let (clock, stored) = (Clock::new(), Stored::default());
-        let connect = pages(&clock, &stored);
-        let at = connect.clone();
-        let ada = visitor(revision, "ada", &clock, move |url| {
-            let connect = at.clone();
-            async move {
-                tokio::time::sleep(Duration::from_mins(2)).await;
-                let (status, page) = open(&connect, &url, Some("ada"), None).await;
-                assert_eq!(status, StatusCode::OK);
-                for words in [
-                    "Calendar</bdi>",
-                    "asks you to connect",
-                    "signed in as <bdi dir=\"auto\">ada",
-                    "So that I can read your calendar",
-                    "API key",
-                ] {
-                    assert!(page.contains(words), "{words}: {page}");
-                }
-                assert_eq!(
-                    open(&connect, &url, Some("ada"), Some("wrong")).await.0,
-                    StatusCode::UNPROCESSABLE_ENTITY
-                );
-                assert_eq!(
-                    open(&connect, &url, Some("ada"), Some("s3cret")).await.0,
-                    StatusCode::OK
-                );
-                let (status, page) = open(&connect, &url, Some("ada"), Some("other")).await;
-                assert_eq!(status, StatusCode::GONE, "{page}");
+        let scene = Scene::of(revision, "ada", |connect, _, url| async move {
+            tokio::time::sleep(Duration::from_mins(2)).await;
+            let (status, page) = open(&connect, &url, Some("ada"), None).await;
+            assert_eq!(status, StatusCode::OK);
+            for words in [
+                "Calendar</bdi>",
+                "asks you to connect",
+                "signed in as <bdi dir=\"auto\">ada",
+                "So that I can read your calendar",
+                "API key",
+            ] {
+                assert!(page.contains(words), "{words}: {page}");
             }
+            assert_eq!(
+                open(&connect, &url, Some("ada"), Some("wrong")).await.0,
+                StatusCode::UNPROCESSABLE_ENTITY
+            );
+            assert_eq!(
+                open(&connect, &url, Some("ada"), Some("s3cret")).await.0,
+                StatusCode::OK
+            );
+            let (status, page) = open(&connect, &url, Some("ada"), Some("other")).await;
+            assert_eq!(status, StatusCode::GONE, "{page}");
         });
-        let result = ada
-            .call_under(server(&connect, &clock), "connect")
-            .await
-            .unwrap();
+        let result = scene.call().await.unwrap();
         assert_eq!(said(&result), ("connected".into(), false), "{revision}");
-        assert_eq!(
-            *stored.lock().unwrap(),
-            [("ada".to_owned(), "s3cret".to_owned())]
-        );
-        let told = ada.told();
+        assert_eq!(scene.stored(), [("ada".to_owned(), "s3cret".to_owned())]);
+        let told = scene.person.told();
         if revision == "2025-11-25" {
             let (method, params) = &told[0];
             assert_eq!(method, "notifications/elicitation/complete");
-            assert_eq!(params["elicitationId"], ada.asked()[0]["elicitationId"]);
+            assert_eq!(
+                params["elicitationId"],
+                scene.person.asked()[0]["elicitationId"]
+            );
         } else {
             assert!(told.is_empty(), "{told:?}");
         }
@@ -192,32 +219,23 @@ async fn the_call_goes_on_when_the_secret_is_stored() {
 #[tokio::test(start_paused = true)]
 async fn the_call_ends_when_the_person_says_no_on_the_page() {
     for revision in ["2025-11-25", "2026-07-28"] {
-        let (clock, stored) = (Clock::new(), Stored::default());
-        let connect = pages(&clock, &stored);
-        let at = connect.clone();
-        let ada = visitor(revision, "ada", &clock, move |url| {
-            let connect = at.clone();
-            async move {
-                let no = format!("{url}/decline");
-                let (status, page) = open(&connect, &no, Some("eve"), Some("")).await;
-                assert_eq!(status, StatusCode::FORBIDDEN, "{page}");
-                let (status, page) = open(&connect, &no, Some("ada"), Some("")).await;
-                assert_eq!(status, StatusCode::OK, "{page}");
-                let (status, page) = open(&connect, &url, Some("ada"), None).await;
-                assert_eq!(status, StatusCode::OK);
-                assert!(page.contains("Not connected"), "{page}");
-                let (status, page) = open(&connect, &url, Some("ada"), Some("late")).await;
-                assert_eq!(status, StatusCode::GONE, "{page}");
-            }
+        let scene = Scene::of(revision, "ada", |connect, _, url| async move {
+            let no = format!("{url}/decline");
+            let (status, page) = open(&connect, &no, Some("eve"), Some("")).await;
+            assert_eq!(status, StatusCode::FORBIDDEN, "{page}");
+            let (status, page) = open(&connect, &no, Some("ada"), Some("")).await;
+            assert_eq!(status, StatusCode::OK, "{page}");
+            let (status, page) = open(&connect, &url, Some("ada"), None).await;
+            assert_eq!(status, StatusCode::OK);
+            assert!(page.contains("Not connected"), "{page}");
+            let (status, page) = open(&connect, &url, Some("ada"), Some("late")).await;
+            assert_eq!(status, StatusCode::GONE, "{page}");
         });
-        let result = ada
-            .call_under(server(&connect, &clock), "connect")
-            .await
-            .unwrap();
+        let result = scene.call().await.unwrap();
         let (words, is_error) = said(&result);
         assert!(is_error && words.contains("declined"), "{words}");
-        assert!(ada.told().is_empty(), "nothing was completed");
-        assert!(stored.lock().unwrap().is_empty());
+        assert!(scene.person.told().is_empty(), "nothing was completed");
+        assert!(scene.stored().is_empty());
     }
 }
 
@@ -256,65 +274,48 @@ async fn a_call_that_was_turned_away_is_told_when_the_visit_is_done() {
 #[tokio::test(start_paused = true)]
 async fn a_link_that_was_sent_to_somebody_else_does_nothing() {
     for revision in ["2025-11-25", "2026-07-28"] {
-        let (clock, stored) = (Clock::new(), Stored::default());
-        let connect = pages(&clock, &stored);
-        let at = connect.clone();
-        let eve = visitor(revision, "eve", &clock, move |url| {
-            let connect = at.clone();
-            async move {
-                for secret in [None, Some("adas-key")] {
-                    let (status, page) = open(&connect, &url, Some("ada"), secret).await;
-                    assert_eq!(status, StatusCode::FORBIDDEN);
-                    assert!(page.contains("made for somebody else"), "{page}");
-                }
+        let scene = Scene::of(revision, "eve", |connect, _, url| async move {
+            for secret in [None, Some("adas-key")] {
+                let (status, page) = open(&connect, &url, Some("ada"), secret).await;
+                assert_eq!(status, StatusCode::FORBIDDEN);
+                assert!(page.contains("made for somebody else"), "{page}");
             }
         });
-        let error = eve
-            .call_under(server(&connect, &clock), "connect")
-            .await
-            .unwrap_err();
+        let error = scene.call().await.unwrap_err();
         assert_eq!(
             error.code.0, -32000,
             "nobody came, which is no refusal: {error:?}"
         );
-        assert!(stored.lock().unwrap().is_empty());
+        assert!(scene.stored().is_empty());
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_link_needs_a_login_time_and_its_seal() {
-    let (clock, stored) = (Clock::new(), Stored::default());
-    let connect = pages(&clock, &stored);
-    let (at, time) = (connect.clone(), clock.clone());
-    let ada = visitor("2026-07-28", "ada", &clock, move |url| {
-        let (connect, clock) = (at.clone(), time.clone());
-        async move {
-            assert_eq!(
-                open(&connect, &url, None, Some("s")).await.0,
-                StatusCode::UNAUTHORIZED
-            );
-            let forged = format!("{}A", &url[..url.len() - 1]);
-            let forged = if forged == url {
-                format!("{}B", &url[..url.len() - 1])
-            } else {
-                forged
-            };
-            assert_eq!(
-                open(&connect, &forged, Some("ada"), Some("s")).await.0,
-                StatusCode::BAD_REQUEST
-            );
-            clock.advance(Duration::from_mins(10));
-            assert_eq!(
-                open(&connect, &url, Some("ada"), Some("s")).await.0,
-                StatusCode::GONE
-            );
-        }
+    let scene = Scene::of("2026-07-28", "ada", |connect, clock, url| async move {
+        assert_eq!(
+            open(&connect, &url, None, Some("s")).await.0,
+            StatusCode::UNAUTHORIZED
+        );
+        let forged = format!("{}A", &url[..url.len() - 1]);
+        let forged = if forged == url {
+            format!("{}B", &url[..url.len() - 1])
+        } else {
+            forged
+        };
+        assert_eq!(
+            open(&connect, &forged, Some("ada"), Some("s")).await.0,
+            StatusCode::BAD_REQUEST
+        );
+        clock.advance(Duration::from_mins(10));
+        assert_eq!(
+            open(&connect, &url, Some("ada"), Some("s")).await.0,
+            StatusCode::GONE
+        );
     });
-    ada.call_under(server(&connect, &clock), "connect")
-        .await
-        .unwrap_err();
-    assert!(stored.lock().unwrap().is_empty());
-    assert!(clock.now() > SystemTime::UNIX_EPOCH);
+    scene.call().await.unwrap_err();
+    assert!(scene.stored().is_empty());
+    assert!(scene.clock.now() > SystemTime::UNIX_EPOCH);
 }
 
 #[tokio::test(start_paused = true)]
@@ -326,16 +327,4 @@ async fn a_server_that_does_not_know_whom_it_asks_gives_no_link() {
         .await
         .unwrap_err();
     assert!(error.message.contains("principal"), "{error:?}");
-}
-
-/// The pages look as the house's others do: the colours and shapes have the same names and values.
-#[test]
-fn the_pages_wear_the_clothes_of_the_house() {
-    let root = |style: &str| {
-        let start = style.find(":root {").unwrap();
-        let end = start + style[start..].find('}').unwrap();
-        style[start..end].to_owned()
-    };
-    let house = include_str!("../../../forms/assets/style.css");
-    assert_eq!(root(include_str!("../../assets/style.css")), root(house));
 }

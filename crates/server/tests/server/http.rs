@@ -8,7 +8,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::json;
 
-use crate::eras::Asker;
+use crate::asker::Asker;
 use crate::harness::{Act, Person, REVISIONS, said};
 
 /// Serves on a free port until the test ends; gives the URL.

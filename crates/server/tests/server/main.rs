@@ -5,7 +5,9 @@
     reason = "a test ends where something is not there"
 )]
 
+mod asker;
 mod attacks;
+mod audit;
 mod bridge;
 mod connect;
 mod eras;
@@ -15,3 +17,4 @@ mod rounds;
 mod simulation;
 mod stores;
 mod tasks;
+mod unanswered;

@@ -205,7 +205,7 @@ async fn a_question_that_was_dropped_is_not_put() {
 async fn what_was_not_answered_is_asked_again_and_what_was_never_asked_is_ignored() {
     let person = Person::who("2026-07-28", []);
     let client = person
-        .meet(crate::eras::Asker.eliciting(person.clock.settings()))
+        .meet(crate::asker::Asker.eliciting(person.clock.settings()))
         .await;
     let request = CallToolRequestParams::new("both");
     let (requests, state) = required(once(&client, &request).await.unwrap());

@@ -6,7 +6,7 @@ use mcp_elicit_server::ElicitingExt;
 use mcp_elicit_server::seal::{MemoryStore, SqliteStore, Store, StoreFuture};
 use serde_json::json;
 
-use crate::eras::Asker;
+use crate::asker::Asker;
 use crate::harness::{Act, Person, said};
 
 async fn keeps_the_contract(store: &dyn Store) {

@@ -28,14 +28,12 @@ mod trouble;
 
 use std::fmt;
 use std::future::Future;
-use std::pin::Pin;
 use std::time::Duration;
 
-use super::{Behind, CannotSave, ConnectBuilder, Inner, Secret, Session};
+use super::{Behind, CannotSave, ConnectBuilder, Inner, Saved, Secret, Session};
 
 pub use provider::{Provider, ProviderError};
 
-type Saved = Pin<Box<dyn Future<Output = Result<(), CannotSave>> + Send>>;
 pub(super) type SaveGrant = dyn Fn(String, Grant) -> Saved + Send + Sync;
 type Name = dyn Fn(&Subject) -> Option<String> + Send + Sync;
 

@@ -6,11 +6,12 @@ use axum::routing::get;
 use http::header::{CACHE_CONTROL, HeaderValue, LOCATION, REFERRER_POLICY, SET_COOKIE};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
+use mcp_elicit_forms::looks::Tone;
 use oauth2::{CsrfToken, PkceCodeChallenge, Scope};
 use serde::Deserialize;
 
 use super::super::link::Ticket;
-use super::super::look::{Notice, Onward, Tone};
+use super::super::look::{Notice, Onward};
 use super::super::waiting::End;
 use super::super::{Behind, Connect, Inner};
 use super::SignIn;

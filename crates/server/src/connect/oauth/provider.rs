@@ -293,29 +293,19 @@ impl Known {
 
     /// Where the person is sent.
     pub(in super::super) fn host(&self) -> Host {
-        let whole = || {
-            let url = Url::parse(&self.authorization_endpoint).ok();
-            let host = url.and_then(|url| url.host_str().map(str::to_owned));
-            Host {
-                before: String::new(),
-                site: host.unwrap_or_default(),
-                after: String::new(),
-            }
-        };
         let Ok(link) = Link::parse(&self.authorization_endpoint) else {
-            return whole();
+            let url = Url::parse(&self.authorization_endpoint).ok();
+            let site = url.and_then(|url| url.host_str().map(str::to_owned));
+            return Host {
+                before: String::new(),
+                site: site.unwrap_or_default(),
+            };
         };
-        let name = link.host().unicode();
-        let Some(site) = link.host().registrable() else {
-            return whole();
-        };
-        let Some(at) = name.rfind(site) else {
-            return whole();
-        };
+        // As it is spelled on the wire: what only looks like a known name shows itself.
+        let (before, site) = link.host().ascii().split_at(link.host().prefix().len());
         Host {
-            before: name[..at].to_owned(),
+            before: before.to_owned(),
             site: site.to_owned(),
-            after: name[at + site.len()..].to_owned(),
         }
     }
 }

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use super::super::link::Ticket;
 use super::super::{Inner, cookie};
-use crate::question::Digest;
 use crate::seal::{self, Bound, SealError};
 
 /// Where a trip is going.
@@ -41,8 +40,7 @@ pub(super) struct Trip {
 impl Trip {
     /// The cookie that the browser leaves with.
     pub(super) fn set_cookie(&self, inner: &Inner) -> Result<HeaderValue, SealError> {
-        let plain = serde_json::to_vec(self).map_err(|_| SealError::Malformed)?;
-        let sealed = seal::seal(&inner.keys, &bound(inner), &plain)?;
+        let sealed = seal::seal_json(&inner.keys, &bound(inner), self)?;
         let left = self.ticket.until_ms.saturating_sub(inner.now_ms());
         cookie::set(
             &inner.base,
@@ -56,9 +54,8 @@ impl Trip {
     /// The trip that a browser comes back from, if it is one that left from here for `errand`.
     pub(super) fn back(inner: &Inner, parts: &Parts, errand: Errand, state: &str) -> Option<Self> {
         cookie::values(&parts.headers, &name(inner, state))
-            .filter_map(|sealed| seal::open(&inner.keys, &bound(inner), sealed).ok())
-            .filter_map(|plain| serde_json::from_slice::<Self>(&plain).ok())
-            .find(|trip| trip.state == state && trip.errand == errand)
+            .filter_map(|sealed| seal::open_json(&inner.keys, &bound(inner), sealed).ok())
+            .find(|trip: &Self| trip.state == state && trip.errand == errand)
     }
 
     /// What makes the browser forget the trip.
@@ -85,10 +82,5 @@ fn name(inner: &Inner, state: &str) -> String {
 
 /// A trip is no link, no session and no state of a call, and one server's is not another's.
 fn bound(inner: &Inner) -> Bound {
-    Bound {
-        principal: String::new(),
-        audience: inner.base.clone(),
-        method: "connect/trip",
-        request: Digest::of(&[]),
-    }
+    Bound::outside_calls(&inner.base, "connect/trip")
 }

@@ -2,9 +2,10 @@
 
 use axum::response::Response;
 use http::StatusCode;
+use mcp_elicit_forms::looks::Tone;
 
 use super::super::Inner;
-use super::super::look::{Notice, Onward, Tone};
+use super::super::look::{Notice, Onward};
 use super::http::HttpError;
 
 /// Why a trip brought nothing. What is in brackets goes to the log and to nobody else; it holds no code and no token.

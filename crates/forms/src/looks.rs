@@ -1,0 +1,56 @@
+//! The looks that every page of the house shares: colours and shapes, and what stands beside a notice.
+//!
+//! Plain data and no markup, so that the templates of whoever uses it escape all they are given. The web face wears it, and
+//! so do pages of other crates that a person meets in the same hour.
+
+/// The style sheet: every shape the pages are made of, light and dark.
+pub const STYLE: &str = include_str!("../assets/style.css");
+
+/// What stands for the inbox in front of its name: a path (SVG 2, "d") to be stroked on a square of 32.
+pub const QUESTIONS: &str = "M9 11.5A3.5 3.5 0 0 1 12.5 8h7A3.5 3.5 0 0 1 23 11.5v5a3.5 3.5 0 0 1-3.5 3.5H16l-4.5 4v-4.1\
+                             A3.5 3.5 0 0 1 9 16.5zM13 14l2.2 2.2L19.5 12";
+
+/// What stands for connecting an account, drawn as [`QUESTIONS`] is.
+pub const CONNECTING: &str =
+    "M13.5 18.5l5-5M12 15l-2 2a3.5 3.5 0 0 0 5 5l2-2M20 17l2-2a3.5 3.5 0 0 0-5-5l-2 2";
+
+/// How a page that says one thing means it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// It worked.
+    Good,
+    /// A "no", or something wrong.
+    Bad,
+    /// Time ran out, or somebody else was first.
+    Warn,
+    /// Neither good nor bad.
+    Plain,
+    /// One has to show who one is.
+    Locked,
+}
+
+impl Tone {
+    /// The class that [`STYLE`] colours.
+    pub fn class(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Bad => "bad",
+            Self::Warn => "warn",
+            Self::Plain | Self::Locked => "plain",
+        }
+    }
+
+    /// The sign in the badge: a path to be stroked on a square of 24.
+    pub fn badge(self) -> &'static str {
+        match self {
+            Self::Good => "m5 12.5 4.7 4.7L19.5 7",
+            Self::Bad => "m7 7 10 10M17 7 7 17",
+            Self::Warn => "M12 6.5v5.5l3.5 2M12 3a9 9 0 0 1 0 18a9 9 0 0 1 0-18z",
+            Self::Plain => "M7 12h10",
+            Self::Locked => {
+                "M7.5 11h9a2.5 2.5 0 0 1 2.5 2.5v4a2.5 2.5 0 0 1-2.5 2.5h-9a2.5 2.5 0 0 1-2.5-2.5v-4a2.5 2.5 0 0 1 2.5-2.5z\
+                 M8.5 11V8a3.5 3.5 0 0 1 7 0v3"
+            }
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! MCP at `/mcp`, beside pages of the server's own.
+
+use std::error::Error;
+
+use axum::serve::ListenerExt;
+use rmcp::ServerHandler;
+use rmcp::transport::StreamableHttpServerConfig;
+use rmcp::transport::streamable_http_server::StreamableHttpService;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use tokio::net::TcpListener;
+
+/// Serves for ever. `server` is called for each session, and for each request of a client that has no session.
+pub(crate) async fn serve<S: ServerHandler>(
+    listener: TcpListener,
+    pages: axum::Router,
+    server: impl Fn() -> S + Send + Sync + 'static,
+) -> Result<(), Box<dyn Error>> {
+    let mcp = StreamableHttpService::new(
+        move || Ok(server()),
+        LocalSessionManager::default().into(),
+        StreamableHttpServerConfig::default(),
+    );
+    // Without TCP_NODELAY a question over server-sent events can wait 40 ms for an acknowledgement.
+    let listener = listener.tap_io(|stream| {
+        let _slower_but_right = stream.set_nodelay(true);
+    });
+    axum::serve(listener, pages.nest_service("/mcp", mcp)).await?;
+    Ok(())
+}
