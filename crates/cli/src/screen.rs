@@ -29,6 +29,15 @@ pub(crate) fn say(line: impl Display) {
     let _nobody_listens = writeln!(anstream::stderr().lock(), "{line}");
 }
 
+/// Commands to try next, each with what it shows.
+pub(crate) fn say_what_to_try(commands: &[(&str, &str)]) {
+    say("");
+    say(styled(HINT, "Try next:"));
+    for (command, what) in commands {
+        say(format_args!("  {command:<52} {what}"));
+    }
+}
+
 /// One line on stdout, flushed, as the result that was asked for.
 pub(crate) fn print(line: impl Display) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();

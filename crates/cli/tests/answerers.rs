@@ -9,7 +9,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use raw::{PROGRAM, Raw, inbox, text};
+use raw::{DEMO_SERVER, PROGRAM, Raw, gateway, inbox, text};
 use serde_json::{Value, json};
 
 const SERVER: [&str; 2] = [PROGRAM, "demo-server"];
@@ -27,9 +27,9 @@ fn asked_by(folder: &Path, lines: &str, more: &[&str]) -> Raw {
     let command = format!("'{}' --for team", script(folder, lines).display());
     let mut options = vec!["--answer-with", "command", "--answer-command", &command];
     options.extend(more);
-    let mut raw = Raw::gateway(&folder.join("state"), &options, &SERVER);
+    let mut raw = Raw::start(gateway(&folder.join("state"), &options, &DEMO_SERVER));
     raw.initialize("2025-11-25", &json!({}));
-    raw.call(2, "deploy");
+    raw.call(2, "deploy", &json!({}));
     raw
 }
 
@@ -42,7 +42,7 @@ fn a_program_answers() {
         note.display()
     );
     let raw = asked_by(folder.path(), &lines, &[]);
-    let done = raw.answer(2);
+    let done = raw.result(2);
     assert!(text(&done).contains("staging"), "{done}");
     let asked: Value = serde_json::from_str(&fs::read_to_string(&note).unwrap()).unwrap();
     assert_eq!(
@@ -63,7 +63,7 @@ fn a_program_answers() {
 fn a_program_declines_for_its_person() {
     let folder = tempfile::tempdir().unwrap();
     let raw = asked_by(folder.path(), r#"echo '{"action":"decline"}'"#, &[]);
-    let done = raw.answer(2);
+    let done = raw.result(2);
     let (_, ended) = inbox(&folder.path().join("state"), &["list", "--ended"]);
     assert_eq!(ended[0]["phase"], "declined", "{ended:?} {done}");
 }
@@ -87,7 +87,7 @@ fn a_program_that_fails_leaves_the_question_to_the_inbox() {
             inbox(&state, &["accept", id, "environment=staging"]).0,
             "{lines}"
         );
-        let done = raw.answer(2);
+        let done = raw.result(2);
         assert!(text(&done).contains("staging"), "{lines}: {done}");
     }
 }
@@ -97,7 +97,7 @@ fn a_program_that_fails_leaves_the_question_to_the_inbox() {
 fn a_program_that_fails_alone_fails_the_question() {
     let folder = tempfile::tempdir().unwrap();
     let raw = asked_by(folder.path(), "exit 3", &["--inbox", "off"]);
-    let done = raw.answer(2);
+    let done = raw.result(2);
     assert!(done.to_string().contains("nobody could be asked"), "{done}");
     assert!(!done.to_string().contains("declined"), "{done}");
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 
-use raw::{PATIENCE, PROGRAM, Raw, inbox, text};
+use raw::{DEMO_SERVER, PATIENCE, PROGRAM, Raw, gateway, inbox, text};
 use serde_json::json;
 
 /// The only question that waits, as soon as it does.
@@ -26,10 +26,10 @@ fn waiting(raw: &Raw, state: &Path) -> String {
 fn a_client_that_cannot_ask_gets_a_persons_answer() {
     for revision in ["2025-06-18", "2025-11-25"] {
         let state = tempfile::tempdir().unwrap();
-        let mut raw = Raw::gateway(state.path(), &["--name", "demo"], &[PROGRAM, "demo-server"]);
+        let mut raw = Raw::start(gateway(state.path(), &["--name", "demo"], &DEMO_SERVER));
         let opened = raw.initialize(revision, &json!({}));
         assert_eq!(opened["result"]["protocolVersion"], revision);
-        raw.call(2, "deploy");
+        raw.call(2, "deploy", &json!({}));
         let id = waiting(&raw, state.path());
         let (_, whole) = inbox(state.path(), &["show", &id]);
         assert_eq!(
@@ -42,7 +42,7 @@ fn a_client_that_cannot_ask_gets_a_persons_answer() {
         assert!(good);
         let (late, _) = inbox(state.path(), &["decline", &id]);
         assert!(!late, "the first answer stands");
-        let done = raw.answer(2);
+        let done = raw.result(2);
         assert!(text(&done).contains("staging"), "{done}");
     }
 }
@@ -50,10 +50,10 @@ fn a_client_that_cannot_ask_gets_a_persons_answer() {
 #[test]
 fn a_call_is_handed_back_and_resumed() {
     let state = tempfile::tempdir().unwrap();
-    let mut raw = Raw::gateway(state.path(), &["--hold", "0"], &[PROGRAM, "demo-server"]);
+    let mut raw = Raw::start(gateway(state.path(), &["--hold", "0"], &DEMO_SERVER));
     raw.initialize("2025-11-25", &json!({}));
-    raw.call(2, "deploy");
-    let back = raw.answer(2);
+    raw.call(2, "deploy", &json!({}));
+    let back = raw.result(2);
     assert!(text(&back).starts_with("Not done yet"), "{back}");
     let (_, open) = inbox(state.path(), &["list"]);
     let id = open[0]["id"].as_str().unwrap();
@@ -61,8 +61,8 @@ fn a_call_is_handed_back_and_resumed() {
     // What was answered meanwhile is brought by calling again; the server may still be at it.
     let mut tries = 3;
     let done = loop {
-        raw.call(tries, "deploy");
-        let done = raw.answer(tries);
+        raw.call(tries, "deploy", &json!({}));
+        let done = raw.result(tries);
         if !text(&done).starts_with("Not done yet") || tries > 40 {
             break done;
         }
@@ -76,21 +76,21 @@ fn a_call_is_handed_back_and_resumed() {
 #[test]
 fn an_answer_survives_the_gateway_being_killed() {
     let state = tempfile::tempdir().unwrap();
-    let mut first = Raw::gateway(state.path(), &[], &[PROGRAM, "demo-server"]);
+    let mut first = Raw::start(gateway(state.path(), &[], &DEMO_SERVER));
     first.initialize("2025-11-25", &json!({}));
-    first.call(2, "deploy");
+    first.call(2, "deploy", &json!({}));
     let id = waiting(&first, state.path());
     first.child.kill().unwrap();
     first.child.wait().unwrap();
 
-    let mut second = Raw::gateway(state.path(), &[], &[PROGRAM, "demo-server"]);
+    let mut second = Raw::start(gateway(state.path(), &[], &DEMO_SERVER));
     second.initialize("2025-11-25", &json!({}));
     let (_, open) = inbox(state.path(), &["list"]);
     assert_eq!(open[0]["id"], json!(id), "the question is still there");
     assert_eq!(open[0]["waitedFor"], json!(false));
     assert!(inbox(state.path(), &["accept", &id, "environment=staging"]).0);
-    second.call(2, "deploy");
-    let done = second.answer(2);
+    second.call(2, "deploy", &json!({}));
+    let done = second.result(2);
     assert!(text(&done).contains("staging"), "{done}");
     let (_, ended) = inbox(state.path(), &["list", "--ended"]);
     assert_eq!(ended.len(), 1, "it was not asked twice: {ended:?}");
@@ -114,16 +114,12 @@ fn a_rounds_client_is_answered_and_asked_in_its_own_era() {
         (json!({}), false),
         (json!({"elicitation": {"form": {}, "url": {}}}), true),
     ] {
-        let mut raw = Raw::gateway(
-            state.path(),
-            &["--record", "memory"],
-            &[PROGRAM, "demo-server"],
-        );
+        let mut raw = Raw::start(gateway(state.path(), &["--record", "memory"], &DEMO_SERVER));
         let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "progressToken": "p",
             "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
             "io.modelcontextprotocol/clientCapabilities": capabilities});
         raw.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": meta}}));
-        let found = raw.answer(1);
+        let found = raw.result(1);
         assert!(
             found["result"]["supportedVersions"]
                 .as_array()
@@ -133,7 +129,7 @@ fn a_rounds_client_is_answered_and_asked_in_its_own_era() {
         let params = json!({"name": "deploy", "arguments": {}, "_meta": meta});
         raw.send(&json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params}));
         let done = if by_client {
-            let asked = raw.answer(2);
+            let asked = raw.result(2);
             assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
             let key = asked["result"]["inputRequests"]
                 .as_object()
@@ -147,11 +143,11 @@ fn a_rounds_client_is_answered_and_asked_in_its_own_era() {
             retry["inputResponses"] =
                 json!({key: {"action": "accept", "content": {"environment": "staging"}}});
             raw.send(&json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": retry}));
-            raw.answer(3)
+            raw.result(3)
         } else {
             let id = waiting(&raw, state.path());
             assert!(inbox(state.path(), &["accept", &id, "environment=staging"]).0);
-            raw.answer(2)
+            raw.result(2)
         };
         assert!(text(&done).contains("staging"), "{done}");
     }
@@ -202,16 +198,16 @@ impl Drop for Served {
 #[test]
 fn a_stop_hands_back_what_is_held() {
     let state = tempfile::tempdir().unwrap();
-    let mut raw = Raw::gateway(state.path(), &[], &[PROGRAM, "demo-server"]);
+    let mut raw = Raw::start(gateway(state.path(), &[], &DEMO_SERVER));
     raw.initialize("2025-11-25", &json!({}));
-    raw.call(2, "deploy");
+    raw.call(2, "deploy", &json!({}));
     waiting(&raw, state.path());
     let stopped = Command::new("kill")
         .args(["-TERM", &raw.child.id().to_string()])
         .status()
         .unwrap();
     assert!(stopped.success());
-    let back = raw.answer(2);
+    let back = raw.result(2);
     assert!(text(&back).starts_with("Not done yet"), "{back}");
     assert!(raw.child.wait().unwrap().success());
 }

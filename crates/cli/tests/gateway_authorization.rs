@@ -120,3 +120,36 @@ fn a_stdio_client_is_told_what_is_wrong() {
         );
     }
 }
+
+#[test]
+fn the_token_of_an_environment_variable_lets_in() {
+    let Some(servers) = guarded() else { return };
+    for server in servers {
+        let state = tempfile::tempdir().unwrap();
+        let program = Program::new(PROGRAM)
+            .with(["gateway", "--inbox", "off", "--upstream", server.url()])
+            .with(["--token-env", "SESAME"])
+            .with(["--state", state.path().to_str().unwrap()])
+            .env("SESAME", "open-sesame");
+        let mut running = program.start();
+        let mut stdin = running.child.stdin.take().unwrap();
+        writeln!(stdin, "{}", initialize()).unwrap();
+        let mut line = String::new();
+        let mut stdout = BufReader::new(running.child.stdout.take().unwrap());
+        stdout.read_line(&mut line).unwrap();
+        let told: Value = serde_json::from_str(&line).unwrap();
+        assert!(told["result"]["serverInfo"].is_object(), "{told}");
+
+        let call = Program::new(PROGRAM)
+            .with(["call", "echo", "text=hello", "--url", server.url()])
+            .with(["--token-env", "SESAME"]);
+        let let_in = call.clone().env("SESAME", "open-sesame").run();
+        assert!(let_in.status.success(), "{}", let_in.stderr);
+        let wrong = call.clone().env("SESAME", "closed").run();
+        assert_eq!(wrong.status.code(), Some(3), "{}", wrong.stderr);
+        assert!(wrong.stderr.contains("--token-env"), "{}", wrong.stderr);
+        let none = call.run();
+        assert_eq!(none.status.code(), Some(2), "{}", none.stderr);
+        assert!(none.stderr.contains("SESAME"), "{}", none.stderr);
+    }
+}

@@ -5,10 +5,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use mcp_elicit_client::connection::{BearerToken, TokenFault};
 use serde::Deserialize;
 
 use crate::relay::{AnswerWith, Settings};
 use crate::serve::child::Program;
+use crate::serve::upstream::Upstream;
 
 /// The largest message, in bytes, unless told otherwise: 64 MiB.
 pub const MAX_FRAME: usize = 64 * 1024 * 1024;
@@ -50,13 +52,55 @@ pub enum Answering {
     Program(Program),
 }
 
+/// Who is asked, as an operator says it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Asked {
+    /// The client when it declared the mode, else the inbox.
+    #[default]
+    Auto,
+    /// The client only.
+    Client,
+    /// The inbox only.
+    Inbox,
+    /// The person at the terminal that the gateway was started in; the inbox too.
+    Terminal,
+    /// A program, run for each question; the inbox too.
+    Command,
+}
+
+impl Asked {
+    /// What that comes to. `command` goes with [`Asked::Command`], and one needs the other; `inbox` is whether there is
+    /// one.
+    pub fn settle(
+        self,
+        command: Option<Program>,
+        inbox: bool,
+    ) -> Result<(AnswerWith, Option<Answering>), NoSuchPair> {
+        Ok(match (self, command) {
+            (Self::Command, Some(program)) => (AnswerWith::Desk, Some(Answering::Program(program))),
+            (Self::Command, None) | (_, Some(_)) => return Err(NoSuchPair),
+            (Self::Terminal, None) => (AnswerWith::Desk, Some(Answering::Terminal)),
+            (Self::Inbox, None) => (AnswerWith::Desk, None),
+            (Self::Auto, None) if inbox => (AnswerWith::Auto, None),
+            // Where nobody else would be asked, nothing more is declared than the client did.
+            (Self::Auto | Self::Client, None) => (AnswerWith::Client, None),
+        })
+    }
+}
+
+/// A program to answer with that is not asked, or none where one is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`answer-command` goes with `answer-with` command, and one needs the other")]
+pub struct NoSuchPair;
+
 /// Where a server is.
 #[derive(Clone, Debug)]
 pub enum Target {
     /// A program to start.
     Program(Program),
     /// A Streamable HTTP endpoint.
-    Url(String),
+    Url(Upstream),
 }
 
 /// A configuration that cannot be used.
@@ -65,8 +109,10 @@ pub enum ConfigFault {
     /// Not TOML, or not what may stand there.
     #[error("{0}")]
     Toml(#[from] toml::de::Error),
-    /// A server has neither, or both.
-    #[error("server `{name}` needs either `command` or `url`")]
+    /// A server has neither, or both, or what goes with the other.
+    #[error(
+        "server `{name}` needs either `command`, with `env` if it wants, or `url`, with `token-env` if it wants"
+    )]
     Target {
         /// The server.
         name: String,
@@ -81,12 +127,20 @@ pub enum ConfigFault {
         name: String,
     },
     /// `answer-with` and `answer-command` do not go together.
-    #[error(
-        "server `{name}`: `answer-command` goes with `answer-with = \"command\"`, and one needs the other"
-    )]
+    #[error("server `{name}`: {fault}")]
     AnswerCommand {
         /// The server.
         name: String,
+        /// What is wrong.
+        fault: NoSuchPair,
+    },
+    /// The token for a server cannot be used.
+    #[error("server `{name}`: {fault}")]
+    Token {
+        /// The server.
+        name: String,
+        /// What is wrong.
+        fault: TokenFault,
     },
     /// Several servers, and no address to serve them under.
     #[error("several servers need `listen`, such as listen = \"127.0.0.1:8080\"")]
@@ -125,10 +179,13 @@ struct FileServer {
     command: Option<Vec<String>>,
     #[serde(default)]
     url: Option<String>,
+    /// The environment variable that holds the token for `url`.
+    #[serde(default)]
+    token_env: Option<String>,
     #[serde(default)]
     env: BTreeMap<String, String>,
     #[serde(default)]
-    answer_with: FileAnswerWith,
+    answer_with: Asked,
     #[serde(default)]
     answer_command: Option<Vec<String>>,
     /// Seconds.
@@ -145,17 +202,6 @@ struct FileServer {
     questions_per_minute: Option<u32>,
 }
 
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum FileAnswerWith {
-    #[default]
-    Auto,
-    Client,
-    Inbox,
-    Terminal,
-    Command,
-}
-
 impl Config {
     /// Reads a TOML file's text. A fault of the text names its line and shows it.
     pub fn parse(text: &str) -> Result<Self, ConfigFault> {
@@ -169,7 +215,7 @@ impl Config {
         let servers = file
             .servers
             .into_iter()
-            .map(|(name, server)| server.read(name))
+            .map(|(name, server)| server.read(name, file.inbox.is_some()))
             .collect::<Result<_, _>>()?;
         Ok(Self {
             listen: file.listen,
@@ -183,38 +229,35 @@ impl Config {
 }
 
 impl FileServer {
-    fn read(self, name: String) -> Result<Server, ConfigFault> {
+    fn read(self, name: String, inbox: bool) -> Result<Server, ConfigFault> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         if name.is_empty() || !name.bytes().all(plain) {
             return Err(ConfigFault::Name { name });
         }
-        let target = match (self.command, self.url) {
-            (Some(command), None) if !command.is_empty() => {
-                Target::Program(program(command, self.env.into_iter().collect()))
-            }
-            (None, Some(url)) => Target::Url(url),
+        let program = self.command.map(Program::from_words);
+        let target = match (program, self.url, self.token_env) {
+            (Some(Some(program)), None, None) => Target::Program(Program {
+                environment: self.env.into_iter().collect(),
+                ..program
+            }),
+            (None, Some(url), variable) if self.env.is_empty() => Target::Url(Upstream {
+                url,
+                token: match variable.as_deref().map(BearerToken::from_env).transpose() {
+                    Ok(token) => token,
+                    Err(fault) => return Err(ConfigFault::Token { name, fault }),
+                },
+            }),
             _ => return Err(ConfigFault::Target { name }),
         };
-        let answering = match (self.answer_with, self.answer_command) {
-            (FileAnswerWith::Command, Some(command)) if !command.is_empty() => {
-                Some(Answering::Program(program(command, Vec::new())))
-            }
-            (FileAnswerWith::Command, _) | (_, Some(_)) => {
-                return Err(ConfigFault::AnswerCommand { name });
-            }
-            (FileAnswerWith::Terminal, None) => Some(Answering::Terminal),
-            (FileAnswerWith::Auto | FileAnswerWith::Client | FileAnswerWith::Inbox, None) => None,
+        let command = self.answer_command.and_then(Program::from_words);
+        let (answer_with, answering) = match self.answer_with.settle(command, inbox) {
+            Ok(settled) => settled,
+            Err(fault) => return Err(ConfigFault::AnswerCommand { name, fault }),
         };
         let usual = Settings::default();
         let settings = Settings {
             server: name,
-            answer_with: match self.answer_with {
-                FileAnswerWith::Auto => AnswerWith::Auto,
-                FileAnswerWith::Client => AnswerWith::Client,
-                FileAnswerWith::Inbox | FileAnswerWith::Terminal | FileAnswerWith::Command => {
-                    AnswerWith::Desk
-                }
-            },
+            answer_with,
             hold: self.hold.map_or(usual.hold, Duration::from_secs),
             patience: self.patience.map_or(usual.patience, |hours| {
                 Duration::from_secs(hours.saturating_mul(3600))
@@ -232,15 +275,6 @@ impl FileServer {
             settings,
             answering,
         })
-    }
-}
-
-fn program(command: Vec<String>, environment: Vec<(String, String)>) -> Program {
-    let mut words = command.into_iter().map(Into::into);
-    Program {
-        program: words.next().unwrap_or_default(),
-        arguments: words.collect(),
-        environment,
     }
 }
 

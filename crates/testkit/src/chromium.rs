@@ -7,6 +7,8 @@
     reason = "what goes wrong ends the test, as the room says"
 )]
 
+pub mod accessible;
+
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;

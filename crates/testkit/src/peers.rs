@@ -100,6 +100,18 @@ fn tool(folder: &str, script: &str) -> Option<Program> {
     Some(Program::new(node).with([path_text(&home.join(script))]))
 }
 
+/// The text of axe-core, which finds what keeps people from using a page; `None` as for [`node_script`].
+///
+/// # Panics
+///
+/// As [`node_script`].
+pub fn axe() -> Option<String> {
+    node_home()?;
+    let home = install::node(&sources(), "axe", &cache());
+    let text = std::fs::read_to_string(home.join("node_modules/axe-core/axe.min.js"));
+    Some(text.expect("npm has installed axe-core"))
+}
+
 /// The questions that every peer asks, by name: `message` with `requestedSchema` or `url`.
 ///
 /// # Panics

@@ -2,6 +2,7 @@
 
 pub(crate) mod answers;
 pub(crate) mod server;
+pub(crate) mod token;
 
 use std::ffi::OsString;
 

@@ -3,7 +3,9 @@
 use std::ffi::OsString;
 
 use clap::{Args, ValueEnum};
+use mcp_elicit_client::connection::Target;
 
+use super::token::TokenArgs;
 use crate::failure::Failure;
 
 /// The server: a command after `--`, or a URL.
@@ -13,6 +15,9 @@ pub(crate) struct ServerArgs {
     #[arg(long, value_name = "URL", conflicts_with = "command")]
     url: Option<String>,
 
+    #[command(flatten)]
+    pub(crate) token: TokenArgs,
+
     /// Which revision of the protocol to speak; `auto` finds out as the specification says
     #[arg(long, value_enum, default_value_t = Protocol::Auto, value_name = "REVISION")]
     pub(crate) protocol: Protocol,
@@ -20,18 +25,6 @@ pub(crate) struct ServerArgs {
     /// Start this program and speak to it over its stdin and stdout
     #[arg(last = true, value_name = "SERVER")]
     command: Vec<OsString>,
-}
-
-/// Where the server is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Target {
-    /// A program to start, with its arguments.
-    Command {
-        program: OsString,
-        arguments: Vec<OsString>,
-    },
-    /// A Streamable HTTP endpoint.
-    Url(String),
 }
 
 impl ServerArgs {

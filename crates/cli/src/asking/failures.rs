@@ -33,7 +33,9 @@ pub(crate) fn connecting(error: ConnectError) -> Failure {
         ConnectError::TimedOut { .. } => {
             Failure::connection(error.to_string()).hint("give it more time with `--timeout 5m`.")
         }
-        ConnectError::Unauthorized { .. } => Failure::connection(error.to_string()),
+        ConnectError::Unauthorized { .. } => Failure::connection(error.to_string()).hint(
+            "put a token into an environment variable and name it with `--token-env VARIABLE`.",
+        ),
         ConnectError::Setup(_)
         | ConnectError::Broken { .. }
         | ConnectError::Refused { .. }

@@ -16,7 +16,7 @@ pub(crate) mod stop;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_elicit_client::connection::Target;
+use mcp_elicit_client::connection::{BearerToken, Target};
 use mcp_elicit_client::{CallOptions, Connection, Eliciting, Options, Settings};
 use mcp_elicit_core::wire::Revision;
 use rmcp::model::{CallToolResult, JsonObject};
@@ -33,6 +33,8 @@ const SILENCE: Duration = Duration::from_mins(1);
 /// One call of one tool.
 pub(crate) struct Call {
     pub(crate) target: Target,
+    /// What is shown to a server over HTTP to be let in.
+    pub(crate) token: Option<BearerToken>,
     /// The name the person knows the server by.
     pub(crate) server: String,
     pub(crate) protocol: Protocol,
@@ -79,6 +81,7 @@ async fn conversation(call: &Call) -> Result<Exit, Failure> {
     let options = Options {
         revision: revision(call.protocol),
         within: call.answers.timeout.unwrap_or(Options::default().within),
+        token: call.token.clone(),
         ..Options::default()
     };
     let waiting = progress::show(format!("connecting to {}", call.server), call.answers.json);

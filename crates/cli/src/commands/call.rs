@@ -1,11 +1,10 @@
 //! `call`: be the client of any server, and answer what it asks.
 
 use clap::Args;
-use mcp_elicit_client::connection::Target;
 
 use super::in_order;
 use crate::args::answers::{AnswerArgs, call_arguments};
-use crate::args::server::{self, ServerArgs};
+use crate::args::server::ServerArgs;
 use crate::asking;
 use crate::failure::{Exit, Failure};
 
@@ -42,13 +41,11 @@ Examples:
 /// Runs the command to its end.
 pub(crate) fn run(args: CallArgs) -> Result<Exit, Failure> {
     let arguments = call_arguments(&args.arguments)?;
-    let target = match args.server.target()? {
-        server::Target::Command { program, arguments } => Target::Command { program, arguments },
-        server::Target::Url(url) => Target::Url(url),
-    };
+    let target = args.server.target()?;
     in_order(asking::run(asking::Call {
         server: target.describe(),
         target,
+        token: args.server.token.read()?,
         protocol: args.server.protocol,
         tool: args.tool,
         arguments,

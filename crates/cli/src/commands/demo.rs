@@ -8,7 +8,7 @@ use crate::args::answers::AnswerArgs;
 use crate::args::server::Protocol;
 use crate::asking;
 use crate::failure::{Exit, Failure};
-use crate::screen::{self, HINT, styled};
+use crate::screen;
 
 /// See it work: a server asks where to deploy, and you answer
 #[derive(Debug, Args)]
@@ -24,6 +24,30 @@ pub(crate) struct DemoArgs {
     #[command(flatten)]
     answers: AnswerArgs,
 }
+
+/// What to try when it is over.
+const TRY_NEXT: [(&str, &str); 5] = [
+    (
+        "mcp-elicit demo --answer environment=staging",
+        "answer from a script",
+    ),
+    (
+        "mcp-elicit demo --decline",
+        "say no, and see what the server makes of it",
+    ),
+    (
+        "mcp-elicit demo --gateway",
+        "a client that cannot ask, and an inbox where you answer",
+    ),
+    (
+        "mcp-elicit call profile -- mcp-elicit demo-server",
+        "a form with a field of every kind",
+    ),
+    (
+        "mcp-elicit call deploy --json -- YOUR-SERVER",
+        "call a tool of your own server",
+    ),
+];
 
 /// Runs the command to its end.
 pub(crate) fn run(args: DemoArgs) -> Result<Exit, Failure> {
@@ -46,6 +70,7 @@ pub(crate) fn run(args: DemoArgs) -> Result<Exit, Failure> {
     let exit = in_order(asking::run(asking::Call {
         target,
         server: "demo".to_owned(),
+        token: None,
         protocol: Protocol::Auto,
         tool: "deploy".to_owned(),
         arguments: serde_json::Map::new(),
@@ -53,36 +78,7 @@ pub(crate) fn run(args: DemoArgs) -> Result<Exit, Failure> {
         answers: args.answers,
     }))?;
     if !json {
-        tell_what_to_try();
+        screen::say_what_to_try(&TRY_NEXT);
     }
     Ok(exit)
-}
-
-fn tell_what_to_try() {
-    screen::say("");
-    screen::say(styled(HINT, "Try next:"));
-    for (command, what) in [
-        (
-            "mcp-elicit demo --answer environment=staging",
-            "answer from a script",
-        ),
-        (
-            "mcp-elicit demo --decline",
-            "say no, and see what the server makes of it",
-        ),
-        (
-            "mcp-elicit demo --gateway",
-            "a client that cannot ask, and an inbox where you answer",
-        ),
-        (
-            "mcp-elicit call profile -- mcp-elicit demo-server",
-            "a form with a field of every kind",
-        ),
-        (
-            "mcp-elicit call deploy --json -- YOUR-SERVER",
-            "call a tool of your own server",
-        ),
-    ] {
-        screen::say(format_args!("  {command:<52} {what}"));
-    }
 }

@@ -32,6 +32,18 @@ use crate::screen::{self, GOOD, HINT, styled};
 /// The tool that does not know where to deploy.
 const TOOL: &str = "deploy";
 
+/// What to try when it is over.
+const TRY_NEXT: [(&str, &str); 2] = [
+    (
+        "mcp-elicit demo --gateway --terminal",
+        "the same, answered here",
+    ),
+    (
+        "mcp-elicit gateway -- YOUR-SERVER",
+        "in your client's configuration, before your server's command",
+    ),
+];
+
 /// Plays the demo to its end.
 pub(crate) async fn run(args: AnswerArgs, terminal: bool) -> Result<Exit, Failure> {
     let json = args.json;
@@ -98,7 +110,7 @@ async fn play(args: &AnswerArgs, terminal: bool) -> Result<Exit, Failure> {
     let result = called?.map_err(|error| failures::calling(error, &said))?;
     events.result(&result)?;
     if !json {
-        tell_what_to_try();
+        screen::say_what_to_try(&TRY_NEXT);
     }
     Ok(if result.is_error == Some(true) {
         Exit::Refused
@@ -307,21 +319,4 @@ fn told_answered(question: &Value, json: bool) -> Result<(), Failure> {
 
 fn failed(fault: InboxFault) -> Failure {
     Failure::connection("the demo's inbox failed").because(fault)
-}
-
-fn tell_what_to_try() {
-    screen::say("");
-    screen::say(styled(HINT, "Try next:"));
-    for (command, what) in [
-        (
-            "mcp-elicit demo --gateway --terminal",
-            "the same, answered here",
-        ),
-        (
-            "mcp-elicit gateway -- YOUR-SERVER",
-            "in your client's configuration, before your server's command",
-        ),
-    ] {
-        screen::say(format_args!("  {command:<52} {what}"));
-    }
 }

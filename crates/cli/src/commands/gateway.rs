@@ -7,15 +7,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use mcp_elicit_gateway::config::{Answering, Config, ConfigFault, MAX_FRAME, Server, Target};
+use mcp_elicit_gateway::config::{Asked, Config, ConfigFault, MAX_FRAME, Server, Target};
 use mcp_elicit_gateway::office::{Office, StartFault};
-use mcp_elicit_gateway::relay::{AnswerWith, Settings};
+use mcp_elicit_gateway::relay::Settings;
 use mcp_elicit_gateway::serve::child::Program;
+use mcp_elicit_gateway::serve::upstream::Upstream;
 use mcp_elicit_gateway::serve::{http, stdio};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::prelude::*;
 
 use super::in_runtime;
+use crate::args::token::TokenArgs;
 use crate::failure::{Exit, Failure};
 use crate::screen;
 
@@ -27,12 +29,18 @@ pub(crate) struct GatewayArgs {
     #[arg(long, value_name = "URL", conflicts_with = "command")]
     upstream: Option<String>,
 
+    #[command(flatten)]
+    token: TokenArgs,
+
     /// Serve clients over HTTP at this address, under /mcp, instead of one on stdin and stdout
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
 
     /// Read servers and settings from this TOML file
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["upstream", "command", "listen", "inbox", "hold", "answer_with", "answer_command"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = [
+        "upstream", "token_env", "command", "listen", "inbox", "answer_with", "answer_command", "name", "hold", "pending",
+        "questions_per_minute", "max_frame", "record",
+    ])]
     config: Option<PathBuf>,
 
     /// Check the command line and the file, then stop
@@ -44,8 +52,8 @@ pub(crate) struct GatewayArgs {
     inbox: String,
 
     /// Who is asked
-    #[arg(long, value_enum, value_name = "WHO", default_value_t = Answerer::Auto)]
-    answer_with: Answerer,
+    #[arg(long, value_enum, value_name = "WHO", default_value_t = AnswerWith::Auto)]
+    answer_with: AnswerWith,
 
     /// With `--answer-with command`: the program and its arguments, quoted as in a shell. It reads each question as one
     /// line of JSON and writes {"action", "content"}
@@ -98,7 +106,7 @@ Examples:
 
 /// Who is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Answerer {
+enum AnswerWith {
     /// The client when it declared the mode, else the inbox
     Auto,
     /// The client only
@@ -109,6 +117,18 @@ enum Answerer {
     Terminal,
     /// The program of `--answer-command`; the inbox too
     Command,
+}
+
+impl From<AnswerWith> for Asked {
+    fn from(who: AnswerWith) -> Self {
+        match who {
+            AnswerWith::Auto => Self::Auto,
+            AnswerWith::Client => Self::Client,
+            AnswerWith::Inbox => Self::Inbox,
+            AnswerWith::Terminal => Self::Terminal,
+            AnswerWith::Command => Self::Command,
+        }
+    }
 }
 
 /// Where questions are written.
@@ -169,10 +189,10 @@ async fn serve_clients(office: Office, config: Config) -> Result<(), Failure> {
                 .map_err(|error| Failure::connection("the gateway broke").because(error))?
                 .map_err(cannot_start)
         }
-        (None, Target::Url(url)) => {
-            let (url, max_frame) = (url.clone(), config.max_frame);
+        (None, Target::Url(at)) => {
+            let (at, max_frame) = (at.clone(), config.max_frame);
             let serving = tokio::task::spawn_blocking(move || {
-                stdio::serve_url(&office, &server, &url, max_frame)
+                stdio::serve_url(&office, &server, &at, max_frame)
             });
             serving
                 .await
@@ -242,8 +262,12 @@ impl GatewayArgs {
             let text = fs::read_to_string(path).map_err(|error| {
                 Failure::usage(format!("cannot read {}", path.display())).because(error)
             })?;
-            return Config::parse(&text)
-                .map_err(|fault| bad_config(&path.display().to_string(), fault));
+            let config = Config::parse(&text)
+                .map_err(|fault| bad_config(&path.display().to_string(), fault))?;
+            return Ok(Config {
+                state: self.state.or(config.state),
+                ..config
+            });
         }
         let inbox = match self.inbox.as_str() {
             "off" => None,
@@ -252,21 +276,22 @@ impl GatewayArgs {
                     .hint("write it like 127.0.0.1:7878, or `off`.")
             })?),
         };
+        let command = self.answer_command.as_deref().map(command_of).transpose()?;
+        let (answer_with, answering) = Asked::from(self.answer_with)
+            .settle(command, inbox.is_some())
+            .map_err(|fault| {
+                Failure::usage("nobody to answer").because(fault).hint(
+                    "write both: `--answer-with command --answer-command \"PROGRAM ARGUMENT...\"`.",
+                )
+            })?;
         let settings = Settings {
-            answer_with: match self.answer_with {
-                // Where nobody would be asked, nothing more is declared than the client did.
-                Answerer::Auto if inbox.is_none() => AnswerWith::Client,
-                Answerer::Auto => AnswerWith::Auto,
-                Answerer::Client => AnswerWith::Client,
-                Answerer::Inbox | Answerer::Terminal | Answerer::Command => AnswerWith::Desk,
-            },
+            answer_with,
             hold: Duration::from_secs(self.hold),
             pending: bound("--pending", &self.pending)?,
             per_minute: bound("--questions-per-minute", &self.questions_per_minute)?,
             ..Settings::default()
         };
         let target = self.target()?;
-        let answering = self.answering()?;
         let server = self.name.unwrap_or_else(|| name_of(&target));
         Ok(Config {
             listen: self.listen,
@@ -282,47 +307,27 @@ impl GatewayArgs {
         })
     }
 
-    fn answering(&self) -> Result<Option<Answering>, Failure> {
-        match (self.answer_with, self.answer_command.as_deref()) {
-            (Answerer::Terminal, None) => Ok(Some(Answering::Terminal)),
-            (Answerer::Command, Some(line)) => command_of(line).map(Answering::Program).map(Some),
-            (Answerer::Auto | Answerer::Client | Answerer::Inbox, None) => Ok(None),
-            (Answerer::Command, None) => Err(Failure::usage("no program to answer with")
-                .hint("name it: `--answer-command \"PROGRAM ARGUMENT...\"`.")),
-            (_, Some(_)) => Err(Failure::usage(
-                "`--answer-command` goes with `--answer-with command`",
-            )),
-        }
-    }
-
     fn target(&self) -> Result<Target, Failure> {
         if let Some(url) = &self.upstream {
-            return Ok(Target::Url(url.clone()));
+            return Ok(Target::Url(Upstream {
+                url: url.clone(),
+                token: self.token.read()?,
+            }));
         }
-        match self.command.split_first() {
-            Some((program, arguments)) => Ok(Target::Program(Program {
-                program: program.clone(),
-                arguments: arguments.to_vec(),
-                environment: Vec::new(),
-            })),
-            None => Err(Failure::usage("no server named")
-                .hint("put the server's command after `--`, or name it with `--upstream URL` or `--config FILE`.")),
-        }
+        Program::from_words(&self.command).map(Target::Program).ok_or_else(|| {
+            Failure::usage("no server named").hint(
+                "put the server's command after `--`, or name it with `--upstream URL` or `--config FILE`.",
+            )
+        })
     }
 }
 
 /// The program and arguments of a line that is quoted as in a shell.
 fn command_of(line: &str) -> Result<Program, Failure> {
     let words = shell_words::split(line).unwrap_or_default();
-    match words.split_first() {
-        Some((program, arguments)) => Ok(Program {
-            program: program.into(),
-            arguments: arguments.iter().map(Into::into).collect(),
-            environment: Vec::new(),
-        }),
-        None => Err(Failure::usage("`--answer-command` names no program")
-            .hint("a quote may be open in it.")),
-    }
+    Program::from_words(words).ok_or_else(|| {
+        Failure::usage("`--answer-command` names no program").hint("a quote may be open in it.")
+    })
 }
 
 fn bad_config(path: &str, fault: ConfigFault) -> Failure {
@@ -345,7 +350,7 @@ fn name_of(target: &Target) -> String {
                 |name| name.to_string_lossy().into_owned(),
             )
         }
-        Target::Url(url) => {
+        Target::Url(Upstream { url, .. }) => {
             let host = url.split("://").nth(1).unwrap_or(url);
             host.split(['/', '?', '#'])
                 .next()
@@ -381,10 +386,11 @@ mod tests {
             })
         };
         assert_eq!(name_of(&program("/usr/bin/files.sh")), "files");
-        assert_eq!(
-            name_of(&Target::Url("https://me:pw@example.com:8080/mcp?x".into())),
-            "example.com:8080"
-        );
+        let far = Upstream {
+            url: "https://me:pw@example.com:8080/mcp?x".to_owned(),
+            token: None,
+        };
+        assert_eq!(name_of(&Target::Url(far)), "example.com:8080");
     }
 
     #[test]

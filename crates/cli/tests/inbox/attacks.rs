@@ -5,8 +5,9 @@ use std::net::TcpStream;
 
 use serde_json::{Value, json};
 
-use crate::gateway::{Gateway, NO_LIMITS, PROGRAM, api, text};
+use crate::gateway::{Gateway, NO_LIMITS, REVISION, api};
 use crate::http::{PATIENCE, Reply, send, send_as_is};
+use crate::raw::{DEMO_SERVER, initialize, text};
 
 /// A gateway over HTTP in front of the demo server, with one question in its inbox.
 struct Site {
@@ -21,7 +22,7 @@ fn site(more: &[&str]) -> Site {
     let mut all = vec!["--listen", "127.0.0.1:0", "--hold", "0"];
     all.extend(NO_LIMITS);
     all.extend(more);
-    let gateway = Gateway::start(state.path(), &all, &["--", PROGRAM, "demo-server"]);
+    let gateway = Gateway::start(state.path(), &all, &DEMO_SERVER);
     let at = gateway.serving.clone().unwrap();
     let back = round(
         &at,
@@ -57,12 +58,7 @@ fn round(at: &str, who: &str, capabilities: &Value, mut params: Value) -> Value 
         &who,
     ];
     let reply = send(at, &head, &frame.to_string()).expect("an answer");
-    let event = reply
-        .body
-        .lines()
-        .rev()
-        .find_map(|line| line.strip_prefix("data:"));
-    serde_json::from_str(event.unwrap_or(&reply.body)).unwrap_or_else(|_| panic!("{reply:?}"))
+    reply.response()
 }
 
 fn status(reply: Option<Reply>) -> u16 {
@@ -273,7 +269,7 @@ fn another_principals_question_is_out_of_reach() {
     assert!(text(&done).contains("from bob"), "{done}");
 
     // Sessions of the pushed era: the name alone opens nothing.
-    let open = crate::gateway::initialize().to_string();
+    let open = initialize(REVISION, &json!({})).to_string();
     let kind = "Content-Type: application/json";
     let accept = "Accept: application/json, text/event-stream";
     let opened = send(

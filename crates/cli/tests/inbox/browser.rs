@@ -1,14 +1,14 @@
 //! The inbox in a real Chromium, over a real gateway. Without `chromedriver` and a Chromium each test says loudly that it
-//! tested nothing, unless `MCP_ELICIT_MUST_BROWSE` is set, with which it fails. With `MCP_ELICIT_SHOTS=FOLDER` a picture
-//! of each state is left there.
+//! tested nothing, unless `MCP_ELICIT_MUST_BROWSE` is set, with which it fails.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
-use mcp_elicit_testkit::chromium::{Chromium, Setup, loudly};
+use mcp_elicit_testkit::chromium::accessible::{Looks, WAYS};
+use mcp_elicit_testkit::chromium::{Chromium, Setup};
 use serde_json::{Value, json};
 
-use crate::gateway::{Gateway, NO_LIMITS, PROGRAM, text};
+use crate::gateway::{Gateway, NO_LIMITS};
+use crate::raw::{DEMO_SERVER, inbox, text};
 
 const TAB: &str = "\u{e004}";
 const ENTER: &str = "\u{e007}";
@@ -18,7 +18,7 @@ fn gateway(state: &Path, more: &[&str]) -> Gateway {
     let mut all = vec!["--hold", "3600", "--name", "deploy"];
     all.extend(NO_LIMITS);
     all.extend(more);
-    let mut gateway = Gateway::start(state, &all, &["--", PROGRAM, "demo-server"]);
+    let mut gateway = Gateway::start(state, &all, &DEMO_SERVER);
     gateway.initialize();
     gateway
 }
@@ -129,23 +129,15 @@ async fn two_tabs_a_deep_link_and_every_act() {
     page.click("[data-act=cancel]").await;
     page.at(".notice").await;
     gateway.result(3);
-    let ended = Gateway::command(state.path(), &["inbox", "list", "--ended", "--json"]);
-    let phases: Vec<Value> = String::from_utf8(ended.stdout)
-        .unwrap()
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap()["phase"].clone())
-        .collect();
+    let (_, ended) = inbox(state.path(), &["list", "--ended"]);
+    let phases: Vec<&Value> = ended.iter().map(|row| &row["phase"]).collect();
     assert_eq!(phases, ["cancelled", "declined"]);
 
     // Answered in a terminal while the page is open.
     let id = ask(&mut gateway, 4, "connect-account");
     page.open(&format!("http://{}/q/{id}", gateway.inbox)).await;
     page.shows("accounts.example.com").await;
-    assert!(
-        Gateway::command(state.path(), &["inbox", "accept", &id[..8]])
-            .status
-            .success()
-    );
+    assert!(inbox(state.path(), &["accept", &id[..8]]).0);
     page.shows("the command line").await;
     gateway.result(4);
     page.close().await;
@@ -208,62 +200,18 @@ async fn without_script_everything_can_be_answered() {
     page.close().await;
 }
 
-/// The checker of accessibility, installed through npm where it is not yet.
-fn axe() -> Option<String> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../forms/tests/web");
-    let file = folder.join("node_modules/axe-core/axe.min.js");
-    if !file.exists() {
-        // What went wrong shows in the file not being there.
-        let _ = Command::new("npm")
-            .args(["ci", "--no-audit", "--no-fund"])
-            .current_dir(&folder)
-            .status();
-    }
-    let text = std::fs::read_to_string(file).ok();
-    if text.is_none() {
-        assert!(
-            std::env::var_os("MCP_ELICIT_MUST_BROWSE").is_none(),
-            "axe-core cannot be installed"
-        );
-        loudly("no npm to install axe-core with, ACCESSIBILITY WAS NOT TESTED");
-    }
-    text
-}
-
-/// What axe-core finds wrong with the page as it is, and a picture of it where pictures are wanted.
-async fn look(page: &Chromium, axe: &str, state: &str) -> Vec<String> {
-    page.at("main").await;
-    page.run(axe).await;
-    let script = "const done = arguments[0]; axe.run().then(found => done(found.violations.map(\
-        v => v.id + ': ' + v.nodes.map(n => n.html).join(' '))))";
-    let found = page
-        .client
-        .execute_async(script, Vec::new())
-        .await
-        .expect("axe runs");
-    if let Some(folder) = std::env::var_os("MCP_ELICIT_SHOTS") {
-        let file = PathBuf::from(folder).join(format!("inbox-{state}.png"));
-        page.picture(&file).await;
-    }
-    found
-        .as_array()
-        .expect("a list")
-        .iter()
-        .map(|violation| format!("{state}: {violation}"))
-        .collect()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn every_state_is_accessible_in_every_light_and_width() {
-    let Some(axe) = axe() else { return };
+    let Some(mut looks) = Looks::new() else {
+        return;
+    };
     let state = tempfile::tempdir().unwrap();
     let mut gateway = gateway(state.path(), &[]);
-    let mut wrong = Vec::new();
     let Some(page) = Chromium::start(Setup::default()).await else {
         return;
     };
     page.open(&gateway.login).await;
-    wrong.extend(look(&page, &axe, "empty").await);
+    looks.at(&page, "inbox-empty").await;
     let deploy = ask(&mut gateway, 2, "deploy");
     for (call, tool) in [(3, "profile"), (4, "connect-account"), (5, "plan-trip")] {
         ask(&mut gateway, call, tool);
@@ -273,44 +221,27 @@ async fn every_state_is_accessible_in_every_light_and_width() {
         assert_eq!(gateway.answer(&id, &json!({"action": action})), 200);
     }
     page.until(&rows(4)).await;
-    wrong.extend(look(&page, &axe, "queue").await);
+    looks.at(&page, "inbox-queue").await;
     page.open(&format!("http://{}/?find=nothing+like+this", gateway.inbox))
         .await;
-    wrong.extend(look(&page, &axe, "search").await);
+    looks.at(&page, "inbox-search").await;
     page.close().await;
 
-    let ways = [
-        ("light", Setup::default()),
-        (
-            "dark",
-            Setup {
-                dark: true,
-                ..Setup::default()
-            },
-        ),
-        (
-            "narrow",
-            Setup {
-                narrow: true,
-                ..Setup::default()
-            },
-        ),
-    ];
-    for (way, setup) in ways {
+    for (way, setup) in WAYS {
         let Some(page) = Chromium::start(setup).await else {
             return;
         };
         page.open(&gateway.login).await;
         page.until(&rows(4)).await;
-        wrong.extend(look(&page, &axe, &format!("queue-{way}")).await);
+        looks.at(&page, &format!("inbox-queue-{way}")).await;
         page.open(&format!("http://{}/q/{deploy}", gateway.inbox))
             .await;
         page.at("form[data-question]").await;
-        wrong.extend(look(&page, &axe, &format!("question-{way}")).await);
+        looks.at(&page, &format!("inbox-question-{way}")).await;
         page.click("[data-act=review]").await;
         page.at("#problems").await;
-        wrong.extend(look(&page, &axe, &format!("error-{way}")).await);
+        looks.at(&page, &format!("inbox-error-{way}")).await;
         page.close().await;
     }
-    assert_eq!(wrong, Vec::<String>::new());
+    looks.all_well();
 }

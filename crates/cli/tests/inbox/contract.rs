@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::gateway::{Gateway, NO_LIMITS, PROGRAM};
+use crate::gateway::{Gateway, NO_LIMITS};
 use crate::http::{Reply, send, send_as_is};
+use crate::raw::DEMO_SERVER;
 
 struct Contract {
     document: Value,
@@ -56,7 +57,7 @@ fn the_api_is_what_its_document_says() {
     let state = tempfile::tempdir().unwrap();
     let mut more = vec!["--hold", "3600"];
     more.extend(NO_LIMITS);
-    let mut gateway = Gateway::start(state.path(), &more, &["--", PROGRAM, "demo-server"]);
+    let mut gateway = Gateway::start(state.path(), &more, &DEMO_SERVER);
     gateway.initialize();
     let document = gateway.api("GET", "/api/openapi.json", "").unwrap();
     let mut contract = Contract {
@@ -187,7 +188,7 @@ fn the_api_is_what_its_document_says() {
 #[test]
 fn what_is_not_there_says_so_in_the_same_words() {
     let state = tempfile::tempdir().unwrap();
-    let gateway = Gateway::start(state.path(), &[], &["--", PROGRAM, "demo-server"]);
+    let gateway = Gateway::start(state.path(), &[], &DEMO_SERVER);
     for (method, path, status) in [
         ("GET", "/api/nothing", 404),
         ("DELETE", "/api/questions", 405),

@@ -1,22 +1,23 @@
 //! A running gateway, its client's end of stdio, and its inbox.
 
-use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::io::{BufRead as _, BufReader, Read};
+use std::ops::{Deref, DerefMut};
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::process::Stdio;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
 use serde_json::{Value, json};
 
 use crate::http::{PATIENCE, Reply, send};
+use crate::raw::{self, Raw};
 
-pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-elicit");
+/// What the client speaks.
+pub(crate) const REVISION: &str = "2025-11-25";
 
 /// A gateway that runs until this is dropped.
 pub(crate) struct Gateway {
-    pub(crate) child: Child,
-    stdin: Option<ChildStdin>,
-    lines: mpsc::Receiver<Value>,
+    client: Raw,
     /// Host and port of the inbox.
     pub(crate) inbox: String,
     /// The link that signs in.
@@ -34,21 +35,10 @@ pub(crate) const NO_LIMITS: [&str; 4] = ["--pending", "off", "--questions-per-mi
 impl Gateway {
     /// Starts one over this state folder, in front of `server`: a program behind `--`, or `--upstream URL`.
     pub(crate) fn start(state: &Path, more: &[&str], server: &[&str]) -> Self {
-        let inbox = ["--inbox", "127.0.0.1:0"];
-        let named = more.contains(&"--inbox");
-        let mut child = Command::new(PROGRAM)
-            .arg("gateway")
-            .args(inbox.iter().filter(|_| !named))
-            .arg("--state")
-            .arg(state)
-            .args(more)
-            .args(server)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let (links, said) = listen(child.stderr.take().unwrap());
+        let mut command = raw::gateway(state, more, server);
+        command.stderr(Stdio::piped());
+        let mut client = Raw::start(command);
+        let (links, said) = listen(client.child.stderr.take().unwrap());
         let login = links
             .recv_timeout(PATIENCE)
             .expect("it says where the inbox is");
@@ -66,9 +56,7 @@ impl Gateway {
                 .unwrap()
                 .trim()
                 .to_owned(),
-            stdin: child.stdin.take(),
-            lines: frames(child.stdout.take().unwrap()),
-            child,
+            client,
             said,
         }
     }
@@ -118,55 +106,24 @@ impl Gateway {
             .map_or(0, |reply| reply.status)
     }
 
-    pub(crate) fn send(&mut self, frame: &Value) {
-        // A gateway that was killed reads no more.
-        let _ = writeln!(self.stdin.as_mut().unwrap(), "{frame}");
-    }
-
-    /// The next message to the client.
-    pub(crate) fn next(&self) -> Value {
-        self.lines
-            .recv_timeout(PATIENCE)
-            .expect("a message of the gateway")
-    }
-
-    /// The response to this request; what comes before it is passed over.
-    pub(crate) fn result(&self, id: u64) -> Value {
-        loop {
-            let frame = self.next();
-            if frame["id"] == id && frame["method"].is_null() {
-                return frame;
-            }
-        }
-    }
-
     /// Opens the session of a client that cannot ask.
     pub(crate) fn initialize(&mut self) {
-        self.send(&initialize());
-        self.result(1);
-        self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
-    }
-
-    pub(crate) fn call(&mut self, id: u64, tool: &str, arguments: &Value) {
-        self.send(&call(id, tool, arguments));
-    }
-
-    /// `mcp-elicit`, another command of the same state folder.
-    pub(crate) fn command(state: &Path, words: &[&str]) -> Output {
-        Command::new(PROGRAM)
-            .args(words)
-            .arg("--state")
-            .arg(state)
-            .output()
-            .unwrap()
+        self.client.initialize(REVISION, &json!({}));
     }
 }
 
-impl Drop for Gateway {
-    fn drop(&mut self) {
-        drop(self.stdin.take());
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+/// What a client does on stdio.
+impl Deref for Gateway {
+    type Target = Raw;
+
+    fn deref(&self) -> &Raw {
+        &self.client
+    }
+}
+
+impl DerefMut for Gateway {
+    fn deref_mut(&mut self) -> &mut Raw {
+        &mut self.client
     }
 }
 
@@ -177,39 +134,10 @@ pub(crate) fn api(at: &str, token: &str, method: &str, path: &str, body: &str) -
     send(at, &[&line, &token, "Content-Type: application/json"], body)
 }
 
-pub(crate) fn initialize() -> Value {
-    json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}})
-}
-
-pub(crate) fn call(id: u64, tool: &str, arguments: &Value) -> Value {
-    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
-}
-
-/// The text of a call's result.
-pub(crate) fn text(frame: &Value) -> &str {
-    frame["result"]["content"][0]["text"]
-        .as_str()
-        .unwrap_or_default()
-}
-
 /// Host and port of a link.
 pub(crate) fn host(link: &str) -> String {
     let rest = link.split_once("://").map_or(link, |(_, rest)| rest);
     rest.split('/').next().unwrap_or(rest).to_owned()
-}
-
-fn frames(stdout: impl Read + Send + 'static) -> mpsc::Receiver<Value> {
-    let (lines, taken) = mpsc::channel();
-    thread::spawn(move || {
-        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-            let frame = serde_json::from_str(&line).expect("stdout holds frames only");
-            if lines.send(frame).is_err() {
-                return;
-            }
-        }
-    });
-    taken
 }
 
 fn listen(stderr: impl Read + Send + 'static) -> (mpsc::Receiver<String>, Arc<Mutex<String>>) {

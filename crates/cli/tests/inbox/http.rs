@@ -22,6 +22,13 @@ impl Reply {
         serde_json::from_str(&self.body).unwrap_or(Value::Null)
     }
 
+    /// The response in the body, or in the last event of a stream.
+    pub(crate) fn response(&self) -> Value {
+        let mut lines = self.body.lines().rev();
+        let event = lines.find_map(|line| line.strip_prefix("data:"));
+        serde_json::from_str(event.unwrap_or(&self.body)).unwrap_or_else(|_| panic!("{self:?}"))
+    }
+
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| {
             let (known, value) = line.split_once(':')?;

@@ -9,7 +9,8 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::asker::Asker;
-use crate::gateway::{Gateway, NO_LIMITS, api, text};
+use crate::gateway::{Gateway, NO_LIMITS, api};
+use crate::raw::text;
 
 /// Questions that wait at the kill.
 const PENDING: u64 = 100;

@@ -9,4 +9,6 @@ mod gateway;
 mod http;
 mod killed;
 mod many;
+#[path = "../raw/mod.rs"]
+mod raw;
 mod sealed;

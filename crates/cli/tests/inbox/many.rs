@@ -6,8 +6,9 @@ use std::thread;
 use serde_json::{Value, json};
 
 use crate::asker::Asker;
-use crate::gateway::{Gateway, NO_LIMITS, PROGRAM, call, initialize, text};
+use crate::gateway::{Gateway, NO_LIMITS, REVISION};
 use crate::http::{Reply, send};
+use crate::raw::{DEMO_SERVER, call, command, inbox, initialize, text};
 
 /// A server that reads one message, writes its answer, and only then reads on; each answer is as long as the call.
 const ECHO: &str = "
@@ -66,22 +67,12 @@ fn post(at: &str, session: Option<&str>, frame: &Value) -> Reply {
     send(at, &head, &frame.to_string()).expect("an answer")
 }
 
-/// The response in a body or in the last event of a stream.
-fn response(reply: &Reply) -> Value {
-    let event = reply
-        .body
-        .lines()
-        .rev()
-        .find_map(|line| line.strip_prefix("data:"));
-    serde_json::from_str(event.unwrap_or(&reply.body)).unwrap_or_else(|_| panic!("{reply:?}"))
-}
-
 #[test]
 fn equal_ids_of_several_sessions_are_never_confused() {
     let asker = Asker::start();
     let shapes: [(&str, &[&str]); 2] = [
         ("note", &["--upstream", &asker.url]),
-        ("deploy", &["--", PROGRAM, "demo-server"]),
+        ("deploy", &DEMO_SERVER),
     ];
     for (tool, server) in shapes {
         let state = tempfile::tempdir().unwrap();
@@ -91,7 +82,7 @@ fn equal_ids_of_several_sessions_are_never_confused() {
         let at = gateway.serving.clone().unwrap();
         let sessions: Vec<String> = (0..SESSIONS)
             .map(|_| {
-                let opened = post(&at, None, &initialize());
+                let opened = post(&at, None, &initialize(REVISION, &json!({})));
                 let name = opened
                     .header("mcp-session-id")
                     .expect("a session")
@@ -112,7 +103,7 @@ fn equal_ids_of_several_sessions_are_never_confused() {
                     // The ids are the same in every session.
                     let frame = call(id, tool, &json!({"n": number}));
                     calls.push(threads.spawn(move || {
-                        let reply = response(&post(at, Some(session), &frame));
+                        let reply = post(at, Some(session), &frame).response();
                         assert_eq!(reply["id"], id);
                         (number, text(&reply).to_owned())
                     }));
@@ -195,13 +186,12 @@ fn a_list_longer_than_a_page_is_read_whole_while_it_changes() {
     assert_eq!(second["waiting"], COUNT - 1);
 
     // A person's command reads all pages, and finds a question by the beginning of its id.
-    let listed = Gateway::command(state.path(), &["inbox", "list"]);
+    let listed = command(state.path(), &["inbox", "list"]);
     assert_eq!(
         String::from_utf8_lossy(&listed.stdout).lines().count(),
         all.len() - 1
     );
     let last = all.last().unwrap()["id"].as_str().unwrap();
-    let shown = Gateway::command(state.path(), &["inbox", "show", &last[..10], "--json"]);
-    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
-    assert_eq!(shown["id"], last);
+    let (_, shown) = inbox(state.path(), &["show", &last[..10]]);
+    assert_eq!(shown[0]["id"], last);
 }

@@ -6,7 +6,8 @@ use std::process::Output;
 
 use serde_json::json;
 
-use crate::gateway::{Gateway, PROGRAM, text};
+use crate::gateway::Gateway;
+use crate::raw::{DEMO_SERVER, PROGRAM, command, text};
 
 const SECRET: &str = "the-owl-flies-at-midnight";
 
@@ -99,7 +100,7 @@ async fn values_are_sealed_then_dropped_and_never_logged() {
             "logged: {needle}"
         );
     }
-    let audit = Gateway::command(state.path(), &["audit", "--json"]);
+    let audit = command(state.path(), &["audit", "--json"]);
     assert!(
         audit.status.success() && !said(&audit).contains(SECRET),
         "{}",
@@ -120,11 +121,7 @@ async fn values_are_sealed_then_dropped_and_never_logged() {
 async fn the_audit_shows_that_it_was_touched() {
     use sqlx::Connection as _;
     let state = tempfile::tempdir().unwrap();
-    let mut gateway = Gateway::start(
-        state.path(),
-        &["--hold", "0"],
-        &["--", PROGRAM, "demo-server"],
-    );
+    let mut gateway = Gateway::start(state.path(), &["--hold", "0"], &DEMO_SERVER);
     gateway.initialize();
     for (id, act) in [
         (2, json!({"action": "decline"})),
@@ -138,7 +135,7 @@ async fn the_audit_shows_that_it_was_touched() {
     let command = |words: &[&str]| {
         let mut all = vec!["audit"];
         all.extend(words);
-        Gateway::command(state.path(), &all)
+        command(state.path(), &all)
     };
     let whole = command(&["--verify"]);
     assert_eq!(whole.status.code(), Some(0), "{}", said(&whole));

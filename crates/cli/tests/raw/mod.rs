@@ -2,13 +2,15 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_mcp-elicit");
+/// The server of most tests.
+pub(crate) const DEMO_SERVER: [&str; 3] = ["--", PROGRAM, "demo-server"];
 /// Nothing here takes this long; a test that hangs fails instead.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -20,23 +22,11 @@ pub(crate) struct Raw {
 }
 
 impl Raw {
-    pub(crate) fn gateway(state: &Path, more: &[&str], server: &[&str]) -> Self {
-        let mut command = Command::new(PROGRAM);
-        command.args(["gateway", "--state"]).arg(state).args(more);
-        if !more.contains(&"--inbox") {
-            command.args(["--inbox", "127.0.0.1:0"]);
-        }
-        if !server.is_empty() {
-            command.arg("--").args(server);
-        }
-        Self::start(command)
-    }
-
+    /// Its stderr goes where the command says.
     pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
             .spawn()
             .unwrap();
         let stdin = child.stdin.take();
@@ -49,8 +39,8 @@ impl Raw {
     }
 
     pub(crate) fn send(&mut self, frame: &Value) {
-        let stdin = self.stdin.as_mut().unwrap();
-        writeln!(stdin, "{frame}").unwrap();
+        // A gateway that was killed reads no more.
+        let _ = writeln!(self.stdin.as_mut().unwrap(), "{frame}");
     }
 
     pub(crate) fn next(&self) -> Value {
@@ -60,7 +50,7 @@ impl Raw {
     }
 
     /// The response to this request; what comes before it is passed over.
-    pub(crate) fn answer(&self, id: u64) -> Value {
+    pub(crate) fn result(&self, id: u64) -> Value {
         loop {
             let frame = self.next();
             if frame["id"] == id && frame["method"].is_null() {
@@ -70,16 +60,14 @@ impl Raw {
     }
 
     pub(crate) fn initialize(&mut self, revision: &str, capabilities: &Value) -> Value {
-        self.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-            "protocolVersion": revision, "capabilities": capabilities, "clientInfo": {"name": "raw", "version": "1"}}}));
-        let opened = self.answer(1);
+        self.send(&initialize(revision, capabilities));
+        let opened = self.result(1);
         self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
         opened
     }
 
-    pub(crate) fn call(&mut self, id: u64, name: &str) {
-        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
-            "params": {"name": name, "arguments": {}, "_meta": {"progressToken": "p"}}}));
+    pub(crate) fn call(&mut self, id: u64, tool: &str, arguments: &Value) {
+        self.send(&call(id, tool, arguments));
     }
 }
 
@@ -91,13 +79,11 @@ impl Drop for Raw {
     }
 }
 
-pub(crate) fn lines_of(stdout: ChildStdout) -> mpsc::Receiver<Value> {
+fn lines_of(stdout: ChildStdout) -> mpsc::Receiver<Value> {
     let (lines, taken) = mpsc::channel();
     std::thread::spawn(move || {
         for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-            let Ok(frame) = serde_json::from_str(&line) else {
-                continue;
-            };
+            let frame = serde_json::from_str(&line).expect("stdout holds frames only");
             if lines.send(frame).is_err() {
                 return;
             }
@@ -106,30 +92,54 @@ pub(crate) fn lines_of(stdout: ChildStdout) -> mpsc::Receiver<Value> {
     taken
 }
 
-/// `mcp-elicit inbox …`; its JSON lines.
-pub(crate) fn inbox(state: &Path, words: &[&str]) -> (bool, Vec<Value>) {
-    let done = Command::new(PROGRAM)
-        .arg("inbox")
+/// A gateway over this state folder, to be started; its inbox is at a free port unless the options name one. `server` is
+/// a program behind `--`, or `--upstream URL`.
+pub(crate) fn gateway(state: &Path, options: &[&str], server: &[&str]) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command
+        .args(["gateway", "--state"])
+        .arg(state)
+        .args(options);
+    if !options.contains(&"--inbox") {
+        command.args(["--inbox", "127.0.0.1:0"]);
+    }
+    command.args(server).stderr(Stdio::null());
+    command
+}
+
+/// Another command of the same state folder.
+pub(crate) fn command(state: &Path, words: &[&str]) -> Output {
+    Command::new(PROGRAM)
         .args(words)
-        .arg("--json")
         .arg("--state")
         .arg(state)
         .output()
-        .unwrap();
+        .unwrap()
+}
+
+/// `mcp-elicit inbox …`; its JSON lines.
+pub(crate) fn inbox(state: &Path, words: &[&str]) -> (bool, Vec<Value>) {
+    let done = command(state, &[&["inbox"], words, &["--json"]].concat());
     let lines = String::from_utf8(done.stdout).unwrap();
-    (
-        done.status.success(),
-        lines
-            .lines()
-            .filter_map(|line| serde_json::from_str(line).ok())
-            .collect(),
-    )
+    let lines = lines
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok());
+    (done.status.success(), lines.collect())
+}
+
+pub(crate) fn initialize(revision: &str, capabilities: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": revision, "capabilities": capabilities, "clientInfo": {"name": "raw", "version": "1"}}})
+}
+
+pub(crate) fn call(id: u64, tool: &str, arguments: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+        "params": {"name": tool, "arguments": arguments, "_meta": {"progressToken": id}}})
 }
 
 /// The text of a result.
-pub(crate) fn text(frame: &Value) -> String {
+pub(crate) fn text(frame: &Value) -> &str {
     frame["result"]["content"][0]["text"]
         .as_str()
         .unwrap_or_default()
-        .to_owned()
 }

@@ -133,6 +133,10 @@ where
     let http = super::http::Http::new(client, options.frame_limit, health.clone());
     let mut config = StreamableHttpClientTransportConfig::with_uri(url);
     config.max_sse_event_size = options.frame_limit;
+    config.auth_header = options
+        .token
+        .as_ref()
+        .map(|token| token.secret().to_owned());
     let transport = StreamableHttpClientTransport::with_client(wrap(http), config);
     begin(transport, eliciting, options.revision, options, health).await
 }

@@ -8,6 +8,8 @@ mod failed;
 mod http;
 mod lifecycle;
 mod lines;
+#[cfg(feature = "http")]
+mod token;
 mod trouble;
 
 #[cfg(feature = "process")]
@@ -28,6 +30,8 @@ pub(crate) use failed::challenge;
 pub(crate) use failed::words;
 #[cfg(feature = "http")]
 pub use http::Http;
+#[cfg(feature = "http")]
+pub use token::{BearerToken, TokenFault};
 pub(crate) use trouble::Health;
 pub use trouble::Trouble;
 
@@ -90,6 +94,9 @@ pub struct Options {
     pub within: Duration,
     /// The largest message read, in bytes.
     pub frame_limit: usize,
+    /// What is shown to a server over HTTP to be let in; `None` for nothing.
+    #[cfg(feature = "http")]
+    pub token: Option<BearerToken>,
 }
 
 impl Default for Options {
@@ -98,6 +105,8 @@ impl Default for Options {
             revision: None,
             within: Duration::from_mins(1),
             frame_limit: 8 * 1024 * 1024,
+            #[cfg(feature = "http")]
+            token: None,
         }
     }
 }

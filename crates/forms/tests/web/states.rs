@@ -1,66 +1,24 @@
 //! Every state of every page, looked at by axe-core in light, dark and narrow.
-//!
-//! With `MCP_ELICIT_SHOTS=FOLDER` a picture of each is saved there, for looking at.
-
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use mcp_elicit_forms::view::{Call, Origin, Question};
-use mcp_elicit_testkit::chromium::{Chromium, Setup, loudly};
+use mcp_elicit_testkit::chromium::Chromium;
+use mcp_elicit_testkit::chromium::accessible::{Looks, WAYS};
 use serde_json::json;
 
 use crate::fixtures::{Asking, asks, every_kind, form, in_seconds, link, nothing, short};
 
-/// The checker; installed on the first run, where npm is.
-fn axe() -> Option<String> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/web");
-    let file = folder.join("node_modules/axe-core/axe.min.js");
-    if !file.exists() {
-        // What went wrong shows in the file not being there.
-        let _ = Command::new("npm")
-            .args(["ci", "--no-audit", "--no-fund"])
-            .current_dir(&folder)
-            .status();
-    }
-    let text = std::fs::read_to_string(file).ok();
-    if text.is_none() {
-        assert!(
-            std::env::var_os("MCP_ELICIT_MUST_BROWSE").is_none(),
-            "axe-core cannot be installed"
-        );
-        loudly("no npm to install axe-core with, ACCESSIBILITY WAS NOT TESTED");
-    }
-    text
-}
-
+/// A page, looked at in one way.
 struct Look {
     page: Chromium,
-    axe: String,
+    looks: Looks,
     way: &'static str,
-    wrong: Vec<String>,
 }
 
 impl Look {
     /// Looks at the page as it is now.
     async fn at(&mut self, state: &str) {
-        self.page.at("main").await;
-        let _ = self.page.run(&self.axe).await;
-        let script = "const done = arguments[0]; axe.run().then(found => done(found.violations.map(\
-            v => v.id + ': ' + v.nodes.map(n => n.html).join(' '))))";
-        let found = self
-            .page
-            .client
-            .execute_async(script, Vec::new())
-            .await
-            .expect("axe runs");
-        for violation in found.as_array().expect("a list") {
-            self.wrong
-                .push(format!("{state} ({}): {violation}", self.way));
-        }
-        if let Some(folder) = std::env::var_os("MCP_ELICIT_SHOTS") {
-            let file = PathBuf::from(folder).join(format!("{state}-{}.png", self.way));
-            self.page.picture(&file).await;
-        }
+        let state = format!("{state}-{}", self.way);
+        self.looks.at(&self.page, &state).await;
     }
 }
 
@@ -105,36 +63,14 @@ fn long() -> Question {
 
 #[tokio::test]
 async fn every_state_is_accessible() {
-    let Some(axe) = axe() else { return };
-    let ways = [
-        ("light", Setup::default()),
-        (
-            "dark",
-            Setup {
-                dark: true,
-                ..Setup::default()
-            },
-        ),
-        (
-            "narrow",
-            Setup {
-                narrow: true,
-                ..Setup::default()
-            },
-        ),
-    ];
-    for (way, setup) in ways {
+    for (way, setup) in WAYS {
+        let Some(looks) = Looks::new() else { return };
         let Some(page) = Chromium::start(setup).await else {
             return;
         };
-        let mut look = Look {
-            page,
-            axe: axe.clone(),
-            way,
-            wrong: Vec::new(),
-        };
+        let mut look = Look { page, looks, way };
         every_state(&mut look).await;
-        assert_eq!(look.wrong, Vec::<String>::new());
+        look.looks.all_well();
         look.page.close().await;
     }
 }

@@ -22,6 +22,18 @@ pub struct Program {
     pub environment: Vec<(String, String)>,
 }
 
+impl Program {
+    /// The program and its arguments as the words of a command; `None` where there is no word.
+    pub fn from_words<W: Into<OsString>>(words: impl IntoIterator<Item = W>) -> Option<Self> {
+        let mut words = words.into_iter().map(Into::into);
+        Some(Self {
+            program: words.next()?,
+            arguments: words.collect(),
+            environment: Vec::new(),
+        })
+    }
+}
+
 /// How long a server that reads its end may take to stop by itself.
 const GRACE: Duration = Duration::from_secs(2);
 /// Bytes read from a pipe at once.

@@ -7,7 +7,7 @@ use std::thread;
 use super::child::{ChildServer, Program, read_frames};
 use super::pipe::Pipe;
 use super::session::{ClientSide, Driver, Session};
-use super::upstream::HttpServer;
+use super::upstream::{HttpServer, Upstream};
 use crate::config::Server;
 use crate::office::{Office, StartFault};
 use crate::relay::Door;
@@ -116,7 +116,7 @@ pub fn serve_program(
 pub fn serve_url(
     office: &Office,
     server: &Server,
-    url: &str,
+    at: &Upstream,
     max_frame: usize,
 ) -> Result<(), StartFault> {
     let name = &server.settings.server;
@@ -124,7 +124,7 @@ pub fn serve_url(
         server: name.clone(),
         source,
     };
-    let upstream = HttpServer::new(url, max_frame)?;
+    let upstream = HttpServer::new(at, max_frame)?;
     let client = StdioClient::open().map_err(fault)?;
     let who = office.who(name, "local");
     let (session, driver) = Session::new(

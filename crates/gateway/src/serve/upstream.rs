@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use mcp_elicit_client::connection::BearerToken;
 use mcp_elicit_core::wire::method;
 use reqwest::{Client, Response, Url};
 use tokio::runtime::Handle;
@@ -21,6 +22,25 @@ use super::session::{ServerSide, Session};
 use crate::office::StartFault;
 use crate::relay::glance::{Glance, Shape};
 use crate::relay::{CallKey, Door, Event};
+
+/// Where a server over HTTP is.
+#[derive(Clone, Debug)]
+pub struct Upstream {
+    /// Its endpoint.
+    pub url: String,
+    /// What is shown to it for clients that bring no `Authorization` of their own.
+    pub token: Option<BearerToken>,
+}
+
+impl Upstream {
+    fn authorization(&self) -> Option<HeaderValue> {
+        let token = self.token.as_ref()?;
+        // A token is made of what may stand in a header.
+        let mut value = HeaderValue::try_from(format!("Bearer {}", token.secret())).ok()?;
+        value.set_sensitive(true);
+        Some(value)
+    }
+}
 
 /// A server at a URL.
 pub struct HttpServer {
@@ -44,7 +64,7 @@ struct State {
     revision: Option<HeaderValue>,
     /// Headers of the client's requests, by their streams.
     carried: HashMap<Door, HeaderMap>,
-    /// The last `Authorization`, for requests that the gateway makes on the client's behalf.
+    /// The client's last `Authorization`, or the operator's until it brings one: for requests that come without.
     authorization: Option<HeaderValue>,
     calls: HashMap<CallKey, AbortHandle>,
     listening: Option<AbortHandle>,
@@ -74,10 +94,10 @@ type Sent = Result<Response, reqwest::Error>;
 
 impl HttpServer {
     /// A server at this URL. Runs in a tokio runtime.
-    pub fn new(url: &str, max_frame: usize) -> Result<Arc<Self>, StartFault> {
+    pub fn new(at: &Upstream, max_frame: usize) -> Result<Arc<Self>, StartFault> {
         mcp_elicit_client::tls::ready();
         let address = |why: String| StartFault::Address { why };
-        let url = Url::parse(url).map_err(|error| address(error.to_string()))?;
+        let url = Url::parse(&at.url).map_err(|error| address(error.to_string()))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(address("only http and https are spoken".to_owned()));
         }
@@ -95,7 +115,10 @@ impl HttpServer {
             url,
             max_frame,
             session: OnceLock::new(),
-            state: Mutex::default(),
+            state: Mutex::new(State {
+                authorization: at.authorization(),
+                ..State::default()
+            }),
             queue,
             queued: AtomicUsize::new(0),
             me: me.clone(),

@@ -1,0 +1,30 @@
+//! The token that a server over HTTP wants: shared by every command that speaks to one.
+
+use clap::Args;
+use mcp_elicit_client::connection::BearerToken;
+
+use crate::failure::Failure;
+
+/// A token, named by where it is: the command line is no place for it.
+#[derive(Debug, Args)]
+pub(crate) struct TokenArgs {
+    /// Show the server at the URL the bearer token in this environment variable
+    #[arg(long, value_name = "VARIABLE", conflicts_with = "command")]
+    token_env: Option<String>,
+}
+
+impl TokenArgs {
+    /// The token, where one is named.
+    pub(crate) fn read(&self) -> Result<Option<BearerToken>, Failure> {
+        let Some(variable) = &self.token_env else {
+            return Ok(None);
+        };
+        BearerToken::from_env(variable).map(Some).map_err(|fault| {
+            Failure::usage("no token for the server")
+                .because(fault)
+                .hint(format!(
+                    "set {variable} to the token alone, without the word Bearer."
+                ))
+        })
+    }
+}

@@ -1,0 +1,75 @@
+//! What a program shows a server over HTTP to be let in, without ever showing it to anybody else.
+
+use std::fmt;
+
+use thiserror::Error;
+
+/// A bearer token (RFC 6750), sent as `Authorization: Bearer ...` with every request. Its text is in no `Debug` and in no
+/// error.
+#[derive(Clone, PartialEq, Eq)]
+pub struct BearerToken(String);
+
+/// Why there is no token.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum TokenFault {
+    /// The variable is not set, or not Unicode.
+    #[error("the environment variable {variable} holds no token")]
+    Missing {
+        /// Its name.
+        variable: String,
+    },
+    /// What it holds cannot be sent.
+    #[error("a bearer token has letters, digits and -._~+/ only, and = at its end")]
+    Malformed,
+}
+
+impl BearerToken {
+    /// A token as the authorization server issued it (`b64token`, RFC 6750, 2.1).
+    pub fn new(text: impl Into<String>) -> Result<Self, TokenFault> {
+        let text = text.into();
+        let body = text.trim_end_matches('=');
+        let fits = |byte: u8| {
+            byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~' | b'+' | b'/')
+        };
+        if body.is_empty() || !body.bytes().all(fits) {
+            return Err(TokenFault::Malformed);
+        }
+        Ok(Self(text))
+    }
+
+    /// The token in an environment variable: a command line is seen by every user of the machine, its environment is not.
+    pub fn from_env(variable: &str) -> Result<Self, TokenFault> {
+        match std::env::var(variable) {
+            Ok(text) => Self::new(text.trim()),
+            Err(_) => Err(TokenFault::Missing {
+                variable: variable.to_owned(),
+            }),
+        }
+    }
+
+    /// Its text, to be sent and not to be shown.
+    pub fn secret(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for BearerToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("BearerToken(..)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_can_stand_in_a_header_and_is_never_shown() {
+        let token = BearerToken::new("eyJ.a-b_c~d+e/f==").unwrap();
+        assert_eq!(token.secret(), "eyJ.a-b_c~d+e/f==");
+        assert_eq!(format!("{token:?}"), "BearerToken(..)");
+        for bad in ["", "==", "two words", "a=b", "line\r\nHost: x", "ü"] {
+            assert_eq!(BearerToken::new(bad), Err(TokenFault::Malformed), "{bad:?}");
+        }
+    }
+}

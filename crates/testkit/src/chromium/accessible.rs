@@ -1,0 +1,73 @@
+//! What axe-core finds wrong with a page, in every light and width; with `MCP_ELICIT_SHOTS=FOLDER` a picture of each state
+//! is left there, for looking at.
+
+use std::path::PathBuf;
+
+use super::{Chromium, Setup};
+use crate::peers;
+
+/// Light, dark and narrow: how every page is to be looked at.
+pub const WAYS: [(&str, Setup); 3] = [
+    ("light", LIGHT),
+    (
+        "dark",
+        Setup {
+            dark: true,
+            ..LIGHT
+        },
+    ),
+    (
+        "narrow",
+        Setup {
+            narrow: true,
+            ..LIGHT
+        },
+    ),
+];
+
+const LIGHT: Setup = Setup {
+    without_script: false,
+    dark: false,
+    narrow: false,
+};
+
+const RUN: &str = "const done = arguments[0]; axe.run().then(found => done(found.violations.map(\
+    v => v.id + ': ' + v.nodes.map(n => n.html).join(' '))))";
+
+/// Looks at pages, and keeps what is wrong with them.
+pub struct Looks {
+    axe: String,
+    wrong: Vec<String>,
+}
+
+impl Looks {
+    /// `None`, and a loud word, where there is no node to install axe-core with.
+    pub fn new() -> Option<Self> {
+        Some(Self {
+            axe: peers::axe()?,
+            wrong: Vec::new(),
+        })
+    }
+
+    /// Looks at the page as it is now.
+    pub async fn at(&mut self, page: &Chromium, state: &str) {
+        page.at("main").await;
+        page.run(&self.axe).await;
+        let found = page.client.execute_async(RUN, Vec::new()).await;
+        let found = found.expect("axe runs");
+        let violations = found.as_array().expect("a list");
+        let told = violations
+            .iter()
+            .map(|violation| format!("{state}: {violation}"));
+        self.wrong.extend(told);
+        if let Some(folder) = std::env::var_os("MCP_ELICIT_SHOTS") {
+            let file = PathBuf::from(folder).join(format!("{state}.png"));
+            page.picture(&file).await;
+        }
+    }
+
+    /// Ends the looking; fails with everything that was wrong.
+    pub fn all_well(self) {
+        assert!(self.wrong.is_empty(), "{:#?}", self.wrong);
+    }
+}
