@@ -295,10 +295,10 @@ fn keep_house(book: Arc<Book>) {
     let hears = book.clone();
     tokio::spawn(async move {
         loop {
-            tokio::time::sleep(HEARING).await;
             if let Err(fault) = hears.hear_others().await {
                 tracing::warn!(%fault, "other gateways' answers could not be looked for");
             }
+            tokio::time::sleep(HEARING).await;
         }
     });
     tokio::spawn(async move {

@@ -4,6 +4,7 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use super::seal;
 
@@ -14,6 +15,10 @@ pub struct Lease {
     // Held for as long as this lives.
     _lock: Option<File>,
 }
+
+/// When a gateway last came or went; of nobody where no other can.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark(Option<SystemTime>);
 
 impl Lease {
     /// A lease for a gateway that shares its store with no other process.
@@ -68,6 +73,13 @@ impl Lease {
         self.others().iter().any(|path| is_locked(path))
     }
 
+    /// When a gateway last came or went, as far as the folder of leases tells: as long as this stays the same, none did.
+    pub fn mark(&self) -> io::Result<Mark> {
+        let folder = self.folder.as_deref();
+        let time = folder.map(|folder| fs::metadata(folder)?.modified());
+        time.transpose().map(Mark)
+    }
+
     fn others(&self) -> Vec<PathBuf> {
         let Some(folder) = &self.folder else {
             return Vec::new();
@@ -115,6 +127,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mine = Lease::take(folder.path()).unwrap();
         assert!(!mine.has_company());
+        let quiet = mine.mark().unwrap();
+        assert_eq!(mine.mark().unwrap(), quiet);
         let other = Lease::take(folder.path()).unwrap();
         let name = other.name().to_owned();
         assert!(mine.is_held(&name) && mine.has_company() && !mine.is_mine(&name));

@@ -4,7 +4,7 @@ use mcp_elicit_core::exchange::Phase;
 
 use super::{Book, BookFault};
 use crate::relay::{Ending, Event};
-use crate::store::{Page, Which};
+use crate::store::{Page, Store as _, Which};
 
 /// How many of the questions that wait are looked at in one round, those that wait longest first.
 const LOOKED_THROUGH: usize = 10_000;
@@ -26,6 +26,7 @@ impl Book {
 
     /// Tells the sessions here what happened to their questions in other processes.
     pub async fn hear_others(&self) -> Result<(), BookFault> {
+        self.look_for_company().await?;
         if !self.lease.has_company() {
             return Ok(());
         }

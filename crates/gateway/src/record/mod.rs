@@ -9,14 +9,18 @@
 //! | `raising` | a question is written, or found written |
 //! | `settling` | it moves on: seen, acted on, ended |
 //! | `taking` | answers are taken out for the server, once |
+//! | `noting` | questions in a client's own dialog, written behind |
 //! | `looking` | what is due is ended; what other gateways did is passed on |
+//! | `company` | whether other gateways share the record, and what they left in it |
 //! | [`audit`] | what happened, as a chain |
 //! | [`seal`] | values, unreadable while they wait |
 //! | `lease` | which gateways run |
 
 pub mod audit;
+mod company;
 mod lease;
 mod looking;
+mod noting;
 mod raising;
 pub mod seal;
 mod settling;
@@ -32,8 +36,10 @@ use mcp_elicit_core::exchange::Moment;
 use tokio::sync::{mpsc, watch};
 
 use crate::relay::{Event, QuestionKey};
-use crate::store::{Change, Page, Row, Store, StoreFault, Which};
+use crate::store::{Change, Journal, Page, Row, Store, StoreFault, Which};
+use company::Company;
 pub use lease::Lease;
+use noting::Noted;
 use seal::Seal;
 
 /// Why the book could not do its work.
@@ -95,16 +101,53 @@ const TRIES: usize = 8;
 struct Live {
     question: QuestionKey,
     tell: mpsc::UnboundedSender<Event>,
-    /// The row as it was written last, kept for a question in the client's own dialog: its answer comes back through
-    /// this process, and mostly at once. Only a guess, which the store's compare-and-set judges.
-    row: Option<Box<Row>>,
+    known: Known,
+}
+
+/// What this process knows of a row beside the store.
+#[derive(Clone)]
+enum Known {
+    /// Nothing.
+    Nothing,
+    /// The row as it was written last, kept for a question that its client is asked: the answer comes back through this
+    /// process. Only a guess, which the store's compare-and-set judges.
+    Guess(Box<Row>),
+    /// The row as it is, ahead of the store.
+    Noted(Box<Noted>),
+}
+
+impl Live {
+    fn noted(&self) -> Option<&Noted> {
+        match &self.known {
+            Known::Noted(noted) => Some(noted),
+            Known::Nothing | Known::Guess(_) => None,
+        }
+    }
+
+    fn noted_mut(&mut self) -> Option<&mut Noted> {
+        match &mut self.known {
+            Known::Noted(noted) => Some(noted),
+            Known::Nothing | Known::Guess(_) => None,
+        }
+    }
+
+    fn take_guess(&mut self) -> Option<Row> {
+        match std::mem::replace(&mut self.known, Known::Nothing) {
+            Known::Guess(row) => Some(*row),
+            known @ (Known::Nothing | Known::Noted(_)) => {
+                self.known = known;
+                None
+            }
+        }
+    }
 }
 
 /// The book of questions.
 pub struct Book {
-    store: Arc<dyn Store>,
+    store: Journal,
     seal: Seal,
     lease: Lease,
+    company: Company,
     clock: fn() -> Moment,
     live: Mutex<HashMap<String, Live>>,
     drafts: Mutex<HashMap<String, Draft>>,
@@ -113,12 +156,13 @@ pub struct Book {
 }
 
 impl Book {
-    /// A book over this store. The lease says that this gateway runs.
+    /// A book over this store. The lease says that this gateway runs. Runs in a tokio runtime, in which it writes.
     pub fn new(store: Arc<dyn Store>, seal: Seal, lease: Lease, clock: fn() -> Moment) -> Self {
         Self {
-            store,
+            store: Journal::before(store),
             seal,
             lease,
+            company: Company::default(),
             clock,
             live: Mutex::default(),
             drafts: Mutex::default(),
@@ -127,9 +171,14 @@ impl Book {
         }
     }
 
-    /// The store below.
-    pub fn store(&self) -> &Arc<dyn Store> {
+    /// The store below, with the journal before it.
+    pub fn store(&self) -> &dyn Store {
         &self.store
+    }
+
+    /// Waits until everything that happened is written.
+    pub async fn flush(&self) -> Result<(), BookFault> {
+        Ok(self.store.flush().await?)
     }
 
     /// The time by this book's clock.
@@ -157,9 +206,9 @@ impl Book {
 
     /// The row of this id, as it was written last by this process when that is remembered.
     async fn find_or_recall(&self, id: &str) -> Result<Option<Row>, BookFault> {
-        let recalled = self.live().get_mut(id).and_then(|live| live.row.take());
+        let recalled = self.live().get_mut(id).and_then(Live::take_guess);
         match recalled {
-            Some(row) => Ok(Some(*row)),
+            Some(row) => Ok(Some(row)),
             None => self.find(id).await,
         }
     }
@@ -169,12 +218,12 @@ impl Book {
         if row.body.at_client
             && let Some(live) = self.live().get_mut(&row.id)
         {
-            live.row = Some(Box::new(row));
+            live.known = Known::Guess(Box::new(row));
         }
     }
 
     /// Writes the row where it still has the version that was seen; `false` when somebody else was first.
-    async fn put(&self, row: Row, seen: u64, audit: Option<String>) -> Result<bool, BookFault> {
+    async fn put(&self, row: Row, seen: u64, audit: Vec<String>) -> Result<bool, BookFault> {
         Ok(self.store.change(vec![Change { row, seen, audit }]).await?)
     }
 
@@ -218,10 +267,9 @@ impl Book {
             .remove(id);
     }
 
-    /// The session that waited is gone: its questions stay, for the same call made again.
-    pub fn let_go(&self, tell: &mpsc::UnboundedSender<Event>) {
-        self.live().retain(|_, live| !live.tell.same_channel(tell));
-        self.changed();
+    /// Whether another running gateway knows more of the question than the row says, and alone may change it.
+    fn is_anothers(&self, row: &Row) -> bool {
+        row.claimed && !self.lease.is_mine(&row.owner) && self.lease.is_held(&row.owner)
     }
 
     /// Whether a call waits for this question right now, here or in another running gateway.

@@ -9,9 +9,9 @@ use mcp_elicit_core::wire::{Request, Revision};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
 
-use super::{Book, BookFault, Live, Raised, TRIES, audit, place, seal};
+use super::{Book, BookFault, Known, Live, Raised, TRIES, audit, place, seal};
 use crate::relay::{Asked, Event, Place, QuestionKey};
-use crate::store::{Body, Row};
+use crate::store::{Body, Row, Store as _};
 
 impl Book {
     /// Writes a question for the call that waits at `tell`, or finds the same question of the same call of the same
@@ -29,7 +29,7 @@ impl Book {
         let live = || Live {
             question,
             tell: tell.clone(),
-            row: None,
+            known: Known::Nothing,
         };
         if asked.calling.is_some()
             && let Some(row) = self.left_over(&same, &live()).await?
@@ -62,7 +62,7 @@ impl Book {
         })
     }
 
-    fn new_row(
+    pub(super) fn new_row(
         &self,
         server: &str,
         principal: &str,
@@ -79,6 +79,7 @@ impl Book {
         Ok(Row {
             same,
             owner: self.lease.name().to_owned(),
+            claimed: false,
             exchange: Exchange::ask(self.now(), Some(asked.until)),
             body: Body {
                 server: server.to_owned(),
@@ -101,12 +102,17 @@ impl Book {
     /// The oldest row of the same question that was answered, else that waits, and that no running call waits for; from
     /// here on, the call that is `live` waits for it.
     async fn left_over(&self, same: &str, live: &Live) -> Result<Option<Row>, BookFault> {
+        self.company.looked_for(same);
         let mut rows = self.store.same(same.to_owned()).await?;
+        let wanted = |row: &Row| row.exchange.is_open() || row.exchange.phase().action().is_some();
+        rows.retain(wanted);
+        if !rows.is_empty() {
+            self.company.left_behind(same);
+        }
         rows.sort_by_key(|row| row.exchange.is_open());
         for row in rows {
-            let wanted = row.exchange.is_open() || row.exchange.phase().action().is_some();
             let elsewhere = !self.lease.is_mine(&row.owner) && self.lease.is_held(&row.owner);
-            if !wanted || elsewhere || row.exchange.is_due(self.now()) {
+            if elsewhere || row.exchange.is_due(self.now()) {
                 continue;
             }
             // Looked at and taken in one step: two calls that come at once must not both have it.
@@ -126,9 +132,10 @@ impl Book {
             let seen = row.exchange.version();
             let next = Row {
                 owner: self.lease.name().to_owned(),
+                claimed: false,
                 ..row
             };
-            if self.put(next, seen, None).await? {
+            if self.put(next, seen, Vec::new()).await? {
                 self.counts.found.fetch_add(1, Ordering::Relaxed);
                 self.changed();
                 return Ok(Raised { id, answered });
@@ -144,14 +151,14 @@ impl Book {
 }
 
 /// The params as the newest revision says them, which is how a question is kept.
-fn params_of(request: &Request) -> String {
+pub(super) fn params_of(request: &Request) -> String {
     match request.to_raw_params(Revision::LATEST) {
         Ok(params) => params.get().to_owned(),
         Err(_) => String::from("{}"),
     }
 }
 
-fn sameness(server: &str, principal: &str, asked: &Asked, params: &str) -> String {
+pub(super) fn sameness(server: &str, principal: &str, asked: &Asked, params: &str) -> String {
     let call = asked
         .calling
         .as_ref()

@@ -1,6 +1,7 @@
 //! A question moves on: seen, acted on, or ended without an act. By compare-and-set, so the first wins.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::exchange::{Phase, Refused, Step, Withdrawal};
@@ -9,7 +10,32 @@ use super::{Book, BookFault, Settling, TRIES, audit, place};
 use crate::relay::{Ending, Event};
 use crate::store::Row;
 
-enum Stepped {
+/// How often a gateway that claimed a question is waited for, and how long at a time: it shares what it claimed as soon as
+/// it sees that it has company.
+const WAITS: usize = 30;
+const WAIT: Duration = Duration::from_millis(100);
+
+impl Ending {
+    /// The step that it is in the life of the question.
+    pub(super) fn step(self) -> Step {
+        let withdraw = |why| Step::Withdraw { why };
+        let fail = |why: &str| Step::Fail {
+            why: why.to_owned(),
+        };
+        match self {
+            Self::WithdrawnByServer => withdraw(Withdrawal::ByAsker),
+            Self::WithdrawnByClient => withdraw(Withdrawal::CallCancelled),
+            Self::CallEnded => withdraw(Withdrawal::CallEnded),
+            Self::ServerGone => withdraw(Withdrawal::AskerGone),
+            Self::TimedOut => Step::Expire,
+            Self::ClientFailed => fail("the client could not be asked"),
+            Self::AnswererFailed => fail("nobody could be asked"),
+        }
+    }
+}
+
+/// What came of a step.
+pub(super) enum Stepped {
     Done,
     Refused(Box<Row>),
     Gone,
@@ -31,11 +57,8 @@ impl Book {
         let content = outcome
             .answers()
             .map(|answers| answers.to_value().to_string());
-        let sealed = content
-            .map(|text| self.seal.close(&place(id, "content"), &text))
-            .transpose()?;
         let step = Step::acted(outcome, by);
-        match self.step(id, &step, sealed).await? {
+        match self.step(id, &step, content.as_deref()).await? {
             Stepped::Done => {
                 self.counts.acted.fetch_add(1, Ordering::Relaxed);
                 self.drop_draft(id);
@@ -58,30 +81,12 @@ impl Book {
 
     /// The question ended without an action.
     pub async fn end(&self, id: &str, ending: Ending) -> Result<(), BookFault> {
-        let step = match ending {
-            Ending::WithdrawnByServer => Step::Withdraw {
-                why: Withdrawal::ByAsker,
-            },
-            Ending::WithdrawnByClient => Step::Withdraw {
-                why: Withdrawal::CallCancelled,
-            },
-            Ending::CallEnded => Step::Withdraw {
-                why: Withdrawal::CallEnded,
-            },
-            Ending::ServerGone => Step::Withdraw {
-                why: Withdrawal::AskerGone,
-            },
-            Ending::TimedOut => Step::Expire,
-            Ending::ClientFailed => Step::Fail {
-                why: "the client could not be asked".to_owned(),
-            },
-            Ending::AnswererFailed => Step::Fail {
-                why: "nobody could be asked".to_owned(),
-            },
-        };
+        if self.end_noted(id, ending)? {
+            return self.flush().await;
+        }
         self.live().remove(id);
         self.drop_draft(id);
-        if matches!(self.step(id, &step, None).await?, Stepped::Done) {
+        if matches!(self.step(id, &ending.step(), None).await?, Stepped::Done) {
             self.counts.ended.fetch_add(1, Ordering::Relaxed);
         }
         Ok(())
@@ -91,12 +96,39 @@ impl Book {
         &self,
         id: &str,
         step: &Step,
-        content: Option<Vec<u8>>,
+        content: Option<&str>,
     ) -> Result<Stepped, BookFault> {
-        for _ in 0..TRIES {
+        if let Some(stepped) = self.step_noted(id, step, content) {
+            if matches!((&stepped, step), (Stepped::Done, Step::Act { .. })) {
+                // A page or a script has answered: it is told when that is written, and taken by the record.
+                self.share(std::slice::from_ref(&id.to_owned())).await?;
+            } else {
+                self.write_behind(id)?;
+                self.flush().await?;
+            }
+            return Ok(stepped);
+        }
+        let content = content
+            .map(|text| self.seal.close(&place(id, "content"), text))
+            .transpose()?;
+        let mut tries = 0..TRIES;
+        let mut waits = 0..WAITS;
+        while tries.next().is_some() {
             let Some(row) = self.find_or_recall(id).await? else {
                 return Ok(Stepped::Gone);
             };
+            if self.is_anothers(&row) {
+                match (step, waits.next()) {
+                    // It knows by itself who has seen what.
+                    (Step::Show, _) => return Ok(Stepped::Done),
+                    (_, None) => break,
+                    (_, Some(_)) => {
+                        tries = 0..TRIES;
+                        tokio::time::sleep(WAIT).await;
+                        continue;
+                    }
+                }
+            }
             let seen = row.exchange.version();
             let exchange = match row.exchange.step(step, self.now()) {
                 Ok(next) => next,
@@ -124,7 +156,7 @@ impl Book {
                 ..row
             };
             let entry = audit::entry(next.exchange.phase().as_str(), &next, self.now());
-            if self.put(next.clone(), seen, Some(entry)).await? {
+            if self.put(next.clone(), seen, vec![entry]).await? {
                 self.remember(next);
                 self.changed();
                 return Ok(Stepped::Done);
@@ -134,6 +166,12 @@ impl Book {
     }
 
     pub(super) async fn expire(&self, row: &Row) -> Result<(), BookFault> {
+        if self.is_anothers(row) {
+            return Ok(());
+        }
+        if self.step_noted(&row.id, &Step::Expire, None).is_some() {
+            return self.write_behind(&row.id);
+        }
         let Ok(exchange) = row.exchange.step(&Step::Expire, self.now()) else {
             return Ok(());
         };
@@ -143,7 +181,7 @@ impl Book {
         };
         let entry = audit::entry(Phase::TimedOut.as_str(), &next, self.now());
         let seen = row.exchange.version();
-        if self.put(next, seen, Some(entry)).await? {
+        if self.put(next, seen, vec![entry]).await? {
             self.counts.ended.fetch_add(1, Ordering::Relaxed);
             self.changed();
         }

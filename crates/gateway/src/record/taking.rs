@@ -6,11 +6,13 @@ use mcp_elicit_core::exchange::Step;
 use mcp_elicit_core::wire::Action;
 
 use super::{Book, BookFault, audit, place};
-use crate::store::{Change, Row};
+use crate::store::{Change, Row, Store as _};
 
 impl Book {
     /// Takes answers out, all or none and only once; `None` when any is not there to be taken.
     pub async fn take(&self, ids: &[String]) -> Result<Option<Vec<String>>, BookFault> {
+        // Some may be noted here only, and others not.
+        self.share(ids).await?;
         let mut changes = Vec::new();
         let mut replies = Vec::new();
         for id in ids {
@@ -32,7 +34,7 @@ impl Book {
             let seen = row.exchange.version();
             let row = Row { exchange, ..row };
             changes.push(Change {
-                audit: Some(audit::entry("delivered", &row, self.now())),
+                audit: vec![audit::entry("delivered", &row, self.now())],
                 row,
                 seen,
             });
@@ -71,14 +73,15 @@ impl Book {
                     ..row
                 };
                 // Whoever changed it meanwhile has dropped the values, or still needs them.
-                self.put(row, seen, None).await?;
+                self.put(row, seen, Vec::new()).await?;
             }
         }
         Ok(())
     }
 }
 
-fn reply(action: Action, content: Option<&str>) -> String {
+/// What the server is told: an `ElicitResult`, JSON.
+pub(super) fn reply(action: Action, content: Option<&str>) -> String {
     match content {
         Some(content) => format!(r#"{{"action":"{action}","content":{content}}}"#),
         None => format!(r#"{{"action":"{action}"}}"#),

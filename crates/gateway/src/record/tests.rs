@@ -4,7 +4,7 @@ use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::wire::{Request, Revision};
 
 use super::*;
-use crate::relay::{Asked, CallKind, Calling, Place};
+use crate::relay::{Asked, CallKind, Calling, Ending, Place};
 use crate::store::Memory;
 
 fn clock() -> Moment {
@@ -40,6 +40,7 @@ fn asked(message: &str) -> Asked {
         server_info: None,
         client_info: None,
         until: Moment::from_millis(9_000),
+        outlives: true,
     }
 }
 
@@ -128,7 +129,7 @@ async fn a_question_nobody_waits_for_is_found_by_the_same_call_only() {
         .await
         .unwrap();
     assert_ne!(one.id, beside.id, "somebody waits for the first");
-    book.let_go(&first);
+    book.let_go(&first).await.unwrap();
     assert_ne!(
         book.raise("s", "eve", &asked("Who?"), QuestionKey(3), &second)
             .await
@@ -163,7 +164,7 @@ async fn a_question_nobody_waits_for_is_found_by_the_same_call_only() {
             question: QuestionKey(5)
         })
     ));
-    book.let_go(&second);
+    book.let_go(&second).await.unwrap();
     let (third, _) = mpsc::unbounded_channel();
     let answered = book
         .raise("s", "local", &asked("Who?"), QuestionKey(6), &third)
@@ -175,5 +176,214 @@ async fn a_question_nobody_waits_for_is_found_by_the_same_call_only() {
             id: one.id,
             answered: true
         }
+    );
+}
+
+/// A book over a store that others may look into, which knows that it is alone.
+async fn alone() -> (Arc<Memory>, Book) {
+    let below: Arc<Memory> = Arc::default();
+    let book = book(below.clone());
+    book.look_for_company().await.unwrap();
+    (below, book)
+}
+
+fn at_client(message: &str) -> Asked {
+    Asked {
+        place: Place::Client,
+        outlives: false,
+        ..asked(message)
+    }
+}
+
+fn accept() -> Outcome {
+    Outcome::Accept(form().check(serde_json::json!({"name": "Ada"})).unwrap())
+}
+
+#[tokio::test]
+async fn an_answer_that_is_delivered_at_once_is_one_write_without_its_value() {
+    let (below, book) = alone().await;
+    let (tell, _told) = mpsc::unbounded_channel();
+    let raised = book.note("s", "local", &at_client("Who?"), QuestionKey(1), &tell);
+    let id = raised.unwrap().expect("it is new").id;
+    assert_eq!(
+        book.settle_noted(&id, &accept(), "client"),
+        Some(Settling::Won)
+    );
+    let late = book.settle_noted(&id, &Outcome::Decline, "client");
+    assert!(matches!(late, Some(Settling::Late(_))));
+    let ids = [id.clone()];
+    let taken = book.take_noted(&ids).unwrap();
+    assert_eq!(taken, [r#"{"action":"accept","content":{"name":"Ada"}}"#]);
+    assert_eq!(book.take_noted(&ids), None, "only once");
+    assert!(
+        below.find(id.clone()).await.unwrap().is_none(),
+        "a kill here loses all of it, and no half"
+    );
+    book.write_behind(&id).unwrap();
+    book.flush().await.unwrap();
+    let row = below.find(id.clone()).await.unwrap().unwrap();
+    assert!(row.exchange.delivered_at().is_some());
+    assert_eq!((row.content, row.arguments), (None, None));
+    let links = audit::read(&*below).await.unwrap();
+    let events: Vec<String> = links.iter().map(|link| event(&link.entry)).collect();
+    assert_eq!(events, ["asked", "answered", "delivered"]);
+    assert!(links.iter().all(|link| !link.entry.contains("Ada")));
+    assert_eq!(book.take(&ids).await.unwrap(), None, "nor by the record");
+    assert!(book.live().is_empty());
+}
+
+fn event(entry: &str) -> String {
+    let entry: serde_json::Value = serde_json::from_str(entry).unwrap();
+    entry["event"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_took_waits_for_the_same_call() {
+    let (below, book) = alone().await;
+    let (first, _told) = mpsc::unbounded_channel();
+    let noted = book.note("s", "local", &at_client("Who?"), QuestionKey(1), &first);
+    let id = noted.unwrap().unwrap().id;
+    book.settle_noted(&id, &accept(), "client");
+    book.write_behind(&id).unwrap();
+    book.flush().await.unwrap();
+    let row = below.find(id.clone()).await.unwrap().unwrap();
+    assert!(
+        row.exchange.is_open(),
+        "an answer is written with its delivery"
+    );
+    // The call ends: the server is gone, or the client gave up.
+    assert!(book.end_noted(&id, Ending::ServerGone).unwrap());
+    book.flush().await.unwrap();
+    let row = below.find(id.clone()).await.unwrap().unwrap();
+    assert!(!row.claimed && row.exchange.phase().action().is_some());
+    let (second, _told) = mpsc::unbounded_channel();
+    let again = book.note("s", "local", &at_client("Who?"), QuestionKey(2), &second);
+    assert_eq!(again.unwrap(), None, "the record has to be asked");
+    let again = book
+        .raise("s", "local", &at_client("Who?"), QuestionKey(2), &second)
+        .await;
+    assert_eq!(
+        again.unwrap(),
+        Raised {
+            id: id.clone(),
+            answered: true
+        }
+    );
+    let taken = book.take(&[id]).await.unwrap().unwrap();
+    assert_eq!(taken, [r#"{"action":"accept","content":{"name":"Ada"}}"#]);
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_leaves_its_question_to_all() {
+    let (below, book) = alone().await;
+    let (tell, _told) = mpsc::unbounded_channel();
+    let noted = book.note("s", "local", &at_client("Who?"), QuestionKey(1), &tell);
+    let id = noted.unwrap().unwrap().id;
+    book.flush().await.unwrap();
+    assert!(below.find(id.clone()).await.unwrap().unwrap().claimed);
+    book.let_go(&tell).await.unwrap();
+    let row = below.find(id.clone()).await.unwrap().unwrap();
+    assert!(row.exchange.is_open() && !row.claimed);
+    assert_eq!(book.settle_noted(&id, &accept(), "client"), None);
+    assert_eq!(
+        book.settle(&id, &accept(), "inbox").await.unwrap(),
+        Settling::Won
+    );
+}
+
+#[tokio::test]
+async fn a_page_answers_a_noted_question_first_and_durably() {
+    let (below, book) = alone().await;
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let noted = book.note("s", "local", &at_client("Who?"), QuestionKey(1), &tell);
+    let id = noted.unwrap().unwrap().id;
+    book.shown(&id).await.unwrap();
+    assert_eq!(
+        book.settle(&id, &Outcome::Decline, "inbox").await.unwrap(),
+        Settling::Won
+    );
+    let row = below.find(id.clone()).await.unwrap().unwrap();
+    assert_eq!(
+        row.exchange.ended_by(),
+        Some("inbox"),
+        "written before the person is told"
+    );
+    assert!(matches!(
+        told.try_recv(),
+        Ok(Event::Settled {
+            question: QuestionKey(1)
+        })
+    ));
+    let late = book.settle_noted(&id, &accept(), "client");
+    assert_eq!(late, None);
+    assert_eq!(
+        book.take_noted(std::slice::from_ref(&id)),
+        None,
+        "by the record"
+    );
+    let taken = book.take(&[id]).await.unwrap().unwrap();
+    assert_eq!(taken, [r#"{"action":"decline"}"#]);
+}
+
+/// Two gateways on one record: what one claimed the other leaves alone until it is shared, and it is shared soon.
+#[tokio::test]
+async fn in_company_a_question_is_for_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let below: Arc<Memory> = Arc::default();
+    let seal = Seal::random().unwrap();
+    let open = || {
+        let lease = Lease::take(folder.path()).unwrap();
+        Book::new(below.clone(), seal.clone(), lease, clock)
+    };
+    let first = open();
+    first.look_for_company().await.unwrap();
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let noted = first.note("s", "local", &at_client("Who?"), QuestionKey(1), &tell);
+    let id = noted.unwrap().expect("alone").id;
+    first.flush().await.unwrap();
+    let second = open();
+    let row = second.find(&id).await.unwrap().unwrap();
+    assert!(second.is_anothers(&row) && !first.is_anothers(&row));
+    second.shown(&id).await.unwrap();
+    assert_eq!(second.find(&id).await.unwrap().unwrap(), row, "left alone");
+    let beside = first.note("s", "local", &at_client("What?"), QuestionKey(2), &tell);
+    assert_eq!(
+        beside.unwrap(),
+        None,
+        "in company questions are written first"
+    );
+    // As its housekeeping does.
+    let answer = accept();
+    let (settled, heard) = tokio::join!(second.settle(&id, &answer, "inbox"), async {
+        tokio::task::yield_now().await;
+        first.hear_others().await
+    });
+    heard.unwrap();
+    assert_eq!(settled.unwrap(), Settling::Won);
+    first.hear_others().await.unwrap();
+    assert!(matches!(
+        told.try_recv(),
+        Ok(Event::Settled {
+            question: QuestionKey(1)
+        })
+    ));
+    assert_eq!(first.settle_noted(&id, &Outcome::Decline, "client"), None);
+    assert!(matches!(
+        first
+            .settle(&id, &Outcome::Decline, "client")
+            .await
+            .unwrap(),
+        Settling::Late(_)
+    ));
+    // Alone again, it looks what was left.
+    drop(second);
+    first.look_for_company().await.unwrap();
+    let again = first.note("s", "local", &at_client("Who?"), QuestionKey(3), &tell);
+    assert_eq!(again.unwrap(), None, "the record has its answer");
+    assert!(
+        first
+            .note("s", "local", &at_client("What?"), QuestionKey(4), &tell)
+            .unwrap()
+            .is_some()
     );
 }

@@ -58,6 +58,7 @@ impl Relay {
             server_info: self.server.info(),
             client_info: self.client.info(),
             until,
+            outlives: self.outlives(place),
         };
         let key = self.questions.insert(Question {
             call,
@@ -111,6 +112,13 @@ impl Relay {
             }
             .into()),
         }
+    }
+
+    /// Whether a question put there may outlive the connection of whoever is asked. A pushed client is asked on the
+    /// connection that carries its call, and both end with this process; a rounds client answers with a request of its
+    /// own, which may come after any restart.
+    fn outlives(&self, place: Place) -> bool {
+        place == Place::Desk || self.client.era() != Some(Era::Pushed)
     }
 
     fn within_limits(&mut self, now: Moment) -> Result<(), Fault> {

@@ -112,6 +112,9 @@ pub struct Asked {
     pub client_info: Option<String>,
     /// Until when it waits.
     pub until: Moment,
+    /// Whether it may outlive the connection of whoever is asked. Then it is written before anyone sees it; else it
+    /// ends with the process that has the connection, and need only be written soon.
+    pub outlives: bool,
 }
 
 /// Why a question ended without an action.
@@ -152,7 +155,8 @@ pub enum Effect {
         /// The call that it starts anew, if it does.
         call: Option<CallKey>,
     },
-    /// Write the question down, then tell [`Event::Recorded`].
+    /// Write the question down, then tell [`Event::Recorded`]. Of one that does not outlive its connection
+    /// ([`Asked::outlives`]), the record may know before it is written.
     Record {
         /// Which.
         question: QuestionKey,

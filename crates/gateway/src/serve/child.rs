@@ -163,6 +163,10 @@ impl ServerSide for ChildServer {
         }
     }
 
+    fn is_up(&self) -> bool {
+        !self.pipe.is_broken()
+    }
+
     fn may_wait(&self) -> bool {
         // Otherwise `flush` leaves it to the driver already.
         !self.later

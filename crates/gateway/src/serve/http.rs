@@ -52,6 +52,7 @@ pub async fn serve(
         .route("/metrics", get(metrics))
         .with_state(rooms.clone());
     let stopping = rooms.clone();
+    let book = rooms.office.book.clone();
     let stop = async move {
         stop::signal().await;
         stopping.stopping.store(true, Ordering::Relaxed);
@@ -63,6 +64,9 @@ pub async fn serve(
         let end = move || stopping.fronts.iter().for_each(|front| front.end_all());
         if let Err(error) = tokio::task::spawn_blocking(end).await {
             tracing::error!(%error, "the sessions could not be ended");
+        }
+        if let Err(fault) = book.flush().await {
+            tracing::error!(%fault, "the record could not be kept");
         }
     };
     serve_connections(listener, app.merge(own), stop).await;

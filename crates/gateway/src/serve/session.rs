@@ -1,5 +1,7 @@
 //! One relay with its two sides and its record: carries out what the relay wants done.
 
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -9,8 +11,10 @@ use tokio::sync::{Notify, mpsc};
 use super::challenge::Challenge;
 use super::clock;
 use crate::answerer::Answerer;
-use crate::record::Book;
-use crate::relay::{CallKey, Door, Down, Effect, Event, Moment, Place, Relay, Settings, Up};
+use crate::record::{Book, BookFault, Raised, Settling};
+use crate::relay::{
+    CallKey, Door, Down, Effect, Event, Moment, Place, QuestionKey, Relay, Settings, Up,
+};
 
 /// Where frames for the client go. Never waits: what cannot go at once is queued.
 pub trait ClientSide: Send + Sync {
@@ -38,6 +42,10 @@ pub trait ServerSide: Send + Sync {
     fn may_wait(&self) -> bool {
         false
     }
+    /// Whether what is queued can still reach the server, as far as is known.
+    fn is_up(&self) -> bool {
+        true
+    }
     /// Writes what is queued; the driver may wait.
     fn write_out(&self) {}
     /// What the client's request on this stream said in its HTTP headers.
@@ -60,6 +68,8 @@ pub struct Session {
     jobs: mpsc::UnboundedSender<Job>,
     tell: mpsc::UnboundedSender<Event>,
     timer: Notify,
+    /// When the driver wakes by itself, in milliseconds since 1970.
+    sleeps_until: AtomicU64,
 }
 
 /// Whom the relay itself had something to say.
@@ -91,6 +101,11 @@ enum Job {
     End,
 }
 
+/// How many jobs a driver takes up at once.
+const AT_ONCE: usize = 64;
+/// How long a driver sleeps at most.
+const SLEEP: Duration = Duration::from_hours(1);
+
 /// What drives a session: its record, its timers, what others tell it. Run it on a thread or a task of its own.
 pub struct Driver {
     session: Arc<Session>,
@@ -119,6 +134,7 @@ impl Session {
             jobs,
             tell,
             timer: Notify::new(),
+            sleeps_until: AtomicU64::new(u64::MAX),
         });
         (
             session.clone(),
@@ -227,9 +243,12 @@ impl Session {
         door: Option<Door>,
         challenge: Option<&Challenge>,
     ) -> Told {
-        let deadline = relay.deadline();
         let mut told = Told::default();
+        let mut noted = Vec::new();
         while let Some(effect) = relay.effect() {
+            let Some(effect) = self.at_once(effect, &mut relay, &mut noted) else {
+                continue;
+            };
             match effect {
                 Effect::ToClient { door, frame, last } => {
                     told.client = true;
@@ -250,11 +269,97 @@ impl Session {
                 }
             }
         }
+        for record in &noted {
+            self.note(self.book.write_behind(record));
+        }
+        let deadline = relay.deadline();
         drop(relay);
-        if deadline.is_some() {
+        let sleeps_until = self.sleeps_until.load(Ordering::Acquire);
+        if deadline.is_some_and(|deadline| deadline.as_millis() < sleeps_until) {
             self.timer.notify_one();
         }
         told
+    }
+
+    /// Changes of the record that need not be waited for are made here and now, and the relay is told; gives back
+    /// everything else. `noted` collects the records that are to be written behind.
+    fn at_once(
+        &self,
+        effect: Effect,
+        relay: &mut Relay,
+        noted: &mut Vec<String>,
+    ) -> Option<Effect> {
+        let event = match effect {
+            Effect::Record { question, asked } if !asked.outlives => {
+                let who = &self.who;
+                let raised =
+                    self.book
+                        .note(&who.server, &who.principal, &asked, question, &self.tell);
+                match raised {
+                    Ok(None) => return Some(Effect::Record { question, asked }),
+                    Ok(Some(raised)) => self.recorded(question, raised),
+                    Err(fault) => self.not_recorded(question, &fault),
+                }
+            }
+            Effect::Settle {
+                question,
+                record,
+                outcome,
+            } => match self.book.settle_noted(&record, &outcome, "client") {
+                None => {
+                    return Some(Effect::Settle {
+                        question,
+                        record,
+                        outcome,
+                    });
+                }
+                // Whoever was first has told.
+                Some(Settling::Late(_) | Settling::Gone) => return None,
+                Some(Settling::Won) => {
+                    noted.push(record);
+                    Event::Settled { question }
+                }
+            },
+            // The answer stays in the record, for the same call made again.
+            Effect::Take { questions, .. } if !self.server.is_up() => Event::NotTaken { questions },
+            Effect::Take { questions, records } => match self.book.take_noted(&records) {
+                None => return Some(Effect::Take { questions, records }),
+                Some(replies) => {
+                    noted.extend(records);
+                    let replies = questions.into_iter().zip(replies).collect();
+                    Event::Taken { replies }
+                }
+            },
+            Effect::End { record, ending } => match self.book.end_noted(&record, ending) {
+                Ok(true) => return None,
+                Ok(false) => return Some(Effect::End { record, ending }),
+                Err(fault) => {
+                    self.note(Err(fault));
+                    return None;
+                }
+            },
+            // Their values were dropped as they were taken.
+            Effect::Confirm { records } if records.iter().all(|record| noted.contains(record)) => {
+                return None;
+            }
+            other => return Some(other),
+        };
+        relay.handle(clock::now(), event);
+        None
+    }
+
+    fn recorded(&self, question: QuestionKey, raised: Raised) -> Event {
+        Event::Recorded {
+            question,
+            link: (self.who.link)(&raised.id),
+            record: raised.id,
+            answered: raised.answered,
+        }
+    }
+
+    fn not_recorded(&self, question: QuestionKey, fault: &BookFault) -> Event {
+        tracing::error!(server = %self.who.server, %fault, "a question could not be recorded");
+        Event::NotRecorded { question }
     }
 
     async fn keep_record(&self, effect: Effect) {
@@ -272,17 +377,13 @@ impl Session {
                     .await;
                 self.tell(match raised {
                     Ok(raised) => {
-                        let link = (self.who.link)(&raised.id);
                         let to_ask = asked.place == Place::Desk && !raised.answered;
                         if let Some(answerer) = self.who.answerer.as_ref().filter(|_| to_ask) {
                             answerer.ask(raised.id.clone(), question, self.tell.clone());
                         }
-                        Event::Recorded { question, record: raised.id, link, answered: raised.answered }
+                        self.recorded(question, raised)
                     }
-                    Err(fault) => {
-                        tracing::error!(server = %self.who.server, %fault, "a question could not be recorded");
-                        Event::NotRecorded { question }
-                    }
+                    Err(fault) => self.not_recorded(question, &fault),
                 });
             }
             Effect::Settle {
@@ -316,7 +417,7 @@ impl Session {
         }
     }
 
-    fn note(&self, done: Result<(), crate::record::BookFault>) {
+    fn note(&self, done: Result<(), BookFault>) {
         if let Err(fault) = done {
             tracing::error!(server = %self.who.server, %fault, "the record could not be kept");
         }
@@ -326,26 +427,68 @@ impl Session {
 impl Driver {
     /// Drives the session until it ends.
     pub async fn run(mut self) {
+        let mut jobs = Vec::new();
         loop {
-            let deadline = self.session.relay().deadline();
-            let wait = deadline.map_or(Duration::from_hours(1), until);
+            let wake = self.next_wake();
             tokio::select! {
                 biased;
-                job = self.jobs.recv() => match job {
-                    Some(Job::Effect(effect)) => self.session.keep_record(effect).await,
-                    Some(Job::Flush) => {
-                        self.session.server.write_out();
-                        self.session.client.flush();
+                count = self.jobs.recv_many(&mut jobs, AT_ONCE) => {
+                    if count == 0 || self.work(&mut jobs).await.is_break() {
+                        break;
                     }
-                    Some(Job::End) | None => break,
-                },
+                }
                 Some(event) = self.told.recv() => self.session.tell(event),
                 () = self.session.timer.notified() => {}
-                () = tokio::time::sleep(wait) => self.tick(),
+                () = tokio::time::sleep(until(wake)) => self.tick(),
             }
         }
         self.session.server.close();
-        self.session.book.let_go(&self.session.tell);
+        let session = &self.session;
+        session.note(session.book.let_go(&session.tell).await);
+    }
+
+    /// When the relay's next timer is due; told to whoever sets a timer.
+    fn next_wake(&self) -> Moment {
+        let relay = self.session.relay();
+        let latest = clock::now().after(SLEEP);
+        let wake = relay.deadline().map_or(latest, |due| due.min(latest));
+        // Under the relay's lock: a timer set later is compared with this.
+        let sleeps_until = &self.session.sleeps_until;
+        sleeps_until.store(wake.as_millis(), Ordering::Release);
+        wake
+    }
+
+    /// Does what there is to do, in its order. Changes of the record that follow each other and concern different
+    /// questions are made together, so that the store can write them in one step.
+    async fn work(&self, jobs: &mut Vec<Job>) -> ControlFlow<()> {
+        let mut together: Vec<Effect> = Vec::new();
+        for job in jobs.drain(..) {
+            match job {
+                Job::Effect(effect) => {
+                    if together.iter().any(|other| meet(other, &effect)) {
+                        self.keep_records(&mut together).await;
+                    }
+                    together.push(effect);
+                }
+                Job::Flush => {
+                    self.session.server.write_out();
+                    self.session.client.flush();
+                }
+                Job::End => {
+                    self.keep_records(&mut together).await;
+                    return ControlFlow::Break(());
+                }
+            }
+        }
+        self.keep_records(&mut together).await;
+        ControlFlow::Continue(())
+    }
+
+    async fn keep_records(&self, effects: &mut Vec<Effect>) {
+        let all = effects
+            .drain(..)
+            .map(|effect| self.session.keep_record(effect));
+        futures::future::join_all(all).await;
     }
 
     fn tick(&self) {
@@ -353,6 +496,25 @@ impl Driver {
         relay.tick(clock::now());
         self.session.carry_out(relay, None, None);
         self.session.flush();
+    }
+}
+
+/// Whether both concern the same record. A question that is being written has none yet.
+fn meet(one: &Effect, other: &Effect) -> bool {
+    records(one)
+        .iter()
+        .any(|record| records(other).contains(record))
+}
+
+fn records(effect: &Effect) -> &[String] {
+    match effect {
+        Effect::Settle { record, .. } | Effect::End { record, .. } => std::slice::from_ref(record),
+        Effect::Take { records, .. } | Effect::Confirm { records } => records,
+        Effect::Record { .. }
+        | Effect::ToClient { .. }
+        | Effect::ToServer { .. }
+        | Effect::Abandon { .. }
+        | Effect::Restart => &[],
     }
 }
 

@@ -10,6 +10,7 @@ use super::session::{ClientSide, Driver, Session};
 use super::upstream::{HttpServer, Upstream};
 use crate::config::Server;
 use crate::office::{Office, StartFault};
+use crate::record::Book;
 use crate::relay::Door;
 
 /// Bytes read from stdin at once.
@@ -102,13 +103,23 @@ pub fn serve_program(
     );
     child.attach(&session, stdout).map_err(fault)?;
     let record = drive(driver).map_err(fault)?;
-    stop_on_signal(&session);
-    if let Err(error) = StdioClient::read(&session, max_frame) {
+    serve_client(&session, record, office.book.clone(), max_frame);
+    Ok(())
+}
+
+/// Reads the client to its end; then ends the session, and waits until what happened in it is written.
+fn serve_client(
+    session: &Arc<Session>,
+    record: thread::JoinHandle<()>,
+    book: Arc<Book>,
+    max_frame: usize,
+) {
+    stop_on_signal(session, book);
+    if let Err(error) = StdioClient::read(session, max_frame) {
         tracing::warn!(%error, "the client's messages cannot be read any more");
     }
     session.end();
     let _driver_panicked = record.join();
-    Ok(())
 }
 
 /// Serves one client on stdin and stdout, with a server over HTTP, until the client ends. Runs on a thread that may
@@ -136,12 +147,7 @@ pub fn serve_url(
     );
     upstream.attach(&session);
     let record = drive(driver).map_err(fault)?;
-    stop_on_signal(&session);
-    if let Err(error) = StdioClient::read(&session, max_frame) {
-        tracing::warn!(%error, "the client's messages cannot be read any more");
-    }
-    session.end();
-    let _driver_panicked = record.join();
+    serve_client(&session, record, office.book.clone(), max_frame);
     Ok(())
 }
 
@@ -154,7 +160,7 @@ pub(super) fn drive(driver: Driver) -> io::Result<thread::JoinHandle<()>> {
 }
 
 /// SIGTERM and SIGINT: what is held is handed back, then the process ends.
-fn stop_on_signal(session: &Arc<Session>) {
+fn stop_on_signal(session: &Arc<Session>, book: Arc<Book>) {
     let session = Arc::downgrade(session);
     tokio::spawn(async move {
         super::stop::signal().await;
@@ -164,6 +170,9 @@ fn stop_on_signal(session: &Arc<Session>) {
         }
         // The thread that reads stdin cannot be woken; everything else has been told.
         tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        if let Err(fault) = book.flush().await {
+            tracing::error!(%fault, "the record could not be kept");
+        }
         std::process::exit(0);
     });
 }

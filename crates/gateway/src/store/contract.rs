@@ -1,11 +1,17 @@
 //! What every store must do, run against each.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::exchange::{Exchange, Moment, Step};
 
-use super::{Body, Change, Memory, Page, Row, Sqlite, Store, Which, chained};
+use super::{
+    Body, Change, Journal, Memory, Page, Row, Sqlite, Store, StoreFault, Stored, Which, Write,
+    chained,
+};
 
 fn row(id: &str, at: u64) -> Row {
     let asked = Moment::from_millis(at);
@@ -13,6 +19,7 @@ fn row(id: &str, at: u64) -> Row {
         id: id.to_owned(),
         same: "same".to_owned(),
         owner: "me".to_owned(),
+        claimed: false,
         exchange: Exchange::ask(asked, Some(asked.after(Duration::from_mins(1)))),
         body: Body {
             server: "s".to_owned(),
@@ -46,7 +53,7 @@ fn change(row: Row, seen: u64) -> Change {
     Change {
         row,
         seen,
-        audit: Some("changed".to_owned()),
+        audit: vec!["changed".to_owned()],
     }
 }
 
@@ -120,17 +127,48 @@ async fn keeps_the_contract(store: &dyn Store) {
     assert!(store.change(vec![change(told, 1)]).await.unwrap());
     assert_eq!(store.same("same".to_owned()).await.unwrap().len(), 1);
 
+    // Many at once: each stands for itself, and each sees what was written before it.
+    let c = row("c", 1_002);
+    let many = [
+        Write::Insert {
+            row: Box::new(c.clone()),
+            audit: vec!["asked c".to_owned(), "shown c".to_owned()],
+        },
+        Write::Change(vec![change(acted(&c), 5)]),
+        Write::Change(vec![
+            change(acted(&row("b", 1_000)), 0),
+            change(acted(&c), 9),
+        ]),
+        Write::Change(vec![change(acted(&c), 0)]),
+        Write::Change(Vec::new()),
+    ];
+    let done = store.write(&many).await.unwrap();
+    assert_eq!(done, [true, false, false, true, true]);
+    assert_eq!(store.find("c".to_owned()).await.unwrap(), Some(acted(&c)));
+    let b = store.find("b".to_owned()).await.unwrap().unwrap();
+    assert!(b.exchange.is_open(), "all or none");
+    assert_eq!(
+        store.left_over().await.unwrap(),
+        ["same", "same"],
+        "b waits, c was not delivered"
+    );
+
     // The audit is a chain without gaps, and what failed left no trace in it.
     let links = store.audit(1, 100).await.unwrap();
     let entries: Vec<&str> = links.iter().map(|link| link.entry.as_str()).collect();
-    assert_eq!(entries, ["asked b", "asked a", "changed", "changed"]);
+    assert_eq!(
+        entries,
+        [
+            "asked b", "asked a", "changed", "changed", "asked c", "shown c", "changed"
+        ]
+    );
     let mut before = String::new();
     for (at, link) in links.iter().enumerate() {
         assert_eq!(link.number, at as u64 + 1);
         assert_eq!(link.hash, chained(&before, &link.entry));
         before.clone_from(&link.hash);
     }
-    assert_eq!(store.audit(4, 100).await.unwrap().len(), 1);
+    assert_eq!(store.audit(7, 100).await.unwrap().len(), 1);
 }
 
 /// Rows are read page by page: each once, in order, also when the row a page starts behind has left the list.
@@ -177,6 +215,17 @@ async fn memory_keeps_the_contract() {
 }
 
 #[tokio::test]
+async fn a_journal_keeps_the_contract() {
+    keeps_the_contract(&Journal::before(Arc::new(Memory::default()))).await;
+    gives_pages(&Journal::before(Arc::new(Memory::default()))).await;
+    let folder = tempfile::tempdir().unwrap();
+    let contract = Sqlite::at(&folder.path().join("contract.sqlite"));
+    keeps_the_contract(&Journal::before(Arc::new(contract))).await;
+    let pages = Sqlite::at(&folder.path().join("pages.sqlite"));
+    gives_pages(&Journal::before(Arc::new(pages))).await;
+}
+
+#[tokio::test]
 async fn sqlite_keeps_the_contract_and_its_rows() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("record.sqlite");
@@ -196,5 +245,124 @@ async fn sqlite_keeps_the_contract_and_its_rows() {
             .len(),
         1
     );
-    assert_eq!(again.audit(1, 100).await.unwrap().len(), 4);
+    assert_eq!(again.audit(1, 100).await.unwrap().len(), 7);
+}
+
+/// What is left behind is written in its turn: before whatever is waited for after it, and before any read.
+#[tokio::test]
+async fn what_is_left_behind_is_written_before_what_comes_after() {
+    let below: Arc<Memory> = Arc::default();
+    let journal = Journal::before(below.clone());
+    let asked = |id: &str| Write::Insert {
+        row: Box::new(row(id, 1_000)),
+        audit: vec![format!("asked {id}")],
+    };
+    journal.behind(asked("a"));
+    journal.behind(asked("b"));
+    // Becomes part of the row that waits to be written.
+    journal.behind(Write::Change(vec![change(acted(&row("a", 1_000)), 0)]));
+    assert_eq!(below.waiting().await.unwrap(), 0, "nobody has waited yet");
+    journal
+        .insert(row("c", 1_000), "asked c".to_owned())
+        .await
+        .unwrap();
+    let entries = |links: Vec<super::Audited>| -> Vec<String> {
+        links.into_iter().map(|link| link.entry).collect()
+    };
+    assert_eq!(
+        entries(below.audit(1, 100).await.unwrap()),
+        ["asked a", "changed", "asked b", "asked c"]
+    );
+    journal.behind(Write::Change(vec![change(acted(&row("b", 1_000)), 0)]));
+    let b = journal.find("b".to_owned()).await.unwrap().unwrap();
+    assert_eq!(
+        b,
+        acted(&row("b", 1_000)),
+        "a read sees what was queued before it"
+    );
+    journal.behind(asked("d"));
+    drop(journal);
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert!(
+        below.find("d".to_owned()).await.unwrap().is_some(),
+        "written as it closes"
+    );
+}
+
+/// Nobody is asked anything new while the journal is full; what was begun is written all the same.
+#[tokio::test]
+async fn a_full_journal_has_no_room_until_it_is_written() {
+    let below: Arc<Memory> = Arc::default();
+    let journal = Journal::before(below.clone());
+    for number in 0..super::journal::ROOM {
+        assert!(journal.has_room());
+        journal.behind(Write::Insert {
+            row: Box::new(row(&format!("q{number}"), 1_000)),
+            audit: Vec::new(),
+        });
+    }
+    assert!(!journal.has_room());
+    journal.flush().await.unwrap();
+    assert!(journal.has_room());
+    assert_eq!(below.waiting().await.unwrap(), super::journal::ROOM);
+}
+
+/// A store that fails for a while, as a full disk does.
+struct Failing {
+    below: Memory,
+    times: AtomicUsize,
+}
+
+impl Store for Failing {
+    fn write<'a>(&'a self, wanted: &'a [Write]) -> Stored<'a, Vec<bool>> {
+        let left = |times: usize| times.checked_sub(1);
+        let fails = self
+            .times
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, left);
+        if fails.is_ok() {
+            return async { Err(StoreFault::Database(sqlx::Error::PoolClosed)) }.boxed();
+        }
+        self.below.write(wanted)
+    }
+    fn find(&self, id: String) -> Stored<'_, Option<Row>> {
+        self.below.find(id)
+    }
+    fn same(&self, same: String) -> Stored<'_, Vec<Row>> {
+        self.below.same(same)
+    }
+    fn list(&self, which: Which, page: Page) -> Stored<'_, Vec<Row>> {
+        self.below.list(which, page)
+    }
+    fn waiting(&self) -> Stored<'_, usize> {
+        self.below.waiting()
+    }
+    fn left_over(&self) -> Stored<'_, Vec<String>> {
+        self.below.left_over()
+    }
+    fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<super::Audited>> {
+        self.below.audit(from, most)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_written_is_told_to_who_waits_and_else_tried_again() {
+    let below = Arc::new(Failing {
+        below: Memory::default(),
+        times: AtomicUsize::new(3),
+    });
+    let journal = Journal::before(below.clone());
+    journal.behind(Write::Insert {
+        row: Box::new(row("a", 1_000)),
+        audit: vec!["asked a".to_owned()],
+    });
+    // In one step, and each by itself: three failures.
+    let waited = journal.insert(row("b", 1_000), "asked b".to_owned()).await;
+    assert!(waited.is_err());
+    assert!(!journal.has_room(), "nothing new is begun meanwhile");
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(journal.has_room());
+    assert!(below.find("a".to_owned()).await.unwrap().is_some());
+    assert!(below.find("b".to_owned()).await.unwrap().is_none());
 }

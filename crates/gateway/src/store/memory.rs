@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use futures::FutureExt as _;
 use mcp_elicit_core::exchange::Moment;
 
-use super::{Audited, Change, Page, Row, Store, Stored, Which, chained};
+use super::{Audited, Change, Page, Row, Store, Stored, Which, Write, chained};
 
 #[derive(Default)]
 struct Inner {
@@ -28,6 +28,33 @@ impl Memory {
 }
 
 impl Inner {
+    fn write(&mut self, wanted: &Write) -> bool {
+        match wanted {
+            Write::Insert { row, audit } => {
+                self.rows.insert(row.id.clone(), Row::clone(row));
+                for entry in audit {
+                    self.append(entry.clone());
+                }
+            }
+            Write::Change(changes) => {
+                let seen = |change: &Change| {
+                    let row = self.rows.get(&change.row.id);
+                    row.is_some_and(|row| row.exchange.version() == change.seen)
+                };
+                if !changes.iter().all(seen) {
+                    return false;
+                }
+                for change in changes {
+                    self.rows.insert(change.row.id.clone(), change.row.clone());
+                    for entry in &change.audit {
+                        self.append(entry.clone());
+                    }
+                }
+            }
+        }
+        true
+    }
+
     fn append(&mut self, entry: String) {
         let before = self.audit.last().map_or("", |last| last.hash.as_str());
         let hash = chained(before, &entry);
@@ -50,12 +77,9 @@ fn place(which: Which, row: &Row) -> (i128, String) {
 }
 
 impl Store for Memory {
-    fn insert(&self, row: Row, audit: String) -> Stored<'_, ()> {
-        self.with(|inner| {
-            inner.rows.insert(row.id.clone(), row);
-            inner.append(audit);
-        });
-        async { Ok(()) }.boxed()
+    fn write<'a>(&'a self, wanted: &'a [Write]) -> Stored<'a, Vec<bool>> {
+        let done = self.with(|inner| wanted.iter().map(|write| inner.write(write)).collect());
+        async { Ok(done) }.boxed()
     }
 
     fn find(&self, id: String) -> Stored<'_, Option<Row>> {
@@ -113,29 +137,16 @@ impl Store for Memory {
         async move { Ok(count) }.boxed()
     }
 
-    fn change(&self, changes: Vec<Change>) -> Stored<'_, bool> {
-        let done = self.with(|inner| {
-            let current = |change: &Change| {
-                inner
-                    .rows
-                    .get(&change.row.id)
-                    .map(|row| row.exchange.version())
-            };
-            if changes
-                .iter()
-                .any(|change| current(change) != Some(change.seen))
-            {
-                return false;
-            }
-            for change in changes {
-                inner.rows.insert(change.row.id.clone(), change.row);
-                if let Some(entry) = change.audit {
-                    inner.append(entry);
-                }
-            }
-            true
+    fn left_over(&self) -> Stored<'_, Vec<String>> {
+        let waits = |row: &&Row| {
+            let phase = row.exchange.phase();
+            (phase.is_open() || phase.action().is_some()) && row.exchange.delivered_at().is_none()
+        };
+        let found = self.with(|inner| {
+            let rows = inner.rows.values().filter(waits);
+            rows.map(|row| row.same.clone()).collect()
         });
-        async move { Ok(done) }.boxed()
+        async { Ok(found) }.boxed()
     }
 
     fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<Audited>> {

@@ -1,20 +1,24 @@
-//! Where questions are written. One trait, one contract suite (`contract.rs`), one file for each kind of store.
+//! Where questions are written. One trait, one contract suite (`contract.rs`), one file for each kind of store, and the
+//! [`journal`] in front of any of them.
 //!
 //! A store decides nothing about a question: it keeps rows, changes them only when nobody else did since they were read
 //! (compare-and-set by version, all of several or none), and appends to the audit chain in the same step. Values that
 //! a person gave reach it sealed.
 
 use data_encoding::HEXLOWER;
+use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use mcp_elicit_core::exchange::Exchange;
 use serde::{Deserialize, Serialize};
 
+pub mod journal;
 pub mod memory;
 pub mod sqlite;
 
 #[cfg(test)]
 mod contract;
 
+pub use journal::Journal;
 pub use memory::Memory;
 pub use sqlite::Sqlite;
 
@@ -29,6 +33,8 @@ pub struct Row {
     pub owner: String,
     /// How far it is; its version is the row's.
     pub exchange: Exchange,
+    /// Whether only that gateway may change the row, for as long as it runs: it knows more than the row says.
+    pub claimed: bool,
     /// What was asked, in which call.
     pub body: Body,
     /// The call's arguments, sealed.
@@ -73,8 +79,22 @@ pub struct Change {
     pub row: Row,
     /// The version of the row it replaces.
     pub seen: u64,
-    /// What the audit says of it; `None` when nothing worth auditing changed.
-    pub audit: Option<String>,
+    /// What the audit says of it, in order; nothing when nothing worth auditing changed.
+    pub audit: Vec<String>,
+}
+
+/// What is written as one: all of it or none.
+#[derive(Clone, Debug)]
+pub enum Write {
+    /// A new row, and what the audit says of it, in order.
+    Insert {
+        /// The row.
+        row: Box<Row>,
+        /// The audit's entries.
+        audit: Vec<String>,
+    },
+    /// Rows to be changed.
+    Change(Vec<Change>),
 }
 
 /// One link of the audit chain.
@@ -145,8 +165,9 @@ pub type Stored<'a, T> = BoxFuture<'a, Result<T, StoreFault>>;
 
 /// Where questions are written.
 pub trait Store: Send + Sync + 'static {
-    /// Writes a new row, and what the audit says of it.
-    fn insert(&self, row: Row, audit: String) -> Stored<'_, ()>;
+    /// Writes all that is wanted, in this order, and says of each whether it was done: a change is not where any of its
+    /// rows has another version than was seen, and no other stands or falls with it. A fault leaves nothing written.
+    fn write<'a>(&'a self, wanted: &'a [Write]) -> Stored<'a, Vec<bool>>;
     /// The row of this id.
     fn find(&self, id: String) -> Stored<'_, Option<Row>>;
     /// The rows of the same question that were not delivered, oldest first.
@@ -155,10 +176,25 @@ pub trait Store: Send + Sync + 'static {
     fn list(&self, which: Which, page: Page) -> Stored<'_, Vec<Row>>;
     /// How many rows wait.
     fn waiting(&self) -> Stored<'_, usize>;
-    /// Makes all changes or, when any row has another version than was seen, none (`false`).
-    fn change(&self, changes: Vec<Change>) -> Stored<'_, bool>;
+    /// What finds the rows again (`Row::same`) that wait, or whose answer was not delivered.
+    fn left_over(&self) -> Stored<'_, Vec<String>>;
     /// The audit chain from this number on, at most so many.
     fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<Audited>>;
+
+    /// Writes a new row, and what the audit says of it.
+    fn insert(&self, row: Row, audit: String) -> Stored<'_, ()> {
+        async move {
+            let (row, audit) = (Box::new(row), vec![audit]);
+            self.write(&[Write::Insert { row, audit }]).await?;
+            Ok(())
+        }
+        .boxed()
+    }
+
+    /// Makes all changes or, when any row has another version than was seen, none (`false`).
+    fn change(&self, changes: Vec<Change>) -> Stored<'_, bool> {
+        async move { Ok(self.write(&[Write::Change(changes)]).await? == [true]) }.boxed()
+    }
 }
 
 /// The hash of the next link.

@@ -20,3 +20,4 @@ CREATE TABLE audit (
   entry TEXT NOT NULL,
   hash TEXT NOT NULL
 ) STRICT;
+PRAGMA user_version = 1;

@@ -4,6 +4,8 @@
 //! A question that is being asked waits for this, so a write is one trip to the connection's thread: a transaction of
 //! several statements sent as one, which does all or nothing by its own conditions.
 
+mod writing;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,42 +13,20 @@ use futures::FutureExt as _;
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteRow, SqliteSynchronous,
 };
-use sqlx::{
-    ConnectOptions as _, Connection as _, Row as _, SqlSafeStr as _, Sqlite as Database,
-    Transaction,
-};
+use sqlx::{ConnectOptions as _, Connection as _, Row as _, SqlSafeStr as _};
 use tokio::sync::{Mutex, MutexGuard};
 
-use super::{Audited, Change, Page, Row, Store, StoreFault, Stored, Which, chained};
+use super::{Audited, Page, Row, Store, StoreFault, Stored, Which, Write};
+use writing::signed;
 
 /// What brings a file from one schema to the next; a file's `user_version` says how many were run.
-const MIGRATIONS: [&str; 1] = [include_str!("schema.sql")];
+const MIGRATIONS: [&str; 2] = [include_str!("schema.sql"), include_str!("claimed.sql")];
 
-const COLUMNS: &str = "id, same, owner, exchange, body, arguments, content";
+const COLUMNS: &str = "id, same, owner, claimed, exchange, body, arguments, content";
 
-/// One row and its link of the audit, both or neither: neither when the chain has grown since `?13` was its last number.
-const INSERT: &str = "BEGIN IMMEDIATE; \
-    INSERT INTO audit (number, entry, hash) SELECT ?13 + 1, ?14, ?15 \
-    WHERE ?13 = (SELECT coalesce(max(number), 0) FROM audit); \
-    INSERT INTO question (id, same, owner, version, open, delivered, asked_at, ended_at, exchange, body, arguments, content) \
-    SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12 WHERE changes() = 1; \
-    SELECT changes(); COMMIT";
-
-/// The same for a change of the row whose version is `?2`.
-const CHANGE: &str = "BEGIN IMMEDIATE; \
-    INSERT INTO audit (number, entry, hash) SELECT ?11 + 1, ?12, ?13 \
-    WHERE ?11 = (SELECT coalesce(max(number), 0) FROM audit) \
-    AND EXISTS (SELECT 1 FROM question WHERE id = ?1 AND version = ?2); \
-    UPDATE question SET owner = ?3, version = ?4, open = ?5, delivered = ?6, ended_at = ?7, exchange = ?8, \
-    arguments = ?9, content = ?10 WHERE id = ?1 AND version = ?2 AND changes() = 1; \
-    SELECT changes(); COMMIT";
-
-/// A change that is not worth a link of the audit.
-const CHANGE_QUIETLY: &str = "UPDATE question SET owner = ?3, version = ?4, open = ?5, delivered = ?6, ended_at = ?7, \
-    exchange = ?8, arguments = ?9, content = ?10 WHERE id = ?1 AND version = ?2";
-
-/// The last link of the audit.
-const LAST: &str = "SELECT number, hash FROM audit ORDER BY number DESC LIMIT 1";
+/// Rows that wait, or that a person acted on and that were not delivered.
+const LEFT_OVER: &str = "SELECT same FROM question WHERE delivered = 0 \
+    AND (open = 1 OR json_extract(exchange, '$.ending.phase') IN ('answered', 'declined', 'cancelled'))";
 
 /// A store in one SQLite file.
 pub struct Sqlite {
@@ -124,71 +104,6 @@ impl File {
         let closed = || StoreFault::Database(sqlx::Error::PoolClosed);
         self.connection.as_mut().ok_or_else(closed)
     }
-
-    /// The audit's last link, read again when it is not known.
-    async fn last(&mut self) -> Result<(i64, String), StoreFault> {
-        if let Some(last) = &self.last {
-            return Ok(last.clone());
-        }
-        let last: Option<(i64, String)> = sqlx::query_as(LAST)
-            .fetch_optional(self.connection()?)
-            .await?;
-        let last = last.unwrap_or_default();
-        self.last = Some(last.clone());
-        Ok(last)
-    }
-
-    /// One row and its link, written as one; `false` when the row has another version than was seen.
-    async fn write(
-        &mut self,
-        row: &Row,
-        seen: Option<u64>,
-        entry: &str,
-    ) -> Result<bool, StoreFault> {
-        loop {
-            let (number, before) = self.last().await?;
-            let hash = chained(&before, entry);
-            let query = match seen {
-                None => bound_whole(sqlx::query(INSERT), row)?,
-                Some(seen) => bound_change(sqlx::query(CHANGE), row, seen)?,
-            };
-            let query = query.bind(number).bind(entry).bind(&hash);
-            self.unfinished = true;
-            let said = query.fetch_all(self.connection()?).await?;
-            self.unfinished = false;
-            let changed: i64 = match said.first() {
-                Some(row) => row.try_get(0)?,
-                None => 0,
-            };
-            if changed == 1 {
-                self.last = Some((number + 1, hash));
-                return Ok(true);
-            }
-            // Either the row has changed, or another gateway has added to the audit.
-            self.last = None;
-            if self.last().await?.0 == number {
-                return Ok(false);
-            }
-        }
-    }
-
-    /// Several rows and their links, or none.
-    async fn write_all(&mut self, changes: &[Change]) -> Result<bool, StoreFault> {
-        self.last = None;
-        let mut step = self.connection()?.begin_with("BEGIN IMMEDIATE").await?;
-        for change in changes {
-            let query = bound_change(sqlx::query(CHANGE_QUIETLY), &change.row, change.seen)?;
-            if query.execute(&mut *step).await?.rows_affected() != 1 {
-                step.rollback().await?;
-                return Ok(false);
-            }
-            if let Some(entry) = &change.audit {
-                append(&mut step, entry).await?;
-            }
-        }
-        step.commit().await?;
-        Ok(true)
-    }
 }
 
 async fn connect(path: &Path) -> Result<SqliteConnection, StoreFault> {
@@ -222,11 +137,6 @@ async fn migrate(connection: &mut SqliteConnection) -> Result<(), StoreFault> {
     for migration in &MIGRATIONS[done..] {
         sqlx::raw_sql(*migration).execute(&mut *step).await?;
     }
-    if done < MIGRATIONS.len() {
-        sqlx::raw_sql("PRAGMA user_version = 1")
-            .execute(&mut *step)
-            .await?;
-    }
     step.commit().await?;
     Ok(())
 }
@@ -238,47 +148,12 @@ async fn version(connection: &mut SqliteConnection) -> Result<i64, StoreFault> {
     Ok(version)
 }
 
-type Query<'q> = sqlx::query::Query<'q, Database, sqlx::sqlite::SqliteArguments>;
-
-/// What an insert says of a row, as parameters 1 to 12.
-fn bound_whole<'q>(query: Query<'q>, row: &Row) -> Result<Query<'q>, StoreFault> {
-    let exchange = &row.exchange;
-    Ok(query
-        .bind(row.id.clone())
-        .bind(row.same.clone())
-        .bind(row.owner.clone())
-        .bind(signed(exchange.version()))
-        .bind(exchange.is_open())
-        .bind(exchange.delivered_at().is_some())
-        .bind(millis(exchange.asked_at()))
-        .bind(exchange.ended_at().map(millis))
-        .bind(serde_json::to_string(exchange)?)
-        .bind(serde_json::to_string(&row.body)?)
-        .bind(row.arguments.clone())
-        .bind(row.content.clone()))
-}
-
-/// What a change says of a row, as parameters 1 to 10.
-fn bound_change<'q>(query: Query<'q>, row: &Row, seen: u64) -> Result<Query<'q>, StoreFault> {
-    let exchange = &row.exchange;
-    Ok(query
-        .bind(row.id.clone())
-        .bind(signed(seen))
-        .bind(row.owner.clone())
-        .bind(signed(exchange.version()))
-        .bind(exchange.is_open())
-        .bind(exchange.delivered_at().is_some())
-        .bind(exchange.ended_at().map(millis))
-        .bind(serde_json::to_string(exchange)?)
-        .bind(row.arguments.clone())
-        .bind(row.content.clone()))
-}
-
 fn read(row: &SqliteRow) -> Result<Row, StoreFault> {
     Ok(Row {
         id: row.try_get("id")?,
         same: row.try_get("same")?,
         owner: row.try_get("owner")?,
+        claimed: row.try_get("claimed")?,
         exchange: serde_json::from_str(row.try_get("exchange")?)?,
         body: serde_json::from_str(row.try_get("body")?)?,
         arguments: row.try_get("arguments")?,
@@ -286,31 +161,17 @@ fn read(row: &SqliteRow) -> Result<Row, StoreFault> {
     })
 }
 
-fn millis(moment: mcp_elicit_core::exchange::Moment) -> i64 {
-    i64::try_from(moment.as_millis()).unwrap_or(i64::MAX)
-}
-
-fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
-}
-
-async fn append(step: &mut Transaction<'_, Database>, entry: &str) -> Result<(), StoreFault> {
-    let last: Option<(i64, String)> = sqlx::query_as(LAST).fetch_optional(&mut **step).await?;
-    let (number, before) = last.unwrap_or_default();
-    sqlx::query("INSERT INTO audit (number, entry, hash) VALUES (?1, ?2, ?3)")
-        .bind(number + 1)
-        .bind(entry)
-        .bind(chained(&before, entry))
-        .execute(&mut **step)
-        .await?;
-    Ok(())
-}
-
 impl Store for Sqlite {
-    fn insert(&self, row: Row, audit: String) -> Stored<'_, ()> {
+    fn write<'a>(&'a self, wanted: &'a [Write]) -> Stored<'a, Vec<bool>> {
+        async move { self.file().await?.write_wanted(wanted).await }.boxed()
+    }
+
+    fn left_over(&self) -> Stored<'_, Vec<String>> {
         async move {
             let mut file = self.file().await?;
-            file.write(&row, None, &audit).await.map(|_| ())
+            Ok(sqlx::query_scalar(LEFT_OVER)
+                .fetch_all(file.connection()?)
+                .await?)
         }
         .boxed()
     }
@@ -352,35 +213,6 @@ impl Store for Sqlite {
                 .fetch_one(file.connection()?)
                 .await?;
             Ok(usize::try_from(count).unwrap_or(0))
-        }
-        .boxed()
-    }
-
-    fn change(&self, changes: Vec<Change>) -> Stored<'_, bool> {
-        async move {
-            let mut file = self.file().await?;
-            match changes.as_slice() {
-                [] => Ok(true),
-                [
-                    Change {
-                        row,
-                        seen,
-                        audit: Some(entry),
-                    },
-                ] => file.write(row, Some(*seen), entry).await,
-                [
-                    Change {
-                        row,
-                        seen,
-                        audit: None,
-                    },
-                ] => {
-                    let query = bound_change(sqlx::query(CHANGE_QUIETLY), row, *seen)?;
-                    let done = query.execute(file.connection()?).await?;
-                    Ok(done.rows_affected() == 1)
-                }
-                several => file.write_all(several).await,
-            }
         }
         .boxed()
     }

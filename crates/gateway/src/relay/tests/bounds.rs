@@ -114,7 +114,7 @@ fn too_many_questions_are_refused_with_a_limit_and_no_action() {
 fn what_cannot_be_recorded_is_not_asked() {
     let mut world = World::new(
         Revision::V2025_11_25,
-        Capability::BOTH,
+        Capability::NONE,
         Revision::V2025_11_25,
         Asks::Form,
     )

@@ -115,6 +115,9 @@ impl World {
 
     pub(super) fn effects(&mut self) {
         while let Some(effect) = self.relay.effect() {
+            let Some(effect) = self.at_once(effect) else {
+                continue;
+            };
             match effect {
                 Effect::ToClient { door, frame, .. } => self.to_client.push_back((door, frame)),
                 Effect::ToServer { frame, .. } => self.to_server.push_back(frame),
@@ -123,7 +126,10 @@ impl World {
                     question,
                     record,
                     outcome,
-                } => self.client_settled(question, &record, &outcome),
+                } => {
+                    self.client_settled(&record, &outcome);
+                    self.events.push_back(Event::Settled { question });
+                }
                 Effect::Take { questions, records } => self.take(questions, &records),
                 Effect::End { record, .. } => self.end(&record),
                 Effect::Confirm { .. } | Effect::Abandon { .. } => {}
@@ -142,9 +148,7 @@ impl World {
         self.to_client.clear();
         self.to_server.clear();
         self.events.clear();
-        for kept in self.store.values_mut() {
-            kept.key = None;
-        }
+        self.forget_unwritten();
         self.server.restart();
         self.client.restart();
         let open = self.client.open();

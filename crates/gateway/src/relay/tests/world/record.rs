@@ -4,7 +4,7 @@ use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::wire::{Action, Request, Revision};
 
 use super::{ANSWER, World};
-use crate::relay::{Asked, Event, Place, QuestionKey};
+use crate::relay::{Asked, Effect, Event, Place, QuestionKey};
 
 /// One record of the store.
 pub(in crate::relay::tests) struct Kept {
@@ -13,24 +13,127 @@ pub(in crate::relay::tests) struct Kept {
     pub(in crate::relay::tests) reply: Option<String>,
     pub(in crate::relay::tests) deliveries: u32,
     pub(in crate::relay::tests) ended: bool,
+    /// Whether it is written behind.
+    noted: bool,
+    /// What of it is on the disk, where it is written behind.
+    stored: Option<Stored>,
+    /// How often a person answered it, and how often an answer went to the server: whatever a kill made forgotten.
+    pub(in crate::relay::tests) acts: u32,
+    pub(in crate::relay::tests) told: u32,
+}
+
+#[derive(Clone)]
+struct Stored {
+    reply: Option<String>,
+    deliveries: u32,
+    ended: bool,
+}
+
+impl Kept {
+    fn new(asked: Box<Asked>, question: QuestionKey, noted: bool) -> Self {
+        Self {
+            asked,
+            key: Some(question),
+            reply: None,
+            deliveries: 0,
+            ended: false,
+            noted,
+            stored: None,
+            acts: 0,
+            told: 0,
+        }
+    }
+
+    fn answer(&mut self, reply: String) {
+        self.reply = Some(reply);
+        self.acts += 1;
+    }
+
+    fn is_free(&self) -> bool {
+        self.reply.is_some() && self.deliveries == 0 && !self.ended
+    }
 }
 
 impl World {
-    /// The client's answer comes to the record, which says that the question is settled, by whomever.
-    pub(super) fn client_settled(
-        &mut self,
-        question: QuestionKey,
-        record: &str,
-        outcome: &Outcome,
-    ) {
+    /// The client's answer comes to the record.
+    pub(super) fn client_settled(&mut self, record: &str, outcome: &Outcome) {
         let content = outcome
             .answers()
             .map(|answers| answers.to_value().to_string());
         let kept = self.store.get_mut(record).unwrap();
         if kept.reply.is_none() && !kept.ended {
-            kept.reply = Some(reply_text(outcome.action(), content.as_deref()));
+            kept.answer(reply_text(outcome.action(), content.as_deref()));
         }
-        self.events.push_back(Event::Settled { question });
+    }
+
+    /// What happens at once, without anybody waiting for the disk, as in `serve::session`.
+    pub(super) fn at_once(&mut self, effect: Effect) -> Option<Effect> {
+        let noted = |world: &Self, id: &String| world.store[id].noted;
+        let event = match effect {
+            Effect::Record { question, asked }
+                if !asked.outlives && self.left_over(&asked).is_none() =>
+            {
+                assert_eq!(
+                    asked.place,
+                    Place::Client,
+                    "whoever comes to the desk may come later"
+                );
+                let record = self.insert(question, asked, true);
+                Event::Recorded {
+                    question,
+                    record,
+                    link: None,
+                    answered: false,
+                }
+            }
+            Effect::Settle {
+                question,
+                record,
+                outcome,
+            } if noted(self, &record) => {
+                self.client_settled(&record, &outcome);
+                Event::Settled { question }
+            }
+            Effect::Take { questions, records } if records.iter().all(|id| noted(self, id)) => {
+                self.taken(questions, &records)
+            }
+            other => return Some(other),
+        };
+        self.relay.handle(self.now, event);
+        None
+    }
+
+    /// Everything that was left behind is written.
+    pub(in crate::relay::tests) fn flush(&mut self) {
+        for kept in self.store.values_mut() {
+            let taken = kept.deliveries > 0 || kept.ended;
+            kept.stored = Some(Stored {
+                // A noted answer is written with its delivery.
+                reply: kept.reply.clone().filter(|_| taken),
+                deliveries: kept.deliveries,
+                ended: kept.ended,
+            });
+        }
+    }
+
+    /// A kill: what was not written is forgotten.
+    pub(super) fn forget_unwritten(&mut self) {
+        for kept in self.store.values_mut() {
+            kept.key = None;
+            if !kept.noted {
+                continue;
+            }
+            match kept.stored.clone() {
+                Some(stored) => {
+                    kept.reply = stored.reply;
+                    kept.deliveries = stored.deliveries;
+                    kept.ended = stored.ended;
+                }
+                // It is not there at all, and nobody finds it.
+                None => kept.ended = true,
+            }
+            kept.noted = false;
+        }
     }
 
     pub(super) fn end(&mut self, record: &str) {
@@ -48,7 +151,7 @@ impl World {
         let content = (action == Action::Accept
             && matches!(kept.asked.request, Request::Form { .. }))
         .then_some(ANSWER);
-        kept.reply = Some(reply_text(action, content));
+        kept.answer(reply_text(action, content));
         if let Some(question) = kept.key {
             self.events.push_back(Event::Settled { question });
         }
@@ -109,6 +212,7 @@ impl World {
     }
 
     pub(super) fn record(&mut self, question: QuestionKey, asked: Box<Asked>) {
+        self.flush();
         if let Some(id) = self.left_over(&asked) {
             let kept = self.store.get_mut(&id).unwrap();
             kept.key = Some(question);
@@ -120,43 +224,42 @@ impl World {
             });
             return;
         }
-        self.next_record += 1;
-        let id = format!("r{}", self.next_record);
-        self.store.insert(
-            id.clone(),
-            Kept {
-                asked,
-                key: Some(question),
-                reply: None,
-                deliveries: 0,
-                ended: false,
-            },
-        );
+        let record = self.insert(question, asked, false);
         self.events.push_back(Event::Recorded {
             question,
-            record: id,
+            record,
             link: Some("http://inbox/".to_owned()),
             answered: false,
         });
     }
 
+    fn insert(&mut self, question: QuestionKey, asked: Box<Asked>, noted: bool) -> String {
+        self.next_record += 1;
+        let id = format!("r{}", self.next_record);
+        let kept = Kept::new(asked, question, noted);
+        self.store.insert(id.clone(), kept);
+        id
+    }
+
     pub(super) fn take(&mut self, questions: Vec<QuestionKey>, records: &[String]) {
-        let free = records.iter().all(|id| {
-            self.store[id].reply.is_some()
-                && self.store[id].deliveries == 0
-                && !self.store[id].ended
-        });
-        if !free {
-            self.events.push_back(Event::NotTaken { questions });
-            return;
+        // What is waited for is written behind all that was left.
+        self.flush();
+        let event = self.taken(questions, records);
+        self.events.push_back(event);
+    }
+
+    fn taken(&mut self, questions: Vec<QuestionKey>, records: &[String]) -> Event {
+        if !records.iter().all(|id| self.store[id].is_free()) {
+            return Event::NotTaken { questions };
         }
         let mut replies = Vec::new();
         for (question, id) in questions.into_iter().zip(records) {
             let kept = self.store.get_mut(id).unwrap();
             kept.deliveries += 1;
+            kept.told += 1;
             replies.push((question, kept.reply.clone().unwrap()));
         }
-        self.events.push_back(Event::Taken { replies });
+        Event::Taken { replies }
     }
 }
 

@@ -1,0 +1,271 @@
+//! Questions in a client's own dialog: noted at once, written behind.
+//!
+//! Such a question lives and dies with a connection that this process holds: a killed gateway takes the call, the dialog
+//! and the question along. So nobody waits for its row to be written. Here the row is the truth, and the store's
+//! follows in order, through the journal; until it is [shared](Book::share), the row is claimed, and other gateways leave
+//! it alone. What happens in one go is written as one: an answer that is delivered at once never gets to the disk.
+
+use std::sync::atomic::Ordering;
+
+use mcp_elicit_core::answer::Outcome;
+use mcp_elicit_core::exchange::{Refused, Step};
+use tokio::sync::mpsc;
+
+use super::raising::{params_of, sameness};
+use super::settling::Stepped;
+use super::taking::reply;
+use super::{Book, BookFault, Known, Live, Raised, Settling, audit, place};
+use crate::relay::{Asked, Ending, Event, QuestionKey};
+use crate::store::{Change, Row, Write};
+
+/// A question that only this gateway may settle. Its row here is the truth.
+#[derive(Clone)]
+pub(super) struct Noted {
+    pub(super) row: Row,
+    /// What the person answered, JSON, while it waits to be delivered.
+    content: Option<String>,
+    /// The version that the journal was given last.
+    written: Option<u64>,
+    /// What the audit is to say of what happened since.
+    audit: Vec<String>,
+}
+
+impl Book {
+    /// Notes a question whose write nobody has to wait for, with the answer in mind that comes through this process.
+    /// `None` where it must be raised instead: it may stand in the record already, others share that, or the journal is
+    /// full.
+    pub fn note(
+        &self,
+        server: &str,
+        principal: &str,
+        asked: &Asked,
+        question: QuestionKey,
+        tell: &mpsc::UnboundedSender<Event>,
+    ) -> Result<Option<Raised>, BookFault> {
+        if !self.store.has_room() {
+            return Ok(None);
+        }
+        let params = params_of(&asked.request);
+        let same = sameness(server, principal, asked, &params);
+        if !self.is_new(&same) {
+            return Ok(None);
+        }
+        let mut row = self.new_row(server, principal, asked, params, same)?;
+        row.claimed = true;
+        let id = row.id.clone();
+        let noted = Noted {
+            audit: vec![audit::entry("asked", &row, self.now())],
+            row,
+            content: None,
+            written: None,
+        };
+        let live = Live {
+            question,
+            tell: tell.clone(),
+            known: Known::Noted(Box::new(noted)),
+        };
+        self.live().insert(id.clone(), live);
+        self.counts.asked.fetch_add(1, Ordering::Relaxed);
+        self.write_behind(&id)?;
+        let answered = false;
+        Ok(Some(Raised { id, answered }))
+    }
+
+    /// The client's answer to a noted question; `None` where it is not noted. [`Book::write_behind`] is to follow.
+    pub fn settle_noted(&self, id: &str, outcome: &Outcome, by: &str) -> Option<Settling> {
+        let content = outcome
+            .answers()
+            .map(|answers| answers.to_value().to_string());
+        let settling = match self.step_noted(id, &Step::acted(outcome, by), content.as_deref())? {
+            Stepped::Done => {
+                self.counts.acted.fetch_add(1, Ordering::Relaxed);
+                self.drop_draft(id);
+                Settling::Won
+            }
+            Stepped::Refused(row) => Settling::Late(row),
+            Stepped::Gone => Settling::Gone,
+        };
+        Some(settling)
+    }
+
+    /// Takes answers out, all or none and only once; `None` where not all are noted and answered. Their values are
+    /// dropped. [`Book::write_behind`] is to follow.
+    pub fn take_noted(&self, ids: &[String]) -> Option<Vec<String>> {
+        let now = self.now();
+        let mut live = self.live();
+        let mut taken = Vec::with_capacity(ids.len());
+        for id in ids {
+            let noted = live.get(id)?.noted()?;
+            let action = noted.row.exchange.phase().action()?;
+            let exchange = noted.row.exchange.step(&Step::Deliver, now).ok()?;
+            taken.push((exchange, reply(action, noted.content.as_deref())));
+        }
+        let mut replies = Vec::with_capacity(ids.len());
+        for (id, (exchange, reply)) in ids.iter().zip(taken) {
+            if let Some(noted) = live.get_mut(id).and_then(Live::noted_mut) {
+                noted.row.exchange = exchange;
+                noted.row.arguments = None;
+                noted.content = None;
+                noted.audit.push(audit::entry("delivered", &noted.row, now));
+            }
+            replies.push(reply);
+        }
+        let count = replies.len() as u64;
+        self.counts.delivered.fetch_add(count, Ordering::Relaxed);
+        Some(replies)
+    }
+
+    /// A noted question ended without an action, or its call did before its answer was taken: then the answer waits for
+    /// the same call. `false` where it is not noted.
+    pub fn end_noted(&self, id: &str, ending: Ending) -> Result<bool, BookFault> {
+        let Some(stepped) = self.step_noted(id, &ending.step(), None) else {
+            return Ok(false);
+        };
+        if matches!(stepped, Stepped::Done) {
+            self.counts.ended.fetch_add(1, Ordering::Relaxed);
+        }
+        self.drop_draft(id);
+        self.unclaim(id, None)?;
+        self.live().remove(id);
+        self.changed();
+        Ok(true)
+    }
+
+    /// A step of a noted question, here only; `None` where it is not noted.
+    pub(super) fn step_noted(
+        &self,
+        id: &str,
+        step: &Step,
+        content: Option<&str>,
+    ) -> Option<Stepped> {
+        let now = self.now();
+        let mut live = self.live();
+        let noted = live.get_mut(id)?.noted_mut()?;
+        let (exchange, refused) = match noted.row.exchange.step(step, now) {
+            Ok(next) => (Some(next), false),
+            Err(Refused::Late) => (noted.row.exchange.step(&Step::Expire, now).ok(), true),
+            Err(
+                Refused::Ended { .. }
+                | Refused::NotDue
+                | Refused::Open
+                | Refused::Delivered
+                | Refused::Changed { .. },
+            ) => (None, true),
+        };
+        if let Some(exchange) = exchange
+            && exchange.version() != noted.row.exchange.version()
+        {
+            noted.row.exchange = exchange;
+            noted.content = content.filter(|_| !refused).map(str::to_owned);
+            let event = noted.row.exchange.phase().as_str();
+            noted.audit.push(audit::entry(event, &noted.row, now));
+        }
+        Some(if refused {
+            Stepped::Refused(Box::new(noted.row.clone()))
+        } else {
+            Stepped::Done
+        })
+    }
+
+    /// Hands what happened to a noted question on to be written, in its turn. One that is over is let go of. An answer
+    /// that waits to be delivered is not handed on: written by itself and then delivered, it would be delivered once more
+    /// after a kill between the two.
+    pub fn write_behind(&self, id: &str) -> Result<(), BookFault> {
+        let mut live = self.live();
+        let Some(noted) = live.get_mut(id).and_then(Live::noted_mut) else {
+            return Ok(());
+        };
+        let exchange = &noted.row.exchange;
+        let open = exchange.is_open();
+        let acted = exchange.phase().action().is_some();
+        let undelivered = acted && exchange.delivered_at().is_none();
+        if noted.audit.is_empty() || undelivered {
+            return Ok(());
+        }
+        self.hand_on(noted)?;
+        if !open {
+            live.remove(id);
+        }
+        drop(live);
+        self.changed();
+        Ok(())
+    }
+
+    /// Under the lock of what is live, which keeps the order.
+    fn hand_on(&self, noted: &mut Noted) -> Result<(), BookFault> {
+        let place = place(&noted.row.id, "content");
+        let content = noted.content.as_deref();
+        let content = content
+            .map(|text| self.seal.close(&place, text))
+            .transpose()?;
+        noted.row.content = content;
+        let row = noted.row.clone();
+        let audit = std::mem::take(&mut noted.audit);
+        let version = row.exchange.version();
+        self.store.behind(match noted.written.replace(version) {
+            None => Write::Insert {
+                row: Box::new(row),
+                audit,
+            },
+            Some(seen) => Write::Change(vec![Change { row, seen, audit }]),
+        });
+        Ok(())
+    }
+
+    /// The row is handed on as one that anybody may change, and is no longer the truth here. `whose`: only of this
+    /// session.
+    fn unclaim(
+        &self,
+        id: &str,
+        whose: Option<&mpsc::UnboundedSender<Event>>,
+    ) -> Result<(), BookFault> {
+        let mut live = self.live();
+        let Some(known) = live
+            .get_mut(id)
+            .filter(|live| whose.is_none_or(|whose| live.tell.same_channel(whose)))
+        else {
+            return Ok(());
+        };
+        let Some(noted) = known.noted_mut() else {
+            return Ok(());
+        };
+        noted.row.claimed = false;
+        self.hand_on(noted)?;
+        let exchange = &noted.row.exchange;
+        if exchange.is_open() || exchange.phase().action().is_some() {
+            self.company.left_behind(&noted.row.same);
+        }
+        known.known = Known::Nothing;
+        Ok(())
+    }
+
+    /// Anybody may settle these questions from now on, by the record. Completes when they are written.
+    pub(super) async fn share(&self, ids: &[String]) -> Result<(), BookFault> {
+        for id in ids {
+            self.unclaim(id, None)?;
+        }
+        Ok(self.store.flush().await?)
+    }
+
+    /// Every noted question is for all.
+    pub(super) async fn share_all(&self) -> Result<(), BookFault> {
+        let noted = |(id, live): (&String, &Live)| live.noted().map(|_| id.clone());
+        let ids: Vec<String> = self.live().iter().filter_map(noted).collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        self.share(&ids).await
+    }
+
+    /// The session that waited is gone: its questions stay, for the same call made again. Completes when they are
+    /// written.
+    pub async fn let_go(&self, tell: &mpsc::UnboundedSender<Event>) -> Result<(), BookFault> {
+        let ids: Vec<String> = self.live().keys().cloned().collect();
+        for id in ids {
+            self.unclaim(&id, Some(tell))?;
+        }
+        self.live().retain(|_, live| !live.tell.same_channel(tell));
+        self.changed();
+        Ok(self.store.flush().await?)
+    }
+}

@@ -1,0 +1,2 @@
+ALTER TABLE question ADD COLUMN claimed INTEGER NOT NULL DEFAULT 0;
+PRAGMA user_version = 2;

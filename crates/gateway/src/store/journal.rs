@@ -1,0 +1,340 @@
+//! A journal in front of a store: what is written goes into one queue, and the queue goes to the store in one step.
+//!
+//! Most writes are waited for; those that come at the same time share a step (group commit). A write may also be left
+//! [behind](Journal::behind): nobody waits for it, it is written within [`LAG`] and in its turn, and a process that is
+//! killed before that loses it. Whoever leaves writes behind asks for [room](Journal::has_room) before it begins
+//! something new, and waits for the store where there is none: nothing that was begun is ever dropped.
+//!
+//! Reads see what was queued before them: they wait until it is written.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::FutureExt as _;
+use tokio::sync::{Notify, oneshot};
+
+use super::{Audited, Page, Row, Store, StoreFault, Stored, Which, Write};
+
+/// How long a write that nobody waits for waits for others.
+pub const LAG: Duration = Duration::from_millis(10);
+/// How many writes may wait before nothing new is begun without being written first.
+pub const ROOM: usize = 1_024;
+/// How many writes go to the store in one step.
+const AT_ONCE: usize = 256;
+/// How long a store that failed is left alone.
+const BREATH: Duration = Duration::from_secs(1);
+
+/// A queue in front of a store, itself a store.
+pub struct Journal {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    store: Arc<dyn Store>,
+    queue: Mutex<Queue>,
+    news: Notify,
+    /// Whether nobody will add to the queue any more.
+    closed: AtomicBool,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Entry>,
+    /// Whether somebody waits for what is in it.
+    urgent: bool,
+    /// Whether some of it is on its way to the store.
+    writing: bool,
+    /// Whether the store failed when it was last written to.
+    ailing: bool,
+}
+
+struct Entry {
+    write: Write,
+    /// Who waits for it; nobody where it was left behind.
+    waits: Option<oneshot::Sender<Result<bool, StoreFault>>>,
+}
+
+impl Journal {
+    /// A journal in front of this store. Runs in a tokio runtime, in which a task of its own writes.
+    pub fn before(store: Arc<dyn Store>) -> Self {
+        let shared = Arc::new(Shared {
+            store,
+            queue: Mutex::default(),
+            news: Notify::new(),
+            closed: AtomicBool::new(false),
+        });
+        tokio::spawn(keep_writing(shared.clone()));
+        Self { shared }
+    }
+
+    /// Whether something new may be begun with a write that nobody waits for.
+    pub fn has_room(&self) -> bool {
+        let queue = self.shared.queue();
+        queue.waiting.len() < ROOM && !queue.ailing
+    }
+
+    /// Queues a write that nobody waits for. One that changes a row which waits to be written becomes part of that.
+    pub fn behind(&self, write: Write) {
+        let mut queue = self.shared.queue();
+        let Some(write) = queue.joined(write) else {
+            return;
+        };
+        let first = queue.waiting.is_empty();
+        queue.waiting.push_back(Entry { write, waits: None });
+        drop(queue);
+        if first {
+            self.shared.news.notify_one();
+        }
+    }
+
+    /// Waits until everything that was queued before is written.
+    pub async fn flush(&self) -> Result<(), StoreFault> {
+        let idle = {
+            let queue = self.shared.queue();
+            queue.waiting.is_empty() && !queue.writing
+        };
+        if idle {
+            return Ok(());
+        }
+        self.write(&[Write::Change(Vec::new())]).await.map(|_| ())
+    }
+
+    fn queue(&self, write: Write) -> oneshot::Receiver<Result<bool, StoreFault>> {
+        let (tell, told) = oneshot::channel();
+        let mut queue = self.shared.queue();
+        queue.urgent = true;
+        queue.waiting.push_back(Entry {
+            write,
+            waits: Some(tell),
+        });
+        drop(queue);
+        self.shared.news.notify_one();
+        told
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        self.shared.closed.store(true, Ordering::Release);
+        self.shared.news.notify_one();
+    }
+}
+
+impl Queue {
+    /// Adds a change to the write of the same row that waits; gives it back where there is none.
+    fn joined(&mut self, write: Write) -> Option<Write> {
+        let Write::Change(mut changes) = write else {
+            return Some(write);
+        };
+        let ([change], true) = (changes.as_mut_slice(), !self.waiting.is_empty()) else {
+            return Some(Write::Change(changes));
+        };
+        let before = self.waiting.iter_mut().rev().find_map(|entry| {
+            let behind = entry.waits.is_none();
+            let (row, audit) = entry.last_of(&change.row.id)?;
+            Some((row, audit, behind))
+        });
+        match before {
+            Some((row, audit, true)) if row.exchange.version() == change.seen => {
+                audit.append(&mut change.audit);
+                *row = change.row.clone();
+                None
+            }
+            _ => Some(Write::Change(changes)),
+        }
+    }
+}
+
+impl Entry {
+    /// The row of this id as this writes it, where it writes no other.
+    fn last_of(&mut self, id: &str) -> Option<(&mut Row, &mut Vec<String>)> {
+        match &mut self.write {
+            Write::Insert { row, audit } if row.id == id => Some((row, audit)),
+            Write::Change(changes) => match changes.as_mut_slice() {
+                [change] if change.row.id == id => Some((&mut change.row, &mut change.audit)),
+                _ => None,
+            },
+            Write::Insert { .. } => None,
+        }
+    }
+}
+
+impl Shared {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes the queue's head; in one step, or one by one where that fails.
+    async fn write_head(&self) {
+        let mut entries: Vec<Entry> = {
+            let mut queue = self.queue();
+            let most = queue.waiting.len().min(AT_ONCE);
+            queue.writing = true;
+            queue.waiting.drain(..most).collect()
+        };
+        let (writes, waits): (Vec<Write>, Vec<_>) = entries
+            .drain(..)
+            .map(|entry| (entry.write, entry.waits))
+            .unzip();
+        let left = match self.store.write(&writes).await {
+            Ok(done) => {
+                for (done, waits) in done.into_iter().zip(waits) {
+                    tell(waits, Ok(done));
+                }
+                Vec::new()
+            }
+            Err(fault) => {
+                tracing::warn!(%fault, "the record could not be written in one step");
+                let entries = writes.into_iter().zip(waits);
+                let entries = entries.map(|(write, waits)| Entry { write, waits });
+                self.write_one_by_one(entries.collect()).await
+            }
+        };
+        let mut queue = self.queue();
+        queue.writing = false;
+        queue.ailing = !left.is_empty();
+        for entry in left.into_iter().rev() {
+            queue.waiting.push_front(entry);
+        }
+        queue.urgent = queue.waiting.iter().any(|entry| entry.waits.is_some());
+    }
+
+    /// Gives back what nobody waits for and could not be written, to be tried again.
+    async fn write_one_by_one(&self, entries: Vec<Entry>) -> Vec<Entry> {
+        let mut left = Vec::new();
+        for entry in entries {
+            match (
+                self.store.write(std::slice::from_ref(&entry.write)).await,
+                entry.waits,
+            ) {
+                (Ok(done), waits) => tell(waits, Ok(done == [true])),
+                (Err(fault), Some(waits)) => tell(Some(waits), Err(fault)),
+                (Err(fault), None) => {
+                    tracing::error!(%fault, "the record could not be written; it is tried again");
+                    let write = entry.write;
+                    left.push(Entry { write, waits: None });
+                }
+            }
+        }
+        left
+    }
+}
+
+fn tell(waits: Option<oneshot::Sender<Result<bool, StoreFault>>>, done: Result<bool, StoreFault>) {
+    match waits {
+        // Who waited may have gone.
+        Some(waits) => drop(waits.send(done)),
+        None => {
+            if !matches!(done, Ok(true)) {
+                tracing::error!("a row was not as it was left; what followed is not in the record");
+            }
+        }
+    }
+}
+
+async fn keep_writing(shared: Arc<Shared>) {
+    loop {
+        let wait = {
+            let closed = shared.closed.load(Ordering::Acquire);
+            let queue = shared.queue();
+            match (queue.waiting.is_empty(), queue.urgent || closed) {
+                (true, _) if closed => return,
+                // What is left has been reported; there is nobody to try again for.
+                (false, _) if closed && queue.ailing => return,
+                (true, _) => None,
+                (false, true) => Some(Duration::ZERO),
+                (false, false) => Some(if queue.ailing { BREATH } else { LAG }),
+            }
+        };
+        match wait {
+            None => shared.news.notified().await,
+            Some(Duration::ZERO) => shared.write_head().await,
+            Some(wait) => {
+                // Cut short by whoever waits.
+                let _in_time = tokio::time::timeout(wait, shared.hurried()).await;
+                shared.write_head().await;
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// Completes when somebody waits for the queue.
+    async fn hurried(&self) {
+        loop {
+            self.news.notified().await;
+            if self.queue().urgent || self.closed.load(Ordering::Acquire) {
+                return;
+            }
+        }
+    }
+}
+
+impl Store for Journal {
+    fn write<'a>(&'a self, wanted: &'a [Write]) -> Stored<'a, Vec<bool>> {
+        // Queued now, in this order; waited for later.
+        let told: Vec<_> = wanted
+            .iter()
+            .map(|write| self.queue(write.clone()))
+            .collect();
+        async move {
+            let mut done = Vec::with_capacity(told.len());
+            for told in told {
+                let gone = || StoreFault::Database(sqlx::Error::WorkerCrashed);
+                done.push(told.await.unwrap_or_else(|_| Err(gone()))?);
+            }
+            Ok(done)
+        }
+        .boxed()
+    }
+
+    fn find(&self, id: String) -> Stored<'_, Option<Row>> {
+        async move {
+            self.flush().await?;
+            self.shared.store.find(id).await
+        }
+        .boxed()
+    }
+
+    fn same(&self, same: String) -> Stored<'_, Vec<Row>> {
+        async move {
+            self.flush().await?;
+            self.shared.store.same(same).await
+        }
+        .boxed()
+    }
+
+    fn list(&self, which: Which, page: Page) -> Stored<'_, Vec<Row>> {
+        async move {
+            self.flush().await?;
+            self.shared.store.list(which, page).await
+        }
+        .boxed()
+    }
+
+    fn waiting(&self) -> Stored<'_, usize> {
+        async move {
+            self.flush().await?;
+            self.shared.store.waiting().await
+        }
+        .boxed()
+    }
+
+    fn left_over(&self) -> Stored<'_, Vec<String>> {
+        async move {
+            self.flush().await?;
+            self.shared.store.left_over().await
+        }
+        .boxed()
+    }
+
+    fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<Audited>> {
+        async move {
+            self.flush().await?;
+            self.shared.store.audit(from, most).await
+        }
+        .boxed()
+    }
+}

@@ -1,0 +1,251 @@
+//! How rows and links of the audit are written: one in one trip, or many in one transaction.
+
+use sqlx::{Connection as _, Row as _, Sqlite as Database, Transaction};
+
+use super::super::{Change, Row, StoreFault, Write, chained};
+use super::File;
+
+/// One row and its link of the audit, both or neither: neither when the chain has grown since `?14` was its last number.
+const INSERT: &str = "BEGIN IMMEDIATE; \
+    INSERT INTO audit (number, entry, hash) SELECT ?14 + 1, ?15, ?16 \
+    WHERE ?14 = (SELECT coalesce(max(number), 0) FROM audit); \
+    INSERT INTO question (id, same, owner, version, open, delivered, asked_at, ended_at, exchange, body, arguments, content, \
+    claimed) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13 WHERE changes() = 1; \
+    SELECT changes(); COMMIT";
+
+/// The same for a change of the row whose version is `?2`.
+const CHANGE: &str = "BEGIN IMMEDIATE; \
+    INSERT INTO audit (number, entry, hash) SELECT ?12 + 1, ?13, ?14 \
+    WHERE ?12 = (SELECT coalesce(max(number), 0) FROM audit) \
+    AND EXISTS (SELECT 1 FROM question WHERE id = ?1 AND version = ?2); \
+    UPDATE question SET owner = ?3, version = ?4, open = ?5, delivered = ?6, ended_at = ?7, exchange = ?8, \
+    arguments = ?9, content = ?10, claimed = ?11 WHERE id = ?1 AND version = ?2 AND changes() = 1; \
+    SELECT changes(); COMMIT";
+
+/// A row, its links written beside it.
+const INSERT_ROW: &str = "INSERT INTO question (id, same, owner, version, open, delivered, asked_at, ended_at, exchange, body, \
+    arguments, content, claimed) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+
+/// A change of a row, its links written beside it.
+const CHANGE_ROW: &str = "UPDATE question SET owner = ?3, version = ?4, open = ?5, delivered = ?6, ended_at = ?7, \
+    exchange = ?8, arguments = ?9, content = ?10, claimed = ?11 WHERE id = ?1 AND version = ?2";
+
+/// How many links of the audit one statement writes.
+const LINKS_AT_ONCE: usize = 200;
+
+/// The last link of the audit.
+const LAST: &str = "SELECT number, hash FROM audit ORDER BY number DESC LIMIT 1";
+
+impl File {
+    /// Writes all that is wanted, each for itself.
+    pub(super) async fn write_wanted(&mut self, wanted: &[Write]) -> Result<Vec<bool>, StoreFault> {
+        let done = match wanted {
+            [] => return Ok(Vec::new()),
+            [Write::Insert { row, audit }] if audit.len() == 1 => {
+                self.write(row, None, &audit[0]).await?
+            }
+            [Write::Change(changes)] if changes.is_empty() => true,
+            [Write::Change(changes)] if changes.len() == 1 && changes[0].audit.len() == 1 => {
+                let Change { row, seen, audit } = &changes[0];
+                self.write(row, Some(*seen), &audit[0]).await?
+            }
+            [Write::Change(changes)] if changes.len() == 1 && changes[0].audit.is_empty() => {
+                let Change { row, seen, .. } = &changes[0];
+                let query = bound_change(sqlx::query(CHANGE_ROW), row, *seen)?;
+                query.execute(self.connection()?).await?.rows_affected() == 1
+            }
+            several => return self.write_all(several).await,
+        };
+        Ok(vec![done])
+    }
+
+    /// The audit's last link, read again when it is not known.
+    async fn last(&mut self) -> Result<(i64, String), StoreFault> {
+        if let Some(last) = &self.last {
+            return Ok(last.clone());
+        }
+        let last: Option<(i64, String)> = sqlx::query_as(LAST)
+            .fetch_optional(self.connection()?)
+            .await?;
+        let last = last.unwrap_or_default();
+        self.last = Some(last.clone());
+        Ok(last)
+    }
+
+    /// One row and its link, written as one; `false` when the row has another version than was seen.
+    async fn write(
+        &mut self,
+        row: &Row,
+        seen: Option<u64>,
+        entry: &str,
+    ) -> Result<bool, StoreFault> {
+        loop {
+            let (number, before) = self.last().await?;
+            let hash = chained(&before, entry);
+            let query = match seen {
+                None => bound_whole(sqlx::query(INSERT), row)?,
+                Some(seen) => bound_change(sqlx::query(CHANGE), row, seen)?,
+            };
+            let query = query.bind(number).bind(entry).bind(&hash);
+            self.unfinished = true;
+            let said = query.fetch_all(self.connection()?).await?;
+            self.unfinished = false;
+            let changed: i64 = match said.first() {
+                Some(row) => row.try_get(0)?,
+                None => 0,
+            };
+            if changed == 1 {
+                self.last = Some((number + 1, hash));
+                return Ok(true);
+            }
+            // Either the row has changed, or another gateway has added to the audit.
+            self.last = None;
+            if self.last().await?.0 == number {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Everything in one transaction, each for itself.
+    async fn write_all(&mut self, wanted: &[Write]) -> Result<Vec<bool>, StoreFault> {
+        self.last = None;
+        let mut step = self.connection()?.begin_with("BEGIN IMMEDIATE").await?;
+        let mut chain = Chain::end_of(&mut step).await?;
+        let mut done = Vec::with_capacity(wanted.len());
+        for write in wanted {
+            done.push(match write {
+                Write::Insert { row, audit } => {
+                    let query = bound_whole(sqlx::query(INSERT_ROW), row)?;
+                    query.execute(&mut *step).await?;
+                    chain.add(audit);
+                    true
+                }
+                Write::Change(changes) => change_all(&mut step, &mut chain, changes).await?,
+            });
+        }
+        let last = chain.write(&mut step).await?;
+        step.commit().await?;
+        self.last = Some(last);
+        Ok(done)
+    }
+}
+
+/// Links to be added to the audit, whose end nobody else can move until the transaction is over.
+struct Chain {
+    number: i64,
+    hash: String,
+    links: Vec<(i64, String, String)>,
+}
+
+impl Chain {
+    async fn end_of(step: &mut Transaction<'_, Database>) -> Result<Self, StoreFault> {
+        let last: Option<(i64, String)> = sqlx::query_as(LAST).fetch_optional(&mut **step).await?;
+        let (number, hash) = last.unwrap_or_default();
+        Ok(Self {
+            number,
+            hash,
+            links: Vec::new(),
+        })
+    }
+
+    fn add(&mut self, entries: &[String]) {
+        for entry in entries {
+            self.number += 1;
+            self.hash = chained(&self.hash, entry);
+            let link = (self.number, entry.clone(), self.hash.clone());
+            self.links.push(link);
+        }
+    }
+
+    /// Writes the links, and gives the last one's number and hash.
+    async fn write(
+        self,
+        step: &mut Transaction<'_, Database>,
+    ) -> Result<(i64, String), StoreFault> {
+        for links in self.links.chunks(LINKS_AT_ONCE) {
+            let mut query = sqlx::QueryBuilder::new("INSERT INTO audit (number, entry, hash) ");
+            query.push_values(links, |mut row, (number, entry, hash)| {
+                row.push_bind(*number)
+                    .push_bind(entry.as_str())
+                    .push_bind(hash.as_str());
+            });
+            query.build().execute(&mut **step).await?;
+        }
+        Ok((self.number, self.hash))
+    }
+}
+
+/// Several rows changed, or none.
+async fn change_all(
+    step: &mut Transaction<'_, Database>,
+    chain: &mut Chain,
+    changes: &[Change],
+) -> Result<bool, StoreFault> {
+    let several = changes.len() > 1;
+    if several {
+        sqlx::query("SAVEPOINT several")
+            .execute(&mut **step)
+            .await?;
+    }
+    for change in changes {
+        let query = bound_change(sqlx::query(CHANGE_ROW), &change.row, change.seen)?;
+        if query.execute(&mut **step).await?.rows_affected() != 1 {
+            if several {
+                sqlx::query("ROLLBACK TO several")
+                    .execute(&mut **step)
+                    .await?;
+            }
+            return Ok(false);
+        }
+    }
+    for change in changes {
+        chain.add(&change.audit);
+    }
+    Ok(true)
+}
+
+type Query<'q> = sqlx::query::Query<'q, Database, sqlx::sqlite::SqliteArguments>;
+
+/// What an insert says of a row, as parameters 1 to 13.
+fn bound_whole<'q>(query: Query<'q>, row: &Row) -> Result<Query<'q>, StoreFault> {
+    let exchange = &row.exchange;
+    Ok(query
+        .bind(row.id.clone())
+        .bind(row.same.clone())
+        .bind(row.owner.clone())
+        .bind(signed(exchange.version()))
+        .bind(exchange.is_open())
+        .bind(exchange.delivered_at().is_some())
+        .bind(millis(exchange.asked_at()))
+        .bind(exchange.ended_at().map(millis))
+        .bind(serde_json::to_string(exchange)?)
+        .bind(serde_json::to_string(&row.body)?)
+        .bind(row.arguments.clone())
+        .bind(row.content.clone())
+        .bind(row.claimed))
+}
+
+/// What a change says of a row, as parameters 1 to 11.
+fn bound_change<'q>(query: Query<'q>, row: &Row, seen: u64) -> Result<Query<'q>, StoreFault> {
+    let exchange = &row.exchange;
+    Ok(query
+        .bind(row.id.clone())
+        .bind(signed(seen))
+        .bind(row.owner.clone())
+        .bind(signed(exchange.version()))
+        .bind(exchange.is_open())
+        .bind(exchange.delivered_at().is_some())
+        .bind(exchange.ended_at().map(millis))
+        .bind(serde_json::to_string(exchange)?)
+        .bind(row.arguments.clone())
+        .bind(row.content.clone())
+        .bind(row.claimed))
+}
+
+fn millis(moment: mcp_elicit_core::exchange::Moment) -> i64 {
+    i64::try_from(moment.as_millis()).unwrap_or(i64::MAX)
+}
+
+pub(super) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
