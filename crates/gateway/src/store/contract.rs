@@ -134,6 +134,10 @@ async fn keeps_the_contract(store: &dyn Store) {
             row: Box::new(c.clone()),
             audit: vec!["asked c".to_owned(), "shown c".to_owned()],
         },
+        Write::Insert {
+            row: Box::new(row("d", 1_003)),
+            audit: vec!["asked d".to_owned()],
+        },
         Write::Change(vec![change(acted(&c), 5)]),
         Write::Change(vec![
             change(acted(&row("b", 1_000)), 0),
@@ -143,14 +147,16 @@ async fn keeps_the_contract(store: &dyn Store) {
         Write::Change(Vec::new()),
     ];
     let done = store.write(&many).await.unwrap();
-    assert_eq!(done, [true, false, false, true, true]);
+    assert_eq!(done, [true, true, false, false, true, true]);
     assert_eq!(store.find("c".to_owned()).await.unwrap(), Some(acted(&c)));
+    let d = store.find("d".to_owned()).await.unwrap();
+    assert_eq!(d, Some(row("d", 1_003)));
     let b = store.find("b".to_owned()).await.unwrap().unwrap();
     assert!(b.exchange.is_open(), "all or none");
     assert_eq!(
         store.left_over().await.unwrap(),
-        ["same", "same"],
-        "b waits, c was not delivered"
+        ["same", "same", "same"],
+        "b and d wait, c was not delivered"
     );
 
     // The audit is a chain without gaps, and what failed left no trace in it.
@@ -159,7 +165,7 @@ async fn keeps_the_contract(store: &dyn Store) {
     assert_eq!(
         entries,
         [
-            "asked b", "asked a", "changed", "changed", "asked c", "shown c", "changed"
+            "asked b", "asked a", "changed", "changed", "asked c", "shown c", "asked d", "changed"
         ]
     );
     let mut before = String::new();
@@ -168,7 +174,7 @@ async fn keeps_the_contract(store: &dyn Store) {
         assert_eq!(link.hash, chained(&before, &link.entry));
         before.clone_from(&link.hash);
     }
-    assert_eq!(store.audit(7, 100).await.unwrap().len(), 1);
+    assert_eq!(store.audit(8, 100).await.unwrap().len(), 1);
 }
 
 /// Rows are read page by page: each once, in order, also when the row a page starts behind has left the list.
@@ -243,9 +249,9 @@ async fn sqlite_keeps_the_contract_and_its_rows() {
             .await
             .unwrap()
             .len(),
-        1
+        2
     );
-    assert_eq!(again.audit(1, 100).await.unwrap().len(), 7);
+    assert_eq!(again.audit(1, 100).await.unwrap().len(), 8);
 }
 
 /// What is left behind is written in its turn: before whatever is waited for after it, and before any read.

@@ -22,14 +22,16 @@ const CHANGE: &str = "BEGIN IMMEDIATE; \
     arguments = ?9, content = ?10, claimed = ?11 WHERE id = ?1 AND version = ?2 AND changes() = 1; \
     SELECT changes(); COMMIT";
 
-/// A row, its links written beside it.
-const INSERT_ROW: &str = "INSERT INTO question (id, same, owner, version, open, delivered, asked_at, ended_at, exchange, body, \
-    arguments, content, claimed) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+/// Rows, their links written beside them.
+const INSERT_ROWS: &str = "INSERT INTO question (id, same, owner, version, open, delivered, asked_at, ended_at, exchange, body, \
+    arguments, content, claimed) ";
 
 /// A change of a row, its links written beside it.
 const CHANGE_ROW: &str = "UPDATE question SET owner = ?3, version = ?4, open = ?5, delivered = ?6, ended_at = ?7, \
     exchange = ?8, arguments = ?9, content = ?10, claimed = ?11 WHERE id = ?1 AND version = ?2";
 
+/// How many rows one statement writes.
+const ROWS_AT_ONCE: usize = 64;
 /// How many links of the audit one statement writes.
 const LINKS_AT_ONCE: usize = 200;
 
@@ -112,16 +114,23 @@ impl File {
         let mut step = self.connection()?.begin_with("BEGIN IMMEDIATE").await?;
         let mut chain = Chain::end_of(&mut step).await?;
         let mut done = Vec::with_capacity(wanted.len());
-        for write in wanted {
-            done.push(match write {
-                Write::Insert { row, audit } => {
-                    let query = bound_whole(sqlx::query(INSERT_ROW), row)?;
-                    query.execute(&mut *step).await?;
-                    chain.add(audit);
-                    true
-                }
-                Write::Change(changes) => change_all(&mut step, &mut chain, changes).await?,
+        let mut rest = wanted;
+        while let Some(first) = rest.first() {
+            let new = rest.iter().map_while(|write| match write {
+                Write::Insert { row, audit } => Some((&**row, audit)),
+                Write::Change(_) => None,
             });
+            let new: Vec<_> = new.take(ROWS_AT_ONCE).collect();
+            if let Write::Change(changes) = first {
+                done.push(change_all(&mut step, &mut chain, changes).await?);
+            } else {
+                insert_all(&mut step, &new).await?;
+                for (_, audit) in &new {
+                    chain.add(audit);
+                    done.push(true);
+                }
+            }
+            rest = &rest[new.len().max(1)..];
         }
         let last = chain.write(&mut step).await?;
         step.commit().await?;
@@ -169,10 +178,44 @@ impl Chain {
                     .push_bind(entry.as_str())
                     .push_bind(hash.as_str());
             });
-            query.build().execute(&mut **step).await?;
+            // Hardly ever as long again.
+            let query = query.build().persistent(false);
+            query.execute(&mut **step).await?;
         }
         Ok((self.number, self.hash))
     }
+}
+
+/// Several new rows, in one statement.
+async fn insert_all(
+    step: &mut Transaction<'_, Database>,
+    rows: &[(&Row, &Vec<String>)],
+) -> Result<(), StoreFault> {
+    let mut written = Vec::with_capacity(rows.len());
+    for (row, _) in rows {
+        let exchange = serde_json::to_string(&row.exchange)?;
+        written.push((*row, exchange, serde_json::to_string(&row.body)?));
+    }
+    let mut query = sqlx::QueryBuilder::new(INSERT_ROWS);
+    query.push_values(written, |mut one, (row, text, body)| {
+        let exchange = &row.exchange;
+        one.push_bind(row.id.as_str())
+            .push_bind(row.same.as_str())
+            .push_bind(row.owner.as_str())
+            .push_bind(signed(exchange.version()))
+            .push_bind(exchange.is_open())
+            .push_bind(exchange.delivered_at().is_some())
+            .push_bind(millis(exchange.asked_at()))
+            .push_bind(exchange.ended_at().map(millis))
+            .push_bind(text)
+            .push_bind(body)
+            .push_bind(row.arguments.as_deref())
+            .push_bind(row.content.as_deref())
+            .push_bind(row.claimed);
+    });
+    let query = query.build().persistent(false);
+    query.execute(&mut **step).await?;
+    Ok(())
 }
 
 /// Several rows changed, or none.
