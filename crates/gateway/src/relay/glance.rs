@@ -75,15 +75,16 @@ impl Glance {
 
 /// The value of the first member of the object in `range` with this name (which has no characters that JSON escapes).
 ///
-/// `None` when there is none, when the text is no object, or when a key is written with escapes.
+/// `None` when there is none, when its key is written with escapes, or when the text is no object.
 pub fn member(frame: &[u8], range: &Range<usize>, name: &str) -> Option<Range<usize>> {
     let mut found = None;
-    each_member(&frame[..range.end], range.start, |key, value| {
-        if found.is_none() && key == name.as_bytes() {
+    // What stands behind it was looked at with the frame.
+    let _stopped = each_member(&frame[..range.end], range.start, |key, value| {
+        if key == name.as_bytes() {
             found = Some(value);
         }
-        true
-    })?;
+        found.is_none()
+    });
     found
 }
 

@@ -112,6 +112,15 @@ impl Server {
     }
 }
 
+/// What a client of the rounds era can do in a session that the gateway opens for it: what a server pushes and is no
+/// question does not reach it.
+pub(super) fn in_session(mut capabilities: Value) -> Value {
+    if let Some(all) = capabilities.as_object_mut() {
+        all.retain(|name, _| !matches!(name.as_str(), "sampling" | "roots" | "tasks"));
+    }
+    capabilities
+}
+
 impl Relay {
     /// The client opens a session.
     pub(super) fn client_initializes(&mut self, door: Door, text: &str, glance: &Glance) -> Up {

@@ -4,13 +4,13 @@
 //! the first question stays open, since a server that starts slowly answers both. A server that does not survive
 //! `server/discover` is started anew and asked with `initialize`.
 
-use mcp_elicit_core::wire::{Id, Revision, members, message, method};
+use mcp_elicit_core::wire::{Era, Id, Revision, members, message, method};
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::frame::{self, Refusal};
 use super::glance::{self, Glance};
-use super::handshake::Server;
+use super::handshake::{Server, in_session};
 use super::openings::declare;
 use super::{Door, Down, Effect, Moment, Relay, Timer};
 
@@ -105,9 +105,13 @@ impl Relay {
             }
             Step::Initialize => {
                 let revision = Revision::LATEST_PUSHED;
+                let capabilities = match self.client.era() {
+                    Some(Era::Rounds) => in_session(self.client.capabilities()),
+                    Some(Era::Pushed) | None => self.client.capabilities(),
+                };
                 let params = json!({
                     "protocolVersion": revision.as_str(),
-                    "capabilities": declare(self.client.capabilities(), self.declared(), revision),
+                    "capabilities": declare(capabilities, self.declared(), revision),
                     "clientInfo": self.client.info_or_own(),
                 });
                 message::request(id, method::INITIALIZE, Some(&members::raw_value(&params)))

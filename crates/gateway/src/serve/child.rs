@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread;
 use std::time::Duration;
 
+use super::frame::Frame;
 use super::pipe::Pipe;
 use super::session::{ServerSide, Session};
 use crate::relay::{CallKey, Door, Event};
@@ -91,7 +92,7 @@ impl ChildServer {
         let session = self.session();
         let ended = read_frames(&mut reader, self.max_frame, |frame| {
             if let Some(session) = &session {
-                session.from_server(None, frame);
+                session.from_server(None, Frame::Lent(frame));
             }
         });
         let why = match ended {
@@ -133,7 +134,8 @@ impl ChildServer {
 }
 
 impl ServerSide for ChildServer {
-    fn send(&self, frame: &[u8], _call: Option<CallKey>, _door: Option<Door>) {
+    fn send(&self, frame: Frame<'_>, _call: Option<CallKey>, _door: Option<Door>) {
+        let frame = frame.bytes();
         if memchr::memchr(b'\n', frame).is_some() {
             // A frame is one line here; JSON may break lines anywhere between its tokens, and nowhere else.
             let line: Vec<u8> = frame
@@ -216,7 +218,7 @@ impl ChildServer {
             .spawn(move || {
                 let mut reader = BufReader::with_capacity(READ, stdout);
                 let ended = read_frames(&mut reader, max_frame, |frame| {
-                    session.from_server(None, frame);
+                    session.from_server(None, Frame::Lent(frame));
                 });
                 let why = ended.err().map_or_else(
                     || "it closed its output".to_owned(),

@@ -11,12 +11,14 @@
 //! | [`upstream`] | a server over HTTP |
 //! | [`headers`], [`challenge`] | what HTTP says beside the messages |
 //! | [`sse`] | server-sent events |
+//! | [`frame`] | a frame, lent or shared |
 //! | [`stop`] | the operator's signal to stop |
 //! | [`clock`] | the one place that reads the time |
 
 pub mod challenge;
 pub mod child;
 pub mod clock;
+pub mod frame;
 pub mod headers;
 pub mod http;
 pub mod listen;

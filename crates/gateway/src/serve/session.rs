@@ -10,6 +10,7 @@ use tokio::sync::{Notify, mpsc};
 
 use super::challenge::Challenge;
 use super::clock;
+use super::frame::Frame;
 use crate::answerer::Answerer;
 use crate::record::{Book, BookFault, Raised, Settling};
 use crate::relay::{
@@ -19,9 +20,9 @@ use crate::relay::{
 /// Where frames for the client go. Never waits: what cannot go at once is queued.
 pub trait ClientSide: Send + Sync {
     /// Queues a frame on a stream; `last` when it answers the request that opened the stream.
-    fn send(&self, door: Door, frame: &[u8], last: bool);
+    fn send(&self, door: Door, frame: Frame<'_>, last: bool);
     /// Queues the last frame of a stream whose request the server wants credentials for.
-    fn challenge(&self, door: Door, frame: &[u8], _challenge: &Challenge) {
+    fn challenge(&self, door: Door, frame: Frame<'_>, _challenge: &Challenge) {
         self.send(door, frame, true);
     }
     /// Gets on with what is queued.
@@ -35,7 +36,7 @@ pub trait ClientSide: Send + Sync {
 /// Where frames for the server go. Never waits: what cannot go at once is queued.
 pub trait ServerSide: Send + Sync {
     /// Queues a frame; `call` when it starts that call, made on this stream of the client.
-    fn send(&self, frame: &[u8], call: Option<CallKey>, door: Option<Door>);
+    fn send(&self, frame: Frame<'_>, call: Option<CallKey>, door: Option<Door>);
     /// Gets on with what is queued, or has the session's driver do it.
     fn flush(&self);
     /// Whether that may wait for the server to read.
@@ -151,9 +152,9 @@ impl Session {
     }
 
     /// A frame came from the client.
-    pub fn from_client(&self, door: Door, frame: &[u8]) {
+    pub fn from_client(&self, door: Door, frame: Frame<'_>) {
         let mut relay = self.relay();
-        if let Up::Forward(call) = relay.client_frame(clock::now(), door, frame) {
+        if let Up::Forward(call) = relay.client_frame(clock::now(), door, frame.bytes()) {
             self.server.send(frame, call, Some(door));
         }
         let told = self.carry_out(relay, Some(door), None);
@@ -167,7 +168,7 @@ impl Session {
     }
 
     /// A frame came from the server, on the stream of this call where streams are apart.
-    pub fn from_server(&self, call: Option<CallKey>, frame: &[u8]) {
+    pub fn from_server(&self, call: Option<CallKey>, frame: Frame<'_>) {
         self.from_server_challenged(call, frame, None);
     }
 
@@ -175,11 +176,12 @@ impl Session {
     pub fn from_server_challenged(
         &self,
         call: Option<CallKey>,
-        frame: &[u8],
+        frame: Frame<'_>,
         challenge: Option<&Challenge>,
     ) {
         let mut relay = self.relay();
-        if let Down::Forward { door, last } = relay.server_frame(clock::now(), call, frame) {
+        if let Down::Forward { door, last } = relay.server_frame(clock::now(), call, frame.bytes())
+        {
             self.to_client(door, frame, last, challenge);
         }
         let told = self.carry_out(relay, None, challenge);
@@ -191,7 +193,7 @@ impl Session {
         }
     }
 
-    fn to_client(&self, door: Door, frame: &[u8], last: bool, challenge: Option<&Challenge>) {
+    fn to_client(&self, door: Door, frame: Frame<'_>, last: bool, challenge: Option<&Challenge>) {
         match challenge.filter(|_| last) {
             Some(challenge) => self.client.challenge(door, frame, challenge),
             None => self.client.send(door, frame, last),
@@ -252,11 +254,11 @@ impl Session {
             match effect {
                 Effect::ToClient { door, frame, last } => {
                     told.client = true;
-                    self.to_client(door, frame.as_bytes(), last, challenge);
+                    self.to_client(door, Frame::Lent(frame.as_bytes()), last, challenge);
                 }
                 Effect::ToServer { frame, call } => {
                     told.server = true;
-                    self.server.send(frame.as_bytes(), call, door);
+                    self.server.send(Frame::Lent(frame.as_bytes()), call, door);
                 }
                 Effect::Abandon { call } => self.server.abandon(call),
                 Effect::Restart => self.server.restart(),

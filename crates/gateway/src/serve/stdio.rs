@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::thread;
 
 use super::child::{ChildServer, Program, read_frames};
+use super::frame::Frame;
 use super::pipe::Pipe;
 use super::session::{ClientSide, Driver, Session};
 use super::upstream::{HttpServer, Upstream};
@@ -33,14 +34,14 @@ impl StdioClient {
     pub fn read(session: &Session, max_frame: usize) -> io::Result<()> {
         let mut reader = BufReader::with_capacity(READ, stdin()?);
         read_frames(&mut reader, max_frame, |frame| {
-            session.from_client(Door::SESSION, frame);
+            session.from_client(Door::SESSION, Frame::Lent(frame));
         })
     }
 }
 
 impl ClientSide for StdioClient {
-    fn send(&self, _door: Door, frame: &[u8], _last: bool) {
-        self.pipe.push(frame);
+    fn send(&self, _door: Door, frame: Frame<'_>, _last: bool) {
+        self.pipe.push(frame.bytes());
     }
 
     fn flush(&self) {

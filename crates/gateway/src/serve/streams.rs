@@ -8,6 +8,7 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use super::challenge::Challenge;
+use super::frame::Frame;
 use super::session::ClientSide;
 use super::sse;
 use crate::relay::Door;
@@ -96,7 +97,7 @@ impl Streams {
 }
 
 impl Streams {
-    fn say(&self, door: Door, frame: &[u8], last: bool, challenge: Option<Box<Challenge>>) {
+    fn say(&self, door: Door, frame: Frame<'_>, last: bool, challenge: Option<Box<Challenge>>) {
         let mut streams = self.streams();
         let stream = if door == Door::SESSION {
             streams.entry(door).or_default()
@@ -109,7 +110,7 @@ impl Streams {
         };
         stream.count += 1;
         let told = Told {
-            frame: Bytes::copy_from_slice(frame),
+            frame: frame.kept(),
             last,
             challenge,
             id: format!("{}-{}", door.0, stream.count),
@@ -128,11 +129,11 @@ impl Streams {
 }
 
 impl ClientSide for Streams {
-    fn send(&self, door: Door, frame: &[u8], last: bool) {
+    fn send(&self, door: Door, frame: Frame<'_>, last: bool) {
         self.say(door, frame, last, None);
     }
 
-    fn challenge(&self, door: Door, frame: &[u8], challenge: &Challenge) {
+    fn challenge(&self, door: Door, frame: Frame<'_>, challenge: &Challenge) {
         self.say(door, frame, true, Some(Box::new(challenge.clone())));
     }
 
@@ -147,10 +148,10 @@ mod tests {
     fn a_lost_stream_is_taken_up_where_it_was() {
         let streams = Streams::default();
         let first = streams.open(Door(3));
-        streams.send(Door(3), b"one", false);
+        streams.send(Door(3), Frame::Lent(b"one"), false);
         drop(first);
-        streams.send(Door(3), b"two", false);
-        streams.send(Door(3), b"three", true);
+        streams.send(Door(3), Frame::Lent(b"two"), false);
+        streams.send(Door(3), Frame::Lent(b"three"), true);
         let (door, mut told) = streams.listen(Some("3-1")).unwrap();
         assert_eq!(door, Door(3));
         assert_eq!(told.try_recv().unwrap().frame, "two");
@@ -162,11 +163,11 @@ mod tests {
     #[test]
     fn the_sessions_stream_has_what_was_said_before_it_was_opened() {
         let streams = Streams::default();
-        streams.send(Door::SESSION, b"early", false);
+        streams.send(Door::SESSION, Frame::Lent(b"early"), false);
         let (_, mut told) = streams.listen(None).unwrap();
         assert_eq!(told.try_recv().unwrap().frame, "early");
         assert!(streams.listen(None).is_none(), "one listener at a time");
-        streams.send(Door(9), b"nobody asked", false);
+        streams.send(Door(9), Frame::Lent(b"nobody asked"), false);
         assert!(!streams.close(Door(9)));
     }
 }

@@ -17,6 +17,7 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
+use super::frame::Frame;
 use super::headers::{SESSION, VERSION, rounds_headers};
 use super::session::{ServerSide, Session};
 use crate::office::StartFault;
@@ -215,12 +216,12 @@ async fn send_in_order(server: Weak<HttpServer>, mut outgoing: mpsc::UnboundedRe
 }
 
 impl ServerSide for HttpServer {
-    fn send(&self, frame: &[u8], call: Option<CallKey>, door: Option<Door>) {
+    fn send(&self, frame: Frame<'_>, call: Option<CallKey>, door: Option<Door>) {
         let outgoing = Outgoing {
             headers: self.headers_for(door),
             // What the relay lets out has parts that a glance finds, whoever wrote it.
-            glance: Glance::at(frame).unwrap_or_default(),
-            frame: Bytes::copy_from_slice(frame),
+            glance: Glance::at(frame.bytes()).unwrap_or_default(),
+            frame: frame.kept(),
             call,
         };
         // With nothing before it, a request need not stand in the queue. Frames come one at a time, under the relay's

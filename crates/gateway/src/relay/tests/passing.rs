@@ -206,3 +206,32 @@ fn sampling_that_cannot_be_bridged_is_refused() {
         "{told}"
     );
 }
+
+/// What cannot be bridged is not declared either: a session that the gateway opens for a client of the rounds era has no
+/// sampling and no roots, whatever that client can do in rounds.
+#[test]
+fn a_session_declares_no_more_than_reaches_the_client() {
+    let mut relay = crate::relay::Relay::new(crate::relay::Settings::default());
+    let now = Moment::from_millis(0);
+    let discover = serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {"sampling": {}, "roots": {"listChanged": true}, "elicitation": {}, "x": {}}}}});
+    relay.client_frame(now, Door::SESSION, discover.to_string().as_bytes());
+    while relay.effect().is_some() {}
+    let refused = br#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no such method"}}"#;
+    assert_eq!(relay.server_frame(now, None, refused), Down::Taken);
+    let Some(crate::relay::Effect::ToServer { frame, .. }) = relay.effect() else {
+        panic!("the server is asked the other way")
+    };
+    let frame: serde_json::Value = serde_json::from_str(&frame).unwrap();
+    assert_eq!(frame["method"], "initialize");
+    let declared = frame["params"]["capabilities"].as_object().unwrap();
+    assert!(
+        declared.contains_key("elicitation") && declared.contains_key("x"),
+        "{frame}"
+    );
+    assert!(
+        !declared.contains_key("sampling") && !declared.contains_key("roots"),
+        "{frame}"
+    );
+}

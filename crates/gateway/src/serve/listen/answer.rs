@@ -12,6 +12,7 @@ use mcp_elicit_core::wire::Revision;
 use tokio::sync::mpsc;
 
 use super::super::challenge::Challenge;
+use super::super::frame::Frame;
 use super::super::headers::{SESSION, VERSION};
 use super::super::streams::Told;
 use super::Held;
@@ -29,26 +30,12 @@ pub(super) async fn take(
     held: &Arc<Held>,
     shape: Shape,
     headers: &HeaderMap,
-    body: &[u8],
+    body: &Bytes,
     session: Option<String>,
     in_rounds: bool,
 ) -> Response {
-    let line;
-    let frame = if memchr::memchr2(b'\n', b'\r', body).is_some() {
-        line = body
-            .iter()
-            .map(|byte| {
-                if matches!(byte, b'\n' | b'\r') {
-                    b' '
-                } else {
-                    *byte
-                }
-            })
-            .collect::<Vec<u8>>();
-        line.trim_ascii()
-    } else {
-        body.trim_ascii()
-    };
+    let body = in_one_line(body);
+    let frame = Frame::Shared(&body);
     let door = Door(held.doors.fetch_add(1, Ordering::Relaxed) + 1);
     let carried = carried(headers);
     if !carried.is_empty() {
@@ -74,6 +61,19 @@ pub(super) async fn take(
         response.headers_mut().insert(SESSION, name);
     }
     response
+}
+
+/// The frame without space around it and without line ends, which JSON may have between its tokens and nowhere else.
+fn in_one_line(body: &Bytes) -> Bytes {
+    let frame = body.slice_ref(body.trim_ascii());
+    if memchr::memchr2(b'\n', b'\r', &frame).is_none() {
+        return frame;
+    }
+    let flat = |byte: &u8| match byte {
+        b'\n' | b'\r' => b' ',
+        other => *other,
+    };
+    frame.iter().map(flat).collect()
 }
 
 /// One JSON body when the answer is all there is, else a stream.

@@ -1,9 +1,9 @@
 //! One exchange with the server: a request goes out, and what comes of it is read, be it one body or a stream of events.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures::StreamExt as _;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -11,6 +11,7 @@ use mcp_elicit_core::wire::method;
 use reqwest::Response;
 
 use super::super::challenge::Challenge;
+use super::super::frame::Frame;
 use super::super::headers::{LAST_EVENT, SESSION};
 use super::super::sse::EventReader;
 use super::{HttpServer, Outgoing, Sent};
@@ -59,7 +60,8 @@ impl HttpServer {
         }
         if let (Err(trouble), Some(id), Some(session)) = (answered, id, self.session()) {
             let frame = failed(&id, &trouble.why);
-            session.from_server_challenged(call, &frame, trouble.challenge.as_ref());
+            let frame = Frame::Lent(&frame);
+            session.from_server_challenged(call, frame, trouble.challenge.as_ref());
         }
     }
 
@@ -86,12 +88,12 @@ impl HttpServer {
             return Ok(self.read_stream(response, call, headers, opens).await?);
         }
         let body = self.body(response).await?;
-        if let Some(frame) = response_to(body.trim_ascii(), id) {
+        if let Some(frame) = response_to(&body, id) {
             if opens {
                 self.note_revision(&frame);
             }
             if let Some(session) = self.session() {
-                session.from_server_challenged(call, &frame, challenge.as_ref());
+                session.from_server_challenged(call, Frame::Shared(&frame), challenge.as_ref());
             }
             return Ok(());
         }
@@ -116,7 +118,7 @@ impl HttpServer {
         Err(Trouble { why, challenge })
     }
 
-    async fn body(&self, response: Response) -> Result<Vec<u8>, String> {
+    async fn body(&self, response: Response) -> Result<Bytes, String> {
         let length = response.content_length().unwrap_or(0);
         let mut body = Vec::with_capacity(usize::try_from(length).unwrap_or(0).min(self.max_frame));
         let mut chunks = response.bytes_stream();
@@ -130,7 +132,7 @@ impl HttpServer {
                 ));
             }
         }
-        Ok(body)
+        Ok(Bytes::from(body))
     }
 
     /// Reads a call's stream to its response; a stream that is lost before is taken up where it was (SSE resumption).
@@ -189,7 +191,7 @@ impl HttpServer {
                         self.note_revision(&event.data);
                     }
                 }
-                session.from_server(call, &event.data);
+                session.from_server(call, Frame::Shared(&Bytes::from(event.data)));
             });
             if reader.held() > self.max_frame {
                 return Err(format!(
@@ -253,14 +255,15 @@ impl HttpServer {
 
 /// The body as the response to the request of this id. A server that refuses a request before it has read it answers
 /// with an error whose id is null.
-fn response_to<'a>(body: &'a [u8], id: Option<&[u8]>) -> Option<Cow<'a, [u8]>> {
-    let glance = Glance::at(body).filter(|glance| glance.shape() == Some(Shape::Response))?;
+fn response_to(body: &Bytes, id: Option<&[u8]>) -> Option<Bytes> {
+    let body = body.slice_ref(body.trim_ascii());
+    let glance = Glance::at(&body).filter(|glance| glance.shape() == Some(Shape::Response))?;
     let told = glance.id?;
     match id {
         Some(id) if &body[told.clone()] == b"null" => {
             Some([&body[..told.start], id, &body[told.end..]].concat().into())
         }
-        _ => Some(body.into()),
+        _ => Some(body),
     }
 }
 
