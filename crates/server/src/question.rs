@@ -15,7 +15,7 @@ use mcp_elicit_core::secrecy::{self, Suspicion};
 use mcp_elicit_core::wire::{Mode, Revision};
 use rmcp::model::ElicitationSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-use serde_json::value::RawValue;
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::spread::Spread;
@@ -81,7 +81,9 @@ impl<'de> Deserialize<'de> for Digest {
 pub(crate) struct Prepared {
     form: Form,
     digest: Digest,
-    schemas: [OnceLock<Result<Box<RawValue>, String>>; Revision::ALL.len()],
+    /// Whether it is asked again and again: then its schemas are kept, too.
+    lasting: bool,
+    schemas: [OnceLock<Result<Value, String>>; Revision::ALL.len()],
     spread: OnceLock<Result<Option<Spread>, String>>,
     typed: OnceLock<Result<ElicitationSchema, String>>,
     /// The last message this form was asked with, and what was found in the two together.
@@ -97,6 +99,7 @@ impl Prepared {
         Ok(Self {
             form,
             digest,
+            lasting: false,
             schemas: Default::default(),
             spread: OnceLock::new(),
             typed: OnceLock::new(),
@@ -121,7 +124,12 @@ impl Prepared {
                 Unanswered::Author(format!("{}: {defects}", std::any::type_name::<T>()))
             })
             .and_then(Self::new)
-            .map(Arc::new);
+            .map(|prepared| {
+                Arc::new(Self {
+                    lasting: true,
+                    ..prepared
+                })
+            });
         KNOWN
             .write()
             .unwrap_or_else(PoisonError::into_inner)
@@ -154,24 +162,25 @@ impl Prepared {
     }
 
     /// The schema as `revision` spells it.
-    pub(crate) fn schema(&self, revision: Revision) -> Result<&RawValue, Unanswered> {
+    pub(crate) fn schema(&self, revision: Revision) -> Result<Value, Unanswered> {
+        if !self.lasting {
+            return self.emit(revision).map_err(Unanswered::Author);
+        }
         let index = Revision::ALL
             .iter()
             .position(|known| *known == revision)
             .unwrap_or_default();
         self.schemas[index]
-            .get_or_init(|| {
-                let form = self
-                    .spread(revision)
-                    .map_err(Clone::clone)?
-                    .map_or(&self.form, Spread::form);
-                let schema = form
-                    .emit(revision)
-                    .map_err(|unsayable| unsayable.to_string())?;
-                serde_json::value::to_raw_value(&schema).map_err(|error| error.to_string())
-            })
-            .as_deref()
-            .map_err(|unsayable| Unanswered::Author(unsayable.clone()))
+            .get_or_init(|| self.emit(revision))
+            .clone()
+            .map_err(Unanswered::Author)
+    }
+
+    fn emit(&self, revision: Revision) -> Result<Value, String> {
+        let spread = self.spread(revision).map_err(Clone::clone)?;
+        let form = spread.map_or(&self.form, Spread::form);
+        form.emit(revision)
+            .map_err(|unsayable| unsayable.to_string())
     }
 
     /// Checks what came back for this form on `revision`.
@@ -199,7 +208,7 @@ impl Prepared {
                 let schema = self
                     .schema(revision)
                     .map_err(|unsayable| unsayable.to_string())?;
-                typed::typed(schema.get())
+                typed::typed(schema)
             })
             .clone()
             .map_err(Unanswered::Author)

@@ -1,6 +1,7 @@
 //! One request through the wrapper: find the way, run the handler, and say what it is waiting for.
 
 use std::future::Future;
+use std::pin::Pin;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -137,19 +138,22 @@ request_that_may_ask!(CallToolRequestParams, CallToolResponse);
 request_that_may_ask!(GetPromptRequestParams, GetPromptResponse);
 request_that_may_ask!(ReadResourceRequestParams, ReadResourceResponse);
 
+/// One request being served. In a box of the size of its own way: thousands may wait at once.
+type Served<'a, R> = Pin<Box<dyn Future<Output = Result<R, ErrorData>> + Send + 'a>>;
+
 /// Serves one request by `run`, the handler of the wrapped server.
-pub(crate) async fn serve<Q, R, F, Fut>(
-    shared: &Arc<Shared>,
+pub(crate) fn serve<'a, Q, R, F, Fut>(
+    shared: &'a Arc<Shared>,
     asked: Asked,
     request: Q,
     context: RequestContext<RoleServer>,
     run: F,
-) -> Result<R, ErrorData>
+) -> Served<'a, R>
 where
-    Q: Retryable,
-    R: MayRequire,
-    F: Fn(Q, RequestContext<RoleServer>) -> Fut,
-    Fut: Future<Output = Result<R, ErrorData>> + Send,
+    Q: Retryable + 'a,
+    R: MayRequire + 'a,
+    F: Fn(Q, RequestContext<RoleServer>) -> Fut + Send + 'a,
+    Fut: Future<Output = Result<R, ErrorData>> + Send + 'a,
 {
     let principal = shared
         .settings
@@ -163,8 +167,7 @@ where
     };
     match Reach::of(&context) {
         Reach::Rounds(revision, capability) => {
-            call.by_rounds(revision, capability, request, context, run)
-                .await
+            Box::pin(call.by_rounds(revision, capability, request, context, run))
         }
         Reach::Pushed(revision, capability) => {
             let pushed = Arc::new(Pushed::new(
@@ -173,12 +176,11 @@ where
                 &context,
                 patience(shared, &context),
             ));
-            call.by_pushing(pushed, capability, request, context, run)
-                .await
+            Box::pin(call.by_pushing(pushed, capability, request, context, run))
         }
         Reach::Nobody(nobody) => {
             let context = call.lend(Way::CannotAsk(nobody), Capability::NONE, context);
-            run(request, context).await
+            Box::pin(run(request, context))
         }
     }
 }
@@ -254,7 +256,7 @@ impl Facts<'_> {
     }
 
     async fn by_pushing<Q, R, F, Fut>(
-        &self,
+        self,
         pushed: Arc<Pushed>,
         capability: Capability,
         request: Q,
@@ -289,7 +291,7 @@ impl Facts<'_> {
     }
 
     async fn by_rounds<Q, R, F, Fut>(
-        &self,
+        self,
         revision: Revision,
         capability: Capability,
         mut request: Q,
@@ -331,7 +333,7 @@ impl Facts<'_> {
         *responses = (!by_hand.is_empty()).then_some(by_hand);
         let rounds = Arc::new(rounds);
         let context = self.lend(Way::Rounds(Arc::clone(&rounds)), capability, context);
-        let ended = rounds.drive(run(request, context)).await;
+        let ended = rounds.drive(std::pin::pin!(run(request, context))).await;
         let journal = rounds.take_journal();
         let (requests, inner_state) = match ended {
             Ended::Waiting(requests) => (Some(requests), None),

@@ -8,14 +8,12 @@ use rmcp::model::ElicitationSchema;
 use serde_json::{Map, Value};
 
 /// Reads `schema` as rmcp's type.
-pub(crate) fn typed(schema: &str) -> Result<ElicitationSchema, String> {
-    let cannot = |error: serde_json::Error| format!("rmcp cannot carry this form: {error}");
-    let mut schema: Value = serde_json::from_str(schema).map_err(cannot)?;
+pub(crate) fn typed(mut schema: Value) -> Result<ElicitationSchema, String> {
     let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
     for field in properties.into_iter().flat_map(Map::values_mut) {
         say_in_words(field);
     }
-    serde_json::from_value(schema).map_err(cannot)
+    serde_json::from_value(schema).map_err(|error| format!("rmcp cannot carry this form: {error}"))
 }
 
 fn say_in_words(field: &mut Value) {
@@ -58,7 +56,7 @@ mod tests {
                 "name": { "type": "string", "description": "Yours", "maxLength": 9 }
             }
         });
-        let typed = serde_json::to_value(typed(&schema.to_string()).unwrap()).unwrap();
+        let typed = serde_json::to_value(typed(schema).unwrap()).unwrap();
         let said = |field: &str| typed["properties"][field]["description"].clone();
         assert_eq!(said("tag"), "A tag (Must match the pattern ^[a-z]+$)");
         assert_eq!(

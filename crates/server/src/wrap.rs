@@ -66,40 +66,37 @@ impl<S> Eliciting<S> {
 
 #[deny(clippy::missing_trait_methods)]
 impl<S: ServerHandler> ServerHandler for Eliciting<S> {
-    async fn call_tool(
+    fn call_tool(
         &self,
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
+    ) -> impl Future<Output = Result<CallToolResponse, ErrorData>> + MaybeSendFuture + '_ {
         let asked = Asked::tool(&request);
         serve::serve(&self.shared, asked, request, context, |request, context| {
             self.inner.call_tool(request, context)
         })
-        .await
     }
 
-    async fn get_prompt(
+    fn get_prompt(
         &self,
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
-    ) -> Result<GetPromptResponse, ErrorData> {
+    ) -> impl Future<Output = Result<GetPromptResponse, ErrorData>> + MaybeSendFuture + '_ {
         let asked = Asked::prompt(&request);
         serve::serve(&self.shared, asked, request, context, |request, context| {
             self.inner.get_prompt(request, context)
         })
-        .await
     }
 
-    async fn read_resource(
+    fn read_resource(
         &self,
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
-    ) -> Result<ReadResourceResponse, ErrorData> {
+    ) -> impl Future<Output = Result<ReadResourceResponse, ErrorData>> + MaybeSendFuture + '_ {
         let asked = Asked::resource(&request);
         serve::serve(&self.shared, asked, request, context, |request, context| {
             self.inner.read_resource(request, context)
         })
-        .await
     }
 
     fn ping(

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use super::capability::Capability;
 use super::defect::WireDefect;
@@ -99,6 +99,18 @@ impl Request {
             message: message.into(),
             schema: members::raw_value(schema),
         }
+    }
+
+    /// What [`to_params`](Self::to_params) gives for a form question whose schema is at hand as a value, without a way round
+    /// over text.
+    pub fn form_params(message: impl Into<String>, schema: Value, revision: Revision) -> Value {
+        let mut params = Map::with_capacity(3);
+        if revision.has_mode(Mode::Url) {
+            params.insert("mode".to_owned(), Mode::Form.as_str().into());
+        }
+        params.insert("message".to_owned(), message.into().into());
+        params.insert("requestedSchema".to_owned(), schema);
+        Value::Object(params)
     }
 
     /// The mode.

@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use mcp_elicit_server::{Elicit, ElicitingExt, Settings, Unanswered};
+use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ElicitRequest,
@@ -101,7 +102,10 @@ impl Ours {
     }
 }
 
-#[tool_handler]
+/// Made once: left to itself, rmcp's macro makes the router of all tools anew for every call.
+static TOOLS: LazyLock<ToolRouter<Ours>> = LazyLock::new(Ours::tool_router);
+
+#[tool_handler(router = TOOLS)]
 impl ServerHandler for Ours {
     fn get_info(&self) -> ServerConfig {
         config()

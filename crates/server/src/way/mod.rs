@@ -8,7 +8,7 @@
 //! | [`cannot_ask`] | nobody can be reached: say so before anything is sent |
 //! | [`script`] | tests: answers given as values |
 //!
-//! `patience` is how they wait. Only these files know how the eras differ; everything else asks through [`Way::put`].
+//! `patience` is how they wait, `turn` how rounds sees that nothing else is waited for. Only these files know how the eras differ; everything else asks through [`Way::put`].
 
 pub(crate) mod cannot_ask;
 pub(crate) mod patience;
@@ -16,6 +16,7 @@ pub(crate) mod pushed;
 pub(crate) mod rounds;
 pub(crate) mod script;
 pub(crate) mod task;
+mod turn;
 
 use std::sync::Arc;
 

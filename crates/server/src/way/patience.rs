@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext, RoleServer};
-use tokio::time::{Instant, Interval, MissedTickBehavior};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::unanswered::Unanswered;
@@ -43,23 +43,29 @@ impl Patience {
         at_most: Duration,
     ) -> Result<T, Unanswered> {
         let mut done = std::pin::pin!(done);
-        let deadline = Instant::now() + at_most;
-        let mut keep_alive = self
-            .keep_alive
-            .filter(|_| self.progress.is_some())
-            .map(|period| {
-                let mut interval = tokio::time::interval_at(Instant::now() + period, period);
-                interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-                interval
-            });
+        let over = Instant::now() + at_most;
+        let mut timer = std::pin::pin!(tokio::time::sleep_until(self.next_word(over)));
         loop {
             tokio::select! {
                 biased;
                 value = &mut done => return Ok(value),
                 () = self.cancelled.cancelled() => return Err(Unanswered::CallCancelled),
-                () = tokio::time::sleep_until(deadline) => return Err(Unanswered::TimedOut { after: at_most }),
-                () = tick(&mut keep_alive) => self.tell_caller().await,
+                () = timer.as_mut() => {}
             }
+            if Instant::now() >= over {
+                return Err(Unanswered::TimedOut { after: at_most });
+            }
+            // In a box of its own: this is rare, and much larger than the waiting, of which there may be thousands.
+            Box::pin(self.tell_caller()).await;
+            timer.as_mut().reset(self.next_word(over));
+        }
+    }
+
+    /// When the caller is to hear that its call is alive, or when the time is `over`.
+    fn next_word(&self, over: Instant) -> Instant {
+        match (self.keep_alive, &self.progress) {
+            (Some(period), Some(_)) => over.min(Instant::now() + period),
+            _ => over,
         }
     }
 
@@ -73,14 +79,5 @@ impl Patience {
         if let Err(error) = self.peer.notify_progress(progress).await {
             tracing::debug!(%error, "the caller cannot be told that its question is still open");
         }
-    }
-}
-
-async fn tick(keep_alive: &mut Option<Interval>) {
-    match keep_alive {
-        Some(interval) => {
-            interval.tick().await;
-        }
-        None => std::future::pending().await,
     }
 }

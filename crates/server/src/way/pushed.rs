@@ -98,14 +98,13 @@ impl Pushed {
         request
             .extensions
             .insert(OriginatingRequestId(self.call.clone()));
-        let handle = self
-            .peer
-            .send_cancellable_request(
-                ServerRequest::CustomRequest(request),
-                PeerRequestOptions::no_options(),
-            )
-            .await
-            .map_err(|_| Unanswered::Disconnected)?;
+        let sent = self.peer.send_cancellable_request(
+            ServerRequest::CustomRequest(request),
+            PeerRequestOptions::no_options(),
+        );
+        // In a box of its own, which is gone again while a person thinks.
+        let handle = Box::pin(sent).await;
+        let handle = handle.map_err(|_| Unanswered::Disconnected)?;
         let mut open = Withdraw(Some(handle));
         let reply = async {
             match open.0.as_mut() {
@@ -171,20 +170,19 @@ pub(crate) fn elicitation_id(given: Option<&str>) -> Result<String, Unanswered> 
 /// The exact parameters of the revision; rmcp's typed request would say `mode` to 2025-06-18 too.
 fn params(question: &Question, revision: Revision) -> Result<Value, Unanswered> {
     let message = question.message.clone();
-    let request = match &question.subject {
-        Subject::Form(form) => Request::Form {
-            message,
-            schema: form.schema(revision)?.to_owned(),
-        },
+    match &question.subject {
+        Subject::Form(form) => {
+            let schema = form.schema(revision)?;
+            Ok(Request::form_params(message, schema, revision))
+        }
         Subject::Url { url, id } => Request::Url {
             message,
             url: url.clone(),
             elicitation_id: Some(elicitation_id(id.as_deref())?),
-        },
-    };
-    request
+        }
         .to_params(revision)
-        .map_err(|unaskable| Unanswered::Author(unaskable.to_string()))
+        .map_err(|unaskable| Unanswered::Author(unaskable.to_string())),
+    }
 }
 
 /// rmcp sorts what came by shape; whatever it took it for, it is read again as an `ElicitResult`.

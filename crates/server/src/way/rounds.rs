@@ -8,13 +8,15 @@
 //! round 3   run ── A, B, "start", C all known ── the result
 //! ```
 //!
-//! A run is only given up while at least one ask is open, no step is running, and one more turn has changed nothing.
+//! A run is only given up while at least one ask is open, no step is running, and nothing else can move it on: nobody has
+//! kept its waker, or one more turn has changed nothing.
 //! A handler that waits on anything else, with no ask open, is left alone.
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use mcp_elicit_core::wire::{self, Capability, Mode, Revision};
@@ -26,6 +28,7 @@ use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use super::patience::Patience;
+use super::turn::Turn;
 use super::{Admit, Put};
 use crate::guard;
 use crate::journal::{Given, Journal, Out, Slot};
@@ -58,7 +61,9 @@ struct Stand {
     running_steps: usize,
     /// Counts every change, so that the runner sees whether a turn settled anything.
     changes: u64,
+    /// Who is to hear of changes while the handler is not being polled.
     runner: Option<Waker>,
+    turn: Option<Turn>,
 }
 
 #[derive(Debug)]
@@ -175,7 +180,7 @@ impl Rounds {
             admit()?;
         }
         let _open = self.open(slot, question)?;
-        self.over.cancelled().await;
+        self.given_up().await;
         Err(Unanswered::Suspended)
     }
 
@@ -272,21 +277,42 @@ impl Rounds {
         })
     }
 
+    /// Pending until this run is given up.
+    async fn given_up(&self) {
+        let mut over = std::pin::pin!(self.over.cancelled());
+        std::future::poll_fn(|context| {
+            // As a part of the handler it is dropped with it, and needs no wake-up: the run waits for nothing then.
+            let part_of_it = self
+                .lock()
+                .turn
+                .as_ref()
+                .is_some_and(|turn| turn.is(context.waker()));
+            if part_of_it && !self.over.is_cancelled() {
+                return Poll::Pending;
+            }
+            over.as_mut().poll(context)
+        })
+        .await;
+    }
+
     /// Drives the handler until it finishes or waits on nothing but asks.
-    pub(crate) async fn drive<F: Future>(&self, handler: F) -> Ended<F::Output> {
-        let mut handler = std::pin::pin!(handler);
+    pub(crate) async fn drive<F: Future>(&self, mut handler: Pin<&mut F>) -> Ended<F::Output> {
+        // Also when this future is dropped, as the call of a client that went away is.
+        let _over = self.over.clone().drop_guard();
         let mut settled_at = None;
         let finished = std::future::poll_fn(|context| {
-            self.lock().runner = Some(context.waker().clone());
-            if let Poll::Ready(output) = handler.as_mut().poll(context) {
+            let waker = self.lock().begin_turn(context.waker());
+            if let Poll::Ready(output) = handler.as_mut().poll(&mut Context::from_waker(&waker)) {
                 return Poll::Ready(Some(output));
             }
-            let stand = self.lock();
+            drop(waker);
+            let mut stand = self.lock();
+            stand.runner = Some(context.waker().clone());
             if stand.open.is_empty() || stand.running_steps > 0 {
                 settled_at = None;
                 return Poll::Pending;
             }
-            if settled_at == Some(stand.changes) {
+            if settled_at == Some(stand.changes) || !stand.may_be_woken() {
                 return Poll::Ready(None);
             }
             settled_at = Some(stand.changes);
@@ -295,12 +321,10 @@ impl Rounds {
             Poll::Pending
         })
         .await;
-        let ended = match finished {
+        match finished {
             Some(output) => Ended::Finished(output),
             None => Ended::Waiting(self.send_out()),
-        };
-        self.over.cancel();
-        ended
+        }
     }
 
     /// Notes what goes out. A question that was already out keeps the clock it had.
@@ -341,6 +365,18 @@ impl Rounds {
 }
 
 impl Stand {
+    /// The waker to poll the handler with. What changes meanwhile is seen right afterwards.
+    fn begin_turn(&mut self, runner: &Waker) -> Waker {
+        self.runner = None;
+        let turn = self.turn.take().filter(|turn| turn.is_for(runner));
+        let turn = self.turn.insert(turn.unwrap_or_else(|| Turn::of(runner)));
+        turn.begin().clone()
+    }
+
+    fn may_be_woken(&self) -> bool {
+        self.turn.as_ref().is_some_and(Turn::may_be_woken)
+    }
+
     fn changed(&mut self) {
         self.changes += 1;
         if let Some(runner) = self.runner.take() {

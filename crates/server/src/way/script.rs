@@ -94,14 +94,11 @@ impl Script {
 fn asked(question: &Question) -> Result<Asked, Unanswered> {
     let message = question.message.clone();
     Ok(match &question.subject {
-        Subject::Form(form) => {
-            let schema = serde_json::from_str(form.schema(Revision::LATEST)?.get());
-            Asked {
-                message,
-                schema: schema.ok(),
-                url: None,
-            }
-        }
+        Subject::Form(form) => Asked {
+            message,
+            schema: Some(form.schema(Revision::LATEST)?),
+            url: None,
+        },
         Subject::Url { url, .. } => Asked {
             message,
             schema: None,

@@ -86,6 +86,16 @@ impl Counter {
         asking.await.unwrap()
     }
 
+    #[tool(description = "Counts how often its question is looked at")]
+    async fn looks(&self, elicit: Elicit) -> Result<String, Unanswered> {
+        let mut asking = std::pin::pin!(elicit.choose("One?", ["a", "b"]).into_future());
+        std::future::poll_fn(|context| {
+            self.effects.fetch_add(1, Ordering::SeqCst);
+            asking.as_mut().poll(context)
+        })
+        .await
+    }
+
     #[tool(description = "Asks until it is told to stop")]
     async fn endless(&self, elicit: Elicit) -> Result<String, Unanswered> {
         loop {
@@ -138,6 +148,17 @@ async fn a_run_is_not_given_up_in_the_middle_of_a_step() {
         "b1"
     );
     assert_eq!(server.effects.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_waits_on_nothing_else_is_given_up_at_once() {
+    let server = Counter::default();
+    let person = Person::who("2026-07-28", [choice("b")]);
+    assert_eq!(
+        said(&person.call(server.clone(), "looks").await.unwrap()).0,
+        "b"
+    );
+    assert_eq!(server.effects.load(Ordering::SeqCst), 2, "one in each run");
 }
 
 #[tokio::test(start_paused = true)]

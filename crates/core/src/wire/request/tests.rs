@@ -151,6 +151,19 @@ fn the_schema_keeps_its_bytes() {
 }
 
 #[test]
+fn params_of_a_value_are_those_of_its_text() {
+    let schema = json!({"type": "object", "properties": {"n": {"type": "number", "maximum": 1.5}}});
+    for revision in Revision::ALL {
+        let request = Request::form("m", &schema);
+        assert_eq!(
+            Request::form_params("m", schema.clone(), revision).to_string(),
+            request.to_raw_params(revision).unwrap().get(),
+            "{revision}"
+        );
+    }
+}
+
+#[test]
 fn a_bottomless_schema_is_refused() {
     let deep = format!("{}{}", "{\"a\":".repeat(5000), "1") + &"}".repeat(5000);
     let params = format!("{{\"message\":\"m\",\"requestedSchema\":{deep}}}");
