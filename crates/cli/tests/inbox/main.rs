@@ -5,6 +5,7 @@ mod asker;
 mod attacks;
 mod browser;
 mod contract;
+mod dialog;
 mod gateway;
 mod http;
 mod killed;

@@ -81,11 +81,15 @@ pub(super) enum Server {
         revision: Revision,
         /// `InitializeResult`, JSON.
         result: String,
+        /// What it says of itself in it, JSON.
+        info: Option<String>,
     },
     /// It answered `server/discover`.
     Rounds {
         /// `DiscoverResult`, JSON.
         result: String,
+        /// What it says of itself in it, JSON.
+        info: Option<String>,
     },
     /// It has ended.
     Gone,
@@ -100,15 +104,29 @@ impl Server {
         }
     }
 
+    /// A session, opened with this `InitializeResult`, JSON.
+    pub(super) fn pushed(revision: Revision, result: String) -> Self {
+        Self::Pushed {
+            revision,
+            info: said_of_itself(&result, Era::Pushed),
+            result,
+        }
+    }
+
+    /// A server that gave this `DiscoverResult`, JSON.
+    pub(super) fn rounds(result: String) -> Self {
+        Self::Rounds {
+            info: said_of_itself(&result, Era::Rounds),
+            result,
+        }
+    }
+
     /// `serverInfo`, JSON.
     pub(super) fn info(&self) -> Option<String> {
-        let (result, era) = match self {
-            Self::Unknown | Self::Trying(_) | Self::Gone => return None,
-            Self::Pushed { result, .. } => (result, Era::Pushed),
-            Self::Rounds { result } => (result, Era::Rounds),
-        };
-        let result: Value = serde_json::from_str(result).ok()?;
-        server_info(&result, era).map(Value::to_string)
+        match self {
+            Self::Unknown | Self::Trying(_) | Self::Gone => None,
+            Self::Pushed { info, .. } | Self::Rounds { info, .. } => info.clone(),
+        }
     }
 }
 
@@ -309,6 +327,11 @@ pub(super) fn server_info(result: &Value, era: Era) -> Option<&Value> {
         Era::Pushed => result.get("serverInfo"),
         Era::Rounds => result.get("_meta")?.get(meta::SERVER_INFO),
     }
+}
+
+fn said_of_itself(result: &str, era: Era) -> Option<String> {
+    let result: Value = serde_json::from_str(result).ok()?;
+    server_info(&result, era).map(Value::to_string)
 }
 
 fn opening<'a>(text: &'a str, glance: &Glance) -> Option<(Id, &'a RawValue)> {

@@ -38,12 +38,14 @@ impl Relay {
             .unwrap_or(Revision::LATEST_PUSHED)
             .min(Revision::LATEST_PUSHED);
         match &self.server {
-            Server::Pushed { result, revision } => {
+            Server::Pushed {
+                result, revision, ..
+            } => {
                 let mut result: Value = serde_json::from_str(result).unwrap_or_default();
                 result["protocolVersion"] = json!(spoken.min(*revision).as_str());
                 result
             }
-            Server::Rounds { result } => {
+            Server::Rounds { result, .. } => {
                 let found: Value = serde_json::from_str(result).unwrap_or_default();
                 let info = server_info(&found, Era::Rounds).cloned();
                 let info =
@@ -63,7 +65,10 @@ impl Relay {
     }
 
     fn discover_result(&self) -> Value {
-        let Server::Pushed { result, revision } = &self.server else {
+        let Server::Pushed {
+            result, revision, ..
+        } = &self.server
+        else {
             return json!({});
         };
         let found: Value = serde_json::from_str(result).unwrap_or_default();

@@ -164,9 +164,9 @@ impl Relay {
                     .parse()
                     .unwrap_or(Revision::V2025_06_18)
                     .min(Revision::LATEST_PUSHED);
-                self.server = Server::Pushed { revision, result };
+                self.server = Server::pushed(revision, result);
             }
-            Step::Discover => self.server = Server::Rounds { result },
+            Step::Discover => self.server = Server::rounds(result),
         }
         match (&trial.opener, step) {
             (Opener::Initialize { door, revision, .. }, Step::Initialize)

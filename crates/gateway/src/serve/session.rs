@@ -1,9 +1,15 @@
 //! One relay with its two sides and its record: carries out what the relay wants done.
+//!
+//! | file | what it does |
+//! | --- | --- |
+//! | `keeping` | what the relay wants kept: at once, or on the driver's time |
+//! | [`driver`] | the record, timers, and what others tell |
 
-use std::ops::ControlFlow;
+pub mod driver;
+mod keeping;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use http::HeaderMap;
 use tokio::sync::{Notify, mpsc};
@@ -12,10 +18,9 @@ use super::challenge::Challenge;
 use super::clock;
 use super::frame::Frame;
 use crate::answerer::Answerer;
-use crate::record::{Book, BookFault, Raised, Settling};
-use crate::relay::{
-    CallKey, Door, Down, Effect, Event, Moment, Place, QuestionKey, Relay, Settings, Up,
-};
+use crate::record::Book;
+use crate::relay::{CallKey, Door, Down, Effect, Event, Relay, Settings, Up};
+pub use driver::Driver;
 
 /// Where frames for the client go. Never waits: what cannot go at once is queued.
 pub trait ClientSide: Send + Sync {
@@ -100,18 +105,6 @@ enum Job {
     Effect(Effect),
     Flush,
     End,
-}
-
-/// How many jobs a driver takes up at once.
-const AT_ONCE: usize = 64;
-/// How long a driver sleeps at most.
-const SLEEP: Duration = Duration::from_hours(1);
-
-/// What drives a session: its record, its timers, what others tell it. Run it on a thread or a task of its own.
-pub struct Driver {
-    session: Arc<Session>,
-    jobs: mpsc::UnboundedReceiver<Job>,
-    told: mpsc::UnboundedReceiver<Event>,
 }
 
 impl Session {
@@ -282,244 +275,4 @@ impl Session {
         }
         told
     }
-
-    /// Changes of the record that need not be waited for are made here and now, and the relay is told; gives back
-    /// everything else. `noted` collects the records that are to be written behind.
-    fn at_once(
-        &self,
-        effect: Effect,
-        relay: &mut Relay,
-        noted: &mut Vec<String>,
-    ) -> Option<Effect> {
-        let event = match effect {
-            Effect::Record { question, asked } if !asked.outlives => {
-                let who = &self.who;
-                let raised =
-                    self.book
-                        .note(&who.server, &who.principal, &asked, question, &self.tell);
-                match raised {
-                    Ok(None) => return Some(Effect::Record { question, asked }),
-                    Ok(Some(raised)) => self.recorded(question, raised),
-                    Err(fault) => self.not_recorded(question, &fault),
-                }
-            }
-            Effect::Settle {
-                question,
-                record,
-                outcome,
-            } => match self.book.settle_noted(&record, &outcome, "client") {
-                None => {
-                    return Some(Effect::Settle {
-                        question,
-                        record,
-                        outcome,
-                    });
-                }
-                // Whoever was first has told.
-                Some(Settling::Late(_) | Settling::Gone) => return None,
-                Some(Settling::Won) => {
-                    noted.push(record);
-                    Event::Settled { question }
-                }
-            },
-            // The answer stays in the record, for the same call made again.
-            Effect::Take { questions, .. } if !self.server.is_up() => Event::NotTaken { questions },
-            Effect::Take { questions, records } => match self.book.take_noted(&records) {
-                None => return Some(Effect::Take { questions, records }),
-                Some(replies) => {
-                    noted.extend(records);
-                    let replies = questions.into_iter().zip(replies).collect();
-                    Event::Taken { replies }
-                }
-            },
-            Effect::End { record, ending } => match self.book.end_noted(&record, ending) {
-                Ok(true) => return None,
-                Ok(false) => return Some(Effect::End { record, ending }),
-                Err(fault) => {
-                    self.note(Err(fault));
-                    return None;
-                }
-            },
-            // Their values were dropped as they were taken.
-            Effect::Confirm { records } if records.iter().all(|record| noted.contains(record)) => {
-                return None;
-            }
-            other => return Some(other),
-        };
-        relay.handle(clock::now(), event);
-        None
-    }
-
-    fn recorded(&self, question: QuestionKey, raised: Raised) -> Event {
-        Event::Recorded {
-            question,
-            link: (self.who.link)(&raised.id),
-            record: raised.id,
-            answered: raised.answered,
-        }
-    }
-
-    fn not_recorded(&self, question: QuestionKey, fault: &BookFault) -> Event {
-        tracing::error!(server = %self.who.server, %fault, "a question could not be recorded");
-        Event::NotRecorded { question }
-    }
-
-    async fn keep_record(&self, effect: Effect) {
-        match effect {
-            Effect::Record { question, asked } => {
-                let raised = self
-                    .book
-                    .raise(
-                        &self.who.server,
-                        &self.who.principal,
-                        &asked,
-                        question,
-                        &self.tell,
-                    )
-                    .await;
-                self.tell(match raised {
-                    Ok(raised) => {
-                        let to_ask = asked.place == Place::Desk && !raised.answered;
-                        if let Some(answerer) = self.who.answerer.as_ref().filter(|_| to_ask) {
-                            answerer.ask(raised.id.clone(), question, self.tell.clone());
-                        }
-                        self.recorded(question, raised)
-                    }
-                    Err(fault) => self.not_recorded(question, &fault),
-                });
-            }
-            Effect::Settle {
-                question,
-                record,
-                outcome,
-            } => {
-                let settled = self.book.settle(&record, &outcome, "client").await;
-                if let Err(fault) = settled {
-                    tracing::error!(server = %self.who.server, %fault, "an answer could not be recorded");
-                    self.tell(Event::NotRecorded { question });
-                }
-            }
-            Effect::Take { questions, records } => {
-                let taken = self.book.take(&records).await;
-                self.tell(match taken {
-                    Ok(Some(replies)) => Event::Taken { replies: questions.into_iter().zip(replies).collect() },
-                    Ok(None) => Event::NotTaken { questions },
-                    Err(fault) => {
-                        tracing::error!(server = %self.who.server, %fault, "an answer could not be taken out of the record");
-                        Event::NotTaken { questions }
-                    }
-                });
-            }
-            Effect::End { record, ending } => self.note(self.book.end(&record, ending).await),
-            Effect::Confirm { records } => self.note(self.book.confirm(&records).await),
-            Effect::ToClient { .. }
-            | Effect::ToServer { .. }
-            | Effect::Abandon { .. }
-            | Effect::Restart => {}
-        }
-    }
-
-    fn note(&self, done: Result<(), BookFault>) {
-        if let Err(fault) = done {
-            tracing::error!(server = %self.who.server, %fault, "the record could not be kept");
-        }
-    }
-}
-
-impl Driver {
-    /// Drives the session until it ends.
-    pub async fn run(mut self) {
-        let mut jobs = Vec::new();
-        loop {
-            let wake = self.next_wake();
-            tokio::select! {
-                biased;
-                count = self.jobs.recv_many(&mut jobs, AT_ONCE) => {
-                    if count == 0 || self.work(&mut jobs).await.is_break() {
-                        break;
-                    }
-                }
-                Some(event) = self.told.recv() => self.session.tell(event),
-                () = self.session.timer.notified() => {}
-                () = tokio::time::sleep(until(wake)) => self.tick(),
-            }
-        }
-        self.session.server.close();
-        let session = &self.session;
-        session.note(session.book.let_go(&session.tell).await);
-    }
-
-    /// When the relay's next timer is due; told to whoever sets a timer.
-    fn next_wake(&self) -> Moment {
-        let relay = self.session.relay();
-        let latest = clock::now().after(SLEEP);
-        let wake = relay.deadline().map_or(latest, |due| due.min(latest));
-        // Under the relay's lock: a timer set later is compared with this.
-        let sleeps_until = &self.session.sleeps_until;
-        sleeps_until.store(wake.as_millis(), Ordering::Release);
-        wake
-    }
-
-    /// Does what there is to do, in its order. Changes of the record that follow each other and concern different
-    /// questions are made together, so that the store can write them in one step.
-    async fn work(&self, jobs: &mut Vec<Job>) -> ControlFlow<()> {
-        let mut together: Vec<Effect> = Vec::new();
-        for job in jobs.drain(..) {
-            match job {
-                Job::Effect(effect) => {
-                    if together.iter().any(|other| meet(other, &effect)) {
-                        self.keep_records(&mut together).await;
-                    }
-                    together.push(effect);
-                }
-                Job::Flush => {
-                    self.session.server.write_out();
-                    self.session.client.flush();
-                }
-                Job::End => {
-                    self.keep_records(&mut together).await;
-                    return ControlFlow::Break(());
-                }
-            }
-        }
-        self.keep_records(&mut together).await;
-        ControlFlow::Continue(())
-    }
-
-    async fn keep_records(&self, effects: &mut Vec<Effect>) {
-        let all = effects
-            .drain(..)
-            .map(|effect| self.session.keep_record(effect));
-        futures::future::join_all(all).await;
-    }
-
-    fn tick(&self) {
-        let mut relay = self.session.relay();
-        relay.tick(clock::now());
-        self.session.carry_out(relay, None, None);
-        self.session.flush();
-    }
-}
-
-/// Whether both concern the same record. A question that is being written has none yet.
-fn meet(one: &Effect, other: &Effect) -> bool {
-    records(one)
-        .iter()
-        .any(|record| records(other).contains(record))
-}
-
-fn records(effect: &Effect) -> &[String] {
-    match effect {
-        Effect::Settle { record, .. } | Effect::End { record, .. } => std::slice::from_ref(record),
-        Effect::Take { records, .. } | Effect::Confirm { records } => records,
-        Effect::Record { .. }
-        | Effect::ToClient { .. }
-        | Effect::ToServer { .. }
-        | Effect::Abandon { .. }
-        | Effect::Restart => &[],
-    }
-}
-
-fn until(moment: Moment) -> Duration {
-    moment.since(clock::now()).max(Duration::from_millis(1))
 }

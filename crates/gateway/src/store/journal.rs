@@ -128,7 +128,7 @@ impl Queue {
         let Write::Change(mut changes) = write else {
             return Some(write);
         };
-        let ([change], true) = (changes.as_mut_slice(), !self.waiting.is_empty()) else {
+        let [change] = changes.as_mut_slice() else {
             return Some(Write::Change(changes));
         };
         let before = self.waiting.iter_mut().rev().find_map(|entry| {
@@ -139,7 +139,7 @@ impl Queue {
         match before {
             Some((row, audit, true)) if row.exchange.version() == change.seen => {
                 audit.append(&mut change.audit);
-                *row = change.row.clone();
+                std::mem::swap(row, &mut change.row);
                 None
             }
             _ => Some(Write::Change(changes)),

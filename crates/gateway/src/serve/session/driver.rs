@@ -1,0 +1,122 @@
+//! What happens in a session by itself: its record is kept, its timers run, what others tell it is passed on.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use super::super::clock;
+use super::{Job, Session};
+use crate::relay::{Effect, Event, Moment};
+
+/// How many jobs a driver takes up at once.
+const AT_ONCE: usize = 64;
+/// How long a driver sleeps at most.
+const SLEEP: Duration = Duration::from_hours(1);
+
+/// What drives a session: its record, its timers, what others tell it. Run it on a thread or a task of its own.
+pub struct Driver {
+    pub(super) session: Arc<Session>,
+    pub(super) jobs: mpsc::UnboundedReceiver<Job>,
+    pub(super) told: mpsc::UnboundedReceiver<Event>,
+}
+
+impl Driver {
+    /// Drives the session until it ends.
+    pub async fn run(mut self) {
+        let mut jobs = Vec::new();
+        loop {
+            let wake = self.next_wake();
+            tokio::select! {
+                biased;
+                count = self.jobs.recv_many(&mut jobs, AT_ONCE) => {
+                    if count == 0 || self.work(&mut jobs).await.is_break() {
+                        break;
+                    }
+                }
+                Some(event) = self.told.recv() => self.session.tell(event),
+                () = self.session.timer.notified() => {}
+                () = tokio::time::sleep(until(wake)) => self.tick(),
+            }
+        }
+        self.session.server.close();
+        let session = &self.session;
+        session.note(session.book.let_go(&session.tell).await);
+    }
+
+    /// When the relay's next timer is due; told to whoever sets a timer.
+    fn next_wake(&self) -> Moment {
+        let relay = self.session.relay();
+        let latest = clock::now().after(SLEEP);
+        let wake = relay.deadline().map_or(latest, |due| due.min(latest));
+        // Under the relay's lock: a timer set later is compared with this.
+        let sleeps_until = &self.session.sleeps_until;
+        sleeps_until.store(wake.as_millis(), Ordering::Release);
+        wake
+    }
+
+    /// Does what there is to do, in its order. Changes of the record that follow each other and concern different
+    /// questions are made together, so that the store can write them in one step.
+    async fn work(&self, jobs: &mut Vec<Job>) -> ControlFlow<()> {
+        let mut together: Vec<Effect> = Vec::new();
+        for job in jobs.drain(..) {
+            match job {
+                Job::Effect(effect) => {
+                    if together.iter().any(|other| meet(other, &effect)) {
+                        self.keep_records(&mut together).await;
+                    }
+                    together.push(effect);
+                }
+                Job::Flush => {
+                    self.session.server.write_out();
+                    self.session.client.flush();
+                }
+                Job::End => {
+                    self.keep_records(&mut together).await;
+                    return ControlFlow::Break(());
+                }
+            }
+        }
+        self.keep_records(&mut together).await;
+        ControlFlow::Continue(())
+    }
+
+    async fn keep_records(&self, effects: &mut Vec<Effect>) {
+        let all = effects
+            .drain(..)
+            .map(|effect| self.session.keep_record(effect));
+        futures::future::join_all(all).await;
+    }
+
+    fn tick(&self) {
+        let mut relay = self.session.relay();
+        relay.tick(clock::now());
+        self.session.carry_out(relay, None, None);
+        self.session.flush();
+    }
+}
+
+/// Whether both concern the same record. A question that is being written has none yet.
+fn meet(one: &Effect, other: &Effect) -> bool {
+    records(one)
+        .iter()
+        .any(|record| records(other).contains(record))
+}
+
+fn records(effect: &Effect) -> &[String] {
+    match effect {
+        Effect::Settle { record, .. } | Effect::End { record, .. } => std::slice::from_ref(record),
+        Effect::Take { records, .. } | Effect::Confirm { records } => records,
+        Effect::Record { .. }
+        | Effect::ToClient { .. }
+        | Effect::ToServer { .. }
+        | Effect::Abandon { .. }
+        | Effect::Restart => &[],
+    }
+}
+
+fn until(moment: Moment) -> Duration {
+    moment.since(clock::now()).max(Duration::from_millis(1))
+}

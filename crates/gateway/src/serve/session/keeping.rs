@@ -1,0 +1,150 @@
+//! What the relay wants kept: at once where nobody has to wait for it, else on the driver's time.
+
+use super::super::clock;
+use super::Session;
+use crate::record::{BookFault, Raised, Settling};
+use crate::relay::{Effect, Event, Place, QuestionKey, Relay};
+
+impl Session {
+    /// Changes of the record that need not be waited for are made here and now, and the relay is told; gives back
+    /// everything else. `noted` collects the records that are to be written behind.
+    pub(super) fn at_once(
+        &self,
+        effect: Effect,
+        relay: &mut Relay,
+        noted: &mut Vec<String>,
+    ) -> Option<Effect> {
+        let event = match effect {
+            Effect::Record { question, asked } if !asked.outlives => {
+                let who = &self.who;
+                let raised =
+                    self.book
+                        .note(&who.server, &who.principal, &asked, question, &self.tell);
+                match raised {
+                    Ok(None) => return Some(Effect::Record { question, asked }),
+                    Ok(Some(raised)) => self.recorded(question, raised),
+                    Err(fault) => self.not_recorded(question, &fault),
+                }
+            }
+            Effect::Settle {
+                question,
+                record,
+                outcome,
+            } => match self.book.settle_noted(&record, &outcome, "client") {
+                None => {
+                    return Some(Effect::Settle {
+                        question,
+                        record,
+                        outcome,
+                    });
+                }
+                // Whoever was first has told.
+                Some(Settling::Late(_) | Settling::Gone) => return None,
+                Some(Settling::Won) => {
+                    noted.push(record);
+                    Event::Settled { question }
+                }
+            },
+            // The answer stays in the record, for the same call made again.
+            Effect::Take { questions, .. } if !self.server.is_up() => Event::NotTaken { questions },
+            Effect::Take { questions, records } => match self.book.take_noted(&records) {
+                None => return Some(Effect::Take { questions, records }),
+                Some(replies) => {
+                    noted.extend(records);
+                    let replies = questions.into_iter().zip(replies).collect();
+                    Event::Taken { replies }
+                }
+            },
+            Effect::End { record, ending } => match self.book.end_noted(&record, ending) {
+                Ok(true) => return None,
+                Ok(false) => return Some(Effect::End { record, ending }),
+                Err(fault) => {
+                    self.note(Err(fault));
+                    return None;
+                }
+            },
+            // Their values were dropped as they were taken.
+            Effect::Confirm { records } if records.iter().all(|record| noted.contains(record)) => {
+                return None;
+            }
+            other => return Some(other),
+        };
+        relay.handle(clock::now(), event);
+        None
+    }
+
+    fn recorded(&self, question: QuestionKey, raised: Raised) -> Event {
+        Event::Recorded {
+            question,
+            link: (self.who.link)(&raised.id),
+            record: raised.id,
+            answered: raised.answered,
+        }
+    }
+
+    fn not_recorded(&self, question: QuestionKey, fault: &BookFault) -> Event {
+        tracing::error!(server = %self.who.server, %fault, "a question could not be recorded");
+        Event::NotRecorded { question }
+    }
+
+    pub(super) async fn keep_record(&self, effect: Effect) {
+        match effect {
+            Effect::Record { question, asked } => {
+                let raised = self
+                    .book
+                    .raise(
+                        &self.who.server,
+                        &self.who.principal,
+                        &asked,
+                        question,
+                        &self.tell,
+                    )
+                    .await;
+                self.tell(match raised {
+                    Ok(raised) => {
+                        let to_ask = asked.place == Place::Desk && !raised.answered;
+                        if let Some(answerer) = self.who.answerer.as_ref().filter(|_| to_ask) {
+                            answerer.ask(raised.id.clone(), question, self.tell.clone());
+                        }
+                        self.recorded(question, raised)
+                    }
+                    Err(fault) => self.not_recorded(question, &fault),
+                });
+            }
+            Effect::Settle {
+                question,
+                record,
+                outcome,
+            } => {
+                let settled = self.book.settle(&record, &outcome, "client").await;
+                if let Err(fault) = settled {
+                    tracing::error!(server = %self.who.server, %fault, "an answer could not be recorded");
+                    self.tell(Event::NotRecorded { question });
+                }
+            }
+            Effect::Take { questions, records } => {
+                let taken = self.book.take(&records).await;
+                self.tell(match taken {
+                    Ok(Some(replies)) => Event::Taken { replies: questions.into_iter().zip(replies).collect() },
+                    Ok(None) => Event::NotTaken { questions },
+                    Err(fault) => {
+                        tracing::error!(server = %self.who.server, %fault, "an answer could not be taken out of the record");
+                        Event::NotTaken { questions }
+                    }
+                });
+            }
+            Effect::End { record, ending } => self.note(self.book.end(&record, ending).await),
+            Effect::Confirm { records } => self.note(self.book.confirm(&records).await),
+            Effect::ToClient { .. }
+            | Effect::ToServer { .. }
+            | Effect::Abandon { .. }
+            | Effect::Restart => {}
+        }
+    }
+
+    pub(super) fn note(&self, done: Result<(), BookFault>) {
+        if let Err(fault) = done {
+            tracing::error!(server = %self.who.server, %fault, "the record could not be kept");
+        }
+    }
+}
