@@ -316,7 +316,11 @@ pub fn raw_text(text: &str) -> Box<RawValue> {
 
 /// A value as raw text.
 pub fn raw_value(value: &serde_json::Value) -> Box<RawValue> {
-    raw(value.to_string())
+    written(value)
+}
+
+fn written(value: &serde_json::Value) -> Box<RawValue> {
+    serde_json::value::to_raw_value(value).expect("the keys of a value are strings")
 }
 
 /// Joins members into an object, in their order.

@@ -94,6 +94,21 @@ fn an_outcome_goes_out_and_comes_back() {
 }
 
 #[test]
+fn bottomless_content_is_refused() {
+    let mut deep = json!(1);
+    for _ in 0..70 {
+        deep = json!({ "a": deep });
+    }
+    assert!(matches!(
+        Reply::from_value(&json!({"action": "accept", "content": deep}), Mode::Form),
+        Err(WireDefect::TooDeep {
+            member: "content",
+            ..
+        })
+    ));
+}
+
+#[test]
 fn content_stays_out_of_debug() {
     let reply = Reply::accept(&json!({"pet": "Rex"}));
     assert!(!format!("{reply:?}").contains("Rex"));
