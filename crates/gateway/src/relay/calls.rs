@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use bytes::Bytes;
 use data_encoding::HEXLOWER;
 use mcp_elicit_core::wire::{Capability, Id};
 use serde_json::Value;
@@ -22,7 +23,7 @@ pub(super) struct Call {
     /// Whether questions may come up in it, and as what.
     pub(super) kind: Option<CallKind>,
     /// The request as it went to the server, kept when questions may come up in it.
-    pub(super) frame: Option<Box<str>>,
+    kept: Option<Bytes>,
     /// What the client can ask in this call.
     pub(super) capability: Capability,
     /// The token that the client wants progress on.
@@ -48,13 +49,13 @@ pub(super) struct Call {
 }
 
 impl Call {
-    pub(super) fn new(door: Door, id: Id, kind: Option<CallKind>, frame: Option<&str>) -> Self {
+    pub(super) fn new(door: Door, id: Id, kind: Option<CallKind>) -> Self {
         Self {
             door: Some(door),
             client_id: id.clone(),
             upstream_id: id,
             kind,
-            frame: frame.map(Into::into),
+            kept: None,
             capability: Capability::NONE,
             token: None,
             upstream_token: None,
@@ -69,10 +70,20 @@ impl Call {
         }
     }
 
+    /// Keeps the request, which is text, as it went to the server.
+    pub(super) fn keep(&mut self, frame: Bytes) {
+        self.kept = Some(frame);
+    }
+
+    /// The request as it went to the server, where it is kept.
+    pub(super) fn frame(&self) -> Option<&str> {
+        std::str::from_utf8(self.kept.as_ref()?).ok()
+    }
+
     /// What is called; `None` when no question may come up in it.
     pub(super) fn calling(&mut self) -> Option<&Calling> {
         if self.calling.is_none() {
-            self.calling = calling(self.kind?, self.frame.as_deref()?);
+            self.calling = calling(self.kind?, self.frame()?);
         }
         self.calling.as_ref()
     }

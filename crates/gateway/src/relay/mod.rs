@@ -50,6 +50,7 @@ mod tests;
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
+use bytes::Bytes;
 use mcp_elicit_core::wire::{Id, Revision};
 
 use calls::Calls;
@@ -122,6 +123,8 @@ pub struct Relay {
     /// When the last questions were asked, for the limit on questions a minute.
     asked_at: VecDeque<Moment>,
     effects: VecDeque<Effect>,
+    /// The very frame that is being looked at, where it may be kept as it is.
+    arriving: Option<Bytes>,
     last_id: u64,
 }
 
@@ -142,8 +145,17 @@ impl Relay {
             timers: BTreeSet::new(),
             asked_at: VecDeque::new(),
             effects: VecDeque::new(),
+            arriving: None,
             last_id: 0,
         }
+    }
+
+    /// [`Relay::client_frame`] with bytes that may be kept without being copied.
+    pub fn client_frame_shared(&mut self, now: Moment, door: Door, frame: &Bytes) -> Up {
+        self.arriving = Some(frame.clone());
+        let up = self.client_frame(now, door, frame);
+        self.arriving = None;
+        up
     }
 
     /// A frame came from the client on this stream. Effects follow behind a forwarded frame.

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use bytes::Bytes;
 use mcp_elicit_core::wire::{
     Cancelled, Capability, Envelope, Era, Id, Revision, members, message, method,
 };
@@ -115,7 +116,7 @@ impl Relay {
             return Up::Forward(None);
         };
         let mut sent: Cow<'_, str> = changed.map_or(Cow::Borrowed(text), Cow::Owned);
-        let mut call = Call::new(door, id.clone(), kind, None);
+        let mut call = Call::new(door, id.clone(), kind);
         call.capability = capability;
         if self.calls.by_upstream(&id).is_some() || id.as_json().contains(OWN) {
             // Another client's request, or an earlier one still at work, has this id.
@@ -128,7 +129,14 @@ impl Relay {
             self.give_token(&mut call, &mut sent);
         }
         if kind.is_some() {
-            call.frame = Some(sent.as_ref().into());
+            let shared = match &sent {
+                Cow::Borrowed(sent) => {
+                    let same = |frame: &Bytes| frame.as_ptr() == sent.as_ptr();
+                    self.arriving.clone().filter(same)
+                }
+                Cow::Owned(_) => None,
+            };
+            call.keep(shared.unwrap_or_else(|| Bytes::copy_from_slice(sent.as_bytes())));
         }
         let key = self.calls.insert(call);
         match sent {

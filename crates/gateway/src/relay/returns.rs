@@ -191,7 +191,7 @@ impl Relay {
         responses: &InputResponses,
         id: &Id,
     ) -> Option<String> {
-        let frame = call.frame.as_deref()?;
+        let frame = call.frame()?;
         let envelope = Envelope::parse_within(frame.as_bytes(), usize::MAX).ok()?;
         let params = rounds::retry_params(envelope.params(), required, responses).ok()?;
         let with_params = envelope.with_body(&params).ok()?;

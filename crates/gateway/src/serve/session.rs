@@ -147,7 +147,11 @@ impl Session {
     /// A frame came from the client.
     pub fn from_client(&self, door: Door, frame: Frame<'_>) {
         let mut relay = self.relay();
-        if let Up::Forward(call) = relay.client_frame(clock::now(), door, frame.bytes()) {
+        let up = match frame {
+            Frame::Lent(bytes) => relay.client_frame(clock::now(), door, bytes),
+            Frame::Shared(bytes) => relay.client_frame_shared(clock::now(), door, bytes),
+        };
+        if let Up::Forward(call) = up {
             self.server.send(frame, call, Some(door));
         }
         let told = self.carry_out(relay, Some(door), None);
