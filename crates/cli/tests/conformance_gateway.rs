@@ -2,38 +2,13 @@
 //! behind the gateway, on every revision that both speak. Skips, and says so, where the suite cannot run.
 #![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
+mod example;
+
 use std::collections::BTreeMap;
-use std::net::{SocketAddr, TcpStream};
-use std::path::PathBuf;
-use std::process::Command;
 
-use mcp_elicit_testkit::peers::{Program, Running, conformance, free_port, wait_for_port};
+use mcp_elicit_testkit::peers::{Program, conformance};
 
-/// The example server of the server crate, built when it is not there yet.
-fn example() -> PathBuf {
-    let mut path = std::env::current_exe().unwrap();
-    path.pop();
-    path.pop();
-    let path = path.join("examples").join("conformance_server");
-    if !path.is_file() {
-        let built = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--locked", "-p", "mcp-elicit-server"])
-            .args(["--example", "conformance_server"])
-            .status()
-            .unwrap();
-        assert!(built.success(), "the example server cannot be built");
-    }
-    path
-}
-
-fn listening(program: &Program) -> (Running, String) {
-    let port = free_port();
-    let at = SocketAddr::from(([127, 0, 0, 1], port)).to_string();
-    let running = program.clone().with(["--listen", &at]).start();
-    wait_for_port(port);
-    assert!(TcpStream::connect(&at).is_ok());
-    (running, format!("http://{at}/mcp"))
-}
+use example::{conformance_server, listening};
 
 /// Every scenario of the suite on this revision: its line in the summary, by its name.
 fn results(suite: &Program, url: &str, revision: &str) -> BTreeMap<String, String> {
@@ -78,7 +53,7 @@ fn a_server_passes_behind_the_gateway_what_it_passes_alone() {
     let Some(suite) = conformance::suite() else {
         return;
     };
-    let (_server, alone) = listening(&Program::new(example().to_str().unwrap()));
+    let (_server, alone) = listening(&conformance_server());
     let state = tempfile::tempdir().unwrap();
     let gateway = Program::new(env!("CARGO_BIN_EXE_mcp-elicit"))
         .with(["gateway", "--upstream", &alone, "--inbox", "off"])

@@ -1,0 +1,33 @@
+//! The server crate's example `conformance`, as a program that listens.
+
+use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
+
+use mcp_elicit_testkit::peers::{Program, Running, free_port, wait_for_port};
+
+/// The example, built when it is not there yet.
+pub(crate) fn conformance_server() -> Program {
+    let mut path = std::env::current_exe().unwrap();
+    path.pop();
+    path.pop();
+    let path = path.join("examples").join("conformance_server");
+    if !path.is_file() {
+        let built = Command::new(env!("CARGO"))
+            .args(["build", "--quiet", "--locked", "-p", "mcp-elicit-server"])
+            .args(["--example", "conformance_server"])
+            .status()
+            .unwrap();
+        assert!(built.success(), "the example server cannot be built");
+    }
+    Program::new(path.to_str().unwrap())
+}
+
+/// The program, told with `--listen` where to, and its URL.
+pub(crate) fn listening(program: &Program) -> (Running, String) {
+    let port = free_port();
+    let at = SocketAddr::from(([127, 0, 0, 1], port)).to_string();
+    let running = program.clone().with(["--listen", &at]).start();
+    wait_for_port(port);
+    assert!(TcpStream::connect(&at).is_ok());
+    (running, format!("http://{at}/mcp"))
+}
