@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
 use mcp_elicit_client::responder::{self, Responder, Terminal};
 use mcp_elicit_forms::terminal::Face;
 use tokio::net::TcpListener;
@@ -95,8 +96,13 @@ pub struct Office {
 }
 
 impl Office {
-    /// Opens the record and serves the inbox. Runs in a tokio runtime, whose tasks keep house.
-    pub async fn open(config: &Config) -> Result<Self, StartFault> {
+    /// Opens the record and serves the inbox. Runs in a tokio runtime, whose tasks keep house. Boxed as
+    /// [`http::serve`](crate::serve::http::serve) is.
+    pub fn open(config: &Config) -> BoxFuture<'_, Result<Self, StartFault>> {
+        Box::pin(Self::opened(config))
+    }
+
+    async fn opened(config: &Config) -> Result<Self, StartFault> {
         let folder = folder(config.state.as_deref())?;
         let mut opening = None;
         let (store, seal, lease) = if config.in_memory {

@@ -9,6 +9,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
+use futures::future::BoxFuture;
 use tokio::net::TcpListener;
 
 use super::listen::Front;
@@ -24,7 +25,17 @@ struct Rooms {
 }
 
 /// Serves HTTP clients until the operator stops the gateway; held calls are handed back first.
-pub async fn serve(
+///
+/// Boxed: what runs in it is compiled here, however quickly the program that calls it is built.
+pub fn serve(
+    office: Office,
+    config: &Config,
+    listener: TcpListener,
+) -> BoxFuture<'_, Result<(), StartFault>> {
+    Box::pin(serve_until_stopped(office, config, listener))
+}
+
+async fn serve_until_stopped(
     office: Office,
     config: &Config,
     listener: TcpListener,
