@@ -96,53 +96,44 @@ fn an_http_client_hears_what_the_server_wants_and_brings_it() {
     }
 }
 
+/// What a client on stdio hears from a gateway in front of this server.
+fn on_stdio(server: &Listening, more: impl FnOnce(Program) -> Program) -> Value {
+    let state = tempfile::tempdir().unwrap();
+    let program = Program::new(PROGRAM)
+        .with(["gateway", "--inbox", "off", "--upstream", server.url()])
+        .with(["--state", state.path().to_str().unwrap()]);
+    let mut running = more(program).start();
+    let mut stdin = running.child.stdin.take().unwrap();
+    writeln!(stdin, "{}", initialize()).unwrap();
+    let mut line = String::new();
+    let mut stdout = BufReader::new(running.child.stdout.take().unwrap());
+    stdout.read_line(&mut line).unwrap();
+    serde_json::from_str(&line).unwrap()
+}
+
 #[test]
 fn a_stdio_client_is_told_what_is_wrong() {
     let Some(servers) = guarded() else { return };
     for server in servers {
-        let state = tempfile::tempdir().unwrap();
-        let program = Program::new(PROGRAM)
-            .with(["gateway", "--inbox", "off", "--upstream", server.url()])
-            .with(["--state", state.path().to_str().unwrap()]);
-        let mut running = program.start();
-        let mut stdin = running.child.stdin.take().unwrap();
-        writeln!(stdin, "{}", initialize()).unwrap();
-        let mut line = String::new();
-        let mut stdout = BufReader::new(running.child.stdout.take().unwrap());
-        stdout.read_line(&mut line).unwrap();
-        let told: Value = serde_json::from_str(&line).unwrap();
-        assert!(
-            told["error"]["message"]
-                .as_str()
-                .unwrap()
-                .contains("authorization"),
-            "{told}"
-        );
+        let told = on_stdio(&server, |gateway| gateway);
+        let message = told["error"]["message"].as_str().unwrap();
+        assert!(message.contains("authorization"), "{told}");
     }
 }
 
 #[test]
 fn the_token_of_an_environment_variable_lets_in() {
     let Some(servers) = guarded() else { return };
+    let token = ["--token-env", "SESAME"];
     for server in servers {
-        let state = tempfile::tempdir().unwrap();
-        let program = Program::new(PROGRAM)
-            .with(["gateway", "--inbox", "off", "--upstream", server.url()])
-            .with(["--token-env", "SESAME"])
-            .with(["--state", state.path().to_str().unwrap()])
-            .env("SESAME", "open-sesame");
-        let mut running = program.start();
-        let mut stdin = running.child.stdin.take().unwrap();
-        writeln!(stdin, "{}", initialize()).unwrap();
-        let mut line = String::new();
-        let mut stdout = BufReader::new(running.child.stdout.take().unwrap());
-        stdout.read_line(&mut line).unwrap();
-        let told: Value = serde_json::from_str(&line).unwrap();
+        let told = on_stdio(&server, |gateway| {
+            gateway.with(token).env("SESAME", "open-sesame")
+        });
         assert!(told["result"]["serverInfo"].is_object(), "{told}");
 
         let call = Program::new(PROGRAM)
             .with(["call", "echo", "text=hello", "--url", server.url()])
-            .with(["--token-env", "SESAME"]);
+            .with(token);
         let let_in = call.clone().env("SESAME", "open-sesame").run();
         assert!(let_in.status.success(), "{}", let_in.stderr);
         let wrong = call.clone().env("SESAME", "closed").run();
