@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! crates/speed/peers.sh                                  # once: installs the other gateways into target/speed
-//! cargo run --release -p mcp-elicit-speed                # builds our gateway as released, measures, prints tables
+//! cargo run --release -p mcp-elicit-speed                # builds our gateway as it is installed, measures, prints tables
 //! cargo run --release -p mcp-elicit-speed -- --pending 10000
 //! ```
 //!
@@ -135,13 +135,14 @@ fn measure(wanted: &Wanted) -> io::Result<()> {
 fn built() -> io::Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let built = Command::new(cargo)
-        .args(["build", "--release", "--locked", "-p", "mcp-elicit"])
+        .args(["build", "--profile", "dist", "--locked", "-p", "mcp-elicit"])
         .status()?;
     if !built.success() {
         return Err(io::Error::other("our gateway could not be built"));
     }
     let own = std::env::current_exe()?;
-    Ok(own.with_file_name("mcp-elicit"))
+    let target = own.ancestors().nth(2).unwrap_or(&own);
+    Ok(target.join("dist").join("mcp-elicit"))
 }
 
 /// A line of progress for whoever waits.
