@@ -249,8 +249,12 @@ impl FileServer {
             }),
             _ => return Err(ConfigFault::Target { name }),
         };
-        let command = self.answer_command.and_then(Program::from_words);
-        let (answer_with, answering) = match self.answer_with.settle(command, inbox) {
+        // A command of no words is as wrong as none where one is needed.
+        let settled = match self.answer_command.map(Program::from_words) {
+            Some(None) => Err(NoSuchPair),
+            command => self.answer_with.settle(command.flatten(), inbox),
+        };
+        let (answer_with, answering) = match settled {
             Ok(settled) => settled,
             Err(fault) => return Err(ConfigFault::AnswerCommand { name, fault }),
         };
@@ -319,6 +323,11 @@ mod tests {
             Err(ConfigFault::Target { .. })
         ));
         assert!(matches!(Config::parse(""), Err(ConfigFault::NoServer)));
+        let wordless = "[servers.a]\nurl = \"http://x\"\nanswer-command = []\n";
+        assert!(matches!(
+            Config::parse(wordless),
+            Err(ConfigFault::AnswerCommand { .. })
+        ));
         let two = "[servers.a]\nurl = \"http://x\"\n[servers.b]\nurl = \"http://y\"\n";
         assert!(matches!(Config::parse(two), Err(ConfigFault::NoListen)));
     }
