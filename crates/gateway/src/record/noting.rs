@@ -12,7 +12,7 @@ use mcp_elicit_core::exchange::{Refused, Step};
 use tokio::sync::mpsc;
 
 use super::raising::{params_of, sameness};
-use super::settling::Stepped;
+use super::settling::{Stepped, content_of};
 use super::taking::reply;
 use super::{Book, BookFault, Known, Live, Raised, Settling, audit, place};
 use crate::relay::{Asked, Ending, Event, QuestionKey};
@@ -73,19 +73,9 @@ impl Book {
 
     /// The client's answer to a noted question; `None` where it is not noted. [`Book::write_behind`] is to follow.
     pub fn settle_noted(&self, id: &str, outcome: &Outcome, by: &str) -> Option<Settling> {
-        let content = outcome
-            .answers()
-            .map(|answers| answers.to_value().to_string());
-        let settling = match self.step_noted(id, &Step::acted(outcome, by), content.as_deref())? {
-            Stepped::Done => {
-                self.counts.acted.fetch_add(1, Ordering::Relaxed);
-                self.drop_draft(id);
-                Settling::Won
-            }
-            Stepped::Refused(row) => Settling::Late(row),
-            Stepped::Gone => Settling::Gone,
-        };
-        Some(settling)
+        let content = content_of(outcome);
+        let stepped = self.step_noted(id, &Step::acted(outcome, by), content.as_deref())?;
+        Some(self.acted(id, stepped))
     }
 
     /// Takes answers out, all or none and only once; `None` where not all are noted and answered. Their values are

@@ -41,6 +41,12 @@ pub(super) enum Stepped {
     Gone,
 }
 
+/// What the person answered, JSON.
+pub(super) fn content_of(outcome: &Outcome) -> Option<String> {
+    let answers = outcome.answers()?;
+    Some(answers.to_value().to_string())
+}
+
 impl Book {
     /// Notes that a person has seen the question.
     pub async fn shown(&self, id: &str) -> Result<(), BookFault> {
@@ -54,19 +60,26 @@ impl Book {
         outcome: &Outcome,
         by: &str,
     ) -> Result<Settling, BookFault> {
-        let content = outcome
-            .answers()
-            .map(|answers| answers.to_value().to_string());
+        let content = content_of(outcome);
         let step = Step::acted(outcome, by);
-        match self.step(id, &step, content.as_deref()).await? {
+        let stepped = self.step(id, &step, content.as_deref()).await?;
+        let settling = self.acted(id, stepped);
+        if settling == Settling::Won {
+            self.tell_settled(id);
+        }
+        Ok(settling)
+    }
+
+    /// What became of an act, by what came of its step.
+    pub(super) fn acted(&self, id: &str, stepped: Stepped) -> Settling {
+        match stepped {
             Stepped::Done => {
                 self.counts.acted.fetch_add(1, Ordering::Relaxed);
                 self.drop_draft(id);
-                self.tell_settled(id);
-                Ok(Settling::Won)
+                Settling::Won
             }
-            Stepped::Refused(row) => Ok(Settling::Late(row)),
-            Stepped::Gone => Ok(Settling::Gone),
+            Stepped::Refused(row) => Settling::Late(row),
+            Stepped::Gone => Settling::Gone,
         }
     }
 
