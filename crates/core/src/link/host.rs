@@ -1,13 +1,10 @@
 //! The host of a link: a name or an address, which part of a name its owner was given by a registrar (by the public
-//! suffix list compiled into the `psl` crate), and in which ways a name may pretend to be another.
+//! suffix list carried by the `psl2` crate), and in which ways a name may pretend to be another.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use psl::Psl as _;
 use unicode_security::{RestrictionLevel, RestrictionLevelDetection as _, skeleton};
 use url::Url;
-
-use super::suffix::PublicSuffixes;
 
 /// The host of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -191,15 +188,16 @@ const FAMILIAR_ENDINGS: [&str; 6] = ["com", "net", "org", "gov", "edu", "bank"];
 
 impl Name {
     fn divide(name: &str) -> Self {
-        let offset = |part: &[u8]| name.len() - part.len();
-        let suffix = PublicSuffixes
-            .suffix(name.as_bytes())
-            .filter(psl::Suffix::is_known);
-        let registrable = suffix.and_then(|_| PublicSuffixes.domain(name.as_bytes()));
+        let listed = psl2::lookup(name).filter(psl2::Domain::is_known);
+        // What was looked up is the name without the dot of the root.
+        let offset = |listed: psl2::Domain<'_>, part: &str| listed.as_str().len() - part.len();
         Self {
-            registrable_at: registrable.map(|domain| offset(domain.as_bytes())),
-            suffix_at: suffix.map(|suffix| offset(suffix.as_bytes())),
-            shared: suffix.is_some_and(|suffix| suffix.typ() == Some(psl::Type::Private)),
+            registrable_at: listed.and_then(|listed| {
+                let registrable = listed.registrable_domain()?;
+                Some(offset(listed, registrable))
+            }),
+            suffix_at: listed.map(|listed| offset(listed, listed.suffix())),
+            shared: listed.is_some_and(|listed| listed.is_private()),
         }
     }
 }

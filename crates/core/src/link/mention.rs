@@ -2,9 +2,6 @@
 //! clickable in any field of a form mode elicitation request", and clients should not make them clickable ("Safe URL
 //! Handling", 3 for servers and 7 for clients).
 
-use psl::Psl as _;
-
-use super::suffix::PublicSuffixes;
 use crate::form::{ChoiceOption, Form, Kind};
 use crate::secrecy::Place;
 
@@ -133,10 +130,14 @@ fn is_bare(lower: &str) -> bool {
         && host
             .chars()
             .all(|c| c.is_alphanumeric() || c == '.' || c == '-')
-        && PublicSuffixes
-            .suffix(host.as_bytes())
-            .is_some_and(|suffix| suffix.is_known() && suffix.as_bytes().len() < host.len());
+        && stands_under_a_suffix(host);
     named && (host.starts_with("www.") || lower.as_bytes().get(host.len()) == Some(&b'/'))
+}
+
+fn stands_under_a_suffix(host: &str) -> bool {
+    idna::domain_to_ascii(host).is_ok_and(|name| {
+        psl2::lookup(&name).is_some_and(|name| name.is_known() && !name.is_public_suffix())
+    })
 }
 
 fn is_example(rest: &str) -> bool {

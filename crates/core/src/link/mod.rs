@@ -9,7 +9,6 @@
 //! - `query`, `sensitive`: what the rest of the URL carries
 //! - `caution`, `weigh`: the reasons to be careful, in words for a person, and where they come from
 //! - `fault`: why something is not a link at all
-//! - `suffix`: the public suffix list
 //! - `mention`: links inside ordinary text, where a form must not have them
 
 mod caution;
@@ -18,7 +17,6 @@ mod host;
 mod mention;
 mod query;
 mod sensitive;
-mod suffix;
 mod weigh;
 
 pub use caution::{Asking, Caution, Weight};
