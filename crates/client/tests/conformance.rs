@@ -5,7 +5,7 @@
 #[path = "../examples/conformance/client.rs"]
 mod client;
 
-use mcp_elicit_testkit::peers::conformance;
+use mcp_elicit_testkit::peers::conformance::{self, Verdict};
 
 /// What the suite starts: this test program again, as the client. It adds its URL.
 #[test]
@@ -21,12 +21,19 @@ fn played() {
 }
 
 fn plays(scenarios: &[(&str, &[&str])]) {
+    plays_as(conformance::of_client, scenarios);
+}
+
+/// How the suite is asked for one scenario: by command, name and revision.
+type Run = fn(&str, &str, &str) -> Option<Verdict>;
+
+fn plays_as(run: Run, scenarios: &[(&str, &[&str])]) {
     let program = std::env::current_exe().expect("a test program");
     let command = format!("{} --exact played --ignored --nocapture", program.display());
     let mut wrong = Vec::new();
     for (revision, names) in scenarios {
         for name in *names {
-            let Some(verdict) = conformance::of_client(&command, name, revision) else {
+            let Some(verdict) = run(&command, name, revision) else {
                 return;
             };
             // Some scenarios only tell what they saw; the suite's own word counts for those too.
@@ -106,6 +113,16 @@ fn servers_behind_oauth_are_reached() {
             ],
         ),
     ]);
+}
+
+/// An extension in which no person is asked: the client is let in for itself, by a secret or by what it signs.
+#[test]
+fn servers_that_let_a_machine_in_are_reached() {
+    let scenarios = [
+        "auth/client-credentials-basic",
+        "auth/client-credentials-jwt",
+    ];
+    plays_as(conformance::of_client_beyond, &[("2026-07-28", &scenarios)]);
 }
 
 /// What both revisions ask of a client at an OAuth server.

@@ -18,16 +18,18 @@ use serde_json::{Map, Value, json};
 const ENTRIES: usize = 3;
 
 /// What the suite says about the scenario (`MCP_CONFORMANCE_CONTEXT`).
-#[derive(Debug, Default, Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(default)]
 struct Context {
     #[serde(rename = "toolCalls")]
     tool_calls: Vec<Call>,
     client_id: Option<String>,
     client_secret: Option<String>,
+    private_key_pem: Option<String>,
+    signing_algorithm: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Deserialize)]
 struct Call {
     name: String,
     #[serde(default)]

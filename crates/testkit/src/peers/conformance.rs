@@ -69,6 +69,19 @@ pub fn of_client(command: &str, scenario: &str, revision: &str) -> Option<Verdic
     run(&["client", "--command", command], scenario, revision)
 }
 
+/// As [`of_client`], for a scenario of an extension, which belongs to no revision and is spoken on this one.
+///
+/// # Panics
+///
+/// As [`of_server`].
+pub fn of_client_beyond(command: &str, scenario: &str, revision: &str) -> Option<Verdict> {
+    run(
+        &["client", "--command", command, "--force"],
+        scenario,
+        revision,
+    )
+}
+
 /// Runs the suite with these arguments of your own, such as `["server", "--url", url, "--suite", "all"]`.
 pub fn suite() -> Option<Program> {
     let script = "node_modules/@modelcontextprotocol/conformance/dist/index.js";
