@@ -1,6 +1,7 @@
 //! What a responder brings back, and the short names for making it.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use mcp_elicit_core::answer::{Answers, Outcome, Violations};
 use mcp_elicit_forms::view;
@@ -9,7 +10,7 @@ use serde_json::{Map, Value};
 use crate::question::Question;
 
 /// A person's act, with what belongs beside it in the record.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Answer {
     outcome: Outcome,
     reason: Option<String>,
@@ -27,6 +28,11 @@ impl Answer {
     /// The act itself, taken out.
     pub fn into_outcome(self) -> Outcome {
         self.outcome
+    }
+
+    /// Whether the person agreed to open a link.
+    pub(crate) fn agrees_to_visit(&self) -> bool {
+        self.outcome == Outcome::Visit
     }
 
     /// The person's reason. It is kept in the record and never sent: the protocol has no place for it.
@@ -67,6 +73,18 @@ impl Answer {
     pub fn from_now_on(mut self) -> Self {
         self.from_now_on = true;
         self
+    }
+}
+
+/// What a person filled in masks itself; the reason is in the person's own words, so it is left out.
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Answer")
+            .field("outcome", &self.outcome)
+            .field("insisted", &self.insisted)
+            .field("from_now_on", &self.from_now_on)
+            .field("by", &self.by)
+            .finish_non_exhaustive()
     }
 }
 
@@ -147,4 +165,16 @@ pub fn validate(question: &Question, content: &Value) -> Violations {
         .form()
         .map(|form| form.violations(content))
         .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_person_s_reason_is_in_no_log() {
+        let declined = decline("my boss is listening".to_owned());
+        assert_eq!(declined.reason(), Some("my boss is listening"));
+        assert!(!format!("{declined:?}").contains("boss"), "{declined:?}");
+    }
 }

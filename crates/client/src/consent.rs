@@ -32,10 +32,10 @@ use crate::desk::Limits;
 #[serde(deny_unknown_fields)]
 pub struct Consent {
     /// For what a server's own rule leaves out.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Rule::is_empty")]
     pub default: Rule,
     /// By the name that the client gave the server.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub server: BTreeMap<String, Rule>,
 }
 
@@ -98,10 +98,16 @@ pub enum Credentials {
     Refuse,
 }
 
-/// A policy that cannot be read.
+/// A policy that cannot be read or written.
 #[derive(Debug, Error)]
-#[error("the consent policy cannot be read: {0}")]
-pub struct ConsentDefect(#[from] toml::de::Error);
+pub enum ConsentDefect {
+    /// The text is no policy.
+    #[error("the consent policy cannot be read: {0}")]
+    Unreadable(#[from] toml::de::Error),
+    /// It holds what TOML has no words for: a limit above 2^63.
+    #[error("the consent policy cannot be written: {0}")]
+    Unwritable(#[from] toml::ser::Error),
+}
 
 /// What a rule forbids about one question.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -126,6 +132,11 @@ impl Consent {
         Ok(toml::from_str(text)?)
     }
 
+    /// The policy as [`from_toml`](Self::from_toml) reads it, for whoever keeps it.
+    pub fn to_toml(&self) -> Result<String, ConsentDefect> {
+        Ok(toml::to_string(self)?)
+    }
+
     /// What is allowed to the server that the client calls `name`.
     pub fn rule(&self, name: &str) -> Rule {
         match self.server.get(name) {
@@ -141,6 +152,11 @@ impl Consent {
 }
 
 impl Rule {
+    /// Whether it says nothing.
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
     fn over(self, below: &Self) -> Self {
         Self {
             answer: self.answer.or(below.answer),
@@ -274,7 +290,8 @@ mod tests {
     fn what_a_person_said_once_is_kept_as_data() {
         let mut consent = Consent::default();
         consent.decline_from_now_on("pushy");
-        let text = toml::to_string(&consent).unwrap();
+        let text = consent.to_toml().unwrap();
+        assert_eq!(text, "[server.pushy]\nanswer = \"decline\"\n");
         assert_eq!(Consent::from_toml(&text).unwrap(), consent);
         assert_eq!(consent.rule("pushy").answer, Some(Standing::Decline));
     }

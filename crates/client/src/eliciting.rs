@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::answer::Answer;
 use crate::consent::Consent;
-use crate::desk::{Desk, Incoming, Person, Refusal, Settings};
+use crate::desk::{CALL_OVER, Desk, Incoming, Person, Refusal, Settings};
 use crate::exact;
 use crate::line::Line;
 
@@ -147,7 +147,7 @@ impl<H> Eliciting<H> {
             Some(InboundStreamOrigin::Unassociated) | None => None,
         };
         let call = self.line.call_of(stream).map(|(call, over)| {
-            ends.push((over, "its call is over"));
+            ends.push((over, CALL_OVER));
             call
         });
         match self.ask(params, call, ends).await {

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use mcp_elicit_core::answer::{Outcome, Violations};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
-use mcp_elicit_core::secrecy::{self, Suspicion};
+use mcp_elicit_core::secrecy::{self, Level, Suspicion};
 use mcp_elicit_core::wire::{Mode, Request, Revision};
 use mcp_elicit_forms::view;
 use serde_json::Value;
@@ -124,10 +124,17 @@ impl Question {
         self.revision
     }
 
-    /// Why the form seems to ask for a credential. Where this is not empty, an acceptance counts only when the person
-    /// [insisted](Answer::insisting): form mode never carries credentials (every revision, security considerations).
+    /// Why the form seems to ask for a credential, which form mode never carries (every revision, security
+    /// considerations). The person is warned of each; [`must_insist`](Self::must_insist) says when that is not enough.
     pub fn suspicions(&self) -> &[Suspicion] {
         &self.suspicions
+    }
+
+    /// Whether the form certainly asks for a credential: an acceptance then counts only when the person
+    /// [insisted](Answer::insisting).
+    pub fn must_insist(&self) -> bool {
+        let certain = |suspicion: &Suspicion| suspicion.level() == Level::Certain;
+        self.suspicions.iter().any(certain)
     }
 
     /// The fields that seem to ask for a credential, by name; `message` where the message itself does.

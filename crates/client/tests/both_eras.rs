@@ -427,6 +427,52 @@ async fn a_required_visit_is_made_and_the_call_tried_again() {
 }
 
 #[tokio::test]
+async fn a_visit_that_a_task_requires_is_made_too() {
+    let script = Script::from_json(r#"[{"action":"accept"}]"#).unwrap();
+    let (connection, mut server, _) =
+        connected(PUSHED, Settings::default().responder(script)).await;
+    let serving = async {
+        let first = server.request("tools/call").await;
+        let listed = json!({"mode": "url", "message": "m", "url": "https://a.example/", "elicitationId": "e"});
+        require(&mut server, &first["id"], json!({"elicitations": [listed]})).await;
+        let second = server.request("tools/call").await;
+        assert_eq!(second["params"]["task"], json!({}));
+        server.result(&second["id"], done()).await;
+    };
+    let options = CallOptions {
+        as_task: true,
+        ..CallOptions::default()
+    };
+    let (called, ()) = tokio::join!(connection.call_tool("go", Map::new(), &options), serving);
+    assert!(called.is_ok(), "{called:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_wants_new_visits_without_end_is_left() {
+    let script = Script::from_json(r#"[{"action":"accept"},{"action":"accept"}]"#).unwrap();
+    let settings = Settings::default().responder(script).rounds(2);
+    let (connection, mut server, _) = connected(PUSHED, settings).await;
+    let serving = async {
+        for attempt in 0..3 {
+            let request = server.request("tools/call").await;
+            let url = format!("https://a.example/?state={attempt}");
+            let listed = json!({"mode": "url", "message": "m", "url": url, "elicitationId": url});
+            require(
+                &mut server,
+                &request["id"],
+                json!({"elicitations": [listed]}),
+            )
+            .await;
+        }
+    };
+    let (called, ()) = tokio::join!(call(&connection), serving);
+    assert!(
+        matches!(called, Err(CallError::TooManyRounds { most: 2 })),
+        "{called:?}"
+    );
+}
+
+#[tokio::test]
 async fn the_end_of_a_visit_is_heard_from_the_server_and_only_for_known_ids() {
     // This responder cannot say that a visit is done, so only the server's word ends the wait.
     let agrees = Callback::new(

@@ -25,6 +25,20 @@ async fn call(connection: &Connection<()>) -> Result<CallToolResult, CallError> 
         .await
 }
 
+/// What the server gets when it asks this in the middle of a call.
+async fn answer_to(question: Value, settings: Settings) -> Value {
+    let (connection, mut server, _) = connected(PUSHED, settings).await;
+    let serving = async {
+        let request = server.request("tools/call").await;
+        server.push("q", question).await;
+        let response = server.response("q").await;
+        server.result(&request["id"], json!({"content": []})).await;
+        response
+    };
+    let (_, response) = tokio::join!(call(&connection), serving);
+    response
+}
+
 #[tokio::test]
 async fn ten_thousand_questions_at_once_reach_the_person_one_by_one_and_few() {
     let shown = Arc::new(AtomicUsize::new(0));
@@ -307,16 +321,7 @@ async fn a_credential_is_not_answered_unless_the_person_insists() {
     });
     let script = || Script::by_name([("password".to_owned(), "hunter2".to_owned())]);
     for (script, accepted) in [(script(), false), (script().insisting(), true)] {
-        let (connection, mut server, _) =
-            connected(PUSHED, Settings::default().responder(script)).await;
-        let serving = async {
-            let request = server.request("tools/call").await;
-            server.push("q", asks.clone()).await;
-            let response = server.response("q").await;
-            server.result(&request["id"], json!({"content": []})).await;
-            response
-        };
-        let (_, response) = tokio::join!(call(&connection), serving);
+        let response = answer_to(asks.clone(), Settings::default().responder(script)).await;
         assert_eq!(
             response["result"]["action"] == "accept",
             accepted,
@@ -328,6 +333,22 @@ async fn a_credential_is_not_answered_unless_the_person_insists() {
         );
         assert!(!response["error"].to_string().contains("hunter2"));
     }
+}
+
+#[tokio::test]
+async fn what_only_may_be_a_credential_is_answered_without_insisting() {
+    // No face asks to insist on this: it warns, and the person answers.
+    let mut asks = form();
+    asks["message"] = "Your password is required".into();
+    let seen = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&seen);
+    let responder = Callback::forms(move |question: Question| {
+        count.store(question.suspicions().len(), Ordering::SeqCst);
+        async move { Ok(question.accept(json!({"place": "here"})).unwrap()) }
+    });
+    let response = answer_to(asks, Settings::default().responder(responder)).await;
+    assert_eq!(seen.load(Ordering::SeqCst), 1, "nobody was warned");
+    assert_eq!(response["result"]["action"], "accept", "{response}");
 }
 
 #[tokio::test]
@@ -345,15 +366,7 @@ async fn a_policy_refuses_with_an_error_and_declines_only_for_the_person() {
     for (policy, expected) in cases {
         let consent = Consent::from_toml(policy).unwrap();
         let settings = Settings::default().responder(Defaults).consent(consent);
-        let (connection, mut server, _) = connected(PUSHED, settings).await;
-        let serving = async {
-            let request = server.request("tools/call").await;
-            server.push("q", form()).await;
-            let response = server.response("q").await;
-            server.result(&request["id"], json!({"content": []})).await;
-            response
-        };
-        let (_, response) = tokio::join!(call(&connection), serving);
+        let response = answer_to(form(), settings).await;
         let got = match response.get("error") {
             Some(_) => "error",
             None => response["result"]["action"].as_str().unwrap(),

@@ -4,14 +4,21 @@ mod wire;
 
 use std::sync::{Arc, Mutex};
 
+use futures::FutureExt as _;
 use mcp_elicit_client::answer::{accept, decline};
 use mcp_elicit_client::consent::Standing;
 use mcp_elicit_client::desk::Observer;
-use mcp_elicit_client::responder::{Callback, Chain, Fallback, Responder, Unanswered, Waiting};
+use mcp_elicit_client::responder::{
+    Callback, Chain, Defaults, Fallback, Responder, Unanswered, Waiting,
+};
 use mcp_elicit_client::{
     Answer, CallError, CallOptions, Connection, Consent, Person, Question, Refusal, Settings,
 };
-use mcp_elicit_core::wire::{Capability, Mode, Revision};
+use mcp_elicit_core::form::Form;
+use mcp_elicit_core::link::Link;
+use mcp_elicit_core::wire::{Capability, Mode, Request, Revision};
+use mcp_elicit_forms::view;
+use serde_json::value::to_raw_value;
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 use wire::{Server, connected, form};
@@ -151,7 +158,7 @@ impl Responder for WalksAway {
     }
 
     fn modes(&self) -> Capability {
-        Capability::BOTH
+        Capability::URL
     }
 
     fn respond<'a>(
@@ -202,6 +209,36 @@ async fn whoever_agreed_to_a_visit_may_end_the_wait_and_the_call_with_it() {
                 }))
             ),
             "{called:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_form_answered_meanwhile_does_not_end_the_wait_for_a_visit() {
+    let kept = |params: &Value| {
+        let params = to_raw_value(params).unwrap();
+        let request = Request::parse(&params, PUSHED).unwrap();
+        let ask = match &request {
+            Request::Form { schema, .. } => view::Ask::Form(Form::parse(schema.get()).unwrap()),
+            Request::Url { url, .. } => view::Ask::Url(Link::parse(url).unwrap()),
+        };
+        let shown = view::Question::new(view::Origin::new("server"), request.message(), ask);
+        Question::kept(shown, request, PUSHED, Person::new()).0
+    };
+    let link =
+        json!({"mode": "url", "message": "m", "url": "https://a.example/", "elicitationId": "e"});
+    let responders: [Arc<dyn Responder>; 3] = [
+        Arc::new(Chain::new().then(WalksAway).then(Defaults)),
+        Arc::new(Fallback::new(WalksAway, Defaults)),
+        Arc::new(Fallback::new(Defaults, WalksAway)),
+    ];
+    for responder in responders {
+        responder.respond(&kept(&link)).await.unwrap();
+        responder.respond(&kept(&form())).await.unwrap();
+        let ended = responder.visited(&[]).now_or_never();
+        assert!(
+            matches!(ended, Some(Err(Unanswered::Interrupted))),
+            "{ended:?}"
         );
     }
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use mcp_elicit_client::audit::{Audit, Turn};
 use mcp_elicit_client::responder::{
-    Callback, Chain, Command, Defaults, Fallback, Responder, Script, Webhook,
+    Callback, Chain, Command, Defaults, Fallback, Responder, Script, Unanswered, Webhook,
 };
-use mcp_elicit_client::{CallOptions, Settings};
+use mcp_elicit_client::{CallError, CallOptions, Question, Settings};
 use mcp_elicit_core::wire::{Capability, Revision};
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -17,10 +17,15 @@ use wire::{connected, form};
 
 /// What the server gets when it asks [`form`].
 async fn answer_of(settings: Settings) -> Value {
+    answer_to(form(), settings).await
+}
+
+/// What the server gets when it asks this.
+async fn answer_to(question: Value, settings: Settings) -> Value {
     let (connection, mut server, _) = connected(Revision::V2025_11_25, settings).await;
     let serving = async {
         let request = server.request("tools/call").await;
-        server.push("q", form()).await;
+        server.push("q", question).await;
         let response = server.response("q").await;
         server.result(&request["id"], json!({"content": []})).await;
         response
@@ -52,6 +57,18 @@ async fn a_program_reads_the_question_and_writes_the_answer() {
         answer_by(declines).await["result"],
         json!({"action": "decline"})
     );
+}
+
+#[tokio::test]
+async fn a_program_may_write_before_it_has_read_a_long_question() {
+    // More than a pipe holds, both ways.
+    let mut long = form();
+    long["message"] = "x".repeat(300_000).into();
+    let writes = shell(
+        r#"head -c 300000 /dev/zero | tr '\0' ' '; cat >/dev/null; echo '{"action":"decline"}'"#,
+    );
+    let response = answer_to(long, Settings::default().responder(writes)).await;
+    assert_eq!(response["result"], json!({"action": "decline"}));
 }
 
 #[tokio::test]
@@ -181,6 +198,70 @@ async fn a_web_service_that_fails_declines_nothing() {
         let (url, _serving) = service(vec![answer]).await;
         let response = answer_by(Webhook::new(&url, SECRET).unwrap()).await;
         assert_eq!(response["error"]["code"], code, "{answer}: {response}");
+    }
+}
+
+#[tokio::test]
+async fn a_question_that_nobody_waits_for_any_more_has_an_end_in_the_record() {
+    let audit = std::sync::Arc::new(Audit::new(std::io::sink()));
+    // Both are asked before the first of them finds nobody, which ends the call.
+    let responder = Callback::forms(async |question: Question| {
+        if question.message() == "Where?" {
+            std::future::pending::<()>().await;
+        }
+        tokio::task::yield_now().await;
+        Err(Unanswered::failed("no screen"))
+    });
+    let settings = Settings::default()
+        .responder(Both(responder))
+        .observer(std::sync::Arc::clone(&audit));
+    let (connection, mut server, _) = connected(Revision::V2026_07_28, settings).await;
+    let mut other = form();
+    other["message"] = "When?".into();
+    let asks = |params| json!({"method": "elicitation/create", "params": params});
+    let serving = async {
+        let request = server.request("tools/call").await;
+        let requests = json!({"a": asks(other), "b": asks(form())});
+        let required =
+            json!({"resultType": "input_required", "inputRequests": requests, "requestState": "s"});
+        server.result(&request["id"], required).await;
+    };
+    let options = CallOptions::default();
+    let (called, ()) = tokio::join!(connection.call_tool("go", Map::new(), &options), serving);
+    assert!(
+        matches!(called, Err(CallError::Unanswered(_))),
+        "{called:?}"
+    );
+    let turns = audit.tally().turns();
+    let of = |turn| turns[&turn];
+    assert_eq!(
+        (of(Turn::Asked), of(Turn::Nobody), of(Turn::Withdrawn)),
+        (2, 1, 1)
+    );
+    assert_eq!(audit.tally().open().0, 2);
+}
+
+/// Shows what waits all at once.
+struct Both<R>(R);
+
+impl<R: Responder> Responder for Both<R> {
+    fn name(&self) -> std::borrow::Cow<'static, str> {
+        self.0.name()
+    }
+
+    fn modes(&self) -> Capability {
+        self.0.modes()
+    }
+
+    fn keeps_a_queue(&self) -> bool {
+        true
+    }
+
+    fn respond<'a>(
+        &'a self,
+        question: &'a Question,
+    ) -> mcp_elicit_client::responder::Responding<'a> {
+        self.0.respond(question)
     }
 }
 

@@ -153,17 +153,13 @@ impl Answerer {
     }
 }
 
-/// The outcome, checked again: a responder may hold answers of another form, and a form that seems to ask for a
-/// credential is accepted only by whoever insists.
+/// The outcome, checked again: a responder may hold answers of another form, and a form that asks for a credential is
+/// accepted only by whoever insists.
 fn checked(question: &Question, answer: &Answer) -> Result<Outcome, Unanswered> {
     match (answer.outcome(), question.form()) {
-        (Outcome::Accept(_), Some(_))
-            if !question.suspicions().is_empty() && !answer.insisted() =>
-        {
-            Err(Unanswered::cannot_show(
-                "it seems to ask for a credential, and nobody insisted",
-            ))
-        }
+        (Outcome::Accept(_), Some(_)) if question.must_insist() && !answer.insisted() => Err(
+            Unanswered::cannot_show("it asks for a credential, and nobody insisted"),
+        ),
         (Outcome::Accept(answers), Some(form)) => form
             .check(answers.to_value())
             .map(Outcome::Accept)

@@ -96,16 +96,11 @@ impl<H: ClientHandler> Connection<H> {
         };
         // Whatever was asked on the way goes off the screen when the call is over, also when this future is dropped.
         let _over = course.over.clone().drop_guard();
-        let revision = self.eliciting().line().revision();
-        if let Wanted::Tool(params) = &wanted
-            && pushed_tasks::are_spoken(revision, &course)
-        {
-            return pushed_tasks::run(self, params, &course).await;
-        }
-        let mut rounds = Rounds::new(self.eliciting().desk().rounds());
-        let mut visits = Visits::default();
+        let most = self.eliciting().desk().rounds();
+        let mut rounds = Rounds::new(most);
+        let mut visits = Visits::new(most);
         loop {
-            match self.once(wanted.to_request(), &course).await {
+            match self.attempt(&wanted, &course).await {
                 Ok(ServerResult::InputRequiredResult(required)) => {
                     let (responses, state) = rounds.answer(self, required, &course).await?;
                     wanted.go_on(responses, state);
@@ -120,6 +115,21 @@ impl<H: ClientHandler> Connection<H> {
                 }
                 Err(error) => return Err(error),
             }
+        }
+    }
+
+    /// One attempt: as a task where the caller wants one and the revision leaves that to the caller.
+    async fn attempt(
+        &self,
+        wanted: &Wanted,
+        course: &Course<'_>,
+    ) -> Result<ServerResult, CallError> {
+        let revision = self.eliciting().line().revision();
+        match wanted {
+            Wanted::Tool(params) if pushed_tasks::are_spoken(revision, course) => {
+                pushed_tasks::run(self, params, course).await
+            }
+            _ => self.once(wanted.to_request(), course).await,
         }
     }
 }

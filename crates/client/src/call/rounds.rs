@@ -15,6 +15,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::{CallError, Course};
 use crate::connection::Connection;
+use crate::desk::CALL_OVER;
 use crate::eliciting::result_of;
 use crate::exact;
 
@@ -139,7 +140,7 @@ async fn answer_one<H: ClientHandler>(
                 None => to_raw_value(&request.params),
             }
             .map_err(|_| CallError::Nonsense)?;
-            let ends = vec![(course.over.clone(), "its call is over")];
+            let ends = vec![(course.over.clone(), CALL_OVER)];
             let answer = eliciting
                 .ask(&params, Some(course.call.clone()), ends)
                 .await?;

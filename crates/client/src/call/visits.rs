@@ -12,6 +12,7 @@ use serde_json::value::to_raw_value;
 
 use super::{CallError, Course};
 use crate::connection::{Connection, Trouble};
+use crate::desk::CALL_OVER;
 
 /// How long the end of a visit is waited for before the call is tried again all the same.
 const PATIENCE: Duration = Duration::from_mins(10);
@@ -22,20 +23,34 @@ pub(super) fn are_required(error: &ErrorData) -> bool {
 }
 
 /// The visits of one call so far.
-#[derive(Default)]
 pub(super) struct Visits {
+    most: usize,
+    times: usize,
     done: BTreeSet<String>,
 }
 
 impl Visits {
+    /// Visits that a server may require at most so many times in one call.
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            most,
+            times: 0,
+            done: BTreeSet::new(),
+        }
+    }
+
     /// Puts the listed URLs before the person, one by one, and waits until the server or the person says that they are
-    /// done. A URL that comes back after that stops the call: a visit that does not help would be asked for for ever.
+    /// done. A URL that comes back after that stops the call, and so does a server that wants new ones without end.
     pub(super) async fn go<H: ClientHandler>(
         &mut self,
         connection: &Connection<H>,
         error: &ErrorData,
         course: &Course<'_>,
     ) -> Result<(), CallError> {
+        if self.times == self.most {
+            return Err(CallError::TooManyRounds { most: self.most });
+        }
+        self.times += 1;
         let required = to_raw_value(error)
             .ok()
             .and_then(|error| UrlRequired::parse(&error).ok());
@@ -79,7 +94,7 @@ async fn agree<H: ClientHandler>(
     let params = request
         .to_raw_params(Revision::V2025_11_25)
         .map_err(|_| CallError::Nonsense)?;
-    let ends = vec![(course.over.clone(), "its call is over")];
+    let ends = vec![(course.over.clone(), CALL_OVER)];
     let asked = connection
         .eliciting()
         .ask(&params, Some(course.call.clone()), ends);

@@ -34,6 +34,9 @@ use crate::question::{self, Question, Withdrawal};
 use crate::responder::Unanswered;
 use limit::Meter;
 
+/// Why a question is taken back when its call no longer waits for it.
+pub(crate) const CALL_OVER: &str = "its call is over";
+
 /// A question as it came, with what the connection knows about it.
 pub(crate) struct Incoming<'a> {
     pub(crate) params: &'a RawValue,
@@ -100,11 +103,13 @@ impl Desk {
                 return Err(refusal);
             }
         };
-        // Known before it is shown: a server may announce the end of a visit before the person has come back.
-        if let Some(id) = question.elicitation_id() {
-            incoming.line.knows_visit(id);
-        }
-        let outcome = self.answer(&question, &incoming.ends).await;
+        let mut unfinished = Unfinished {
+            desk: self,
+            question: &question,
+            ended: false,
+        };
+        let outcome = self.answer(&question, &incoming).await;
+        unfinished.ended = true;
         match &outcome {
             Ok(answer) => {
                 for observer in &self.settings.observers {
@@ -164,7 +169,7 @@ impl Desk {
     async fn answer(
         &self,
         question: &Question,
-        ends: &[(CancellationToken, &'static str)],
+        incoming: &Incoming<'_>,
     ) -> Result<Answer, Refusal> {
         let rule = self.rule();
         match question.shown.ask() {
@@ -178,13 +183,17 @@ impl Desk {
         if let Some(answer) = rule.standing_answer() {
             return Ok(answer);
         }
+        // Known before it is shown: a server may announce the end of a visit before the person has come back.
+        if let Some(id) = question.elicitation_id() {
+            incoming.line.knows_visit(id);
+        }
         // Whatever ends this future early takes the question off the screen.
         let _gone = TakeBack(&question.withdrawal);
         // Pinned out here, so that the reason is known before the responder is dropped.
         let mut answering = std::pin::pin!(self.in_turn(question));
         tokio::select! {
             answer = &mut answering => answer,
-            why = first_of(ends) => {
+            why = first_of(&incoming.ends) => {
                 question.withdrawal.withdraw(why);
                 Err(Refusal::Withdrawn { why: why.to_owned() })
             }
@@ -245,7 +254,7 @@ impl Desk {
         if let (Outcome::Accept(answers), Some(form)) = (answer.outcome(), question.form()) {
             form.check(answers.to_value())
                 .map_err(Refusal::WrongAnswer)?;
-            if !question.suspicions.is_empty() && !answer.insisted() {
+            if question.must_insist() && !answer.insisted() {
                 return Err(Refusal::NotInsisted {
                     fields: question.suspicious_fields(),
                 });
@@ -303,7 +312,25 @@ struct TakeBack<'q>(&'q Withdrawal);
 
 impl Drop for TakeBack<'_> {
     fn drop(&mut self) {
-        self.0.withdraw("its call is over");
+        self.0.withdraw(CALL_OVER);
+    }
+}
+
+/// A question whose end nobody has been told of. Where nobody waits for its answer any more, as when another question
+/// of its round found none, the onlookers still hear that it was taken back.
+struct Unfinished<'d> {
+    desk: &'d Desk,
+    question: &'d Question,
+    ended: bool,
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            let why = CALL_OVER.to_owned();
+            self.desk
+                .refused(Some(self.question), &Refusal::Withdrawn { why });
+        }
     }
 }
 

@@ -80,7 +80,8 @@ impl Settings {
         self
     }
 
-    /// How many times a server may come back with questions within one call (2026-07-28).
+    /// How many times a server may come back within one call: with questions (2026-07-28), or with visits that it
+    /// requires first (2025-11-25, `-32042`).
     #[must_use]
     pub fn rounds(mut self, most: usize) -> Self {
         self.rounds = most;

@@ -14,8 +14,8 @@ use crate::question::Question;
 #[derive(Clone, Default)]
 pub struct Chain {
     links: Vec<Arc<dyn Responder>>,
-    /// The place of the link that answered last: whoever agreed to a visit says when it is done.
-    answered: Arc<AtomicUsize>,
+    /// The place of the link that agreed to a visit last: it says when the visit is done.
+    agreed: Arc<AtomicUsize>,
 }
 
 impl Chain {
@@ -60,10 +60,13 @@ impl Responder for Chain {
                 }
                 match link.respond(question).await {
                     Err(passed) if passed.passes_on() => last = passed,
-                    outcome => {
-                        self.answered.store(place, Ordering::Relaxed);
-                        return outcome;
+                    Ok(answer) => {
+                        if answer.agrees_to_visit() {
+                            self.agreed.store(place, Ordering::Relaxed);
+                        }
+                        return Ok(answer);
                     }
+                    Err(final_one) => return Err(final_one),
                 }
             }
             Err(last)
@@ -71,7 +74,7 @@ impl Responder for Chain {
     }
 
     fn visited<'a>(&'a self, hosts: &'a [String]) -> Waiting<'a> {
-        match self.links.get(self.answered.load(Ordering::Relaxed)) {
+        match self.links.get(self.agreed.load(Ordering::Relaxed)) {
             Some(link) => link.visited(hosts),
             None => Box::pin(std::future::pending()),
         }

@@ -66,15 +66,16 @@ impl Program for Command {
         let (Some(mut stdin), Some(stdout)) = (stdin, stdout) else {
             return Err(Unanswered::failed("the program has no stdin and stdout"));
         };
-        // A program that does not read its stdin is free not to.
-        let _closed_early = stdin.write_all(format!("{line}\n").as_bytes()).await;
-        drop(stdin);
+        let telling = async move {
+            // A program that does not read its stdin is free not to.
+            let _closed_early = stdin.write_all(format!("{line}\n").as_bytes()).await;
+        };
         let mut answer = String::new();
-        stdout
-            .take(ANSWER_LIMIT)
-            .read_to_string(&mut answer)
-            .await
-            .map_err(failed)?;
+        let mut stdout = stdout.take(ANSWER_LIMIT);
+        // At the same time: a program may write before it has read all of a long question.
+        let ((), read) = tokio::join!(telling, stdout.read_to_string(&mut answer));
+        read.map_err(failed)?;
+        drop(stdout);
         let status = running.0.wait().await.map_err(failed)?;
         if status.success() {
             Ok(answer)

@@ -8,6 +8,7 @@ use std::time::Duration;
 use mcp_elicit_core::wire::Capability;
 
 use super::{Responder, Responding, Unanswered, Waiting};
+use crate::answer::Answer;
 use crate::question::Question;
 
 /// Asks the first responder, and the second when the first brings no answer: in its time, where it has one, or at all.
@@ -17,8 +18,8 @@ pub struct Fallback {
     first: Arc<dyn Responder>,
     within: Option<Duration>,
     second: Arc<dyn Responder>,
-    /// Whether the second answered last: whoever agreed to a visit says when it is done.
-    second_answered: Arc<AtomicBool>,
+    /// Whether it was the second that agreed to a visit last: it then says when the visit is done.
+    second_agreed: Arc<AtomicBool>,
 }
 
 impl Fallback {
@@ -28,7 +29,7 @@ impl Fallback {
             first: Arc::new(first),
             within: None,
             second: Arc::new(second),
-            second_answered: Arc::default(),
+            second_agreed: Arc::default(),
         }
     }
 
@@ -39,7 +40,14 @@ impl Fallback {
         self
     }
 
-    async fn ask_first(&self, question: &Question) -> Result<crate::answer::Answer, Unanswered> {
+    fn noting_who_agreed(&self, answer: Answer, second: bool) -> Answer {
+        if answer.agrees_to_visit() {
+            self.second_agreed.store(second, Ordering::Relaxed);
+        }
+        answer
+    }
+
+    async fn ask_first(&self, question: &Question) -> Result<Answer, Unanswered> {
         if !self.first.modes().has(question.mode()) {
             return Err(Unanswered::cannot_show(
                 "the first responder does not show this mode",
@@ -76,22 +84,21 @@ impl Responder for Fallback {
 
     fn respond<'a>(&'a self, question: &'a Question) -> Responding<'a> {
         Box::pin(async move {
-            self.second_answered.store(false, Ordering::Relaxed);
             match self.ask_first(question).await {
-                Ok(answer) => Ok(answer),
+                Ok(answer) => Ok(self.noting_who_agreed(answer, false)),
                 // The person ended the program, or the question is gone: nobody else is to be bothered with it.
                 Err(error @ (Unanswered::Interrupted | Unanswered::Withdrawn { .. })) => Err(error),
                 Err(error) if !self.second.modes().has(question.mode()) => Err(error),
                 Err(_) => {
-                    self.second_answered.store(true, Ordering::Relaxed);
-                    self.second.respond(question).await
+                    let answer = self.second.respond(question).await?;
+                    Ok(self.noting_who_agreed(answer, true))
                 }
             }
         })
     }
 
     fn visited<'a>(&'a self, hosts: &'a [String]) -> Waiting<'a> {
-        if self.second_answered.load(Ordering::Relaxed) {
+        if self.second_agreed.load(Ordering::Relaxed) {
             self.second.visited(hosts)
         } else {
             self.first.visited(hosts)

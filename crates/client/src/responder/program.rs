@@ -88,7 +88,7 @@ impl<'q> Asked<'q> {
             url: question.url(),
             host: question.link().map(|link| link.host().ascii()),
             warnings: warnings.into_iter().map(|warning| warning.text).collect(),
-            must_insist: !question.suspicions().is_empty(),
+            must_insist: question.must_insist(),
             seconds_left: remaining(question).map(|left| left.as_secs()),
             attempt,
             violations,
