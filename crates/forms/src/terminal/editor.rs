@@ -10,7 +10,7 @@ const MOST: usize = 1 << 20;
 
 /// Text with a cursor. The cursor always stands between graphemes, so a letter and its accents, or an emoji
 /// and its parts, are passed and deleted as one.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(super) struct Editor {
     text: String,
     /// Byte index of the cursor.

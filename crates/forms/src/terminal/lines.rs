@@ -19,7 +19,6 @@ pub(super) struct Lines {
 }
 
 /// What waiting for a line brought.
-#[derive(Debug)]
 pub(super) enum Waited {
     Line(String),
     End,

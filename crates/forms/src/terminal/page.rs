@@ -18,14 +18,14 @@ pub(super) enum Style {
 }
 
 /// A piece of text in one style.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) text: String,
     pub(super) style: Style,
 }
 
 /// One row of the screen.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) spans: Vec<Span>,
 }
@@ -146,7 +146,7 @@ fn push(rows: &mut [Line], piece: &mut String, style: Style) {
 }
 
 /// The middle of a screen: rows, which of them matter now, and where the cursor stands.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(super) struct Body {
     pub(super) lines: Vec<Line>,
     /// First and last row that must be in sight.
@@ -177,7 +177,7 @@ impl Body {
 const ENOUGH: usize = 10;
 
 /// A screen's worth of rows.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(super) struct Page {
     pub(super) head: Vec<Line>,
     pub(super) body: Body,
@@ -185,7 +185,6 @@ pub(super) struct Page {
 }
 
 /// A page cut to a screen: exactly the rows to show, and the cursor as column and row.
-#[derive(Debug)]
 pub(super) struct Frame {
     pub(super) rows: Vec<Line>,
     pub(super) cursor: Option<(usize, usize)>,

@@ -12,7 +12,7 @@ enum Gives {
     Nothing,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Entry {
     label: String,
     /// What type-ahead looks in, in lower case.
@@ -22,7 +22,7 @@ struct Entry {
 }
 
 /// The entries, which are chosen, and where the person is.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Picker {
     entries: Vec<Entry>,
     several: bool,

@@ -128,7 +128,7 @@ impl Open<'_> {
         form: &Form,
         saved: Option<Draft>,
         check: bool,
-        insisted: bool,
+        unsure: bool,
     ) -> QuestionPage {
         let views: Vec<_> = form.fields().iter().map(FieldView::of).collect();
         let typed = saved.is_some();
@@ -146,7 +146,7 @@ impl Open<'_> {
             String::new()
         };
         let mut problems = show::problems(&views, &wrong);
-        if insisted {
+        if unsure {
             problems.push(Problem {
                 anchor: "insist".to_owned(),
                 label: "The warning".to_owned(),

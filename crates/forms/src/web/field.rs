@@ -1,7 +1,7 @@
 //! One field as a page shows it: its control, its words, what it holds and what is wrong with it.
 
 /// The control a field is filled in with, and what it holds.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub(super) enum Entry {
     /// One line of text; `kind` is the `type` of the input.
     Line {
@@ -39,7 +39,7 @@ pub(super) enum Entry {
 }
 
 /// One entry of a list.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub(super) struct OptionPart {
     pub index: usize,
     pub label: String,
@@ -47,7 +47,7 @@ pub(super) struct OptionPart {
 }
 
 /// A field with everything around it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub(super) struct FieldPart {
     /// The name of its control on the page: never the server's own name for it.
     pub key: String,

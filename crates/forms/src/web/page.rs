@@ -29,7 +29,7 @@ pub(super) struct Left {
 }
 
 /// Who asks, as the reader must see it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Asker {
     pub server: String,
     pub initial: String,
@@ -41,7 +41,7 @@ pub(super) struct Asker {
 }
 
 /// The call that waits.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct CallPart {
     pub kind: &'static str,
     pub name: String,
@@ -90,7 +90,7 @@ pub(super) struct Problem {
 }
 
 /// What every page of one question shows, whatever is asked and however far the answer is.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Asked {
     pub asker: Asker,
     pub verb: &'static str,
@@ -120,7 +120,7 @@ pub(super) struct QuestionPage {
 }
 
 /// One answer as it will be sent.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct ReviewRow {
     pub label: String,
     pub values: Vec<String>,

@@ -10,7 +10,6 @@ use super::picker::Picker;
 use crate::view::{Effect, Event, Next, Sheet, Stage};
 
 /// What a field is answered with.
-#[derive(Debug)]
 pub(super) enum Tool {
     Editor(Editor),
     Picker(Picker),
@@ -24,7 +23,6 @@ pub(super) struct Button {
 }
 
 /// A sheet, the tools its fields are answered with, and where the person's hands are.
-#[derive(Debug)]
 pub(super) struct Desk {
     pub(super) sheet: Sheet,
     pub(super) tools: Vec<Tool>,
