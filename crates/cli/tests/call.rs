@@ -341,3 +341,42 @@ fn the_demo_asks_answers_and_says_what_to_try() {
     );
     assert!(json.stderr.is_empty(), "{}", json.stderr);
 }
+
+#[test]
+fn a_program_may_answer() {
+    let answer = r#"sh -c 'read -r question; echo "{\"action\":\"accept\",\"content\":{\"environment\":\"staging\"}}"'"#;
+    let run = call(&["deploy", "--answer-command", answer, "--json"]);
+    assert_eq!(events(&run)[2]["action"], "accept", "{}", run.stderr);
+    assert_eq!(run.code, Some(0));
+    let nothing = call(&["deploy", "--answer-command", "'"]);
+    assert_eq!(nothing.code, Some(2), "{}", nothing.stderr);
+}
+
+#[test]
+fn what_the_policy_says_of_a_server_is_kept_to() {
+    let files = house::Files::new(&[
+        ("no.toml", b"[default]\nanswer = \"decline\""),
+        ("forms.toml", b"[default]\nfields = [\"other\"]"),
+        ("bad.toml", b"[default]\nanswers = \"decline\""),
+    ]);
+    for (file, code, word) in [
+        ("no.toml", 1, "answered decline"),
+        (
+            "forms.toml",
+            4,
+            "does not let this server ask for environment",
+        ),
+        ("bad.toml", 2, "unknown field"),
+        ("absent.toml", 0, "answered accept"),
+    ] {
+        let run = call(&[
+            "deploy",
+            "--answer",
+            "environment=staging",
+            "--consent",
+            &files.path(file),
+        ]);
+        assert_eq!(run.code, Some(code), "{file}: {}", run.stderr);
+        assert!(run.stderr.contains(word), "{file}: {}", run.stderr);
+    }
+}

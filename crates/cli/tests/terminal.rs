@@ -90,6 +90,36 @@ fn what_else_waits_is_listed_and_a_no_for_good_answers_it_too() {
 }
 
 #[test]
+fn a_no_for_good_is_kept_in_the_policy_and_heeded_by_the_next_call() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let policy = folder.path().join("consent.toml");
+    let file = policy.to_str().expect("a UTF-8 path");
+    let args = ["deploy", "--consent", file, "--", ME, "demo-server"];
+    let mut terminal = call(&args);
+    terminal.wait_for("Which environment");
+    terminal.press_for(CTRL_R, "Press Ctrl-R again");
+    terminal.press_for(CTRL_R, "declined for good");
+    assert_eq!(terminal.ended(), 1);
+    let kept = std::fs::read_to_string(&policy).expect("the policy was written");
+    assert!(
+        kept.contains("demo-server") && kept.contains("answer = \"decline\""),
+        "{kept}"
+    );
+
+    let mut terminal = call(&args);
+    assert_eq!(terminal.ended(), 1);
+    let seen = terminal.wait_for("answered decline");
+    assert!(!seen.contains("Ctrl-X"), "the person was asked: {seen}");
+
+    // Without a file the word holds for this call only, and that is said.
+    let mut terminal = deploy("2025-11-25");
+    terminal.wait_for("Which environment");
+    terminal.press_for(CTRL_R, "Press Ctrl-R again");
+    terminal.press_for(CTRL_R, "declined until this call ends");
+    assert_eq!(terminal.ended(), 1);
+}
+
+#[test]
 fn a_required_visit_is_waited_for_until_the_person_is_back() {
     let required = r#"echo '{"jsonrpc":"2.0","id":2,"error":{"code":-32042,"message":"first","data":{"elicitations":[{"mode":"url","elicitationId":"e1","url":"https://accounts.example.com/start","message":"Sign in"}]}}}'
         read again; echo '{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"signed in"}]}}'; read end"#;

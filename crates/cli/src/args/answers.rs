@@ -40,6 +40,10 @@ pub(crate) struct AnswerArgs {
     #[arg(long, conflicts_with_all = ["named", "file", "accept_defaults", "decline", "cancel"])]
     pub(crate) browser: bool,
 
+    /// Ask this program: it reads the question on its stdin as JSON, and writes {"action": .., "content": ..}
+    #[arg(long, value_name = "PROGRAM ARGUMENT...", conflicts_with_all = ["named", "file", "accept_defaults", "decline", "cancel", "browser"])]
+    pub(crate) answer_command: Option<String>,
+
     /// Send prepared answers even to forms that seem to ask for a credential
     #[arg(long)]
     pub(crate) insist: bool,

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use mcp_elicit_client::responder::{Browser, Responder, Script, Terminal};
+use mcp_elicit_client::responder::{Browser, Command, Responder, Script, Terminal};
 use mcp_elicit_forms::terminal::Face;
 
 use super::stop;
 use crate::args::answers::AnswerArgs;
+use crate::args::program::of_answer_command;
 use crate::failure::Failure;
 use crate::screen;
 
@@ -18,6 +19,14 @@ pub(crate) struct Answering {
 }
 
 impl Answering {
+    fn by(responder: impl Responder) -> Self {
+        Self {
+            responder: Arc::new(responder),
+            script: None,
+            pages: None,
+        }
+    }
+
     fn scripted(script: Script, insist: bool) -> Self {
         let script = Arc::new(if insist { script.insisting() } else { script });
         Self {
@@ -43,11 +52,18 @@ impl Answering {
     }
 }
 
-/// Prepared answers where there are any, and the person at the terminal otherwise.
+/// Prepared answers or a program where there are any, and the person at the terminal or browser otherwise.
 pub(crate) async fn from_args(args: &AnswerArgs) -> Result<Answering, Failure> {
     let named = args.named.iter().cloned();
     if args.browser {
         return browser().await;
+    }
+    if let Some(line) = &args.answer_command {
+        let program = of_answer_command(line)?;
+        return Ok(Answering::by(Command::new(
+            program.program,
+            program.arguments,
+        )));
     }
     let script = if args.decline {
         Script::decline()
@@ -77,11 +93,7 @@ pub(crate) fn terminal() -> Result<Answering, Failure> {
     let face = Face::detect()
         .map_err(|error| Failure::unanswered("there is no terminal to ask in").because(error))?
         .opening(stop::open_in_browser);
-    Ok(Answering {
-        responder: Arc::new(Terminal::new(face)),
-        script: None,
-        pages: None,
-    })
+    Ok(Answering::by(Terminal::new(face)))
 }
 
 /// The link to each question holds the login secret; it is shown to the person only, and opened for them.
@@ -94,8 +106,7 @@ async fn browser() -> Result<Answering, Failure> {
         Failure::unanswered("cannot serve pages on this machine").because(error)
     })?;
     Ok(Answering {
-        responder: Arc::new(pages.clone()),
-        script: None,
-        pages: Some(pages),
+        pages: Some(pages.clone()),
+        ..Answering::by(pages)
     })
 }

@@ -1,18 +1,21 @@
 //! One call with its questions: connecting, answering, telling what happens, ending. Shared by `call` and the demos.
 //!
 //! - [`answering`]: who answers, from the options
+//! - [`consent`]: what the person allows servers, kept in a file
 //! - [`events`]: what happens, told to a program or to a person
 //! - [`handler`]: what the server says beside its questions
 //! - [`progress`]: a sign of life while waiting for the server
 //! - [`stop`]: Ctrl-C and the like
 
 pub(crate) mod answering;
+mod consent;
 pub(crate) mod events;
 pub(crate) mod failures;
 pub(crate) mod handler;
 mod progress;
 pub(crate) mod stop;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,6 +27,7 @@ use rmcp::model::{CallToolResult, JsonObject};
 use crate::args::answers::AnswerArgs;
 use crate::args::server::Protocol;
 use crate::failure::{Exit, Failure};
+use consent::Keeper;
 use events::Events;
 use handler::Handler;
 
@@ -43,6 +47,8 @@ pub(crate) struct Call {
     /// Whether to call it as a task, where the revision leaves that to the caller.
     pub(crate) as_task: bool,
     pub(crate) answers: AnswerArgs,
+    /// Where what the person allows servers is kept.
+    pub(crate) consent: Option<PathBuf>,
 }
 
 /// Makes the call, shows its result, and says how the process ends.
@@ -65,7 +71,11 @@ async fn conversation(call: &Call) -> Result<Exit, Failure> {
     let events = Arc::new(Events::new(call.answers.json, stop.clone()));
     let mut settings = Settings::default()
         .responder(Arc::clone(&answering.responder))
-        .observer(Arc::clone(&events));
+        .observer(Arc::clone(&events))
+        .observer(Keeper::new(call.consent.clone(), call.server.clone()));
+    if let Some(file) = &call.consent {
+        settings = settings.consent(consent::read(file)?);
+    }
     if let Some(time) = call.answers.timeout {
         settings = settings.answer_within(time);
     }

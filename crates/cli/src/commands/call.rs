@@ -1,5 +1,7 @@
 //! `call`: be the client of any server, and answer what it asks.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use super::in_order;
@@ -23,6 +25,10 @@ pub(crate) struct CallArgs {
     /// Call it as a task, as some servers want it for what takes long (2025-11-25; later the server decides)
     #[arg(long)]
     task: bool,
+
+    /// What you allow servers, as TOML (docs/client.md). A server that you decline for good is written into it
+    #[arg(long, value_name = "FILE")]
+    consent: Option<PathBuf>,
 
     #[command(flatten)]
     server: ServerArgs,
@@ -51,5 +57,6 @@ pub(crate) fn run(args: CallArgs) -> Result<Exit, Failure> {
         arguments,
         as_task: args.task,
         answers: args.answers,
+        consent: args.consent,
     }))
 }

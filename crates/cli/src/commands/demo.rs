@@ -18,7 +18,7 @@ pub(crate) struct DemoArgs {
     gateway: bool,
 
     /// With `--gateway`: answer at this terminal, and not on the inbox's page
-    #[arg(long, requires = "gateway", conflicts_with_all = ["named", "file", "accept_defaults", "decline", "cancel", "browser"])]
+    #[arg(long, requires = "gateway", conflicts_with_all = ["named", "file", "accept_defaults", "decline", "cancel", "browser", "answer_command"])]
     terminal: bool,
 
     #[command(flatten)]
@@ -76,6 +76,7 @@ pub(crate) fn run(args: DemoArgs) -> Result<Exit, Failure> {
         arguments: serde_json::Map::new(),
         as_task: false,
         answers: args.answers,
+        consent: None,
     }))?;
     if !json {
         screen::say_what_to_try(&TRY_NEXT);

@@ -131,7 +131,8 @@ async fn who_answers(
         || args.file.is_some()
         || args.accept_defaults
         || args.decline
-        || args.cancel;
+        || args.cancel
+        || args.answer_command.is_some();
     if prepared {
         return Ok(Some(answering::from_args(args).await?.responder));
     }

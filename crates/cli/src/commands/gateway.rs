@@ -17,6 +17,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::prelude::*;
 
 use super::in_runtime;
+use crate::args::program::of_answer_command;
 use crate::args::token::TokenArgs;
 use crate::failure::{Exit, Failure};
 use crate::screen;
@@ -276,7 +277,11 @@ impl GatewayArgs {
                     .hint("write it like 127.0.0.1:7878, or `off`.")
             })?),
         };
-        let command = self.answer_command.as_deref().map(command_of).transpose()?;
+        let command = self
+            .answer_command
+            .as_deref()
+            .map(of_answer_command)
+            .transpose()?;
         let (answer_with, answering) = Asked::from(self.answer_with)
             .settle(command, inbox.is_some())
             .map_err(|fault| {
@@ -320,14 +325,6 @@ impl GatewayArgs {
             )
         })
     }
-}
-
-/// The program and arguments of a line that is quoted as in a shell.
-fn command_of(line: &str) -> Result<Program, Failure> {
-    let words = shell_words::split(line).unwrap_or_default();
-    Program::from_words(words).ok_or_else(|| {
-        Failure::usage("`--answer-command` names no program").hint("a quote may be open in it.")
-    })
 }
 
 fn bad_config(path: &str, fault: ConfigFault) -> Failure {
@@ -391,14 +388,6 @@ mod tests {
             token: None,
         };
         assert_eq!(name_of(&Target::Url(far)), "example.com:8080");
-    }
-
-    #[test]
-    fn a_command_is_quoted_as_in_a_shell() {
-        let program = command_of("'/opt/my hooks/ask' --for \"the team\"").unwrap();
-        assert_eq!(program.program, "/opt/my hooks/ask");
-        assert_eq!(program.arguments, ["--for", "the team"]);
-        assert!(command_of("").is_err() && command_of("'open").is_err());
     }
 
     #[test]
