@@ -1,0 +1,169 @@
+//! Each way out of a question, and what is left on the terminal after it.
+
+use super::{
+    CTRL_C, CTRL_D, CTRL_O, CTRL_R, CTRL_X, DOWN, ENTER, ESC, RIGHT, ask, ask_apart, ask_with,
+    ended,
+};
+
+#[test]
+fn each_way_out_is_itself() {
+    let ways = [
+        (ESC, "ENDED cancel"),
+        (CTRL_X, "ENDED decline"),
+        (
+            CTRL_C,
+            "ENDED not answered: interrupted before the question was answered",
+        ),
+        (
+            CTRL_D,
+            "ENDED not answered: the input ended before the question was answered (at \"environment\")",
+        ),
+    ];
+    for (key, end) in ways {
+        let mut terminal = ask("deploy", 120, 24);
+        terminal.wait_for("Esc cancel");
+        terminal.press(key);
+        assert_eq!(ended(&mut terminal), end, "{key:?}");
+    }
+}
+
+#[test]
+fn a_link_is_opened_only_on_yes() {
+    let mut terminal = ask("link", 80, 24);
+    insta::assert_snapshot!("link", terminal.wait_for("Esc cancel"));
+    terminal.press_for(ENTER, "Choose with the arrow keys first");
+    terminal.press(&format!("{RIGHT}{RIGHT}{ENTER}"));
+    assert_eq!(ended(&mut terminal), "ENDED decline");
+    assert!(!terminal.seen().contains("OPENED"));
+
+    let mut terminal = ask("link", 80, 24);
+    terminal.wait_for("Esc cancel");
+    terminal.press("y");
+    assert_eq!(ended(&mut terminal), "ENDED visit");
+    assert!(
+        terminal
+            .seen()
+            .contains("OPENED https://accounts.example.com.login.evil.co.uk/oauth")
+    );
+}
+
+#[test]
+fn a_form_that_wants_a_secret_waits_for_the_person_to_insist() {
+    let mut terminal = ask("secret", 80, 24);
+    insta::assert_snapshot!("secret", terminal.wait_for("Esc cancel"));
+    terminal.press_for(ENTER, "Choose with the arrow keys first");
+    terminal.press_for(&format!("{RIGHT}{ENTER}"), "1 of 1");
+    terminal.press_for(&format!("hunter2{ENTER}"), "Your answer");
+    terminal.press(ENTER);
+    assert_eq!(
+        ended(&mut terminal),
+        r#"ENDED accept {"password":"hunter2"}"#
+    );
+}
+
+#[test]
+fn a_withdrawn_question_leaves_the_screen_and_says_so() {
+    let sign = std::env::temp_dir().join(format!("elicit-withdraw-{}", std::process::id()));
+    let terminal = &mut ask_with(
+        "queue",
+        80,
+        24,
+        &[("ELICIT_WITHDRAW_AT", sign.to_str().unwrap())],
+    );
+    let seen = terminal.wait_for("Esc cancel");
+    assert!(
+        seen.contains("2 more, Ctrl-O lists them. Next: files, for clean: Delete"),
+        "{seen}"
+    );
+    let listed = terminal.press_for(CTRL_O, "2 more questions are waiting:");
+    assert!(
+        listed.contains("mail, for clean: Send it to all?"),
+        "{listed}"
+    );
+    terminal.press_for(CTRL_O, "Esc cancel");
+    std::fs::write(&sign, "").unwrap();
+    assert!(ended(terminal).contains("withdrawn: the server withdrew it"));
+    assert!(
+        terminal
+            .seen()
+            .contains("demo: This question is gone: the server withdrew it. Nothing was sent.")
+    );
+    std::fs::remove_file(&sign).unwrap();
+}
+
+#[test]
+fn a_question_whose_time_is_over_leaves_the_screen_and_says_so() {
+    let mut terminal = ask("late", 80, 24);
+    assert_eq!(
+        ended(&mut terminal),
+        "ENDED not answered: the time to answer ran out"
+    );
+    assert!(
+        terminal
+            .seen()
+            .contains("demo: The time to answer ran out. Nothing was sent.")
+    );
+}
+
+#[test]
+fn a_crash_gives_the_terminal_back() {
+    let mut terminal = ask("crash", 80, 24);
+    terminal.wait_for("the clock broke");
+    terminal.wait_for("test result");
+    assert!(!terminal.ended_well());
+    assert!(terminal.is_given_back());
+}
+
+#[test]
+fn the_controlling_terminal_serves_when_stdin_and_stdout_carry_something_else() {
+    let mut terminal = ask_apart("apart", 80, 24);
+    terminal.wait_for("1 of 6");
+    terminal.press_for(ENTER, "2 of 6");
+    terminal.press_for(ESC, "Press Esc again");
+    terminal.press_for(ESC, "demo: cancelled");
+    assert!(terminal.ended_well());
+    assert!(terminal.is_given_back());
+}
+
+#[test]
+fn every_later_question_is_declined_only_on_the_second_press() {
+    let mut terminal = ask("pushy", 80, 24);
+    terminal.wait_for("Ctrl-R decline always");
+    terminal.press_for(CTRL_R, "Press Ctrl-R again");
+    terminal.press_for(DOWN, "❯ ○ Production");
+    terminal.press_for(CTRL_R, "Press Ctrl-R again");
+    terminal.press(CTRL_R);
+    assert_eq!(ended(&mut terminal), "ENDED decline from now on");
+}
+
+#[test]
+fn a_visit_is_waited_for_until_the_person_is_back() {
+    let mut terminal = ask("visit", 60, 12);
+    insta::assert_snapshot!("visit", terminal.wait_for("Ctrl-C"));
+    terminal.press(ENTER);
+    assert_eq!(ended(&mut terminal), "ENDED done");
+    let mut terminal = ask("visit", 60, 12);
+    terminal.wait_for("Ctrl-C");
+    terminal.press(CTRL_C);
+    assert_eq!(
+        ended(&mut terminal),
+        "ENDED interrupted before the question was answered"
+    );
+}
+
+#[test]
+fn a_program_that_withdraws_and_ends_leaves_the_terminal_as_it_was() {
+    let sign = std::env::temp_dir().join(format!("elicit-leave-{}", std::process::id()));
+    let mut terminal = ask_with(
+        "leaving",
+        80,
+        24,
+        &[("ELICIT_WITHDRAW_AT", sign.to_str().unwrap())],
+    );
+    terminal.wait_for("Esc cancel");
+    std::fs::write(&sign, "").unwrap();
+    terminal.wait_for("ENDED with the program");
+    terminal.ended_well();
+    assert!(terminal.is_given_back());
+    std::fs::remove_file(&sign).unwrap();
+}

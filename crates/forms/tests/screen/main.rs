@@ -1,0 +1,219 @@
+//! The screen, on a real pseudo-terminal: keys in, screens out.
+#![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
+#![cfg(unix)]
+
+mod filling;
+mod leaving;
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use mcp_elicit_core::answer::Outcome;
+use mcp_elicit_core::form::Form;
+use mcp_elicit_core::link::Link;
+use mcp_elicit_forms::terminal::{Face, Handle};
+use mcp_elicit_forms::view::{Call, Next, Origin, Question, Reply};
+use mcp_elicit_testkit::pty::{self, Terminal};
+use serde_json::json;
+
+const DEPLOY: &str = r#"{"type":"object","required":["environment","regions"],"properties":{
+    "environment":{"type":"string","title":"Environment","description":"Where the build is put live.",
+        "oneOf":[{"const":"staging","title":"Staging"},{"const":"production","title":"Production"},
+            {"const":"preview","title":"Preview"}]},
+    "replicas":{"type":"integer","title":"Replicas","minimum":1,"maximum":9,"default":2},
+    "note":{"type":"string","title":"Note","maxLength":200,"description":"Shown to everyone who watches."},
+    "notify":{"type":"string","title":"Tell whom","format":"email"},
+    "regions":{"type":"array","title":"Regions","items":{"type":"string","enum":["eu-west","eu-north","us-east"]},"minItems":1},
+    "dry":{"type":"boolean","title":"Dry run","default":true}}}"#;
+
+const UP: &str = "\x1b[A";
+const DOWN: &str = "\x1b[B";
+const RIGHT: &str = "\x1b[C";
+const ENTER: &str = "\r";
+const TAB: &str = "\t";
+const BACK_TAB: &str = "\x1b[Z";
+const ESC: &str = "\x1b";
+const CTRL_C: &str = "\x03";
+const CTRL_D: &str = "\x04";
+const CTRL_O: &str = "\x0f";
+const CTRL_R: &str = "\x12";
+const CTRL_U: &str = "\x15";
+const CTRL_X: &str = "\x18";
+const ALT_ENTER: &str = "\x1b\r";
+
+fn now() -> SystemTime {
+    UNIX_EPOCH + Duration::from_hours(1)
+}
+
+fn question(case: &str) -> Question {
+    let origin = Origin::new("demo")
+        .claiming("demo", "0.1.0")
+        .connected("over stdio");
+    let form = |message: &str, schema: &str| {
+        Question::form(origin.clone(), message, Form::parse(schema).unwrap())
+    };
+    let question = match case {
+        "confirm" => form("Deploy to production?", r#"{"type":"object","properties":{}}"#),
+        "link" => Question::url(
+            origin.clone(),
+            "Connect your account",
+            Link::parse("https://accounts.example.com.login.evil.co.uk/oauth/authorize?client=42&redirect=https://example.com/").unwrap(),
+        ),
+        "secret" => form("Please log in", r#"{"type":"object","properties":{"password":{"type":"string"}}}"#),
+        "long" => {
+            let lines: Vec<_> = (1..=60).map(|n| format!("This is line {n} of a long explanation.")).collect();
+            form(&lines.join("\n"), DEPLOY)
+        }
+        "list" => {
+            let options: Vec<_> = (1..=1000).map(|n| format!("host-{n:04}")).collect();
+            let schema = json!({"type": "object", "required": ["host"],
+                "properties": {"host": {"type": "string", "title": "Host", "enum": options}}});
+            form("On which host?", &schema.to_string())
+        }
+        _ => form("Where should this build go?", DEPLOY),
+    };
+    question
+        .for_call(Call::tool("deploy").with(json!({"build": "latest"})))
+        .until(now() + Duration::from_secs(249))
+        .with_pending(waiting(case))
+}
+
+fn waiting(case: &str) -> Vec<Next> {
+    let asks = |server: &str, message: &str| {
+        let form = Form::parse(r#"{"type":"object","properties":{}}"#).unwrap();
+        let question = Question::form(Origin::new(server), message, form);
+        Next::of(&question.for_call(Call::tool("clean")))
+    };
+    match case {
+        "queue" => vec![
+            asks("files", "Delete **everything**?"),
+            asks("mail", "Send it to all?"),
+        ],
+        _ => Vec::new(),
+    }
+}
+
+/// This test program again, on a new terminal, to ask the question called `case`.
+fn ask(case: &str, columns: u16, rows: u16) -> Terminal {
+    ask_with(case, columns, rows, &[])
+}
+
+/// As [`ask`], with more environment.
+fn ask_with(case: &str, columns: u16, rows: u16, environment: &[(&str, &str)]) -> Terminal {
+    let mut command = pty::command(std::env::current_exe().unwrap());
+    command.args(["--exact", "asked", "--ignored", "--nocapture"]);
+    command.env("ELICIT_CASE", case);
+    for (name, value) in environment {
+        command.env(name, value);
+    }
+    Terminal::start(command, columns, rows)
+}
+
+/// As [`ask`], with stdin, stdout and stderr going elsewhere.
+fn ask_apart(case: &str, columns: u16, rows: u16) -> Terminal {
+    let mut command = pty::command("sh");
+    command.args([
+        "-c",
+        "exec \"$0\" --exact asked --ignored --nocapture </dev/null >/dev/null 2>/dev/null",
+    ]);
+    command.arg(std::env::current_exe().unwrap());
+    command.env("ELICIT_CASE", case);
+    Terminal::start(command, columns, rows)
+}
+
+/// Not a test by itself: what the other tests start on a terminal of their own.
+#[test]
+#[ignore = "started by the other tests"]
+fn asked() {
+    let case = std::env::var("ELICIT_CASE").unwrap_or_default();
+    let face = if case == "apart" {
+        Face::on_tty().unwrap()
+    } else {
+        Face::detect().unwrap()
+    };
+    let mut looks = 0;
+    let clock = std::sync::Mutex::new(move || {
+        looks += 1;
+        match std::env::var("ELICIT_CASE").as_deref() {
+            Ok("crash") if looks > 20 => panic!("the clock broke"),
+            Ok("late") if looks > 20 => now() + Duration::from_mins(10),
+            _ => now(),
+        }
+    });
+    let face = face
+        .with_clock(move || clock.lock().unwrap()())
+        .opening(|address| {
+            println!("OPENED {address}");
+            Ok(())
+        });
+    let handle = Handle::new();
+    if let Ok(sign) = std::env::var("ELICIT_WITHDRAW_AT") {
+        let handle = handle.clone();
+        std::thread::spawn(move || {
+            while !std::path::Path::new(&sign).exists() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            handle.withdraw("the server withdrew it");
+            if std::env::var("ELICIT_CASE").as_deref() == Ok("leaving") {
+                println!("ENDED with the program");
+                std::process::exit(0);
+            }
+        });
+    }
+    if case == "visit" {
+        let ended = face.wait_for_visit(&["accounts.example.com".to_owned()], &handle);
+        println!(
+            "ENDED {}",
+            ended.map_or_else(|why| why.to_string(), |()| "done".to_owned())
+        );
+        return;
+    }
+    let reply = match case.as_str() {
+        "pushy" => face.ask_fully(&question(&case), &handle),
+        _ => face
+            .ask_with(&question(&case), &handle)
+            .map(|outcome| Reply {
+                outcome,
+                insisted: false,
+                from_now_on: false,
+            }),
+    };
+    if case == "leaving" {
+        // Whoever withdrew the question ends the program.
+        loop {
+            std::thread::park();
+        }
+    }
+    match reply {
+        Ok(Reply {
+            from_now_on: true, ..
+        }) => println!("ENDED decline from now on"),
+        Ok(Reply {
+            outcome: Outcome::Accept(answers),
+            ..
+        }) => println!("ENDED accept {}", answers.to_value()),
+        Ok(Reply {
+            outcome: Outcome::Visit,
+            ..
+        }) => println!("ENDED visit"),
+        Ok(Reply {
+            outcome: Outcome::Decline,
+            ..
+        }) => println!("ENDED decline"),
+        Ok(Reply {
+            outcome: Outcome::Cancel,
+            ..
+        }) => println!("ENDED cancel"),
+        Err(why) => println!("ENDED not answered: {why}"),
+    }
+}
+
+/// The rows from the one that says how it ended, joined as they were before the terminal wrapped them.
+fn ended(terminal: &mut Terminal) -> String {
+    let seen = terminal.wait_for("test result");
+    assert!(terminal.is_given_back(), "the terminal is not as it was");
+    let from = seen.find("ENDED ").unwrap();
+    seen[from..]
+        .lines()
+        .take_while(|line| !line.starts_with("test ") && !line.is_empty())
+        .collect()
+}
