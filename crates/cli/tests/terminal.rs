@@ -12,11 +12,15 @@ const CTRL_O: &str = "\x0f";
 const CTRL_R: &str = "\x12";
 
 fn call(args: &[&str]) -> Terminal {
+    // No browser is to be found from here.
+    call_with_path("/nonexistent", args)
+}
+
+fn call_with_path(path: &str, args: &[&str]) -> Terminal {
     let mut command = pty::command(ME);
     command.arg("call");
     command.args(args);
-    // No browser is to be found from here.
-    command.env("PATH", "/nonexistent");
+    command.env("PATH", path);
     Terminal::start(command, 90, 30)
 }
 
@@ -24,9 +28,13 @@ fn deploy(revision: &str) -> Terminal {
     call(&["deploy", "--protocol", revision, "--", ME, "demo-server"])
 }
 
-/// A server on 2025-11-25 that sends these lines once its tool is called, and whatever follows.
+/// A call to a server on 2025-11-25 that sends these lines once its tool is called, and whatever follows.
 fn scripted(then: &str) -> Terminal {
-    let script = format!(
+    call(&["go", "--", "/bin/sh", "-c", &script(then)])
+}
+
+fn script(then: &str) -> String {
+    format!(
         r#"read a; echo '{{"jsonrpc":"2.0","id":0,"error":{{"code":-32601,"message":"no"}}}}'
         read b; echo '{{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"2025-11-25","capabilities":{{}},"serverInfo":{{"name":"s","version":"1"}}}}}}'
         read c; read d
@@ -34,8 +42,7 @@ fn scripted(then: &str) -> Terminal {
         {then}
         echo '{{"jsonrpc":"2.0","id":2,"result":{{"content":[{{"type":"text","text":"over"}}]}}}}'
         read end"#
-    );
-    call(&["go", "--", "/bin/sh", "-c", &script])
+    )
 }
 
 #[test]
@@ -145,4 +152,29 @@ fn a_required_visit_is_waited_for_until_the_person_is_back() {
     terminal.press_for(DOWN, "▸ No, decline");
     terminal.press(ENTER);
     assert_eq!(terminal.ended(), 1);
+}
+
+#[test]
+fn a_browser_that_cannot_be_opened_leaves_the_address_to_copy() {
+    let link = r#"echo '{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"mode":"url","elicitationId":"e","url":"https://accounts.example.com/start","message":"Sign in"}}'; read r"#;
+    for (opener, said) in [
+        ("exit 3", "https://accounts.example.com/start"),
+        ("exit 0", "opened accounts.example.com in your browser"),
+    ] {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        for name in ["xdg-open", "open"] {
+            let file = folder.path().join(name);
+            std::fs::write(&file, format!("#!/bin/sh\n{opener}\n")).expect("it is written");
+            let may_run = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+            std::fs::set_permissions(&file, may_run).expect("it may run");
+        }
+        let path = folder.path().to_str().expect("a UTF-8 path");
+        let args = ["go", "--", "/bin/sh", "-c", &script(link)];
+        let mut terminal = call_with_path(path, &args);
+        terminal.wait_for("Open this address");
+        terminal.press("y");
+        assert_eq!(terminal.ended(), 0, "{opener}");
+        let seen = terminal.wait_for("over");
+        assert!(seen.contains(said), "{opener}: {seen}");
+    }
 }

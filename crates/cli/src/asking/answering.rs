@@ -100,7 +100,7 @@ pub(crate) fn terminal() -> Result<Answering, Failure> {
 async fn browser() -> Result<Answering, Failure> {
     let tell = |link: &str| {
         screen::say(format_args!("answer in the browser: {link}"));
-        let _the_person_can_copy_it = stop::open_in_browser(link);
+        stop::try_to_open_in_browser(link);
     };
     let pages = Browser::start(tell).await.map_err(|error| {
         Failure::unanswered("cannot serve pages on this machine").because(error)

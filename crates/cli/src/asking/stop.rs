@@ -1,7 +1,9 @@
 //! What this process does to others: it hears the wish to stop, and opens links.
 
 use std::io;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
@@ -38,9 +40,27 @@ pub(crate) fn listen() -> Result<CancellationToken, Failure> {
     Ok(stop)
 }
 
+/// How long the system's opener may take to say that there is no browser. One that takes longer has become the browser.
+const OPENED_WITHIN: Duration = Duration::from_secs(1);
+
 /// Opens a link with the system's browser. Called only after the person agreed; the address is an argument of its own,
 /// so nothing in it is read as a command.
 pub(crate) fn open_in_browser(address: &str) -> io::Result<()> {
+    match opened(address)?.recv_timeout(OPENED_WITHIN) {
+        Ok(Ok(status)) if !status.success() => Err(io::Error::other("there is no browser")),
+        Ok(Err(error)) => Err(error),
+        Ok(Ok(_)) | Err(_) => Ok(()),
+    }
+}
+
+/// Opens a link that is shown beside it, so that a person without a browser here can copy it.
+pub(crate) fn try_to_open_in_browser(address: &str) {
+    let _the_person_can_copy_it = opened(address);
+}
+
+/// Starts the system's opener; what comes out is how it ended. The browser may live on: only its starter is waited for,
+/// so that it leaves no zombie.
+fn opened(address: &str) -> io::Result<Receiver<io::Result<ExitStatus>>> {
     let (program, arguments): (&str, &[&str]) = if cfg!(target_os = "macos") {
         ("open", &[])
     } else if cfg!(windows) {
@@ -55,7 +75,7 @@ pub(crate) fn open_in_browser(address: &str) -> io::Result<()> {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;
-    // The browser may live on; only its starter is waited for, so that it leaves no zombie.
-    std::thread::spawn(move || child.wait());
-    Ok(())
+    let (tell, told) = channel();
+    std::thread::spawn(move || tell.send(child.wait()));
+    Ok(told)
 }

@@ -247,7 +247,7 @@ impl Inbox {
                 self.login
             ));
             if !json {
-                let _the_person_can_copy_it = stop::open_in_browser(&self.login);
+                stop::try_to_open_in_browser(&self.login);
             }
         }
         Ok(())

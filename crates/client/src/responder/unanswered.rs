@@ -89,6 +89,8 @@ pub(super) fn of_face(why: NotAnswered) -> Unanswered {
         NotAnswered::Withdrawn { why } => Unanswered::Withdrawn { why },
         NotAnswered::Expired => Unanswered::Expired,
         NotAnswered::NoTerminal => Unanswered::cannot_show("there is no terminal"),
+        // What the system says of reading and writing; nothing a person typed.
+        NotAnswered::Broken(error) => Unanswered::failed(error.to_string()),
         other => Unanswered::failed(other.to_string()),
     }
 }
