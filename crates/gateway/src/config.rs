@@ -52,10 +52,10 @@ pub enum Answering {
     Program(Program),
 }
 
-/// Who is asked, as an operator says it.
+/// Who answers, as an operator says it (`answer-with`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Asked {
+pub enum WhoAnswers {
     /// The client when it declared the mode, else the inbox.
     #[default]
     Auto,
@@ -69,8 +69,8 @@ pub enum Asked {
     Command,
 }
 
-impl Asked {
-    /// What that comes to. `command` goes with [`Asked::Command`], and one needs the other; `inbox` is whether there is
+impl WhoAnswers {
+    /// What that comes to. `command` goes with [`WhoAnswers::Command`], and one needs the other; `inbox` is whether there is
     /// one.
     pub fn settle(
         self,
@@ -185,7 +185,7 @@ struct FileServer {
     #[serde(default)]
     env: BTreeMap<String, String>,
     #[serde(default)]
-    answer_with: Asked,
+    answer_with: WhoAnswers,
     #[serde(default)]
     answer_command: Option<Vec<String>>,
     /// Seconds.

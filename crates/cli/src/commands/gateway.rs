@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use mcp_elicit_gateway::config::{Asked, Config, ConfigFault, MAX_FRAME, Server, Target};
+use mcp_elicit_gateway::config::{Config, ConfigFault, MAX_FRAME, Server, Target, WhoAnswers};
 use mcp_elicit_gateway::office::{Office, StartFault};
 use mcp_elicit_gateway::relay::Settings;
 use mcp_elicit_gateway::serve::child::Program;
@@ -120,7 +120,7 @@ enum AnswerWith {
     Command,
 }
 
-impl From<AnswerWith> for Asked {
+impl From<AnswerWith> for WhoAnswers {
     fn from(who: AnswerWith) -> Self {
         match who {
             AnswerWith::Auto => Self::Auto,
@@ -282,7 +282,7 @@ impl GatewayArgs {
             .as_deref()
             .map(of_answer_command)
             .transpose()?;
-        let (answer_with, answering) = Asked::from(self.answer_with)
+        let (answer_with, answering) = WhoAnswers::from(self.answer_with)
             .settle(command, inbox.is_some())
             .map_err(|fault| {
                 Failure::usage("nobody to answer").because(fault).hint(

@@ -8,11 +8,11 @@
 use std::sync::atomic::Ordering;
 
 use mcp_elicit_core::answer::Outcome;
-use mcp_elicit_core::exchange::{Refused, Step};
+use mcp_elicit_core::exchange::Step;
 use tokio::sync::mpsc;
 
 use super::raising::{params_of, sameness};
-use super::settling::{Stepped, content_of};
+use super::settling::{Stepped, content_of, is_late};
 use super::taking::reply;
 use super::{Book, BookFault, Known, Live, Raised, Settling, audit, place};
 use crate::relay::{Asked, Ending, Event, QuestionKey};
@@ -133,14 +133,10 @@ impl Book {
         let noted = live.get_mut(id)?.noted_mut()?;
         let (exchange, refused) = match noted.row.exchange.step(step, now) {
             Ok(next) => (Some(next), false),
-            Err(Refused::Late) => (noted.row.exchange.step(&Step::Expire, now).ok(), true),
-            Err(
-                Refused::Ended { .. }
-                | Refused::NotDue
-                | Refused::Open
-                | Refused::Delivered
-                | Refused::Changed { .. },
-            ) => (None, true),
+            Err(refused) if is_late(refused) => {
+                (noted.row.exchange.step(&Step::Expire, now).ok(), true)
+            }
+            Err(_) => (None, true),
         };
         if let Some(exchange) = exchange
             && exchange.version() != noted.row.exchange.version()

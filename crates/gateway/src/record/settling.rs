@@ -41,6 +41,18 @@ pub(super) enum Stepped {
     Gone,
 }
 
+/// Whether the step came after the question's time had run out, which is not in its row yet; else the row stays as it is.
+pub(super) fn is_late(refused: Refused) -> bool {
+    match refused {
+        Refused::Late => true,
+        Refused::Ended { .. }
+        | Refused::NotDue
+        | Refused::Open
+        | Refused::Delivered
+        | Refused::Changed { .. } => false,
+    }
+}
+
 /// What the person answered, JSON.
 pub(super) fn content_of(outcome: &Outcome) -> Option<String> {
     let answers = outcome.answers()?;
@@ -145,19 +157,11 @@ impl Book {
             let seen = row.exchange.version();
             let exchange = match row.exchange.step(step, self.now()) {
                 Ok(next) => next,
-                Err(Refused::Late) => {
+                Err(refused) if is_late(refused) => {
                     self.expire(&row).await?;
                     continue;
                 }
-                Err(
-                    Refused::Ended { .. }
-                    | Refused::NotDue
-                    | Refused::Open
-                    | Refused::Delivered
-                    | Refused::Changed { .. },
-                ) => {
-                    return Ok(Stepped::Refused(Box::new(row)));
-                }
+                Err(_) => return Ok(Stepped::Refused(Box::new(row))),
             };
             if exchange.version() == seen {
                 return Ok(Stepped::Done);
@@ -195,6 +199,7 @@ impl Book {
         let entry = audit::entry(Phase::TimedOut.as_str(), &next, self.now());
         let seen = row.exchange.version();
         if self.put(next, seen, vec![entry]).await? {
+            self.drop_draft(&row.id);
             self.counts.ended.fetch_add(1, Ordering::Relaxed);
             self.changed();
         }

@@ -172,7 +172,7 @@ impl Relay {
         );
         self.questions.recorded(key, &record);
         if answered && !echo {
-            self.settled(key);
+            self.settled(now, key);
             return;
         }
         match (place, call) {

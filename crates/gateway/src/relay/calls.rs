@@ -42,8 +42,9 @@ pub(super) struct Call {
     pub(super) held: Option<Moment>,
     /// The response that came while nobody waited, as the server wrote it.
     pub(super) finished: Option<String>,
-    /// The `-32042` error that the call is held for, as the server wrote it.
-    pub(super) refused: Option<String>,
+    /// The server's answer that wants something first, as it wrote it: links visited (`-32042`), or a round that the client
+    /// gets as it is.
+    pub(super) demand: Option<String>,
     /// What is called; made when first needed.
     calling: Option<Calling>,
 }
@@ -65,7 +66,7 @@ impl Call {
             progress: 0.0,
             held: None,
             finished: None,
-            refused: None,
+            demand: None,
             calling: None,
         }
     }

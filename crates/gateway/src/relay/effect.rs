@@ -191,7 +191,7 @@ pub enum Effect {
         /// The records.
         records: Vec<String>,
     },
-    /// The call's own stream has nothing more to say, but the call lives on (the client gave up the request).
+    /// The client gave the call up: nobody wants what the server still says on its stream.
     Abandon {
         /// The call whose upstream request is to be given up.
         call: CallKey,

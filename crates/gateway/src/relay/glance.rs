@@ -88,6 +88,26 @@ pub fn member(frame: &[u8], range: &Range<usize>, name: &str) -> Option<Range<us
     found
 }
 
+/// What an object says of a member cannot be told: the name stands in it twice, a key may spell it with escapes, or the
+/// text is no object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unclear;
+
+/// The value of the only member of the object in `range` with this name; `None` when it certainly has none. For what is
+/// decided by the member: two readers of what is unclear could see different values.
+pub fn sole_member(
+    frame: &[u8],
+    range: &Range<usize>,
+    name: &str,
+) -> Result<Option<Range<usize>>, Unclear> {
+    let mut found = None;
+    let end = each_member(&frame[..range.end], range.start, |key, value| {
+        let once = key != name.as_bytes() || found.replace(value).is_none();
+        once && !key.contains(&b'\\')
+    });
+    end.map(|_| found).ok_or(Unclear)
+}
+
 /// Calls `each` with every key (without quotes, as written) and the range of its value; stops when it says `false`.
 /// Gives the position behind the closing brace.
 fn each_member(
@@ -230,6 +250,22 @@ mod tests {
             "null",
         ] {
             assert_eq!(Glance::at(frame.as_bytes()), None, "{frame}");
+        }
+    }
+
+    #[test]
+    fn a_member_that_decides_must_stand_once_and_plainly() {
+        let sole = |object: &str| {
+            let found = sole_member(object.as_bytes(), &(0..object.len()), "kind");
+            found.map(|range| range.map(|range| object[range].to_owned()))
+        };
+        assert_eq!(
+            sole(r#"{"a":{"kind":0},"kind":1}"#),
+            Ok(Some("1".to_owned()))
+        );
+        assert_eq!(sole(r#"{"a":{"k\u0069nd":0}}"#), Ok(None));
+        for unclear in [r#"{"kind":1,"kind":2}"#, r#"{"k\u0069nd":1}"#, "[1]", "1"] {
+            assert_eq!(sole(unclear), Err(Unclear), "{unclear}");
         }
     }
 

@@ -9,7 +9,7 @@ use super::frame::{self, Refusal};
 use super::glance::Glance;
 use super::openings::own_info;
 use super::trial::{Opener, Trial};
-use super::{CallKey, Door, Moment, Relay, Timer, Up};
+use super::{Door, Moment, Relay, Timer, Up};
 
 /// What is known of the client.
 pub(super) enum Client {
@@ -176,10 +176,7 @@ impl Relay {
                 self.answer_opener(opener);
                 return Up::Taken;
             }
-            Server::Trying(_) => {
-                self.waiting.push_back((door, text.as_bytes().to_vec()));
-                return Up::Taken;
-            }
+            Server::Trying(_) => return self.waits(door, text, glance),
             Server::Gone => return self.refuse(door, text, glance, &self.gone()),
         }
         self.server = Server::Trying(Trial::new(id, opener));
@@ -216,10 +213,7 @@ impl Relay {
             }
             // The server's own answer may change, and may depend on who asks.
             Server::Rounds { .. } => return self.route(now, door, text, glance, method::DISCOVER),
-            Server::Trying(_) => {
-                self.waiting.push_back((door, text.as_bytes().to_vec()));
-                return Up::Taken;
-            }
+            Server::Trying(_) => return self.waits(door, text, glance),
             Server::Gone => return self.refuse(door, text, glance, &self.gone()),
         }
         self.server = Server::Trying(Trial::new(id, opener));
@@ -313,11 +307,6 @@ impl Relay {
             -32603,
             format!("the server {} has ended", self.settings.server),
         )
-    }
-
-    /// Whether this call belongs to a client that is told nothing of the server's own revision.
-    pub(super) fn is_call_of(&self, call: CallKey, era: Era) -> bool {
-        self.calls.get(call).is_some() && self.client.era() == Some(era)
     }
 }
 

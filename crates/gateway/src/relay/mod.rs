@@ -1,7 +1,7 @@
 //! The relay: what becomes of every frame between one client session and one server. A pure state machine.
 //!
 //! Frames, answers and time go in; [`Effect`]s come out. It opens nothing, waits for nothing and reads no clock, so a
-//! simulator can be its world (`tests.rs`). A frame without elicitation is looked at once ([`glance`]) and passed on as
+//! simulator can be its world (`tests/`). A frame without elicitation is looked at once ([`glance`]) and passed on as
 //! it is: the shell forwards the very bytes it read.
 //!
 //! What holds at any time: every call of the client ends exactly once; an answer reaches the server at most once and
@@ -115,9 +115,9 @@ pub struct Relay {
     handles: HashMap<String, CallKey>,
     /// Retries of a rounds client that wait for their answers to be taken out of the record.
     retries: HashMap<String, returns::Retry>,
-    /// Ids of the server's requests that went to the client and are no questions.
+    /// Ids of the server's requests that went to the client and are no questions; a bounded number.
     server_requests: HashSet<Id>,
-    /// Frames that wait for the server's era to be known.
+    /// Requests that wait for the server's era to be known; a bounded number.
     waiting: VecDeque<(Door, Vec<u8>)>,
     timers: BTreeSet<(Moment, Timer)>,
     /// When the last questions were asked, for the limit on questions a minute.
@@ -180,7 +180,7 @@ impl Relay {
         };
         match shape {
             Shape::Request => self.server_request(now, call, text, &glance),
-            Shape::Notification => self.server_notification(call, text, &glance),
+            Shape::Notification => self.server_notification(now, call, text, &glance),
             Shape::Response => self.server_response(now, text, &glance),
         }
     }
@@ -197,7 +197,7 @@ impl Relay {
                 self.recorded(now, question, record, link, answered);
             }
             Event::NotRecorded { question } => self.not_recorded(now, question),
-            Event::Settled { question } => self.settled(question),
+            Event::Settled { question } => self.settled(now, question),
             Event::Taken { replies } => self.taken(now, replies),
             Event::NotTaken { questions } => self.not_taken(now, &questions),
             Event::Ended { question, ending } => self.ended(now, question, ending, false),
@@ -219,7 +219,7 @@ impl Relay {
                 Timer::Probe => self.probe_timed_out(now),
                 Timer::Hold(call) => self.hand_back(call),
                 Timer::KeepAlive(call) => self.keep_alive(now, call),
-                Timer::Again(call) => self.again(call),
+                Timer::Again(call) => self.again(now, call),
                 Timer::Forget(call) => self.forget(call),
                 Timer::Patience(question) => self.ended(now, question, Ending::TimedOut, true),
             }
@@ -241,14 +241,14 @@ impl Relay {
         (self.calls.len(), self.questions.len())
     }
 
+    /// Whether the server has ended.
+    pub fn is_over(&self) -> bool {
+        matches!(self.server, Server::Gone)
+    }
+
     /// The revision spoken with the server, once known.
     pub fn server_revision(&self) -> Option<Revision> {
         self.server.revision()
-    }
-
-    /// What opened the pushed session with the client, so that a later session can speak for it.
-    pub fn is_settled(&self) -> bool {
-        self.server.revision().is_some()
     }
 
     fn own_id(&mut self) -> Id {

@@ -23,6 +23,11 @@ impl Relay {
         text: &str,
         glance: &Glance,
     ) {
+        if self.questions.by_server_id(id).is_some() {
+            // An answer could not be told from the other's, nor could a refusal.
+            tracing::warn!(server = %self.settings.server, "dropped a question under the id of one that is open");
+            return;
+        }
         let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
         let params = glance
             .params

@@ -14,6 +14,9 @@ use super::glance::{self, Glance};
 use super::handshake::{Client, Server};
 use super::{CallKey, CallKind, Door, Effect, Ending, Moment, Relay, Up};
 
+/// How many requests may wait for the server's era to be known.
+const WAITING: usize = 256;
+
 impl Relay {
     pub(super) fn client_request(
         &mut self,
@@ -35,10 +38,10 @@ impl Relay {
         }
         match (&self.client, &self.server) {
             (_, Server::Gone) => self.refuse(door, text, glance, &self.gone()),
-            (_, Server::Trying(_)) => self.waits(door, text),
+            (_, Server::Trying(_)) => self.waits(door, text, glance),
             (Client::Rounds { .. }, Server::Unknown) => {
                 self.try_discover(now);
-                self.waits(door, text)
+                self.waits(door, text, glance)
             }
             // Before any opening: the server's own business.
             (Client::Unknown | Client::Pushed { .. }, Server::Unknown) | (Client::Unknown, _) => {
@@ -51,7 +54,11 @@ impl Relay {
     }
 
     /// The request waits until the server's era is known.
-    fn waits(&mut self, door: Door, text: &str) -> Up {
+    pub(super) fn waits(&mut self, door: Door, text: &str, glance: &Glance) -> Up {
+        if self.waiting.len() >= WAITING {
+            let why = "too many requests wait for the server's first answer";
+            return self.refuse(door, text, glance, &Refusal::new(-32000, why));
+        }
         self.waiting.push_back((door, text.as_bytes().to_vec()));
         Up::Taken
     }

@@ -1,16 +1,23 @@
 //! Frames from the server: passed on, or taken in when they ask.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
+use mcp_elicit_core::wire::members::Members;
 use mcp_elicit_core::wire::{
-    Bearing, Cancelled, Complete, Envelope, Era, Id, Progress, Revision, members, message, method,
-    rounds,
+    Bearing, Cancelled, Complete, Era, Id, Progress, Revision, WireDefect, members, message,
+    method, pushed, rounds,
 };
 use serde_json::value::RawValue;
 
 use super::frame::{self, Refusal};
-use super::glance::{self, Glance};
+use super::glance::{self, Glance, Unclear};
 use super::handshake::Server;
 use super::question::AtClient;
 use super::{CallKey, Door, Down, Ending, Moment, Relay, Timer};
+
+/// How many requests of the server that are no questions may wait for the client.
+const REQUESTS: usize = 1_024;
 
 const FORWARD_TO_SESSION: Down = Down::Forward {
     door: Door::SESSION,
@@ -31,7 +38,8 @@ impl Relay {
             .as_ref()
             .and_then(|range| frame::id_at(text.as_bytes(), range))
         else {
-            return FORWARD_TO_SESSION;
+            tracing::warn!(server = %self.settings.server, "dropped a request whose id is none");
+            return Down::Taken;
         };
         if method == method::CREATE {
             self.pushed_question(now, via, &id, text, glance);
@@ -39,6 +47,11 @@ impl Relay {
         }
         if self.client.era() == Some(Era::Rounds) {
             self.answer_for_rounds_client(&id, method);
+            return Down::Taken;
+        }
+        if self.server_requests.len() >= REQUESTS {
+            let why = "too many requests wait for the client";
+            self.tell_server(Refusal::new(-32000, why).to_response(&id), None);
             return Down::Taken;
         }
         self.server_requests.insert(id);
@@ -58,6 +71,7 @@ impl Relay {
 
     pub(super) fn server_notification(
         &mut self,
+        now: Moment,
         via: Option<CallKey>,
         text: &str,
         glance: &Glance,
@@ -70,7 +84,7 @@ impl Relay {
         match (method, params) {
             (method::PROGRESS, Some(params)) => self.server_progresses(via, text, glance, params),
             (method::CANCELLED, Some(params)) => self.server_cancels(via, params),
-            (method::COMPLETE, Some(params)) => self.visit_completed(via, params),
+            (method::COMPLETE, Some(params)) => self.visit_completed(now, via, params),
             _ => self.forward_beside(via),
         }
     }
@@ -113,12 +127,15 @@ impl Relay {
         Down::Taken
     }
 
-    /// The server takes back a question.
+    /// The server takes back a question, or another request.
     fn server_cancels(&mut self, via: Option<CallKey>, params: &RawValue) -> Down {
         let id = Cancelled::parse(params)
             .ok()
             .and_then(|cancelled| cancelled.request_id);
         let Some(key) = id.as_ref().and_then(|id| self.questions.by_server_id(id)) else {
+            if let Some(id) = &id {
+                self.server_requests.remove(id);
+            }
             return self.forward_beside(via);
         };
         self.drop_question(key, Ending::WithdrawnByServer);
@@ -149,29 +166,18 @@ impl Relay {
         }
     }
 
-    /// Whether the response asks, told from two members and no more.
+    /// Whether the response asks, told from two members and no more. Where two readers could see different things, what
+    /// asks counts: it is read in full then, and refused if need be.
     fn bearing(&self, key: CallKey, text: &str, glance: &Glance) -> Option<Bearing> {
         self.calls.get(key)?.kind?;
-        let bytes = text.as_bytes();
-        if let Some(error) = &glance.error {
-            let code = glance::member(bytes, error, "code")?;
-            return (text[code].parse() == Ok(mcp_elicit_core::wire::pushed::URL_REQUIRED_CODE))
-                .then_some(Bearing::UrlRequired);
+        if let Some(error) = &glance.error
+            && says(text, error, "code", wants_visits)
+        {
+            return Some(Bearing::UrlRequired);
         }
-        if !matches!(self.server, Server::Rounds { .. }) {
-            return None;
-        }
-        let result = glance.result.as_ref()?;
-        let asks = match glance::member(bytes, result, "resultType") {
-            Some(range) => text[range].trim_matches('"') == rounds::INPUT_REQUIRED,
-            // Keys with escapes are beyond a glance.
-            None if memchr::memchr(b'\\', &bytes[result.clone()]).is_some() => {
-                Envelope::parse_within(bytes, usize::MAX)
-                    .is_ok_and(|all| all.bearing() == Some(Bearing::InputRequired))
-            }
-            None => false,
-        };
-        asks.then_some(Bearing::InputRequired)
+        let in_rounds = matches!(self.server, Server::Rounds { .. });
+        let result = glance.result.as_ref().filter(|_| in_rounds)?;
+        says(text, result, "resultType", asks).then_some(Bearing::InputRequired)
     }
 
     /// The server is done with a call: the client gets the answer, now or when it comes for it.
@@ -322,6 +328,34 @@ impl Relay {
             _ => self.forward_beside(via),
         }
     }
+}
+
+/// Whether this member of an object says so. Where two readers could see different values of it, it does if either could.
+fn says(
+    text: &str,
+    object: &Range<usize>,
+    member: &'static str,
+    so: impl Fn(&str) -> bool,
+) -> bool {
+    match glance::sole_member(text.as_bytes(), object, member) {
+        Ok(value) => value.is_some_and(|value| so(&text[value])),
+        Err(Unclear) => match frame::raw_at(text, object).map(|raw| Members::read(raw, member)) {
+            Some(Ok(all)) => all.get(member).is_some_and(|value| so(value.get())),
+            Some(Err(WireDefect::Doubled { .. })) => true,
+            Some(Err(_)) | None => false,
+        },
+    }
+}
+
+/// Whether this code of an error wants links visited.
+fn wants_visits(code: &str) -> bool {
+    code.parse() == Ok(pushed::URL_REQUIRED_CODE)
+}
+
+/// Whether this `resultType` asks; a string may be written with escapes.
+fn asks(kind: &str) -> bool {
+    let kind = serde_json::from_str::<Cow<'_, str>>(kind);
+    kind.is_ok_and(|kind| kind == rounds::INPUT_REQUIRED)
 }
 
 /// The response under another id.

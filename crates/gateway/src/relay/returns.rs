@@ -82,8 +82,8 @@ impl Relay {
                 for (question, reply) in answers {
                     self.client_settles(question, reply);
                 }
+                self.others_of_round(now, key, &responses);
                 self.resume(now, key, door, text, glance);
-                self.others_of_round(key, &responses);
                 Up::Taken
             }
             Err(refusal) => self.refuse(door, text, glance, &refusal),

@@ -32,19 +32,21 @@ impl Relay {
         Down::Taken
     }
 
-    /// Whether the client, of this era too, may have the round as it is.
+    /// Whether the client, of this era too, may have the round as it is. One that asks must have a state to find the retry
+    /// by; one that asks nothing may wait until the client is back.
     fn client_answers_all(&self, key: CallKey, required: &InputRequired) -> bool {
         let Some(call) = self.calls.get(key) else {
             return false;
         };
+        if self.client.era() != Some(Era::Rounds) {
+            return false;
+        }
         let to_client = !matches!(self.settings.answer_with, super::AnswerWith::Desk);
         let can = required
             .questions()
             .all(|(_, request)| call.capability.has(request.mode()));
         let asks = required.questions().next().is_some();
-        self.client.era() == Some(Era::Rounds)
-            && call.door.is_some()
-            && (!asks || (to_client && can))
+        !asks || (required.state.is_some() && call.door.is_some() && to_client && can)
     }
 
     /// The client gets the round as the server wrote it, once its questions are written down.
@@ -56,9 +58,8 @@ impl Relay {
         text: &str,
     ) -> Down {
         let asks = required.questions().next().is_some();
-        let state = required.state.clone().filter(|_| asks);
-        let Some(state) = state else {
-            // Nothing to record, or nothing to find the retry by: the client and the server settle it.
+        let Some(state) = required.state.clone().filter(|_| asks) else {
+            // Nothing to record: the client and the server settle it.
             let Some(glance) = Glance::at(text.as_bytes()) else {
                 return Down::Taken;
             };
@@ -79,7 +80,7 @@ impl Relay {
             }
         }
         if let Some(call) = self.calls.get_mut(key) {
-            call.refused = Some(text.to_owned());
+            call.demand = Some(text.to_owned());
         }
         Down::Taken
     }
@@ -100,7 +101,7 @@ impl Relay {
         }
         let Some(text) = self.calls.get_mut(key).and_then(|call| {
             call.questions.clear();
-            call.refused.take()
+            call.demand.take()
         }) else {
             return;
         };
@@ -198,20 +199,22 @@ impl Relay {
                 entry.1 = Entry::Answered(result.clone());
             }
         }
-        self.collect_round(key);
+        self.collect_round(now, key);
         true
     }
 
     /// Takes the answers of a round out of the record once all are there, or makes the call again with them.
-    pub(super) fn collect_round(&mut self, key: CallKey) {
+    pub(super) fn collect_round(&mut self, now: Moment, key: CallKey) {
         let Some(round) = self.calls.get(key).and_then(|call| call.round.as_ref()) else {
             return;
         };
         if round.waits_for_others() {
+            // A client that answers with retries is asked for its part now, if that was not done yet.
+            self.put_round(key);
             return;
         }
         if round.is_complete() {
-            self.again(key);
+            self.again(now, key);
             return;
         }
         let open = round.open();
@@ -226,7 +229,7 @@ impl Relay {
     }
 
     /// The call is made again: with the answers of its round, or as it was after its links were visited.
-    pub(super) fn again(&mut self, key: CallKey) {
+    pub(super) fn again(&mut self, now: Moment, key: CallKey) {
         let id = self.own_id();
         let Some(call) = self.calls.get_mut(key) else {
             return;
@@ -257,6 +260,8 @@ impl Relay {
             .get(key)
             .and_then(|call| Self::retry_frame(call, &required, &responses, &id))
         else {
+            let why = "the call cannot be made again: its `params` are no object";
+            self.fail(now, key, &Refusal::new(-32602, why));
             return;
         };
         self.calls.renew(key, id);

@@ -12,7 +12,7 @@ use super::frame::{self, OWN, Refusal};
 use super::glance::{self, Glance};
 use super::question::{AtClient, Origin, Step};
 use super::round::Entry;
-use super::{CallKey, CallKind, Door, Place, QuestionKey, Relay, Up};
+use super::{CallKey, CallKind, Door, Moment, Place, QuestionKey, Relay, Up};
 
 const REVISION: Revision = Revision::V2026_07_28;
 
@@ -65,7 +65,12 @@ impl Relay {
     }
 
     /// What a rounds client brought for the requests that are no questions.
-    pub(super) fn others_of_round(&mut self, key: CallKey, responses: &InputResponses) {
+    pub(super) fn others_of_round(
+        &mut self,
+        now: Moment,
+        key: CallKey,
+        responses: &InputResponses,
+    ) {
         if let Some(round) = self.calls.get_mut(key).and_then(|call| call.round.as_mut()) {
             for (name, entry) in &mut round.entries {
                 if let (Entry::Other { .. }, Some(response)) = (&entry, responses.get(name)) {
@@ -73,7 +78,7 @@ impl Relay {
                 }
             }
         }
-        self.collect_round(key);
+        self.collect_round(now, key);
     }
 
     /// Sends a rounds client what it has to answer: an `input_required` under a state of the gateway's own.
@@ -242,12 +247,16 @@ impl Relay {
         text: &str,
         glance: &Glance,
     ) -> Option<String> {
-        if !self.is_call_of(key, Era::Rounds)
+        if self.client.era() != Some(Era::Rounds)
             || self.server.revision().map(Revision::era) != Some(Era::Pushed)
         {
             return None;
         }
         let range = glance.result.as_ref()?;
+        if text.as_bytes()[range.start] != b'{' {
+            // No result of this protocol, and nothing can be put into it.
+            return None;
+        }
         if glance::member(text.as_bytes(), range, "resultType").is_some() {
             return None;
         }

@@ -10,7 +10,7 @@ use super::{CallKey, Effect, Ending, Moment, Place, QuestionKey, Relay, Timer};
 
 impl Relay {
     /// Somebody answered; the first answer is in the record.
-    pub(super) fn settled(&mut self, key: QuestionKey) {
+    pub(super) fn settled(&mut self, now: Moment, key: QuestionKey) {
         let Some(question) = self.questions.get_mut(key) else {
             return;
         };
@@ -28,7 +28,7 @@ impl Relay {
             self.withdraw_from_client(key, id);
         }
         match (origin, call) {
-            (Origin::Round { .. }, Some(call)) => self.collect_round(call),
+            (Origin::Round { .. }, Some(call)) => self.collect_round(now, call),
             (Origin::Visit, Some(call)) => self.collect_visits(call),
             (Origin::Pushed { .. } | Origin::Echo { .. }, _) | (_, None) => {
                 self.take_answers(vec![key]);
@@ -100,7 +100,7 @@ impl Relay {
         }
         rounds.dedup();
         for call in rounds {
-            self.collect_round(call);
+            self.collect_round(now, call);
         }
         self.visited(now, visits);
         if !records.is_empty() {

@@ -41,7 +41,7 @@ impl Relay {
             return Down::Taken;
         };
         if call
-            .refused
+            .demand
             .as_deref()
             .is_some_and(|before| same_error(before, text))
         {
@@ -50,7 +50,7 @@ impl Relay {
             self.at(now.after(wait), Timer::Again(key));
             return Down::Taken;
         }
-        call.refused = Some(text.to_owned());
+        call.demand = Some(text.to_owned());
         for request in required.elicitations {
             if let Err(refusal) = self.raise(now, Some(key), true, Origin::Visit, request, None) {
                 self.fail(now, key, &refusal);
@@ -87,7 +87,7 @@ impl Relay {
         }
         for (key, all) in calls {
             if all {
-                self.again(key);
+                self.again(now, key);
             } else {
                 // The server is told nothing, so the client gets what the server said.
                 self.refuse_visit(now, key);
@@ -104,7 +104,12 @@ impl Relay {
     }
 
     /// The server says that a visit is done: calls that wait for it are made again.
-    pub(super) fn visit_completed(&mut self, via: Option<CallKey>, params: &RawValue) -> Down {
+    pub(super) fn visit_completed(
+        &mut self,
+        now: Moment,
+        via: Option<CallKey>,
+        params: &RawValue,
+    ) -> Down {
         let complete = Complete::parse(params).ok();
         let again: Vec<CallKey> = self
             .timers
@@ -117,16 +122,13 @@ impl Relay {
                 let id = complete
                     .as_ref()
                     .map(|complete| complete.elicitation_id.as_str());
-                let refused = self
-                    .calls
-                    .get(*key)
-                    .and_then(|call| call.refused.as_deref());
-                matches!((id, refused), (Some(id), Some(refused)) if refused.contains(id))
+                let demand = self.calls.get(*key).and_then(|call| call.demand.as_deref());
+                matches!((id, demand), (Some(id), Some(demand)) if demand.contains(id))
             })
             .collect();
         for key in again {
             self.cancel_timers(|timer| *timer == Timer::Again(key));
-            self.again(key);
+            self.again(now, key);
         }
         self.forward_complete(via, complete)
     }

@@ -22,8 +22,9 @@ use super::challenge::Challenge;
 use super::child::ChildServer;
 use super::clock;
 use super::headers::{LAST_EVENT, SESSION, Said, VERSION};
-use super::session::{ServerSide, Session};
-use super::streams::Streams;
+use super::session::Session;
+use super::stdio::{drive, fault_of};
+use super::streams::{NoStream, Streams};
 use super::upstream::HttpServer;
 use crate::config::{Server, Target};
 use crate::office::{Office, StartFault};
@@ -154,7 +155,12 @@ impl Front {
         !host || !origin
     }
 
-    fn open_session(&self, principal: &str) -> Result<Arc<Held>, StartFault> {
+    fn open_session(&self, principal: &str) -> Result<Arc<Held>, Box<Response>> {
+        let opened = self.start_session(principal);
+        opened.map_err(|fault| Box::new(cannot_start(&fault)))
+    }
+
+    fn start_session(&self, principal: &str) -> Result<Arc<Held>, StartFault> {
         let client = Arc::new(Streams::default());
         let settings = Settings {
             many_doors: true,
@@ -164,17 +170,14 @@ impl Front {
         let book = self.office.book.clone();
         let (session, driver) = match &self.server.target {
             Target::Program(program) => {
-                let fault = |source| StartFault::Program {
-                    server: settings.server.clone(),
-                    source,
-                };
-                let (child, stdout) =
-                    ChildServer::start(program.clone(), self.max_frame, true).map_err(fault)?;
-                let side: Arc<dyn ServerSide> = child.clone();
+                let (child, stdout) = ChildServer::start(program.clone(), self.max_frame, true)
+                    .map_err(fault_of(&self.server))?;
                 let (session, driver) =
-                    Session::new(settings.clone(), who, client.clone(), side, book);
-                child.attach(&session, stdout).map_err(fault)?;
-                let driver = super::stdio::drive(driver).map_err(fault)?;
+                    Session::new(settings, who, client.clone(), child.clone(), book);
+                child
+                    .attach(&session, stdout)
+                    .map_err(fault_of(&self.server))?;
+                let driver = drive(driver).map_err(fault_of(&self.server))?;
                 (session, Some(driver))
             }
             Target::Url(url) => {
@@ -196,16 +199,35 @@ impl Front {
         }))
     }
 
-    /// What the rounds-era requests of one principal share: no client ever names it.
-    fn shared(&self, principal: &str) -> Result<Arc<Held>, StartFault> {
+    /// What the rounds-era requests of one principal share: no client ever names it. One whose server has ended makes room
+    /// for another.
+    fn shared(&self, principal: &str) -> Result<Arc<Held>, Box<Response>> {
         let name = format!("rounds {principal}");
         let mut sessions = self.sessions();
-        if let Some(held) = sessions.get(&name) {
-            return Ok(held.clone());
+        match sessions.get(&name) {
+            Some(held) if held.session.is_over() => held.session.end(),
+            Some(held) => {
+                held.touch();
+                return Ok(held.clone());
+            }
+            None => has_room(&sessions)?,
         }
         let held = self.open_session(principal)?;
         sessions.insert(name, held.clone());
         Ok(held)
+    }
+
+    /// A session for a client that opens one, under a name that nobody can guess.
+    fn own(&self, principal: &str) -> Result<(String, Arc<Held>), Box<Response>> {
+        has_room(&self.sessions())?;
+        let Ok(name) = seal::unguessable() else {
+            let why = "no randomness for a session";
+            let status = StatusCode::INTERNAL_SERVER_ERROR;
+            return Err(Box::new(refusal(status, -32603, why)));
+        };
+        let held = self.open_session(principal)?;
+        self.sessions().insert(name.clone(), held.clone());
+        Ok((name, held))
     }
 
     fn named(&self, headers: &HeaderMap) -> Result<Arc<Held>, Box<Response>> {
@@ -221,7 +243,7 @@ impl Front {
         // Another principal's session is not there, as far as this one can tell.
         match held.filter(|held| held.principal == principal(headers) && !name.contains(' ')) {
             Some(held) => {
-                held.used.store(clock::now().as_millis(), Ordering::Relaxed);
+                held.touch();
                 Ok(held)
             }
             None => Err(Box::new(refusal(
@@ -231,6 +253,22 @@ impl Front {
             ))),
         }
     }
+}
+
+impl Held {
+    /// It is in use.
+    fn touch(&self) {
+        self.used.store(clock::now().as_millis(), Ordering::Relaxed);
+    }
+}
+
+/// Whether another session may be opened; what is said where not.
+fn has_room(sessions: &HashMap<String, Arc<Held>>) -> Result<(), Box<Response>> {
+    if sessions.len() < SESSIONS {
+        return Ok(());
+    }
+    let status = StatusCode::SERVICE_UNAVAILABLE;
+    Err(Box::new(refusal(status, -32000, "too many sessions")))
 }
 
 async fn post(State(front): State<Arc<Front>>, headers: HeaderMap, body: Bytes) -> Response {
@@ -264,7 +302,7 @@ async fn post(State(front): State<Arc<Front>>, headers: HeaderMap, body: Bytes) 
         }
         return match front.shared(&principal(&headers)) {
             Ok(held) => take(&held, shape, &headers, &body, None, true).await,
-            Err(fault) => cannot_start(&fault),
+            Err(response) => *response,
         };
     }
     let opens = said
@@ -276,22 +314,8 @@ async fn post(State(front): State<Arc<Front>>, headers: HeaderMap, body: Bytes) 
             Err(response) => *response,
         };
     }
-    if front.sessions().len() >= SESSIONS {
-        return refusal(StatusCode::SERVICE_UNAVAILABLE, -32000, "too many sessions");
-    }
-    let (Ok(name), opened) = (
-        seal::unguessable(),
-        front.open_session(&principal(&headers)),
-    ) else {
-        return refusal(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            -32603,
-            "no randomness for a session",
-        );
-    };
-    match opened {
-        Ok(held) => {
-            front.sessions().insert(name.clone(), held.clone());
+    match front.own(&principal(&headers)) {
+        Ok((name, held)) => {
             let response = take(&held, shape, &headers, &body, Some(name.clone()), false).await;
             if Challenge::is(response.status()) {
                 // The client opens another session when it has what is wanted.
@@ -300,7 +324,7 @@ async fn post(State(front): State<Arc<Front>>, headers: HeaderMap, body: Bytes) 
             }
             response
         }
-        Err(fault) => cannot_start(&fault),
+        Err(response) => *response,
     }
 }
 
@@ -325,12 +349,16 @@ async fn listen(State(front): State<Arc<Front>>, headers: HeaderMap) -> Response
         Err(response) => return *response,
     };
     let last = headers.get(LAST_EVENT).and_then(|id| id.to_str().ok());
-    let Some((door, told)) = held.client.listen(last) else {
-        return refusal(
-            StatusCode::CONFLICT,
-            -32600,
-            "the session's stream is open already",
-        );
+    let (door, told) = match held.client.listen(last) {
+        Ok(listened) => listened,
+        Err(NoStream::Open) => {
+            let why = "the session's stream is open already";
+            return refusal(StatusCode::CONFLICT, -32600, why);
+        }
+        Err(NoStream::Done) => {
+            let why = "the stream of this event has ended";
+            return refusal(StatusCode::BAD_REQUEST, -32600, why);
+        }
     };
     stream(Opening::Nothing, told, Left::watching(held, door))
 }

@@ -54,8 +54,8 @@ pub trait ServerSide: Send + Sync {
     }
     /// Writes what is queued; the driver may wait.
     fn write_out(&self) {}
-    /// What the client's request on this stream said in its HTTP headers.
-    fn carry(&self, _door: Door, _headers: HeaderMap) {}
+    /// What the client's request on this stream said in its HTTP headers; `None` when that was all of the request.
+    fn carry(&self, _door: Door, _headers: Option<HeaderMap>) {}
     /// Nobody wants the answer to this call any more.
     fn abandon(&self, call: CallKey);
     /// Starts the server anew; tells [`Event::Restarted`] or [`Event::ServerGone`] when done.
@@ -197,9 +197,14 @@ impl Session {
         }
     }
 
-    /// What the client's request on this stream says in its HTTP headers, for the request that goes on to the server.
-    pub fn carry(&self, door: Door, headers: HeaderMap) {
-        self.server.carry(door, headers);
+    /// A frame came from the client, whose HTTP request said this in its headers: they go on with what goes on of it.
+    pub fn from_client_with(&self, door: Door, frame: Frame<'_>, headers: HeaderMap) {
+        if headers.is_empty() {
+            return self.from_client(door, frame);
+        }
+        self.server.carry(door, Some(headers));
+        self.from_client(door, frame);
+        self.server.carry(door, None);
     }
 
     /// Something happened.
@@ -213,6 +218,11 @@ impl Session {
     /// Hands back what is held, before the gateway stops.
     pub fn drain(&self) {
         self.tell(Event::Drain);
+    }
+
+    /// Whether the server has ended, and nothing more can come of the session.
+    pub fn is_over(&self) -> bool {
+        self.relay().is_over()
     }
 
     /// How many calls and questions are open.

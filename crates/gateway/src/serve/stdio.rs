@@ -7,7 +7,7 @@ use std::thread;
 use super::child::{ChildServer, Program, read_frames};
 use super::frame::Frame;
 use super::pipe::Pipe;
-use super::session::{ClientSide, Driver, Session};
+use super::session::{ClientSide, Driver, ServerSide, Session};
 use super::upstream::{HttpServer, Upstream};
 use crate::config::Server;
 use crate::office::{Office, StartFault};
@@ -87,40 +87,11 @@ pub fn serve_program(
     program: &Program,
     max_frame: usize,
 ) -> Result<(), StartFault> {
-    let name = &server.settings.server;
-    let fault = |source| StartFault::Program {
-        server: name.clone(),
-        source,
-    };
-    let (child, stdout) = ChildServer::start(program.clone(), max_frame, false).map_err(fault)?;
-    let client = StdioClient::open().map_err(fault)?;
-    let who = office.who(name, "local");
-    let (session, driver) = Session::new(
-        server.settings.clone(),
-        who,
-        client,
-        child.clone(),
-        office.book.clone(),
-    );
-    child.attach(&session, stdout).map_err(fault)?;
-    let record = drive(driver).map_err(fault)?;
-    serve_client(&session, record, office.book.clone(), max_frame);
-    Ok(())
-}
-
-/// Reads the client to its end; then ends the session, and waits until what happened in it is written.
-fn serve_client(
-    session: &Arc<Session>,
-    record: thread::JoinHandle<()>,
-    book: Arc<Book>,
-    max_frame: usize,
-) {
-    stop_on_signal(session, book);
-    if let Err(error) = StdioClient::read(session, max_frame) {
-        tracing::warn!(%error, "the client's messages cannot be read any more");
-    }
-    session.end();
-    let _driver_panicked = record.join();
+    let (child, stdout) =
+        ChildServer::start(program.clone(), max_frame, false).map_err(fault_of(server))?;
+    serve_client(office, server, child.clone(), max_frame, |session| {
+        child.attach(session, stdout)
+    })
 }
 
 /// Serves one client on stdin and stdout, with a server over HTTP, until the client ends. Runs on a thread that may
@@ -131,25 +102,40 @@ pub fn serve_url(
     at: &Upstream,
     max_frame: usize,
 ) -> Result<(), StartFault> {
-    let name = &server.settings.server;
-    let fault = |source| StartFault::Program {
-        server: name.clone(),
-        source,
-    };
     let upstream = HttpServer::new(at, max_frame)?;
-    let client = StdioClient::open().map_err(fault)?;
-    let who = office.who(name, "local");
-    let (session, driver) = Session::new(
-        server.settings.clone(),
-        who,
-        client,
-        upstream.clone(),
-        office.book.clone(),
-    );
-    upstream.attach(&session);
-    let record = drive(driver).map_err(fault)?;
-    serve_client(&session, record, office.book.clone(), max_frame);
+    serve_client(office, server, upstream.clone(), max_frame, |session| {
+        upstream.attach(session);
+        Ok(())
+    })
+}
+
+/// Opens the session, reads the client to its end, ends the session, and waits until what happened in it is written.
+fn serve_client(
+    office: &Office,
+    server: &Server,
+    side: Arc<dyn ServerSide>,
+    max_frame: usize,
+    attach: impl FnOnce(&Arc<Session>) -> io::Result<()>,
+) -> Result<(), StartFault> {
+    let client = StdioClient::open().map_err(fault_of(server))?;
+    let who = office.who(&server.settings.server, "local");
+    let book = office.book.clone();
+    let (session, driver) = Session::new(server.settings.clone(), who, client, side, book);
+    attach(&session).map_err(fault_of(server))?;
+    let record = drive(driver).map_err(fault_of(server))?;
+    stop_on_signal(&session, office.book.clone());
+    if let Err(error) = StdioClient::read(&session, max_frame) {
+        tracing::warn!(%error, "the client's messages cannot be read any more");
+    }
+    session.end();
+    let _driver_panicked = record.join();
     Ok(())
+}
+
+/// What is said when this server cannot be served.
+pub(super) fn fault_of(server: &Server) -> impl FnOnce(io::Error) -> StartFault {
+    let server = server.settings.server.clone();
+    move |source| StartFault::Program { server, source }
 }
 
 /// A thread of its own for the driver, since it may wait for the child to read.

@@ -44,6 +44,15 @@ struct Stream {
     count: u64,
 }
 
+/// Why there is no stream to listen to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoStream {
+    /// Somebody listens to the session's already.
+    Open,
+    /// The request's stream is not there (any more).
+    Done,
+}
+
 /// The streams of one client.
 #[derive(Default)]
 pub struct Streams {
@@ -68,16 +77,23 @@ impl Streams {
         told
     }
 
-    /// Opens the session's stream, or takes up the one that said the event `last`. `None` when the session's is open.
-    pub fn listen(&self, last: Option<&str>) -> Option<(Door, mpsc::UnboundedReceiver<Told>)> {
+    /// Opens the session's stream, or takes up the one that said the event `last`.
+    pub fn listen(
+        &self,
+        last: Option<&str>,
+    ) -> Result<(Door, mpsc::UnboundedReceiver<Told>), NoStream> {
         let seen = last
             .and_then(|last| last.split_once('-'))
             .and_then(|(door, count)| Some((Door(door.parse().ok()?), count.parse::<u64>().ok()?)));
         let (door, after) = seen.unwrap_or((Door::SESSION, 0));
         let mut streams = self.streams();
-        let stream = streams.entry(door).or_default();
+        let stream = match door {
+            Door::SESSION => streams.entry(door).or_default(),
+            // One that is done with, or that was never there, will say nothing.
+            door => streams.get_mut(&door).ok_or(NoStream::Done)?,
+        };
         if seen.is_none() && stream.to.as_ref().is_some_and(|to| !to.is_closed()) {
-            return None;
+            return Err(NoStream::Open);
         }
         let (to, told) = mpsc::unbounded_channel();
         for (count, kept) in &stream.kept {
@@ -87,7 +103,7 @@ impl Streams {
             }
         }
         stream.to = Some(to);
-        Some((door, told))
+        Ok((door, told))
     }
 
     /// The stream is done with; whether it was there.
@@ -166,7 +182,8 @@ mod tests {
         streams.send(Door::SESSION, Frame::Lent(b"early"), false);
         let (_, mut told) = streams.listen(None).unwrap();
         assert_eq!(told.try_recv().unwrap().frame, "early");
-        assert!(streams.listen(None).is_none(), "one listener at a time");
+        assert_eq!(streams.listen(None).err(), Some(NoStream::Open));
+        assert_eq!(streams.listen(Some("8-1")).err(), Some(NoStream::Done));
         streams.send(Door(9), Frame::Lent(b"nobody asked"), false);
         assert!(!streams.close(Door(9)));
     }

@@ -63,7 +63,7 @@ struct State {
     session_id: Option<HeaderValue>,
     /// The revision of the session; `None` where every request speaks for itself.
     revision: Option<HeaderValue>,
-    /// Headers of the client's requests, by their streams.
+    /// Headers of the clients' requests that are being looked at, by their streams.
     carried: HashMap<Door, HeaderMap>,
     /// The client's last `Authorization`, or the operator's until it brings one: for requests that come without.
     authorization: Option<HeaderValue>,
@@ -239,8 +239,13 @@ impl ServerSide for HttpServer {
 
     fn flush(&self) {}
 
-    fn carry(&self, door: Door, headers: HeaderMap) {
+    fn carry(&self, door: Door, headers: Option<HeaderMap>) {
         let mut state = self.state();
+        let Some(headers) = headers else {
+            // Of a request that the relay took care of by itself.
+            state.carried.remove(&door);
+            return;
+        };
         if let Some(authorization) = headers.get(AUTHORIZATION) {
             state.authorization = Some(authorization.clone());
         }

@@ -149,3 +149,135 @@ fn a_state_of_another_session_is_refused() {
     assert!(frame.contains("-32602"), "{frame}");
     assert!(world.server.answers.is_empty());
 }
+
+/// However the server spells it, what a client would read as a question is taken in: here the second reader is the client.
+#[test]
+fn a_question_spelled_to_be_overlooked_is_not_passed_on() {
+    let asks = r#""inputRequests":{"a":{"method":"elicitation/create","params":{"mode":"url","message":"m","url":"javascript:alert(1)"}}}"#;
+    let results = [
+        format!(r#"{{"resultType":"input\u005frequired",{asks}}}"#),
+        format!(r#"{{"result\u0054ype":"input_required",{asks}}}"#),
+        format!(r#"{{"resultType":"complete",{asks},"resultType":"input_required"}}"#),
+        format!(r#"{{"resultType":"complete",{asks},"result\u0054ype":"input_required"}}"#),
+        format!(r#"{{"resultType":"input_required",{asks}}},"error":{{"code":1,"message":"m"}}"#),
+    ];
+    for result in results {
+        let revision = Revision::V2026_07_28;
+        let mut world = World::new(revision, Capability::BOTH, revision, Asks::Nothing).opened();
+        let id = world.call();
+        world.to_server.clear();
+        world.server_sends(&format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#
+        ));
+        let (_, told) = world.to_client.pop_front().expect("the call ends");
+        assert!(
+            told.contains("\"error\"") && !told.contains("alert(1)"),
+            "{result}: {told}"
+        );
+    }
+}
+
+#[test]
+fn a_pushed_question_without_a_usable_id_is_dropped() {
+    let revision = Revision::V2025_11_25;
+    let mut world = World::new(revision, Capability::BOTH, revision, Asks::Nothing).opened();
+    let form = json!({"message": "m", "requestedSchema": {"type": "object", "properties": {}}});
+    for id in [json!(null), json!({}), json!([1]), json!(true)] {
+        let frame =
+            json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": form});
+        world.server_sends(&frame.to_string());
+        assert!(world.to_client.is_empty() && world.store.is_empty(), "{id}");
+    }
+    // The answer to one could not be told from the answer to the other.
+    world.server_sends(&push(1, &form));
+    world.server_sends(&push(1, &form));
+    assert_eq!(world.store.len(), 1);
+}
+
+#[test]
+fn what_waits_for_a_silent_server_is_bounded() {
+    let settings = Settings::default();
+    let mut relay = crate::relay::Relay::new(settings);
+    let now = crate::relay::Moment::from_millis(0);
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}});
+    let mut refused = 0;
+    for id in 0..1_000 {
+        let frame =
+            json!({"jsonrpc": "2.0", "id": id, "method": "tools/list", "params": {"_meta": meta}});
+        relay.client_frame(
+            now,
+            crate::relay::Door(id + 1),
+            frame.to_string().as_bytes(),
+        );
+        while let Some(effect) = relay.effect() {
+            refused += u32::from(matches!(effect, crate::relay::Effect::ToClient { .. }));
+        }
+    }
+    assert_eq!(refused, 1_000 - 256);
+}
+
+#[test]
+fn what_a_server_asks_of_the_client_is_bounded_and_forgotten_when_taken_back() {
+    let revision = Revision::V2025_11_25;
+    let mut world = World::new(revision, Capability::BOTH, revision, Asks::Nothing).opened();
+    let ask = |id: u64| json!({"jsonrpc": "2.0", "id": id, "method": "roots/list"}).to_string();
+    for id in 0..1_024 {
+        world.server_sends(&ask(id));
+    }
+    world.server_sends(&ask(5_000));
+    let refused = world
+        .to_server
+        .pop_front()
+        .expect("one too many is refused");
+    assert!(
+        refused.contains("5000") && refused.contains("-32000"),
+        "{refused}"
+    );
+    let back =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
+    world.server_sends(&back.to_string());
+    world.server_sends(&ask(5_001));
+    assert!(world.to_server.is_empty());
+}
+
+/// A result that is no object is passed on as it is: there is nothing of it that the client's revision would change.
+#[test]
+fn a_result_that_is_no_object_stays_json() {
+    for result in ["5", "\"é\"", "[]", "null"] {
+        let mut world = World::new(
+            Revision::V2026_07_28,
+            Capability::BOTH,
+            Revision::V2025_11_25,
+            Asks::Nothing,
+        )
+        .opened();
+        let id = world.call();
+        world.to_server.clear();
+        world.server_sends(&format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#
+        ));
+        let (_, told) = world.to_client.pop_front().expect("the call ends");
+        let told: Value = serde_json::from_str(&told).unwrap();
+        assert_eq!(told["result"].to_string(), result);
+    }
+}
+
+/// `params` that are a list cannot carry a retry: the call ends with an error instead of never.
+#[test]
+fn a_call_that_cannot_be_made_again_ends() {
+    let mut world = World::new(
+        Revision::V2025_11_25,
+        Capability::BOTH,
+        Revision::V2025_11_25,
+        Asks::Nothing,
+    )
+    .opened();
+    world.client_sends(r#"{"jsonrpc":"2.0","id":77,"method":"tools/call","params":["ask"]}"#);
+    world.to_server.clear();
+    world.to_client.clear();
+    world.server_sends(
+        r#"{"jsonrpc":"2.0","id":77,"error":{"code":-32042,"message":"m","data":{"elicitations":[]}}}"#,
+    );
+    let (_, told) = world.to_client.pop_front().expect("the call ends");
+    assert!(told.contains("\"id\":77"), "{told}");
+}

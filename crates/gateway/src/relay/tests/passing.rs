@@ -235,3 +235,53 @@ fn a_session_declares_no_more_than_reaches_the_client() {
         "{frame}"
     );
 }
+
+/// A round that asks a person and wants sampling, of a client that can only sample: the desk is asked, and the client is
+/// sent its part once somebody has answered.
+#[test]
+fn a_round_is_answered_in_parts_by_the_desk_and_by_the_client() {
+    let revision = Revision::V2026_07_28;
+    let mut world = World::new(revision, Capability::NONE, revision, Asks::Nothing).opened();
+    let id = world.call();
+    world.to_server.clear();
+    let form = serde_json::json!({"mode": "form", "message": "Who?", "requestedSchema": {"type": "object",
+        "required": ["name"], "properties": {"name": {"type": "string"}, "age": {"type": "integer"}}}});
+    let required = serde_json::json!({"jsonrpc": "2.0", "id": id, "result": {
+        "resultType": "input_required", "requestState": "s1", "inputRequests": {
+            "who": {"method": "elicitation/create", "params": form},
+            "thought": {"method": "sampling/createMessage", "params": {"maxTokens": 5}}}}});
+    world.server_sends(&required.to_string());
+    while let Some(event) = world.events.pop_front() {
+        world.tell(event);
+    }
+    let record = world.open_on_desk()[0].clone();
+    assert!(world.answer(&record, mcp_elicit_core::wire::Action::Accept));
+    while let Some(event) = world.events.pop_front() {
+        world.tell(event);
+    }
+    let told = on_the_way(world.to_client.iter().map(|(_, frame)| frame));
+    let asked = told.last().expect("the client is sent its part");
+    let requests = asked["result"]["inputRequests"].as_object().unwrap();
+    assert_eq!(requests.keys().collect::<Vec<_>>(), ["thought"], "{asked}");
+    let mut retry: serde_json::Value = serde_json::from_str(&world.client.call().1).unwrap();
+    retry["params"]["requestState"] = asked["result"]["requestState"].clone();
+    retry["params"]["inputResponses"] = serde_json::json!({"thought": {"model": "m"}});
+    world.to_client.clear();
+    world.client_sends(&retry.to_string());
+    while let Some(event) = world.events.pop_front() {
+        world.tell(event);
+    }
+    let sent = on_the_way(world.to_server.iter())
+        .pop()
+        .expect("the call is made again");
+    let responses = &sent["params"]["inputResponses"];
+    assert_eq!(responses["thought"]["model"], "m", "{sent}");
+    assert_eq!(responses["who"]["action"], "accept", "{sent}");
+    assert!(
+        !world
+            .to_client
+            .iter()
+            .any(|(_, frame)| frame.contains("input_required")),
+        "nothing is asked twice"
+    );
+}

@@ -25,6 +25,7 @@ use crate::relay::{Door, Event};
 const SOON: Duration = Duration::from_millis(500);
 /// The same for a request of the rounds era, where errors have HTTP statuses, which a stream has no room for.
 const LATER: Duration = Duration::from_secs(10);
+
 /// Takes a message in, and gives what comes of it.
 pub(super) async fn take(
     held: &Arc<Held>,
@@ -38,15 +39,12 @@ pub(super) async fn take(
     let frame = Frame::Shared(&body);
     let door = Door(held.doors.fetch_add(1, Ordering::Relaxed) + 1);
     let carried = carried(headers);
-    if !carried.is_empty() {
-        held.session.carry(door, carried);
-    }
     if shape != Shape::Request {
-        held.session.from_client(door, frame);
+        held.session.from_client_with(door, frame, carried);
         return StatusCode::ACCEPTED.into_response();
     }
     let told = held.client.open(door);
-    held.session.from_client(door, frame);
+    held.session.from_client_with(door, frame, carried);
     let left = Left {
         held: held.clone(),
         door,

@@ -1,34 +1,53 @@
 //! How rows and links of the audit are written: one in one trip, or many in one transaction.
 
-use sqlx::{Connection as _, Row as _, Sqlite as Database, Transaction};
+use sqlx::{AssertSqlSafe, Connection as _, Row as _, Sqlite as Database, Transaction};
 
 use super::super::{Change, Row, StoreFault, Write, chained};
 use super::File;
 
+/// What an insert says of a row: its parameters are 1 to 13, which [`bound_whole`] binds.
+macro_rules! whole {
+    () => {
+        "INSERT INTO question (id, same, owner, version, open, delivered, asked_at, ended_at, exchange, body, arguments, \
+         content, claimed) "
+    };
+}
+
+/// What a change says of a row: its parameters are 1 to 11, which [`bound_change`] binds.
+macro_rules! change {
+    () => {
+        "UPDATE question SET owner = ?3, version = ?4, open = ?5, delivered = ?6, ended_at = ?7, exchange = ?8, \
+         arguments = ?9, content = ?10, claimed = ?11 WHERE id = ?1 AND version = ?2"
+    };
+}
+
 /// One row and its link of the audit, both or neither: neither when the chain has grown since `?14` was its last number.
-const INSERT: &str = "BEGIN IMMEDIATE; \
-    INSERT INTO audit (number, entry, hash) SELECT ?14 + 1, ?15, ?16 \
-    WHERE ?14 = (SELECT coalesce(max(number), 0) FROM audit); \
-    INSERT INTO question (id, same, owner, version, open, delivered, asked_at, ended_at, exchange, body, arguments, content, \
-    claimed) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13 WHERE changes() = 1; \
-    SELECT changes(); COMMIT";
+const INSERT: &str = concat!(
+    "BEGIN IMMEDIATE; \
+     INSERT INTO audit (number, entry, hash) SELECT ?14 + 1, ?15, ?16 \
+     WHERE ?14 = (SELECT coalesce(max(number), 0) FROM audit); ",
+    whole!(),
+    "SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13 WHERE changes() = 1; \
+     SELECT changes(); COMMIT"
+);
 
 /// The same for a change of the row whose version is `?2`.
-const CHANGE: &str = "BEGIN IMMEDIATE; \
-    INSERT INTO audit (number, entry, hash) SELECT ?12 + 1, ?13, ?14 \
-    WHERE ?12 = (SELECT coalesce(max(number), 0) FROM audit) \
-    AND EXISTS (SELECT 1 FROM question WHERE id = ?1 AND version = ?2); \
-    UPDATE question SET owner = ?3, version = ?4, open = ?5, delivered = ?6, ended_at = ?7, exchange = ?8, \
-    arguments = ?9, content = ?10, claimed = ?11 WHERE id = ?1 AND version = ?2 AND changes() = 1; \
-    SELECT changes(); COMMIT";
+const CHANGE: &str = concat!(
+    "BEGIN IMMEDIATE; \
+     INSERT INTO audit (number, entry, hash) SELECT ?12 + 1, ?13, ?14 \
+     WHERE ?12 = (SELECT coalesce(max(number), 0) FROM audit) \
+     AND EXISTS (SELECT 1 FROM question WHERE id = ?1 AND version = ?2); ",
+    change!(),
+    " AND changes() = 1; \
+     SELECT changes(); COMMIT"
+);
 
-/// Rows, their links written beside them.
-const INSERT_ROWS: &str = "INSERT INTO question (id, same, owner, version, open, delivered, asked_at, ended_at, exchange, body, \
-    arguments, content, claimed) ";
+/// Rows, their links written beside them; [`ROW_VALUES`] follows for each.
+const INSERT_ROWS: &str = concat!(whole!(), "VALUES ");
+const ROW_VALUES: &str = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 /// A change of a row, its links written beside it.
-const CHANGE_ROW: &str = "UPDATE question SET owner = ?3, version = ?4, open = ?5, delivered = ?6, ended_at = ?7, \
-    exchange = ?8, arguments = ?9, content = ?10, claimed = ?11 WHERE id = ?1 AND version = ?2";
+const CHANGE_ROW: &str = change!();
 
 /// How many rows one statement writes.
 const ROWS_AT_ONCE: usize = 64;
@@ -191,29 +210,12 @@ async fn insert_all(
     step: &mut Transaction<'_, Database>,
     rows: &[(&Row, &Vec<String>)],
 ) -> Result<(), StoreFault> {
-    let mut written = Vec::with_capacity(rows.len());
+    let values = vec![ROW_VALUES; rows.len()].join(", ");
+    let text = AssertSqlSafe(format!("{INSERT_ROWS}{values}"));
+    let mut query = sqlx::query(text).persistent(false);
     for (row, _) in rows {
-        let exchange = serde_json::to_string(&row.exchange)?;
-        written.push((*row, exchange, serde_json::to_string(&row.body)?));
+        query = bound_whole(query, row)?;
     }
-    let mut query = sqlx::QueryBuilder::new(INSERT_ROWS);
-    query.push_values(written, |mut one, (row, text, body)| {
-        let exchange = &row.exchange;
-        one.push_bind(row.id.as_str())
-            .push_bind(row.same.as_str())
-            .push_bind(row.owner.as_str())
-            .push_bind(signed(exchange.version()))
-            .push_bind(exchange.is_open())
-            .push_bind(exchange.delivered_at().is_some())
-            .push_bind(millis(exchange.asked_at()))
-            .push_bind(exchange.ended_at().map(millis))
-            .push_bind(text)
-            .push_bind(body)
-            .push_bind(row.arguments.as_deref())
-            .push_bind(row.content.as_deref())
-            .push_bind(row.claimed);
-    });
-    let query = query.build().persistent(false);
     query.execute(&mut **step).await?;
     Ok(())
 }
@@ -249,13 +251,13 @@ async fn change_all(
 
 type Query<'q> = sqlx::query::Query<'q, Database, sqlx::sqlite::SqliteArguments>;
 
-/// What an insert says of a row, as parameters 1 to 13.
-fn bound_whole<'q>(query: Query<'q>, row: &Row) -> Result<Query<'q>, StoreFault> {
+/// Binds what an insert says of a row, in the order of [`whole`].
+fn bound_whole<'q>(query: Query<'q>, row: &'q Row) -> Result<Query<'q>, StoreFault> {
     let exchange = &row.exchange;
     Ok(query
-        .bind(row.id.clone())
-        .bind(row.same.clone())
-        .bind(row.owner.clone())
+        .bind(row.id.as_str())
+        .bind(row.same.as_str())
+        .bind(row.owner.as_str())
         .bind(signed(exchange.version()))
         .bind(exchange.is_open())
         .bind(exchange.delivered_at().is_some())
@@ -263,25 +265,25 @@ fn bound_whole<'q>(query: Query<'q>, row: &Row) -> Result<Query<'q>, StoreFault>
         .bind(exchange.ended_at().map(millis))
         .bind(serde_json::to_string(exchange)?)
         .bind(serde_json::to_string(&row.body)?)
-        .bind(row.arguments.clone())
-        .bind(row.content.clone())
+        .bind(row.arguments.as_deref())
+        .bind(row.content.as_deref())
         .bind(row.claimed))
 }
 
-/// What a change says of a row, as parameters 1 to 11.
-fn bound_change<'q>(query: Query<'q>, row: &Row, seen: u64) -> Result<Query<'q>, StoreFault> {
+/// Binds what a change says of a row, in the order of [`change`].
+fn bound_change<'q>(query: Query<'q>, row: &'q Row, seen: u64) -> Result<Query<'q>, StoreFault> {
     let exchange = &row.exchange;
     Ok(query
-        .bind(row.id.clone())
+        .bind(row.id.as_str())
         .bind(signed(seen))
-        .bind(row.owner.clone())
+        .bind(row.owner.as_str())
         .bind(signed(exchange.version()))
         .bind(exchange.is_open())
         .bind(exchange.delivered_at().is_some())
         .bind(exchange.ended_at().map(millis))
         .bind(serde_json::to_string(exchange)?)
-        .bind(row.arguments.clone())
-        .bind(row.content.clone())
+        .bind(row.arguments.as_deref())
+        .bind(row.content.as_deref())
         .bind(row.claimed))
 }
 
