@@ -2,44 +2,56 @@
 
 use mcp_elicit_core::exchange::Moment;
 use mcp_elicit_core::wire::Mode;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use crate::store::{Audited, Row, Store, StoreFault, chained};
 
 /// How many links are read at once.
 const PAGE: usize = 1_000;
 
-/// What the audit says of one event: who, which server and tool, fields' names, outcome and time. Never a value.
+/// One event as the audit says it: who, which server and tool, fields' names, outcome and time. Never a value.
+#[derive(Serialize)]
+struct Entry<'a> {
+    at: u64,
+    event: &'a str,
+    id: &'a str,
+    server: &'a str,
+    principal: &'a str,
+    mode: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    fields: &'a [String],
+}
+
+/// What the audit says of one event, JSON.
 pub(crate) fn entry(event: &str, row: &Row, now: Moment) -> String {
     let body = &row.body;
-    let how = if body.params.contains("\"mode\":\"url\"") {
+    let mode = if body.params.contains("\"mode\":\"url\"") {
         Mode::Url
     } else {
         Mode::Form
     };
-    let mut entry = json!({
-        "at": now.as_millis(),
-        "event": event,
-        "id": row.id,
-        "server": body.server,
-        "principal": body.principal,
-        "mode": how.as_str(),
-    });
-    let more = [
-        ("kind", body.kind.as_deref()),
-        ("target", body.target.as_deref()),
-        ("by", row.exchange.ended_by()),
-        ("reason", row.exchange.reason()),
-    ];
-    for (name, value) in more {
-        if let Some(value) = value {
-            entry[name] = Value::from(value);
-        }
-    }
-    if !body.fields.is_empty() {
-        entry["fields"] = json!(body.fields);
-    }
-    entry.to_string()
+    let entry = Entry {
+        at: now.as_millis(),
+        event,
+        id: &row.id,
+        server: &body.server,
+        principal: &body.principal,
+        mode: mode.as_str(),
+        kind: body.kind.as_deref(),
+        target: body.target.as_deref(),
+        by: row.exchange.ended_by(),
+        reason: row.exchange.reason(),
+        fields: &body.fields,
+    };
+    serde_json::to_string(&entry).expect("texts and a number, written to memory")
 }
 
 /// What a look at the whole chain found.

@@ -168,34 +168,39 @@ impl Book {
         if noted.audit.is_empty() || undelivered {
             return Ok(());
         }
-        self.hand_on(noted)?;
-        if !open {
-            live.remove(id);
+        self.seal_content(noted)?;
+        if open {
+            let audit = std::mem::take(&mut noted.audit);
+            let seen = noted.written.replace(noted.row.exchange.version());
+            self.hand_on(noted.row.clone(), seen, audit);
+        } else if let Some(Known::Noted(over)) = live.remove(id).map(|live| live.known) {
+            self.hand_on(over.row, over.written, over.audit);
         }
         drop(live);
         self.changed();
         Ok(())
     }
 
+    /// The row has its answer, sealed, if one waits in it.
+    fn seal_content(&self, noted: &mut Noted) -> Result<(), BookFault> {
+        let id = &noted.row.id;
+        let sealed = noted
+            .content
+            .as_deref()
+            .map(|text| self.seal.close(&place(id, "content"), text));
+        noted.row.content = sealed.transpose()?;
+        Ok(())
+    }
+
     /// Under the lock of what is live, which keeps the order.
-    fn hand_on(&self, noted: &mut Noted) -> Result<(), BookFault> {
-        let place = place(&noted.row.id, "content");
-        let content = noted.content.as_deref();
-        let content = content
-            .map(|text| self.seal.close(&place, text))
-            .transpose()?;
-        noted.row.content = content;
-        let row = noted.row.clone();
-        let audit = std::mem::take(&mut noted.audit);
-        let version = row.exchange.version();
-        self.store.behind(match noted.written.replace(version) {
+    fn hand_on(&self, row: Row, seen: Option<u64>, audit: Vec<String>) {
+        self.store.behind(match seen {
             None => Write::Insert {
                 row: Box::new(row),
                 audit,
             },
             Some(seen) => Write::Change(vec![Change { row, seen, audit }]),
         });
-        Ok(())
     }
 
     /// The row is handed on as one that anybody may change, and is no longer the truth here. `whose`: only of this
@@ -216,12 +221,14 @@ impl Book {
             return Ok(());
         };
         noted.row.claimed = false;
-        self.hand_on(noted)?;
+        self.seal_content(noted)?;
         let exchange = &noted.row.exchange;
         if exchange.is_open() || exchange.phase().action().is_some() {
             self.company.left_behind(&noted.row.same);
         }
-        known.known = Known::Nothing;
+        if let Known::Noted(shared) = std::mem::replace(&mut known.known, Known::Nothing) {
+            self.hand_on(shared.row, shared.written, shared.audit);
+        }
         Ok(())
     }
 

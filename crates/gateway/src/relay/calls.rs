@@ -116,11 +116,9 @@ pub(super) fn calling(kind: CallKind, frame: &str) -> Option<Calling> {
 }
 
 /// The token in `params._meta.progressToken`.
-pub(super) fn progress_token(frame: &str) -> Option<Id> {
+pub(super) fn progress_token(frame: &str, glance: &Glance) -> Option<Id> {
     let bytes = frame.as_bytes();
-    let params = Glance::at(bytes)?.params?;
-    let meta = glance::member(bytes, &params, "_meta")?;
-    let token = glance::member(bytes, &meta, "progressToken")?;
+    let token = glance::member(bytes, glance.meta.as_ref()?, "progressToken")?;
     super::frame::id_at(bytes, &token)
 }
 

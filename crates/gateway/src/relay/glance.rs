@@ -15,6 +15,8 @@ pub struct Glance {
     pub method: Option<Range<usize>>,
     /// The value of `params`.
     pub params: Option<Range<usize>>,
+    /// The value of `_meta` in `params`, the first of that name.
+    pub meta: Option<Range<usize>>,
     /// The value of `result`.
     pub result: Option<Range<usize>>,
     /// The value of `error`.
@@ -37,7 +39,8 @@ impl Glance {
     /// without escapes.
     pub fn at(frame: &[u8]) -> Option<Self> {
         let mut glance = Self::default();
-        let end = each_member(frame, 0, |key, value| {
+        let mut meta = None;
+        let end = each_key(frame, 0, |key, at| {
             let place = match key {
                 b"id" => &mut glance.id,
                 b"method" => &mut glance.method,
@@ -45,10 +48,16 @@ impl Glance {
                 b"result" => &mut glance.result,
                 b"error" => &mut glance.error,
                 // An escaped key may spell any of these.
-                _ => return !key.contains(&b'\\'),
+                _ if key.contains(&b'\\') => return None,
+                _ => return skip_value(frame, at),
             };
-            place.replace(value).is_none()
+            let end = match key {
+                b"params" => skip_params(frame, at, &mut meta)?,
+                _ => skip_value(frame, at)?,
+            };
+            place.replace(at..end).is_none().then_some(end)
         })?;
+        glance.meta = meta;
         if let Some(method) = &mut glance.method {
             if frame[method.start] != b'"' || frame[method.clone()].contains(&b'\\') {
                 return None;
@@ -115,6 +124,33 @@ fn each_member(
     from: usize,
     mut each: impl FnMut(&[u8], Range<usize>) -> bool,
 ) -> Option<usize> {
+    each_key(text, from, |key, at| {
+        let end = skip_value(text, at)?;
+        each(key, at..end).then_some(end)
+    })
+}
+
+/// The position behind the `params` that start at `at`, as [`skip_value`] gives it; their `_meta` is found on the way.
+fn skip_params(text: &[u8], at: usize, meta: &mut Option<Range<usize>>) -> Option<usize> {
+    let walked = each_member(text, at, |key, value| {
+        if key == b"_meta" && meta.is_none() {
+            *meta = Some(value);
+        }
+        true
+    });
+    walked.or_else(|| {
+        *meta = None;
+        skip_value(text, at)
+    })
+}
+
+/// Calls `skip` with every key (without quotes, as written) and the position of its value, for the position behind that;
+/// stops where there is none. Gives the position behind the closing brace.
+fn each_key(
+    text: &[u8],
+    from: usize,
+    mut skip: impl FnMut(&[u8], usize) -> Option<usize>,
+) -> Option<usize> {
     let mut at = skip_space(text, from);
     if text.get(at) != Some(&b'{') {
         return None;
@@ -131,11 +167,7 @@ fn each_member(
             return None;
         }
         at = skip_space(text, at + 1);
-        let end = skip_value(text, at)?;
-        if !each(key, at..end) {
-            return None;
-        }
-        at = skip_space(text, end);
+        at = skip_space(text, skip(key, at)?);
         match text.get(at)? {
             b',' => at = skip_space(text, at + 1),
             b'}' => return Some(at + 1),
@@ -232,6 +264,24 @@ mod tests {
         assert_eq!(part(frame, glance.method.as_ref()), "tools/call");
         assert_eq!(part(frame, glance.id.as_ref()), "7");
         assert_eq!(glance.shape(), Some(Shape::Request));
+        assert_eq!(glance.meta, None);
+    }
+
+    #[test]
+    fn meta_is_found_in_params_and_nowhere_else() {
+        let frame = r#"{"id":7,"method":"m","_meta":0,"params":{"a":{"_meta":1},"_meta" : {"x":2},"_meta":3}}"#;
+        let glance = Glance::at(frame.as_bytes()).unwrap();
+        assert_eq!(part(frame, glance.meta.as_ref()), r#"{"x":2}"#);
+        let params = glance.params.unwrap();
+        assert_eq!(member(frame.as_bytes(), &params, "_meta"), glance.meta);
+        for odd in [r#""_meta""#, r#"["_meta",1]"#, r#"{"_meta":1]"#] {
+            let frame = format!(r#"{{"id":7,"method":"m","params":{odd}}}"#);
+            let glance = Glance::at(frame.as_bytes()).unwrap();
+            assert_eq!(
+                (part(&frame, glance.params.as_ref()), glance.meta),
+                (odd, None)
+            );
+        }
     }
 
     #[test]

@@ -22,7 +22,10 @@ impl Relay {
         }
         call.held = Some(now);
         if call.token.is_none() && call.upstream_token.is_none() {
-            call.token = call.frame().and_then(calls::progress_token);
+            call.token = call.frame().and_then(|frame| {
+                let glance = Glance::at(frame.as_bytes())?;
+                calls::progress_token(frame, &glance)
+            });
             call.upstream_token = call.token.clone();
         }
         self.at(now.after(hold), Timer::Hold(key));

@@ -150,38 +150,61 @@ impl Relay {
         }
     }
 
-    /// [`Relay::client_frame`] with bytes that may be kept without being copied.
-    pub fn client_frame_shared(&mut self, now: Moment, door: Door, frame: &Bytes) -> Up {
+    /// A frame came from the client on this stream. Effects follow behind a forwarded frame.
+    pub fn client_frame(&mut self, now: Moment, door: Door, frame: &[u8]) -> Up {
+        match Glance::at(frame) {
+            Some(glance) => self.client_message(now, door, frame, &glance),
+            None => self.refuse_unreadable(door, frame),
+        }
+    }
+
+    /// [`Relay::client_frame`] with bytes that may be kept without being copied, and what a glance at them found.
+    pub fn client_frame_seen(
+        &mut self,
+        now: Moment,
+        door: Door,
+        frame: &Bytes,
+        glance: &Glance,
+    ) -> Up {
         self.arriving = Some(frame.clone());
-        let up = self.client_frame(now, door, frame);
+        let up = self.client_message(now, door, frame, glance);
         self.arriving = None;
         up
     }
 
-    /// A frame came from the client on this stream. Effects follow behind a forwarded frame.
-    pub fn client_frame(&mut self, now: Moment, door: Door, frame: &[u8]) -> Up {
-        let seen = Glance::at(frame).and_then(|glance| Some((glance.shape()?, glance)));
-        let (Some((shape, glance)), Ok(text)) = (seen, std::str::from_utf8(frame)) else {
+    fn client_message(&mut self, now: Moment, door: Door, frame: &[u8], glance: &Glance) -> Up {
+        let (Some(shape), Ok(text)) = (glance.shape(), std::str::from_utf8(frame)) else {
             return self.refuse_unreadable(door, frame);
         };
         match shape {
-            Shape::Request => self.client_request(now, door, text, &glance),
-            Shape::Notification => self.client_notification(now, text, &glance),
-            Shape::Response => self.client_response(now, text, &glance),
+            Shape::Request => self.client_request(now, door, text, glance),
+            Shape::Notification => self.client_notification(now, text, glance),
+            Shape::Response => self.client_response(now, text, glance),
         }
     }
 
     /// A frame came from the server; `call` names the request on whose stream it came, where streams are apart.
     pub fn server_frame(&mut self, now: Moment, call: Option<CallKey>, frame: &[u8]) -> Down {
-        let seen = Glance::at(frame).and_then(|glance| Some((glance.shape()?, glance)));
-        let (Some((shape, glance)), Ok(text)) = (seen, std::str::from_utf8(frame)) else {
+        let glance = Glance::at(frame).unwrap_or_default();
+        self.server_frame_seen(now, call, frame, &glance)
+    }
+
+    /// [`Relay::server_frame`] with what a glance at it found.
+    pub fn server_frame_seen(
+        &mut self,
+        now: Moment,
+        call: Option<CallKey>,
+        frame: &[u8],
+        glance: &Glance,
+    ) -> Down {
+        let (Some(shape), Ok(text)) = (glance.shape(), std::str::from_utf8(frame)) else {
             tracing::warn!(server = %self.settings.server, bytes = frame.len(), "dropped what is no message");
             return Down::Taken;
         };
         match shape {
-            Shape::Request => self.server_request(now, call, text, &glance),
-            Shape::Notification => self.server_notification(now, call, text, &glance),
-            Shape::Response => self.server_response(now, text, &glance),
+            Shape::Request => self.server_request(now, call, text, glance),
+            Shape::Notification => self.server_notification(now, call, text, glance),
+            Shape::Response => self.server_response(now, text, glance),
         }
     }
 

@@ -133,7 +133,7 @@ impl Relay {
             }
         }
         if self.settings.many_doors {
-            self.give_token(&mut call, &mut sent);
+            self.give_token(&mut call, &mut sent, glance);
         }
         if kind.is_some() {
             let shared = match &sent {
@@ -155,9 +155,14 @@ impl Relay {
         }
     }
 
-    /// Progress finds its stream by its token, so two calls must not share one.
-    fn give_token(&mut self, call: &mut Call, sent: &mut Cow<'_, str>) {
-        let Some(token) = calls::progress_token(sent) else {
+    /// Progress finds its stream by its token, so two calls must not share one. `glance` is at the frame as it came.
+    fn give_token(&mut self, call: &mut Call, sent: &mut Cow<'_, str>, glance: &Glance) {
+        let token = match &*sent {
+            Cow::Borrowed(as_it_came) => calls::progress_token(as_it_came, glance),
+            Cow::Owned(changed) => Glance::at(changed.as_bytes())
+                .and_then(|glance| calls::progress_token(changed, &glance)),
+        };
+        let Some(token) = token else {
             return;
         };
         call.token = Some(token.clone());
@@ -313,8 +318,7 @@ impl Relay {
 /// The request with another progress token.
 fn with_token(text: &str, token: &Id) -> Option<String> {
     let bytes = text.as_bytes();
-    let params = Glance::at(bytes)?.params?;
-    let meta = glance::member(bytes, &params, "_meta")?;
+    let meta = Glance::at(bytes)?.meta?;
     let range = glance::member(bytes, &meta, "progressToken")?;
     Some(frame::spliced(text, &range, token.as_json()))
 }

@@ -25,10 +25,9 @@ impl Relay {
     ) -> (Capability, Option<String>) {
         let bytes = text.as_bytes();
         let declared = glance
-            .params
+            .meta
             .as_ref()
-            .and_then(|params| glance::member(bytes, params, "_meta"))
-            .and_then(|meta| glance::member(bytes, &meta, meta::CLIENT_CAPABILITIES));
+            .and_then(|meta| glance::member(bytes, meta, meta::CLIENT_CAPABILITIES));
         let Some(range) = declared else {
             return (Capability::NONE, None);
         };

@@ -136,7 +136,7 @@ impl ChildServer {
 impl ServerSide for ChildServer {
     fn send(&self, frame: Frame<'_>, _call: Option<CallKey>, _door: Option<Door>) {
         let frame = frame.bytes();
-        if memchr::memchr(b'\n', frame).is_some() {
+        if memchr::memchr2(b'\n', b'\r', frame).is_some() {
             // A frame is one line here; JSON may break lines anywhere between its tokens, and nowhere else.
             let line: Vec<u8> = frame
                 .iter()

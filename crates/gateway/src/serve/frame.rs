@@ -1,14 +1,17 @@
-//! A frame on its way: lent by whoever read it, or shared, so that who has to keep it need not copy it.
+//! A frame on its way: lent by whoever read it, or seen and shared, so that who has to keep it need not copy it, and who
+//! has to know its parts need not look again.
 
 use bytes::Bytes;
 
-/// The bytes of one frame.
+use crate::relay::glance::Glance;
+
+/// One frame.
 #[derive(Clone, Copy, Debug)]
 pub enum Frame<'a> {
     /// In a buffer that is used again.
     Lent(&'a [u8]),
-    /// To be kept without being copied.
-    Shared(&'a Bytes),
+    /// To be kept without being copied, with what a glance at it found.
+    Seen(&'a Bytes, &'a Glance),
 }
 
 impl<'a> Frame<'a> {
@@ -16,7 +19,7 @@ impl<'a> Frame<'a> {
     pub fn bytes(self) -> &'a [u8] {
         match self {
             Self::Lent(bytes) => bytes,
-            Self::Shared(bytes) => bytes,
+            Self::Seen(bytes, _) => bytes,
         }
     }
 
@@ -24,7 +27,15 @@ impl<'a> Frame<'a> {
     pub fn kept(self) -> Bytes {
         match self {
             Self::Lent(bytes) => Bytes::copy_from_slice(bytes),
-            Self::Shared(bytes) => bytes.clone(),
+            Self::Seen(bytes, _) => bytes.clone(),
+        }
+    }
+
+    /// Where its parts stand; nowhere in what is no message.
+    pub fn glance(self) -> Glance {
+        match self {
+            Self::Lent(bytes) => Glance::at(bytes).unwrap_or_default(),
+            Self::Seen(_, glance) => glance.clone(),
         }
     }
 }

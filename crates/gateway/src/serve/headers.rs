@@ -61,10 +61,7 @@ impl Said {
         let params = glance.params.as_ref();
         let text =
             |range: std::ops::Range<usize>| serde_json::from_slice::<String>(&frame[range]).ok();
-        let in_meta = |name: &str| {
-            let meta = glance::member(frame, params?, "_meta")?;
-            glance::member(frame, &meta, name)
-        };
+        let in_meta = |name: &str| glance::member(frame, glance.meta.as_ref()?, name);
         let revision = in_meta(meta::PROTOCOL_VERSION).and_then(text);
         let declares = in_meta(meta::CLIENT_CAPABILITIES).is_some();
         let member = match method.as_str() {

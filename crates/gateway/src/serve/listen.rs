@@ -2,6 +2,7 @@
 
 mod answer;
 mod guard;
+mod message;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,8 +11,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, State};
+use axum::body::Body;
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::header::{HOST, ORIGIN};
@@ -30,9 +31,10 @@ use crate::config::{Server, Target};
 use crate::office::{Office, StartFault};
 use crate::record::seal;
 use crate::relay::Settings;
-use crate::relay::glance::{Glance, Shape};
+use crate::relay::glance::Shape;
 use answer::{Left, Opening, stream, take};
 use guard::{cannot_start, is_local, principal, refusal, with_id, wrong_in_rounds};
+use message::Message;
 
 /// Sessions at once, over all clients.
 const SESSIONS: usize = 10_000;
@@ -86,7 +88,6 @@ impl Front {
     pub fn router(self: &Arc<Self>) -> Router {
         Router::new()
             .route("/", get(listen).post(post).delete(end))
-            .layer(DefaultBodyLimit::max(self.max_frame))
             .with_state(self.clone())
     }
 
@@ -271,7 +272,7 @@ fn has_room(sessions: &HashMap<String, Arc<Held>>) -> Result<(), Box<Response>> 
     Err(Box::new(refusal(status, -32000, "too many sessions")))
 }
 
-async fn post(State(front): State<Arc<Front>>, headers: HeaderMap, body: Bytes) -> Response {
+async fn post(State(front): State<Arc<Front>>, headers: HeaderMap, body: Body) -> Response {
     if front.refuses(&headers) {
         return refusal(
             StatusCode::FORBIDDEN,
@@ -279,29 +280,24 @@ async fn post(State(front): State<Arc<Front>>, headers: HeaderMap, body: Bytes) 
             "this address was reached from elsewhere",
         );
     }
-    let Some((shape, glance)) =
-        Glance::at(&body).and_then(|glance| Some((glance.shape()?, glance)))
-    else {
-        return refusal(
-            StatusCode::BAD_REQUEST,
-            -32700,
-            "the body is not one JSON-RPC message",
-        );
+    let message = match Message::read(&headers, body, front.max_frame).await {
+        Ok(message) => message,
+        Err(response) => return *response,
     };
-    let said = Said::of(&body, &glance);
+    let said = Said::of(&message.frame, &message.glance);
     let in_rounds = said.as_ref().is_some_and(|said| said.revision.is_some())
         || headers
             .get(VERSION)
             .is_some_and(|version| version == Revision::V2026_07_28.as_str());
     if in_rounds {
-        if shape == Shape::Request
+        if message.shape == Shape::Request
             && let Some(said) = &said
             && let Some(wrong) = wrong_in_rounds(&headers, said)
         {
-            return with_id(&body, &glance, wrong);
+            return with_id(&message.frame, &message.glance, wrong);
         }
         return match front.shared(&principal(&headers)) {
-            Ok(held) => take(&held, shape, &headers, &body, None, true).await,
+            Ok(held) => take(&held, &message, &headers, None, true).await,
             Err(response) => *response,
         };
     }
@@ -310,13 +306,13 @@ async fn post(State(front): State<Arc<Front>>, headers: HeaderMap, body: Bytes) 
         .is_some_and(|said| said.method == method::INITIALIZE);
     if !opens {
         return match front.named(&headers) {
-            Ok(held) => take(&held, shape, &headers, &body, None, false).await,
+            Ok(held) => take(&held, &message, &headers, None, false).await,
             Err(response) => *response,
         };
     }
     match front.own(&principal(&headers)) {
         Ok((name, held)) => {
-            let response = take(&held, shape, &headers, &body, Some(name.clone()), false).await;
+            let response = take(&held, &message, &headers, Some(name.clone()), false).await;
             if Challenge::is(response.status()) {
                 // The client opens another session when it has what is wanted.
                 front.sessions().remove(&name);

@@ -149,7 +149,9 @@ impl Session {
         let mut relay = self.relay();
         let up = match frame {
             Frame::Lent(bytes) => relay.client_frame(clock::now(), door, bytes),
-            Frame::Shared(bytes) => relay.client_frame_shared(clock::now(), door, bytes),
+            Frame::Seen(bytes, glance) => {
+                relay.client_frame_seen(clock::now(), door, bytes, glance)
+            }
         };
         if let Up::Forward(call) = up {
             self.server.send(frame, call, Some(door));
@@ -177,8 +179,13 @@ impl Session {
         challenge: Option<&Challenge>,
     ) {
         let mut relay = self.relay();
-        if let Down::Forward { door, last } = relay.server_frame(clock::now(), call, frame.bytes())
-        {
+        let down = match frame {
+            Frame::Lent(bytes) => relay.server_frame(clock::now(), call, bytes),
+            Frame::Seen(bytes, glance) => {
+                relay.server_frame_seen(clock::now(), call, bytes, glance)
+            }
+        };
+        if let Down::Forward { door, last } = down {
             self.to_client(door, frame, last, challenge);
         }
         let told = self.carry_out(relay, None, challenge);

@@ -220,7 +220,7 @@ impl ServerSide for HttpServer {
         let outgoing = Outgoing {
             headers: self.headers_for(door),
             // What the relay lets out has parts that a glance finds, whoever wrote it.
-            glance: Glance::at(frame.bytes()).unwrap_or_default(),
+            glance: frame.glance(),
             frame: frame.kept(),
             call,
         };

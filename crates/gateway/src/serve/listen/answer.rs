@@ -17,6 +17,7 @@ use super::super::headers::{SESSION, VERSION};
 use super::super::streams::Told;
 use super::Held;
 use super::guard::{carried, refusal, status_of};
+use super::message::Message;
 use crate::relay::glance::Shape;
 use crate::relay::{Door, Event};
 
@@ -29,17 +30,15 @@ const LATER: Duration = Duration::from_secs(10);
 /// Takes a message in, and gives what comes of it.
 pub(super) async fn take(
     held: &Arc<Held>,
-    shape: Shape,
+    message: &Message,
     headers: &HeaderMap,
-    body: &Bytes,
     session: Option<String>,
     in_rounds: bool,
 ) -> Response {
-    let body = in_one_line(body);
-    let frame = Frame::Shared(&body);
+    let frame = Frame::Seen(&message.frame, &message.glance);
     let door = Door(held.doors.fetch_add(1, Ordering::Relaxed) + 1);
     let carried = carried(headers);
-    if shape != Shape::Request {
+    if message.shape != Shape::Request {
         held.session.from_client_with(door, frame, carried);
         return StatusCode::ACCEPTED.into_response();
     }
@@ -59,19 +58,6 @@ pub(super) async fn take(
         response.headers_mut().insert(SESSION, name);
     }
     response
-}
-
-/// The frame without space around it and without line ends, which JSON may have between its tokens and nowhere else.
-fn in_one_line(body: &Bytes) -> Bytes {
-    let frame = body.slice_ref(body.trim_ascii());
-    if memchr::memchr2(b'\n', b'\r', &frame).is_none() {
-        return frame;
-    }
-    let flat = |byte: &u8| match byte {
-        b'\n' | b'\r' => b' ',
-        other => *other,
-    };
-    frame.iter().map(flat).collect()
 }
 
 /// One JSON body when the answer is all there is, else a stream.

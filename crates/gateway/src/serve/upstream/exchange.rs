@@ -88,12 +88,16 @@ impl HttpServer {
             return Ok(self.read_stream(response, call, headers, opens).await?);
         }
         let body = self.body(response).await?;
-        if let Some(frame) = response_to(&body, id) {
+        if let Some((frame, glance)) = response_to(&body, id) {
             if opens {
-                self.note_revision(&frame);
+                self.note_revision(&frame, &glance);
             }
             if let Some(session) = self.session() {
-                session.from_server_challenged(call, Frame::Shared(&frame), challenge.as_ref());
+                session.from_server_challenged(
+                    call,
+                    Frame::Seen(&frame, &glance),
+                    challenge.as_ref(),
+                );
             }
             return Ok(());
         }
@@ -183,15 +187,15 @@ impl HttpServer {
                 if event.data.is_empty() {
                     return;
                 }
-                if Glance::at(&event.data)
-                    .is_some_and(|glance| glance.shape() == Some(Shape::Response))
-                {
+                let frame = Bytes::from(event.data);
+                let glance = Glance::at(&frame).unwrap_or_default();
+                if glance.shape() == Some(Shape::Response) {
                     answered = true;
                     if opens {
-                        self.note_revision(&event.data);
+                        self.note_revision(&frame, &glance);
                     }
                 }
-                session.from_server(call, Frame::Shared(&Bytes::from(event.data)));
+                session.from_server(call, Frame::Seen(&frame, &glance));
             });
             if reader.held() > self.max_frame {
                 return Err(format!(
@@ -204,10 +208,10 @@ impl HttpServer {
     }
 
     /// Every later request of the session names the revision that was agreed on.
-    fn note_revision(&self, frame: &[u8]) {
-        let revision = Glance::at(frame)
-            .and_then(|glance| glance.result)
-            .and_then(|result| glance::member(frame, &result, "protocolVersion"))
+    fn note_revision(&self, frame: &[u8], glance: &Glance) {
+        let result = glance.result.as_ref();
+        let revision = result
+            .and_then(|result| glance::member(frame, result, "protocolVersion"))
             .and_then(|range| serde_json::from_slice::<String>(&frame[range]).ok())
             .and_then(|revision| HeaderValue::from_str(&revision).ok());
         if revision.is_some() {
@@ -255,15 +259,17 @@ impl HttpServer {
 
 /// The body as the response to the request of this id. A server that refuses a request before it has read it answers
 /// with an error whose id is null.
-fn response_to(body: &Bytes, id: Option<&[u8]>) -> Option<Bytes> {
+fn response_to(body: &Bytes, id: Option<&[u8]>) -> Option<(Bytes, Glance)> {
     let body = body.slice_ref(body.trim_ascii());
     let glance = Glance::at(&body).filter(|glance| glance.shape() == Some(Shape::Response))?;
-    let told = glance.id?;
+    let told = glance.id.clone()?;
     match id {
         Some(id) if &body[told.clone()] == b"null" => {
-            Some([&body[..told.start], id, &body[told.end..]].concat().into())
+            let named: Bytes = [&body[..told.start], id, &body[told.end..]].concat().into();
+            let glance = Glance::at(&named)?;
+            Some((named, glance))
         }
-        _ => Some(body),
+        _ => Some((body, glance)),
     }
 }
 

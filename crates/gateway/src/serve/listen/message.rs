@@ -1,0 +1,79 @@
+//! A message of a client as it comes: a body, read whole and looked at once.
+
+use axum::body::{Body, Bytes};
+use axum::response::Response;
+use futures::StreamExt as _;
+use http::header::CONTENT_LENGTH;
+use http::{HeaderMap, StatusCode};
+
+use super::guard::refusal;
+use crate::relay::glance::{Glance, Shape};
+
+/// The largest buffer that is made for a body before it has come, in bytes.
+const AT_FIRST: usize = 4 * 1024 * 1024;
+
+/// A message of a client, looked at.
+pub(super) struct Message {
+    pub(super) frame: Bytes,
+    pub(super) glance: Glance,
+    pub(super) shape: Shape,
+}
+
+impl Message {
+    /// Reads the body of a request; what is said where it is no message, or longer than `most` bytes.
+    pub(super) async fn read(
+        headers: &HeaderMap,
+        body: Body,
+        most: usize,
+    ) -> Result<Self, Box<Response>> {
+        let refused = |status, why| Box::new(refusal(status, -32700, why));
+        let frame = whole(headers, body, most)
+            .await
+            .map_err(|fault| match fault {
+                Unread::TooLong => {
+                    refused(StatusCode::PAYLOAD_TOO_LARGE, "the message is too long")
+                }
+                Unread::Broken => refused(StatusCode::BAD_REQUEST, "the body was cut off"),
+            })?;
+        let frame = frame.slice_ref(frame.trim_ascii());
+        let seen = Glance::at(&frame).and_then(|glance| Some((glance.shape()?, glance)));
+        let Some((shape, glance)) = seen else {
+            let why = "the body is not one JSON-RPC message";
+            return Err(refused(StatusCode::BAD_REQUEST, why));
+        };
+        Ok(Self {
+            frame,
+            glance,
+            shape,
+        })
+    }
+}
+
+enum Unread {
+    TooLong,
+    Broken,
+}
+
+/// The whole body, each part of it copied as soon as it comes: it is in the processor's cache then, and what it came in
+/// can take the next part.
+async fn whole(headers: &HeaderMap, body: Body, most: usize) -> Result<Bytes, Unread> {
+    let length = headers
+        .get(CONTENT_LENGTH)
+        .and_then(|text| text.to_str().ok());
+    let length = length
+        .and_then(|text| text.parse::<usize>().ok())
+        .unwrap_or(0);
+    if length > most {
+        return Err(Unread::TooLong);
+    }
+    let mut whole = Vec::with_capacity(length.min(AT_FIRST));
+    let mut parts = body.into_data_stream();
+    while let Some(part) = parts.next().await {
+        let part = part.map_err(|_| Unread::Broken)?;
+        if whole.len() + part.len() > most {
+            return Err(Unread::TooLong);
+        }
+        whole.extend_from_slice(&part);
+    }
+    Ok(Bytes::from(whole))
+}
