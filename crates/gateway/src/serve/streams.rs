@@ -18,6 +18,9 @@ const KEPT: usize = 64;
 /// Messages that wait for a session's stream to be opened.
 const WAITING: usize = 1_000;
 
+/// Streams of one client, beyond which those that were lost are given up.
+const LOST: usize = 256;
+
 /// One message on a stream.
 #[derive(Clone, Debug)]
 pub struct Told {
@@ -64,10 +67,22 @@ impl Streams {
         self.by_door.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Opens the stream of a request.
+    /// Opens the stream of a request. The oldest of too many that were lost and not taken up again is given up for it.
     pub fn open(&self, door: Door) -> mpsc::UnboundedReceiver<Told> {
         let (to, told) = mpsc::unbounded_channel();
-        self.streams().insert(
+        let mut streams = self.streams();
+        if streams.len() >= LOST {
+            let lost = |stream: &Stream| stream.to.as_ref().is_none_or(|to| to.is_closed());
+            let oldest = streams.iter().filter(|(_, stream)| lost(stream));
+            if let Some(oldest) = oldest
+                .map(|(door, _)| *door)
+                .filter(|door| *door != Door::SESSION)
+                .min()
+            {
+                streams.remove(&oldest);
+            }
+        }
+        streams.insert(
             door,
             Stream {
                 to: Some(to),
@@ -184,6 +199,12 @@ mod tests {
         assert_eq!(told.try_recv().unwrap().frame, "early");
         assert_eq!(streams.listen(None).err(), Some(NoStream::Open));
         assert_eq!(streams.listen(Some("8-1")).err(), Some(NoStream::Done));
+        for lost in 10..10 + LOST as u64 {
+            drop(streams.open(Door(lost)));
+        }
+        let all = streams.streams().len();
+        assert_eq!(all, LOST, "the oldest lost stream made room");
+        assert!(streams.close(Door(11)) && !streams.close(Door(10)));
         streams.send(Door(9), Frame::Lent(b"nobody asked"), false);
         assert!(!streams.close(Door(9)));
     }

@@ -182,11 +182,20 @@ impl HttpServer {
     /// Sends a request on a task of its own.
     fn start(self: Arc<Self>, outgoing: Outgoing) {
         let call = outgoing.call;
+        // Under the lock: an exchange that is over at once must not be noted after it was forgotten.
+        let mut state = self.state();
         let task = self.runtime.spawn(self.clone().exchange(outgoing));
-        if let Some(call) = call
-            && !task.is_finished()
-        {
-            self.state().calls.insert(call, task.abort_handle());
+        if let Some(call) = call {
+            state.calls.insert(call, task.abort_handle());
+        }
+    }
+
+    /// The exchange that runs here is over. What it brought may have started another of the same call, which stays.
+    fn forget(&self, call: CallKey) {
+        let mut state = self.state();
+        let here = tokio::task::try_id();
+        if state.calls.get(&call).map(AbortHandle::id) == here {
+            state.calls.remove(&call);
         }
     }
 

@@ -56,7 +56,7 @@ impl HttpServer {
             Err(error) => Err(error.without_url().to_string().into()),
         };
         if let Some(call) = call {
-            self.state().calls.remove(&call);
+            self.forget(call);
         }
         if let (Err(trouble), Some(id), Some(session)) = (answered, id, self.session()) {
             let frame = failed(&id, &trouble.why);
