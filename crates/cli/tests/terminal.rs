@@ -132,7 +132,11 @@ fn a_required_visit_is_waited_for_until_the_person_is_back() {
         read again; echo '{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"signed in"}]}}'; read end"#;
     let mut terminal = scripted(required);
     terminal.wait_for("Open this address");
-    terminal.press_for("y", "Your turn, in the browser");
+    let seen = terminal.press_for("y", "Press Enter when you are done");
+    assert!(
+        seen.contains("https://accounts.example.com/start"),
+        "{seen}"
+    );
     terminal.press(ENTER);
     assert_eq!(terminal.ended(), 0);
     terminal.wait_for("signed in");
@@ -140,7 +144,7 @@ fn a_required_visit_is_waited_for_until_the_person_is_back() {
     // The person may end the wait and the call with it.
     let mut terminal = scripted(required);
     terminal.wait_for("Open this address");
-    terminal.press_for("y", "Your turn, in the browser");
+    terminal.press_for("y", "Press Enter when you are done");
     terminal.press("\x03");
     assert_eq!(terminal.ended(), 130);
     assert!(terminal.is_given_back());

@@ -1,6 +1,7 @@
 use std::fmt;
 use std::fs::OpenOptions;
 use std::io::{self, BufRead, BufReader, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -24,6 +25,8 @@ pub struct Face {
     place: Mutex<Place>,
     clock: Box<Clock>,
     open: Box<Open>,
+    /// An address that could not be opened stands on the terminal to be copied.
+    to_copy: AtomicBool,
 }
 
 /// Where questions are shown and answered.
@@ -119,6 +122,7 @@ impl Face {
             place: Mutex::new(place),
             clock: Box::new(system_time),
             open: Box::new(no_browser),
+            to_copy: AtomicBool::new(false),
         }
     }
 
@@ -181,14 +185,18 @@ impl Face {
         if question.is_over(clock()) {
             return Err(NotAnswered::Expired);
         }
-        let open = self.open.as_ref();
+        let open = |address: &str| {
+            let opened = (self.open)(address);
+            self.to_copy.fetch_or(opened.is_err(), Ordering::Relaxed);
+            opened
+        };
         match &mut *place {
             Place::Screen { out, color } => Screen {
                 out,
                 color: *color,
                 handle,
                 clock,
-                open,
+                open: &open,
                 offer_always,
             }
             .ask(question),
@@ -197,7 +205,7 @@ impl Face {
                 out,
                 handle,
                 clock,
-                open,
+                open: &open,
                 offer_always,
                 person: *person,
             }
@@ -214,7 +222,9 @@ impl Face {
     pub fn wait_for_visit(&self, hosts: &[String], handle: &Handle) -> Result<(), NotAnswered> {
         let mut place = self.place();
         let _shown = handle.on_screen();
+        let to_copy = self.to_copy.swap(false, Ordering::Relaxed);
         match &mut *place {
+            Place::Screen { out, .. } if to_copy => visit::below(out, hosts, handle),
             Place::Screen { out, color } => visit::on_screen(out, *color, hosts, handle),
             Place::Lines { lines, out, person } => {
                 visit::by_lines(lines, out, *person, hosts, handle)

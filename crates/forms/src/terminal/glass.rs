@@ -17,14 +17,48 @@ const USUAL: (u16, u16) = (80, 24);
 pub(super) struct Glass<'a> {
     out: &'a mut (dyn Write + Send),
     color: bool,
+    /// Given back after the screen.
+    _keys: Keys,
+}
+
+/// The keys alone, one by one; what stands on the terminal stays.
+pub(super) struct Keys(());
+
+impl Keys {
+    /// Takes the keys: raw mode on the controlling terminal. Those typed before are dropped, so that none of them
+    /// answers what was not in sight.
+    pub(super) fn take() -> io::Result<Self> {
+        terminal::enable_raw_mode()?;
+        let keys = Self(());
+        Self::drop_typed()?;
+        Ok(keys)
+    }
+
+    fn drop_typed() -> io::Result<()> {
+        while event::poll(Duration::ZERO)? {
+            event::read()?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        // There is nobody to tell.
+        let _ = terminal::disable_raw_mode();
+    }
 }
 
 impl<'a> Glass<'a> {
     /// Takes over the terminal: raw mode on the controlling terminal, the alternate screen on `out`.
     /// Keys typed before the question was in sight are dropped, so that none of them answers it.
     pub(super) fn take(out: &'a mut (dyn Write + Send), color: bool) -> io::Result<Self> {
-        terminal::enable_raw_mode()?;
-        let glass = Self { out, color };
+        let keys = Keys::take()?;
+        let glass = Self {
+            out,
+            color,
+            _keys: keys,
+        };
         let mut bytes = Vec::new();
         queue!(
             bytes,
@@ -34,9 +68,7 @@ impl<'a> Glass<'a> {
         )?;
         glass.out.write_all(&bytes)?;
         glass.out.flush()?;
-        while event::poll(Duration::ZERO)? {
-            event::read()?;
-        }
+        Keys::drop_typed()?;
         Ok(glass)
     }
 
@@ -125,6 +157,5 @@ impl Drop for Glass<'_> {
         );
         let _ = self.out.write_all(&bytes);
         let _ = self.out.flush();
-        let _ = terminal::disable_raw_mode();
     }
 }

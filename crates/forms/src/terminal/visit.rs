@@ -1,11 +1,11 @@
 //! Waiting while the person is at a page in their browser.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::time::Duration;
 
 use crossterm::event::{Event as Input, KeyCode, KeyEventKind, KeyModifiers};
 
-use super::glass::{self, Glass};
+use super::glass::{self, Glass, Keys};
 use super::handle::Handle;
 use super::lines::{Lines, Waited};
 use super::page::{Body, Line, Page, Style, wrap};
@@ -15,7 +15,7 @@ use crate::view::{NotAnswered, words};
 /// How often the handle is looked at.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Waits for Enter.
+/// Waits for Enter on a screen of its own.
 pub(super) fn on_screen(
     out: &mut (dyn Write + Send),
     color: bool,
@@ -31,26 +31,58 @@ pub(super) fn on_screen(
 
 fn at_keys(glass: &mut Glass<'_>, hosts: &[String], handle: &Handle) -> Result<(), NotAnswered> {
     let mut drawn = None;
-    loop {
-        if let Some(why) = handle.withdrawn() {
-            return Err(NotAnswered::Withdrawn { why });
-        }
+    until_back(handle, || {
         let size = glass::size();
         if drawn != Some(size) {
             glass.show(&page(hosts, size.0).fit(size.0, size.1))?;
             drawn = Some(size);
         }
-        match glass::next(TICK)? {
-            Some(Input::Key(key)) if key.kind != KeyEventKind::Release => {
-                let control = key.modifiers.contains(KeyModifiers::CONTROL);
-                match key.code {
-                    KeyCode::Enter => return Ok(()),
-                    KeyCode::Char('c') if control => return Err(NotAnswered::Interrupted),
-                    _ => {}
-                }
+        Ok(())
+    })
+}
+
+/// Waits for Enter below what stands on the terminal: an address that the person has to copy stays in sight.
+pub(super) fn below(
+    out: &mut (dyn Write + Send),
+    hosts: &[String],
+    handle: &Handle,
+) -> Result<(), NotAnswered> {
+    writeln!(out, "{}", words::visiting(hosts))?;
+    write!(
+        out,
+        "Press Enter when you are done, or Ctrl-C to stop waiting: "
+    )?;
+    out.flush()?;
+    let ended = {
+        let _keys = Keys::take()?;
+        until_back(handle, || Ok(()))
+    };
+    writeln!(out)?;
+    if let Err(NotAnswered::Withdrawn { why }) = &ended {
+        writeln!(out, "{}", words::visit_over(why))?;
+    }
+    ended
+}
+
+/// Waits for Enter, Ctrl-C or the handle; `show` is called at least ten times a second.
+fn until_back(
+    handle: &Handle,
+    mut show: impl FnMut() -> io::Result<()>,
+) -> Result<(), NotAnswered> {
+    loop {
+        if let Some(why) = handle.withdrawn() {
+            return Err(NotAnswered::Withdrawn { why });
+        }
+        show()?;
+        if let Some(Input::Key(key)) = glass::next(TICK)?
+            && key.kind != KeyEventKind::Release
+        {
+            let control = key.modifiers.contains(KeyModifiers::CONTROL);
+            match key.code {
+                KeyCode::Enter => return Ok(()),
+                KeyCode::Char('c') if control => return Err(NotAnswered::Interrupted),
+                _ => {}
             }
-            Some(_) => drawn = None,
-            None => {}
         }
     }
 }
@@ -105,8 +137,6 @@ pub(super) fn by_lines(
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-
     use super::*;
 
     #[test]

@@ -167,3 +167,23 @@ fn a_program_that_withdraws_and_ends_leaves_the_terminal_as_it_was() {
     assert!(terminal.is_given_back());
     std::fs::remove_file(&sign).unwrap();
 }
+
+#[test]
+fn an_address_to_copy_stays_in_sight_while_the_visit_is_waited_for() {
+    for (key, end) in [
+        (ENTER, "ENDED done"),
+        (CTRL_C, "ENDED interrupted before the question was answered"),
+    ] {
+        let mut terminal = ask("copy", 200, 24);
+        terminal.wait_for("Open this address");
+        let seen = terminal.press_for("y", "Press Enter when you are done");
+        assert!(
+            seen.contains(
+                "https://accounts.example.com.login.evil.co.uk/oauth/authorize?client=42"
+            ),
+            "{seen}"
+        );
+        terminal.press(key);
+        assert_eq!(ended(&mut terminal), end);
+    }
+}

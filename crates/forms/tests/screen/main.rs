@@ -142,6 +142,9 @@ fn asked() {
     let face = face
         .with_clock(move || clock.lock().unwrap()())
         .opening(|address| {
+            if std::env::var("ELICIT_CASE").as_deref() == Ok("copy") {
+                return Err(std::io::ErrorKind::NotFound.into());
+            }
             println!("OPENED {address}");
             Ok(())
         });
@@ -159,7 +162,10 @@ fn asked() {
             }
         });
     }
-    if case == "visit" {
+    if case == "copy" {
+        face.ask_with(&question("link"), &handle).unwrap();
+    }
+    if matches!(case.as_str(), "visit" | "copy") {
         let ended = face.wait_for_visit(&["accounts.example.com".to_owned()], &handle);
         println!(
             "ENDED {}",
