@@ -229,10 +229,22 @@ impl Rule {
 
 /// `a.example.com` is below `example.com`; `badexample.com` is not.
 fn is_at_or_below(host: &str, allowed: &str) -> bool {
-    let allowed = allowed.trim_end_matches('.').to_ascii_lowercase();
+    let allowed = on_the_wire(allowed.trim_end_matches('.'));
     let host = host.trim_end_matches('.');
     host.strip_suffix(allowed.as_str())
         .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+}
+
+/// A host as an address spells it: a person may write it in its own letters. What is no plain name stays as it is.
+fn on_the_wire(name: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-');
+    if name.is_ascii() || !name.chars().all(plain) {
+        return name.to_ascii_lowercase();
+    }
+    match Link::parse(&format!("https://{name}/")) {
+        Ok(link) => link.host().ascii().to_owned(),
+        Err(_) => name.to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -269,7 +281,7 @@ mod tests {
     #[test]
     fn hosts_count_with_what_is_below_them() {
         let rule = Rule {
-            hosts: Some(vec!["Example.com".to_owned()]),
+            hosts: Some(vec!["Example.com".to_owned(), "Bücher.example".to_owned()]),
             ..Rule::default()
         };
         for (url, allowed) in [
@@ -277,6 +289,9 @@ mod tests {
             ("https://login.example.com/x", true),
             ("https://badexample.com/", false),
             ("https://example.com.evil.net/", false),
+            ("https://bücher.example/", true),
+            ("https://xn--bcher-kva.example/", true),
+            ("https://bucher.example/", false),
         ] {
             assert_eq!(
                 rule.allows_link(&Link::parse(url).unwrap()).is_ok(),
