@@ -72,7 +72,12 @@ impl Streams {
         let (to, told) = mpsc::unbounded_channel();
         let mut streams = self.streams();
         if streams.len() >= LOST {
-            let lost = |stream: &Stream| stream.to.as_ref().is_none_or(|to| to.is_closed());
+            let lost = |stream: &Stream| {
+                stream
+                    .to
+                    .as_ref()
+                    .is_none_or(mpsc::UnboundedSender::is_closed)
+            };
             let oldest = streams.iter().filter(|(_, stream)| lost(stream));
             if let Some(oldest) = oldest
                 .map(|(door, _)| *door)
