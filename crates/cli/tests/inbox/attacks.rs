@@ -41,7 +41,7 @@ fn site(more: &[&str]) -> Site {
 }
 
 /// One call of the rounds era by this principal.
-fn round(at: &str, who: &str, capabilities: &Value, mut params: Value) -> Value {
+pub(crate) fn round(at: &str, who: &str, capabilities: &Value, mut params: Value) -> Value {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},

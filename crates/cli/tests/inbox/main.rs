@@ -6,6 +6,7 @@ mod attacks;
 mod browser;
 mod contract;
 mod dialog;
+mod ended;
 mod gateway;
 mod http;
 mod killed;
