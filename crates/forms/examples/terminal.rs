@@ -1,6 +1,6 @@
 //! Asks one question in the terminal and prints what came of it.
 //!
-//! `ask FORM.json|URL [MESSAGE] [SECONDS] [--plain|--tty]`
+//! `terminal FORM.json|URL [MESSAGE] [SECONDS] [--plain|--tty]`
 
 use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
