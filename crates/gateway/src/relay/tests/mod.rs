@@ -5,4 +5,5 @@ mod chaos;
 mod held;
 mod passing;
 mod table;
+mod transcripts;
 mod world;
