@@ -264,7 +264,7 @@ impl Inbox {
         let outcome = answer.outcome();
         let content = outcome.answers().map(Answers::to_value);
         self.client
-            .answer(id, outcome.action().as_str(), content)
+            .answer(id, outcome.action().as_str(), content, answer.insisted())
             .await
             .map_err(failed)?;
         Ok(())

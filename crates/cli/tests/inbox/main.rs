@@ -5,6 +5,7 @@ mod asker;
 mod attacks;
 mod browser;
 mod contract;
+mod credential;
 mod dialog;
 mod ended;
 mod gateway;

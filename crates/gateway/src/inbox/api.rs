@@ -15,6 +15,7 @@ use axum::{Json, Router};
 use futures::{Stream, StreamExt as _, stream};
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::form::Form;
+use mcp_elicit_core::secrecy::{self, Level};
 use mcp_elicit_core::wire::{Action, Request};
 use mcp_elicit_forms::web::Site;
 use serde::Deserialize;
@@ -199,6 +200,9 @@ struct Answer {
     content: Option<Map<String, Value>>,
     #[serde(default)]
     by: Option<String>,
+    /// Accept although the form asks for a credential.
+    #[serde(default)]
+    insist: bool,
 }
 
 async fn answer(
@@ -251,6 +255,14 @@ async fn answer(
     }
 }
 
+/// Certainly, not perhaps: here as on the pages, accepting takes insisting then.
+fn asks_for_a_credential(form: &Form, message: &str) -> bool {
+    let suspicions = secrecy::inspect(form, message);
+    suspicions
+        .iter()
+        .any(|suspicion| suspicion.level() == Level::Certain)
+}
+
 /// One event whenever anything changed, and one at the start.
 async fn events(State(rooms): State<Rooms>) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let changes = rooms.book.changes();
@@ -272,11 +284,18 @@ impl Rooms {
             return Err(Box::new(no_question()));
         };
         match (&readable.request, answer.action) {
-            (Request::Form { schema, .. }, Action::Accept) => {
+            (Request::Form { schema, message }, Action::Accept) => {
                 let content = Value::Object(answer.content.clone().unwrap_or_default());
                 let Ok(form) = Form::parse(schema.get()) else {
                     return Err(Box::new(no_question()));
                 };
+                if !answer.insist && asks_for_a_credential(&form, message) {
+                    return Err(Box::new(problem(
+                        StatusCode::UNPROCESSABLE_ENTITY,
+                        "asks-for-a-credential",
+                        "the form asks for a credential, which no form may; only who insists accepts it",
+                    )));
+                }
                 match form.check(content) {
                     Ok(answers) => Ok(Outcome::Accept(answers)),
                     Err(violations) => {

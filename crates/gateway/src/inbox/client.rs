@@ -126,14 +126,15 @@ impl InboxClient {
             .await
     }
 
-    /// Hands in a person's act.
+    /// Hands in a person's act. To `insist` is to accept although the form asks for a credential.
     pub async fn answer(
         &self,
         id: &str,
         action: &str,
         content: Option<Value>,
+        insist: bool,
     ) -> Result<Value, InboxFault> {
-        let mut body = json!({"action": action, "by": "the command line"});
+        let mut body = json!({"action": action, "by": "the command line", "insist": insist});
         if let Some(content) = content {
             body["content"] = content;
         }

@@ -61,6 +61,9 @@ enum Act {
         /// The answers
         #[arg(value_name = "ANSWER")]
         answers: Vec<String>,
+        /// Accept even a form that asks for a credential
+        #[arg(long)]
+        insist: bool,
     },
     /// Say no
     Decline {
@@ -110,7 +113,11 @@ async fn act(args: InboxArgs) -> Result<Exit, Failure> {
             }
             Ok(Exit::Done)
         }
-        Act::Accept { id, answers } => {
+        Act::Accept {
+            id,
+            answers,
+            insist,
+        } => {
             let id = whole(&inbox, id).await?;
             let question = inbox.show(&id).await.map_err(failed)?;
             let is_form = question["mode"] == "form";
@@ -123,15 +130,15 @@ async fn act(args: InboxArgs) -> Result<Exit, Failure> {
             let content = is_form
                 .then(|| content(answers, &question).map(Value::Object))
                 .transpose()?;
-            args.hand_in(&inbox, &id, "accept", content).await
+            args.hand_in(&inbox, &id, "accept", content, *insist).await
         }
         Act::Decline { id } => {
             let id = whole(&inbox, id).await?;
-            args.hand_in(&inbox, &id, "decline", None).await
+            args.hand_in(&inbox, &id, "decline", None, false).await
         }
         Act::Cancel { id } => {
             let id = whole(&inbox, id).await?;
-            args.hand_in(&inbox, &id, "cancel", None).await
+            args.hand_in(&inbox, &id, "cancel", None, false).await
         }
         Act::Watch => watch(&args, &inbox).await,
     }
@@ -215,6 +222,7 @@ fn failed(fault: InboxFault) -> Failure {
             match code.as_str() {
                 "no-token" => failure.hint("name the gateway's state folder with `--state DIR`."),
                 "does-not-fit" => failure.hint("`mcp-elicit inbox show ID` says what fits."),
+                "asks-for-a-credential" => failure.hint("never give a credential in a form; if this is none, say so with `--insist`."),
                 "too-late" => failure.hint("the first answer stands; `mcp-elicit inbox list --ended` shows it."),
                 _ => failure,
             }
@@ -261,8 +269,10 @@ impl InboxArgs {
         id: &str,
         action: &str,
         content: Option<Value>,
+        insist: bool,
     ) -> Result<Exit, Failure> {
-        let said = inbox.answer(id, action, content).await.map_err(failed)?;
+        let said = inbox.answer(id, action, content, insist).await;
+        let said = said.map_err(failed)?;
         if self.json {
             screen::print_json(&said)?;
         } else {
