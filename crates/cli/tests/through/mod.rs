@@ -232,7 +232,7 @@ async fn answer_all(inbox: &InboxClient, notes: &Mutex<Vec<String>>) {
                 .lock()
                 .unwrap()
                 .push(whole["message"].as_str().unwrap_or_default().to_owned());
-            let answered = inbox.answer(id, "accept", content_for(&whole)).await;
+            let answered = inbox.answer(id, "accept", content_for(&whole), false).await;
             if let Err(fault) = answered {
                 notes.lock().unwrap().push(format!("refused: {fault}"));
             }
