@@ -4,7 +4,7 @@ _list:
     @just --list --unsorted
 
 # everything that must hold before a change lands
-check: fmt-check clippy docs deny test
+check: locks fmt-check clippy docs deny test
 
 # the whole of CI, which also installs what it needs
 ci:
@@ -16,6 +16,11 @@ fmt:
 
 fmt-check:
     cargo fmt --all --check
+
+# both lock files are up to date: the workspace's and the fuzz targets'
+locks:
+    cargo metadata --locked --format-version 1 >/dev/null
+    cargo metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null
 
 # every lint, warnings as errors
 clippy:
