@@ -107,6 +107,8 @@ impl Form {
             };
             let field = &fields[index];
             if matches!(given, Given::Null) && field.required() {
+                // The last of a key is taken, so a null there takes back a value before it.
+                seen.unmark(index);
                 continue;
             }
             seen.mark(index);
@@ -208,6 +210,13 @@ impl Seen {
         }
     }
 
+    fn unmark(&mut self, index: usize) {
+        match self {
+            Seen::Few(bits) => *bits &= !(1 << index),
+            Seen::Many(seen) => seen[index] = false,
+        }
+    }
+
     fn marked(&self, index: usize) -> bool {
         match self {
             Seen::Few(bits) => bits & (1 << index) != 0,
@@ -277,6 +286,17 @@ mod tests {
         let form = form(r#"{"a":{"type":"integer"},"b":{"type":"integer"}}"#);
         let answers = form.check_text(r#"{"b":1,"a":2,"b":3}"#).unwrap();
         assert_eq!(answers.to_value(), serde_json::json!({"a":2,"b":3}));
+    }
+
+    #[test]
+    fn a_null_takes_back_the_value_before_it() {
+        let required = Form::parse(
+            r#"{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}"#,
+        )
+        .unwrap();
+        let error = required.check_text(r#"{"a":1,"a":null}"#).unwrap_err();
+        assert_eq!(error.to_string(), "a: a value is required");
+        assert!(required.check_text(r#"{"a":null,"a":1}"#).is_ok());
     }
 
     #[test]
