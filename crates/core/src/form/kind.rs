@@ -85,6 +85,8 @@ pub(crate) struct Reading<'r> {
     pub(crate) at: At<'r>,
     pub(crate) limits: &'r Limits,
     pub(crate) found: &'r mut Findings,
+    /// The memory that patterns of the form may still take, in bytes.
+    pub(crate) patterns: &'r mut usize,
 }
 
 impl Reading<'_> {

@@ -14,7 +14,8 @@ pub struct Limits {
     pub options: usize,
     /// The longest `pattern`, in bytes.
     pub pattern_bytes: usize,
-    /// The most memory a compiled `pattern` may take, in bytes. Matching is linear in the text whatever this is.
+    /// The most memory that the compiled patterns of a form may take together, in bytes. Matching is linear in the text whatever
+    /// this is.
     pub pattern_memory: usize,
 }
 
@@ -26,7 +27,7 @@ impl Default for Limits {
             fields: 256,
             options: 5_000,
             pattern_bytes: 1_024,
-            pattern_memory: 1 << 20,
+            pattern_memory: 8 << 20,
         }
     }
 }

@@ -152,6 +152,7 @@ fn read_fields(
         return None;
     }
     let mut fields: Vec<Field> = Vec::with_capacity(properties.len());
+    let mut patterns = limits.pattern_memory;
     let mut names = (properties.len() > 16).then(HashSet::new);
     for (i, (name, schema)) in properties.iter().enumerate() {
         let at = at.child(name);
@@ -166,7 +167,12 @@ fn read_fields(
                 "this field is there twice: give each name once",
             );
         }
-        let mut reading = Reading { at, limits, found };
+        let mut reading = Reading {
+            at,
+            limits,
+            found,
+            patterns: &mut patterns,
+        };
         // A field that could not be read still has a name, so that `required` is judged fairly.
         let (title, description, kind) = read_field(schema, &mut reading).unwrap_or((
             None,

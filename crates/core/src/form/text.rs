@@ -140,7 +140,7 @@ fn read_format(value: Option<&Json<'_>>, reading: &mut Reading<'_>) -> Option<Fo
 
 fn read_pattern(value: Option<&Json<'_>>, reading: &mut Reading<'_>) -> Option<Pattern> {
     let source = reading.text("pattern", value)?;
-    match Pattern::parse(&source, reading.limits) {
+    match Pattern::parse(&source, reading.limits, reading.patterns) {
         Ok(pattern) => {
             if !pattern.enforced() {
                 reading.note(
@@ -165,7 +165,7 @@ fn read_pattern(value: Option<&Json<'_>>, reading: &mut Reading<'_>) -> Option<P
                 "pattern",
                 DefectCode::PatternCost,
                 format!(
-                    "a pattern may have {} bytes and compile to {} bytes at most",
+                    "a pattern may have {} bytes, and the patterns of a form may compile to {} bytes at most",
                     limits.pattern_bytes, limits.pattern_memory
                 ),
             );
