@@ -45,9 +45,9 @@ pub(crate) fn is_multiple(n: &Number, step: &Number) -> bool {
     let shift = n.exponent - step.exponent;
     if shift >= 0 {
         let tens = power_of_ten(shift.unsigned_abs(), step.digits);
-        ((n.digits % step.digits) * tens).is_multiple_of(step.digits)
+        times(n.digits % step.digits, tens, step.digits) == 0
     } else {
-        // 10^20 is above every u64, so a step scaled past that cannot divide what is left.
+        // Digits are below 10^22, so a step scaled past every u128 cannot divide what is left.
         10u128
             .checked_pow(shift.unsigned_abs())
             .and_then(|tens| step.digits.checked_mul(tens))
@@ -100,11 +100,8 @@ struct Decimal {
 
 impl Decimal {
     fn of(n: &Number) -> Self {
-        if let Some(w) = n
-            .as_i64()
-            .map(i128::from)
-            .or_else(|| n.as_u64().map(i128::from))
-        {
+        // Below 10^22 a whole float with few digits is the number that was written; above, only its shortest decimal is.
+        if let Some(w) = whole(n).filter(|w| w.unsigned_abs() < 10u128.pow(22)) {
             return Decimal {
                 digits: w.unsigned_abs(),
                 exponent: 0,
@@ -138,10 +135,26 @@ fn power_of_ten(mut exponent: u32, modulus: u128) -> u128 {
     let (mut result, mut base) = (1 % modulus, 10 % modulus);
     while exponent > 0 {
         if exponent & 1 == 1 {
-            result = result * base % modulus;
+            result = times(result, base, modulus);
         }
-        base = base * base % modulus;
+        base = times(base, base, modulus);
         exponent >>= 1;
+    }
+    result
+}
+
+/// `a * b` modulo `modulus`; both are below it, and it is below 2^127.
+fn times(a: u128, mut b: u128, modulus: u128) -> u128 {
+    if let Some(product) = a.checked_mul(b) {
+        return product % modulus;
+    }
+    let (mut result, mut a) = (0, a);
+    while b > 0 {
+        if b & 1 == 1 {
+            result = (result + a) % modulus;
+        }
+        a = a * 2 % modulus;
+        b >>= 1;
     }
     result
 }
@@ -173,6 +186,12 @@ mod tests {
     }
 
     #[test]
+    fn floats_are_read_to_the_last_digit() {
+        assert_eq!(n("9007199254740993.0"), n("9007199254740992.0"));
+        assert_eq!(n("122.416294033786585").to_string(), "122.41629403378658");
+    }
+
+    #[test]
     fn whole_numbers_may_be_written_as_floats() {
         assert!(is_integer(&n("1.0")) && is_integer(&n("1e300")) && !is_integer(&n("1.5")));
         assert_eq!(canonical_integer(n("1.0")), n("1"));
@@ -197,6 +216,13 @@ mod tests {
             ("-9", "3", true),
             ("5", "0", false),
             ("18446744073709551615", "5", true),
+            ("18446744073709551616", "100", false),
+            ("18446744073709551616", "18446744073709551616", true),
+            ("1e300", "18446744073709551616", true),
+            ("1e300", "30000000000000000000", false),
+            ("1e21", "1e20", true),
+            ("1e23", "10", true),
+            ("1000000000000000.5", "0.3", true),
         ] {
             assert_eq!(is_multiple(&n(a), &n(b)), yes, "{a} of {b}");
         }
