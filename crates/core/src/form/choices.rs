@@ -167,7 +167,9 @@ fn read_items(items: Option<&Json<'_>>, reading: &mut Reading<'_>) -> Option<Opt
                     .found
                     .defect(&at.child(other), DefectCode::ArrayItems, ALLOWED);
             }
-            _ => {}
+            "title" | "description" | "default" => {}
+            other if super::parse::annotates(other) => {}
+            other => super::parse::unknown(other, &at, reading.found),
         }
     }
     if seen > 1 {
@@ -195,7 +197,7 @@ pub(crate) fn words_of(keywords: &Keywords<'_, '_>) -> [(&'static str, bool); 3]
 
 #[cfg(test)]
 mod tests {
-    use crate::form::tests::{broken, defects, form};
+    use crate::form::tests::{broken, defects, form, notes};
     use crate::wire::Revision;
 
     #[test]
@@ -220,6 +222,16 @@ mod tests {
                 assert_eq!(broken(&form, content), rules, "{items} {content}");
             }
         }
+    }
+
+    #[test]
+    fn what_the_options_of_a_list_do_not_know_is_noted() {
+        assert_eq!(
+            notes(
+                r#"{"a":{"type":"array","items":{"type":"string","title":"T","enum":["x"],"enumNames":["X"]}}}"#
+            ),
+            ["/properties/a/items/enumNames unknown-keyword"]
+        );
     }
 
     #[test]

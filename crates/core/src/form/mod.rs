@@ -313,6 +313,11 @@ pub(crate) mod tests {
         ] {
             assert_eq!(defects_of(schema), [expected], "{schema}");
         }
+        for open in ["true", "{}"] {
+            let schema =
+                format!(r#"{{"type":"object","properties":{{}},"additionalProperties":{open}}}"#);
+            assert!(!Form::parse(&schema).unwrap().closed(), "{open}");
+        }
         assert_eq!(
             defects_of(
                 r#"{"type":"object","properties":{"a":{"type":"string"},"a":{"type":"string"}}}"#
