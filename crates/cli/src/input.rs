@@ -11,6 +11,9 @@ use crate::failure::Failure;
 /// The most that is read of one input, in bytes.
 const MOST: u64 = 64 << 20;
 
+/// What some editors and shells write before a text; JSON has none (RFC 8259, section 8.1, lets a reader pass over it).
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
 /// A file, or stdin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Input {
@@ -42,7 +45,7 @@ impl fmt::Display for Input {
 }
 
 impl Input {
-    /// Everything in it, whatever the bytes are.
+    /// Everything in it, whatever the bytes are, but for a byte order mark.
     pub(crate) fn read(&self) -> Result<Vec<u8>, Failure> {
         let mut bytes = Vec::new();
         let mut source: Box<dyn Read> = match self {
@@ -59,6 +62,9 @@ impl Input {
                 "{self} is longer than {} MiB",
                 MOST >> 20
             )));
+        }
+        if bytes.starts_with(BYTE_ORDER_MARK) {
+            bytes.drain(..BYTE_ORDER_MARK.len());
         }
         Ok(bytes)
     }

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::verdict::Verdict;
 use crate::failure::{Exit, Failure};
-use crate::input::{Line, next_line};
+use crate::input::{BYTE_ORDER_MARK, Line, next_line};
 
 /// The longest line, in bytes: the longest schema and the longest content with room to spare.
 const LONGEST: usize = 8 << 20;
@@ -64,9 +64,14 @@ pub(super) fn run(source: &mut impl Read, sink: &mut impl Write) -> Result<Exit,
             Line::Whole if line.trim_ascii().is_empty() => continue,
             Line::Whole => Ok(()),
         };
+        let marked = if number == 1 { BYTE_ORDER_MARK } else { b"" };
         answer.clear();
         let readable = match judged {
-            Ok(()) => judge(&line, number, &mut answer)?,
+            Ok(()) => judge(
+                line.strip_prefix(marked).unwrap_or(&line),
+                number,
+                &mut answer,
+            )?,
             Err(error) => write_line(&Unjudged { id: None, error }, &mut answer).map(|()| false)?,
         };
         if !readable {
@@ -83,7 +88,7 @@ pub(super) fn run(source: &mut impl Read, sink: &mut impl Write) -> Result<Exit,
 
 /// Writes the answer to one line; false when it could not be read.
 fn judge(line: &[u8], number: u64, answer: &mut Vec<u8>) -> Result<bool, Failure> {
-    match serde_json::from_slice::<Asked<'_>>(line) {
+    match object::<Asked<'_>>(line) {
         Ok(asked) => {
             let verdict = match Form::parse(asked.schema.get()) {
                 Ok(form) => Verdict::of_text(&form, asked.content.get()),
@@ -122,7 +127,17 @@ fn id_of(line: &[u8]) -> Option<&RawValue> {
         #[serde(borrow)]
         id: Option<&'a RawValue>,
     }
-    serde_json::from_slice::<OnlyId<'_>>(line).ok()?.id
+    object::<OnlyId<'_>>(line).ok()?.id
+}
+
+/// The members of a line; a list of them in their order, which serde would take too, is none.
+fn object<'l, T: Deserialize<'l>>(line: &'l [u8]) -> serde_json::Result<T> {
+    if line.trim_ascii_start().starts_with(b"[") {
+        return Err(serde::de::Error::custom(
+            "a list, where an object should be",
+        ));
+    }
+    serde_json::from_slice(line)
 }
 
 fn write_line(value: &impl Serialize, answer: &mut Vec<u8>) -> Result<(), Failure> {
@@ -182,6 +197,20 @@ mod tests {
         );
         assert_eq!(lines[4]["error"]["line"], 6);
         assert_eq!(lines[5]["violations"][0]["rule"], "type");
+    }
+
+    #[test]
+    fn a_list_is_no_line_and_a_byte_order_mark_is_passed_over() {
+        let schema = r#"{"type":"object","properties":{}}"#;
+        let input = format!(
+            "\u{feff}{{\"id\":1,\"schema\":{schema},\"content\":{{}}}}\n[2,{schema},{{}}]\n"
+        );
+        let (lines, exit) = answers(input.as_bytes());
+        assert_eq!((&lines[0]["valid"], exit), (&true.into(), Exit::Usage));
+        assert_eq!(
+            (&lines[1]["id"], &lines[1]["error"]["line"]),
+            (&serde_json::Value::Null, &2.into())
+        );
     }
 
     #[test]
