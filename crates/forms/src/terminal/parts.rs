@@ -113,6 +113,11 @@ fn readable(desk: &Desk, width: usize) -> Vec<Line> {
             format!("Called: {} {}", call.kind().word(), call.name()),
             Style::Strong,
         )));
+        body.extend(
+            wrap(call.doubt().unwrap_or_default(), column, Style::Plain)
+                .into_iter()
+                .map(indent),
+        );
         for (name, value) in call.arguments() {
             let text = if name.is_empty() {
                 value

@@ -108,8 +108,12 @@ impl CallKind {
 pub struct Call {
     kind: CallKind,
     name: String,
+    others: Vec<String>,
     arguments: Option<Value>,
 }
+
+/// How many calls are named where any of them may be meant.
+const NAMED: usize = 4;
 
 impl Call {
     /// A call of the tool, prompt or resource `name`.
@@ -117,8 +121,16 @@ impl Call {
         Self {
             kind,
             name: name.into(),
+            others: Vec::new(),
             arguments: None,
         }
+    }
+
+    /// Says that the question may as well be for one of these, since its server does not say which.
+    #[must_use]
+    pub fn or_one_of(mut self, others: Vec<String>) -> Self {
+        self.others = others;
+        self
     }
 
     /// A call of the tool `name`.
@@ -138,9 +150,27 @@ impl Call {
         self.kind
     }
 
-    /// The name of the tool or prompt, or the resource's URI, safe to show.
+    /// The name of the tool or prompt, or the resource's URI, safe to show; the names of all where any may be meant.
     pub fn name(&self) -> String {
-        inert::line(&self.name, inert::LABEL)
+        let mut names = vec![inert::line(&self.name, inert::LABEL)];
+        let others = self.others.iter().filter(|other| **other != self.name);
+        names.extend(others.map(|other| inert::line(other, inert::LABEL)));
+        if names.len() > NAMED {
+            names.truncate(NAMED);
+            names.push("another".to_owned());
+        }
+        match names.split_last() {
+            Some((last, first)) if !first.is_empty() => {
+                format!("{} or {last}", first.join(", "))
+            }
+            _ => names.concat(),
+        }
+    }
+
+    /// What to add where any of several calls may be meant.
+    pub fn doubt(&self) -> Option<&'static str> {
+        let unsure = !self.others.is_empty();
+        unsure.then_some("one of several calls, and the server does not say which")
     }
 
     /// The arguments as pairs of name and value, each safe to show on one line.
@@ -404,5 +434,22 @@ mod tests {
         let call = Call::tool("deploy").with(json!({"build": "la\ntest", "dry": true}));
         assert_eq!(call.title(), "deploy (build: la test, dry: true)");
         assert!(!format!("{call:?}").contains("dry"));
+    }
+
+    #[test]
+    fn every_call_that_may_be_meant_is_named() {
+        let named = |others: &[&str]| {
+            let others = others.iter().map(|&other| other.to_owned()).collect();
+            let call = Call::tool("deploy").or_one_of(others);
+            (call.name(), call.doubt().is_some())
+        };
+        assert_eq!(named(&[]), ("deploy".to_owned(), false));
+        assert_eq!(named(&["deploy"]), ("deploy".to_owned(), true));
+        assert_eq!(named(&["plan"]), ("deploy or plan".to_owned(), true));
+        assert_eq!(named(&["a", "deploy", "b"]).0, "deploy, a or b");
+        assert_eq!(
+            named(&["a", "b", "c", "d", "e"]).0,
+            "deploy, a, b, c or another"
+        );
     }
 }

@@ -27,7 +27,11 @@ pub fn asks(origin: &Origin) -> String {
 
 /// What waits for the answer: `for the tool deploy (build: latest)`.
 pub fn for_call(call: &Call) -> String {
-    format!("for the {} {}", call.kind().word(), call.title())
+    let words = format!("for the {} {}", call.kind().word(), call.title());
+    match call.doubt() {
+        Some(doubt) => format!("{words} ({doubt})"),
+        None => words,
+    }
 }
 
 /// How many more questions wait; `None` when none does.

@@ -45,6 +45,7 @@ pub(super) struct Asker {
 pub(super) struct CallPart {
     pub kind: &'static str,
     pub name: String,
+    pub doubt: Option<&'static str>,
     pub arguments: Vec<(String, String)>,
 }
 

@@ -34,6 +34,7 @@ pub(super) fn asker(question: &Question, asked: SystemTime, now: SystemTime) -> 
         call: question.call().map(|call| CallPart {
             kind: call.kind().word(),
             name: call.name(),
+            doubt: call.doubt(),
             arguments: call.arguments(),
         }),
     }

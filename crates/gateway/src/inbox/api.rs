@@ -333,6 +333,7 @@ impl Rooms {
             "principal": row.body.principal,
             "kind": row.body.kind,
             "target": row.body.target,
+            "others": row.body.others,
             "mode": mode,
             "message": message,
             "askedAt": exchange.asked_at(),

@@ -71,7 +71,7 @@ impl BookDesk {
             "resource" => CallKind::Resource,
             _ => CallKind::Tool,
         };
-        let call = Call::new(kind, row.body.target.clone()?);
+        let call = Call::new(kind, row.body.target.clone()?).or_one_of(row.body.others.clone());
         let arguments: Option<Value> = self
             .book
             .arguments(row)

@@ -22,6 +22,8 @@ struct Entry<'a> {
     kind: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    others: &'a [String],
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,6 +49,7 @@ pub(crate) fn entry(event: &str, row: &Row, now: Moment) -> String {
         mode: mode.as_str(),
         kind: body.kind.as_deref(),
         target: body.target.as_deref(),
+        others: &body.others,
         by: row.exchange.ended_by(),
         reason: row.exchange.reason(),
         fields: &body.fields,

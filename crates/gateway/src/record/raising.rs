@@ -72,7 +72,9 @@ impl Book {
     ) -> Result<Row, BookFault> {
         let id = seal::unguessable()?;
         let calling = asked.calling.as_ref();
-        let arguments = calling.and_then(|calling| calling.arguments.as_deref());
+        // Another call's arguments would mislead who is asked.
+        let sure = calling.filter(|_| asked.others.is_empty());
+        let arguments = sure.and_then(|calling| calling.arguments.as_deref());
         let arguments = arguments
             .map(|text| self.seal.close(&place(&id, "arguments"), text))
             .transpose()?;
@@ -88,6 +90,7 @@ impl Book {
                 client_info: asked.client_info.clone(),
                 kind: calling.map(|calling| calling.kind.word().to_owned()),
                 target: calling.map(|calling| calling.target.clone()),
+                others: asked.others.clone(),
                 params,
                 fields: asked.fields.clone(),
                 cautions: asked.cautions.clone(),

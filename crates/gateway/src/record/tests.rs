@@ -33,6 +33,7 @@ fn asked(message: &str) -> Asked {
             arguments: Some(r#"{"to":"moon"}"#.to_owned()),
             digest: "d".to_owned(),
         }),
+        others: Vec::new(),
         request: Request::form(message, &form().emit(Revision::LATEST).unwrap()),
         fields: vec!["name".to_owned()],
         cautions: Vec::new(),

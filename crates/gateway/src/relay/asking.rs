@@ -11,6 +11,7 @@ use mcp_elicit_core::wire::{Era, Request, Revision};
 use super::effect::Asked;
 use super::frame::Refusal;
 use super::question::{Origin, Question, Step};
+use super::whose::Whose;
 use super::{AnswerWith, CallKey, Effect, Ending, Moment, Place, QuestionKey, Relay, Timer};
 
 /// The limit on questions counts those within this time.
@@ -27,12 +28,12 @@ impl Relay {
     pub(super) fn raise(
         &mut self,
         now: Moment,
-        call: Option<CallKey>,
-        sure: bool,
+        whose: Whose,
         origin: Origin,
         request: Request,
         frame: Option<&str>,
     ) -> Result<QuestionKey, Refusal> {
+        let Whose { call, others } = whose;
         let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
         let Checked { form, cautions } =
             check(&request).map_err(|fault| Refusal::fault(fault, revision))?;
@@ -47,6 +48,7 @@ impl Relay {
             calling: call
                 .and_then(|key| self.calls.get_mut(key))
                 .and_then(|call| call.calling().cloned()),
+            others: self.names_of(&others),
             request: request.clone(),
             fields: form
                 .iter()
@@ -62,7 +64,7 @@ impl Relay {
         };
         let key = self.questions.insert(Question {
             call,
-            sure,
+            others: others.clone(),
             origin,
             request,
             form,
@@ -76,6 +78,11 @@ impl Relay {
         });
         if let Some(call) = call.and_then(|call| self.calls.get_mut(call)) {
             call.questions.push(key);
+        }
+        for other in others {
+            if let Some(call) = self.calls.get_mut(other) {
+                call.maybe.push(key);
+            }
         }
         self.at(until, Timer::Patience(key));
         self.effects.push_back(Effect::Record {
@@ -181,7 +188,7 @@ impl Relay {
                 self.put_round(call);
             }
             (Place::Client, _) => self.push_to_client(now, key),
-            (Place::Desk, Some(call)) => self.hold(now, call),
+            (Place::Desk, Some(call)) => self.hold_all(now, key, call),
             (Place::Desk, None) => {}
         }
     }

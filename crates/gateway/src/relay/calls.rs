@@ -30,8 +30,12 @@ pub(super) struct Call {
     pub(super) token: Option<Id>,
     /// The token that the server reports progress on.
     pub(super) upstream_token: Option<Id>,
+    /// When it came.
+    pub(super) since: Moment,
     /// Questions that are open in it.
     pub(super) questions: Vec<QuestionKey>,
+    /// Open questions that are taken to be another call's and may be this one's.
+    pub(super) maybe: Vec<QuestionKey>,
     /// The round that waits to be answered, on a server of the rounds era.
     pub(super) round: Option<Round>,
     /// How many rounds it has asked.
@@ -50,7 +54,7 @@ pub(super) struct Call {
 }
 
 impl Call {
-    pub(super) fn new(door: Door, id: Id, kind: Option<CallKind>) -> Self {
+    pub(super) fn new(now: Moment, door: Door, id: Id, kind: Option<CallKind>) -> Self {
         Self {
             door: Some(door),
             client_id: id.clone(),
@@ -60,7 +64,9 @@ impl Call {
             capability: Capability::NONE,
             token: None,
             upstream_token: None,
+            since: now,
             questions: Vec::new(),
+            maybe: Vec::new(),
             round: None,
             rounds: 0,
             progress: 0.0,
@@ -240,11 +246,16 @@ impl Calls {
             .map(|(key, _)| *key)
     }
 
-    /// Calls in which the server may be asking right now, the newest first.
+    /// Whether the server may be asking in this call right now.
+    pub(super) fn may_ask(&self, key: CallKey) -> bool {
+        let fits = |call: &Call| call.kind.is_some() && call.finished.is_none();
+        self.get(key).is_some_and(fits) && self.is_upstream(key)
+    }
+
+    /// Calls in which the server may be asking right now, oldest first.
     pub(super) fn asking(&self) -> Vec<CallKey> {
         let mut keys = self.keys(|call| call.kind.is_some() && call.finished.is_none());
         keys.retain(|key| self.is_upstream(*key));
-        keys.reverse();
         keys
     }
 

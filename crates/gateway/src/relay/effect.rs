@@ -96,8 +96,10 @@ impl fmt::Debug for Calling {
 /// A question as the record takes it, before anyone sees it.
 #[derive(Clone, Debug)]
 pub struct Asked {
-    /// The call it came up in; `None` when the server asked outside any.
+    /// The call it came up in, as far as one can tell; `None` when the server asked outside any.
     pub calling: Option<Calling>,
+    /// What else it may have come up in, each name once: a server that pushes over stdio does not say for which call it asks.
+    pub others: Vec<String>,
     /// The question.
     pub request: Request,
     /// Names of the form's fields.

@@ -3,9 +3,11 @@
 use mcp_elicit_core::wire::{Progress, members, message};
 use serde_json::{Number, json};
 
+use super::calls;
 use super::frame::Refusal;
 use super::glance::Glance;
-use super::{CallKey, CallKind, Door, Moment, Place, Relay, Timer, calls};
+use super::question::Question;
+use super::{CallKey, CallKind, Door, Moment, Place, QuestionKey, Relay, Timer};
 
 /// Signs of life count up in steps this small, so that the server's own progress stays ahead of them.
 const STEP: f64 = 0.001;
@@ -32,22 +34,36 @@ impl Relay {
         self.keep_alive(now, key);
     }
 
-    /// Whether a question of the call waits on the desk.
-    fn waits_on_desk(&self, key: CallKey) -> bool {
-        let Some(call) = self.calls.get(key) else {
-            return false;
-        };
-        call.questions.iter().any(|question| {
-            self.questions
-                .get(*question)
-                .is_some_and(|question| question.place == Place::Desk)
-        })
+    /// The call has this question on the desk: it is held, and every other that the question may be for.
+    pub(super) fn hold_all(&mut self, now: Moment, question: QuestionKey, call: CallKey) {
+        self.hold(now, call);
+        let question = self.questions.get(question);
+        for other in question.map_or_else(Vec::new, |question| question.others.clone()) {
+            if self.calls.may_ask(other) {
+                self.hold(now, other);
+            }
+        }
     }
 
-    /// A question of the call is gone: with the last one on the desk the call is held no longer.
-    pub(super) fn hold_ends(&mut self, key: CallKey) {
-        if !self.waits_on_desk(key) {
-            self.stop_holding(key);
+    /// The open questions that are the call's, and those that may be.
+    fn questions_in(&self, key: CallKey) -> impl Iterator<Item = &Question> {
+        let calls = self.calls.get(key).into_iter();
+        let keys = calls.flat_map(|call| call.questions.iter().chain(&call.maybe));
+        keys.filter_map(|question| self.questions.get(*question))
+    }
+
+    /// Whether a question of the call waits on the desk.
+    fn waits_on_desk(&self, key: CallKey) -> bool {
+        let mut questions = self.questions_in(key);
+        questions.any(|question| question.place == Place::Desk)
+    }
+
+    /// A question is gone: calls that it was for, or may have been for, are held no longer when it was the last on the desk.
+    pub(super) fn hold_ends(&mut self, question: &Question) {
+        for key in question.call.iter().chain(&question.others) {
+            if !self.waits_on_desk(*key) {
+                self.stop_holding(*key);
+            }
         }
     }
 
@@ -88,10 +104,8 @@ impl Relay {
     }
 
     fn link_of(&self, key: CallKey) -> Option<String> {
-        let call = self.calls.get(key)?;
-        call.questions
-            .iter()
-            .find_map(|question| self.questions.get(*question)?.link.clone())
+        let mut questions = self.questions_in(key);
+        questions.find_map(|question| question.link.clone())
     }
 
     fn waiting_words(&self, key: CallKey) -> String {
@@ -147,12 +161,17 @@ impl Relay {
         let call = self.calls.get_mut(key)?;
         let (id, kind) = (call.client_id.clone(), call.kind?);
         let target = call.calling()?.target.clone();
+        let needs = if call.questions.is_empty() {
+            "may need"
+        } else {
+            "needs"
+        };
         let place = link.map_or_else(
             || "where its operator set it up".to_owned(),
             |link| format!("here: {link}"),
         );
         let text = format!(
-            "Not done yet. The server {server} needs a person's answer before the {} {target} can go on. \
+            "Not done yet. The server {server} {needs} a person's answer before the {} {target} can go on. \
              Ask the person to answer {place} - then call {target} again with the same arguments. \
              The call goes on where it stopped; nothing is asked twice.",
             kind.word()

@@ -23,6 +23,7 @@
 //! | `settling` | an answer is taken and delivered |
 //! | `holding` | held calls: kept alive, handed back, resumed |
 //! | `visits` | `-32042`: links to visit before a call is made again |
+//! | `whose` | which call a pushed question is for, where nothing says so |
 
 mod asking;
 mod calls;
@@ -44,6 +45,7 @@ pub mod settings;
 mod settling;
 mod trial;
 mod visits;
+mod whose;
 
 #[cfg(test)]
 mod tests;
@@ -125,6 +127,8 @@ pub struct Relay {
     effects: VecDeque<Effect>,
     /// The very frame that is being looked at, where it may be kept as it is.
     arriving: Option<Bytes>,
+    /// When the client's frame that is being looked at came.
+    arrived: Moment,
     last_id: u64,
 }
 
@@ -146,6 +150,7 @@ impl Relay {
             asked_at: VecDeque::new(),
             effects: VecDeque::new(),
             arriving: None,
+            arrived: Moment::from_millis(0),
             last_id: 0,
         }
     }
@@ -176,6 +181,7 @@ impl Relay {
         let (Some(shape), Ok(text)) = (glance.shape(), std::str::from_utf8(frame)) else {
             return self.refuse_unreadable(door, frame);
         };
+        self.arrived = now;
         match shape {
             Shape::Request => self.client_request(now, door, text, glance),
             Shape::Notification => self.client_notification(now, text, glance),

@@ -37,29 +37,16 @@ impl Relay {
             Some(params) => Request::parse(params, revision),
             None => Err(mcp_elicit_core::wire::WireDefect::Missing { member: "params" }),
         };
-        let (call, sure) = self.call_of_pushed(via);
+        let whose = self.whose(via);
         let origin = Origin::Pushed { id: id.clone() };
         let asked = request
             .map_err(|defect| {
                 Refusal::fault(mcp_elicit_core::fault::PeerFault::from(defect), revision)
             })
-            .and_then(|request| self.raise(now, call, sure, origin, request, Some(text)));
+            .and_then(|request| self.raise(now, whose, origin, request, Some(text)));
         if let Err(refusal) = asked {
             self.tell_server(refusal.to_response(id), None);
         }
-    }
-
-    /// Which call a pushed question belongs to. Over HTTP its stream says so; over stdio it is certain when only one
-    /// call is on its way, and else taken to be the newest: an answer finds its question by the question's own id, so
-    /// a wrong guess names the wrong tool and no more.
-    fn call_of_pushed(&self, via: Option<CallKey>) -> (Option<CallKey>, bool) {
-        if let Some(key) =
-            via.filter(|key| self.calls.get(*key).is_some_and(|call| call.kind.is_some()))
-        {
-            return (Some(key), true);
-        }
-        let asking = self.calls.asking();
-        (asking.first().copied(), asking.len() == 1)
     }
 
     /// Puts a question before a client of this era.

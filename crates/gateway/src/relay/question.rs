@@ -14,8 +14,8 @@ use super::frame::Refusal;
 pub(super) struct Question {
     /// The call it came up in, as far as one can tell.
     pub(super) call: Option<CallKey>,
-    /// Whether that is certain: over stdio, a pushed question does not say which call it belongs to.
-    pub(super) sure: bool,
+    /// The calls it may belong to instead, some of which may have ended meanwhile.
+    pub(super) others: Vec<CallKey>,
     pub(super) origin: Origin,
     pub(super) request: Request,
     /// The parsed form, in form mode.

@@ -123,7 +123,7 @@ impl Relay {
             return Up::Forward(None);
         };
         let mut sent: Cow<'_, str> = changed.map_or(Cow::Borrowed(text), Cow::Owned);
-        let mut call = Call::new(door, id.clone(), kind);
+        let mut call = Call::new(self.arrived, door, id.clone(), kind);
         call.capability = capability;
         if self.calls.by_upstream(&id).is_some() || id.as_json().contains(OWN) {
             // Another client's request, or an earlier one still at work, has this id.

@@ -71,7 +71,7 @@ impl Relay {
                 entry: entry.to_owned(),
                 state: state.clone(),
             };
-            match self.raise(now, Some(key), true, origin, request.clone(), None) {
+            match self.raise(now, key.into(), origin, request.clone(), None) {
                 Ok(question) => raised.push(question),
                 Err(refusal) => {
                     self.fail(now, key, &refusal);
@@ -132,14 +132,7 @@ impl Relay {
                     let origin = Origin::Round {
                         entry: name.clone(),
                     };
-                    Entry::Question(self.raise(
-                        now,
-                        Some(key),
-                        true,
-                        origin,
-                        request.clone(),
-                        None,
-                    )?)
+                    Entry::Question(self.raise(now, key.into(), origin, request.clone(), None)?)
                 }
                 InputRequest::Other { method, raw } => {
                     let door = self.calls.get(key).and_then(|call| call.door);

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::frame::Refusal;
 use super::question::{AtClient, Origin, Question, Step};
-use super::{CallKey, Effect, Ending, Moment, Place, QuestionKey, Relay, Timer};
+use super::{CallKey, Effect, Ending, Moment, QuestionKey, Relay, Timer};
 
 impl Relay {
     /// Somebody answered; the first answer is in the record.
@@ -94,9 +94,7 @@ impl Relay {
                 (Origin::Echo { state, .. }, _) => self.retry_goes_on(state, key),
                 (Origin::Round { .. } | Origin::Visit, None) => {}
             }
-            if let Some(call) = question.call {
-                self.hold_ends(call);
-            }
+            self.hold_ends(&question);
         }
         rounds.dedup();
         for call in rounds {
@@ -201,9 +199,7 @@ impl Relay {
         if let Some(record) = question.record.clone() {
             self.effects.push_back(Effect::End { record, ending });
         }
-        if let Some(call) = question.call {
-            self.hold_ends(call);
-        }
+        self.hold_ends(&question);
         Some(question)
     }
 
@@ -219,35 +215,10 @@ impl Relay {
             .map(|call| call.questions.clone())
             .unwrap_or_default();
         for key in open {
-            let sure = self.questions.get(key).is_none_or(|question| question.sure);
-            if sure || !self.goes_over(now, key, call) {
+            if !self.goes_over(now, key, call) {
                 self.drop_quietly(key, ending);
             }
         }
-    }
-
-    /// A pushed question that was taken to be this call's is now taken to be another's.
-    fn goes_over(&mut self, now: Moment, key: QuestionKey, from: CallKey) -> bool {
-        let Some(to) = self.calls.asking().into_iter().find(|call| *call != from) else {
-            return false;
-        };
-        if let Some(call) = self.calls.get_mut(from) {
-            call.questions.retain(|known| *known != key);
-        }
-        if let Some(call) = self.calls.get_mut(to) {
-            call.questions.push(key);
-        }
-        let Some(question) = self.questions.get_mut(key) else {
-            return false;
-        };
-        question.call = Some(to);
-        if question.step == Step::Open {
-            match question.place {
-                Place::Desk => self.hold(now, to),
-                Place::Client => self.put_round(to),
-            }
-        }
-        true
     }
 
     fn take_question(&mut self, key: QuestionKey) -> Option<Question> {
@@ -255,6 +226,11 @@ impl Relay {
         self.cancel_timers(|timer| *timer == Timer::Patience(key));
         if let Some(call) = question.call.and_then(|call| self.calls.get_mut(call)) {
             call.questions.retain(|known| *known != key);
+        }
+        for other in &question.others {
+            if let Some(call) = self.calls.get_mut(*other) {
+                call.maybe.retain(|known| *known != key);
+            }
         }
         Some(question)
     }

@@ -27,6 +27,7 @@ fn row(id: &str, at: u64) -> Row {
             server_info: None,
             client_info: None,
             kind: Some("tool".to_owned()),
+            others: Vec::new(),
             target: Some("deploy".to_owned()),
             params: "{}".to_owned(),
             fields: vec!["name".to_owned()],

@@ -62,6 +62,9 @@ pub struct Body {
     /// What is called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
+    /// What else may have been called, each name once, where the server did not say for which call it asks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<String>,
     /// The params of the question in the newest revision, JSON.
     pub params: String,
     /// Names of the form's fields.

@@ -6,4 +6,5 @@ mod held;
 mod passing;
 mod table;
 mod transcripts;
+mod whose;
 mod world;

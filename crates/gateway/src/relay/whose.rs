@@ -1,0 +1,114 @@
+//! Which call a pushed question is for. Over HTTP its stream says so; over stdio nothing does.
+//!
+//! An answer finds its question by the question's own id, so a wrong guess brings no answer to the wrong call. It would
+//! name the wrong tool to a person, and hold the wrong call. So the guess is a good one, every call that may be meant is
+//! held, and whoever is asked is told of all of them.
+
+use std::time::Duration;
+
+use super::calls::Call;
+use super::{CallKey, Moment, Place, QuestionKey, Relay, question::Step};
+
+/// Calls that come within this time of each other came in one go, from a client that makes several at once.
+const ONE_GO: Duration = Duration::from_millis(250);
+
+/// How many calls besides the likeliest are thought of.
+const OTHERS: usize = 16;
+
+/// Whose a question is.
+#[derive(Default)]
+pub(super) struct Whose {
+    /// The call it is taken to be for.
+    pub(super) call: Option<CallKey>,
+    /// Others that it may be for, the likeliest first.
+    pub(super) others: Vec<CallKey>,
+}
+
+impl From<CallKey> for Whose {
+    /// That is certain.
+    fn from(call: CallKey) -> Self {
+        Self {
+            call: Some(call),
+            others: Vec::new(),
+        }
+    }
+}
+
+impl Relay {
+    /// Which call a pushed question is for that came on the stream of `via`.
+    pub(super) fn whose(&self, via: Option<CallKey>) -> Whose {
+        let known = |key: &CallKey| self.calls.get(*key).is_some_and(|call| call.kind.is_some());
+        if let Some(key) = via.filter(known) {
+            return key.into();
+        }
+        let mut asking: Vec<_> = self
+            .calls
+            .asking()
+            .into_iter()
+            .filter_map(|key| Some((key, self.calls.get(key)?)))
+            .collect();
+        let Some(last) = asking.iter().map(|(_, call)| call.since).max() else {
+            return Whose::default();
+        };
+        asking.sort_by_key(|(key, call)| likely(last, *key, call));
+        let mut keys = asking.into_iter().map(|(key, _)| key);
+        Whose {
+            call: keys.next(),
+            others: keys.take(OTHERS).collect(),
+        }
+    }
+
+    /// What else the question may be for, each name once.
+    pub(super) fn names_of(&mut self, others: &[CallKey]) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for key in others {
+            let calling = self.calls.get_mut(*key).and_then(Call::calling);
+            if let Some(calling) = calling
+                && !names.contains(&calling.target)
+            {
+                names.push(calling.target.clone());
+            }
+        }
+        names
+    }
+
+    /// A question that was taken to be for this call, which ends, is now taken to be for another. `false` when there is
+    /// none.
+    pub(super) fn goes_over(&mut self, now: Moment, key: QuestionKey, from: CallKey) -> bool {
+        let others = match self.questions.get(key) {
+            Some(question) => question.others.clone(),
+            None => return false,
+        };
+        let Some(to) = others.into_iter().find(|call| self.calls.may_ask(*call)) else {
+            return false;
+        };
+        if let Some(call) = self.calls.get_mut(from) {
+            call.questions.retain(|known| *known != key);
+        }
+        if let Some(call) = self.calls.get_mut(to) {
+            call.maybe.retain(|known| *known != key);
+            call.questions.push(key);
+        }
+        let Some(question) = self.questions.get_mut(key) else {
+            return false;
+        };
+        question.call = Some(to);
+        question.others.retain(|call| *call != to);
+        if question.step == Step::Open {
+            match question.place {
+                Place::Desk => self.hold(now, to),
+                Place::Client => self.put_round(to),
+            }
+        }
+        true
+    }
+}
+
+/// Smaller is likelier: a call that waits for no answer yet; then the last that came, and of those that came in one go
+/// with it the first, since a server mostly gets to them in turn.
+fn likely(last: Moment, key: CallKey, call: &Call) -> (bool, bool, u64) {
+    let waits = !call.questions.is_empty();
+    let earlier = last.since(call.since) > ONE_GO;
+    let turn = if earlier { u64::MAX - key.0 } else { key.0 };
+    (waits, earlier, turn)
+}
