@@ -90,6 +90,30 @@ fn one_line_answers_one_field_and_an_empty_one_keeps_the_default() {
 }
 
 #[test]
+fn a_pipe_may_end_where_only_optional_fields_are_left() {
+    let expected =
+        json!({"environment": "staging", "replicas": 2, "regions": ["us-east"], "dry": true});
+    for input in [
+        "staging\n\nus-east\n",
+        "staging\n\nus-east\n\n",
+        "staging\n\nus-east",
+    ] {
+        assert_eq!(content(piped(&form(DEPLOY), input)), expected, "{input:?}");
+    }
+    let optional =
+        r#"{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"integer"}}}"#;
+    assert_eq!(content(piped(&form(optional), "x")), json!({"a": "x"}));
+    // Nothing said, or the last thing said is wrong: no answer.
+    for input in ["", "\n", ":skip\n", "x\nseven\n"] {
+        let outcome = piped(&form(optional), input);
+        assert!(
+            matches!(outcome, Err(NotAnswered::EndOfInput { .. })),
+            "{input:?}: {outcome:?}"
+        );
+    }
+}
+
+#[test]
 fn a_person_sees_the_whole_conversation() {
     let (answer, seen) = run(
         &form(DEPLOY),

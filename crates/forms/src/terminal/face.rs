@@ -208,6 +208,7 @@ impl Face {
                 open: &open,
                 offer_always,
                 person: *person,
+                answered: false,
             }
             .ask(question),
         }

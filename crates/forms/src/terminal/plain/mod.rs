@@ -7,7 +7,7 @@ mod said;
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
 
-use mcp_elicit_core::answer::Outcome;
+use mcp_elicit_core::answer::{Outcome, Typed};
 
 use self::said::Said;
 use super::handle::Handle;
@@ -38,6 +38,8 @@ pub(super) struct Plain<'a> {
     /// Whether a person types the lines: then the answer is reviewed before it is sent, and tries are not
     /// counted.
     pub(super) person: bool,
+    /// Whether a line of this question was an answer.
+    pub(super) answered: bool,
 }
 
 impl Plain<'_> {
@@ -55,6 +57,10 @@ impl Plain<'_> {
             let before = sheet.stage();
             let effect = match self.line(question)? {
                 Ok(line) => self.hear(&mut sheet, &line)?,
+                Err(Event::End) if self.may_end_here(&sheet) => {
+                    writeln!(self.out)?;
+                    sheet.handle(Event::Review)
+                }
                 Err(event) => sheet.handle(event),
             };
             match effect {
@@ -84,6 +90,20 @@ impl Plain<'_> {
                 }
             }
         }
+    }
+
+    /// Whether a pipe has said enough when it ends: something was answered, and only optional fields are left, for which
+    /// an empty line would do as well.
+    fn may_end_here(&self, sheet: &Sheet) -> bool {
+        let Stage::Field(here) = sheet.stage() else {
+            return false;
+        };
+        let fields = sheet.fields().iter().enumerate();
+        self.answered
+            && !self.person
+            && fields.into_iter().all(|(index, field)| {
+                sheet.problems(index).is_empty() && (index < here || !field.required)
+            })
     }
 
     fn introduce(&mut self, sheet: &Sheet) -> io::Result<()> {
@@ -235,8 +255,11 @@ impl Plain<'_> {
         Ok(match said::understand(sheet, line) {
             Said::Event(event) => sheet.handle(event),
             Said::Answer(index, typed) => {
+                let said = !line.trim().is_empty() && !matches!(typed, Typed::Nothing);
                 sheet.handle(Event::Edit(index, typed));
-                sheet.handle(Event::Next)
+                let effect = sheet.handle(Event::Next);
+                self.answered |= said && sheet.stage() != Stage::Field(index);
+                effect
             }
             Said::Help => {
                 self.help(sheet)?;
