@@ -6,7 +6,7 @@
 //! `elicitation/create`, the whole request, or an `input_required` result with several.
 //!
 //! - `question`: what in the text is a question
-//! - `legality`: on which revisions, and what older ones miss
+//! - `legality`: on which revisions, and what older ones miss; `legible`: what can be read of a form that is illegal
 //! - `texts`: title, description, message, and what hides in them
 //! - `options`, `bounds`, `defaults`: what can be picked, reached, and what is picked already
 //! - `link`: a url-mode request's URL
@@ -14,6 +14,7 @@
 mod bounds;
 mod defaults;
 mod legality;
+mod legible;
 mod link;
 mod options;
 mod question;
@@ -66,11 +67,17 @@ fn look(question: &Question<'_>, findings: &mut Findings) -> Legal {
     match &question.asked {
         Asked::Url { url, has_id } => link::look(question, url, *has_id, findings),
         Asked::Form { schema } => match Form::parse(schema) {
-            Ok(form) => look_at_form(question, schema, &form, findings),
+            Ok(form) => {
+                look_at_form(question, &form, findings);
+                legality::look(question, schema, &form, findings)
+            }
             Err(defects) => {
                 for defect in &defects {
                     let pointer = question.at(&defect.pointer);
                     findings.error(&pointer, defect.code.as_str(), defect.message.clone(), "");
+                }
+                if let Some(form) = legible::form(schema, &defects) {
+                    look_at_form(question, &form, findings);
                 }
                 Legal::nowhere()
             }
@@ -78,16 +85,10 @@ fn look(question: &Question<'_>, findings: &mut Findings) -> Legal {
     }
 }
 
-fn look_at_form(
-    question: &Question<'_>,
-    schema: &str,
-    form: &Form,
-    findings: &mut Findings,
-) -> Legal {
+fn look_at_form(question: &Question<'_>, form: &Form, findings: &mut Findings) {
     for note in form.notes() {
         tell_note(question, note, findings);
     }
-    let legal = legality::look(question, schema, form, findings);
     tell_suspicions(question, form, findings);
     texts::form(question, form, findings);
     for field in form.fields() {
@@ -97,7 +98,6 @@ fn look_at_form(
         bounds::look(&at, field, findings);
         defaults::look(&at, field, findings);
     }
-    legal
 }
 
 fn tell_note(question: &Question<'_>, note: &Note, findings: &mut Findings) {

@@ -37,6 +37,32 @@ fn field_named(name: &str, keywords: &Value) -> Vec<String> {
 }
 
 #[test]
+fn an_illegal_form_is_looked_at_for_the_rest_too() {
+    let form = json!({"type": "object", "required": ["zz"], "properties": {
+        "password": {"type": "strin", "title": "Password", "description": "Of your account."},
+        "email": {"type": "string", "format": "mail", "title": "E-mail", "description": "See https://files.acme.org."},
+        "a/b": {"type": "boolean", "default": true, "title": "Delete all", "description": "What there is."},
+    }});
+    let report = lint(&form.to_string(), None);
+    assert!(
+        Revision::ALL
+            .iter()
+            .all(|revision| !report.legal.on(*revision))
+    );
+    assert_eq!(
+        told(&report),
+        [
+            "error unknown-type /properties/password/type",
+            "error unsupported-format /properties/email/format",
+            "error required-unknown /required/0",
+            "error asks-for-secret /properties/password",
+            "warning link-in-form /properties/email/description",
+            "warning risky-default /properties/a~1b/default",
+        ]
+    );
+}
+
+#[test]
 fn a_good_form_has_no_findings() {
     let schema = json!({"type": "object", "properties": {
         "environment": {"type": "string", "title": "Environment", "description": "Where it goes.", "enum": ["staging", "production"]},

@@ -1,0 +1,42 @@
+//! What can be read of an illegal form: a person would be endangered by the rest of it too, so that is told at once.
+
+use serde_json::{Map, Value, json};
+
+use crate::form::{Defects, Form};
+
+/// The form without its defects: a field that has one keeps its name and texts only, the root its fields. None when there are no
+/// fields to speak of, or when nothing makes them a form.
+pub(super) fn form(schema: &str, defects: &Defects) -> Option<Form> {
+    let mut root: Map<String, Value> = serde_json::from_str(schema).ok()?;
+    let mut properties = root.remove("properties")?;
+    for defect in defects {
+        if let Some(name) = field_of(&defect.pointer)
+            && let Some(field) = properties.get_mut(&name)
+        {
+            *field = texts_of(field);
+        }
+    }
+    if properties.as_object()?.is_empty() {
+        return None;
+    }
+    Form::from_value(&json!({ "type": "object", "properties": properties })).ok()
+}
+
+/// The name of the field that a pointer into a schema leads to or through (RFC 6901, section 4).
+fn field_of(pointer: &str) -> Option<String> {
+    let inside = pointer.strip_prefix("/properties/")?;
+    let name = inside.split('/').next()?;
+    Some(name.replace("~1", "/").replace("~0", "~"))
+}
+
+/// A text field, about whose rules nothing is known.
+fn texts_of(field: &Value) -> Value {
+    // Any pattern: what the defective field checked is not to be asked for again.
+    let mut texts = json!({ "type": "string", "pattern": "" });
+    for key in ["title", "description"] {
+        if let Some(text) = field.get(key).and_then(Value::as_str) {
+            texts[key] = text.into();
+        }
+    }
+    texts
+}
