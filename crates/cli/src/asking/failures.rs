@@ -29,7 +29,7 @@ pub(crate) fn connecting(error: ConnectError) -> Failure {
         }
         ConnectError::Url { .. } => Failure::usage(error.to_string()),
         ConnectError::NoCommonRevision { .. } => Failure::connection(error.to_string())
-            .hint("leave `--protocol` out to speak what the server speaks."),
+            .hint("without `--protocol` the newest revision that both speak is taken."),
         ConnectError::TimedOut { .. } => {
             Failure::connection(error.to_string()).hint("give it more time with `--timeout 5m`.")
         }

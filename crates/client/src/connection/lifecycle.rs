@@ -208,7 +208,7 @@ where
         stderr: None,
     };
     let agreed = connection.protocol();
-    if revision.is_some_and(|revision| revision.as_str() != agreed) {
+    if revision.is_some_and(|revision| revision.as_str() != agreed) || is_foreign(&agreed) {
         connection.close().await;
         return Err(ConnectError::NoCommonRevision {
             asked,
@@ -217,6 +217,14 @@ where
     }
     connection.eliciting().speaks(&agreed, connection.server());
     Ok(connection)
+}
+
+/// Whether nobody here speaks that version, so that the connection must not go on (2025-11-25, Lifecycle, "Version Negotiation").
+/// What is older than the first published version differs in nothing that matters here.
+fn is_foreign(version: &str) -> bool {
+    let known = ProtocolVersion::KNOWN_VERSIONS;
+    known.iter().all(|known| known.as_str() != version)
+        && known.first().is_some_and(|first| version >= first.as_str())
 }
 
 /// Drops answers to a probe that was given up on, so that they are not taken for the answer to `initialize`.
@@ -276,5 +284,26 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for LateAnswers<T> {
 
     fn close(&mut self) -> impl Future<Output = Result<(), Self::Error>> + Send {
         self.inner.close()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_foreign;
+
+    #[test]
+    fn a_version_that_nobody_here_speaks_ends_the_connection() {
+        for version in ["2099-01-01", "2026-01-01", "DRAFT-2027", "x"] {
+            assert!(is_foreign(version), "{version}");
+        }
+        for version in [
+            "2026-07-28",
+            "2025-06-18",
+            "2025-03-26",
+            "2024-11-05",
+            "2024-10-07",
+        ] {
+            assert!(!is_foreign(version), "{version}");
+        }
     }
 }
