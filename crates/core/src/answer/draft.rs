@@ -352,10 +352,13 @@ fn option_of<'o>(options: &'o Options, text: &str) -> Option<&'o str> {
     close.next().is_none().then_some(&*option.value)
 }
 
-/// One option, or several between commas, semicolons or line ends.
+/// One option, or several between commas, semicolons or line ends, or as a JSON list, in which options may have commas.
 fn options_of<'o>(options: &'o Options, text: &str) -> Option<Vec<&'o str>> {
     if let Some(one) = option_of(options, text.trim()) {
         return Some(vec![one]);
+    }
+    if let Ok(listed) = serde_json::from_str::<Vec<String>>(text) {
+        return listed.iter().map(|one| option_of(options, one)).collect();
     }
     let parts = text
         .split([',', ';', '\n'])
@@ -469,6 +472,8 @@ mod tests {
             &[
                 ("Europe, us-1", Some(json!(["eu-1", "us-1"]))),
                 ("Old, Europe", Some(json!(["EU-1"]))),
+                (r#"["Old, Europe", "us-1"]"#, Some(json!(["EU-1", "us-1"]))),
+                (r#"["Mars"]"#, None),
                 ("Europe, Mars", None),
                 (",", None),
             ],
