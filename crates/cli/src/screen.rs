@@ -86,7 +86,10 @@ pub(crate) fn show_failure(failure: &Failure) -> Exit {
             harmless(failure.message())
         ));
         for cause in failure.causes() {
-            say(format_args!("  because: {}", harmless(cause)));
+            // A parser draws the place over several lines.
+            for (label, line) in cause_lines(cause) {
+                say(format_args!("  {label} {}", harmless(line)));
+            }
         }
         for line in failure.lines() {
             say(format_args!("  {line}"));
@@ -107,9 +110,15 @@ pub(crate) fn show_usage(error: &clap::Error) -> ExitCode {
     }
 }
 
+/// The lines of a cause that say something, the first with its label.
+fn cause_lines(cause: &str) -> impl Iterator<Item = (&'static str, &str)> {
+    let labels = std::iter::once("because:").chain(std::iter::repeat("        "));
+    labels.zip(cause.lines().filter(|line| !line.trim().is_empty()))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::harmless;
+    use super::{cause_lines, harmless};
 
     #[test]
     fn a_stranger_cannot_drive_the_terminal() {
@@ -118,5 +127,16 @@ mod tests {
             harmless("a\u{1b}[31mb\u{202e}c\n"),
             "a\\u{1b}[31mb\\u{202e}c\\u{a}"
         );
+    }
+
+    #[test]
+    fn a_cause_of_several_lines_keeps_them() {
+        let lines: Vec<_> = cause_lines("at line 1\n  |\n1 | x=1\n").collect();
+        let expected = [
+            ("because:", "at line 1"),
+            ("        ", "  |"),
+            ("        ", "1 | x=1"),
+        ];
+        assert_eq!(lines, expected);
     }
 }

@@ -91,6 +91,20 @@ fn the_persons_value_is_never_printed() {
 }
 
 #[test]
+fn a_rule_that_is_not_checked_is_said_to_be() {
+    let schema = br#"{"type":"object","properties":{"a":{"type":"string","pattern":"^(?=x)"}}}"#;
+    let files = Files::new(&[("s", &schema[..])]);
+    let args = ["validate", "--schema", &files.path("s"), "--content", "-"];
+    let ran = run(&args, br#"{"a":"y"}"#);
+    assert_eq!(ran.code, Some(0));
+    assert!(
+        ran.stderr.contains("warning: /properties/a/pattern: "),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
 fn words_for_people_go_to_stderr_without_colours() {
     let files = Files::new(&[("s", SCHEMA), ("c", br#"{"email":"a@b.cc","extra":1}"#)]);
     let ran = run(

@@ -11,8 +11,15 @@ use mcp_elicit_client::desk::Observer;
 use crate::failure::Failure;
 use crate::screen;
 
-/// The policy in `file`. A file that is not there yet allows everything.
+/// The policy in `file`. A file that is not there yet allows everything, which is said: the name may be misspelt.
 pub(super) fn read(file: &Path) -> Result<Consent, Failure> {
+    if !file.exists() {
+        screen::say(format_args!(
+            "{} {} is not there yet, so nothing is restricted",
+            screen::styled(screen::WARNING, "warning:"),
+            file.display()
+        ));
+    }
     let text = text_of(file).map_err(|error| {
         Failure::usage(format!("cannot read {}", file.display())).because(error)
     })?;

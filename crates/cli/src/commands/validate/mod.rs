@@ -122,4 +122,12 @@ fn show(verdict: &Verdict, schema: &Input, content: &Input) {
             ));
         }
     }
+    for note in verdict.unchecked() {
+        screen::say(format_args!(
+            "  {} {}: {}",
+            styled(screen::WARNING, "warning:"),
+            screen::harmless(&note.pointer),
+            note.message
+        ));
+    }
 }

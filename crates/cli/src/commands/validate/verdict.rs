@@ -1,7 +1,7 @@
 //! One verdict, as it is written out.
 
 use mcp_elicit_core::answer::{Answers, CheckError};
-use mcp_elicit_core::form::{DefectCode, Defects, Form};
+use mcp_elicit_core::form::{DefectCode, Defects, Form, Note, NoteCode};
 use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 
 use crate::failure::Exit;
@@ -25,10 +25,13 @@ pub(super) struct Flaw {
 /// What can be said of one schema and one content.
 #[derive(Debug)]
 pub(super) enum Verdict {
-    /// The schema is legal and this is what the content breaks; `ignored` are fields that the form does not have.
+    /// The schema is legal and this is what the content breaks.
     Judged {
         violations: Vec<Broken>,
+        /// Fields that the form does not have.
         ignored: Vec<String>,
+        /// Rules that were not checked: where, and why.
+        unchecked: Vec<Note>,
     },
     /// The schema is not legal.
     Illegal(Vec<Flaw>),
@@ -58,15 +61,18 @@ impl Verdict {
 
     /// Judges a content against a form.
     pub(super) fn of_text(form: &Form, content: &str) -> Self {
-        match form.check_text(content) {
-            Ok(answers) => Self::Judged {
-                violations: Vec::new(),
-                ignored: ignored(&answers),
-            },
-            Err(error) => Self::Judged {
-                violations: broken(error),
-                ignored: Vec::new(),
-            },
+        let (violations, ignored) = match form.check_text(content) {
+            Ok(answers) => (Vec::new(), ignored(&answers)),
+            Err(error) => (broken(error), Vec::new()),
+        };
+        let unchecked = form.notes().iter();
+        Self::Judged {
+            violations,
+            ignored,
+            unchecked: unchecked
+                .filter(|note| note.code == NoteCode::PatternNotEnforced)
+                .cloned()
+                .collect(),
         }
     }
 
@@ -81,6 +87,7 @@ impl Verdict {
                 Self::Judged {
                     violations: vec![unreadable(message)],
                     ignored: Vec::new(),
+                    unchecked: Vec::new(),
                 }
             }
         }
@@ -120,6 +127,13 @@ impl Verdict {
     pub(super) fn ignored(&self) -> &[String] {
         match self {
             Self::Judged { ignored, .. } => ignored,
+            Self::Illegal(_) => &[],
+        }
+    }
+
+    pub(super) fn unchecked(&self) -> &[Note] {
+        match self {
+            Self::Judged { unchecked, .. } => unchecked,
             Self::Illegal(_) => &[],
         }
     }
