@@ -2,6 +2,7 @@
 
 mod wire;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_elicit_client::audit::{Audit, Turn};
@@ -46,6 +47,23 @@ fn place(text: &str) -> Value {
 
 fn shell(script: &str) -> Command {
     Command::new("sh", ["-c", script])
+}
+
+#[tokio::test]
+async fn a_script_tells_what_was_not_asked_for() {
+    let answers = json!([
+        {"action": "accept", "content": {"place": "here", "palce": "there"}},
+        {"action": "decline"},
+    ]);
+    let script = Arc::new(Script::from_json(&answers.to_string()).unwrap());
+    assert_eq!(
+        answer_by(Arc::clone(&script)).await["result"],
+        place("here")
+    );
+    assert_eq!(
+        (script.unused(), script.left()),
+        (vec!["palce".to_owned()], 1)
+    );
 }
 
 #[tokio::test]
@@ -203,7 +221,7 @@ async fn a_web_service_that_fails_declines_nothing() {
 
 #[tokio::test]
 async fn a_question_that_nobody_waits_for_any_more_has_an_end_in_the_record() {
-    let audit = std::sync::Arc::new(Audit::new(std::io::sink()));
+    let audit = Arc::new(Audit::new(std::io::sink()));
     // Both are asked before the first of them finds nobody, which ends the call.
     let responder = Callback::forms(async |question: Question| {
         if question.message() == "Where?" {
@@ -214,7 +232,7 @@ async fn a_question_that_nobody_waits_for_any_more_has_an_end_in_the_record() {
     });
     let settings = Settings::default()
         .responder(Both(responder))
-        .observer(std::sync::Arc::clone(&audit));
+        .observer(Arc::clone(&audit));
     let (connection, mut server, _) = connected(Revision::V2026_07_28, settings).await;
     let mut other = form();
     other["message"] = "When?".into();
@@ -267,7 +285,7 @@ impl<R: Responder> Responder for Both<R> {
 
 /// A writer whose text can be read while it is written to.
 #[derive(Clone, Default)]
-struct Shared(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+struct Shared(Arc<std::sync::Mutex<Vec<u8>>>);
 
 impl std::io::Write for Shared {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -282,22 +300,22 @@ impl std::io::Write for Shared {
 #[tokio::test]
 async fn the_audit_tells_everything_but_what_was_said() {
     let log = Shared::default();
-    let audit = std::sync::Arc::new(Audit::new(log.clone()));
+    let audit = Arc::new(Audit::new(log.clone()));
     let said =
         Script::from_json(r#"[{"action":"accept","content":{"place":"secretplace"}}]"#).unwrap();
     answer_of(
         Settings::default()
             .responder(said)
-            .observer(std::sync::Arc::clone(&audit)),
+            .observer(Arc::clone(&audit)),
     )
     .await;
     answer_of(
         Settings::default()
             .responder(Script::decline())
-            .observer(std::sync::Arc::clone(&audit)),
+            .observer(Arc::clone(&audit)),
     )
     .await;
-    answer_of(Settings::default().observer(std::sync::Arc::clone(&audit))).await;
+    answer_of(Settings::default().observer(Arc::clone(&audit))).await;
     let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     assert!(!text.contains("secretplace"), "{text}");
     let lines: Vec<Value> = text

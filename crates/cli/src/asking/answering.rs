@@ -43,11 +43,21 @@ impl Answering {
         }
     }
 
-    /// A name that no form had is likely misspelt.
+    /// A name that no form had is likely misspelt, and answers that were not needed are likely out of step.
     pub(crate) fn warn_of_unused(&self) {
-        for name in self.script.iter().flat_map(|script| script.unused()) {
-            let warning = screen::styled(screen::WARNING, "warning:");
+        let Some(script) = &self.script else { return };
+        let warning = screen::styled(screen::WARNING, "warning:");
+        for name in script.unused() {
             screen::say(format_args!("{warning} no form asked for {name:?}"));
+        }
+        match script.left() {
+            0 => {}
+            1 => screen::say(format_args!(
+                "{warning} 1 prepared answer was not asked for"
+            )),
+            left => screen::say(format_args!(
+                "{warning} {left} prepared answers were not asked for"
+            )),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use mcp_elicit_core::answer::{Action, Draft, Outcome, Typed};
 use mcp_elicit_core::form::Form;
@@ -24,9 +24,14 @@ pub struct Script {
 }
 
 enum Source {
-    InOrder(Mutex<VecDeque<Prepared>>),
+    InOrder(InOrder),
     ByName(ByName),
     Always(Action),
+}
+
+struct InOrder {
+    left: Mutex<VecDeque<Prepared>>,
+    unknown: Mutex<BTreeSet<String>>,
 }
 
 struct Prepared {
@@ -102,9 +107,10 @@ impl Script {
                 content: written.content,
             })
         });
-        Ok(Self::new(Source::InOrder(Mutex::new(
-            prepared.collect::<Result<_, _>>()?,
-        ))))
+        Ok(Self::new(Source::InOrder(InOrder {
+            left: Mutex::new(prepared.collect::<Result<_, _>>()?),
+            unknown: Mutex::default(),
+        })))
     }
 
     /// Values by the names of fields, as a person would type them; they answer every form that has one of the fields,
@@ -143,7 +149,15 @@ impl Script {
         self
     }
 
-    /// The names that no form had so far: likely misspelt.
+    /// How many answers of the list no question has taken so far.
+    pub fn left(&self) -> usize {
+        match &self.source {
+            Source::InOrder(in_order) => in_order.left().len(),
+            Source::ByName(_) | Source::Always(_) => 0,
+        }
+    }
+
+    /// The names that no form had so far, or not the one that they were prepared for: likely misspelt.
     pub fn unused(&self) -> Vec<String> {
         match &self.source {
             Source::ByName(by_name) => {
@@ -155,21 +169,19 @@ impl Script {
                     .cloned()
                     .collect()
             }
-            Source::InOrder(_) | Source::Always(_) => Vec::new(),
+            Source::InOrder(in_order) => {
+                let unknown = in_order.unknown.lock();
+                let unknown = unknown.unwrap_or_else(PoisonError::into_inner);
+                unknown.iter().cloned().collect()
+            }
+            Source::Always(_) => Vec::new(),
         }
     }
 
     fn answer(&self, question: &Question) -> Result<Answer, Unanswered> {
         match &self.source {
             Source::Always(action) => act(question, *action, None),
-            Source::InOrder(prepared) => {
-                let next = prepared
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .pop_front();
-                let next = next.ok_or(Unanswered::Exhausted)?;
-                act(question, next.action, next.content)
-            }
+            Source::InOrder(in_order) => in_order.answer(question),
             Source::ByName(by_name) => match question.form() {
                 Some(form) => by_name.answer(form),
                 None => Err(Unanswered::cannot_show(
@@ -190,6 +202,23 @@ fn act(question: &Question, action: Action, content: Option<Value>) -> Result<An
         }
         Action::Decline => Ok(answer::decline(None)),
         Action::Cancel => Ok(answer::cancel()),
+    }
+}
+
+impl InOrder {
+    fn left(&self) -> MutexGuard<'_, VecDeque<Prepared>> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answer(&self, question: &Question) -> Result<Answer, Unanswered> {
+        let next = self.left().pop_front().ok_or(Unanswered::Exhausted)?;
+        if let (Some(form), Some(Value::Object(content))) = (question.form(), &next.content) {
+            let names = content.keys().filter(|name| form.field(name).is_none());
+            let unknown = self.unknown.lock();
+            let mut unknown = unknown.unwrap_or_else(PoisonError::into_inner);
+            unknown.extend(names.cloned());
+        }
+        act(question, next.action, next.content)
     }
 }
 
