@@ -124,6 +124,10 @@ fn line(entry: &Value) -> String {
         word("server"),
         word("target")
     );
+    // Where the server did not say for which call it asks.
+    for other in entry["others"].as_array().into_iter().flatten() {
+        said.extend([" or ", &*harmless(other.as_str().unwrap_or("-"))]);
+    }
     let fields: Vec<&str> = entry["fields"]
         .as_array()
         .into_iter()

@@ -1,7 +1,7 @@
 //! Questions of the inbox as text for people. What a server wrote is made harmless first.
 
 use mcp_elicit_core::form::Form;
-use mcp_elicit_forms::view::{Control, FieldView, inert};
+use mcp_elicit_forms::view::{Call, Control, FieldView, inert};
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -25,9 +25,16 @@ pub(super) fn line(question: &Value) -> String {
         short(question["id"].as_str().unwrap_or("-")),
         word("phase"),
         word("server"),
-        word("target"),
+        call(question).map_or_else(|| "-".to_owned(), |call| call.name()),
         inert::line(question["message"].as_str().unwrap_or("-"), GIST)
     )
+}
+
+/// The call that the question is for, or all that it may be for.
+fn call(question: &Value) -> Option<Call> {
+    let others = question["others"].as_array().into_iter().flatten();
+    let others = others.filter_map(Value::as_str).map(str::to_owned);
+    Some(Call::tool(question["target"].as_str()?).or_one_of(others.collect()))
 }
 
 /// One question, with all a person needs to answer it.
@@ -50,8 +57,12 @@ fn lines(question: &Value) -> Vec<String> {
     };
     let line = |text: &str| inert::line(text, inert::LABEL);
     add("server", line(text("server").unwrap_or("-")));
-    if let Some(target) = text("target") {
-        add(text("kind").unwrap_or("call"), line(target));
+    if let Some(call) = call(question) {
+        let kind = text("kind").unwrap_or("call");
+        match call.doubt() {
+            Some(doubt) => add(kind, format!("{} ({doubt})", call.name())),
+            None => add(kind, call.name()),
+        }
     }
     if !question["arguments"].is_null() {
         add(
@@ -193,6 +204,13 @@ mod tests {
             assert!(shown.contains(part), "{part}: {shown}");
         }
         assert!(!shown.contains('\u{1b}'));
+        let mut several = question.clone();
+        several["others"] = json!(["plan"]);
+        let shown = lines(&several).join("\n");
+        assert!(
+            shown.contains("tool       release or plan (one of several"),
+            "{shown}"
+        );
         assert!(!line(&question).contains(['\n', '\u{1b}']));
     }
 }
