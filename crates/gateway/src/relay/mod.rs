@@ -18,6 +18,7 @@
 //! | `requests`, `responses` | frames from the client, frames from the server |
 //! | `returns` | calls that come back: a round's retry, a call that was handed back |
 //! | `calls` | the client's requests on their way |
+//! | `echoes` | rounds that the client has as the server wrote them |
 //! | `question`, `round` | open questions, and the rounds that wait for them |
 //! | `asking` | a question is checked, placed, written and put |
 //! | `settling` | an answer is taken and delivered |
@@ -27,6 +28,7 @@
 
 mod asking;
 mod calls;
+mod echoes;
 pub mod effect;
 mod frame;
 pub mod glance;
@@ -50,7 +52,7 @@ mod whose;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use bytes::Bytes;
 use mcp_elicit_core::wire::{Id, Revision};
@@ -115,8 +117,8 @@ pub struct Relay {
     parked: HashMap<String, VecDeque<CallKey>>,
     /// Calls that went back to a rounds client as `input_required`, by the state it echoes.
     handles: HashMap<String, CallKey>,
-    /// Retries of a rounds client that wait for their answers to be taken out of the record.
-    retries: HashMap<String, returns::Retry>,
+    /// Rounds that a rounds client has as the server wrote them.
+    echoes: BTreeMap<question::EchoKey, echoes::Echo>,
     /// Ids of the server's requests that went to the client and are no questions; a bounded number.
     server_requests: HashSet<Id>,
     /// Requests that wait for the server's era to be known; a bounded number.
@@ -130,6 +132,7 @@ pub struct Relay {
     /// When the client's frame that is being looked at came.
     arrived: Moment,
     last_id: u64,
+    last_echo: u64,
 }
 
 impl Relay {
@@ -143,7 +146,7 @@ impl Relay {
             questions: Questions::default(),
             parked: HashMap::new(),
             handles: HashMap::new(),
-            retries: HashMap::new(),
+            echoes: BTreeMap::new(),
             server_requests: HashSet::new(),
             waiting: VecDeque::new(),
             timers: BTreeSet::new(),
@@ -152,6 +155,7 @@ impl Relay {
             arriving: None,
             arrived: Moment::from_millis(0),
             last_id: 0,
+            last_echo: 0,
         }
     }
 

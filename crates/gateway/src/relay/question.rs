@@ -42,10 +42,14 @@ pub(super) enum Origin {
     /// An entry of an `input_required` that the gateway answers itself.
     Round { entry: String },
     /// An entry of an `input_required` that the client answers with its retry.
-    Echo { entry: String, state: String },
+    Echo { entry: String, round: EchoKey },
     /// A link of a `-32042`; the call is made again once it was visited.
     Visit,
 }
+
+/// A round that the client has as the server wrote it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct EchoKey(pub(super) u64);
 
 /// How far a question is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use mcp_elicit_core::wire::{Era, Id, InputRequest, InputRequired, InputResponses
 
 use super::frame::{self, Refusal};
 use super::glance::Glance;
-use super::question::{AtClient, Origin, Step};
+use super::question::{Origin, Step};
 use super::round::{Entry, Round};
 use super::{CallKey, Down, Effect, Moment, QuestionKey, Relay, Timer};
 
@@ -47,75 +47,6 @@ impl Relay {
             .all(|(_, request)| call.capability.has(request.mode()));
         let asks = required.questions().next().is_some();
         !asks || (required.state.is_some() && call.door.is_some() && to_client && can)
-    }
-
-    /// The client gets the round as the server wrote it, once its questions are written down.
-    fn echo_round(
-        &mut self,
-        now: Moment,
-        key: CallKey,
-        required: &InputRequired,
-        text: &str,
-    ) -> Down {
-        let asks = required.questions().next().is_some();
-        let Some(state) = required.state.clone().filter(|_| asks) else {
-            // Nothing to record: the client and the server settle it.
-            let Some(glance) = Glance::at(text.as_bytes()) else {
-                return Down::Taken;
-            };
-            return self.finish(now, key, text, &glance);
-        };
-        let mut raised = Vec::new();
-        for (entry, request) in required.questions() {
-            let origin = Origin::Echo {
-                entry: entry.to_owned(),
-                state: state.clone(),
-            };
-            match self.raise(now, key.into(), origin, request.clone(), None) {
-                Ok(question) => raised.push(question),
-                Err(refusal) => {
-                    self.fail(now, key, &refusal);
-                    return Down::Taken;
-                }
-            }
-        }
-        if let Some(call) = self.calls.get_mut(key) {
-            call.demand = Some(text.to_owned());
-        }
-        Down::Taken
-    }
-
-    /// A question of a round that the client gets as it is has been written; with the last one the round goes out.
-    pub(super) fn echo_recorded(&mut self, now: Moment, key: CallKey) {
-        let Some(call) = self.calls.get(key) else {
-            return;
-        };
-        let questions = call.questions.clone();
-        let waits = |question: &QuestionKey| {
-            self.questions
-                .get(*question)
-                .is_some_and(|q| q.step == Step::Writing)
-        };
-        if questions.iter().any(waits) {
-            return;
-        }
-        let Some(text) = self.calls.get_mut(key).and_then(|call| {
-            call.questions.clear();
-            call.demand.take()
-        }) else {
-            return;
-        };
-        for question in questions {
-            if let Some(question) = self.questions.get_mut(question) {
-                question.at_client = Some(AtClient::Round);
-                question.call = None;
-            }
-        }
-        if let Some(glance) = Glance::at(text.as_bytes())
-            && let Down::Forward { door, last } = self.finish(now, key, &text, &glance)
-        {
-            self.tell_client(door, text, last);
-        }
     }
 
     /// The gateway answers the round itself, piece by piece.

@@ -30,6 +30,8 @@ impl Relay {
         match (origin, call) {
             (Origin::Round { .. }, Some(call)) => self.collect_round(now, call),
             (Origin::Visit, Some(call)) => self.collect_visits(call),
+            // Answered elsewhere before the client was back: its retry will bring that answer.
+            (Origin::Echo { round, .. }, _) if !self.echo_is_back(round) => {}
             (Origin::Pushed { .. } | Origin::Echo { .. }, _) | (_, None) => {
                 self.take_answers(vec![key]);
             }
@@ -91,7 +93,7 @@ impl Relay {
                     }
                 }
                 (Origin::Visit, Some(call)) => visits.push((call, is_accept(&reply))),
-                (Origin::Echo { state, .. }, _) => self.retry_goes_on(state, key),
+                (Origin::Echo { entry, round }, _) => self.retry_goes_on(*round, entry, reply),
                 (Origin::Round { .. } | Origin::Visit, None) => {}
             }
             self.hold_ends(&question);
@@ -136,6 +138,7 @@ impl Relay {
             .get(key)
             .is_none_or(|question| matches!(question.step, Step::Settled | Step::Taking))
         {
+            self.forget_unclaimed(key, ending);
             return;
         }
         let refusal = match ending {
@@ -159,6 +162,17 @@ impl Relay {
         self.question_fails(now, key, ending, &refusal);
     }
 
+    /// Nobody came for the answer to a question of a client's round; it stays in the record, for the same call made again.
+    fn forget_unclaimed(&mut self, key: QuestionKey, ending: Ending) {
+        let unclaimed = self.questions.get(key).is_some_and(|question| {
+            question.step == Step::Settled
+                && matches!(question.origin, Origin::Echo { round, .. } if !self.echo_is_back(round))
+        });
+        if unclaimed && ending == Ending::TimedOut {
+            self.take_question(key);
+        }
+    }
+
     /// The question ends without an answer, and whoever waits for it is told.
     pub(super) fn question_fails(
         &mut self,
@@ -173,8 +187,8 @@ impl Relay {
         match (&question.origin, question.call) {
             (Origin::Pushed { id }, _) => self.tell_server(refusal.to_response(id), None),
             (Origin::Round { .. } | Origin::Visit, Some(call)) => self.fail(now, call, refusal),
-            (Origin::Echo { state, .. }, call) => {
-                self.retry_fails(state, refusal);
+            (Origin::Echo { round, .. }, call) => {
+                self.retry_fails(*round, refusal);
                 if let Some(call) = call {
                     self.fail(now, call, refusal);
                 }
@@ -223,6 +237,9 @@ impl Relay {
 
     fn take_question(&mut self, key: QuestionKey) -> Option<Question> {
         let question = self.questions.remove(key)?;
+        if let Origin::Echo { round, .. } = question.origin {
+            self.echo_loses(round, key);
+        }
         self.cancel_timers(|timer| *timer == Timer::Patience(key));
         if let Some(call) = question.call.and_then(|call| self.calls.get_mut(call)) {
             call.questions.retain(|known| *known != key);

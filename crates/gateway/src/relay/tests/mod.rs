@@ -2,6 +2,7 @@
 
 mod bounds;
 mod chaos;
+mod echoes;
 mod held;
 mod passing;
 mod table;
