@@ -269,6 +269,11 @@ impl Relay {
         self.effects.pop_front()
     }
 
+    /// The client's stream on which the answer to this call is waited for.
+    pub fn waits_at(&self, call: CallKey) -> Option<Door> {
+        self.calls.get(call)?.door
+    }
+
     /// How many calls and questions are open: for a report and for limits.
     pub fn open(&self) -> (usize, usize) {
         (self.calls.len(), self.questions.len())

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use mcp_elicit_core::wire::{
     Cancelled, Capability, Envelope, Era, Id, Revision, members, message, method,
 };
+use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::calls::{self, Call};
@@ -28,6 +29,21 @@ impl Relay {
         let Some(method) = glance.method.clone().map(|range| &text[range]) else {
             return Up::Forward(None);
         };
+        let id = glance.id.as_ref();
+        if id
+            .and_then(|range| frame::id_at(text.as_bytes(), range))
+            .is_none()
+        {
+            // Its answer could not be told from another's (JSON-RPC 2.0, and MCP has no null either).
+            let error =
+                json!({"code": -32600, "message": "a request's id must be a string or a number"});
+            self.tell_client(
+                door,
+                message::error(None, &members::raw_value(&error)),
+                true,
+            );
+            return Up::Taken;
+        }
         match method {
             method::INITIALIZE => return self.client_initializes(door, text, glance),
             method::DISCOVER => return self.client_discovers(now, door, text, glance),
@@ -305,7 +321,7 @@ impl Relay {
             ),
             Err(defect) => (-32700, defect.to_string(), None),
         };
-        let error = serde_json::json!({"code": code, "message": why});
+        let error = json!({"code": code, "message": why});
         self.tell_client(
             door,
             message::error(id.as_ref(), &members::raw_value(&error)),

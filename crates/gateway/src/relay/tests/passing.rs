@@ -285,3 +285,17 @@ fn a_round_is_answered_in_parts_by_the_desk_and_by_the_client() {
         "nothing is asked twice"
     );
 }
+
+#[test]
+fn a_request_whose_id_is_none_is_refused_and_not_left_to_wait() {
+    for id in ["null", "{}", "[1]", "true"] {
+        let mut world = world(Revision::V2025_11_25);
+        world.client_sends(&format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list"}}"#
+        ));
+        assert!(world.to_server.is_empty(), "{id}");
+        let told = on_the_way(world.to_client.iter().map(|(_, frame)| frame));
+        assert_eq!(told[0]["error"]["code"], -32600, "{id}");
+        assert!(told[0]["id"].is_null());
+    }
+}
