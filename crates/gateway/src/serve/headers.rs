@@ -1,5 +1,8 @@
 //! What HTTP headers repeat of a message, and which they are.
 
+use std::borrow::Cow;
+
+use data_encoding::BASE64;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use mcp_elicit_core::wire::{Revision, meta};
 
@@ -32,14 +35,40 @@ pub(super) fn rounds_headers(frame: &[u8], glance: &Glance) -> HeaderMap {
     if let Ok(method) = HeaderValue::from_str(&said.method) {
         headers.insert(METHOD, method);
     }
-    if let Some(name) = said
-        .name
-        .as_deref()
-        .and_then(|name| HeaderValue::from_bytes(name.as_bytes()).ok())
-    {
+    let name = said.name.as_deref().map(in_header);
+    if let Some(name) = name.and_then(|name| HeaderValue::from_str(&name).ok()) {
         headers.insert(NAME, name);
     }
     headers
+}
+
+/// How a value is marked that could not stand in a header as it is (2026-07-28, transports, value encoding).
+const ENCODED: (&str, &str) = ("=?base64?", "?=");
+
+fn encoded(text: &str) -> Option<&str> {
+    text.strip_prefix(ENCODED.0)?.strip_suffix(ENCODED.1)
+}
+
+/// A value of a message as a header repeats it.
+fn in_header(value: &str) -> Cow<'_, str> {
+    let plain = value.bytes().all(|byte| (0x20..=0x7e).contains(&byte))
+        && value.trim_matches(' ') == value
+        && encoded(value).is_none();
+    if plain {
+        return Cow::Borrowed(value);
+    }
+    let text = BASE64.encode(value.as_bytes());
+    Cow::Owned(format!("{}{text}{}", ENCODED.0, ENCODED.1))
+}
+
+/// Whether a header repeats this value.
+pub(super) fn repeats(header: &HeaderValue, value: &str) -> bool {
+    match header.to_str().ok().and_then(encoded) {
+        Some(text) => BASE64
+            .decode(text.as_bytes())
+            .is_ok_and(|text| text == value.as_bytes()),
+        None => header.as_bytes() == value.as_bytes(),
+    }
 }
 
 /// What a request says that headers repeat.
@@ -48,8 +77,10 @@ pub struct Said {
     pub method: String,
     /// The revision in its `_meta`.
     pub revision: Option<String>,
-    /// The name or URI of what it calls.
+    /// The name or URI of what it calls, or the task that it is about.
     pub name: Option<String>,
+    /// Whether a header has to repeat the name.
+    pub names: bool,
     /// Whether its `_meta` says what the client can do.
     pub declares: bool,
 }
@@ -67,8 +98,11 @@ impl Said {
         let member = match method.as_str() {
             "tools/call" | "prompts/get" => Some("name"),
             "resources/read" => Some("uri"),
+            // The tasks extension; not every client of it sends the header.
+            "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
             _ => None,
         };
+        let names = member.is_some_and(|member| member != "taskId");
         let name = member
             .and_then(|member| glance::member(frame, params?, member))
             .and_then(text);
@@ -76,7 +110,33 @@ impl Said {
             method,
             revision,
             name,
+            names,
             declares,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_comes_back_out_of_its_header() {
+        for (value, header) in [
+            ("deploy", "deploy"),
+            ("file:///a b", "file:///a b"),
+            ("größe", "=?base64?Z3LDtsOfZQ==?="),
+            (" lead", "=?base64?IGxlYWQ=?="),
+            ("=?base64?literal?=", "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?="),
+        ] {
+            assert_eq!(in_header(value), header);
+            let header = HeaderValue::from_str(header).unwrap();
+            assert!(repeats(&header, value), "{value}");
+            assert!(!repeats(&header, "other"));
+        }
+        assert!(!repeats(
+            &HeaderValue::from_static("=?base64?!?="),
+            "=?base64?!?="
+        ));
     }
 }

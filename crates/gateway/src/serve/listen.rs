@@ -33,7 +33,9 @@ use crate::record::seal;
 use crate::relay::Settings;
 use crate::relay::glance::Shape;
 use answer::{Left, Opening, stream, take};
-use guard::{cannot_start, is_local, principal, refusal, with_id, wrong_in_rounds};
+use guard::{
+    cannot_start, is_local, principal, refusal, with_id, wrong_in_rounds, wrong_in_session,
+};
 use message::Message;
 
 /// Sessions at once, over all clients.
@@ -156,13 +158,13 @@ impl Front {
         !host || !origin
     }
 
-    fn open_session(&self, principal: &str) -> Result<Arc<Held>, Box<Response>> {
-        let opened = self.start_session(principal);
+    fn open_session(&self, principal: &str, client: Streams) -> Result<Arc<Held>, Box<Response>> {
+        let opened = self.start_session(principal, client);
         opened.map_err(|fault| Box::new(cannot_start(&fault)))
     }
 
-    fn start_session(&self, principal: &str) -> Result<Arc<Held>, StartFault> {
-        let client = Arc::new(Streams::default());
+    fn start_session(&self, principal: &str, client: Streams) -> Result<Arc<Held>, StartFault> {
+        let client = Arc::new(client);
         let settings = Settings {
             many_doors: true,
             ..self.server.settings.clone()
@@ -213,7 +215,7 @@ impl Front {
             }
             None => has_room(&sessions)?,
         }
-        let held = self.open_session(principal)?;
+        let held = self.open_session(principal, Streams::default())?;
         sessions.insert(name, held.clone());
         Ok(held)
     }
@@ -226,12 +228,15 @@ impl Front {
             let status = StatusCode::INTERNAL_SERVER_ERROR;
             return Err(Box::new(refusal(status, -32603, why)));
         };
-        let held = self.open_session(principal)?;
+        let held = self.open_session(principal, Streams::of_one_client())?;
         self.sessions().insert(name.clone(), held.clone());
         Ok((name, held))
     }
 
     fn named(&self, headers: &HeaderMap) -> Result<Arc<Held>, Box<Response>> {
+        if let Some(wrong) = wrong_in_session(headers) {
+            return Err(Box::new(wrong));
+        }
         let name = headers.get(SESSION).and_then(|name| name.to_str().ok());
         let Some(name) = name else {
             return Err(Box::new(refusal(
@@ -335,7 +340,7 @@ async fn listen(State(front): State<Arc<Front>>, headers: HeaderMap) -> Response
     }
     let held = match front.named(&headers) {
         Ok(held) => held,
-        Err(response) if response.status() == StatusCode::BAD_REQUEST => {
+        Err(_) if !headers.contains_key(SESSION) => {
             return refusal(
                 StatusCode::METHOD_NOT_ALLOWED,
                 -32600,

@@ -54,7 +54,7 @@ pub trait ServerSide: Send + Sync {
     }
     /// Writes what is queued; the driver may wait.
     fn write_out(&self) {}
-    /// What the client's request on this stream said in its HTTP headers; `None` when that was all of the request.
+    /// What the client's request on this stream said in its HTTP headers; `None` when the request is over.
     fn carry(&self, _door: Door, _headers: Option<HeaderMap>) {}
     /// Nobody wants the answer to this call any more.
     fn abandon(&self, call: CallKey);
@@ -204,13 +204,18 @@ impl Session {
         }
     }
 
-    /// A frame came from the client, whose HTTP request said this in its headers: they go on with what goes on of it.
+    /// A frame came from the client, whose HTTP request said this in its headers: they go on with what goes on of it,
+    /// until the request is over.
     pub fn from_client_with(&self, door: Door, frame: Frame<'_>, headers: HeaderMap) {
         if headers.is_empty() {
             return self.from_client(door, frame);
         }
         self.server.carry(door, Some(headers));
         self.from_client(door, frame);
+    }
+
+    /// The client's HTTP request on this stream is over.
+    pub fn is_over_at(&self, door: Door) {
         self.server.carry(door, None);
     }
 
@@ -272,6 +277,7 @@ impl Session {
                 }
                 Effect::ToServer { frame, call } => {
                     told.server = true;
+                    let door = call.and_then(|call| relay.waits_at(call)).or(door);
                     self.server.send(Frame::Lent(frame.as_bytes()), call, door);
                 }
                 Effect::Abandon { call } => self.server.abandon(call),

@@ -1,11 +1,14 @@
 //! Server-sent events, as a stream of bytes becomes them.
 
+use std::time::Duration;
+
 /// Reads events out of bytes as they come.
 #[derive(Default)]
 pub struct EventReader {
     line: Vec<u8>,
     data: Vec<u8>,
     id: Option<String>,
+    retry: Option<Duration>,
     after_return: bool,
 }
 
@@ -48,6 +51,11 @@ impl EventReader {
         self.line.len() + self.data.len()
     }
 
+    /// How long to wait before the stream is opened again, if it said.
+    pub fn retry(&self) -> Option<Duration> {
+        self.retry
+    }
+
     fn take_line(&mut self, line: &[u8], each: &mut impl FnMut(ServerEvent)) {
         if line.is_empty() {
             let data = std::mem::take(&mut self.data);
@@ -72,7 +80,12 @@ impl EventReader {
                 self.data.extend_from_slice(value);
             }
             b"id" => self.id = std::str::from_utf8(value).ok().map(str::to_owned),
-            // `event`, `retry` and comments say nothing that matters here.
+            b"retry" => {
+                let millis = std::str::from_utf8(value).ok();
+                let millis = millis.and_then(|text| text.parse().ok());
+                self.retry = millis.map(Duration::from_millis).or(self.retry);
+            }
+            // `event` and comments say nothing that matters here.
             _ => {}
         }
     }
@@ -123,6 +136,15 @@ mod tests {
             assert_eq!(found[1], ("x\ny".to_owned(), None));
             assert_eq!(found.len(), 3, "{step}: {found:?}");
         }
+    }
+
+    #[test]
+    fn how_long_to_wait_is_read() {
+        let mut reader = EventReader::default();
+        reader.read(b"retry: soon\nid: 1\ndata:\n\n", |_| {});
+        assert_eq!(reader.retry(), None);
+        reader.read(b"retry: 250\n", |_| {});
+        assert_eq!(reader.retry(), Some(Duration::from_millis(250)));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::session::ClientSide;
 use super::sse;
 use crate::relay::Door;
 
-/// Messages kept of one stream for a client that comes back.
+/// Messages that were said, kept of one stream for a client that comes back.
 const KEPT: usize = 64;
 /// Messages that wait for a session's stream to be opened.
 const WAITING: usize = 1_000;
@@ -45,6 +45,16 @@ struct Stream {
     to: Option<mpsc::UnboundedSender<Told>>,
     kept: VecDeque<(u64, Told)>,
     count: u64,
+    /// Up to which message somebody listened.
+    said: u64,
+    /// Whether its request was answered.
+    answered: bool,
+}
+
+impl Stream {
+    fn is_open(&self) -> bool {
+        self.to.as_ref().is_some_and(|to| !to.is_closed())
+    }
 }
 
 /// Why there is no stream to listen to.
@@ -60,9 +70,19 @@ pub enum NoStream {
 #[derive(Default)]
 pub struct Streams {
     by_door: Mutex<HashMap<Door, Stream>>,
+    /// Whether all streams are of one client with a session.
+    one_client: bool,
 }
 
 impl Streams {
+    /// The streams of one client with a session: what belongs to none of its requests may go to any of them.
+    pub fn of_one_client() -> Self {
+        Self {
+            one_client: true,
+            ..Self::default()
+        }
+    }
+
     fn streams(&self) -> MutexGuard<'_, HashMap<Door, Stream>> {
         self.by_door.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -72,12 +92,7 @@ impl Streams {
         let (to, told) = mpsc::unbounded_channel();
         let mut streams = self.streams();
         if streams.len() >= LOST {
-            let lost = |stream: &Stream| {
-                stream
-                    .to
-                    .as_ref()
-                    .is_none_or(mpsc::UnboundedSender::is_closed)
-            };
+            let lost = |stream: &Stream| !stream.is_open();
             let oldest = streams.iter().filter(|(_, stream)| lost(stream));
             if let Some(oldest) = oldest
                 .map(|(door, _)| *door)
@@ -105,16 +120,18 @@ impl Streams {
         let seen = last
             .and_then(|last| last.split_once('-'))
             .and_then(|(door, count)| Some((Door(door.parse().ok()?), count.parse::<u64>().ok()?)));
-        let (door, after) = seen.unwrap_or((Door::SESSION, 0));
+        let door = seen.map_or(Door::SESSION, |(door, _)| door);
         let mut streams = self.streams();
         let stream = match door {
             Door::SESSION => streams.entry(door).or_default(),
             // One that is done with, or that was never there, will say nothing.
             door => streams.get_mut(&door).ok_or(NoStream::Done)?,
         };
-        if seen.is_none() && stream.to.as_ref().is_some_and(|to| !to.is_closed()) {
+        if seen.is_none() && stream.is_open() {
             return Err(NoStream::Open);
         }
+        // Who does not say how far it was has what somebody listened to.
+        let after = seen.map_or(stream.said, |(_, after)| after);
         let (to, told) = mpsc::unbounded_channel();
         for (count, kept) in &stream.kept {
             if *count > after {
@@ -122,6 +139,7 @@ impl Streams {
                 let _ = to.send(kept.clone());
             }
         }
+        stream.said = stream.count;
         stream.to = Some(to);
         Ok((door, told))
     }
@@ -135,6 +153,7 @@ impl Streams {
 impl Streams {
     fn say(&self, door: Door, frame: Frame<'_>, last: bool, challenge: Option<Box<Challenge>>) {
         let mut streams = self.streams();
+        let door = self.instead_of(door, &streams);
         let stream = if door == Door::SESSION {
             streams.entry(door).or_default()
         } else {
@@ -151,16 +170,35 @@ impl Streams {
             challenge,
             id: format!("{}-{}", door.0, stream.count),
         };
-        let keep = if door == Door::SESSION { WAITING } else { KEPT };
+        stream.answered |= last;
         stream.kept.push_back((stream.count, told.clone()));
-        if stream.kept.len() > keep {
+        if let Some(to) = &stream.to {
+            match to.send(told) {
+                Ok(()) => stream.said = stream.count,
+                Err(_) => stream.to = None,
+            }
+        }
+        while let Some((count, _)) = stream.kept.front() {
+            let waits = door == Door::SESSION && *count > stream.said;
+            if stream.kept.len() <= if waits { WAITING } else { KEPT } {
+                break;
+            }
             stream.kept.pop_front();
         }
-        if let Some(to) = &stream.to
-            && to.send(told).is_err()
-        {
-            stream.to = None;
+    }
+
+    /// Where nobody listens to the session's stream, the client hears what is for that on the stream of its newest request
+    /// (2025-11-25, transports: before the response, a server may send what relates to the request).
+    fn instead_of(&self, door: Door, streams: &HashMap<Door, Stream>) -> Door {
+        let listened = streams.get(&Door::SESSION).is_some_and(Stream::is_open);
+        if door != Door::SESSION || !self.one_client || listened {
+            return door;
         }
+        let waits = |(door, stream): &(&Door, &Stream)| {
+            **door != Door::SESSION && stream.is_open() && !stream.answered
+        };
+        let newest = streams.iter().filter(waits).map(|(door, _)| *door).max();
+        newest.unwrap_or(door)
     }
 }
 
@@ -212,5 +250,43 @@ mod tests {
         assert!(streams.close(Door(11)) && !streams.close(Door(10)));
         streams.send(Door(9), Frame::Lent(b"nobody asked"), false);
         assert!(!streams.close(Door(9)));
+    }
+
+    #[test]
+    fn what_was_listened_to_is_not_said_again_to_who_does_not_ask_for_it() {
+        let streams = Streams::default();
+        let (_, mut told) = streams.listen(None).unwrap();
+        streams.send(Door::SESSION, Frame::Lent(b"heard"), false);
+        assert_eq!(told.try_recv().unwrap().frame, "heard");
+        drop(told);
+        streams.send(Door::SESSION, Frame::Lent(b"missed"), false);
+        let (_, mut told) = streams.listen(None).unwrap();
+        assert_eq!(told.try_recv().unwrap().frame, "missed");
+        assert!(told.try_recv().is_err());
+        drop(told);
+        let (_, mut told) = streams.listen(Some("0-0")).unwrap();
+        assert_eq!(told.try_recv().unwrap().frame, "heard");
+        assert_eq!(told.try_recv().unwrap().frame, "missed");
+    }
+
+    #[test]
+    fn a_client_without_a_session_stream_hears_on_the_stream_of_its_request() {
+        let streams = Streams::of_one_client();
+        let mut first = streams.open(Door(1));
+        streams.send(Door(1), Frame::Lent(b"answer"), true);
+        assert_eq!(first.try_recv().unwrap().frame, "answer");
+        streams.send(Door::SESSION, Frame::Lent(b"waits"), false);
+        assert!(
+            first.try_recv().is_err(),
+            "an answered request hears no more"
+        );
+        let mut second = streams.open(Door(2));
+        streams.send(Door::SESSION, Frame::Lent(b"log"), false);
+        assert_eq!(second.try_recv().unwrap().frame, "log");
+        let (_, mut session) = streams.listen(None).unwrap();
+        assert_eq!(session.try_recv().unwrap().frame, "waits");
+        streams.send(Door::SESSION, Frame::Lent(b"there"), false);
+        assert_eq!(session.try_recv().unwrap().frame, "there");
+        assert!(second.try_recv().is_err());
     }
 }

@@ -63,7 +63,7 @@ struct State {
     session_id: Option<HeaderValue>,
     /// The revision of the session; `None` where every request speaks for itself.
     revision: Option<HeaderValue>,
-    /// Headers of the clients' requests that are being looked at, by their streams.
+    /// Headers of the clients' requests that are on their way, by their streams.
     carried: HashMap<Door, HeaderMap>,
     /// The client's last `Authorization`, or the operator's until it brings one: for requests that come without.
     authorization: Option<HeaderValue>,
@@ -167,9 +167,9 @@ impl HttpServer {
     }
 
     fn headers_for(&self, door: Option<Door>) -> HeaderMap {
-        let mut state = self.state();
+        let state = self.state();
         let mut headers = door
-            .and_then(|door| state.carried.remove(&door))
+            .and_then(|door| state.carried.get(&door).cloned())
             .unwrap_or_default();
         if !headers.contains_key(AUTHORIZATION)
             && let Some(authorization) = &state.authorization
@@ -251,7 +251,6 @@ impl ServerSide for HttpServer {
     fn carry(&self, door: Door, headers: Option<HeaderMap>) {
         let mut state = self.state();
         let Some(headers) = headers else {
-            // Of a request that the relay took care of by itself.
             state.carried.remove(&door);
             return;
         };

@@ -16,7 +16,7 @@ use super::super::frame::Frame;
 use super::super::headers::{SESSION, VERSION};
 use super::super::streams::Told;
 use super::Held;
-use super::guard::{carried, refusal, status_of};
+use super::guard::{carried, refusal, status_in_session, status_of};
 use super::message::Message;
 use crate::relay::glance::Shape;
 use crate::relay::{Door, Event};
@@ -40,6 +40,7 @@ pub(super) async fn take(
     let carried = carried(headers);
     if message.shape != Shape::Request {
         held.session.from_client_with(door, frame, carried);
+        held.session.is_over_at(door);
         return StatusCode::ACCEPTED.into_response();
     }
     let told = held.client.open(door);
@@ -82,7 +83,7 @@ async fn answer(mut told: mpsc::UnboundedReceiver<Told>, left: Left, in_rounds: 
         let status = if in_rounds {
             status_of(&first.frame)
         } else {
-            StatusCode::OK
+            status_in_session(&first.frame)
         };
         return (status, [(CONTENT_TYPE, "application/json")], first.frame).into_response();
     }
@@ -185,6 +186,7 @@ impl Left {
 
 impl Drop for Left {
     fn drop(&mut self) {
+        self.held.session.is_over_at(self.door);
         // In the pushed era the stream can be taken up again; in the rounds era leaving gives the request up.
         if self.in_rounds && self.held.client.close(self.door) {
             self.held.session.tell(Event::DoorClosed(self.door));

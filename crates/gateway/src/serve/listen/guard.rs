@@ -9,7 +9,7 @@ use mcp_elicit_core::wire::{Revision, meta, method};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::super::headers::{METHOD, NAME, Said, VERSION};
+use super::super::headers::{METHOD, NAME, Said, VERSION, repeats};
 use crate::office::StartFault;
 use crate::relay::glance::Glance;
 
@@ -47,8 +47,12 @@ pub(super) fn carried(headers: &HeaderMap) -> HeaderMap {
 /// The headers that repeat what the message says (2026-07-28, transports); the first that does not.
 fn headers_match(headers: &HeaderMap, said: &Said) -> Result<(), &'static str> {
     let same = |name: &HeaderName, value: Option<&str>| {
-        let header = headers.get(name).map(HeaderValue::as_bytes);
-        header == value.map(str::as_bytes)
+        let mut all = headers.get_all(name).iter();
+        // Of two, another reader might take the other.
+        match (all.next(), value, all.next()) {
+            (Some(header), Some(value), None) => repeats(header, value),
+            (header, value, other) => header.is_none() && value.is_none() && other.is_none(),
+        }
     };
     if !same(&VERSION, said.revision.as_deref()) {
         return Err("MCP-Protocol-Version");
@@ -58,10 +62,31 @@ fn headers_match(headers: &HeaderMap, said: &Said) -> Result<(), &'static str> {
     {
         return Err("Mcp-Method");
     }
-    if said.name.is_some() && !same(&NAME, said.name.as_deref()) {
+    if said.name.is_some()
+        && (said.names || headers.contains_key(NAME))
+        && !same(&NAME, said.name.as_deref())
+    {
         return Err("Mcp-Name");
     }
     Ok(())
+}
+
+/// Revisions with a session, of which a server may have agreed on any.
+const WITH_SESSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+
+/// A request within a session that names a revision nobody speaks is refused (2025-06-18, transports, protocol version
+/// header).
+pub(super) fn wrong_in_session(headers: &HeaderMap) -> Option<Response> {
+    let spoken = |version: &HeaderValue| {
+        WITH_SESSIONS
+            .iter()
+            .any(|known| version == known.as_bytes())
+    };
+    let unknown = headers.get_all(VERSION).iter().any(|name| !spoken(name));
+    unknown.then(|| {
+        let why = "`MCP-Protocol-Version` names a revision that is not spoken here";
+        refusal(StatusCode::BAD_REQUEST, -32600, why)
+    })
 }
 
 /// Why a request of the rounds era goes no further (2026-07-28, transports, and `_meta` of each request).
@@ -92,6 +117,21 @@ pub(super) fn wrong_in_rounds(headers: &HeaderMap, said: &Said) -> Option<(Statu
         })
 }
 
+/// The longest answer, in bytes, that is looked at for whether it refuses what is no message.
+const REFUSAL: usize = 1_024;
+
+/// What is no message gets a status that says so, also where only the relay could tell.
+pub(super) fn status_in_session(frame: &[u8]) -> StatusCode {
+    let nameless = |glance: &Glance| {
+        let id = glance.id.clone().map(|range| &frame[range]);
+        glance.error.is_some() && id.is_none_or(|id| id == b"null")
+    };
+    if frame.len() <= REFUSAL && Glance::at(frame).as_ref().is_some_and(nameless) {
+        return StatusCode::BAD_REQUEST;
+    }
+    StatusCode::OK
+}
+
 /// Errors of the rounds era that have a status of their own (2026-07-28, transports).
 pub(super) fn status_of(frame: &[u8]) -> StatusCode {
     let code = Glance::at(frame)
@@ -101,7 +141,7 @@ pub(super) fn status_of(frame: &[u8]) -> StatusCode {
     match code {
         Some(-32022..=-32020) => StatusCode::BAD_REQUEST,
         Some(-32601) => StatusCode::NOT_FOUND,
-        _ => StatusCode::OK,
+        _ => status_in_session(frame),
     }
 }
 

@@ -11,6 +11,7 @@ use mcp_elicit_core::wire::method;
 use reqwest::Response;
 
 use super::super::challenge::Challenge;
+use super::super::clock;
 use super::super::frame::Frame;
 use super::super::headers::{LAST_EVENT, SESSION};
 use super::super::sse::EventReader;
@@ -18,10 +19,52 @@ use super::{HttpServer, Outgoing, Sent};
 use crate::relay::glance::{self, Glance, Shape};
 use crate::relay::{CallKey, Event};
 
-/// How long to wait before a lost stream is opened again.
+/// How long to wait before a lost stream is opened again, unless the server said; each failure doubles it.
 const BREATH: Duration = Duration::from_millis(500);
-/// How often a lost stream is opened again before its call is given up.
+/// The longest that a server may make one wait before a stream is opened again.
+const LONGEST_BREATH: Duration = Duration::from_secs(30);
+/// How often in a row opening a lost stream may fail, or bring nothing, before it is given up.
 const TRIES: u32 = 5;
+/// A stream that was open for this long was no failure, whatever it brought.
+const OPEN: Duration = Duration::from_secs(1);
+
+/// What is known of a stream that may be lost and taken up again.
+#[derive(Default)]
+struct Thread {
+    last_id: Option<String>,
+    /// How long the server wants one to wait.
+    retry: Option<Duration>,
+    /// How often in a row it brought nothing.
+    failures: u32,
+}
+
+/// How a stream ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    /// With the response to its call.
+    Answered,
+    /// After it had said something, or had been there for a while.
+    Said,
+    /// At once.
+    Empty,
+}
+
+impl Thread {
+    /// Whether it is worth opening again, after it ended like this.
+    fn goes_on(&mut self, ended: Ended) -> bool {
+        self.failures = if ended == Ended::Empty {
+            self.failures + 1
+        } else {
+            0
+        };
+        self.failures < TRIES
+    }
+
+    fn breath(&self) -> Duration {
+        let breath = self.retry.unwrap_or(BREATH).min(LONGEST_BREATH);
+        breath * 2_u32.saturating_pow(self.failures.min(TRIES))
+    }
+}
 
 /// Why an exchange brought no response of the server's.
 struct Trouble {
@@ -139,7 +182,8 @@ impl HttpServer {
         Ok(Bytes::from(body))
     }
 
-    /// Reads a call's stream to its response; a stream that is lost before is taken up where it was (SSE resumption).
+    /// Reads a call's stream to its response; a stream that is lost before is taken up where it was, as often as the
+    /// server closes it (2025-11-25, transports: polling).
     async fn read_stream(
         &self,
         response: Response,
@@ -147,42 +191,47 @@ impl HttpServer {
         headers: &HeaderMap,
         opens: bool,
     ) -> Result<(), String> {
-        let mut last_id = None;
-        let mut response = Some(response);
-        for _ in 0..TRIES {
-            let Some(stream) = response.take() else { break };
-            if self.read_events(stream, call, &mut last_id, opens).await? {
+        let lost = || Err("the server's stream ended before its answer".to_owned());
+        let mut thread = Thread::default();
+        let mut ended = self.read_events(response, call, &mut thread, opens).await?;
+        loop {
+            if ended == Ended::Answered {
                 return Ok(());
             }
-            let Some(id) = &last_id else { break };
-            tokio::time::sleep(BREATH).await;
-            response = self
-                .listen(Some(id), headers)
-                .await
-                .ok()
-                .filter(|response| response.status().is_success());
+            if thread.last_id.is_none() || !thread.goes_on(ended) {
+                return lost();
+            }
+            tokio::time::sleep(thread.breath()).await;
+            ended = match self.listen(thread.last_id.as_deref(), headers).await {
+                Ok(response) if response.status().is_success() => {
+                    self.read_events(response, call, &mut thread, opens).await?
+                }
+                // It does not know the stream (any more).
+                Ok(response) if response.status().is_client_error() => return lost(),
+                Ok(_) | Err(_) => Ended::Empty,
+            };
         }
-        Err("the server's stream ended before its answer".to_owned())
     }
 
-    /// Whether the stream brought a response.
     async fn read_events(
         &self,
         response: Response,
         call: Option<CallKey>,
-        last_id: &mut Option<String>,
+        thread: &mut Thread,
         opens: bool,
-    ) -> Result<bool, String> {
+    ) -> Result<Ended, String> {
         let mut reader = EventReader::default();
-        let mut answered = false;
+        let (mut answered, mut said) = (false, false);
+        let since = clock::now();
         let mut chunks = response.bytes_stream();
         while let Some(Ok(chunk)) = chunks.next().await {
             let Some(session) = self.session() else {
-                return Ok(true);
+                return Ok(Ended::Answered);
             };
             reader.read(&chunk, |event| {
+                said |= event.id.is_none() || event.id != thread.last_id;
                 if event.id.is_some() {
-                    last_id.clone_from(&event.id);
+                    thread.last_id.clone_from(&event.id);
                 }
                 if event.data.is_empty() {
                     return;
@@ -204,7 +253,13 @@ impl HttpServer {
                 ));
             }
         }
-        Ok(answered)
+        thread.retry = reader.retry().or(thread.retry);
+        let said = said || clock::now().since(since) >= OPEN;
+        Ok(match (answered, said) {
+            (true, _) => Ended::Answered,
+            (false, true) => Ended::Said,
+            (false, false) => Ended::Empty,
+        })
     }
 
     /// Every later request of the session names the revision that was agreed on.
@@ -234,25 +289,27 @@ impl HttpServer {
         request.send().await
     }
 
-    /// The stream on which a server of the pushed era says what belongs to no request.
+    /// The stream on which a server of the pushed era says what belongs to no request, opened again as often as it is closed.
     pub(super) async fn listen_for_session(self: Arc<Self>, headers: HeaderMap) {
-        let mut last_id = None;
-        for _ in 0..TRIES {
-            match self.listen(last_id.as_deref(), &headers).await {
+        let mut thread = Thread::default();
+        loop {
+            let ended = match self.listen(thread.last_id.as_deref(), &headers).await {
                 Ok(response) if response.status().is_success() => {
-                    if self
-                        .read_events(response, None, &mut last_id, false)
-                        .await
-                        .is_err()
-                    {
-                        return;
+                    match self.read_events(response, None, &mut thread, false).await {
+                        // A response belongs to a call, whose stream this may have become.
+                        Ok(Ended::Answered | Ended::Said) => Ended::Said,
+                        Ok(Ended::Empty) => Ended::Empty,
+                        Err(_) => return,
                     }
                 }
                 // A server need not have one.
-                Ok(_) => return,
-                Err(_) => {}
+                Ok(response) if response.status().is_client_error() => return,
+                Ok(_) | Err(_) => Ended::Empty,
+            };
+            if self.session().is_none() || !thread.goes_on(ended) {
+                return;
             }
-            tokio::time::sleep(BREATH).await;
+            tokio::time::sleep(thread.breath()).await;
         }
     }
 }
