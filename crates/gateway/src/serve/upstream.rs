@@ -299,3 +299,6 @@ impl ServerSide for HttpServer {
         tokio::spawn(request.send());
     }
 }
+
+#[cfg(test)]
+mod tests;

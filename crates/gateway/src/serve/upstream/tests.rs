@@ -1,0 +1,209 @@
+//! Servers over HTTP that close their streams, and that look at headers.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State as Shared;
+use axum::http::{HeaderMap as Headers, StatusCode};
+use axum::response::IntoResponse;
+use axum::routing::post;
+use mcp_elicit_core::wire::meta;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::*;
+use crate::record::Book;
+use crate::record::Lease;
+use crate::record::seal::Seal;
+use crate::relay::Settings;
+use crate::serve::clock;
+use crate::serve::session::Who;
+use crate::serve::streams::{Streams, Told};
+use crate::store::Memory;
+
+type Seen = Arc<Mutex<Vec<(String, Headers)>>>;
+
+const EVENTS: [(&str, &str); 1] = [("content-type", "text/event-stream")];
+/// How often the polled server closes the stream of a call before it answers.
+const CLOSINGS: u32 = 9;
+
+fn note(seen: &Seen, what: &str, headers: Headers) {
+    seen.lock().unwrap().push((what.to_owned(), headers));
+}
+
+fn answer(request: &Value, result: &Value) -> String {
+    json!({"jsonrpc": "2.0", "id": request["id"], "result": result}).to_string()
+}
+
+/// A server with a session that closes every stream after one event.
+fn polled() -> Router<Seen> {
+    let call = |Shared(seen): Shared<Seen>, headers: Headers, body: String| async move {
+        let request: Value = serde_json::from_str(&body).unwrap();
+        note(
+            &seen,
+            request["method"].as_str().unwrap_or_default(),
+            headers,
+        );
+        match request["method"].as_str() {
+            Some("initialize") => {
+                let result = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "polled", "version": "1"}});
+                (
+                    [
+                        ("mcp-session-id", "s"),
+                        ("content-type", "application/json"),
+                    ],
+                    answer(&request, &result),
+                )
+                    .into_response()
+            }
+            Some("tools/call") => (EVENTS, "id: 0\nretry: 1\ndata:\n\n").into_response(),
+            _ => StatusCode::ACCEPTED.into_response(),
+        }
+    };
+    let poll = |Shared(seen): Shared<Seen>, headers: Headers| async move {
+        let last = headers
+            .get("last-event-id")
+            .and_then(|last| last.to_str().ok());
+        let Some(last) = last.and_then(|last| last.parse::<u32>().ok()) else {
+            return StatusCode::METHOD_NOT_ALLOWED.into_response();
+        };
+        note(&seen, "poll", headers);
+        let data = if last < CLOSINGS {
+            String::new()
+        } else {
+            answer(&json!({"id": 2}), &json!({"content": []}))
+        };
+        (
+            EVENTS,
+            format!("id: {}\nretry: 1\ndata: {data}\n\n", last + 1),
+        )
+            .into_response()
+    };
+    Router::new().route("/", post(call).get(poll))
+}
+
+/// A server of the rounds era.
+fn rounds() -> Router<Seen> {
+    let call = |Shared(seen): Shared<Seen>, headers: Headers, body: String| async move {
+        let request: Value = serde_json::from_str(&body).unwrap();
+        note(
+            &seen,
+            request["method"].as_str().unwrap_or_default(),
+            headers,
+        );
+        let result = match request["method"].as_str() {
+            Some("server/discover") => {
+                json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}, "ttlMs": 0, "cacheScope": "private"})
+            }
+            _ => json!({"resultType": "complete", "content": []}),
+        };
+        (
+            [("content-type", "application/json")],
+            answer(&request, &result),
+        )
+            .into_response()
+    };
+    Router::new().route("/", post(call))
+}
+
+struct Rig {
+    session: Arc<Session>,
+    client: Arc<Streams>,
+    seen: Seen,
+}
+
+async fn rig(app: Router<Seen>) -> Rig {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let seen = Seen::default();
+    let app = app.with_state(seen.clone());
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    let server = HttpServer::new(&Upstream { url, token: None }, 1 << 20).unwrap();
+    let seal = Seal::random().unwrap();
+    let book = Book::new(
+        Arc::new(Memory::default()),
+        seal,
+        Lease::alone().unwrap(),
+        clock::now,
+    );
+    let who = Who {
+        server: "s".to_owned(),
+        principal: "anonymous".to_owned(),
+        link: Arc::new(|_| None),
+        answerer: None,
+    };
+    let client = Arc::new(Streams::default());
+    let (session, driver) = Session::new(
+        Settings::default(),
+        who,
+        client.clone(),
+        server.clone(),
+        Arc::new(book),
+    );
+    server.attach(&session);
+    tokio::spawn(driver.run());
+    Rig {
+        session,
+        client,
+        seen,
+    }
+}
+
+impl Rig {
+    fn send(&self, door: u64, headers: HeaderMap, frame: &Value) -> UnboundedReceiver<Told> {
+        let told = self.client.open(Door(door));
+        let frame = frame.to_string();
+        self.session
+            .from_client_with(Door(door), Frame::Lent(frame.as_bytes()), headers);
+        told
+    }
+
+    fn seen(&self, what: &str) -> Vec<Headers> {
+        let seen = self.seen.lock().unwrap();
+        let of = seen.iter().filter(|(method, _)| method == what);
+        of.map(|(_, headers)| headers.clone()).collect()
+    }
+}
+
+async fn heard(told: &mut UnboundedReceiver<Told>) -> Value {
+    let told = tokio::time::timeout(Duration::from_mins(1), told.recv()).await;
+    serde_json::from_slice(&told.unwrap().unwrap().frame).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_whose_stream_is_closed_again_and_again_is_answered() {
+    let rig = rig(polled()).await;
+    let open = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25",
+        "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}});
+    heard(&mut rig.send(1, HeaderMap::new(), &open)).await;
+    let call =
+        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "slow"}});
+    let told = heard(&mut rig.send(2, HeaderMap::new(), &call)).await;
+    assert!(told["result"].is_object(), "{told}");
+    let polls = rig.seen("poll");
+    assert_eq!(polls.len(), CLOSINGS as usize + 1);
+    assert!(polls.iter().all(|headers| headers["mcp-session-id"] == "s"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_waits_keeps_its_headers() {
+    let rig = rig(rounds()).await;
+    let params = json!({"name": "größe", "arguments": {"region": "eu"}, "_meta": {
+        meta::PROTOCOL_VERSION: "2026-07-28", meta::CLIENT_CAPABILITIES: {},
+        "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"}}});
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    let headers = HeaderMap::from_iter([(
+        HeaderName::from_static("mcp-param-region"),
+        HeaderValue::from_static("eu"),
+    )]);
+    // The first of its client: it waits until the server's era is known.
+    let told = heard(&mut rig.send(1, headers, &call)).await;
+    assert!(told["result"].is_object(), "{told}");
+    let calls = rig.seen("tools/call");
+    assert_eq!(calls.len(), 1);
+    assert_eq!(calls[0]["mcp-param-region"], "eu");
+    assert_eq!(calls[0]["mcp-name"], "=?base64?Z3LDtsOfZQ==?=");
+    assert_eq!(calls[0]["mcp-protocol-version"], "2026-07-28");
+}
