@@ -188,11 +188,8 @@ impl Calls {
     }
 
     pub(super) fn remove(&mut self, key: CallKey) -> Option<Call> {
-        let call = self.by_key.remove(&key)?;
-        if self.by_upstream.get(&call.upstream_id) == Some(&key) {
-            self.by_upstream.remove(&call.upstream_id);
-        }
-        Some(call)
+        self.settle_upstream(key);
+        self.by_key.remove(&key)
     }
 
     /// The call that the server answers with this id.
@@ -202,16 +199,18 @@ impl Calls {
 
     /// The call goes to the server once more, under another id.
     pub(super) fn renew(&mut self, key: CallKey, id: Id) {
+        self.settle_upstream(key);
         if let Some(call) = self.by_key.get_mut(&key) {
-            self.by_upstream.remove(&call.upstream_id);
             call.upstream_id = id.clone();
             self.by_upstream.insert(id, key);
         }
     }
 
-    /// The server is done with this upstream id; the call lives on.
+    /// The server is done with this upstream id, which another call may have by now; the call lives on.
     pub(super) fn settle_upstream(&mut self, key: CallKey) {
-        if let Some(call) = self.by_key.get(&key) {
+        if self.is_upstream(key)
+            && let Some(call) = self.by_key.get(&key)
+        {
             self.by_upstream.remove(&call.upstream_id);
         }
     }

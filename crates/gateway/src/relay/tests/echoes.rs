@@ -17,17 +17,22 @@ fn tell_all(world: &mut World) {
     }
 }
 
-/// A call with this argument, which the server answers with a question under the state that it gives to every call.
+/// A question, under the state that the server gives to every call.
+fn required(id: &Value) -> String {
+    let form = json!({"mode": "form", "message": "Who?", "requestedSchema": {"type": "object",
+        "required": ["name"], "properties": {"name": {"type": "string"}, "age": {"type": "integer"}}}});
+    json!({"jsonrpc": "2.0", "id": id, "result": {"resultType": "input_required", "requestState": "asked",
+        "inputRequests": {"who": {"method": "elicitation/create", "params": form}}}})
+    .to_string()
+}
+
+/// A call with this argument, which the server answers with a question.
 fn asked(world: &mut World, argument: u64) -> Value {
     let mut call: Value = serde_json::from_str(&world.client.call().1).unwrap();
     call["params"]["arguments"] = json!({"n": argument});
     world.client_sends(&call.to_string());
     world.to_server.clear();
-    let form = json!({"mode": "form", "message": "Who?", "requestedSchema": {"type": "object",
-        "required": ["name"], "properties": {"name": {"type": "string"}, "age": {"type": "integer"}}}});
-    let required = json!({"jsonrpc": "2.0", "id": call["id"], "result": {"resultType": "input_required",
-        "requestState": "asked", "inputRequests": {"who": {"method": "elicitation/create", "params": form}}}});
-    world.server_sends(&required.to_string());
+    world.server_sends(&required(&call["id"]));
     tell_all(world);
     let (_, told) = world.to_client.pop_back().unwrap();
     assert!(told.contains("input_required"), "{told}");
@@ -95,4 +100,27 @@ fn an_answer_that_nobody_comes_for_does_not_wait_for_ever() {
     world.pass_time(crate::relay::Settings::default().patience);
     assert_eq!(world.relay.open(), (0, 0));
     assert_eq!(world.undelivered(), [record.as_str()]);
+}
+
+/// Requests of the rounds era share a relay, and their clients' ids may be equal.
+#[test]
+fn a_call_under_the_id_of_one_whose_question_is_being_written_is_answered() {
+    let mut world = world();
+    let call: Value = serde_json::from_str(&world.client.call().1).unwrap();
+    world.client_sends(&call.to_string());
+    world.server_sends(&required(&call["id"]));
+    // The question is not written yet when another client comes.
+    let mut other = call.clone();
+    other["params"]["arguments"] = json!({"n": 2});
+    world.to_server.clear();
+    world.client_sends(&other.to_string());
+    tell_all(&mut world);
+    let (_, told) = world.to_client.pop_back().unwrap();
+    assert!(told.contains("input_required"), "{told}");
+    let sent = world.to_server.pop_front().unwrap();
+    let sent: Value = serde_json::from_str(&sent).unwrap();
+    let result = json!({"jsonrpc": "2.0", "id": sent["id"], "result": {"resultType": "complete", "content": []}});
+    world.server_sends(&result.to_string());
+    let (_, told) = world.to_client.pop_back().expect("the other call's answer");
+    assert!(told.contains("complete"), "{told}");
 }
