@@ -243,7 +243,10 @@ fn start_log(form: Log) -> Result<(), Failure> {
             .because(error)
             .hint("set it to error, warn, info, debug or trace, or to a list such as `warn,mcp_elicit_gateway=debug`.")
     })?;
-    let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let colours = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
+    let layer = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(colours);
     let layer = match form {
         Log::People => layer.boxed(),
         Log::Json => layer.json().boxed(),

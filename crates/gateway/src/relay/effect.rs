@@ -251,4 +251,6 @@ pub enum Event {
     Restarted,
     /// Hand every held call back: the gateway is about to stop.
     Drain,
+    /// The gateway stops: who still waits is told.
+    Stop,
 }

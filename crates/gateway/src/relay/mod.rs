@@ -238,6 +238,7 @@ impl Relay {
             Event::ServerGone(why) => self.server_gone(now, &why),
             Event::Restarted => self.restarted(now),
             Event::Drain => self.drain(),
+            Event::Stop => self.stop(),
         }
     }
 

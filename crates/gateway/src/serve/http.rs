@@ -69,8 +69,9 @@ async fn serve_until_stopped(
         stopping.stopping.store(true, Ordering::Relaxed);
         for front in stopping.fronts.iter() {
             front.drain();
+            front.stop();
         }
-        // What was handed back is on its way out.
+        // What was said to whoever waited is on its way out.
         tokio::time::sleep(std::time::Duration::from_millis(300)).await;
         let end = move || stopping.fronts.iter().for_each(|front| front.end_all());
         if let Err(error) = tokio::task::spawn_blocking(end).await {

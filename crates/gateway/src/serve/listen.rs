@@ -100,6 +100,13 @@ impl Front {
         }
     }
 
+    /// Tells who still waits for an answer that none will come.
+    pub fn stop(&self) {
+        for held in self.sessions().values() {
+            held.session.stop();
+        }
+    }
+
     /// Ends every session, and waits until its server was told.
     pub fn end_all(&self) {
         let ended: Vec<Arc<Held>> = self.sessions().drain().map(|(_, held)| held).collect();

@@ -232,6 +232,11 @@ impl Session {
         self.tell(Event::Drain);
     }
 
+    /// Tells who still waits that the gateway stops.
+    pub fn stop(&self) {
+        self.tell(Event::Stop);
+    }
+
     /// Whether the server has ended, and nothing more can come of the session.
     pub fn is_over(&self) -> bool {
         self.relay().is_over()

@@ -153,6 +153,7 @@ fn stop_on_signal(session: &Arc<Session>, book: Arc<Book>) {
         super::stop::signal().await;
         if let Some(session) = session.upgrade() {
             session.drain();
+            session.stop();
             session.end();
         }
         // The thread that reads stdin cannot be woken; everything else has been told.

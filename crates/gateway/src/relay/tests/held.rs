@@ -208,3 +208,31 @@ fn a_drain_hands_back_what_is_held() {
     );
     assert_eq!(world.open_on_desk().len(), 1, "the question stays");
 }
+
+#[test]
+fn a_stop_ends_what_is_not_held_and_keeps_the_questions() {
+    let revision = Revision::V2025_11_25;
+    let mut world = World::new(revision, Capability::FORM, revision, Asks::Form).opened();
+    let id = world.call();
+    // The question is in the client's dialog, and another call is at work.
+    while world.to_client.is_empty() {
+        world.step(0);
+    }
+    let other = world.call();
+    world.to_client.clear();
+    world.tell(Event::Drain);
+    world.tell(Event::Stop);
+    let told: Vec<serde_json::Value> = world
+        .to_client
+        .drain(..)
+        .map(|(_, frame)| serde_json::from_str(&frame).unwrap())
+        .collect();
+    let mut ended: Vec<u64> = told
+        .iter()
+        .filter(|frame| frame["error"]["code"] == -32603)
+        .filter_map(|frame| frame["id"].as_u64())
+        .collect();
+    ended.sort_unstable();
+    assert_eq!(ended, [id, other], "{told:?}");
+    assert_eq!(world.relay.open().1, 1, "the question stays");
+}
