@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use mcp_elicit_client::connection::{BearerToken, TokenFault};
 use serde::Deserialize;
+use toml::Spanned;
 
 use crate::relay::{AnswerWith, Settings};
 use crate::serve::child::Program;
-use crate::serve::upstream::Upstream;
+use crate::serve::upstream::{NoAddress, Upstream};
 
 /// The largest message, in bytes, unless told otherwise: 64 MiB.
 pub const MAX_FRAME: usize = 64 * 1024 * 1024;
@@ -145,6 +146,43 @@ pub enum ConfigFault {
     /// Several servers, and no address to serve them under.
     #[error("several servers need `listen`, such as listen = \"127.0.0.1:8080\"")]
     NoListen,
+    /// A server's address is none.
+    #[error("server `{name}`: {fault}")]
+    Address {
+        /// The server.
+        name: String,
+        /// What is wrong.
+        fault: NoAddress,
+    },
+    /// The inbox would be open to the network.
+    #[error("the inbox is for this machine: {at} is no loopback address")]
+    NotLoopback {
+        /// The address.
+        at: SocketAddr,
+    },
+    /// One of the others, at a line of the file.
+    #[error("error at line {line}\n  |\n{line} | {shown}\n  |\n{fault}")]
+    At {
+        /// Counted from 1.
+        line: usize,
+        /// The line.
+        shown: String,
+        /// What is wrong there.
+        fault: Box<ConfigFault>,
+    },
+}
+
+impl ConfigFault {
+    /// At this byte of the file.
+    fn at(self, text: &str, place: usize) -> Self {
+        let before = text.get(..place).unwrap_or_default();
+        let line = before.matches('\n').count();
+        Self::At {
+            line: line + 1,
+            shown: text.lines().nth(line).unwrap_or_default().to_owned(),
+            fault: Box::new(self),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -153,7 +191,7 @@ struct File {
     #[serde(default)]
     listen: Option<SocketAddr>,
     #[serde(default)]
-    inbox: Option<SocketAddr>,
+    inbox: Option<Spanned<SocketAddr>>,
     #[serde(default)]
     state: Option<PathBuf>,
     #[serde(default)]
@@ -161,7 +199,7 @@ struct File {
     #[serde(default)]
     max_frame: Option<usize>,
     #[serde(default)]
-    servers: BTreeMap<String, FileServer>,
+    servers: BTreeMap<String, Spanned<FileServer>>,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -178,16 +216,16 @@ struct FileServer {
     #[serde(default)]
     command: Option<Vec<String>>,
     #[serde(default)]
-    url: Option<String>,
+    url: Option<Spanned<String>>,
     /// The environment variable that holds the token for `url`.
     #[serde(default)]
-    token_env: Option<String>,
+    token_env: Option<Spanned<String>>,
     #[serde(default)]
     env: BTreeMap<String, String>,
     #[serde(default)]
     answer_with: WhoAnswers,
     #[serde(default)]
-    answer_command: Option<Vec<String>>,
+    answer_command: Option<Spanned<Vec<String>>>,
     /// Seconds.
     #[serde(default)]
     hold: Option<u64>,
@@ -212,14 +250,25 @@ impl Config {
         if file.servers.len() > 1 && file.listen.is_none() {
             return Err(ConfigFault::NoListen);
         }
-        let servers = file
-            .servers
-            .into_iter()
-            .map(|(name, server)| server.read(name, file.inbox.is_some()))
-            .collect::<Result<_, _>>()?;
+        if let Some(inbox) = &file.inbox
+            && !crate::inbox::is_loopback(*inbox.get_ref())
+        {
+            let at = *inbox.get_ref();
+            return Err(ConfigFault::NotLoopback { at }.at(text, inbox.span().start));
+        }
+        let inbox = file.inbox.map(Spanned::into_inner);
+        let read = |(name, server): (String, Spanned<FileServer>)| {
+            let start = server.span().start;
+            let server = server.into_inner();
+            server
+                .read(name, inbox.is_some())
+                .map_err(|(fault, place)| fault.at(text, place.unwrap_or(start)))
+        };
+        let servers = file.servers.into_iter().map(read);
+        let servers = servers.collect::<Result<_, _>>()?;
         Ok(Self {
             listen: file.listen,
-            inbox: file.inbox,
+            inbox,
             state: file.state,
             in_memory: file.record == Record::Memory,
             max_frame: file.max_frame.unwrap_or(MAX_FRAME),
@@ -228,11 +277,14 @@ impl Config {
     }
 }
 
+/// What is wrong with a server, and at which byte of the file, if it is something in particular.
+type Misplaced = (ConfigFault, Option<usize>);
+
 impl FileServer {
-    fn read(self, name: String, inbox: bool) -> Result<Server, ConfigFault> {
+    fn read(self, name: String, inbox: bool) -> Result<Server, Misplaced> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         if name.is_empty() || !name.bytes().all(plain) {
-            return Err(ConfigFault::Name { name });
+            return Err((ConfigFault::Name { name }, None));
         }
         let program = self.command.map(Program::from_words);
         let target = match (program, self.url, self.token_env) {
@@ -240,23 +292,21 @@ impl FileServer {
                 environment: self.env.into_iter().collect(),
                 ..program
             }),
-            (None, Some(url), variable) if self.env.is_empty() => Target::Url(Upstream {
-                url,
-                token: match variable.as_deref().map(BearerToken::from_env).transpose() {
-                    Ok(token) => token,
-                    Err(fault) => return Err(ConfigFault::Token { name, fault }),
-                },
-            }),
-            _ => return Err(ConfigFault::Target { name }),
+            (None, Some(url), variable) if self.env.is_empty() => {
+                Target::Url(at_url(&name, &url, variable.as_ref())?)
+            }
+            _ => return Err((ConfigFault::Target { name }, None)),
         };
+        let place = self.answer_command.as_ref().map(|words| words.span().start);
+        let command = self.answer_command.map(Spanned::into_inner);
         // A command of no words is as wrong as none where one is needed.
-        let settled = match self.answer_command.map(Program::from_words) {
+        let settled = match command.map(Program::from_words) {
             Some(None) => Err(NoSuchPair),
             command => self.answer_with.settle(command.flatten(), inbox),
         };
         let (answer_with, answering) = match settled {
             Ok(settled) => settled,
-            Err(fault) => return Err(ConfigFault::AnswerCommand { name, fault }),
+            Err(fault) => return Err((ConfigFault::AnswerCommand { name, fault }, place)),
         };
         let usual = Settings::default();
         let settings = Settings {
@@ -280,6 +330,28 @@ impl FileServer {
             answering,
         })
     }
+}
+
+fn at_url(
+    name: &str,
+    url: &Spanned<String>,
+    variable: Option<&Spanned<String>>,
+) -> Result<Upstream, Misplaced> {
+    if let Err(fault) = Upstream::check(url.get_ref()) {
+        let name = name.to_owned();
+        return Err((ConfigFault::Address { name, fault }, Some(url.span().start)));
+    }
+    let token = variable.map(|variable| {
+        BearerToken::from_env(variable.get_ref()).map_err(|fault| {
+            let name = name.to_owned();
+            let place = Some(variable.span().start);
+            (ConfigFault::Token { name, fault }, place)
+        })
+    });
+    Ok(Upstream {
+        url: url.get_ref().clone(),
+        token: token.transpose()?,
+    })
 }
 
 #[cfg(test)]
@@ -318,17 +390,39 @@ mod tests {
         let wrong = "listen = \"127.0.0.1:8080\"\n[servers.a]\nurl = \"http://x\"\nholdd = 3\n";
         let said = Config::parse(wrong).unwrap_err().to_string();
         assert!(said.contains("line 4") && said.contains("holdd"), "{said}");
-        assert!(matches!(
-            Config::parse("[servers.a]\n"),
-            Err(ConfigFault::Target { .. })
-        ));
         assert!(matches!(Config::parse(""), Err(ConfigFault::NoServer)));
-        let wordless = "[servers.a]\nurl = \"http://x\"\nanswer-command = []\n";
-        assert!(matches!(
-            Config::parse(wordless),
-            Err(ConfigFault::AnswerCommand { .. })
-        ));
         let two = "[servers.a]\nurl = \"http://x\"\n[servers.b]\nurl = \"http://y\"\n";
         assert!(matches!(Config::parse(two), Err(ConfigFault::NoListen)));
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_named_with_its_line_too() {
+        for (wrong, line, about) in [
+            ("\n[servers.a]\nhold = 3\n", 2, "`command`"),
+            ("[servers.\"a/b\"]\ncommand = [\"x\"]\n", 1, "a/b"),
+            (
+                "[servers.a]\nurl = \"http://x\"\nanswer-command = []\n",
+                3,
+                "answer-with",
+            ),
+            ("[servers.a]\nurl = \"ftp://x\"\n", 2, "http and https"),
+            (
+                "[servers.a]\nurl = \"http://x\"\ntoken-env = \"NO_SUCH_TOKEN\"\n",
+                3,
+                "NO_SUCH_TOKEN",
+            ),
+            (
+                "inbox = \"192.0.2.1:1\"\n[servers.a]\nurl = \"http://x\"\n",
+                1,
+                "loopback",
+            ),
+        ] {
+            let said = Config::parse(wrong).unwrap_err().to_string();
+            assert!(
+                said.starts_with(&format!("error at line {line}\n")),
+                "{said}"
+            );
+            assert!(said.contains(about), "{said}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +16,7 @@ use tokio::sync::watch;
 use crate::answerer::Answerer;
 use crate::config::{Answering, Config};
 use crate::inbox::Inbox;
+use crate::inbox::client::InboxClient;
 use crate::inbox::place::StateFolder;
 use crate::record::seal::Seal;
 use crate::record::{Book, Lease};
@@ -48,7 +50,7 @@ pub enum StartFault {
     #[error("cannot serve at {at}")]
     Listen {
         /// The address.
-        at: std::net::SocketAddr,
+        at: SocketAddr,
         /// Why.
         source: io::Error,
     },
@@ -56,7 +58,7 @@ pub enum StartFault {
     #[error("the inbox is for this machine: {at} is no loopback address")]
     NotLoopback {
         /// The address.
-        at: std::net::SocketAddr,
+        at: SocketAddr,
     },
     /// The server's program cannot be started.
     #[error("cannot start the server {server}")]
@@ -80,15 +82,30 @@ pub enum StartFault {
     },
 }
 
+/// Where people answer.
+#[derive(Clone)]
+enum AnsweredAt {
+    /// Nowhere: there is no inbox.
+    Nowhere,
+    /// At this gateway's.
+    Here(Inbox),
+    /// At another gateway's of the same person.
+    Elsewhere(String),
+}
+
+/// How often it is looked whether another gateway still serves the inbox.
+const LOOKING: Duration = Duration::from_secs(1);
+/// How often, and how long apart, another gateway that has just been started is asked whether it serves the inbox.
+const ASKS: u32 = 40;
+const BETWEEN: Duration = Duration::from_millis(50);
+
 /// The book, the inbox and the housekeeping of a running gateway.
 #[derive(Clone)]
 pub struct Office {
     /// The questions.
     pub book: Arc<Book>,
-    /// Where people answer, when it is served here.
-    pub inbox: Option<Inbox>,
-    /// Where another gateway of the same person serves the inbox.
-    elsewhere: Option<String>,
+    /// Where people answer, as it is now.
+    answering: watch::Sender<AnsweredAt>,
     /// Who is asked at once, by the server's name.
     answerers: Arc<HashMap<String, Arc<Answerer>>>,
     /// Why the record could not be opened, as soon as that is known.
@@ -124,8 +141,7 @@ impl Office {
         keep_house(book.clone());
         let mut office = Self {
             book,
-            inbox: None,
-            elsewhere: None,
+            answering: watch::Sender::new(AnsweredAt::Nowhere),
             answerers: Arc::default(),
             opening,
         };
@@ -141,15 +157,26 @@ impl Office {
         if !crate::inbox::is_loopback(at) {
             return Err(StartFault::NotLoopback { at });
         }
-        let listener = match TcpListener::bind(at).await {
-            Ok(listener) => listener,
-            // Another gateway on the same record serves the same questions.
+        match TcpListener::bind(at).await {
+            Ok(listener) => self.serve_inbox_on(listener, at, folder),
+            // Another gateway on the same record serves the same questions, as long as it runs.
             Err(error) if error.kind() == io::ErrorKind::AddrInUse && !config.in_memory => {
-                self.elsewhere = folder.state.inbox();
-                return Ok(());
+                let base = serves_the_same(at, &folder.state).await;
+                let base = base.ok_or(StartFault::Listen { at, source: error })?;
+                self.answering.send_replace(AnsweredAt::Elsewhere(base));
+                tokio::spawn(self.clone().take_over(at, folder.clone()));
+                Ok(())
             }
-            Err(source) => return Err(StartFault::Listen { at, source }),
-        };
+            Err(source) => Err(StartFault::Listen { at, source }),
+        }
+    }
+
+    fn serve_inbox_on(
+        &self,
+        listener: TcpListener,
+        at: SocketAddr,
+        folder: &Folder,
+    ) -> Result<(), StartFault> {
         let token = folder
             .state
             .token()
@@ -163,8 +190,22 @@ impl Office {
             .state
             .write_inbox(served)
             .map_err(|source| folder.fault(source))?;
-        self.inbox = Some(inbox);
+        self.answering.send_replace(AnsweredAt::Here(inbox));
         Ok(())
+    }
+
+    /// Serves the inbox as soon as the gateway that does has ended.
+    async fn take_over(self, at: SocketAddr, folder: Folder) {
+        loop {
+            tokio::time::sleep(LOOKING).await;
+            let Ok(listener) = TcpListener::bind(at).await else {
+                continue;
+            };
+            if let Err(fault) = self.serve_inbox_on(listener, at, &folder) {
+                tracing::error!(%fault, "the inbox of a gateway that has ended could not be taken over");
+            }
+            return;
+        }
     }
 
     /// Whoever is asked at once. The terminal is one, however many servers ask there.
@@ -172,7 +213,7 @@ impl Office {
         &self,
         config: &Config,
     ) -> Result<HashMap<String, Arc<Answerer>>, StartFault> {
-        let alone = self.inbox.is_none() && self.elsewhere.is_none();
+        let alone = matches!(*self.answering.borrow(), AnsweredAt::Nowhere);
         let over =
             |responder: Arc<dyn Responder>| Answerer::new(self.book.clone(), responder, alone);
         let mut terminal: Option<Arc<Answerer>> = None;
@@ -198,10 +239,18 @@ impl Office {
 
     /// Where people answer: with the login for the person, to be shown on stderr only.
     pub fn login_link(&self) -> Option<String> {
-        self.inbox
-            .as_ref()
-            .map(Inbox::login_link)
-            .or_else(|| self.elsewhere.clone())
+        match &*self.answering.borrow() {
+            AnsweredAt::Here(inbox) => Some(inbox.login_link()),
+            AnsweredAt::Elsewhere(base) => Some(base.clone()),
+            AnsweredAt::Nowhere => None,
+        }
+    }
+
+    /// Waits until people answer somewhere else than before; the link as [`Office::login_link`] has it.
+    pub async fn moved_inbox(&self) -> Option<String> {
+        let mut answering = self.answering.subscribe();
+        answering.changed().await.ok()?;
+        self.login_link()
     }
 
     /// Waits until the record turns out to be unusable, which is for ever when it is not.
@@ -219,11 +268,11 @@ impl Office {
 
     /// A session's identity.
     pub fn who(&self, server: &str, principal: &str) -> Who {
-        let (inbox, elsewhere) = (self.inbox.clone(), self.elsewhere.clone());
-        let link = move |id: &str| match (&inbox, &elsewhere) {
-            (Some(inbox), _) => inbox.deep_link(id),
-            (None, Some(base)) => Some(format!("{base}/q/{id}")),
-            (None, None) => None,
+        let answering = self.answering.clone();
+        let link = move |id: &str| match &*answering.borrow() {
+            AnsweredAt::Here(inbox) => inbox.deep_link(id),
+            AnsweredAt::Elsewhere(base) => Some(format!("{base}/q/{id}")),
+            AnsweredAt::Nowhere => None,
         };
         Who {
             server: server.to_owned(),
@@ -234,6 +283,23 @@ impl Office {
     }
 }
 
+/// The address of the inbox that another gateway on the same record serves there; `None` when it is somebody else who
+/// listens. One that has just been started is given a moment.
+async fn serves_the_same(at: SocketAddr, state: &StateFolder) -> Option<String> {
+    for _ in 0..ASKS {
+        if let (Some(base), Ok(token)) = (state.inbox(), state.known_token())
+            && base == format!("http://{at}")
+            && let Ok(inbox) = InboxClient::new(&base, token)
+            && let Ok(Ok(_)) = tokio::time::timeout(LOOKING, inbox.page(false, None, 1)).await
+        {
+            return Some(base);
+        }
+        tokio::time::sleep(BETWEEN).await;
+    }
+    None
+}
+
+#[derive(Clone)]
 struct Folder {
     state: StateFolder,
     path: PathBuf,

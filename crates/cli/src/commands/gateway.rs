@@ -156,6 +156,9 @@ pub(crate) fn run(args: GatewayArgs) -> Result<Exit, Failure> {
     let check = args.check;
     let config = args.config()?;
     if check {
+        if let Some(at) = config.inbox.filter(|at| !at.ip().is_loopback()) {
+            return Err(cannot_start(StartFault::NotLoopback { at }));
+        }
         screen::say(format_args!("good: {} server(s)", config.servers.len()));
         return Ok(Exit::Done);
     }
@@ -168,6 +171,12 @@ async fn serve(config: Config) -> Result<(), Failure> {
     if let Some(link) = office.login_link() {
         screen::say(format_args!("inbox: {link}"));
     }
+    let watched = office.clone();
+    tokio::spawn(async move {
+        while let Some(link) = watched.moved_inbox().await {
+            screen::say(format_args!("inbox: {link}"));
+        }
+    });
     let watched = office.clone();
     tokio::select! {
         served = serve_clients(office, config) => served,
@@ -223,9 +232,9 @@ fn cannot_start(fault: StartFault) -> Failure {
             .hint("move the record out of the state folder, or start with `--record memory`."),
         StartFault::NoTerminal { .. } => Failure::usage("cannot start the gateway")
             .hint("start it from a terminal, or choose another `--answer-with`."),
-        StartFault::Listen { .. } => {
-            Failure::usage("cannot start the gateway").hint("name another address.")
-        }
+        StartFault::Listen { .. } => Failure::usage("cannot start the gateway").hint(
+            "something else listens there: name another address with `--inbox` or `--listen`.",
+        ),
         StartFault::NotLoopback { .. } => Failure::usage("cannot start the gateway")
             .hint("serve the inbox at 127.0.0.1 and reach it through a proxy of your own."),
         StartFault::Program { .. } | StartFault::Address { .. } => {
@@ -317,6 +326,11 @@ impl GatewayArgs {
 
     fn target(&self) -> Result<Target, Failure> {
         if let Some(url) = &self.upstream {
+            Upstream::check(url).map_err(|fault| {
+                Failure::usage("no server can be there")
+                    .because(fault)
+                    .hint("write it like `--upstream https://example.com/mcp`.")
+            })?;
             return Ok(Target::Url(Upstream {
                 url: url.clone(),
                 token: self.token.read()?,

@@ -4,6 +4,7 @@
 mod asker;
 mod attacks;
 mod browser;
+mod company;
 mod contract;
 mod credential;
 mod dialog;

@@ -33,7 +33,44 @@ pub struct Upstream {
     pub token: Option<BearerToken>,
 }
 
+/// An address that no server can be at.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoAddress {
+    /// Not a URL.
+    #[error("`{url}` is no URL: {why}")]
+    NoUrl {
+        /// What stands there.
+        url: String,
+        /// Why.
+        why: String,
+    },
+    /// A URL of another kind.
+    #[error("`{url}` cannot be spoken to: only http and https are spoken")]
+    Scheme {
+        /// What stands there.
+        url: String,
+    },
+}
+
 impl Upstream {
+    /// Whether a server can be at this URL.
+    pub fn check(url: &str) -> Result<(), NoAddress> {
+        Self::read(url).map(drop)
+    }
+
+    fn read(url: &str) -> Result<Url, NoAddress> {
+        let read = Url::parse(url).map_err(|error| NoAddress::NoUrl {
+            url: url.to_owned(),
+            why: error.to_string(),
+        })?;
+        match read.scheme() {
+            "http" | "https" => Ok(read),
+            _ => Err(NoAddress::Scheme {
+                url: url.to_owned(),
+            }),
+        }
+    }
+
     fn authorization(&self) -> Option<HeaderValue> {
         let token = self.token.as_ref()?;
         // A token is made of what may stand in a header.
@@ -98,10 +135,7 @@ impl HttpServer {
     pub fn new(at: &Upstream, max_frame: usize) -> Result<Arc<Self>, StartFault> {
         mcp_elicit_client::tls::ready();
         let address = |why: String| StartFault::Address { why };
-        let url = Url::parse(&at.url).map_err(|error| address(error.to_string()))?;
-        if !matches!(url.scheme(), "http" | "https") {
-            return Err(address("only http and https are spoken".to_owned()));
-        }
+        let url = Upstream::read(&at.url).map_err(|fault| address(fault.to_string()))?;
         let mut client = Client::builder()
             .tcp_nodelay(true)
             .redirect(reqwest::redirect::Policy::none());

@@ -199,7 +199,12 @@ fn content(answers: &[String], question: &Value) -> Result<Map<String, Value>, F
         let (name, value) = answer.split_once('=').ok_or_else(|| {
             Failure::usage(format!("`{answer}` is no answer")).hint("write name=value.")
         })?;
-        let kind = &question["requestedSchema"]["properties"][name]["type"];
+        let fields = &question["requestedSchema"]["properties"];
+        if fields.is_object() && fields.get(name).is_none() {
+            return Err(Failure::usage(format!("the form has no field `{name}`"))
+                .hint("`mcp-elicit inbox show ID` has its fields."));
+        }
+        let kind = &fields[name]["type"];
         let value = match kind.as_str() {
             Some("string") => Value::from(value),
             Some("array") if !value.starts_with('[') => value

@@ -5,6 +5,7 @@ use axum::response::Response;
 use futures::StreamExt as _;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, StatusCode};
+use mcp_elicit_core::wire::Envelope;
 
 use super::guard::refusal;
 use crate::relay::glance::{Glance, Shape};
@@ -26,7 +27,7 @@ impl Message {
         body: Body,
         most: usize,
     ) -> Result<Self, Box<Response>> {
-        let refused = |status, why| Box::new(refusal(status, -32700, why));
+        let refused = |status, why: &str| Box::new(refusal(status, -32700, why));
         let frame = whole(headers, body, most)
             .await
             .map_err(|fault| match fault {
@@ -38,8 +39,11 @@ impl Message {
         let frame = frame.slice_ref(frame.trim_ascii());
         let seen = Glance::at(&frame).and_then(|glance| Some((glance.shape()?, glance)));
         let Some((shape, glance)) = seen else {
-            let why = "the body is not one JSON-RPC message";
-            return Err(refused(StatusCode::BAD_REQUEST, why));
+            let why = match Envelope::parse_within(&frame, most) {
+                Ok(_) => "write the members' names without escapes".to_owned(),
+                Err(defect) => defect.to_string(),
+            };
+            return Err(refused(StatusCode::BAD_REQUEST, &why));
         };
         Ok(Self {
             frame,

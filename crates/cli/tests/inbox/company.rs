@@ -1,0 +1,56 @@
+//! Several gateways of one person, and an inbox address that somebody else has.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::raw::{DEMO_SERVER, Raw, gateway, inbox, text};
+
+fn free_address() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().to_string()
+}
+
+#[test]
+fn when_the_gateway_that_serves_the_inbox_ends_another_takes_it_over() {
+    let state = tempfile::tempdir().unwrap();
+    let at = free_address();
+    let options = ["--inbox", &at];
+    let start = || Raw::start(gateway(state.path(), &options, &DEMO_SERVER));
+    let mut first = start();
+    first.initialize("2025-11-25", &json!({}));
+    let mut second = start();
+    second.initialize("2025-11-25", &json!({}));
+    second.call(2, "deploy", &json!({}));
+    let listed = || inbox(state.path(), &["list"]);
+    let waits_in = |listed: &dyn Fn() -> (bool, Vec<serde_json::Value>)| loop {
+        let (reached, questions) = listed();
+        if let (true, [question]) = (reached, questions.as_slice()) {
+            break question["id"].as_str().unwrap().to_owned();
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    };
+    waits_in(&listed);
+    drop(first);
+    let id = waits_in(&listed);
+    let (accepted, _) = inbox(state.path(), &["accept", &id, "environment=staging"]);
+    assert!(accepted);
+    let done = second.result(2);
+    assert!(text(&done).contains("staging"), "{done}");
+}
+
+#[test]
+fn a_gateway_whose_inbox_nobody_would_find_does_not_start() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = taken.local_addr().unwrap().to_string();
+    let state = tempfile::tempdir().unwrap();
+    let mut command = gateway(state.path(), &["--inbox", &at], &DEMO_SERVER);
+    let done = command
+        .stderr(std::process::Stdio::piped())
+        .output()
+        .unwrap();
+    assert_eq!(done.status.code(), Some(2), "{done:?}");
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert!(said.contains(&at) && said.contains("--inbox"), "{said}");
+}
