@@ -81,8 +81,10 @@ fn equal_ids_of_several_sessions_are_never_confused() {
         let gateway = Gateway::start(state.path(), &more, server);
         let at = gateway.serving.clone().unwrap();
         let sessions: Vec<String> = (0..SESSIONS)
-            .map(|_| {
-                let opened = post(&at, None, &initialize(REVISION, &json!({})));
+            .map(|which| {
+                let mut opening = initialize(REVISION, &json!({}));
+                opening["params"]["clientInfo"]["name"] = json!(which.to_string());
+                let opened = post(&at, None, &opening);
                 let name = opened
                     .header("mcp-session-id")
                     .expect("a session")
@@ -115,11 +117,15 @@ fn equal_ids_of_several_sessions_are_never_confused() {
                     .api("GET", &format!("/api/questions/{id}"), "")
                     .unwrap()
                     .json();
-                let value = format!("for {}", whole["arguments"]["n"]);
+                let whose = whole["clientInfo"]["name"].as_str().expect("a session");
                 let content = if tool == "note" {
-                    json!({"value": value})
+                    json!({"value": format!("for {}", whole["arguments"]["n"])})
                 } else {
-                    json!({"environment": "staging", "note": value})
+                    // A question that a program pushes does not say which of its session's calls it belongs to: the
+                    // arguments may be another call's, and are shown only while there is one call.
+                    let one = whole["others"] == json!([]);
+                    assert_eq!(whole["arguments"].is_null(), !one);
+                    json!({"environment": "staging", "note": format!("for {whose}00")})
                 };
                 let answer = json!({"action": "accept", "content": content});
                 assert_eq!(gateway.answer(id, &answer), 200);
@@ -135,8 +141,6 @@ fn equal_ids_of_several_sessions_are_never_confused() {
                 if tool == "note" {
                     assert_eq!(answered, number, "the answer of another call");
                 }
-                // A question that a program pushes does not say which of its session's calls it belongs to, so the
-                // arguments shown beside it may be another call's; but never another session's.
                 assert_eq!(
                     answered / 100,
                     number / 100,
