@@ -117,7 +117,7 @@ fn equal_ids_of_several_sessions_are_never_confused() {
                     .api("GET", &format!("/api/questions/{id}"), "")
                     .unwrap()
                     .json();
-                let whose = whole["clientInfo"]["name"].as_str().expect("a session");
+                let session = whole["clientInfo"]["name"].as_str().expect("a session");
                 let content = if tool == "note" {
                     json!({"value": format!("for {}", whole["arguments"]["n"])})
                 } else {
@@ -125,7 +125,7 @@ fn equal_ids_of_several_sessions_are_never_confused() {
                     // arguments may be another call's, and are shown only while there is one call.
                     let one = whole["others"] == json!([]);
                     assert_eq!(whole["arguments"].is_null(), !one);
-                    json!({"environment": "staging", "note": format!("for {whose}00")})
+                    json!({"environment": "staging", "note": format!("for {session}00")})
                 };
                 let answer = json!({"action": "accept", "content": content});
                 assert_eq!(gateway.answer(id, &answer), 200);
