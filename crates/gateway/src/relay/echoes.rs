@@ -3,9 +3,12 @@
 //! A retry is told by the server's `requestState` and by what it calls: a server may give every call the same state.
 //! Whoever answers first is heard: where that was a page of the inbox, the retry goes on with that answer.
 
+use std::collections::HashMap;
+
+use mcp_elicit_core::answer::Answers;
 use mcp_elicit_core::wire::{Envelope, InputRequired, InputResponses, members};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::calls;
 use super::frame::{self, Refusal};
@@ -27,8 +30,39 @@ pub(super) struct Echo {
 struct Retry {
     door: Door,
     text: String,
+    /// What the client answered, as the record would have it, by the keys of the round.
+    own: HashMap<String, Value>,
     /// What the record has for it, by the keys of the round.
     replies: Vec<(String, String)>,
+}
+
+impl Retry {
+    /// What the record has that the client did not answer itself.
+    fn others(&self) -> impl Iterator<Item = &(String, String)> {
+        self.replies.iter().filter(|(entry, reply)| {
+            let reply: Value = serde_json::from_str(reply).unwrap_or_default();
+            self.own.get(entry) != Some(&plain(&reply["action"], &reply["content"]))
+        })
+    }
+
+    /// The retry with the answers that the record has; `None` where it may go on as it came.
+    fn changed(&self) -> Option<String> {
+        self.others().next()?;
+        let envelope = Envelope::parse_within(self.text.as_bytes(), usize::MAX).ok()?;
+        let params = envelope.params()?;
+        let mut responses = InputResponses::of_params(params).ok()?.unwrap_or_default();
+        for (entry, reply) in self.others() {
+            responses.insert(entry, serde_json::from_str::<Box<RawValue>>(reply).ok()?);
+        }
+        let params = members::Members::read(params, "params")
+            .ok()?
+            .with("inputResponses", Some(&responses.to_raw()));
+        envelope.with_body(&params).ok()
+    }
+}
+
+fn plain(action: &Value, content: &Value) -> Value {
+    json!([action, content])
 }
 
 impl Relay {
@@ -139,6 +173,7 @@ impl Relay {
         let mut answers = Vec::new();
         let mut answered = Vec::new();
         let mut unanswered = Vec::new();
+        let mut own = HashMap::new();
         for key in asked {
             let Some(question) = self.questions.get(key) else {
                 continue;
@@ -151,7 +186,12 @@ impl Relay {
                 continue;
             }
             match self.answer_for(key, &entry, &responses) {
-                Ok(Some(reply)) => answers.push((key, reply)),
+                Ok(Some(reply)) => {
+                    let content = reply.answers().map(Answers::to_value);
+                    let action = Value::from(reply.action().as_str());
+                    own.insert(entry, plain(&action, &content.unwrap_or_default()));
+                    answers.push((key, reply));
+                }
                 Ok(None) => unanswered.push(key),
                 Err(refusal) => return Some(self.refuse(door, text, glance, &refusal)),
             }
@@ -162,6 +202,7 @@ impl Relay {
         self.echoes.get_mut(&round)?.retry = Some(Retry {
             door,
             text: text.to_owned(),
+            own,
             replies: Vec::new(),
         });
         for key in unanswered {
@@ -225,15 +266,11 @@ impl Relay {
         if !echo.open.is_empty() {
             return;
         }
-        let Some(Retry {
-            door,
-            text,
-            replies,
-        }) = self.echoes.remove(&round).and_then(|echo| echo.retry)
-        else {
+        let Some(retry) = self.echoes.remove(&round).and_then(|echo| echo.retry) else {
             return;
         };
-        let text = with_replies(&text, &replies).unwrap_or(text);
+        let text = retry.changed().unwrap_or(retry.text);
+        let door = retry.door;
         let Some(glance) = Glance::at(text.as_bytes()) else {
             return;
         };
@@ -262,35 +299,4 @@ impl Relay {
             self.refuse(door, &text, &glance, refusal);
         }
     }
-}
-
-/// The retry with the answers that the record has, where they are others than its own.
-fn with_replies(text: &str, replies: &[(String, String)]) -> Option<String> {
-    let envelope = Envelope::parse_within(text.as_bytes(), usize::MAX).ok()?;
-    let params = envelope.params()?;
-    let mut responses = InputResponses::of_params(params).ok()?.unwrap_or_default();
-    let mut changed = false;
-    for (entry, reply) in replies {
-        if responses
-            .get(entry)
-            .is_none_or(|own| !says_the_same(own.get(), reply))
-        {
-            responses.insert(entry, serde_json::from_str::<Box<RawValue>>(reply).ok()?);
-            changed = true;
-        }
-    }
-    if !changed {
-        return None;
-    }
-    let params = members::Members::read(params, "params")
-        .ok()?
-        .with("inputResponses", Some(&responses.to_raw()));
-    envelope.with_body(&params).ok()
-}
-
-fn says_the_same(one: &str, other: &str) -> bool {
-    let read = |reply: &str| serde_json::from_str::<Value>(reply).unwrap_or_default();
-    let (one, other) = (read(one), read(other));
-    let accepted = one["action"] == "accept";
-    one["action"] == other["action"] && (!accepted || one["content"] == other["content"])
 }

@@ -76,6 +76,22 @@ fn two_calls_under_one_state_are_told_apart() {
 }
 
 #[test]
+fn a_retry_goes_on_as_it_came() {
+    let mut world = world();
+    let mut call = asked(&mut world, 1);
+    let reply =
+        r#"{"action":"accept","content":{"age":36.0,"name":"Ada","zz":1},"_meta":{"x":1e-7}}"#;
+    call["id"] = json!(20);
+    call["params"]["requestState"] = json!("asked");
+    call["params"]["inputResponses"] = json!({"who": null});
+    let retry = call.to_string().replace("null", reply);
+    world.client_sends(&retry);
+    tell_all(&mut world);
+    let sent = world.to_server.pop_front().unwrap();
+    assert!(sent.contains(reply), "{sent}");
+}
+
+#[test]
 fn an_answer_given_in_the_inbox_first_is_the_one_that_counts() {
     let mut world = world();
     let call = asked(&mut world, 1);
