@@ -68,6 +68,18 @@ legal on: 2025-06-18, 2025-11-25, 2026-07-28
 }
 
 #[test]
+fn lines_may_end_as_windows_ends_them() {
+    let ran = run(&["lint", "-"], REQUEST.replace('\n', "\r\n").as_bytes());
+    assert_eq!(ran.code, Some(1));
+    assert!(
+        ran.stderr.contains("From your settings page.\" },\n"),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.stderr.contains("stdin:8:9"), "{}", ran.stderr);
+}
+
+#[test]
 fn a_program_is_given_json() {
     let (code, json) = report(REQUEST.as_bytes(), &[]);
     assert_eq!(code, Some(1));

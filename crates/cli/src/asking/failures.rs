@@ -3,6 +3,7 @@
 
 use mcp_elicit_client::{CallError, ConnectError, Question, Refusal, Unanswered};
 use mcp_elicit_core::form::Form;
+use mcp_elicit_core::wire::Revision;
 use mcp_elicit_forms::view::inert;
 
 use crate::failure::{Exit, Failure};
@@ -28,8 +29,17 @@ pub(crate) fn connecting(error: ConnectError) -> Failure {
             Failure::connection(format!("cannot start {program}")).because(source)
         }
         ConnectError::Url { .. } => Failure::usage(error.to_string()),
-        ConnectError::NoCommonRevision { .. } => Failure::connection(error.to_string())
-            .hint("without `--protocol` the newest revision that both speak is taken."),
+        ConnectError::NoCommonRevision { ref offered, .. } => {
+            let failure = Failure::connection(error.to_string());
+            if offered
+                .iter()
+                .any(|version| version.parse::<Revision>().is_ok())
+            {
+                failure.hint("without `--protocol` the newest revision that both speak is taken.")
+            } else {
+                failure
+            }
+        }
         ConnectError::TimedOut { .. } => {
             Failure::connection(error.to_string()).hint("give it more time with `--timeout 5m`.")
         }

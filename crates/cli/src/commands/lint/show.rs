@@ -68,9 +68,11 @@ fn piece<'a>(finding: &Finding, source: &'a str) -> Option<(Cow<'a, str>, usize,
         .map_or(source.len(), |at| place.end + at);
     let lines = source
         .get(start..end)
+        .map(|lines| lines.strip_suffix('\r').unwrap_or(lines))
         .filter(|lines| lines.len() <= LONGEST_PIECE && !lines.trim().is_empty())?;
     let first_line = source[..start].matches('\n').count() + 1;
-    let span = place.start - start..place.end - start;
+    let within = |at: usize| (at - start).min(lines.len());
+    let span = within(place.start)..within(place.end);
     Some((without_c1(lines), first_line, span))
 }
 
