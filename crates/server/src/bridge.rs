@@ -14,6 +14,7 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 
+use crate::exchange;
 use crate::settings::Shared;
 use crate::unanswered::Unanswered;
 use crate::way::cannot_ask;
@@ -146,6 +147,7 @@ fn check(value: &Value, form: Option<&Form>) -> Result<(), ErrorData> {
         Err(CheckError::Violations(violations)) => Err(Unanswered::Wrong {
             attempts: 1,
             reasons: violations.to_string(),
+            findings: exchange::findings(&violations),
         }
         .into()),
     }

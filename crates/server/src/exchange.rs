@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use mcp_elicit_core::answer::{CheckError, Violations};
+use mcp_elicit_core::answer::{CheckError, Violation, Violations};
 use mcp_elicit_core::exchange::Moment;
-use mcp_elicit_core::fault::LimitFault;
+use mcp_elicit_core::fault::{Finding, LimitFault};
 use mcp_elicit_core::wire::{Action, Revision};
 
 use crate::ask::{Accepted, Reading};
@@ -50,7 +50,7 @@ pub(crate) async fn exchange<T>(
         return Err(refused);
     }
     let message = question.message.clone();
-    let mut reasons = String::new();
+    let mut last = Wrong::default();
     for attempt in 0..attempts {
         call.count()?;
         let put = put(call, &question, attempt == 0).await?;
@@ -59,11 +59,12 @@ pub(crate) async fn exchange<T>(
                 note_fresh(call, &question, &put, turn, None);
                 return Ok(settled);
             }
-            Verdict::Wrong(why) => {
+            Verdict::Wrong(wrong) => {
+                let why = &wrong.reasons;
                 note_fresh(call, &question, &put, Turn::Wrong, Some(why.clone()));
-                call.way.wrong(&put, &why);
+                call.way.wrong(&put, why);
                 question.message = format!("{message}\n\nThe last answer cannot be used:\n{why}");
-                reasons = why;
+                last = wrong;
             }
             Verdict::Late => {
                 note_fresh(call, &question, &put, Turn::TimedOut, None);
@@ -77,7 +78,11 @@ pub(crate) async fn exchange<T>(
             }
         }
     }
-    Err(Unanswered::Wrong { attempts, reasons })
+    Err(Unanswered::Wrong {
+        attempts,
+        reasons: last.reasons,
+        findings: last.findings,
+    })
 }
 
 /// Puts the question once, and notes what became of it when nothing came back.
@@ -110,9 +115,27 @@ async fn put(call: &Call, question: &Question, first: bool) -> Result<Put, Unans
 
 enum Verdict<T> {
     Settled(Settled<T>, Turn),
-    Wrong(String),
+    Wrong(Wrong),
     Late,
     Broken(String),
+}
+
+/// Why an answer cannot be used.
+#[derive(Default)]
+struct Wrong {
+    /// For the person.
+    reasons: String,
+    /// The same for a program, where the form's rules were broken just now.
+    findings: Vec<Finding>,
+}
+
+impl From<String> for Wrong {
+    fn from(reasons: String) -> Self {
+        Self {
+            reasons,
+            findings: Vec::new(),
+        }
+    }
 }
 
 fn judge<T>(
@@ -123,7 +146,7 @@ fn judge<T>(
 ) -> Verdict<T> {
     let reply = match given {
         Given::Reply(reply) => reply,
-        Given::Wrong(reasons) => return Verdict::Wrong(reasons.clone()),
+        Given::Wrong(reasons) => return Verdict::Wrong(reasons.clone().into()),
         Given::Late => return Verdict::Late,
         Given::Broken(why) => return Verdict::Broken(why.clone()),
     };
@@ -148,7 +171,10 @@ fn accepted<T>(
             match form.check(content, revision) {
                 Ok(answers) => Some(answers),
                 Err(CheckError::Violations(violations)) => {
-                    return Verdict::Wrong(bounded(&listed(&violations)));
+                    return Verdict::Wrong(Wrong {
+                        reasons: bounded(&listed(&violations)),
+                        findings: findings(&violations),
+                    });
                 }
                 Err(error @ (CheckError::Broken(_) | CheckError::TooLarge { .. })) => {
                     return Verdict::Broken(error.to_string());
@@ -159,7 +185,7 @@ fn accepted<T>(
     match read(Accepted(accepted)) {
         Reading::Answer(answer) => Verdict::Settled(Settled::Answer(answer), Turn::Answered),
         Reading::No => Verdict::Settled(Settled::Not(RefusalAct::SaidNo), Turn::Answered),
-        Reading::Misfit(why) => Verdict::Wrong(why),
+        Reading::Misfit(why) => Verdict::Wrong(why.into()),
     }
 }
 
@@ -169,6 +195,16 @@ fn listed(violations: &Violations) -> String {
         .map(|violation| format!("- {violation}"))
         .collect();
     lines.join("\n")
+}
+
+/// What was broken, field by field, without the values.
+pub(crate) fn findings(violations: &Violations) -> Vec<Finding> {
+    let finding = |violation: &Violation| Finding {
+        place: violation.field().to_owned(),
+        code: violation.rule().code().to_owned(),
+        message: violation.message(),
+    };
+    violations.iter().map(finding).collect()
 }
 
 fn bounded(reasons: &str) -> String {

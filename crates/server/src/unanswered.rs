@@ -47,6 +47,8 @@ pub enum Unanswered {
         attempts: u32,
         /// What was wrong with the last answer, without its values.
         reasons: String,
+        /// The same field by field, where it broke the form's rules.
+        findings: Vec<Finding>,
     },
 
     /// The question itself must not or cannot be asked. The author of the server has to change it.
@@ -204,15 +206,22 @@ impl From<Unanswered> for ErrorData {
             }
             Unanswered::UrlRequired(required) => url_required(&required),
             Unanswered::Limit(limit) => fault(limit, any),
-            Unanswered::Wrong { attempts, reasons } => {
-                let finding = Finding {
-                    place: String::new(),
-                    code: "check".into(),
-                    message: reasons,
-                };
+            Unanswered::Wrong {
+                attempts,
+                reasons,
+                findings,
+            } => {
+                let mut violations = findings;
+                if violations.is_empty() {
+                    violations.push(Finding {
+                        place: String::new(),
+                        code: "check".into(),
+                        message: reasons,
+                    });
+                }
                 fault(
                     PeerFault::WrongAnswer {
-                        violations: vec![finding],
+                        violations,
                         attempts,
                     },
                     any,

@@ -220,7 +220,18 @@ impl<S: ServerHandler> ServerHandler for Eliciting<S> {
         request: CustomRequest,
         context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<CustomResult, ErrorData>> + MaybeSendFuture + '_ {
-        self.inner.on_custom_request(request, context)
+        // Only what rmcp could not read as one of these comes here under its name.
+        let unreadable = matches!(
+            request.method.as_str(),
+            "tools/call" | "prompts/get" | "resources/read"
+        );
+        async move {
+            if unreadable {
+                let why = format!("the params of {} cannot be read", request.method);
+                return Err(ErrorData::invalid_params(why, None));
+            }
+            self.inner.on_custom_request(request, context).await
+        }
     }
 
     fn on_cancelled(

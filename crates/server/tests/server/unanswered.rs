@@ -95,3 +95,19 @@ async fn a_person_is_not_asked_without_end() {
         assert_eq!(person.asked().len(), 2, "{revision}");
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_was_wrong_is_told_field_by_field() {
+    for revision in REVISIONS {
+        let wrong = || Act::Accept(json!({ "age": "old" }));
+        let person = Person::who(revision, [wrong(), wrong(), wrong()]);
+        let error = person.call(Asker, "age").await.unwrap_err();
+        assert_eq!(error.code.0, -32602, "{revision}: {error:?}");
+        let violation = &error.data.unwrap()["violations"][0];
+        assert_eq!(
+            (&violation["field"], &violation["rule"]),
+            (&json!("age"), &json!("type")),
+            "{revision}"
+        );
+    }
+}
