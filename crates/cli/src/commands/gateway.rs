@@ -214,7 +214,14 @@ async fn serve_clients(office: Office, config: Config) -> Result<(), Failure> {
                 .await
                 .map_err(|source| cannot_start(StartFault::Listen { at, source }))?;
             let bound = listener.local_addr().unwrap_or(at);
-            screen::say(format_args!("serving: http://{bound}/mcp"));
+            if let [_only] = config.servers.as_slice() {
+                screen::say(format_args!("serving: http://{bound}/mcp"));
+            } else {
+                for server in &config.servers {
+                    let name = &server.settings.server;
+                    screen::say(format_args!("serving: http://{bound}/mcp/{name}"));
+                }
+            }
             http::serve(office, &config, listener)
                 .await
                 .map_err(cannot_start)
