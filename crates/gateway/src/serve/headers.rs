@@ -50,7 +50,7 @@ fn encoded(text: &str) -> Option<&str> {
 }
 
 /// A value of a message as a header repeats it.
-fn in_header(value: &str) -> Cow<'_, str> {
+pub(super) fn in_header(value: &str) -> Cow<'_, str> {
     let plain = value.bytes().all(|byte| (0x20..=0x7e).contains(&byte))
         && value.trim_matches(' ') == value
         && encoded(value).is_none();

@@ -2,6 +2,7 @@
 //! a session and a stream that the server may write to at any time.
 
 mod exchange;
+mod params;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -106,6 +107,7 @@ struct State {
     authorization: Option<HeaderValue>,
     calls: HashMap<CallKey, AbortHandle>,
     listening: Option<AbortHandle>,
+    params: params::ParamHeaders,
 }
 
 struct Outgoing {
@@ -185,7 +187,16 @@ impl HttpServer {
         let session = self.session_headers();
         // A server with a session speaks the pushed era, whatever the client's frame says of itself.
         if session.is_empty() {
-            request = request.headers(rounds_headers(&outgoing.frame, &outgoing.glance));
+            let mut headers = rounds_headers(&outgoing.frame, &outgoing.glance);
+            if outgoing.has_method("tools/call") {
+                let given = outgoing.headers.iter();
+                let params = given.filter(|(name, _)| name.as_str().starts_with("mcp-param-"));
+                headers.extend(params.map(|(name, value)| (name.clone(), value.clone())));
+                let state = self.state();
+                let params = &state.params;
+                params.complete(&outgoing.frame, &outgoing.glance, &mut headers);
+            }
+            request = request.headers(headers);
         }
         for (name, value) in session {
             request = request.header(name, value);

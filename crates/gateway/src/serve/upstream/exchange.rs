@@ -38,6 +38,16 @@ struct Thread {
     failures: u32,
 }
 
+/// What is to be remembered of an answer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Noted {
+    /// The revision that was agreed on.
+    Revision,
+    /// Which arguments of the tools headers repeat.
+    Tools,
+    Nothing,
+}
+
 /// How a stream ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ended {
@@ -88,12 +98,18 @@ impl HttpServer {
     pub(super) async fn exchange(self: Arc<Self>, outgoing: Outgoing) {
         let id = outgoing.glance.id.clone();
         let id = id.map(|range| outgoing.frame[range].to_vec());
-        let opens = outgoing.has_method(method::INITIALIZE);
+        let noted = if outgoing.has_method(method::INITIALIZE) {
+            Noted::Revision
+        } else if outgoing.has_method("tools/list") {
+            Noted::Tools
+        } else {
+            Noted::Nothing
+        };
         let sent = self.post(&outgoing).await;
         let Outgoing { call, headers, .. } = outgoing;
         let answered = match sent {
             Ok(response) => {
-                self.answered(response, call, &headers, opens, id.as_deref())
+                self.answered(response, call, &headers, noted, id.as_deref())
                     .await
             }
             Err(error) => Err(error.without_url().to_string().into()),
@@ -113,12 +129,14 @@ impl HttpServer {
         response: Response,
         call: Option<CallKey>,
         headers: &HeaderMap,
-        opens: bool,
+        noted: Noted,
         id: Option<&[u8]>,
     ) -> Result<(), Trouble> {
         let status = response.status();
         let challenge = Challenge::of(status, response.headers());
-        if opens && let Some(id) = response.headers().get(SESSION) {
+        if noted == Noted::Revision
+            && let Some(id) = response.headers().get(SESSION)
+        {
             self.state().session_id = Some(id.clone());
         }
         let kind = response
@@ -128,12 +146,12 @@ impl HttpServer {
             .unwrap_or_default()
             .to_owned();
         if kind.starts_with("text/event-stream") {
-            return Ok(self.read_stream(response, call, headers, opens).await?);
+            return Ok(self.read_stream(response, call, headers, noted).await?);
         }
         let body = self.body(response).await?;
         if let Some((frame, glance)) = response_to(&body, id) {
-            if opens {
-                self.note_revision(&frame, &glance);
+            if noted != Noted::Nothing {
+                self.note(noted, &frame, &glance);
             }
             if let Some(session) = self.session() {
                 session.from_server_challenged(
@@ -189,11 +207,11 @@ impl HttpServer {
         response: Response,
         call: Option<CallKey>,
         headers: &HeaderMap,
-        opens: bool,
+        noted: Noted,
     ) -> Result<(), String> {
         let lost = || Err("the server's stream ended before its answer".to_owned());
         let mut thread = Thread::default();
-        let mut ended = self.read_events(response, call, &mut thread, opens).await?;
+        let mut ended = self.read_events(response, call, &mut thread, noted).await?;
         loop {
             if ended == Ended::Answered {
                 return Ok(());
@@ -204,7 +222,7 @@ impl HttpServer {
             tokio::time::sleep(thread.breath()).await;
             ended = match self.listen(thread.last_id.as_deref(), headers).await {
                 Ok(response) if response.status().is_success() => {
-                    self.read_events(response, call, &mut thread, opens).await?
+                    self.read_events(response, call, &mut thread, noted).await?
                 }
                 // It does not know the stream (any more).
                 Ok(response) if response.status().is_client_error() => return lost(),
@@ -218,7 +236,7 @@ impl HttpServer {
         response: Response,
         call: Option<CallKey>,
         thread: &mut Thread,
-        opens: bool,
+        noted: Noted,
     ) -> Result<Ended, String> {
         let mut reader = EventReader::default();
         let (mut answered, mut said) = (false, false);
@@ -240,8 +258,8 @@ impl HttpServer {
                 let glance = Glance::at(&frame).unwrap_or_default();
                 if glance.shape() == Some(Shape::Response) {
                     answered = true;
-                    if opens {
-                        self.note_revision(&frame, &glance);
+                    if noted != Noted::Nothing {
+                        self.note(noted, &frame, &glance);
                     }
                 }
                 session.from_server(call, Frame::Seen(&frame, &glance));
@@ -260,6 +278,14 @@ impl HttpServer {
             (false, true) => Ended::Said,
             (false, false) => Ended::Empty,
         })
+    }
+
+    fn note(&self, noted: Noted, frame: &[u8], glance: &Glance) {
+        match noted {
+            Noted::Revision => self.note_revision(frame, glance),
+            Noted::Tools => self.state().params.learn(frame, glance),
+            Noted::Nothing => {}
+        }
     }
 
     /// Every later request of the session names the revision that was agreed on.
@@ -295,7 +321,10 @@ impl HttpServer {
         loop {
             let ended = match self.listen(thread.last_id.as_deref(), &headers).await {
                 Ok(response) if response.status().is_success() => {
-                    match self.read_events(response, None, &mut thread, false).await {
+                    match self
+                        .read_events(response, None, &mut thread, Noted::Nothing)
+                        .await
+                    {
                         // A response belongs to a call, whose stream this may have become.
                         Ok(Ended::Answered | Ended::Said) => Ended::Said,
                         Ok(Ended::Empty) => Ended::Empty,

@@ -97,6 +97,10 @@ fn rounds() -> Router<Seen> {
             Some("server/discover") => {
                 json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}, "ttlMs": 0, "cacheScope": "private"})
             }
+            Some("tools/list") => {
+                let schema = json!({"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}});
+                json!({"resultType": "complete", "tools": [{"name": "run", "inputSchema": schema}]})
+            }
             _ => json!({"resultType": "complete", "content": []}),
         };
         (
@@ -206,4 +210,20 @@ async fn a_call_that_waits_keeps_its_headers() {
     assert_eq!(calls[0]["mcp-param-region"], "eu");
     assert_eq!(calls[0]["mcp-name"], "=?base64?Z3LDtsOfZQ==?=");
     assert_eq!(calls[0]["mcp-protocol-version"], "2026-07-28");
+}
+
+/// A client that speaks no HTTP cannot send what a tool wants repeated in headers.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_tool_wants_in_headers_is_put_there() {
+    let rig = rig(rounds()).await;
+    let about = json!({meta::PROTOCOL_VERSION: "2026-07-28", meta::CLIENT_CAPABILITIES: {},
+        "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"}});
+    let list =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": about}});
+    heard(&mut rig.send(1, HeaderMap::new(), &list)).await;
+    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call",
+        "params": {"name": "run", "arguments": {"region": "eu"}, "_meta": about}});
+    heard(&mut rig.send(2, HeaderMap::new(), &call)).await;
+    let calls = rig.seen("tools/call");
+    assert_eq!(calls[0]["mcp-param-region"], "eu");
 }
