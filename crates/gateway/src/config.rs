@@ -23,6 +23,8 @@ pub struct Config {
     pub listen: Option<SocketAddr>,
     /// Where people answer; `None` for no inbox.
     pub inbox: Option<SocketAddr>,
+    /// Whether any free port will do where something else listens at that address, which nobody has named.
+    pub inbox_may_move: bool,
     /// The state folder; `None` for the usual one.
     pub state: Option<PathBuf>,
     /// Whether the record is kept in memory only.
@@ -269,6 +271,7 @@ impl Config {
         Ok(Self {
             listen: file.listen,
             inbox,
+            inbox_may_move: false,
             state: file.state,
             in_memory: file.record == Record::Memory,
             max_frame: file.max_frame.unwrap_or(MAX_FRAME),

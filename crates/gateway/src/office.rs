@@ -157,18 +157,28 @@ impl Office {
         if !crate::inbox::is_loopback(at) {
             return Err(StartFault::NotLoopback { at });
         }
-        match TcpListener::bind(at).await {
-            Ok(listener) => self.serve_inbox_on(listener, at, folder),
-            // Another gateway on the same record serves the same questions, as long as it runs.
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse && !config.in_memory => {
-                let base = serves_the_same(at, &folder.state).await;
-                let base = base.ok_or(StartFault::Listen { at, source: error })?;
-                self.answering.send_replace(AnsweredAt::Elsewhere(base));
-                tokio::spawn(self.clone().take_over(at, folder.clone()));
-                Ok(())
-            }
-            Err(source) => Err(StartFault::Listen { at, source }),
+        let taken = match TcpListener::bind(at).await {
+            Ok(listener) => return self.serve_inbox_on(listener, at, folder),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => error,
+            Err(source) => return Err(StartFault::Listen { at, source }),
+        };
+        // Another gateway on the same record serves the same questions, as long as it runs.
+        if !config.in_memory
+            && let Some(served) = serves_the_same(at, config.inbox_may_move, &folder.state).await
+        {
+            let base = format!("http://{served}");
+            self.answering.send_replace(AnsweredAt::Elsewhere(base));
+            tokio::spawn(self.clone().take_over(served, folder.clone()));
+            return Ok(());
         }
+        if !config.inbox_may_move {
+            return Err(StartFault::Listen { at, source: taken });
+        }
+        let free = SocketAddr::new(at.ip(), 0);
+        let listener = TcpListener::bind(free).await;
+        let listener = listener.map_err(|source| StartFault::Listen { at: free, source })?;
+        tracing::warn!(%at, "something else listens where the inbox usually is, so it is at another port");
+        self.serve_inbox_on(listener, free, folder)
     }
 
     fn serve_inbox_on(
@@ -283,16 +293,22 @@ impl Office {
     }
 }
 
-/// The address of the inbox that another gateway on the same record serves there; `None` when it is somebody else who
-/// listens. One that has just been started is given a moment.
-async fn serves_the_same(at: SocketAddr, state: &StateFolder) -> Option<String> {
+/// The address of the inbox that another gateway on the same record serves there, or `elsewhere`; `None` when it is
+/// somebody else who listens. One that has just been started is given a moment.
+async fn serves_the_same(
+    at: SocketAddr,
+    elsewhere: bool,
+    state: &StateFolder,
+) -> Option<SocketAddr> {
     for _ in 0..ASKS {
         if let (Some(base), Ok(token)) = (state.inbox(), state.known_token())
-            && base == format!("http://{at}")
+            && let Some(served) = base.strip_prefix("http://")
+            && let Ok(served) = served.parse()
+            && (elsewhere || served == at)
             && let Ok(inbox) = InboxClient::new(&base, token)
             && let Ok(Ok(_)) = tokio::time::timeout(LOOKING, inbox.page(false, None, 1)).await
         {
-            return Some(base);
+            return Some(served);
         }
         tokio::time::sleep(BETWEEN).await;
     }

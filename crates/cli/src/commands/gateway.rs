@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -21,6 +21,9 @@ use crate::args::program::of_answer_command;
 use crate::args::token::TokenArgs;
 use crate::failure::{Exit, Failure};
 use crate::screen;
+
+/// Where people answer unless told otherwise.
+const INBOX: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7878);
 
 /// Stand between any client and any server, so that a person can always answer
 #[derive(Debug, Args)]
@@ -48,9 +51,9 @@ pub(crate) struct GatewayArgs {
     #[arg(long)]
     check: bool,
 
-    /// Where people answer, on this machine; `off` for nowhere
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7878")]
-    inbox: String,
+    /// Where people answer, on this machine; `off` for nowhere [default: 127.0.0.1:7878, or a free port where that is taken]
+    #[arg(long, value_name = "ADDRESS")]
+    inbox: Option<String>,
 
     /// Who is asked
     #[arg(long, value_enum, value_name = "WHO", default_value_t = AnswerWith::Auto)]
@@ -289,9 +292,10 @@ impl GatewayArgs {
                 ..config
             });
         }
-        let inbox = match self.inbox.as_str() {
-            "off" => None,
-            at => Some(at.parse().map_err(|_| {
+        let inbox = match self.inbox.as_deref() {
+            None => Some(INBOX),
+            Some("off") => None,
+            Some(at) => Some(at.parse().map_err(|_| {
                 Failure::usage(format!("`--inbox {at}` is no address"))
                     .hint("write it like 127.0.0.1:7878, or `off`.")
             })?),
@@ -320,6 +324,7 @@ impl GatewayArgs {
         Ok(Config {
             listen: self.listen,
             inbox,
+            inbox_may_move: self.inbox.is_none(),
             state: self.state,
             in_memory: self.record == Record::Memory,
             max_frame: self.max_frame,
