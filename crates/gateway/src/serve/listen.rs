@@ -26,7 +26,7 @@ use super::headers::{LAST_EVENT, SESSION, Said, VERSION};
 use super::session::Session;
 use super::stdio::{drive, fault_of};
 use super::streams::{NoStream, Streams};
-use super::upstream::HttpServer;
+use super::upstream::{HttpServer, Repeating};
 use crate::config::{Server, Target};
 use crate::office::{Office, StartFault};
 use crate::record::seal;
@@ -191,7 +191,12 @@ impl Front {
                 (session, Some(driver))
             }
             Target::Url(url) => {
-                let upstream = HttpServer::new(url, self.max_frame)?;
+                let repeating = if client.is_of_one_client() {
+                    Repeating::Gateway
+                } else {
+                    Repeating::Client
+                };
+                let upstream = HttpServer::new(url, self.max_frame, repeating)?;
                 let (session, driver) =
                     Session::new(settings, who, client.clone(), upstream.clone(), book);
                 upstream.attach(&session);

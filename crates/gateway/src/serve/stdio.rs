@@ -8,7 +8,7 @@ use super::child::{ChildServer, Program, read_frames};
 use super::frame::Frame;
 use super::pipe::Pipe;
 use super::session::{ClientSide, Driver, ServerSide, Session};
-use super::upstream::{HttpServer, Upstream};
+use super::upstream::{HttpServer, Repeating, Upstream};
 use crate::config::Server;
 use crate::office::{Office, StartFault};
 use crate::record::Book;
@@ -102,7 +102,7 @@ pub fn serve_url(
     at: &Upstream,
     max_frame: usize,
 ) -> Result<(), StartFault> {
-    let upstream = HttpServer::new(at, max_frame)?;
+    let upstream = HttpServer::new(at, max_frame, Repeating::Gateway)?;
     serve_client(office, server, upstream.clone(), max_frame, |session| {
         upstream.attach(session);
         Ok(())

@@ -83,6 +83,11 @@ impl Streams {
         }
     }
 
+    /// Whether they are of one client with a session, and not of all that come without.
+    pub fn is_of_one_client(&self) -> bool {
+        self.one_client
+    }
+
     fn streams(&self) -> MutexGuard<'_, HashMap<Door, Stream>> {
         self.by_door.lock().unwrap_or_else(PoisonError::into_inner)
     }

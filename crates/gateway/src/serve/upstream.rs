@@ -107,7 +107,17 @@ struct State {
     authorization: Option<HeaderValue>,
     calls: HashMap<CallKey, AbortHandle>,
     listening: Option<AbortHandle>,
-    params: params::ParamHeaders,
+    /// What headers are to repeat of a call's arguments; `None` where the client is the one to do it.
+    params: Option<params::ParamHeaders>,
+}
+
+/// Who puts into headers what a tool wants repeated there (2026-07-28, transports, custom headers from tool parameters).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeating {
+    /// The client: it speaks HTTP and the era that has such headers, and the server judges what it leaves out.
+    Client,
+    /// The gateway, for a client that knows nothing of them.
+    Gateway,
 }
 
 struct Outgoing {
@@ -134,7 +144,11 @@ type Sent = Result<Response, reqwest::Error>;
 
 impl HttpServer {
     /// A server at this URL. Runs in a tokio runtime.
-    pub fn new(at: &Upstream, max_frame: usize) -> Result<Arc<Self>, StartFault> {
+    pub fn new(
+        at: &Upstream,
+        max_frame: usize,
+        repeating: Repeating,
+    ) -> Result<Arc<Self>, StartFault> {
         mcp_elicit_client::tls::ready();
         let address = |why: String| StartFault::Address { why };
         let url = Upstream::read(&at.url).map_err(|fault| address(fault.to_string()))?;
@@ -154,6 +168,7 @@ impl HttpServer {
             session: OnceLock::new(),
             state: Mutex::new(State {
                 authorization: at.authorization(),
+                params: (repeating == Repeating::Gateway).then(Default::default),
                 ..State::default()
             }),
             queue,
@@ -192,9 +207,9 @@ impl HttpServer {
                 let given = outgoing.headers.iter();
                 let params = given.filter(|(name, _)| name.as_str().starts_with("mcp-param-"));
                 headers.extend(params.map(|(name, value)| (name.clone(), value.clone())));
-                let state = self.state();
-                let params = &state.params;
-                params.complete(&outgoing.frame, &outgoing.glance, &mut headers);
+                if let Some(params) = &self.state().params {
+                    params.complete(&outgoing.frame, &outgoing.glance, &mut headers);
+                }
             }
             request = request.headers(headers);
         }

@@ -283,7 +283,11 @@ impl HttpServer {
     fn note(&self, noted: Noted, frame: &[u8], glance: &Glance) {
         match noted {
             Noted::Revision => self.note_revision(frame, glance),
-            Noted::Tools => self.state().params.learn(frame, glance),
+            Noted::Tools => {
+                if let Some(params) = &mut self.state().params {
+                    params.learn(frame, glance);
+                }
+            }
             Noted::Nothing => {}
         }
     }

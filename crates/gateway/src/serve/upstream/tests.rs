@@ -118,13 +118,13 @@ struct Rig {
     seen: Seen,
 }
 
-async fn rig(app: Router<Seen>) -> Rig {
+async fn rig(app: Router<Seen>, repeating: Repeating) -> Rig {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let seen = Seen::default();
     let app = app.with_state(seen.clone());
     tokio::spawn(async move { axum::serve(listener, app).await });
-    let server = HttpServer::new(&Upstream { url, token: None }, 1 << 20).unwrap();
+    let server = HttpServer::new(&Upstream { url, token: None }, 1 << 20, repeating).unwrap();
     let seal = Seal::random().unwrap();
     let book = Book::new(
         Arc::new(Memory::default()),
@@ -178,7 +178,7 @@ async fn heard(told: &mut UnboundedReceiver<Told>) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_whose_stream_is_closed_again_and_again_is_answered() {
-    let rig = rig(polled()).await;
+    let rig = rig(polled(), Repeating::Client).await;
     let open = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25",
         "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}});
     heard(&mut rig.send(1, HeaderMap::new(), &open)).await;
@@ -193,7 +193,7 @@ async fn a_call_whose_stream_is_closed_again_and_again_is_answered() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_waits_keeps_its_headers() {
-    let rig = rig(rounds()).await;
+    let rig = rig(rounds(), Repeating::Client).await;
     let params = json!({"name": "größe", "arguments": {"region": "eu"}, "_meta": {
         meta::PROTOCOL_VERSION: "2026-07-28", meta::CLIENT_CAPABILITIES: {},
         "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"}}});
@@ -212,18 +212,24 @@ async fn a_call_that_waits_keeps_its_headers() {
     assert_eq!(calls[0]["mcp-protocol-version"], "2026-07-28");
 }
 
-/// A client that speaks no HTTP cannot send what a tool wants repeated in headers.
+/// A client that speaks no HTTP cannot send what a tool wants repeated in headers; of one that could, the server judges it.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_tool_wants_in_headers_is_put_there() {
-    let rig = rig(rounds()).await;
+async fn what_a_tool_wants_in_headers_is_put_there_for_who_cannot() {
     let about = json!({meta::PROTOCOL_VERSION: "2026-07-28", meta::CLIENT_CAPABILITIES: {},
         "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"}});
     let list =
         json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": about}});
-    heard(&mut rig.send(1, HeaderMap::new(), &list)).await;
     let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call",
         "params": {"name": "run", "arguments": {"region": "eu"}, "_meta": about}});
-    heard(&mut rig.send(2, HeaderMap::new(), &call)).await;
-    let calls = rig.seen("tools/call");
-    assert_eq!(calls[0]["mcp-param-region"], "eu");
+    for (repeating, expected) in [
+        (Repeating::Gateway, Some(b"eu".as_slice())),
+        (Repeating::Client, None),
+    ] {
+        let rig = rig(rounds(), repeating).await;
+        heard(&mut rig.send(1, HeaderMap::new(), &list)).await;
+        heard(&mut rig.send(2, HeaderMap::new(), &call)).await;
+        let calls = rig.seen("tools/call");
+        let region = calls[0].get("mcp-param-region").map(HeaderValue::as_bytes);
+        assert_eq!(region, expected, "{repeating:?}");
+    }
 }
