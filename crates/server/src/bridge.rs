@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures::future::try_join_all;
 use mcp_elicit_core::answer::CheckError;
+use mcp_elicit_core::fault::Finding;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::wire::{Action, Mode, Reply, Request, method};
 use rmcp::ErrorData;
@@ -14,7 +15,6 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 
-use crate::exchange;
 use crate::settings::Shared;
 use crate::unanswered::Unanswered;
 use crate::way::cannot_ask;
@@ -147,7 +147,7 @@ fn check(value: &Value, form: Option<&Form>) -> Result<(), ErrorData> {
         Err(CheckError::Violations(violations)) => Err(Unanswered::Wrong {
             attempts: 1,
             reasons: violations.to_string(),
-            findings: exchange::findings(&violations),
+            findings: Finding::of_answer(&violations),
         }
         .into()),
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_elicit_core::answer::{CheckError, Violation, Violations};
+use mcp_elicit_core::answer::{CheckError, Violations};
 use mcp_elicit_core::exchange::Moment;
 use mcp_elicit_core::fault::{Finding, LimitFault};
 use mcp_elicit_core::wire::{Action, Revision};
@@ -173,7 +173,7 @@ fn accepted<T>(
                 Err(CheckError::Violations(violations)) => {
                     return Verdict::Wrong(Wrong {
                         reasons: bounded(&listed(&violations)),
-                        findings: findings(&violations),
+                        findings: Finding::of_answer(&violations),
                     });
                 }
                 Err(error @ (CheckError::Broken(_) | CheckError::TooLarge { .. })) => {
@@ -195,16 +195,6 @@ fn listed(violations: &Violations) -> String {
         .map(|violation| format!("- {violation}"))
         .collect();
     lines.join("\n")
-}
-
-/// What was broken, field by field, without the values.
-pub(crate) fn findings(violations: &Violations) -> Vec<Finding> {
-    let finding = |violation: &Violation| Finding {
-        place: violation.field().to_owned(),
-        code: violation.rule().code().to_owned(),
-        message: violation.message(),
-    };
-    violations.iter().map(finding).collect()
 }
 
 fn bounded(reasons: &str) -> String {

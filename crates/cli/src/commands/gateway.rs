@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use mcp_elicit_gateway::config::{Config, ConfigFault, MAX_FRAME, Server, Target, WhoAnswers};
+use mcp_elicit_gateway::inbox::is_loopback;
 use mcp_elicit_gateway::office::{Office, StartFault};
 use mcp_elicit_gateway::relay::Settings;
 use mcp_elicit_gateway::serve::child::Program;
@@ -159,7 +160,7 @@ pub(crate) fn run(args: GatewayArgs) -> Result<Exit, Failure> {
     let check = args.check;
     let config = args.config()?;
     if check {
-        if let Some(at) = config.inbox.filter(|at| !at.ip().is_loopback()) {
+        if let Some(at) = config.inbox.filter(|at| !is_loopback(*at)) {
             return Err(cannot_start(StartFault::NotLoopback { at }));
         }
         screen::say(format_args!("good: {} server(s)", config.servers.len()));

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use mcp_elicit_core::answer::Violations;
-use mcp_elicit_core::fault::{
-    AuthorFault, ErrorObject, Fault, Finding, LimitFault, PeerFault, code,
-};
+use mcp_elicit_core::fault::{AuthorFault, ErrorObject, Fault, LimitFault, PeerFault, code};
 use mcp_elicit_core::form::Defects;
 use mcp_elicit_core::link::LinkFault;
 use mcp_elicit_core::wire::{Capability, Mode, Revision, WireDefect};
@@ -140,10 +138,7 @@ impl Refusal {
     fn fault(&self) -> Option<Fault> {
         Some(match self {
             Self::Malformed(defect) => PeerFault::Wire(defect.clone()).into(),
-            Self::IllegalForm(defects) => PeerFault::IllegalForm {
-                defects: findings(defects),
-            }
-            .into(),
+            Self::IllegalForm(defects) => PeerFault::from(defects).into(),
             Self::BadLink(fault) => PeerFault::IllegalLink(fault.clone()).into(),
             Self::Undeclared { mode, declared } => PeerFault::CapabilityMissing {
                 mode: *mode,
@@ -201,13 +196,4 @@ fn nobody(mode: Mode, why: &Unanswered) -> Fault {
         }
         .into(),
     }
-}
-
-fn findings(defects: &Defects) -> Vec<Finding> {
-    let finding = |defect: &mcp_elicit_core::form::Defect| Finding {
-        place: defect.pointer.clone(),
-        code: defect.code.as_str().to_owned(),
-        message: defect.message.clone(),
-    };
-    defects.iter().map(finding).collect()
 }

@@ -15,8 +15,8 @@ use axum::{Json, Router};
 use futures::{Stream, StreamExt as _, stream};
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::form::Form;
-use mcp_elicit_core::secrecy::{self, Level};
 use mcp_elicit_core::wire::{Action, Request};
+use mcp_elicit_forms::view;
 use mcp_elicit_forms::web::Site;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -255,14 +255,6 @@ async fn answer(
     }
 }
 
-/// Certainly, not perhaps: here as on the pages, accepting takes insisting then.
-fn asks_for_a_credential(form: &Form, message: &str) -> bool {
-    let suspicions = secrecy::inspect(form, message);
-    suspicions
-        .iter()
-        .any(|suspicion| suspicion.level() == Level::Certain)
-}
-
 /// One event whenever anything changed, and one at the start.
 async fn events(State(rooms): State<Rooms>) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
     let changes = rooms.book.changes();
@@ -284,12 +276,13 @@ impl Rooms {
             return Err(Box::new(no_question()));
         };
         match (&readable.request, answer.action) {
-            (Request::Form { schema, message }, Action::Accept) => {
+            (Request::Form { schema, .. }, Action::Accept) => {
                 let content = Value::Object(answer.content.clone().unwrap_or_default());
                 let Ok(form) = Form::parse(schema.get()) else {
                     return Err(Box::new(no_question()));
                 };
-                if !answer.insist && asks_for_a_credential(&form, message) {
+                let warnings = view::warnings(&readable.question);
+                if !answer.insist && warnings.iter().any(|warning| warning.needs_insisting) {
                     return Err(Box::new(problem(
                         StatusCode::UNPROCESSABLE_ENTITY,
                         "asks-for-a-credential",

@@ -207,9 +207,7 @@ impl Relay {
 fn check(request: &Request) -> Result<Checked, Fault> {
     match request {
         Request::Form { message, schema } => {
-            let form = Form::parse(schema.get()).map_err(|defects| PeerFault::IllegalForm {
-                defects: findings(&defects),
-            })?;
+            let form = Form::parse(schema.get()).map_err(|defects| PeerFault::from(&defects))?;
             let cautions = secrecy::inspect(&form, message)
                 .iter()
                 .map(ToString::to_string)
@@ -227,13 +225,4 @@ fn check(request: &Request) -> Result<Checked, Fault> {
             })
         }
     }
-}
-
-fn findings(defects: &mcp_elicit_core::form::Defects) -> Vec<mcp_elicit_core::fault::Finding> {
-    let finding = |defect: &mcp_elicit_core::form::Defect| mcp_elicit_core::fault::Finding {
-        place: defect.pointer.clone(),
-        code: defect.code.as_str().to_owned(),
-        message: defect.message.clone(),
-    };
-    defects.iter().map(finding).collect()
 }

@@ -251,11 +251,10 @@ impl Calls {
         self.get(key).is_some_and(fits) && self.is_upstream(key)
     }
 
-    /// Calls in which the server may be asking right now, oldest first.
-    pub(super) fn asking(&self) -> Vec<CallKey> {
-        let mut keys = self.keys(|call| call.kind.is_some() && call.finished.is_none());
-        keys.retain(|key| self.is_upstream(*key));
-        keys
+    /// Calls in which the server may be asking right now, in no order.
+    pub(super) fn asking(&self) -> impl Iterator<Item = (CallKey, &Call)> {
+        let calls = self.by_key.iter().map(|(key, call)| (*key, call));
+        calls.filter(|(key, _)| self.may_ask(*key))
     }
 
     /// Keys of the calls that fit, oldest first.

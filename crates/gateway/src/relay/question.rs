@@ -92,14 +92,7 @@ impl Question {
 
 fn wrong(error: &CheckError) -> PeerFault {
     let violations = match error {
-        CheckError::Violations(violations) => violations
-            .iter()
-            .map(|violation| Finding {
-                place: violation.field().to_owned(),
-                code: violation.rule().code().to_owned(),
-                message: violation.message(),
-            })
-            .collect(),
+        CheckError::Violations(violations) => Finding::of_answer(violations),
         CheckError::Broken(_) | CheckError::TooLarge { .. } => Vec::new(),
     };
     PeerFault::WrongAnswer {

@@ -35,14 +35,8 @@ impl Relay {
             .is_none()
         {
             // Its answer could not be told from another's (JSON-RPC 2.0, and MCP has no null either).
-            let error =
-                json!({"code": -32600, "message": "a request's id must be a string or a number"});
-            self.tell_client(
-                door,
-                message::error(None, &members::raw_value(&error)),
-                true,
-            );
-            return Up::Taken;
+            let why = "a request's id must be a string or a number";
+            return self.refuse_under(door, None, -32600, why);
         }
         match method {
             method::INITIALIZE => return self.client_initializes(door, text, glance),
@@ -321,12 +315,13 @@ impl Relay {
             ),
             Err(defect) => (-32700, defect.to_string(), None),
         };
-        let error = json!({"code": code, "message": why});
-        self.tell_client(
-            door,
-            message::error(id.as_ref(), &members::raw_value(&error)),
-            true,
-        );
+        self.refuse_under(door, id.as_ref(), code, &why)
+    }
+
+    /// An error for what is no message, under the id that it has if any.
+    fn refuse_under(&mut self, door: Door, id: Option<&Id>, code: i32, why: &str) -> Up {
+        let error = members::raw_value(&json!({"code": code, "message": why}));
+        self.tell_client(door, message::error(id, &error), true);
         Up::Taken
     }
 }

@@ -41,12 +41,7 @@ impl Relay {
         if let Some(key) = via.filter(known) {
             return key.into();
         }
-        let mut asking: Vec<_> = self
-            .calls
-            .asking()
-            .into_iter()
-            .filter_map(|key| Some((key, self.calls.get(key)?)))
-            .collect();
+        let mut asking: Vec<_> = self.calls.asking().collect();
         let Some(last) = asking.iter().map(|(_, call)| call.since).max() else {
             return Whose::default();
         };

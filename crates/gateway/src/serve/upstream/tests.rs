@@ -33,6 +33,14 @@ fn note(seen: &Seen, what: &str, headers: Headers) {
     seen.lock().unwrap().push((what.to_owned(), headers));
 }
 
+/// The request, once it is noted.
+fn noted(seen: &Seen, headers: Headers, body: &str) -> Value {
+    let request: Value = serde_json::from_str(body).unwrap();
+    let method = request["method"].as_str().unwrap_or_default();
+    note(seen, method, headers);
+    request
+}
+
 fn answer(request: &Value, result: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": request["id"], "result": result}).to_string()
 }
@@ -40,12 +48,7 @@ fn answer(request: &Value, result: &Value) -> String {
 /// A server with a session that closes every stream after one event.
 fn polled() -> Router<Seen> {
     let call = |Shared(seen): Shared<Seen>, headers: Headers, body: String| async move {
-        let request: Value = serde_json::from_str(&body).unwrap();
-        note(
-            &seen,
-            request["method"].as_str().unwrap_or_default(),
-            headers,
-        );
+        let request = noted(&seen, headers, &body);
         match request["method"].as_str() {
             Some("initialize") => {
                 let result = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "polled", "version": "1"}});
@@ -87,12 +90,7 @@ fn polled() -> Router<Seen> {
 /// A server of the rounds era.
 fn rounds() -> Router<Seen> {
     let call = |Shared(seen): Shared<Seen>, headers: Headers, body: String| async move {
-        let request: Value = serde_json::from_str(&body).unwrap();
-        note(
-            &seen,
-            request["method"].as_str().unwrap_or_default(),
-            headers,
-        );
+        let request = noted(&seen, headers, &body);
         let result = match request["method"].as_str() {
             Some("server/discover") => {
                 json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}, "ttlMs": 0, "cacheScope": "private"})
