@@ -45,6 +45,8 @@ struct Wanted {
     gateway: Option<PathBuf>,
     /// Only works whose wiring and name contain this.
     only: String,
+    /// Only loads whose name contains this.
+    load: String,
     /// How often everything is measured; the median is shown.
     times: usize,
     /// Instead of all that: so many questions pending at once.
@@ -62,7 +64,7 @@ fn main() -> ExitCode {
         _ => match wanted(&words) {
             Ok(wanted) => measure(&wanted),
             Err(why) => Err(io::Error::other(format!(
-                "{why}\nusage: mcp-elicit-speed [--gateway PATH] [--only TEXT] [--times N] | --pending N"
+                "{why}\nusage: mcp-elicit-speed [--gateway PATH] [--only TEXT] [--load TEXT] [--times N] | --pending N"
             ))),
         },
     };
@@ -79,6 +81,7 @@ fn wanted(words: &[String]) -> Result<Wanted, String> {
     let mut wanted = Wanted {
         gateway: None,
         only: String::new(),
+        load: String::new(),
         times: 3,
         pending: None,
     };
@@ -90,6 +93,7 @@ fn wanted(words: &[String]) -> Result<Wanted, String> {
         match option.as_str() {
             "--gateway" => wanted.gateway = Some(PathBuf::from(value)),
             "--only" => wanted.only.clone_from(value),
+            "--load" => wanted.load.clone_from(value),
             "--times" => wanted.times = value.parse().map_err(|_| "`--times` wants a number")?,
             "--pending" => {
                 let count = value.parse().map_err(|_| "`--pending` wants a number")?;
@@ -110,13 +114,17 @@ fn measure(wanted: &Wanted) -> io::Result<()> {
         return write!(io::stdout(), "{}", pending::measure(&gateway, count)?);
     }
     let works = works::all(&gateway, &wanted.only)?;
+    let loads: Vec<Load> = Load::ALL
+        .into_iter()
+        .filter(|load| load.to_string().contains(&wanted.load))
+        .collect();
     let mut figures: Vec<Vec<Figures>> = works.iter().map(|_| Vec::new()).collect();
     for time in 1..=wanted.times {
         for (work, figures) in works.iter().zip(&mut figures) {
             tell(&format!("{time}/{} {work}", wanted.times));
-            let found = run::measure(work);
-            for load in Load::ALL {
-                if let Some(Err(why)) = found.loads.get(&load) {
+            let found = run::measure(work, &loads);
+            for load in &loads {
+                if let Some(Err(why)) = found.loads.get(load) {
                     tell(&format!("    {load}: {why}"));
                 }
             }

@@ -33,7 +33,11 @@ impl Relay {
         request: Request,
         frame: Option<&str>,
     ) -> Result<QuestionKey, Refusal> {
-        let Whose { call, others } = whose;
+        let Whose {
+            call,
+            others,
+            newest,
+        } = whose;
         let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
         let Checked { form, cautions } =
             check(&request).map_err(|fault| Refusal::fault(fault, revision))?;
@@ -65,6 +69,7 @@ impl Relay {
         let key = self.questions.insert(Question {
             call,
             others: others.clone(),
+            newest,
             origin,
             request,
             form,

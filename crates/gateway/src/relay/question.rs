@@ -16,6 +16,8 @@ pub(super) struct Question {
     pub(super) call: Option<CallKey>,
     /// The calls it may belong to instead, some of which may have ended meanwhile.
     pub(super) others: Vec<CallKey>,
+    /// The last call that it may belong to, where that is a guess.
+    pub(super) newest: Option<CallKey>,
     pub(super) origin: Origin,
     pub(super) request: Request,
     /// The parsed form, in form mode.

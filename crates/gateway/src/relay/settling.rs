@@ -221,7 +221,8 @@ impl Relay {
         self.drop_quietly(key, ending);
     }
 
-    /// Ends every question of a call that ends. One that may belong to another call goes over to that.
+    /// Ends every question of a call that ends. One that may belong to another call goes over to that. A server that ended
+    /// the call itself is told: what it asks outside any call must not wait for ever.
     pub(super) fn end_questions_of(&mut self, now: Moment, call: CallKey, ending: Ending) {
         let open = self
             .calls
@@ -229,8 +230,16 @@ impl Relay {
             .map(|call| call.questions.clone())
             .unwrap_or_default();
         for key in open {
-            if !self.goes_over(now, key, call) {
-                self.drop_quietly(key, ending);
+            if self.goes_over(now, key, call) {
+                continue;
+            }
+            let question = self.drop_quietly(key, ending);
+            if ending == Ending::CallEnded
+                && let Some(Origin::Pushed { id }) = question.map(|question| question.origin)
+            {
+                let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
+                let refusal = Refusal::fault(PeerFault::Withdrawn, revision);
+                self.tell_server(refusal.to_response(&id), None);
             }
         }
     }

@@ -7,12 +7,13 @@
 use std::time::Duration;
 
 use super::calls::Call;
-use super::{CallKey, Moment, Place, QuestionKey, Relay, question::Step};
+use super::question::{Question, Step};
+use super::{CallKey, Moment, Place, QuestionKey, Relay};
 
 /// Calls that come within this time of each other came in one go, from a client that makes several at once.
 const ONE_GO: Duration = Duration::from_millis(250);
 
-/// How many calls besides the likeliest are thought of.
+/// How many calls besides the likeliest are named and held.
 const OTHERS: usize = 16;
 
 /// Whose a question is.
@@ -22,6 +23,8 @@ pub(super) struct Whose {
     pub(super) call: Option<CallKey>,
     /// Others that it may be for, the likeliest first.
     pub(super) others: Vec<CallKey>,
+    /// The last call that it may be for, where that is a guess.
+    pub(super) newest: Option<CallKey>,
 }
 
 impl From<CallKey> for Whose {
@@ -30,6 +33,7 @@ impl From<CallKey> for Whose {
         Self {
             call: Some(call),
             others: Vec::new(),
+            newest: None,
         }
     }
 }
@@ -45,11 +49,13 @@ impl Relay {
         let Some(last) = asking.iter().map(|(_, call)| call.since).max() else {
             return Whose::default();
         };
+        let newest = asking.iter().map(|(key, _)| *key).max();
         asking.sort_by_key(|(key, call)| likely(last, *key, call));
         let mut keys = asking.into_iter().map(|(key, _)| key);
         Whose {
             call: keys.next(),
             others: keys.take(OTHERS).collect(),
+            newest,
         }
     }
 
@@ -70,11 +76,12 @@ impl Relay {
     /// A question that was taken to be for this call, which ends, is now taken to be for another. `false` when there is
     /// none.
     pub(super) fn goes_over(&mut self, now: Moment, key: QuestionKey, from: CallKey) -> bool {
-        let others = match self.questions.get(key) {
-            Some(question) => question.others.clone(),
-            None => return false,
+        let Some(question) = self.questions.get(key) else {
+            return false;
         };
-        let Some(to) = others.into_iter().find(|call| self.calls.may_ask(*call)) else {
+        let named = |call: &&CallKey| self.calls.may_ask(**call);
+        let named = question.others.iter().find(named).copied();
+        let Some(to) = named.or_else(|| self.unnamed(question, from)) else {
             return false;
         };
         if let Some(call) = self.calls.get_mut(from) {
@@ -96,6 +103,15 @@ impl Relay {
             }
         }
         true
+    }
+}
+
+impl Relay {
+    /// The oldest call that the question may be for and that was not named: more were on their way than are named.
+    fn unnamed(&self, question: &Question, from: CallKey) -> Option<CallKey> {
+        let newest = question.newest?;
+        let asking = self.calls.asking().map(|(key, _)| key);
+        asking.filter(|key| *key <= newest && *key != from).min()
     }
 }
 

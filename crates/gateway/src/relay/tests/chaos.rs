@@ -10,10 +10,15 @@ use serde_json::json;
 use super::world::{Asks, World};
 use crate::relay::{Event, Settings};
 
+/// More calls than are named and held for one question.
+const MANY: usize = 20;
+
 #[derive(Clone, Debug)]
 enum Move {
     Step(usize),
     Call,
+    /// Many calls in one go.
+    Calls,
     Answer(usize, Action),
     Time(u64),
     Cancel(u64),
@@ -32,6 +37,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     let one = prop_oneof![
         8 => (0_usize..3).prop_map(Move::Step),
         3 => Just(Move::Call),
+        1 => Just(Move::Calls),
         3 => (0_usize..5, action).prop_map(|(which, action)| Move::Answer(which, action)),
         2 => (1_u64..60_000).prop_map(Move::Time),
         1 => (1_u64..12).prop_map(Move::Cancel),
@@ -54,6 +60,7 @@ fn living() -> impl Strategy<Value = Move> {
     prop_oneof![
         8 => (0_usize..3).prop_map(Move::Step),
         3 => Just(Move::Call),
+        1 => Just(Move::Calls),
         4 => (0_usize..5, action).prop_map(|(which, action)| Move::Answer(which, action)),
         1 => (1_u64..40_000).prop_map(Move::Time),
         2 => Just(Move::Written),
@@ -99,6 +106,7 @@ proptest! {
             match one {
                 Move::Step(which) => { world.step(which); }
                 Move::Call => if calls.len() < 8 { calls.push(world.call()) },
+                Move::Calls => if calls.len() < 8 { calls.extend((0..MANY).map(|_| world.call())) },
                 Move::Answer(which, action) => {
                     if let Some(record) = world.open_on_desk().get(which).cloned() {
                         world.answer(&record, action);
@@ -124,6 +132,8 @@ proptest! {
         // An answer may wait for a call that was given up, for nothing else.
         if cancelled.is_empty() && !died {
             prop_assert_eq!(world.undelivered(), Vec::<&str>::new(), "answers that went nowhere");
+            let withdrawn = world.server.refusals.iter().find(|why| why.contains("withdrawn"));
+            prop_assert_eq!(withdrawn, None, "its call waited for the answer");
         }
         for (id, times) in &world.client.endings {
             prop_assert_eq!(*times, 1, "request {} ended {} times", id, times);
@@ -157,6 +167,7 @@ proptest! {
             match one {
                 Move::Step(which) => { world.step(which); }
                 Move::Call => if calls < 8 { calls += 1; world.call(); },
+                Move::Calls => if calls < 8 { for _ in 0..MANY { calls += 1; world.call(); } },
                 Move::Answer(which, action) => {
                     if let Some(record) = world.open_on_desk().get(which).cloned() {
                         world.answer(&record, action);
@@ -175,7 +186,7 @@ proptest! {
         }
         world.desk = Some(Action::Accept);
         // Each call asks again what some call asked before, so as many calls find every answer.
-        for _ in 0..16 {
+        for _ in 0..2 * (8 + MANY) {
             world.call();
             world.settle();
         }

@@ -187,6 +187,29 @@ fn a_question_outlives_the_call_it_was_wrongly_taken_to_be_for() {
 }
 
 #[test]
+fn a_question_outlives_every_call_but_its_own_however_many_there_are() {
+    let mut world = session();
+    for id in 1..=40 {
+        call(&mut world, id, "build");
+    }
+    // It is the 30th that asks.
+    let record = asks(&mut world, 1);
+    call(&mut world, 41, "build");
+    for id in (1..=41).filter(|id| *id != 30) {
+        server_ends(&mut world, id, "built");
+        run(&mut world);
+    }
+    assert_eq!(world.open_on_desk(), std::slice::from_ref(&record));
+    assert!(world.answer(&record, Action::Accept));
+    run(&mut world);
+    let answered = world.to_server.back().expect("the server has the answer");
+    assert!(answered.contains(r#""id":1,"#), "{answered}");
+    server_ends(&mut world, 30, "built");
+    run(&mut world);
+    assert_eq!(world.relay.open(), (0, 0));
+}
+
+#[test]
 fn a_call_that_came_after_the_question_is_not_meant() {
     let mut world = session();
     call(&mut world, 11, "build");

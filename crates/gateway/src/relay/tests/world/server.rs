@@ -26,6 +26,8 @@ pub(in crate::relay::tests) struct Peer {
     visited: bool,
     /// Every answer that reached the server.
     pub(in crate::relay::tests) answers: Vec<String>,
+    /// What it was told instead of an answer.
+    pub(in crate::relay::tests) refusals: Vec<String>,
     pub(in crate::relay::tests) seen: Vec<Value>,
     pub(in crate::relay::tests) declared: Capability,
 }
@@ -44,6 +46,7 @@ impl Peer {
             next: 0,
             visited: false,
             answers: Vec::new(),
+            refusals: Vec::new(),
             seen: Vec::new(),
             declared: Capability::NONE,
         }
@@ -216,6 +219,8 @@ impl Peer {
         };
         if frame["result"].is_object() {
             self.answers.push(frame["result"].to_string());
+        } else {
+            self.refusals.push(frame["error"].to_string());
         }
         let (call, answers, open) = &mut self.calls[at];
         answers.push(frame["result"].to_string());
