@@ -123,7 +123,10 @@ def serve(stdio: Any, http_app: Any) -> None:
     if sys.argv[1:2] != ["http"]:
         stdio()
         return
-    listener = socket.create_server(("127.0.0.1", int(sys.argv[2]) if len(sys.argv) > 2 else 0))
+    # The protocol is named since asyncio sets TCP_NODELAY on nothing else.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind(("127.0.0.1", int(sys.argv[2]) if len(sys.argv) > 2 else 0))
+    listener.listen()
     print(json.dumps({"listening": f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"}), flush=True)
     config = uvicorn.Config(http_app(), log_level="error", timeout_graceful_shutdown=1)
     uvicorn.Server(config).run(sockets=[listener])

@@ -26,7 +26,7 @@ pub mod seal;
 mod settling;
 mod taking;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -41,6 +41,7 @@ use company::Company;
 pub use lease::Lease;
 use noting::Noted;
 use seal::Seal;
+use taking::InHand;
 
 /// Why the book could not do its work.
 #[derive(Debug, thiserror::Error)]
@@ -101,6 +102,8 @@ const TRIES: usize = 8;
 struct Live {
     question: QuestionKey,
     tell: mpsc::UnboundedSender<Event>,
+    /// What finds it again ([`Row::same`]).
+    same: String,
     known: Known,
 }
 
@@ -114,27 +117,29 @@ enum Known {
     Guess(Box<Row>),
     /// The row as it is, ahead of the store.
     Noted(Box<Noted>),
+    /// The client's answer to a question that was such a guess: written together with its delivery.
+    InHand(Box<InHand>),
 }
 
 impl Live {
     fn noted(&self) -> Option<&Noted> {
         match &self.known {
             Known::Noted(noted) => Some(noted),
-            Known::Nothing | Known::Guess(_) => None,
+            Known::Nothing | Known::Guess(_) | Known::InHand(_) => None,
         }
     }
 
     fn noted_mut(&mut self) -> Option<&mut Noted> {
         match &mut self.known {
             Known::Noted(noted) => Some(noted),
-            Known::Nothing | Known::Guess(_) => None,
+            Known::Nothing | Known::Guess(_) | Known::InHand(_) => None,
         }
     }
 
     fn take_guess(&mut self) -> Option<Row> {
         match std::mem::replace(&mut self.known, Known::Nothing) {
             Known::Guess(row) => Some(*row),
-            known @ (Known::Nothing | Known::Noted(_)) => {
+            known @ (Known::Nothing | Known::Noted(_) | Known::InHand(_)) => {
                 self.known = known;
                 None
             }
@@ -150,6 +155,8 @@ pub struct Book {
     company: Company,
     clock: fn() -> Moment,
     live: Mutex<HashMap<String, Live>>,
+    /// Rows that were delivered without ever holding a value, until their delivery is confirmed.
+    empty: Mutex<HashSet<String>>,
     drafts: Mutex<HashMap<String, Draft>>,
     changes: watch::Sender<u64>,
     counts: Counts,
@@ -165,6 +172,7 @@ impl Book {
             company: Company::default(),
             clock,
             live: Mutex::default(),
+            empty: Mutex::default(),
             drafts: Mutex::default(),
             changes: watch::channel(0).0,
             counts: Counts::default(),

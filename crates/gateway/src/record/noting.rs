@@ -33,7 +33,7 @@ pub(super) struct Noted {
 impl Book {
     /// Notes a question whose write nobody has to wait for, with the answer in mind that comes through this process.
     /// `None` where it must be raised instead: it may stand in the record already, others share that, or the journal is
-    /// full.
+    /// full. [`Book::write_behind`] is to follow.
     pub fn note(
         &self,
         server: &str,
@@ -53,6 +53,7 @@ impl Book {
         let mut row = self.new_row(server, principal, asked, params, same)?;
         row.claimed = true;
         let id = row.id.clone();
+        let row_same = row.same.clone();
         let noted = Noted {
             audit: vec![audit::entry("asked", &row, self.now())],
             row,
@@ -62,11 +63,11 @@ impl Book {
         let live = Live {
             question,
             tell: tell.clone(),
+            same: row_same,
             known: Known::Noted(Box::new(noted)),
         };
         self.live().insert(id.clone(), live);
         self.counts.asked.fetch_add(1, Ordering::Relaxed);
-        self.write_behind(&id)?;
         let answered = false;
         Ok(Some(Raised { id, answered }))
     }
@@ -253,11 +254,18 @@ impl Book {
     /// The session that waited is gone: its questions stay, for the same call made again. Completes when they are
     /// written.
     pub async fn let_go(&self, tell: &mpsc::UnboundedSender<Event>) -> Result<(), BookFault> {
-        let ids: Vec<String> = self.live().keys().cloned().collect();
-        for id in ids {
-            self.unclaim(&id, Some(tell))?;
+        let own = |(id, live): (&String, &Live)| live.tell.same_channel(tell).then(|| id.clone());
+        let ids: Vec<String> = self.live().iter().filter_map(own).collect();
+        for id in &ids {
+            self.unclaim(id, Some(tell))?;
+            self.write_in_hand(id).await?;
         }
-        self.live().retain(|_, live| !live.tell.same_channel(tell));
+        for id in &ids {
+            let live = self.live().remove(id);
+            if let Some(live) = live {
+                self.company.left_behind(&live.same);
+            }
+        }
         self.changed();
         Ok(self.store.flush().await?)
     }

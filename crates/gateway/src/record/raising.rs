@@ -29,9 +29,11 @@ impl Book {
         let live = || Live {
             question,
             tell: tell.clone(),
+            same: same.clone(),
             known: Known::Nothing,
         };
         if asked.calling.is_some()
+            && !self.is_new(&same)
             && let Some(row) = self.left_over(&same, &live()).await?
         {
             let id = row.id.clone();
@@ -41,13 +43,15 @@ impl Book {
             }
             return taken;
         }
-        let row = self.new_row(server, principal, asked, params, same)?;
+        let row = self.new_row(server, principal, asked, params, same.clone())?;
         let id = row.id.clone();
         // Known before it is written: an answer from another process must find who waits.
         self.live().insert(id.clone(), live());
         let entry = audit::entry("asked", &row, self.now());
         let written = row.body.at_client.then(|| row.clone());
         if let Err(fault) = self.store.insert(row, entry).await {
+            // It may be there all the same.
+            self.company.left_behind(&same);
             self.live().remove(&id);
             return Err(fault.into());
         }

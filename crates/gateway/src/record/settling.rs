@@ -109,15 +109,19 @@ impl Book {
         if self.end_noted(id, ending)? {
             return self.flush().await;
         }
-        self.live().remove(id);
+        let ended = self.step(id, &ending.step(), None).await;
         self.drop_draft(id);
-        if matches!(self.step(id, &ending.step(), None).await?, Stepped::Done) {
+        let live = self.live().remove(id);
+        if matches!(ended, Ok(Stepped::Done)) {
             self.counts.ended.fetch_add(1, Ordering::Relaxed);
+        } else if let Some(live) = live {
+            // It may have been answered before: the answer is for the same call made again.
+            self.company.left_behind(&live.same);
         }
-        Ok(())
+        ended.map(|_| ())
     }
 
-    async fn step(
+    pub(super) async fn step(
         &self,
         id: &str,
         step: &Step,

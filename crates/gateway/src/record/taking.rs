@@ -1,46 +1,128 @@
 //! Answers are taken out for the server: all of a round or none, and only once.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
+use std::sync::{MutexGuard, PoisonError};
 
+use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::exchange::Step;
 use mcp_elicit_core::wire::Action;
 
-use super::{Book, BookFault, audit, place};
+use super::settling::{Stepped, content_of};
+use super::{Book, BookFault, Known, audit, place};
 use crate::store::{Change, Row, Store as _};
 
+/// A client's answer that is not written yet. The question was written before it was asked, and what the client said
+/// is still in the request that it waits with, so nobody has to wait for a write of its own.
+#[derive(Clone)]
+pub(super) struct InHand {
+    /// The row as it was written last.
+    before: Row,
+    step: Step,
+    /// What the person answered, JSON.
+    content: Option<String>,
+}
+
 impl Book {
+    /// The client's answer to a question that was written and that nobody is known to have changed since; `false` where that
+    /// cannot be said. [`Book::take`] or [`Book::write_in_hand`] is to follow.
+    pub fn settle_in_hand(&self, id: &str, outcome: &Outcome, by: &str) -> bool {
+        let step = Step::acted(outcome, by);
+        let mut live = self.live();
+        let Some(live) = live.get_mut(id) else {
+            return false;
+        };
+        let Some(before) = live.take_guess() else {
+            return false;
+        };
+        if before.exchange.step(&step, self.now()).is_err() || self.is_anothers(&before) {
+            live.known = Known::Guess(Box::new(before));
+            return false;
+        }
+        live.known = Known::InHand(Box::new(InHand {
+            before,
+            step,
+            content: content_of(outcome),
+        }));
+        true
+    }
+
+    fn take_in_hand(&self, id: &str) -> Option<InHand> {
+        let mut live = self.live();
+        let known = &mut live.get_mut(id)?.known;
+        match std::mem::replace(known, Known::Nothing) {
+            Known::InHand(hand) => Some(*hand),
+            other => {
+                *known = other;
+                None
+            }
+        }
+    }
+
+    /// Writes an answer that is in hand by itself; nothing where there is none.
+    pub async fn write_in_hand(&self, id: &str) -> Result<(), BookFault> {
+        match self.take_in_hand(id) {
+            Some(hand) => self.write_hand(id, hand).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn write_hand(&self, id: &str, hand: InHand) -> Result<(), BookFault> {
+        let stepped = self.step(id, &hand.step, hand.content.as_deref()).await?;
+        // Whoever was first has told.
+        self.acted(id, stepped);
+        Ok(())
+    }
+
     /// Takes answers out, all or none and only once; `None` when any is not there to be taken.
     pub async fn take(&self, ids: &[String]) -> Result<Option<Vec<String>>, BookFault> {
+        let in_hand = |id: &String| Some((id.clone(), self.take_in_hand(id)?));
+        let hands: HashMap<String, InHand> = ids.iter().filter_map(in_hand).collect();
+        let taken = self.take_with(ids, &hands).await?;
+        if taken.is_some() || hands.is_empty() {
+            return Ok(taken);
+        }
+        // Somebody else has changed the row, or not all of a round is there.
+        for (id, hand) in hands {
+            self.write_hand(&id, hand).await?;
+        }
+        self.take_with(ids, &HashMap::new()).await
+    }
+
+    async fn take_with(
+        &self,
+        ids: &[String],
+        hands: &HashMap<String, InHand>,
+    ) -> Result<Option<Vec<String>>, BookFault> {
         // Some may be noted here only, and others not.
-        self.share(ids).await?;
+        let is_noted = |id: &&String| {
+            self.live()
+                .get(*id)
+                .is_some_and(|live| live.noted().is_some())
+        };
+        let noted: Vec<String> = ids.iter().filter(is_noted).cloned().collect();
+        if !noted.is_empty() {
+            self.share(&noted).await?;
+        }
         let mut changes = Vec::new();
         let mut replies = Vec::new();
         for id in ids {
-            let Some(row) = self.answered(id).await? else {
+            let taken = match hands.get(id) {
+                Some(hand) => self.delivered_from_hand(hand),
+                None => self.delivered(id).await?,
+            };
+            let Some((change, reply)) = taken else {
                 return Ok(None);
             };
-            let Some(action) = row.exchange.phase().action() else {
-                return Ok(None);
-            };
-            let Ok(exchange) = row.exchange.step(&Step::Deliver, self.now()) else {
-                return Ok(None);
-            };
-            let content = row
-                .content
-                .as_deref()
-                .map(|sealed| self.seal.open(&place(id, "content"), sealed))
-                .transpose()?;
-            replies.push(reply(action, content.as_deref()));
-            let seen = row.exchange.version();
-            let row = Row { exchange, ..row };
-            changes.push(Change {
-                audit: vec![audit::entry("delivered", &row, self.now())],
-                row,
-                seen,
-            });
+            changes.push(change);
+            replies.push(reply);
         }
         if !self.store.change(changes).await? {
             return Ok(None);
+        }
+        self.empty().extend(hands.keys().cloned());
+        for id in hands.keys() {
+            self.acted(id, Stepped::Done);
         }
         self.counts
             .delivered
@@ -54,6 +136,44 @@ impl Book {
         Ok(Some(replies))
     }
 
+    /// An answer that is written, and its row as delivered; its values are kept until that is confirmed.
+    async fn delivered(&self, id: &str) -> Result<Option<(Change, String)>, BookFault> {
+        let Some(row) = self.answered(id).await? else {
+            return Ok(None);
+        };
+        let Some(action) = row.exchange.phase().action() else {
+            return Ok(None);
+        };
+        let Ok(exchange) = row.exchange.step(&Step::Deliver, self.now()) else {
+            return Ok(None);
+        };
+        let content = row
+            .content
+            .as_deref()
+            .map(|sealed| self.seal.open(&place(id, "content"), sealed))
+            .transpose()?;
+        let seen = row.exchange.version();
+        let row = Row { exchange, ..row };
+        let audit = vec![audit::entry("delivered", &row, self.now())];
+        let reply = reply(action, content.as_deref());
+        Ok(Some((Change { row, seen, audit }, reply)))
+    }
+
+    /// An answer in hand, and its row as answered and delivered in one.
+    fn delivered_from_hand(&self, hand: &InHand) -> Option<(Change, String)> {
+        let now = self.now();
+        let seen = hand.before.exchange.version();
+        let mut row = hand.before.clone();
+        row.exchange = row.exchange.step(&hand.step, now).ok()?;
+        let action = row.exchange.phase().action()?;
+        let answered = audit::entry(row.exchange.phase().as_str(), &row, now);
+        row.exchange = row.exchange.step(&Step::Deliver, now).ok()?;
+        row.arguments = None;
+        let audit = vec![answered, audit::entry("delivered", &row, now)];
+        let reply = reply(action, hand.content.as_deref());
+        Some((Change { row, seen, audit }, reply))
+    }
+
     /// The row, read again when what is remembered of it is no answer: another gateway's page may have given it.
     async fn answered(&self, id: &str) -> Result<Option<Row>, BookFault> {
         match self.find_or_recall(id).await? {
@@ -62,9 +182,16 @@ impl Book {
         }
     }
 
+    fn empty(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.empty.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The answers reached the server: their values and the call's arguments are dropped.
     pub async fn confirm(&self, ids: &[String]) -> Result<(), BookFault> {
         for id in ids {
+            if self.empty().remove(id) {
+                continue;
+            }
             if let Some(row) = self.find(id).await? {
                 let seen = row.exchange.version();
                 let row = Row {

@@ -244,6 +244,7 @@ async fn an_answer_that_nobody_took_waits_for_the_same_call() {
     let (first, _told) = mpsc::unbounded_channel();
     let noted = book.note("s", "local", &at_client("Who?"), QuestionKey(1), &first);
     let id = noted.unwrap().unwrap().id;
+    book.write_behind(&id).unwrap();
     book.settle_noted(&id, &accept(), "client");
     book.write_behind(&id).unwrap();
     book.flush().await.unwrap();
@@ -280,6 +281,7 @@ async fn a_client_that_leaves_leaves_its_question_to_all() {
     let (tell, _told) = mpsc::unbounded_channel();
     let noted = book.note("s", "local", &at_client("Who?"), QuestionKey(1), &tell);
     let id = noted.unwrap().unwrap().id;
+    book.write_behind(&id).unwrap();
     book.flush().await.unwrap();
     assert!(below.find(id.clone()).await.unwrap().unwrap().claimed);
     book.let_go(&tell).await.unwrap();
@@ -298,6 +300,7 @@ async fn a_page_answers_a_noted_question_first_and_durably() {
     let (tell, mut told) = mpsc::unbounded_channel();
     let noted = book.note("s", "local", &at_client("Who?"), QuestionKey(1), &tell);
     let id = noted.unwrap().unwrap().id;
+    book.write_behind(&id).unwrap();
     book.shown(&id).await.unwrap();
     assert_eq!(
         book.settle(&id, &Outcome::Decline, "inbox").await.unwrap(),
@@ -341,6 +344,7 @@ async fn in_company_a_question_is_for_all() {
     let (tell, mut told) = mpsc::unbounded_channel();
     let noted = first.note("s", "local", &at_client("Who?"), QuestionKey(1), &tell);
     let id = noted.unwrap().expect("alone").id;
+    first.write_behind(&id).unwrap();
     first.flush().await.unwrap();
     let second = open();
     let row = second.find(&id).await.unwrap().unwrap();
@@ -387,4 +391,102 @@ async fn in_company_a_question_is_for_all() {
             .unwrap()
             .is_some()
     );
+}
+
+/// What a client is asked that answers with a request of its own, which may come after any restart.
+fn at_rounds_client(message: &str) -> Asked {
+    Asked {
+        place: Place::Client,
+        ..asked(message)
+    }
+}
+
+async fn raised(book: &Book, message: &str, tell: &mpsc::UnboundedSender<Event>) -> String {
+    let asked = at_rounds_client(message);
+    let raised = book.raise("s", "local", &asked, QuestionKey(1), tell).await;
+    raised.unwrap().id
+}
+
+async fn events(below: &Memory) -> Vec<String> {
+    let links = audit::read(below).await.unwrap();
+    links.iter().map(|link| event(&link.entry)).collect()
+}
+
+#[tokio::test]
+async fn a_clients_answer_is_written_together_with_its_delivery_and_without_its_value() {
+    let (below, book) = alone().await;
+    let (tell, _told) = mpsc::unbounded_channel();
+    let id = raised(&book, "Who?", &tell).await;
+    assert!(below.find(id.clone()).await.unwrap().is_some(), "awaited");
+    assert!(book.settle_in_hand(&id, &accept(), "client"));
+    assert!(!book.settle_in_hand(&id, &Outcome::Decline, "client"));
+    let ids = [id.clone()];
+    let taken = book.take(&ids).await.unwrap().unwrap();
+    assert_eq!(taken, [r#"{"action":"accept","content":{"name":"Ada"}}"#]);
+    assert_eq!(book.take(&ids).await.unwrap(), None, "only once");
+    book.confirm(&ids).await.unwrap();
+    let row = below.find(id).await.unwrap().unwrap();
+    assert!(row.exchange.delivered_at().is_some());
+    assert_eq!((row.content, row.arguments), (None, None));
+    assert_eq!(events(&below).await, ["asked", "answered", "delivered"]);
+    assert!(book.live().is_empty() && book.empty.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_page_that_wrote_first_wins_over_an_answer_in_hand() {
+    let (below, book) = alone().await;
+    let (tell, _told) = mpsc::unbounded_channel();
+    let id = raised(&book, "Who?", &tell).await;
+    assert!(book.settle_in_hand(&id, &accept(), "client"));
+    // A page of another process, which knows nothing of what is in hand here.
+    let other = Book::new(
+        below.clone(),
+        book.seal.clone(),
+        Lease::alone().unwrap(),
+        clock,
+    );
+    let settled = other.settle(&id, &Outcome::Decline, "inbox").await.unwrap();
+    assert_eq!(settled, Settling::Won);
+    let taken = book.take(std::slice::from_ref(&id)).await.unwrap().unwrap();
+    assert_eq!(taken, [r#"{"action":"decline"}"#]);
+    assert_eq!(events(&below).await, ["asked", "declined", "delivered"]);
+}
+
+#[tokio::test]
+async fn an_answer_in_hand_is_kept_when_its_session_goes_or_its_round_is_not_whole() {
+    let (below, book) = alone().await;
+    let (tell, _told) = mpsc::unbounded_channel();
+    let [id, missing, left] = [
+        raised(&book, "Who?", &tell).await,
+        raised(&book, "Where?", &tell).await,
+        raised(&book, "When?", &tell).await,
+    ];
+    assert!(book.settle_in_hand(&id, &accept(), "client"));
+    let round = [id.clone(), missing];
+    assert_eq!(book.take(&round).await.unwrap(), None);
+    let row = below.find(id).await.unwrap().unwrap();
+    assert!(row.exchange.phase().action().is_some() && row.content.is_some());
+    assert!(book.settle_in_hand(&left, &accept(), "client"));
+    book.let_go(&tell).await.unwrap();
+    let row = below.find(left.clone()).await.unwrap().unwrap();
+    assert!(row.exchange.phase().action().is_some() && row.content.is_some());
+    let (second, _told) = mpsc::unbounded_channel();
+    let asked = at_rounds_client("When?");
+    let again = book.raise("s", "local", &asked, QuestionKey(2), &second);
+    let expected = Raised {
+        id: left,
+        answered: true,
+    };
+    assert_eq!(again.await.unwrap(), expected, "found by the same call");
+}
+
+#[tokio::test]
+async fn a_question_whose_call_ended_after_its_answer_is_found_again() {
+    let (_, book) = alone().await;
+    let (tell, _told) = mpsc::unbounded_channel();
+    let id = raised(&book, "Who?", &tell).await;
+    let settled = book.settle(&id, &accept(), "inbox").await.unwrap();
+    assert_eq!(settled, Settling::Won);
+    book.end(&id, Ending::CallEnded).await.unwrap();
+    assert_eq!(raised(&book, "Who?", &tell).await, id);
 }

@@ -217,8 +217,17 @@ impl Calls {
 
     /// Whether the server still works on the call.
     pub(super) fn is_upstream(&self, key: CallKey) -> bool {
-        self.get(key)
-            .is_some_and(|call| self.by_upstream.get(&call.upstream_id) == Some(&key))
+        self.get(key).is_some_and(|call| self.is_with(key, call))
+    }
+
+    /// Whether the server still works on this call of this key.
+    fn is_with(&self, key: CallKey, call: &Call) -> bool {
+        self.by_upstream.get(&call.upstream_id) == Some(&key)
+    }
+
+    /// Whether the server may be asking in this call of this key right now.
+    fn fits(&self, key: CallKey, call: &Call) -> bool {
+        call.kind.is_some() && call.finished.is_none() && self.is_with(key, call)
     }
 
     /// The call that the client knows by this id, the one somebody waits for first.
@@ -247,14 +256,13 @@ impl Calls {
 
     /// Whether the server may be asking in this call right now.
     pub(super) fn may_ask(&self, key: CallKey) -> bool {
-        let fits = |call: &Call| call.kind.is_some() && call.finished.is_none();
-        self.get(key).is_some_and(fits) && self.is_upstream(key)
+        self.get(key).is_some_and(|call| self.fits(key, call))
     }
 
     /// Calls in which the server may be asking right now, in no order.
     pub(super) fn asking(&self) -> impl Iterator<Item = (CallKey, &Call)> {
         let calls = self.by_key.iter().map(|(key, call)| (*key, call));
-        calls.filter(|(key, _)| self.may_ask(*key))
+        calls.filter(|(key, call)| self.fits(*key, call))
     }
 
     /// Keys of the calls that fit, oldest first.

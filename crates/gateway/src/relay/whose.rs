@@ -50,11 +50,15 @@ impl Relay {
             return Whose::default();
         };
         let newest = asking.iter().map(|(key, _)| *key).max();
+        if asking.len() > OTHERS + 1 {
+            asking.select_nth_unstable_by_key(OTHERS, |(key, call)| likely(last, *key, call));
+            asking.truncate(OTHERS + 1);
+        }
         asking.sort_by_key(|(key, call)| likely(last, *key, call));
         let mut keys = asking.into_iter().map(|(key, _)| key);
         Whose {
             call: keys.next(),
-            others: keys.take(OTHERS).collect(),
+            others: keys.collect(),
             newest,
         }
     }

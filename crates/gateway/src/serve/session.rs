@@ -21,6 +21,7 @@ use crate::answerer::Answerer;
 use crate::record::Book;
 use crate::relay::{CallKey, Door, Down, Effect, Event, Relay, Settings, Up};
 pub use driver::Driver;
+use keeping::Later;
 
 /// Where frames for the client go. Never waits: what cannot go at once is queued.
 pub trait ClientSide: Send + Sync {
@@ -78,11 +79,12 @@ pub struct Session {
     sleeps_until: AtomicU64,
 }
 
-/// Whom the relay itself had something to say.
-#[derive(Clone, Copy, Default)]
+/// Whom the relay itself had something to say, and what is to be written after it.
+#[derive(Default)]
 struct Told {
     client: bool,
     server: bool,
+    noted: Vec<String>,
 }
 
 /// The address of a question's page, by its id; `None` where there is no inbox.
@@ -103,6 +105,8 @@ pub struct Who {
 
 enum Job {
     Effect(Effect),
+    /// Write the client's answer that is in hand.
+    Write(String),
     Flush,
     End,
 }
@@ -164,6 +168,7 @@ impl Session {
         } else if told.client {
             self.client.flush();
         }
+        self.write_behind(&told.noted);
     }
 
     /// A frame came from the server, on the stream of this call where streams are apart.
@@ -195,6 +200,7 @@ impl Session {
         } else if told.server {
             self.server.flush();
         }
+        self.write_behind(&told.noted);
     }
 
     fn to_client(&self, door: Door, frame: Frame<'_>, last: bool, challenge: Option<&Challenge>) {
@@ -223,8 +229,9 @@ impl Session {
     pub fn tell(&self, event: Event) {
         let mut relay = self.relay();
         relay.handle(clock::now(), event);
-        self.carry_out(relay, None, None);
+        let told = self.carry_out(relay, None, None);
         self.flush();
+        self.write_behind(&told.noted);
     }
 
     /// Hands back what is held, before the gateway stops.
@@ -262,6 +269,13 @@ impl Session {
         self.client.flush();
     }
 
+    /// What nobody waits for is handed on to be written, once the frames are on their way.
+    fn write_behind(&self, noted: &[String]) {
+        for record in noted {
+            self.note(self.book.write_behind(record));
+        }
+    }
+
     /// Carries out effects in the relay's order. Frames are queued under its lock, to be written outside it.
     fn carry_out(
         &self,
@@ -270,9 +284,9 @@ impl Session {
         challenge: Option<&Challenge>,
     ) -> Told {
         let mut told = Told::default();
-        let mut noted = Vec::new();
+        let mut later = Later::default();
         while let Some(effect) = relay.effect() {
-            let Some(effect) = self.at_once(effect, &mut relay, &mut noted) else {
+            let Some(effect) = self.at_once(effect, &mut relay, &mut later) else {
                 continue;
             };
             match effect {
@@ -296,9 +310,10 @@ impl Session {
                 }
             }
         }
-        for record in &noted {
-            self.note(self.book.write_behind(record));
+        for record in later.in_hand {
+            let _the_driver_has_ended = self.jobs.send(Job::Write(record));
         }
+        told.noted = later.noted;
         let deadline = relay.deadline();
         drop(relay);
         let sleeps_until = self.sleeps_until.load(Ordering::Acquire);

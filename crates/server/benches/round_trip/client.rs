@@ -16,6 +16,8 @@ use rmcp::{ClientHandler, ErrorData, RoleClient};
 use serde_json::json;
 use tokio::process::{Child, Command};
 
+use crate::gateway::{Between, Gateway};
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Era {
     Pushed,
@@ -119,13 +121,17 @@ impl ClientHandler for Person {
     }
 }
 
+type Client = RunningService<RoleClient, Person>;
+
 /// A server's process and the client that talks to it. The process ends with it.
 #[derive(Clone)]
 pub(crate) struct Connection(Arc<Ends>);
 
 struct Ends {
-    client: RunningService<RoleClient, Person>,
+    client: Client,
     server: Server,
+    /// What stands between, and ends with it.
+    _between: Option<Between>,
 }
 
 enum Server {
@@ -142,36 +148,74 @@ pub(crate) async fn connect_as(
     server: &Program,
     transport: Transport,
 ) -> Connection {
-    let lifecycle = person.lifecycle();
-    let (client, server) = match transport {
+    match transport {
         Transport::Stdio => {
-            let mut command = Command::from(server.clone().with(["stdio"]).command());
-            command
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .kill_on_drop(true);
-            let mut child = command.spawn().expect("the server starts");
-            let stdout = child.stdout.take().expect("stdout is piped");
-            let stdin = child.stdin.take().expect("stdin is piped");
-            let client = person
-                .serve_with_lifecycle((stdout, stdin), lifecycle)
-                .await;
-            (client, Server::Child(child))
+            let (client, child) = spawn(person, server).await;
+            Connection::new(client, Server::Child(child), None)
         }
         Transport::Http => {
-            // Built together with the whole workspace, reqwest speaks TLS and wants a provider, even for plain HTTP.
-            let _chosen_already = rustls::crypto::ring::default_provider().install_default();
             let listening = server.listen();
-            let transport = StreamableHttpClientTransport::from_uri(listening.url().to_owned());
-            let client = person.serve_with_lifecycle(transport, lifecycle).await;
-            (client, Server::Listening(listening))
+            let client = reach(person, listening.url()).await;
+            Connection::new(client, Server::Listening(listening), None)
         }
-    };
-    let client = client.expect("the server answers");
-    Connection(Arc::new(Ends { client, server }))
+    }
+}
+
+/// The same with this gateway between.
+pub(crate) async fn connect_through(
+    gateway: &Gateway,
+    server: &Program,
+    era: Era,
+    transport: Transport,
+) -> Connection {
+    let person = Person::answering(era);
+    match transport {
+        Transport::Stdio => {
+            let (between, program) = gateway.before(server);
+            let (client, child) = spawn(person, &program).await;
+            Connection::new(client, Server::Child(child), Some(between))
+        }
+        Transport::Http => {
+            let server = server.listen();
+            let (between, url) = gateway.listening_before(&server);
+            let client = reach(person, &url).await;
+            Connection::new(client, Server::Listening(server), Some(between))
+        }
+    }
+}
+
+async fn spawn(person: Person, program: &Program) -> (Client, Child) {
+    let mut command = Command::from(program.clone().with(["stdio"]).command());
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true);
+    let mut child = command.spawn().expect("the server starts");
+    let stdout = child.stdout.take().expect("stdout is piped");
+    let stdin = child.stdin.take().expect("stdin is piped");
+    let lifecycle = person.lifecycle();
+    let client = person.serve_with_lifecycle((stdout, stdin), lifecycle);
+    (client.await.expect("the server answers"), child)
+}
+
+async fn reach(person: Person, url: &str) -> Client {
+    // Built together with the whole workspace, reqwest speaks TLS and wants a provider, even for plain HTTP.
+    let _chosen_already = rustls::crypto::ring::default_provider().install_default();
+    let transport = StreamableHttpClientTransport::from_uri(url.to_owned());
+    let lifecycle = person.lifecycle();
+    let client = person.serve_with_lifecycle(transport, lifecycle);
+    client.await.expect("the server answers")
 }
 
 impl Connection {
+    fn new(client: Client, server: Server, between: Option<Between>) -> Self {
+        Self(Arc::new(Ends {
+            client,
+            server,
+            _between: between,
+        }))
+    }
+
     /// Calls the tool that asks this many questions.
     pub(crate) async fn call(&self, questions: u32) {
         let result = self

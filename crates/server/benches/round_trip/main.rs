@@ -1,6 +1,7 @@
 //! What a question costs with this crate, beside rmcp alone and beside the servers of other SDKs, in one run:
 //!
-//! `cargo bench -p mcp-elicit-server --bench round_trip`; with `-- --quick` in a tenth of the time, for a first look.
+//! `cargo bench -p mcp-elicit-server --bench round_trip`; with `-- --quick` in a tenth of the time, for a first look; with
+//! `-- --gateway PROGRAM` what it costs when that gateway stands between, instead.
 //!
 //! Every server is a process of its own, on stdio and over HTTP, and the same client (rmcp's) drives them all. Ours and
 //! rmcp alone take turns, so that whatever else the machine does hits both. rmcp alone does what an author does without
@@ -8,6 +9,7 @@
 //!
 //! - `servers`: ours, and rmcp alone
 //! - `client`: the one client, and how it reaches a server
+//! - `gateway`: the same with a gateway between
 //! - `measure`: what is measured
 
 #![expect(
@@ -16,6 +18,7 @@
 )]
 
 mod client;
+mod gateway;
 mod measure;
 mod servers;
 
@@ -38,7 +41,11 @@ fn main() {
             } else {
                 Effort::FULL
             };
-            runtime.block_on(print_tables(effort));
+            let mut gateway = options.iter().skip_while(|option| **option != "--gateway");
+            match gateway.nth(1) {
+                Some(gateway) => runtime.block_on(gateway::print_table(gateway, effort)),
+                None => runtime.block_on(print_tables(effort)),
+            }
         }
         _ => println!("measures only under `cargo bench`"),
     }
@@ -51,16 +58,12 @@ fn server(which: &str) -> Program {
     Program::new(program).with(["serve", which])
 }
 
-struct Pair {
-    ours: Connection,
-    bare: Connection,
-}
-
-async fn pair(era: Era, transport: Transport) -> Pair {
-    Pair {
-        ours: connect(&server("ours"), era, transport).await,
-        bare: connect(&server("bare"), era, transport).await,
-    }
+/// Ours, and rmcp alone.
+async fn pair(era: Era, transport: Transport) -> [Connection; 2] {
+    [
+        connect(&server("ours"), era, transport).await,
+        connect(&server("bare"), era, transport).await,
+    ]
 }
 
 async fn print_tables(effort: Effort) {
@@ -72,12 +75,12 @@ async fn print_tables(effort: Effort) {
     for era in Era::ALL {
         for transport in Transport::ALL {
             let pair = pair(era, transport).await;
-            let (ours, bare) = measure::one_at_a_time(&pair, 1, effort).await;
+            let [ours, bare] = measure::one_at_a_time(&pair, 1, effort).await;
             println!(
                 "| {era}, {transport}, one at a time, us | {ours:.0} | {bare:.0} | {:.2} |",
                 ours / bare
             );
-            let (our_rate, bare_rate) = measure::many_at_once(&pair, effort).await;
+            let [our_rate, bare_rate] = measure::many_at_once(&pair, effort).await;
             println!(
                 "| {era}, {transport}, 64 at once, calls/s | {our_rate:.0} | {bare_rate:.0} | {:.2} |",
                 our_rate / bare_rate
@@ -97,7 +100,7 @@ async fn print_growth(effort: Effort) {
     for era in Era::ALL {
         let pair = pair(era, Transport::Stdio).await;
         for questions in [1, 2, 3, 5, 10] {
-            let (ours, bare) = measure::one_at_a_time(&pair, questions, effort).await;
+            let [ours, bare] = measure::one_at_a_time(&pair, questions, effort).await;
             println!(
                 "| {era}, {questions} | {ours:.0} | {bare:.0} | {:.2} |",
                 ours / bare
@@ -123,13 +126,15 @@ async fn print_memory(effort: Effort) {
     println!("| rounds, asked and not answered | {ours:.0} | {bare:.0} | - |");
 }
 
-/// The servers of other SDKs, as `tests/peers` has them: they check what comes back as we do.
-async fn print_others(effort: Effort, mut rows: Vec<(Era, Transport, &'static str, f64, f64)>) {
-    let others: [(&str, Option<Program>, &[Era]); 4] = [
+/// The servers of other SDKs, as `tests/peers` has them: they check what comes back as we do. Without those whose language
+/// is not installed, which the finder says on stderr.
+fn others() -> Vec<(&'static str, Program, &'static [Era])> {
+    const PUSHED: &[Era] = &[Era::Pushed];
+    let found: [(&str, Option<Program>, &[Era]); 4] = [
         (
             "TypeScript SDK 1",
             peers::node_script("ts1-server.mjs"),
-            &[Era::Pushed],
+            PUSHED,
         ),
         (
             "TypeScript SDK 2",
@@ -147,9 +152,13 @@ async fn print_others(effort: Effort, mut rows: Vec<(Era, Transport, &'static st
             &Era::ALL,
         ),
     ];
-    for (name, program, eras) in others {
-        // Said on stderr by the finder where the language is not installed.
-        let Some(program) = program else { continue };
+    let installed = found.into_iter();
+    let installed = installed.filter_map(|(name, program, eras)| Some((name, program?, eras)));
+    installed.collect()
+}
+
+async fn print_others(effort: Effort, mut rows: Vec<(Era, Transport, &'static str, f64, f64)>) {
+    for (name, program, eras) in others() {
         for era in eras {
             for transport in Transport::ALL {
                 let connection = connect(&program, *era, transport).await;

@@ -4,7 +4,6 @@ use std::time::{Duration, Instant};
 
 use mcp_elicit_testkit::peers::Program;
 
-use crate::Pair;
 use crate::client::{Connection, Era, Person, Transport, connect, connect_as};
 
 /// How much is done.
@@ -75,39 +74,40 @@ async fn rate(connection: &Connection, calls_each: usize) -> f64 {
     f64::from(calls) / start.elapsed().as_secs_f64()
 }
 
-/// Median microseconds of a call, one at a time: ours, rmcp alone.
-pub(crate) async fn one_at_a_time(pair: &Pair, questions: u32, effort: Effort) -> (f64, f64) {
+/// Median microseconds of a call, one at a time, of each of two that take turns.
+pub(crate) async fn one_at_a_time(
+    pair: &[Connection; 2],
+    questions: u32,
+    effort: Effort,
+) -> [f64; 2] {
     let mut times = [Vec::new(), Vec::new()];
     // A call of many questions takes as much longer.
     let number = (effort.calls / questions as usize).max(10);
     for block in 0..=effort.blocks {
-        for (connection, times) in [&pair.ours, &pair.bare].into_iter().zip(&mut times) {
+        for (connection, times) in pair.iter().zip(&mut times) {
             let mut warm_up = Vec::new();
             let times = if block == 0 { &mut warm_up } else { times };
             calls(connection, questions, number, times).await;
         }
     }
-    let [mut ours, mut bare] = times;
-    (median(&mut ours), median(&mut bare))
+    times.map(|mut times| median(&mut times))
 }
 
-/// Calls a second with 64 at once: ours, rmcp alone. The median of the blocks.
-pub(crate) async fn many_at_once(pair: &Pair, effort: Effort) -> (f64, f64) {
+/// Calls a second with 64 at once, of each of two that take turns. The median of the blocks.
+pub(crate) async fn many_at_once(pair: &[Connection; 2], effort: Effort) -> [f64; 2] {
     let mut rates = [Vec::new(), Vec::new()];
     for block in 0..=effort.blocks {
-        for (connection, rates) in [&pair.ours, &pair.bare].into_iter().zip(&mut rates) {
+        for (connection, rates) in pair.iter().zip(&mut rates) {
             let rate = rate(connection, effort.calls_each).await;
             if block > 0 {
                 rates.push(rate);
             }
         }
     }
-    let middle = |rates: &mut Vec<f64>| {
+    rates.map(|mut rates| {
         rates.sort_by(f64::total_cmp);
         rates[rates.len() / 2]
-    };
-    let [mut ours, mut bare] = rates;
-    (middle(&mut ours), middle(&mut bare))
+    })
 }
 
 /// Median microseconds one at a time, and calls a second with 64 at once, of a server by itself.

@@ -69,6 +69,11 @@ impl Driver {
                     }
                     together.push(effect);
                 }
+                Job::Write(record) => {
+                    self.keep_records(&mut together).await;
+                    self.session
+                        .note(self.session.book.write_in_hand(&record).await);
+                }
                 Job::Flush => {
                     self.session.server.write_out();
                     self.session.client.flush();
@@ -93,8 +98,9 @@ impl Driver {
     fn tick(&self) {
         let mut relay = self.session.relay();
         relay.tick(clock::now());
-        self.session.carry_out(relay, None, None);
+        let told = self.session.carry_out(relay, None, None);
         self.session.flush();
+        self.session.write_behind(&told.noted);
     }
 }
 

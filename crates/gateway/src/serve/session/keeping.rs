@@ -5,14 +5,23 @@ use super::Session;
 use crate::record::{BookFault, Raised, Settling};
 use crate::relay::{Effect, Event, Place, QuestionKey, Relay};
 
+/// Records that are to be written when the frames are on their way.
+#[derive(Default)]
+pub(super) struct Later {
+    /// Those that nobody waits for.
+    pub(super) noted: Vec<String>,
+    /// Those whose answer is in hand, and not taken at once.
+    pub(super) in_hand: Vec<String>,
+}
+
 impl Session {
     /// Changes of the record that need not be waited for are made here and now, and the relay is told; gives back
-    /// everything else. `noted` collects the records that are to be written behind.
+    /// everything else.
     pub(super) fn at_once(
         &self,
         effect: Effect,
         relay: &mut Relay,
-        noted: &mut Vec<String>,
+        later: &mut Later,
     ) -> Option<Effect> {
         let event = match effect {
             Effect::Record { question, asked } if !asked.outlives => {
@@ -22,7 +31,10 @@ impl Session {
                         .note(&who.server, &who.principal, &asked, question, &self.tell);
                 match raised {
                     Ok(None) => return Some(Effect::Record { question, asked }),
-                    Ok(Some(raised)) => self.recorded(question, raised),
+                    Ok(Some(raised)) => {
+                        later.noted.push(raised.id.clone());
+                        self.recorded(question, raised)
+                    }
                     Err(fault) => self.not_recorded(question, &fault),
                 }
             }
@@ -31,6 +43,10 @@ impl Session {
                 record,
                 outcome,
             } => match self.book.settle_noted(&record, &outcome, "client") {
+                None if self.book.settle_in_hand(&record, &outcome, "client") => {
+                    later.in_hand.push(record);
+                    Event::Settled { question }
+                }
                 None => {
                     return Some(Effect::Settle {
                         question,
@@ -41,16 +57,20 @@ impl Session {
                 // Whoever was first has told.
                 Some(Settling::Late(_) | Settling::Gone) => return None,
                 Some(Settling::Won) => {
-                    noted.push(record);
+                    later.noted.push(record);
                     Event::Settled { question }
                 }
             },
             // The answer stays in the record, for the same call made again.
             Effect::Take { questions, .. } if !self.server.is_up() => Event::NotTaken { questions },
             Effect::Take { questions, records } => match self.book.take_noted(&records) {
-                None => return Some(Effect::Take { questions, records }),
+                None => {
+                    // Written together with that.
+                    later.in_hand.retain(|record| !records.contains(record));
+                    return Some(Effect::Take { questions, records });
+                }
                 Some(replies) => {
-                    noted.extend(records);
+                    later.noted.extend(records);
                     let replies = questions.into_iter().zip(replies).collect();
                     Event::Taken { replies }
                 }
@@ -64,7 +84,9 @@ impl Session {
                 }
             },
             // Their values were dropped as they were taken.
-            Effect::Confirm { records } if records.iter().all(|record| noted.contains(record)) => {
+            Effect::Confirm { records }
+                if records.iter().all(|record| later.noted.contains(record)) =>
+            {
                 return None;
             }
             other => return Some(other),

@@ -1,5 +1,7 @@
 //! How rows and links of the audit are written: one in one trip, or many in one transaction.
 
+use std::collections::HashSet;
+
 use sqlx::{AssertSqlSafe, Connection as _, Row as _, Sqlite as Database, Transaction};
 
 use super::super::{Change, Row, StoreFault, Write, chained};
@@ -48,6 +50,14 @@ const ROW_VALUES: &str = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 /// A change of a row, its links written beside it.
 const CHANGE_ROW: &str = change!();
+
+/// Changes of rows, each of another row; [`CHANGE_VALUES`] follows for each, in the order of [`change`], and then [`CHANGED`].
+const CHANGE_ROWS: &str = "UPDATE question SET owner = new.column3, version = new.column4, open = new.column5, \
+     delivered = new.column6, ended_at = new.column7, exchange = new.column8, arguments = new.column9, \
+     content = new.column10, claimed = new.column11 FROM (VALUES ";
+const CHANGE_VALUES: &str = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+/// Tells which rows were as they were seen.
+const CHANGED: &str = ") AS new WHERE question.id = new.column1 AND question.version = new.column2 RETURNING question.id";
 
 /// How many rows one statement writes.
 const ROWS_AT_ONCE: usize = 64;
@@ -135,21 +145,25 @@ impl File {
         let mut done = Vec::with_capacity(wanted.len());
         let mut rest = wanted;
         while let Some(first) = rest.first() {
-            let new = rest.iter().map_while(|write| match write {
-                Write::Insert { row, audit } => Some((&**row, audit)),
-                Write::Change(_) => None,
-            });
-            let new: Vec<_> = new.take(ROWS_AT_ONCE).collect();
-            if let Write::Change(changes) = first {
-                done.push(change_all(&mut step, &mut chain, changes).await?);
-            } else {
+            let new = new_rows(rest);
+            let changes = single_changes(rest);
+            let written = if !new.is_empty() {
                 insert_all(&mut step, &new).await?;
                 for (_, audit) in &new {
                     chain.add(audit);
                     done.push(true);
                 }
-            }
-            rest = &rest[new.len().max(1)..];
+                new.len()
+            } else if changes.len() > 1 {
+                done.extend(change_each(&mut step, &mut chain, &changes).await?);
+                changes.len()
+            } else {
+                if let Write::Change(changes) = first {
+                    done.push(change_all(&mut step, &mut chain, changes).await?);
+                }
+                1
+            };
+            rest = &rest[written..];
         }
         let last = chain.write(&mut step).await?;
         step.commit().await?;
@@ -203,6 +217,51 @@ impl Chain {
         }
         Ok((self.number, self.hash))
     }
+}
+
+/// The new rows at the head of these, as many as one statement writes.
+fn new_rows(wanted: &[Write]) -> Vec<(&Row, &Vec<String>)> {
+    let new = wanted.iter().map_while(|write| match write {
+        Write::Insert { row, audit } => Some((&**row, audit)),
+        Write::Change(_) => None,
+    });
+    new.take(ROWS_AT_ONCE).collect()
+}
+
+/// The changes at the head of these of one row each, and each of another row: as many as one statement writes.
+fn single_changes(wanted: &[Write]) -> Vec<&Change> {
+    let mut seen = HashSet::new();
+    let single = wanted.iter().map_while(|write| match write {
+        Write::Change(changes) if changes.len() == 1 => changes.first(),
+        Write::Change(_) | Write::Insert { .. } => None,
+    });
+    let others = single.take_while(|change| seen.insert(change.row.id.as_str()));
+    others.take(ROWS_AT_ONCE).collect()
+}
+
+/// Rows changed in one statement, each for itself; whether each had the version that was seen.
+async fn change_each(
+    step: &mut Transaction<'_, Database>,
+    chain: &mut Chain,
+    changes: &[&Change],
+) -> Result<Vec<bool>, StoreFault> {
+    let values = vec![CHANGE_VALUES; changes.len()].join(", ");
+    let text = AssertSqlSafe(format!("{CHANGE_ROWS}{values}{CHANGED}"));
+    let mut query = sqlx::query(text).persistent(false);
+    for change in changes {
+        query = bound_change(query, &change.row, change.seen)?;
+    }
+    let told = query.fetch_all(&mut **step).await?;
+    let ids: Result<HashSet<&str>, _> = told.iter().map(|row| row.try_get(0)).collect();
+    let ids = ids?;
+    let done = changes.iter().map(|change| {
+        let done = ids.contains(change.row.id.as_str());
+        if done {
+            chain.add(&change.audit);
+        }
+        done
+    });
+    Ok(done.collect())
 }
 
 /// Several new rows, in one statement.
