@@ -1,8 +1,8 @@
-//! The official conformance suite, client side: every scenario of the revisions we speak, played by `examples/conformance`.
+//! The official conformance suite, client side: every scenario of the revisions we speak, played by `examples/conformance_client`.
 //!
 //! Skips, and says so, where the suite cannot run. Results are told in docs/conformance.md.
 
-#[path = "../examples/conformance/client.rs"]
+#[path = "../examples/conformance_client/client.rs"]
 mod client;
 
 use mcp_elicit_testkit::peers::conformance::{self, Verdict};

@@ -1,4 +1,4 @@
-//! The official conformance suite: every scenario that touches elicitation, against `examples/conformance`.
+//! The official conformance suite: every scenario that touches elicitation, against `examples/conformance_server`.
 //!
 //! Skips, and says so, where the suite cannot run. `tests/conformance/run.sh` runs everything else as well.
 

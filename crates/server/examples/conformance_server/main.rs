@@ -157,7 +157,7 @@ impl ServerHandler for Conformance {
 }
 
 #[tokio::main]
-pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let settings = Settings::default().audience("conformance");
     let server = Conformance::new();
     listen::serve(std::env::args().skip(1), move || {
