@@ -1,7 +1,7 @@
 //! Whether this gateway may be sure of a question by itself: no other gateway shares the record, and no earlier one left
 //! the same question in it.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::lease::Mark;
@@ -14,26 +14,66 @@ pub(super) struct Company {
     /// The mark of the leases when this gateway was found alone; `None` while that is not known, and in company.
     alone: Mutex<Option<Mark>>,
     /// What may be found in the record again (`Row::same`): too much rather than too little.
-    left: Mutex<HashSet<String>>,
+    left: Mutex<Left>,
 }
+
+/// What may be found again, and when it was last said to be.
+#[derive(Default)]
+struct Left {
+    marks: HashMap<String, u64>,
+    last: u64,
+    /// How many marks there were when the record was last asked.
+    known: usize,
+}
+
+/// How many marks may gather before the record is asked which still stand for something.
+const GATHERED: usize = 4_096;
 
 impl Company {
     fn alone(&self) -> MutexGuard<'_, Option<Mark>> {
         self.alone.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn left(&self) -> MutexGuard<'_, HashSet<String>> {
+    fn left(&self) -> MutexGuard<'_, Left> {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The same question may be found in the record from now on.
-    pub(super) fn left_behind(&self, same: &str) {
-        self.left().insert(same.to_owned());
+    /// The same question may be found in the record from now on. Gives the mark that says so.
+    pub(super) fn left_behind(&self, same: &str) -> u64 {
+        let mut left = self.left();
+        left.last += 1;
+        let mark = left.last;
+        left.marks.insert(same.to_owned(), mark);
+        mark
     }
 
-    /// The record is about to be looked into for the same question.
-    pub(super) fn looked_for(&self, same: &str) {
-        self.left().remove(same);
+    /// What says that the same question may be found, if anything does.
+    pub(super) fn mark_of(&self, same: &str) -> Option<u64> {
+        self.left().marks.get(same).copied()
+    }
+
+    /// The record has nothing to find there, unless something was left behind since this mark.
+    pub(super) fn nothing_left(&self, same: &str, mark: u64) {
+        let mut left = self.left();
+        if left.marks.get(same) == Some(&mark) {
+            left.marks.remove(same);
+        }
+    }
+
+    /// Whether so many marks have gathered that the record is to be asked.
+    fn has_gathered(&self) -> bool {
+        let left = self.left();
+        left.marks.len() > GATHERED.max(2 * left.known)
+    }
+
+    /// The record has just these, and what was left behind since this mark.
+    fn are_left(&self, same: Vec<String>, since: u64) {
+        let mut left = self.left();
+        left.marks.retain(|_, mark| *mark > since);
+        for same in same {
+            left.marks.entry(same).or_insert(since);
+        }
+        left.known = left.marks.len();
     }
 }
 
@@ -42,7 +82,7 @@ impl Book {
     pub(super) fn is_new(&self, same: &str) -> bool {
         let alone = *self.company.alone();
         let unchanged = |then| self.lease.mark().is_ok_and(|now| now == then);
-        alone.is_some_and(unchanged) && !self.company.left().contains(same)
+        alone.is_some_and(unchanged) && self.company.mark_of(same).is_none()
     }
 
     /// Looks whether other gateways share the record. In company, what this one claimed is for all again; alone, what
@@ -56,11 +96,13 @@ impl Book {
             *self.company.alone() = None;
             return self.share_all().await;
         }
-        if *self.company.alone() == Some(mark) {
+        let known = *self.company.alone() == Some(mark);
+        if known && !self.company.has_gathered() {
             return Ok(());
         }
+        let since = self.company.left().last;
         let left = self.store.left_over().await?;
-        self.company.left().extend(left);
+        self.company.are_left(left, since);
         *self.company.alone() = Some(mark);
         Ok(())
     }

@@ -156,7 +156,7 @@ pub struct Book {
     clock: fn() -> Moment,
     live: Mutex<HashMap<String, Live>>,
     /// Rows that were delivered without ever holding a value, until their delivery is confirmed.
-    empty: Mutex<HashSet<String>>,
+    without_values: Mutex<HashSet<String>>,
     drafts: Mutex<HashMap<String, Draft>>,
     changes: watch::Sender<u64>,
     counts: Counts,
@@ -172,7 +172,7 @@ impl Book {
             company: Company::default(),
             clock,
             live: Mutex::default(),
-            empty: Mutex::default(),
+            without_values: Mutex::default(),
             drafts: Mutex::default(),
             changes: watch::channel(0).0,
             counts: Counts::default(),
@@ -225,6 +225,7 @@ impl Book {
     fn remember(&self, row: Row) {
         if row.body.at_client
             && let Some(live) = self.live().get_mut(&row.id)
+            && !matches!(live.known, Known::InHand(_))
         {
             live.known = Known::Guess(Box::new(row));
         }

@@ -12,9 +12,9 @@ use mcp_elicit_core::exchange::Step;
 use tokio::sync::mpsc;
 
 use super::raising::{params_of, sameness};
-use super::settling::{Stepped, content_of, is_late};
-use super::taking::reply;
+use super::settling::{Stepped, is_late};
 use super::{Book, BookFault, Known, Live, Raised, Settling, audit, place};
+use crate::relay::reply::{content_of, reply};
 use crate::relay::{Asked, Ending, Event, QuestionKey};
 use crate::store::{Change, Row, Write};
 
@@ -224,11 +224,13 @@ impl Book {
         noted.row.claimed = false;
         self.seal_content(noted)?;
         let exchange = &noted.row.exchange;
-        if exchange.is_open() || exchange.phase().action().is_some() {
-            self.company.left_behind(&noted.row.same);
-        }
+        let left = exchange.is_open() || exchange.phase().action().is_some();
+        let left = left.then(|| noted.row.same.clone());
         if let Known::Noted(shared) = std::mem::replace(&mut known.known, Known::Nothing) {
             self.hand_on(shared.row, shared.written, shared.audit);
+        }
+        if let Some(same) = left {
+            self.company.left_behind(&same);
         }
         Ok(())
     }
@@ -252,21 +254,26 @@ impl Book {
     }
 
     /// The session that waited is gone: its questions stay, for the same call made again. Completes when they are
-    /// written.
+    /// written; what could not be is let go of all the same, and the first fault told.
     pub async fn let_go(&self, tell: &mpsc::UnboundedSender<Event>) -> Result<(), BookFault> {
         let own = |(id, live): (&String, &Live)| live.tell.same_channel(tell).then(|| id.clone());
-        let ids: Vec<String> = self.live().iter().filter_map(own).collect();
-        for id in &ids {
-            self.unclaim(id, Some(tell))?;
-            self.write_in_hand(id).await?;
-        }
-        for id in &ids {
-            let live = self.live().remove(id);
-            if let Some(live) = live {
-                self.company.left_behind(&live.same);
+        let mut done = Ok(());
+        loop {
+            let ids: Vec<String> = self.live().iter().filter_map(own).collect();
+            if ids.is_empty() {
+                break;
+            }
+            for id in ids {
+                let unclaimed = self.unclaim(&id, Some(tell));
+                let written = self.write_in_hand(&id).await;
+                done = done.and(unclaimed).and(written);
+                let live = self.live().remove(&id);
+                if let Some(live) = live {
+                    self.company.left_behind(&live.same);
+                }
             }
         }
         self.changed();
-        Ok(self.store.flush().await?)
+        done.and(self.store.flush().await.map_err(Into::into))
     }
 }

@@ -109,12 +109,12 @@ impl Book {
     /// The oldest row of the same question that was answered, else that waits, and that no running call waits for; from
     /// here on, the call that is `live` waits for it.
     async fn left_over(&self, same: &str, live: &Live) -> Result<Option<Row>, BookFault> {
-        self.company.looked_for(same);
+        let mark = self.company.mark_of(same);
         let mut rows = self.store.same(same.to_owned()).await?;
         let wanted = |row: &Row| row.exchange.is_open() || row.exchange.phase().action().is_some();
         rows.retain(wanted);
-        if !rows.is_empty() {
-            self.company.left_behind(same);
+        if let Some(mark) = mark.filter(|_| rows.is_empty()) {
+            self.company.nothing_left(same, mark);
         }
         rows.sort_by_key(|row| row.exchange.is_open());
         for row in rows {

@@ -7,6 +7,7 @@ use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::exchange::{Phase, Refused, Step, Withdrawal};
 
 use super::{Book, BookFault, Settling, TRIES, audit, place};
+use crate::relay::reply::content_of;
 use crate::relay::{Ending, Event};
 use crate::store::Row;
 
@@ -51,12 +52,6 @@ pub(super) fn is_late(refused: Refused) -> bool {
         | Refused::Delivered
         | Refused::Changed { .. } => false,
     }
-}
-
-/// What the person answered, JSON.
-pub(super) fn content_of(outcome: &Outcome) -> Option<String> {
-    let answers = outcome.answers()?;
-    Some(answers.to_value().to_string())
 }
 
 impl Book {
@@ -109,16 +104,20 @@ impl Book {
         if self.end_noted(id, ending)? {
             return self.flush().await;
         }
-        let ended = self.step(id, &ending.step(), None).await;
+        // A client's answer is an answer, though its call did not wait for it.
+        let written = self.write_in_hand(id).await;
+        self.without_values().remove(id);
         self.drop_draft(id);
+        // Where it was answered before, the answer is for the same call made again.
         let live = self.live().remove(id);
-        if matches!(ended, Ok(Stepped::Done)) {
+        let left = live.map(|live| (self.company.left_behind(&live.same), live.same));
+        if matches!(self.step(id, &ending.step(), None).await?, Stepped::Done) {
             self.counts.ended.fetch_add(1, Ordering::Relaxed);
-        } else if let Some(live) = live {
-            // It may have been answered before: the answer is for the same call made again.
-            self.company.left_behind(&live.same);
+            if let Some((mark, same)) = left {
+                self.company.nothing_left(&same, mark);
+            }
         }
-        ended.map(|_| ())
+        written
     }
 
     pub(super) async fn step(

@@ -6,14 +6,14 @@ use std::sync::{MutexGuard, PoisonError};
 
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::exchange::Step;
-use mcp_elicit_core::wire::Action;
 
-use super::settling::{Stepped, content_of};
+use super::settling::Stepped;
 use super::{Book, BookFault, Known, audit, place};
+use crate::relay::reply::{content_of, reply};
 use crate::store::{Change, Row, Store as _};
 
-/// A client's answer that is not written yet. The question was written before it was asked, and what the client said
-/// is still in the request that it waits with, so nobody has to wait for a write of its own.
+/// A client's answer that is not written yet: it is to be written together with its delivery. The question was written
+/// before it was asked; the client waits with its request until the server has the answer, and would lose the two together.
 #[derive(Clone)]
 pub(super) struct InHand {
     /// The row as it was written last.
@@ -59,32 +59,48 @@ impl Book {
         }
     }
 
-    /// Writes an answer that is in hand by itself; nothing where there is none.
-    pub async fn write_in_hand(&self, id: &str) -> Result<(), BookFault> {
-        match self.take_in_hand(id) {
-            Some(hand) => self.write_hand(id, hand).await,
-            None => Ok(()),
+    /// What could not be written stays in hand.
+    fn put_in_hand(&self, id: &str, hand: InHand) {
+        if let Some(live) = self.live().get_mut(id)
+            && matches!(live.known, Known::Nothing | Known::Guess(_))
+        {
+            live.known = Known::InHand(Box::new(hand));
         }
     }
 
-    async fn write_hand(&self, id: &str, hand: InHand) -> Result<(), BookFault> {
-        let stepped = self.step(id, &hand.step, hand.content.as_deref()).await?;
-        // Whoever was first has told.
-        self.acted(id, stepped);
-        Ok(())
+    /// Writes an answer that is in hand by itself; nothing where there is none.
+    pub async fn write_in_hand(&self, id: &str) -> Result<(), BookFault> {
+        let Some(hand) = self.take_in_hand(id) else {
+            return Ok(());
+        };
+        match self.step(id, &hand.step, hand.content.as_deref()).await {
+            Ok(stepped) => {
+                // Whoever was first has told.
+                self.acted(id, stepped);
+                Ok(())
+            }
+            Err(fault) => {
+                self.put_in_hand(id, hand);
+                Err(fault)
+            }
+        }
     }
 
     /// Takes answers out, all or none and only once; `None` when any is not there to be taken.
     pub async fn take(&self, ids: &[String]) -> Result<Option<Vec<String>>, BookFault> {
         let in_hand = |id: &String| Some((id.clone(), self.take_in_hand(id)?));
         let hands: HashMap<String, InHand> = ids.iter().filter_map(in_hand).collect();
-        let taken = self.take_with(ids, &hands).await?;
-        if taken.is_some() || hands.is_empty() {
-            return Ok(taken);
+        let taken = self.take_with(ids, &hands).await;
+        if matches!(taken, Ok(Some(_))) || hands.is_empty() {
+            return taken;
         }
-        // Somebody else has changed the row, or not all of a round is there.
         for (id, hand) in hands {
-            self.write_hand(&id, hand).await?;
+            self.put_in_hand(&id, hand);
+        }
+        taken?;
+        // Somebody else has changed the row, or not all of a round is there.
+        for id in ids {
+            self.write_in_hand(id).await?;
         }
         self.take_with(ids, &HashMap::new()).await
     }
@@ -120,7 +136,7 @@ impl Book {
         if !self.store.change(changes).await? {
             return Ok(None);
         }
-        self.empty().extend(hands.keys().cloned());
+        self.without_values().extend(hands.keys().cloned());
         for id in hands.keys() {
             self.acted(id, Stepped::Done);
         }
@@ -182,14 +198,16 @@ impl Book {
         }
     }
 
-    fn empty(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.empty.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn without_values(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.without_values
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The answers reached the server: their values and the call's arguments are dropped.
     pub async fn confirm(&self, ids: &[String]) -> Result<(), BookFault> {
         for id in ids {
-            if self.empty().remove(id) {
+            if self.without_values().remove(id) {
                 continue;
             }
             if let Some(row) = self.find(id).await? {
@@ -204,13 +222,5 @@ impl Book {
             }
         }
         Ok(())
-    }
-}
-
-/// What the server is told: an `ElicitResult`, JSON.
-pub(super) fn reply(action: Action, content: Option<&str>) -> String {
-    match content {
-        Some(content) => format!(r#"{{"action":"{action}","content":{content}}}"#),
-        None => format!(r#"{{"action":"{action}"}}"#),
     }
 }

@@ -3,9 +3,13 @@
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::wire::{Request, Revision};
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::FutureExt as _;
+
 use super::*;
 use crate::relay::{Asked, CallKind, Calling, Ending, Place};
-use crate::store::Memory;
+use crate::store::{Audited, Memory, Sqlite, Stored, Write};
 
 fn clock() -> Moment {
     Moment::from_millis(1_000)
@@ -429,7 +433,7 @@ async fn a_clients_answer_is_written_together_with_its_delivery_and_without_its_
     assert!(row.exchange.delivered_at().is_some());
     assert_eq!((row.content, row.arguments), (None, None));
     assert_eq!(events(&below).await, ["asked", "answered", "delivered"]);
-    assert!(book.live().is_empty() && book.empty.lock().unwrap().is_empty());
+    assert!(book.live().is_empty() && book.without_values.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -489,4 +493,153 @@ async fn a_question_whose_call_ended_after_its_answer_is_found_again() {
     assert_eq!(settled, Settling::Won);
     book.end(&id, Ending::CallEnded).await.unwrap();
     assert_eq!(raised(&book, "Who?", &tell).await, id);
+}
+
+#[tokio::test]
+async fn a_page_that_is_opened_or_an_end_does_not_lose_an_answer_in_hand() {
+    let (_, book) = alone().await;
+    let (tell, _told) = mpsc::unbounded_channel();
+    let id = raised(&book, "Who?", &tell).await;
+    assert!(book.settle_in_hand(&id, &accept(), "client"));
+    book.shown(&id).await.unwrap();
+    let taken = book.take(&[id]).await.unwrap().unwrap();
+    assert_eq!(taken, [r#"{"action":"accept","content":{"name":"Ada"}}"#]);
+    // The server is down: the end is queued before the write.
+    let id = raised(&book, "Where?", &tell).await;
+    assert!(book.settle_in_hand(&id, &accept(), "client"));
+    book.end(&id, Ending::CallEnded).await.unwrap();
+    book.write_in_hand(&id).await.unwrap();
+    assert_eq!(raised(&book, "Where?", &tell).await, id, "found again");
+}
+
+#[tokio::test]
+async fn two_same_calls_at_once_find_two_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Sqlite::open(&folder.path().join("record.sqlite")).await;
+    let book = book(Arc::new(store.unwrap()));
+    book.look_for_company().await.unwrap();
+    let (tell, _told) = mpsc::unbounded_channel();
+    let mut left = [
+        raised(&book, "Who?", &tell).await,
+        raised(&book, "Who?", &tell).await,
+    ];
+    for id in &left {
+        book.settle(id, &accept(), "inbox").await.unwrap();
+    }
+    book.let_go(&tell).await.unwrap();
+    let (tell, _told) = mpsc::unbounded_channel();
+    let (one, two) = tokio::join!(raised(&book, "Who?", &tell), raised(&book, "Who?", &tell));
+    let mut found = [one, two];
+    found.sort();
+    left.sort();
+    assert_eq!(found, left);
+}
+
+/// A store that fails as often as it is told to.
+#[derive(Default)]
+struct Flaky {
+    below: Memory,
+    writes: AtomicUsize,
+    lookups: AtomicUsize,
+}
+
+fn failing<'a, T: Send + 'a>(times: &AtomicUsize) -> Option<Stored<'a, T>> {
+    let less = times.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| {
+        left.checked_sub(1)
+    });
+    let fault = || StoreFault::Database(sqlx::Error::PoolClosed);
+    less.is_ok().then(|| async move { Err(fault()) }.boxed())
+}
+
+impl Store for Flaky {
+    fn write<'a>(&'a self, wanted: &'a [Write]) -> Stored<'a, Vec<bool>> {
+        failing(&self.writes).unwrap_or_else(|| self.below.write(wanted))
+    }
+
+    fn same(&self, same: String) -> Stored<'_, Vec<Row>> {
+        failing(&self.lookups).unwrap_or_else(|| self.below.same(same))
+    }
+
+    fn find(&self, id: String) -> Stored<'_, Option<Row>> {
+        self.below.find(id)
+    }
+
+    fn list(&self, which: Which, page: Page) -> Stored<'_, Vec<Row>> {
+        self.below.list(which, page)
+    }
+
+    fn waiting(&self) -> Stored<'_, usize> {
+        self.below.waiting()
+    }
+
+    fn left_over(&self) -> Stored<'_, Vec<String>> {
+        self.below.left_over()
+    }
+
+    fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<Audited>> {
+        self.below.audit(from, most)
+    }
+}
+
+async fn flaky() -> (Arc<Flaky>, Book) {
+    let below: Arc<Flaky> = Arc::default();
+    let book = book(below.clone());
+    book.look_for_company().await.unwrap();
+    (below, book)
+}
+
+#[tokio::test]
+async fn a_lookup_that_failed_is_made_again() {
+    let (below, book) = flaky().await;
+    let (tell, _told) = mpsc::unbounded_channel();
+    let id = raised(&book, "Who?", &tell).await;
+    book.settle(&id, &accept(), "inbox").await.unwrap();
+    book.let_go(&tell).await.unwrap();
+    below.lookups.store(1, Ordering::SeqCst);
+    let (tell, _told) = mpsc::unbounded_channel();
+    let asked = at_rounds_client("Who?");
+    let failed = book.raise("s", "local", &asked, QuestionKey(1), &tell);
+    assert!(failed.await.is_err());
+    assert_eq!(raised(&book, "Who?", &tell).await, id);
+}
+
+#[tokio::test]
+async fn a_session_lets_go_of_everything_though_a_write_fails() {
+    let (below, book) = flaky().await;
+    let (tell, _told) = mpsc::unbounded_channel();
+    let first = raised(&book, "Who?", &tell).await;
+    for number in 0..9 {
+        raised(&book, &format!("Who? {number}"), &tell).await;
+    }
+    assert!(book.settle_in_hand(&first, &accept(), "client"));
+    below.writes.store(2, Ordering::SeqCst);
+    assert!(book.let_go(&tell).await.is_err());
+    assert!(book.live().is_empty(), "nobody waits any more");
+}
+
+#[tokio::test]
+async fn an_answer_in_hand_outlives_a_failed_take() {
+    let (below, book) = flaky().await;
+    let (tell, _told) = mpsc::unbounded_channel();
+    let id = raised(&book, "Who?", &tell).await;
+    assert!(book.settle_in_hand(&id, &accept(), "client"));
+    below.writes.store(2, Ordering::SeqCst);
+    assert!(book.take(std::slice::from_ref(&id)).await.is_err());
+    // What follows when the relay hears that it was not taken.
+    book.end(&id, Ending::CallEnded).await.unwrap();
+    assert_eq!(raised(&book, "Who?", &tell).await, id);
+}
+
+#[tokio::test]
+async fn marks_that_stand_for_nothing_are_forgotten() {
+    let (_, book) = alone().await;
+    let (tell, _told) = mpsc::unbounded_channel();
+    let kept = raised(&book, "Who?", &tell).await;
+    book.let_go(&tell).await.unwrap();
+    for number in 0..5_000 {
+        book.company.left_behind(&format!("{number}"));
+    }
+    book.look_for_company().await.unwrap();
+    assert_eq!(book.company.mark_of("7"), None);
+    assert_eq!(raised(&book, "Who?", &tell).await, kept);
 }

@@ -79,7 +79,7 @@ impl Relay {
             link: None,
             at_client: None,
             frame: frame.map(Into::into),
-            reply_frame: None,
+            own_reply: None,
         });
         if let Some(call) = call.and_then(|call| self.calls.get_mut(call)) {
             call.questions.push(key);

@@ -19,6 +19,7 @@
 //! | `returns` | calls that come back: a round's retry, a call that was handed back |
 //! | `calls` | the client's requests on their way |
 //! | `echoes` | rounds that the client has as the server wrote them |
+//! | `reply` | an answer as the record says it |
 //! | `question`, `round` | open questions, and the rounds that wait for them |
 //! | `asking` | a question is checked, placed, written and put |
 //! | `settling` | an answer is taken and delivered |
@@ -37,6 +38,7 @@ mod holding;
 mod openings;
 mod pushed;
 mod question;
+pub(crate) mod reply;
 mod requests;
 mod responses;
 mod returns;

@@ -10,7 +10,8 @@ use super::calls::Call;
 use super::frame::{self, Refusal};
 use super::glance::Glance;
 use super::handshake::Client;
-use super::question::{Origin, Question};
+use super::question::{Origin, OwnReply, Question};
+use super::reply;
 use super::{CallKey, CallKind, Door, Ending, Moment, QuestionKey, Relay, Up};
 
 impl Relay {
@@ -108,7 +109,10 @@ impl Relay {
                     && question.frame.is_some()
                     && !dropped;
                 if let Some(question) = self.questions.get_mut(key) {
-                    question.reply_frame = as_it_is.then(|| text.into());
+                    question.own_reply = as_it_is.then(|| OwnReply {
+                        frame: text.into(),
+                        recorded: reply::recorded(&outcome),
+                    });
                 }
                 self.client_settles(key, outcome);
             }

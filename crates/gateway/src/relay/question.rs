@@ -16,7 +16,7 @@ pub(super) struct Question {
     pub(super) call: Option<CallKey>,
     /// The calls it may belong to instead, some of which may have ended meanwhile.
     pub(super) others: Vec<CallKey>,
-    /// The last call that it may belong to, where that is a guess.
+    /// The last call that was on its way when it came, where `call` is a guess: no later one is meant.
     pub(super) newest: Option<CallKey>,
     pub(super) origin: Origin,
     pub(super) request: Request,
@@ -33,7 +33,15 @@ pub(super) struct Question {
     /// The server's own frame, when the client may have it as it is.
     pub(super) frame: Option<Box<str>>,
     /// The client's own response, when the server may have it as it is.
-    pub(super) reply_frame: Option<Box<str>>,
+    pub(super) own_reply: Option<OwnReply>,
+}
+
+/// What a client answered in its own words.
+pub(super) struct OwnReply {
+    /// The response as the client wrote it.
+    pub(super) frame: Box<str>,
+    /// What the record says if this answer was the first.
+    pub(super) recorded: String,
 }
 
 /// How the server asked, which is how it gets the answer.

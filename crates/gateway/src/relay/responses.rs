@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use super::frame::{self, Refusal};
 use super::glance::{self, Glance, Unclear};
 use super::handshake::Server;
-use super::question::AtClient;
+use super::question::Origin;
 use super::{CallKey, Door, Down, Ending, Moment, Relay, Timer};
 
 /// How many requests of the server that are no questions may wait for the client.
@@ -286,7 +286,7 @@ impl Relay {
             let echo = self
                 .questions
                 .get(key)
-                .is_some_and(|question| question.at_client == Some(AtClient::Round));
+                .is_some_and(|question| matches!(question.origin, Origin::Echo { .. }));
             if !echo {
                 self.drop_question(key, Ending::ServerGone);
             }

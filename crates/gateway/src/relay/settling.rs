@@ -5,7 +5,7 @@ use mcp_elicit_core::wire::{Cancelled, Id, Revision, message};
 use serde_json::value::RawValue;
 
 use super::frame::Refusal;
-use super::question::{AtClient, Origin, Question, Step};
+use super::question::{AtClient, Origin, OwnReply, Question, Step};
 use super::{CallKey, Effect, Ending, Moment, QuestionKey, Relay, Timer};
 
 impl Relay {
@@ -23,7 +23,7 @@ impl Relay {
             question.call,
             question.at_client.clone(),
         );
-        let by_client = question.reply_frame.is_some();
+        let by_client = question.own_reply.is_some();
         if let (Some(AtClient::Pushed(id)), false) = (&asked, by_client) {
             self.withdraw_from_client(key, id);
         }
@@ -80,7 +80,7 @@ impl Relay {
             records.extend(question.record.clone());
             match (&question.origin, question.call) {
                 (Origin::Pushed { id }, _) => {
-                    self.send_reply(id, &reply, question.reply_frame.as_deref());
+                    self.send_reply(id, &reply, question.own_reply.as_ref());
                 }
                 (Origin::Round { .. }, Some(call)) => {
                     if let Some(round) = self
@@ -108,9 +108,11 @@ impl Relay {
         }
     }
 
-    fn send_reply(&mut self, id: &Id, reply: &str, own_frame: Option<&str>) {
-        let frame = match (own_frame, serde_json::from_str::<&RawValue>(reply)) {
-            (Some(frame), _) => frame.to_owned(),
+    /// The server hears what the record says: in the client's words, unless somebody else's answer was the first.
+    fn send_reply(&mut self, id: &Id, reply: &str, own: Option<&OwnReply>) {
+        let own = own.filter(|own| own.recorded == reply);
+        let frame = match (own, serde_json::from_str::<&RawValue>(reply)) {
+            (Some(own), _) => own.frame.to_string(),
             (None, Ok(reply)) => message::result(id, reply),
             (None, Err(_)) => {
                 Refusal::new(-32603, "the recorded answer could not be read").to_response(id)
@@ -168,8 +170,11 @@ impl Relay {
             question.step == Step::Settled
                 && matches!(question.origin, Origin::Echo { round, .. } if !self.echo_is_back(round))
         });
-        if unclaimed && ending == Ending::TimedOut {
-            self.take_question(key);
+        if unclaimed
+            && ending == Ending::TimedOut
+            && let Some(record) = self.take_question(key).and_then(|question| question.record)
+        {
+            self.effects.push_back(Effect::End { record, ending });
         }
     }
 
@@ -221,8 +226,9 @@ impl Relay {
         self.drop_quietly(key, ending);
     }
 
-    /// Ends every question of a call that ends. One that may belong to another call goes over to that. A server that ended
-    /// the call itself is told: what it asks outside any call must not wait for ever.
+    /// Ends every question of a call that ends. One that may belong to another call goes over to that. Where the server ended
+    /// the call, what it still asks was asked outside any call: it is told, so that it does not wait for ever. A call that
+    /// the client gave up is the server's to clear up.
     pub(super) fn end_questions_of(&mut self, now: Moment, call: CallKey, ending: Ending) {
         let open = self
             .calls

@@ -23,7 +23,7 @@ pub(super) struct Whose {
     pub(super) call: Option<CallKey>,
     /// Others that it may be for, the likeliest first.
     pub(super) others: Vec<CallKey>,
-    /// The last call that it may be for, where that is a guess.
+    /// The last call that was on its way when it came, where that is a guess: no later one is meant.
     pub(super) newest: Option<CallKey>,
 }
 
@@ -85,7 +85,7 @@ impl Relay {
         };
         let named = |call: &&CallKey| self.calls.may_ask(**call);
         let named = question.others.iter().find(named).copied();
-        let Some(to) = named.or_else(|| self.unnamed(question, from)) else {
+        let Some(to) = named.or_else(|| self.beyond_those_named(question, from)) else {
             return false;
         };
         if let Some(call) = self.calls.get_mut(from) {
@@ -108,11 +108,9 @@ impl Relay {
         }
         true
     }
-}
 
-impl Relay {
     /// The oldest call that the question may be for and that was not named: more were on their way than are named.
-    fn unnamed(&self, question: &Question, from: CallKey) -> Option<CallKey> {
+    fn beyond_those_named(&self, question: &Question, from: CallKey) -> Option<CallKey> {
         let newest = question.newest?;
         let asking = self.calls.asking().map(|(key, _)| key);
         asking.filter(|key| *key <= newest && *key != from).min()

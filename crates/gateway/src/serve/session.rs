@@ -19,7 +19,7 @@ use super::clock;
 use super::frame::Frame;
 use crate::answerer::Answerer;
 use crate::record::Book;
-use crate::relay::{CallKey, Door, Down, Effect, Event, Relay, Settings, Up};
+use crate::relay::{CallKey, Door, Down, Effect, Event, QuestionKey, Relay, Settings, Up};
 pub use driver::Driver;
 use keeping::Later;
 
@@ -105,8 +105,8 @@ pub struct Who {
 
 enum Job {
     Effect(Effect),
-    /// Write the client's answer that is in hand.
-    Write(String),
+    /// Write the client's answer to this question, which is in hand.
+    Write(QuestionKey, String),
     Flush,
     End,
 }
@@ -310,8 +310,9 @@ impl Session {
                 }
             }
         }
-        for record in later.in_hand {
-            let _the_driver_has_ended = self.jobs.send(Job::Write(record));
+        // What waits for the disk is the driver's, what does not the caller's.
+        for (question, record) in later.in_hand {
+            let _the_driver_has_ended = self.jobs.send(Job::Write(question, record));
         }
         told.noted = later.noted;
         let deadline = relay.deadline();

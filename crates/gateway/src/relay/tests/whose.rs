@@ -6,6 +6,7 @@ use mcp_elicit_core::wire::{Action, Capability, Revision};
 use serde_json::{Value, json};
 
 use super::world::{Asks, World};
+use crate::relay::{Door, Effect, Event};
 
 /// An open session in which the test itself speaks for the client and the server.
 fn session() -> World {
@@ -22,15 +23,18 @@ fn call(world: &mut World, id: u64, tool: &str) {
     world.to_server.clear();
 }
 
-/// The server asks; the question's record.
-fn asks(world: &mut World, id: u64) -> String {
+fn question(id: u64) -> String {
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
     let params =
         json!({"mode": "form", "message": format!("Who? {id}"), "requestedSchema": schema});
-    let frame =
-        json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params});
+    json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params})
+        .to_string()
+}
+
+/// The server asks; the question's record.
+fn asks(world: &mut World, id: u64) -> String {
     let before = world.open_on_desk();
-    world.server_sends(&frame.to_string());
+    world.server_sends(&question(id));
     run(world);
     let mut after = world.open_on_desk();
     after.retain(|record| !before.contains(record));
@@ -219,4 +223,46 @@ fn a_call_that_came_after_the_question_is_not_meant() {
     run(&mut world);
     assert!(world.open_on_desk().is_empty());
     assert!(world.store[&record].ended);
+}
+
+#[test]
+fn a_server_that_is_gone_asks_nobody_any_more() {
+    let (client, server) = (Revision::V2026_07_28, Revision::V2025_11_25);
+    let mut world = World::new(client, Capability::BOTH, server, Asks::Nothing).opened();
+    for _ in 0..20 {
+        world.call();
+    }
+    world.server_sends(&question(900));
+    run(&mut world);
+    assert_eq!(world.to_client.len(), 1, "asked in one call");
+    world.to_client.clear();
+    world.tell(Event::ServerGone("killed".to_owned()));
+    run(&mut world);
+    let asks = |(_, frame): &&(Door, String)| frame.contains("input_required");
+    assert_eq!(world.to_client.iter().filter(asks).count(), 0);
+}
+
+#[test]
+fn the_server_hears_the_answer_that_the_record_has() {
+    let revision = Revision::V2025_11_25;
+    let mut world = World::new(revision, Capability::BOTH, revision, Asks::Nothing).opened();
+    call(&mut world, 11, "deploy");
+    world.server_sends(&question(900));
+    run(&mut world);
+    let own = r#"{"jsonrpc":"2.0","id":900,"result":{"action":"accept","content":{"name":"Ada"}}}"#;
+    world
+        .relay
+        .client_frame(world.now, Door::SESSION, own.as_bytes());
+    let Some(Effect::Settle { question, .. }) = world.relay.effect() else {
+        panic!("the answer is to be recorded")
+    };
+    world.relay.handle(world.now, Event::Settled { question });
+    assert!(matches!(world.relay.effect(), Some(Effect::Take { .. })));
+    // A page was first.
+    let replies = vec![(question, r#"{"action":"decline"}"#.to_owned())];
+    world.relay.handle(world.now, Event::Taken { replies });
+    let Some(Effect::ToServer { frame, .. }) = world.relay.effect() else {
+        panic!("the server hears of it")
+    };
+    assert!(frame.contains("decline"), "{frame}");
 }

@@ -69,10 +69,9 @@ impl Driver {
                     }
                     together.push(effect);
                 }
-                Job::Write(record) => {
+                Job::Write(question, record) => {
                     self.keep_records(&mut together).await;
-                    self.session
-                        .note(self.session.book.write_in_hand(&record).await);
+                    self.session.write_in_hand(question, &record).await;
                 }
                 Job::Flush => {
                     self.session.server.write_out();

@@ -11,7 +11,7 @@ pub(super) struct Later {
     /// Those that nobody waits for.
     pub(super) noted: Vec<String>,
     /// Those whose answer is in hand, and not taken at once.
-    pub(super) in_hand: Vec<String>,
+    pub(super) in_hand: Vec<(QuestionKey, String)>,
 }
 
 impl Session {
@@ -44,7 +44,7 @@ impl Session {
                 outcome,
             } => match self.book.settle_noted(&record, &outcome, "client") {
                 None if self.book.settle_in_hand(&record, &outcome, "client") => {
-                    later.in_hand.push(record);
+                    later.in_hand.push((question, record));
                     Event::Settled { question }
                 }
                 None => {
@@ -65,8 +65,10 @@ impl Session {
             Effect::Take { questions, .. } if !self.server.is_up() => Event::NotTaken { questions },
             Effect::Take { questions, records } => match self.book.take_noted(&records) {
                 None => {
-                    // Written together with that.
-                    later.in_hand.retain(|record| !records.contains(record));
+                    // What is in hand is written together with its being taken.
+                    later
+                        .in_hand
+                        .retain(|(_, record)| !records.contains(record));
                     return Some(Effect::Take { questions, records });
                 }
                 Some(replies) => {
@@ -139,10 +141,7 @@ impl Session {
                 outcome,
             } => {
                 let settled = self.book.settle(&record, &outcome, "client").await;
-                if let Err(fault) = settled {
-                    tracing::error!(server = %self.who.server, %fault, "an answer could not be recorded");
-                    self.tell(Event::NotRecorded { question });
-                }
+                self.tell_if_unsettled(question, settled.err());
             }
             Effect::Take { questions, records } => {
                 let taken = self.book.take(&records).await;
@@ -161,6 +160,19 @@ impl Session {
             | Effect::ToServer { .. }
             | Effect::Abandon { .. }
             | Effect::Restart => {}
+        }
+    }
+
+    /// Writes the client's answer that is in hand.
+    pub(super) async fn write_in_hand(&self, question: QuestionKey, record: &str) {
+        let written = self.book.write_in_hand(record).await;
+        self.tell_if_unsettled(question, written.err());
+    }
+
+    fn tell_if_unsettled(&self, question: QuestionKey, fault: Option<BookFault>) {
+        if let Some(fault) = fault {
+            tracing::error!(server = %self.who.server, %fault, "an answer could not be recorded");
+            self.tell(Event::NotRecorded { question });
         }
     }
 

@@ -138,7 +138,8 @@ impl World {
 
     pub(super) fn end(&mut self, record: &str) {
         let kept = self.store.get_mut(record).unwrap();
-        kept.ended = true;
+        // What was answered before stays so, for the same call made again.
+        kept.ended |= kept.reply.is_none();
         kept.key = None;
     }
 
