@@ -1,13 +1,15 @@
 //! Many at once: equal ids in several sessions, and more questions than fit on a page.
 
 use std::collections::{BTreeSet, HashMap};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
 use std::thread;
 
 use serde_json::{Value, json};
 
 use crate::asker::Asker;
 use crate::gateway::{Gateway, NO_LIMITS, REVISION};
-use crate::http::{Reply, send};
+use crate::http::{PATIENCE, Reply, send};
 use crate::raw::{DEMO_SERVER, call, command, inbox, initialize, text};
 
 /// A server that reads one message, writes its answer, and only then reads on; each answer is as long as the call.
@@ -65,6 +67,38 @@ fn post(at: &str, session: Option<&str>, frame: &Value) -> Reply {
     ];
     head.extend(session.as_deref());
     send(at, &head, &frame.to_string()).expect("an answer")
+}
+
+/// Whoever waits in a session that its client ends is told, and every stream ends.
+#[test]
+fn a_session_that_is_ended_ends_its_calls_and_its_streams() {
+    let state = tempfile::tempdir().unwrap();
+    let more = ["--listen", "127.0.0.1:0", "--hold", "3600"];
+    let gateway = Gateway::start(state.path(), &more, &DEMO_SERVER);
+    let at = gateway.serving.clone().unwrap();
+    let opened = post(&at, None, &initialize(REVISION, &json!({})));
+    let session = opened.header("mcp-session-id").expect("a session");
+    let named = format!("Mcp-Session-Id: {session}");
+    let mut stream = TcpStream::connect(&at).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let listen = format!("GET /mcp HTTP/1.1\r\nHost: {at}\r\nAccept: text/event-stream\r\n{named}");
+    let listen = format!("{listen}\r\nConnection: close\r\n\r\n");
+    stream.write_all(listen.as_bytes()).unwrap();
+    let mut begun = [0; 15];
+    stream.read_exact(&mut begun).unwrap();
+    assert_eq!(&begun, b"HTTP/1.1 200 OK");
+    let told = thread::scope(|threads| {
+        let waiting = threads.spawn(|| post(&at, Some(session), &call(7, "deploy", &json!({}))));
+        gateway.wait_for(1);
+        let ended = send(&at, &["DELETE /mcp HTTP/1.1", &named], "").unwrap();
+        assert_eq!(ended.status, 204);
+        waiting.join().unwrap().response()
+    });
+    assert_eq!(told["id"], 7);
+    let why = told["error"]["message"].as_str().unwrap();
+    assert!(why.contains("the session was ended"), "{why}");
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).expect("the stream ends");
 }
 
 #[test]

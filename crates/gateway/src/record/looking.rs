@@ -10,7 +10,7 @@ use crate::store::{Page, Store as _, Which};
 const LOOKED_THROUGH: usize = 10_000;
 
 impl Book {
-    /// Ends what is due, and passes on what other gateways' pages did to questions that are waited for here.
+    /// Ends what is due, and what no call can come back for, and passes on what other gateways' pages did to questions that are waited for here.
     pub async fn look_around(&self) -> Result<(), BookFault> {
         for row in self
             .store
@@ -19,6 +19,9 @@ impl Book {
         {
             if row.exchange.is_due(self.now()) {
                 self.expire(&row).await?;
+            } else if row.body.is_ambiguous() && !self.is_waited_for(&row) {
+                // Whoever answered it would answer for nobody.
+                self.end_by_itself(&row, &Ending::ServerGone.step()).await?;
             }
         }
         Ok(())

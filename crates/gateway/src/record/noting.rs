@@ -46,7 +46,7 @@ impl Book {
             return Ok(None);
         }
         let params = params_of(&asked.request);
-        let same = sameness(server, principal, asked, &params);
+        let same = sameness(server, principal, asked, &params)?;
         if !self.is_new(&same) {
             return Ok(None);
         }

@@ -25,7 +25,7 @@ impl Book {
         tell: &mpsc::UnboundedSender<Event>,
     ) -> Result<Raised, BookFault> {
         let params = params_of(&asked.request);
-        let same = sameness(server, principal, asked, &params);
+        let same = sameness(server, principal, asked, &params)?;
         let live = || Live {
             question,
             tell: tell.clone(),
@@ -33,6 +33,7 @@ impl Book {
             known: Known::Nothing,
         };
         if asked.calling.is_some()
+            && !asked.is_ambiguous()
             && !self.is_new(&same)
             && let Some(row) = self.left_over(&same, &live()).await?
         {
@@ -165,7 +166,16 @@ pub(super) fn params_of(request: &Request) -> String {
     }
 }
 
-pub(super) fn sameness(server: &str, principal: &str, asked: &Asked, params: &str) -> String {
+/// What finds the same question of the same call again; nothing finds one of which it is not known whose it is.
+pub(super) fn sameness(
+    server: &str,
+    principal: &str,
+    asked: &Asked,
+    params: &str,
+) -> Result<String, BookFault> {
+    if asked.is_ambiguous() {
+        return Ok(seal::unguessable()?);
+    }
     let call = asked
         .calling
         .as_ref()
@@ -175,5 +185,5 @@ pub(super) fn sameness(server: &str, principal: &str, asked: &Asked, params: &st
         hash.update(part.len().to_le_bytes());
         hash.update(part);
     }
-    HEXLOWER.encode(&hash.finalize())
+    Ok(HEXLOWER.encode(&hash.finalize()))
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mcp_elicit_core::answer::Outcome;
-use mcp_elicit_core::exchange::{Phase, Refused, Step, Withdrawal};
+use mcp_elicit_core::exchange::{Refused, Step, Withdrawal};
 
 use super::{Book, BookFault, Settling, TRIES, audit, place};
 use crate::relay::reply::content_of;
@@ -186,20 +186,25 @@ impl Book {
     }
 
     pub(super) async fn expire(&self, row: &Row) -> Result<(), BookFault> {
+        self.end_by_itself(row, &Step::Expire).await
+    }
+
+    /// A row that nothing but the clock, or a look at it, has ended.
+    pub(super) async fn end_by_itself(&self, row: &Row, step: &Step) -> Result<(), BookFault> {
         if self.is_anothers(row) {
             return Ok(());
         }
-        if self.step_noted(&row.id, &Step::Expire, None).is_some() {
+        if self.step_noted(&row.id, step, None).is_some() {
             return self.write_behind(&row.id);
         }
-        let Ok(exchange) = row.exchange.step(&Step::Expire, self.now()) else {
+        let Ok(exchange) = row.exchange.step(step, self.now()) else {
             return Ok(());
         };
         let next = Row {
             exchange,
             ..row.clone()
         };
-        let entry = audit::entry(Phase::TimedOut.as_str(), &next, self.now());
+        let entry = audit::entry(next.exchange.phase().as_str(), &next, self.now());
         let seen = row.exchange.version();
         if self.put(next, seen, vec![entry]).await? {
             self.drop_draft(&row.id);

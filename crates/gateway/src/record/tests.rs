@@ -643,3 +643,40 @@ async fn marks_that_stand_for_nothing_are_forgotten() {
     assert_eq!(book.company.mark_of("7"), None);
     assert_eq!(raised(&book, "Who?", &tell).await, kept);
 }
+
+/// A question of which it is not known for which of two calls of one tool it is.
+fn ambiguous(message: &str) -> Asked {
+    Asked {
+        others: vec!["deploy".to_owned()],
+        ..asked(message)
+    }
+}
+
+#[tokio::test]
+async fn an_answer_to_nobody_knows_which_call_is_found_by_none() {
+    let (below, book) = alone().await;
+    let (tell, _told) = mpsc::unbounded_channel();
+    let raise = async |asked: Asked, tell: &mpsc::UnboundedSender<Event>| {
+        let raised = book.raise("s", "local", &asked, QuestionKey(1), tell).await;
+        raised.unwrap().id
+    };
+    let answered = raise(ambiguous("Sure?"), &tell).await;
+    book.settle(&answered, &accept(), "inbox").await.unwrap();
+    let open = raise(ambiguous("Sure?"), &tell).await;
+    book.let_go(&tell).await.unwrap();
+    let (tell, _told) = mpsc::unbounded_channel();
+    for again in [ambiguous("Sure?"), asked("Sure?")] {
+        let again = raise(again, &tell).await;
+        assert!(![&answered, &open].contains(&&again), "asked anew");
+    }
+    book.look_around().await.unwrap();
+    let row = below.find(open).await.unwrap().unwrap();
+    assert!(!row.exchange.is_open(), "nobody can come back for it");
+    let waiting = below.list(Which::Open, Page::first(10)).await.unwrap();
+    assert_eq!(waiting.len(), 2, "those that are waited for stay");
+    // What is certain is not answered by what may have been another call's.
+    let other = raise(asked("Where?"), &tell).await;
+    book.settle(&other, &accept(), "inbox").await.unwrap();
+    book.let_go(&tell).await.unwrap();
+    assert_ne!(raise(ambiguous("Where?"), &tell).await, other);
+}

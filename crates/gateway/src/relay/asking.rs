@@ -78,6 +78,7 @@ impl Relay {
             record: None,
             link: None,
             at_client: None,
+            responded: false,
             frame: frame.map(Into::into),
             own_reply: None,
         });

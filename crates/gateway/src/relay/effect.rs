@@ -93,6 +93,15 @@ impl fmt::Debug for Calling {
     }
 }
 
+impl Asked {
+    /// Whether it may be another call's of the same thing, with other arguments: then its answer is for nobody but who asked,
+    /// and must not be found by the same call made again.
+    pub fn is_ambiguous(&self) -> bool {
+        let target = self.calling.as_ref().map(|calling| &calling.target);
+        target.is_some_and(|target| self.others.contains(target))
+    }
+}
+
 /// A question as the record takes it, before anyone sees it.
 #[derive(Clone, Debug)]
 pub struct Asked {
@@ -253,4 +262,6 @@ pub enum Event {
     Drain,
     /// The gateway stops: who still waits is told.
     Stop,
+    /// The client ended its session, or nobody used it any more: who still waits is told.
+    SessionEnded,
 }

@@ -156,17 +156,17 @@ impl Relay {
     }
 
     /// Who still waits for an answer is told that none will come. Questions stay for the same call made again.
-    pub(super) fn stop(&mut self) {
-        let why = "the gateway was stopped while the server worked on this";
+    pub(super) fn leave(&mut self, what: &str) {
+        let why = format!("{what} while the server worked on this");
         for key in self.calls.keys(|call| call.door.is_some()) {
             if let Some(call) = self.calls.get_mut(key)
                 && let Some(door) = call.door.take()
             {
-                let frame = Refusal::new(-32603, why).to_response(&call.client_id);
+                let frame = Refusal::new(-32603, why.clone()).to_response(&call.client_id);
                 self.tell_client(door, frame, true);
             }
         }
-        self.refuse_waiting("was left: the gateway was stopped");
+        self.refuse_waiting(&format!("was left: {what}"));
     }
 
     fn hand_back_frame(&mut self, key: CallKey) -> Option<String> {

@@ -240,7 +240,8 @@ impl Relay {
             Event::ServerGone(why) => self.server_gone(now, &why),
             Event::Restarted => self.restarted(now),
             Event::Drain => self.drain(),
-            Event::Stop => self.stop(),
+            Event::Stop => self.leave("the gateway was stopped"),
+            Event::SessionEnded => self.leave("the session was ended"),
         }
     }
 

@@ -85,9 +85,10 @@ impl Relay {
         text: &str,
         glance: &Glance,
     ) {
-        let Some(question) = self.questions.get(key) else {
+        let Some(question) = self.questions.get_mut(key) else {
             return;
         };
+        question.responded = true;
         let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
         let Some(result) = glance
             .result

@@ -30,6 +30,8 @@ pub(super) struct Question {
     pub(super) link: Option<String>,
     /// How the client was asked, if it was.
     pub(super) at_client: Option<AtClient>,
+    /// Whether the client has responded to that, in whatever way.
+    pub(super) responded: bool,
     /// The server's own frame, when the client may have it as it is.
     pub(super) frame: Option<Box<str>>,
     /// The client's own response, when the server may have it as it is.

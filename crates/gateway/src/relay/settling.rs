@@ -23,8 +23,7 @@ impl Relay {
             question.call,
             question.at_client.clone(),
         );
-        let by_client = question.own_reply.is_some();
-        if let (Some(AtClient::Pushed(id)), false) = (&asked, by_client) {
+        if let (Some(AtClient::Pushed(id)), false) = (&asked, question.responded) {
             self.withdraw_from_client(key, id);
         }
         match (origin, call) {
@@ -206,9 +205,7 @@ impl Relay {
     pub(super) fn drop_quietly(&mut self, key: QuestionKey, ending: Ending) -> Option<Question> {
         let door = self.door_of(key);
         let question = self.take_question(key)?;
-        if let (Some(AtClient::Pushed(id)), false) =
-            (&question.at_client, ending == Ending::ClientFailed)
-        {
+        if let (Some(AtClient::Pushed(id)), false) = (&question.at_client, question.responded) {
             let notice = Cancelled {
                 request_id: Some(id.clone()),
                 reason: None,

@@ -30,8 +30,8 @@ use super::upstream::{HttpServer, Repeating};
 use crate::config::{Server, Target};
 use crate::office::{Office, StartFault};
 use crate::record::seal;
-use crate::relay::Settings;
 use crate::relay::glance::Shape;
+use crate::relay::{Event, Settings};
 use answer::{Left, Opening, stream, take};
 use guard::{
     cannot_start, is_local, principal, refusal, with_id, wrong_in_rounds, wrong_in_session,
@@ -146,7 +146,7 @@ impl Front {
             let keep = now.saturating_sub(held.used.load(Ordering::Relaxed)) < idle
                 || held.session.open() != (0, 0);
             if !keep {
-                held.session.end();
+                held.end();
             }
             keep
         });
@@ -220,7 +220,7 @@ impl Front {
         let name = format!("rounds {principal}");
         let mut sessions = self.sessions();
         match sessions.get(&name) {
-            Some(held) if held.session.is_over() => held.session.end(),
+            Some(held) if held.session.is_over() => held.end(),
             Some(held) => {
                 held.touch();
                 return Ok(held.clone());
@@ -274,6 +274,13 @@ impl Front {
 }
 
 impl Held {
+    /// Ends the session and all its streams: who still waits for an answer is told that none will come.
+    fn end(&self) {
+        self.session.tell(Event::SessionEnded);
+        self.client.end();
+        self.session.end();
+    }
+
     /// It is in use.
     fn touch(&self) {
         self.used.store(clock::now().as_millis(), Ordering::Relaxed);
@@ -333,7 +340,7 @@ async fn post(State(front): State<Arc<Front>>, headers: HeaderMap, body: Body) -
             if Challenge::is(response.status()) {
                 // The client opens another session when it has what is wanted.
                 front.sessions().remove(&name);
-                held.session.end();
+                held.end();
             }
             response
         }
@@ -391,7 +398,7 @@ async fn end(State(front): State<Arc<Front>>, headers: HeaderMap) -> Response {
                 .and_then(|name| name.to_str().ok())
                 .unwrap_or_default();
             front.sessions().remove(name);
-            held.session.end();
+            held.end();
             StatusCode::NO_CONTENT.into_response()
         }
         Err(response) => *response,

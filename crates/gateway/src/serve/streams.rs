@@ -2,6 +2,7 @@
 //! lately, so that a client that lost a stream can take it up again (2025-11-25, transports, resumability).
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -72,6 +73,8 @@ pub struct Streams {
     by_door: Mutex<HashMap<Door, Stream>>,
     /// Whether all streams are of one client with a session.
     one_client: bool,
+    /// Whether nothing will be said any more.
+    ended: AtomicBool,
 }
 
 impl Streams {
@@ -96,6 +99,10 @@ impl Streams {
     pub fn open(&self, door: Door) -> mpsc::UnboundedReceiver<Told> {
         let (to, told) = mpsc::unbounded_channel();
         let mut streams = self.streams();
+        if self.ended.load(Ordering::Relaxed) {
+            // Whoever listens hears the end.
+            return told;
+        }
         if streams.len() >= LOST {
             let lost = |stream: &Stream| !stream.is_open();
             let oldest = streams.iter().filter(|(_, stream)| lost(stream));
@@ -127,6 +134,9 @@ impl Streams {
             .and_then(|(door, count)| Some((Door(door.parse().ok()?), count.parse::<u64>().ok()?)));
         let door = seen.map_or(Door::SESSION, |(door, _)| door);
         let mut streams = self.streams();
+        if self.ended.load(Ordering::Relaxed) {
+            return Err(NoStream::Done);
+        }
         let stream = match door {
             Door::SESSION => streams.entry(door).or_default(),
             // One that is done with, or that was never there, will say nothing.
@@ -147,6 +157,13 @@ impl Streams {
         stream.said = stream.count;
         stream.to = Some(to);
         Ok((door, told))
+    }
+
+    /// Every stream ends, with what was said on it.
+    pub fn end(&self) {
+        let mut streams = self.streams();
+        self.ended.store(true, Ordering::Relaxed);
+        streams.clear();
     }
 
     /// The stream is done with; whether it was there.
@@ -221,6 +238,8 @@ impl ClientSide for Streams {
 
 #[cfg(test)]
 mod tests {
+    use tokio::sync::mpsc::error::TryRecvError;
+
     use super::*;
 
     #[test]
@@ -272,6 +291,20 @@ mod tests {
         let (_, mut told) = streams.listen(Some("0-0")).unwrap();
         assert_eq!(told.try_recv().unwrap().frame, "heard");
         assert_eq!(told.try_recv().unwrap().frame, "missed");
+    }
+
+    #[test]
+    fn every_stream_ends_with_what_was_said_on_it() {
+        let streams = Streams::of_one_client();
+        let (_, mut session) = streams.listen(None).unwrap();
+        let mut request = streams.open(Door(1));
+        streams.send(Door(1), Frame::Lent(b"over"), true);
+        streams.end();
+        assert_eq!(request.try_recv().unwrap().frame, "over");
+        for told in [&mut session, &mut request, &mut streams.open(Door(2))] {
+            assert_eq!(told.try_recv().err(), Some(TryRecvError::Disconnected));
+        }
+        assert_eq!(streams.listen(None).err(), Some(NoStream::Done));
     }
 
     #[test]

@@ -75,6 +75,14 @@ pub struct Body {
     pub at_client: bool,
 }
 
+impl Body {
+    /// Whether another call of the same thing may have asked: no call made again will find the question.
+    pub fn is_ambiguous(&self) -> bool {
+        let target = self.target.as_ref();
+        target.is_some_and(|target| self.others.contains(target))
+    }
+}
+
 /// A row to be changed: as it shall be, and the version it was read with.
 #[derive(Clone, Debug)]
 pub struct Change {

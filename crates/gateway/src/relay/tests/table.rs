@@ -1,6 +1,7 @@
 //! The whole table: client revision, server revision, capability and what is asked. Every cell ends with the answer.
 
 use mcp_elicit_core::wire::{Action, Capability, Revision};
+use serde_json::Value;
 
 use super::world::{Asks, World};
 
@@ -49,6 +50,11 @@ fn every_cell_ends_with_the_persons_answer() {
             Asks::Form | Asks::TwoInSequence | Asks::TwoAtOnce => "accept:Ada",
         };
         assert_eq!(world.client.text(), expected, "{place}");
+        assert_eq!(
+            world.client.cancelled,
+            [] as [Value; 0],
+            "{place}: it answered"
+        );
         let _ = call;
         for (id, times) in &world.client.endings {
             assert_eq!(*times, 1, "{place}: request {id}");

@@ -19,6 +19,8 @@ pub(in crate::relay::tests) struct Client {
     pub(in crate::relay::tests) results: Vec<(u64, Value)>,
     pub(in crate::relay::tests) progress: Vec<Value>,
     pub(in crate::relay::tests) asked: Vec<Value>,
+    /// Requests that were taken back.
+    pub(in crate::relay::tests) cancelled: Vec<Value>,
     pub(in crate::relay::tests) opened: Option<Value>,
     pub(in crate::relay::tests) endings: HashMap<String, u32>,
 }
@@ -35,6 +37,7 @@ impl Client {
             results: Vec::new(),
             progress: Vec::new(),
             asked: Vec::new(),
+            cancelled: Vec::new(),
             opened: None,
             endings: HashMap::new(),
         }
@@ -113,6 +116,10 @@ impl Client {
             }
             Some("notifications/progress") => {
                 self.progress.push(frame["params"].clone());
+                Vec::new()
+            }
+            Some("notifications/cancelled") => {
+                self.cancelled.push(frame["params"].clone());
                 Vec::new()
             }
             Some(_) => Vec::new(),
