@@ -10,7 +10,7 @@ use crate::store::{Page, Store as _, Which};
 const LOOKED_THROUGH: usize = 10_000;
 
 impl Book {
-    /// Ends what is due, and what no call can come back for, and passes on what other gateways' pages did to questions that are waited for here.
+    /// Ends what is due, and what no call can come back for.
     pub async fn look_around(&self) -> Result<(), BookFault> {
         for row in self
             .store
