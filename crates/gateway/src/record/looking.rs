@@ -3,7 +3,7 @@
 use mcp_elicit_core::exchange::Phase;
 
 use super::{Book, BookFault};
-use crate::relay::{Ending, Event};
+use crate::relay::{Ending, Event, is_ambiguous};
 use crate::store::{Page, Store as _, Which};
 
 /// How many of the questions that wait are looked at in one round, those that wait longest first.
@@ -19,7 +19,9 @@ impl Book {
         {
             if row.exchange.is_due(self.now()) {
                 self.expire(&row).await?;
-            } else if row.body.is_ambiguous() && !self.is_waited_for(&row) {
+            } else if is_ambiguous(row.body.target.as_ref(), &row.body.others)
+                && !self.is_waited_for(&row)
+            {
                 // Whoever answered it would answer for nobody.
                 self.end_by_itself(&row, &Ending::ServerGone.step()).await?;
             }

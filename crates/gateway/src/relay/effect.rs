@@ -98,8 +98,13 @@ impl Asked {
     /// and must not be found by the same call made again.
     pub fn is_ambiguous(&self) -> bool {
         let target = self.calling.as_ref().map(|calling| &calling.target);
-        target.is_some_and(|target| self.others.contains(target))
+        is_ambiguous(target, &self.others)
     }
+}
+
+/// Whether the call that asked may have been another one of the same thing.
+pub(crate) fn is_ambiguous(target: Option<&String>, others: &[String]) -> bool {
+    target.is_some_and(|target| others.contains(target))
 }
 
 /// A question as the record takes it, before anyone sees it.

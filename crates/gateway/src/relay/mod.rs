@@ -60,6 +60,7 @@ use bytes::Bytes;
 use mcp_elicit_core::wire::{Id, Revision};
 
 use calls::Calls;
+pub(crate) use effect::is_ambiguous;
 pub use effect::{
     Asked, CallKey, CallKind, Calling, Door, Effect, Ending, Event, Moment, Place, QuestionKey,
 };

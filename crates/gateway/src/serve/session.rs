@@ -229,6 +229,11 @@ impl Session {
     pub fn tell(&self, event: Event) {
         let mut relay = self.relay();
         relay.handle(clock::now(), event);
+        self.carry_on(relay);
+    }
+
+    /// Carries out what came of something that was no frame.
+    fn carry_on(&self, relay: MutexGuard<'_, Relay>) {
         let told = self.carry_out(relay, None, None);
         self.flush();
         self.write_behind(&told.noted);

@@ -1,17 +1,14 @@
 //! What every store must do, run against each.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use futures::FutureExt as _;
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::exchange::{Exchange, Moment, Step};
 
-use super::{
-    Body, Change, Journal, Memory, Page, Row, Sqlite, Store, StoreFault, Stored, Which, Write,
-    chained,
-};
+use super::failing::Failing;
+use super::{Body, Change, Journal, Memory, Page, Row, Sqlite, Store, Which, Write, chained};
 
 fn row(id: &str, at: u64) -> Row {
     let asked = Moment::from_millis(at);
@@ -316,48 +313,11 @@ async fn a_full_journal_has_no_room_until_it_is_written() {
     assert_eq!(below.waiting().await.unwrap(), super::journal::ROOM);
 }
 
-/// A store that fails for a while, as a full disk does.
-struct Failing {
-    below: Memory,
-    times: AtomicUsize,
-}
-
-impl Store for Failing {
-    fn write<'a>(&'a self, wanted: &'a [Write]) -> Stored<'a, Vec<bool>> {
-        let left = |times: usize| times.checked_sub(1);
-        let fails = self
-            .times
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, left);
-        if fails.is_ok() {
-            return async { Err(StoreFault::Database(sqlx::Error::PoolClosed)) }.boxed();
-        }
-        self.below.write(wanted)
-    }
-    fn find(&self, id: String) -> Stored<'_, Option<Row>> {
-        self.below.find(id)
-    }
-    fn same(&self, same: String) -> Stored<'_, Vec<Row>> {
-        self.below.same(same)
-    }
-    fn list(&self, which: Which, page: Page) -> Stored<'_, Vec<Row>> {
-        self.below.list(which, page)
-    }
-    fn waiting(&self) -> Stored<'_, usize> {
-        self.below.waiting()
-    }
-    fn left_over(&self) -> Stored<'_, Vec<String>> {
-        self.below.left_over()
-    }
-    fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<super::Audited>> {
-        self.below.audit(from, most)
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_written_is_told_to_who_waits_and_else_tried_again() {
     let below = Arc::new(Failing {
-        below: Memory::default(),
-        times: AtomicUsize::new(3),
+        writes: AtomicUsize::new(3),
+        ..Failing::default()
     });
     let journal = Journal::before(below.clone());
     journal.behind(Write::Insert {

@@ -17,6 +17,8 @@ pub mod sqlite;
 
 #[cfg(test)]
 mod contract;
+#[cfg(test)]
+pub(crate) mod failing;
 
 pub use journal::Journal;
 pub use memory::Memory;
@@ -73,14 +75,6 @@ pub struct Body {
     pub cautions: Vec<String>,
     /// Whether the client asks in a dialog of its own.
     pub at_client: bool,
-}
-
-impl Body {
-    /// Whether another call of the same thing may have asked: no call made again will find the question.
-    pub fn is_ambiguous(&self) -> bool {
-        let target = self.target.as_ref();
-        target.is_some_and(|target| self.others.contains(target))
-    }
 }
 
 /// A row to be changed: as it shall be, and the version it was read with.

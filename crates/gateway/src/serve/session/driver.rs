@@ -97,9 +97,7 @@ impl Driver {
     fn tick(&self) {
         let mut relay = self.session.relay();
         relay.tick(clock::now());
-        let told = self.session.carry_out(relay, None, None);
-        self.session.flush();
-        self.session.write_behind(&told.noted);
+        self.session.carry_on(relay);
     }
 }
 

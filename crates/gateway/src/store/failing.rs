@@ -1,0 +1,54 @@
+//! A store that fails for a while, as a full disk does.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::FutureExt as _;
+
+use super::{Audited, Memory, Page, Row, Store, StoreFault, Stored, Which, Write};
+
+/// Fails as often as it is told to.
+#[derive(Default)]
+pub(crate) struct Failing {
+    pub(crate) below: Memory,
+    /// How many of the next writes fail.
+    pub(crate) writes: AtomicUsize,
+    /// How many of the next looks for the same question fail.
+    pub(crate) lookups: AtomicUsize,
+}
+
+fn failing<'a, T: Send + 'a>(times: &AtomicUsize) -> Option<Stored<'a, T>> {
+    let less = |left: usize| left.checked_sub(1);
+    let fails = times.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
+    let fault = || StoreFault::Database(sqlx::Error::PoolClosed);
+    fails.is_ok().then(|| async move { Err(fault()) }.boxed())
+}
+
+impl Store for Failing {
+    fn write<'a>(&'a self, wanted: &'a [Write]) -> Stored<'a, Vec<bool>> {
+        failing(&self.writes).unwrap_or_else(|| self.below.write(wanted))
+    }
+
+    fn same(&self, same: String) -> Stored<'_, Vec<Row>> {
+        failing(&self.lookups).unwrap_or_else(|| self.below.same(same))
+    }
+
+    fn find(&self, id: String) -> Stored<'_, Option<Row>> {
+        self.below.find(id)
+    }
+
+    fn list(&self, which: Which, page: Page) -> Stored<'_, Vec<Row>> {
+        self.below.list(which, page)
+    }
+
+    fn waiting(&self) -> Stored<'_, usize> {
+        self.below.waiting()
+    }
+
+    fn left_over(&self) -> Stored<'_, Vec<String>> {
+        self.below.left_over()
+    }
+
+    fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<Audited>> {
+        self.below.audit(from, most)
+    }
+}
