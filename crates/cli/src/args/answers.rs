@@ -58,7 +58,7 @@ pub(crate) struct AnswerArgs {
     pub(crate) json: bool,
 }
 
-fn name_and_value(text: &str) -> Result<(String, String), String> {
+pub(super) fn name_and_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("write it as NAME=VALUE".to_owned()),

@@ -1,6 +1,7 @@
 //! The command line as clap reads it. Options that several commands share have a file of their own here.
 
 pub(crate) mod answers;
+pub(crate) mod field_answers;
 pub(crate) mod program;
 pub(crate) mod server;
 pub(crate) mod token;

@@ -4,13 +4,15 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use futures::StreamExt as _;
+use mcp_elicit_core::form::Form;
 use mcp_elicit_gateway::inbox::client::{InboxClient, InboxFault};
 use mcp_elicit_gateway::inbox::place::StateFolder;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 mod show;
 
 use super::in_runtime;
+use crate::args::field_answers;
 use crate::failure::{Exit, Failure};
 use crate::screen;
 
@@ -127,9 +129,7 @@ async fn act(args: InboxArgs) -> Result<Exit, Failure> {
                     show::short(&id)
                 )));
             }
-            let content = is_form
-                .then(|| content(answers, &question).map(Value::Object))
-                .transpose()?;
+            let content = is_form.then(|| content(answers, &question)).transpose()?;
             args.hand_in(&inbox, &id, "accept", content, *insist).await
         }
         Act::Decline { id } => {
@@ -186,37 +186,17 @@ async fn whole(inbox: &InboxClient, id: &str) -> Result<String, Failure> {
         .hint("`mcp-elicit inbox list` has those that wait, `--ended` those that ended."))
 }
 
-/// Answers as they stand on the command line, read by what the form says each is.
-fn content(answers: &[String], question: &Value) -> Result<Map<String, Value>, Failure> {
-    if let [only] = answers
-        && only.trim_start().starts_with('{')
-    {
-        return serde_json::from_str(only)
-            .map_err(|error| Failure::usage("the answers are not a JSON object").because(error));
+/// Answers as they stand on the command line, checked against the question's form. Says what is sent in another spelling
+/// than it was written in.
+fn content(answers: &[String], question: &Value) -> Result<Value, Failure> {
+    let form = Form::from_value(&question["requestedSchema"]).map_err(|defects| {
+        Failure::refused("the question's form cannot be read").because(defects)
+    })?;
+    let read = field_answers::read(&form, answers)?;
+    for line in &read.understood {
+        screen::say(line);
     }
-    let mut content = Map::new();
-    for answer in answers {
-        let (name, value) = answer.split_once('=').ok_or_else(|| {
-            Failure::usage(format!("`{answer}` is no answer")).hint("write name=value.")
-        })?;
-        let fields = &question["requestedSchema"]["properties"];
-        if fields.is_object() && fields.get(name).is_none() {
-            return Err(Failure::usage(format!("the form has no field `{name}`"))
-                .hint("`mcp-elicit inbox show ID` has its fields."));
-        }
-        let kind = &fields[name]["type"];
-        let value = match kind.as_str() {
-            Some("string") => Value::from(value),
-            Some("array") if !value.starts_with('[') => value
-                .split(',')
-                .filter(|one| !one.is_empty())
-                .map(Value::from)
-                .collect(),
-            _ => serde_json::from_str(value).unwrap_or_else(|_| Value::from(value)),
-        };
-        content.insert(name.to_owned(), value);
-    }
-    Ok(content)
+    Ok(read.answers.into_value())
 }
 
 fn failed(fault: InboxFault) -> Failure {
@@ -285,31 +265,5 @@ impl InboxArgs {
             screen::say(format_args!("{}  {phase}", show::short(id)));
         }
         Ok(Exit::Done)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn answers_are_read_by_the_forms_types() {
-        let question = serde_json::json!({"requestedSchema": {"properties": {
-            "zip": {"type": "string"}, "age": {"type": "integer"}, "tags": {"type": "array"}, "ok": {"type": "boolean"}}}});
-        let read = content(
-            &[
-                "zip=0123".into(),
-                "age=36".into(),
-                "tags=a,b".into(),
-                "ok=true".into(),
-            ],
-            &question,
-        )
-        .unwrap();
-        assert_eq!(
-            Value::Object(read),
-            serde_json::json!({"zip": "0123", "age": 36, "tags": ["a", "b"], "ok": true})
-        );
-        assert!(content(&["zip".into()], &question).is_err());
     }
 }

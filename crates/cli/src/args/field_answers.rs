@@ -1,0 +1,237 @@
+//! Answers to a form as they stand on the command line: `name=value` words or one JSON object. The one reader of them,
+//! so that every command takes the same spellings and says what it understood.
+
+use mcp_elicit_core::answer::{Answers, Draft, Typed, Violations};
+use mcp_elicit_core::form::{Field, Form, Kind};
+use mcp_elicit_core::secrecy;
+use serde_json::Value;
+
+use super::answers::name_and_value;
+use crate::failure::Failure;
+use crate::screen::harmless;
+
+/// Answers that fit their form.
+#[derive(Debug)]
+pub(crate) struct FieldAnswers {
+    /// What is sent.
+    pub(crate) answers: Answers,
+    /// One line for each value that is sent in another spelling than it was written in.
+    pub(crate) understood: Vec<String>,
+}
+
+/// Reads `words` as answers to `form`: each `name=value` as a person would type the value (`agree=yes`,
+/// `on=2026/2/28`, an option's title), or all of them as one JSON object.
+pub(crate) fn read(form: &Form, words: &[String]) -> Result<FieldAnswers, Failure> {
+    if let [json] = words
+        && json.trim_start().starts_with('{')
+    {
+        let content: Value = serde_json::from_str(json).map_err(|error| {
+            Failure::usage("the answers are not a JSON object")
+                .because(error)
+                .hint("write name=value, or {\"name\": value}.")
+        })?;
+        let answers = form
+            .check(content)
+            .map_err(|violations| does_not_fit(&violations))?;
+        return Ok(FieldAnswers {
+            answers,
+            understood: Vec::new(),
+        });
+    }
+    let typed = words
+        .iter()
+        .map(|word| pair(form, word))
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut draft = Draft::new();
+    for (place, (name, value)) in typed.iter().enumerate() {
+        if typed[..place].iter().any(|(known, _)| known == name) {
+            return Err(Failure::usage(format!("`{name}` is answered twice"))
+                .hint("write several options as one answer: `tags=red,blue`."));
+        }
+        draft.set(name, Typed::Text(value.clone()));
+    }
+    let answers = form
+        .read(&draft)
+        .map_err(|violations| does_not_fit(&violations))?;
+    let understood = understood(form, &answers, &typed);
+    Ok(FieldAnswers {
+        answers,
+        understood,
+    })
+}
+
+fn pair(form: &Form, word: &str) -> Result<(String, String), Failure> {
+    // The word itself is not repeated: a value without its name may be a secret.
+    let (name, value) = name_and_value(word)
+        .map_err(|_| Failure::usage("an answer is not NAME=VALUE").hint(fields_of(form)))?;
+    if form.field(&name).is_none() {
+        return Err(
+            Failure::usage(format!("the form has no field `{}`", harmless(&name)))
+                .hint(fields_of(form)),
+        );
+    }
+    Ok((name, value))
+}
+
+fn fields_of(form: &Form) -> String {
+    let names: Vec<_> = form.fields().iter().map(|field| field.name()).collect();
+    if names.is_empty() {
+        return "the form has no fields; accept it without answers.".to_owned();
+    }
+    format!("its fields are {}.", harmless(&names.join(", ")))
+}
+
+/// Every field that is wrong, with the reason; values are left out.
+fn does_not_fit(violations: &Violations) -> Failure {
+    let lines = violations
+        .iter()
+        .map(|violation| {
+            harmless(&format!("{}: {}", violation.field(), violation.message())).into_owned()
+        })
+        .collect();
+    Failure::usage("the answers do not fit the form; nothing was sent").telling("wrong:", lines)
+}
+
+/// One line for each typed value that is sent in another spelling: `on: 2026/2/28 is sent as 2026-02-28`. Values of
+/// fields that seem to hold a credential are left out.
+pub(crate) fn understood(
+    form: &Form,
+    answers: &Answers,
+    typed: &[(String, String)],
+) -> Vec<String> {
+    let secret = secrecy::inspect(form, "");
+    let shown = |field: &&Field| {
+        secret
+            .iter()
+            .all(|suspicion| suspicion.field() != Some(field.name()))
+    };
+    form.fields()
+        .iter()
+        .filter(shown)
+        .filter_map(|field| {
+            let (name, text) = typed.iter().find(|(name, _)| name == field.name())?;
+            let sent = answers.get(name)?;
+            let written = written(sent);
+            if written == *text {
+                return None;
+            }
+            let label = label(field, sent).map_or(String::new(), |label| format!(" ({label})"));
+            Some(harmless(&format!("{name}: {text} is sent as {written}{label}")).into_owned())
+        })
+        .collect()
+}
+
+/// A value as JSON, and text without its quotes.
+fn written(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// The title of a single option, where it says more than its value.
+fn label<'f>(field: &'f Field, sent: &Value) -> Option<&'f str> {
+    let Kind::Choice(choice) = field.kind() else {
+        return None;
+    };
+    let value = sent.as_str()?;
+    choice
+        .options
+        .iter()
+        .find(|option| &*option.value == value)
+        .map(|option| option.label())
+        .filter(|label| *label != value)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn form() -> Form {
+        Form::from_value(
+            &json!({"type": "object", "required": ["check"], "properties": {
+                "check": {"type": "boolean"},
+                "on": {"type": "string", "format": "date"},
+                "size": {"type": "string", "enum": ["s", "l"], "enumNames": ["Small", "Large"]},
+                "tags": {"type": "array", "items": {"type": "string", "enum": ["red", "blue"]}},
+                "zip": {"type": "string"},
+                "password": {"type": "string"},
+            }}),
+        )
+        .expect("a legal form")
+    }
+
+    fn words(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    #[test]
+    fn values_are_taken_as_a_person_types_them_and_what_was_understood_is_said() {
+        let typed = [
+            "check=yes",
+            "on=1990/1/2",
+            "size=Large",
+            "tags=Red, blue",
+            "zip=0123",
+        ];
+        let read = read(&form(), &words(&typed)).expect("they fit");
+        assert_eq!(
+            read.answers.to_value(),
+            json!({"check": true, "on": "1990-01-02", "size": "l", "tags": ["red", "blue"], "zip": "0123"})
+        );
+        assert_eq!(
+            read.understood,
+            [
+                "check: yes is sent as true",
+                "on: 1990/1/2 is sent as 1990-01-02",
+                "size: Large is sent as l (Large)",
+                "tags: Red, blue is sent as [\"red\",\"blue\"]",
+            ]
+        );
+    }
+
+    #[test]
+    fn one_json_object_is_taken_as_it_stands() {
+        let read = read(&form(), &words(&["{\"check\": false, \"zip\": \"1\"}"])).expect("it fits");
+        assert_eq!(read.answers.to_value(), json!({"check": false, "zip": "1"}));
+        assert!(read.understood.is_empty());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named_by_its_field_and_never_by_its_value() {
+        for (typed, said) in [
+            (&["check=perhaps"][..], "check"),
+            (&["zip=1"], "check"),
+            (&["check=yes", "colour=blue"], "colour"),
+            (&["check=yes", "check=no"], "twice"),
+            (&["hunter2"], "NAME=VALUE"),
+            (&["{\"check\": 7}"], "check"),
+            (&["{\"check\":"], "JSON object"),
+        ] {
+            let failure = read(&form(), &words(typed)).expect_err("it does not fit");
+            let told = format!("{failure:?}");
+            assert!(told.contains(said), "{typed:?}: {told}");
+            assert!(
+                !told.contains("perhaps") && !told.contains("hunter2"),
+                "{told}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_value_that_seems_to_be_a_credential_is_not_repeated() {
+        let typed = [
+            ("password".to_owned(), "hunter2 ".to_owned()),
+            ("check".to_owned(), "y".to_owned()),
+        ];
+        let answers = form()
+            .check(json!({"password": "hunter2", "check": true}))
+            .expect("they fit");
+        assert_eq!(
+            understood(&form(), &answers, &typed),
+            ["check: y is sent as true"]
+        );
+    }
+}
