@@ -1,0 +1,2 @@
+export { ElicitationEvent, type ElementState, MCPElicitation, type MCPElicitationEventMap } from "./element/element.js";
+export type { Labels } from "./element/labels.js";

@@ -1,0 +1,2 @@
+/** Words of the element. */
+export interface Labels {}

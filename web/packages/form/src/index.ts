@@ -1,0 +1,15 @@
+export { type Parsed, Form, parse } from "./check/form.js";
+export { type ElicitationErrorCode, ElicitationError } from "./error.js";
+export {
+  accept,
+  acceptWithDefaults,
+  applyDefaults,
+  cancel,
+  decline,
+  type ElicitValidationResult,
+  getDefaults,
+  type OnElicitationCallback,
+  reject,
+  validate,
+} from "./seeds.js";
+export type * from "./types.js";
