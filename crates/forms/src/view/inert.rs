@@ -13,6 +13,9 @@ pub const DESCRIPTION: usize = 4_000;
 /// Longest name, title, label or option shown, in characters.
 pub const LABEL: usize = 200;
 
+/// Longest arguments of a call shown in full, in characters.
+pub const ARGUMENTS: usize = 1 << 20;
+
 /// Text of several lines: line breaks stay, everything else that acts on a screen becomes visible.
 ///
 /// At most `most` characters of `raw` are shown; what is left out is counted at the end.

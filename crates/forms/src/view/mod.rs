@@ -11,20 +11,24 @@
 //! - [`countdown`]: how much time is left, in words
 //! - [`Reply`]: what the person did; [`NotAnswered`]: why a question ended without an action
 
+mod call;
 mod control;
 pub mod countdown;
 mod event;
 mod hints;
 pub mod inert;
+mod origin;
 mod outcome;
 mod question;
 mod sheet;
 mod warning;
 pub mod words;
 
+pub use call::{Call, CallKind};
 pub use control::{Control, FieldView, Pick};
 pub use event::{Effect, Event, Stage};
+pub use origin::Origin;
 pub use outcome::{NotAnswered, Reply};
-pub use question::{Ask, Call, CallKind, Next, Origin, Question};
+pub use question::{Ask, Next, Question};
 pub use sheet::Sheet;
 pub use warning::{Warning, warnings};

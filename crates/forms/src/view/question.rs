@@ -1,226 +1,9 @@
-use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
-use serde_json::Value;
 
-use super::inert;
-
-/// Which server asks, as the client or gateway knows it.
-///
-/// The first thing a person sees. What the server says about itself is kept apart from what is known.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
-    server: String,
-    claimed: Option<String>,
-    version: Option<String>,
-    connection: Option<String>,
-}
-
-impl Origin {
-    /// The server by the name its own side gave it: the name in the configuration, a command, a host.
-    pub fn new(server: impl Into<String>) -> Self {
-        Self {
-            server: server.into(),
-            claimed: None,
-            version: None,
-            connection: None,
-        }
-    }
-
-    /// Adds the name and version the server gave for itself (`serverInfo`).
-    #[must_use]
-    pub fn claiming(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
-        self.claimed = Some(name.into());
-        self.version = Some(version.into());
-        self
-    }
-
-    /// Adds how it is connected, in words for a person: `over stdio: npx some-server`, `at https://…`.
-    #[must_use]
-    pub fn connected(mut self, how: impl Into<String>) -> Self {
-        self.connection = Some(how.into());
-        self
-    }
-
-    /// The name its own side gave it, safe to show.
-    pub fn server(&self) -> String {
-        inert::line(&self.server, inert::LABEL)
-    }
-
-    /// The name the server gave for itself, where it says something else than [`server`](Self::server).
-    pub fn claimed(&self) -> Option<String> {
-        let claimed = inert::line(self.claimed.as_deref()?, inert::LABEL);
-        (!claimed.is_empty() && claimed != self.server()).then_some(claimed)
-    }
-
-    /// The version the server gave for itself, safe to show.
-    pub fn version(&self) -> Option<String> {
-        let version = inert::line(self.version.as_deref()?, inert::LABEL);
-        (!version.is_empty()).then_some(version)
-    }
-
-    /// How it is connected, safe to show.
-    pub fn connection(&self) -> Option<String> {
-        self.connection
-            .as_deref()
-            .map(|how| inert::line(how, inert::LABEL))
-    }
-
-    /// Name and version on one line: `files 1.2.0`, or `files (calls itself "Files Pro" 1.2.0)`.
-    pub fn title(&self) -> String {
-        match (self.claimed(), self.version()) {
-            (None, None) => self.server(),
-            (None, Some(version)) => format!("{} {version}", self.server()),
-            (Some(claimed), None) => format!("{} (calls itself “{claimed}”)", self.server()),
-            (Some(claimed), Some(version)) => {
-                format!("{} (calls itself “{claimed}” {version})", self.server())
-            }
-        }
-    }
-}
-
-/// The kind of request a question belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CallKind {
-    /// `tools/call`
-    Tool,
-    /// `prompts/get`
-    Prompt,
-    /// `resources/read`
-    Resource,
-}
-
-impl CallKind {
-    /// The word a person knows it by.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Tool => "tool",
-            Self::Prompt => "prompt",
-            Self::Resource => "resource",
-        }
-    }
-}
-
-/// The call that the question interrupts.
-#[derive(Clone, PartialEq)]
-pub struct Call {
-    kind: CallKind,
-    name: String,
-    others: Vec<String>,
-    arguments: Option<Value>,
-}
-
-/// How many calls are named where any of them may be meant.
-const NAMED: usize = 4;
-
-impl Call {
-    /// A call of the tool, prompt or resource `name`.
-    pub fn new(kind: CallKind, name: impl Into<String>) -> Self {
-        Self {
-            kind,
-            name: name.into(),
-            others: Vec::new(),
-            arguments: None,
-        }
-    }
-
-    /// Says that the question may as well be for one of these, since its server does not say which.
-    #[must_use]
-    pub fn or_one_of(mut self, others: Vec<String>) -> Self {
-        self.others = others;
-        self
-    }
-
-    /// A call of the tool `name`.
-    pub fn tool(name: impl Into<String>) -> Self {
-        Self::new(CallKind::Tool, name)
-    }
-
-    /// Adds the arguments it was called with.
-    #[must_use]
-    pub fn with(mut self, arguments: Value) -> Self {
-        self.arguments = Some(arguments);
-        self
-    }
-
-    /// The kind of call.
-    pub fn kind(&self) -> CallKind {
-        self.kind
-    }
-
-    /// The name of the tool or prompt, or the resource's URI, safe to show; the names of all where any may be meant.
-    pub fn name(&self) -> String {
-        let mut names = vec![inert::line(&self.name, inert::LABEL)];
-        let others = self.others.iter().filter(|other| **other != self.name);
-        names.extend(others.map(|other| inert::line(other, inert::LABEL)));
-        if names.len() > NAMED {
-            names.truncate(NAMED);
-            names.push("another".to_owned());
-        }
-        match names.split_last() {
-            Some((last, first)) if !first.is_empty() => {
-                format!("{} or {last}", first.join(", "))
-            }
-            _ => names.concat(),
-        }
-    }
-
-    /// What to add where any of several calls may be meant.
-    pub fn doubt(&self) -> Option<&'static str> {
-        let unsure = !self.others.is_empty();
-        unsure.then_some("one of several calls, and the server does not say which")
-    }
-
-    /// The arguments as pairs of name and value, each safe to show on one line.
-    pub fn arguments(&self) -> Vec<(String, String)> {
-        let shown = |value: &Value| match value {
-            Value::String(text) => inert::line(text, inert::LABEL),
-            other => inert::line(&other.to_string(), inert::LABEL),
-        };
-        match &self.arguments {
-            None | Some(Value::Null) => Vec::new(),
-            Some(Value::Object(map)) => map
-                .iter()
-                .map(|(name, value)| (inert::line(name, inert::LABEL), shown(value)))
-                .collect(),
-            Some(other) => vec![(String::new(), shown(other))],
-        }
-    }
-
-    /// The call on one line: `deploy (build: latest, dry: true)`.
-    pub fn title(&self) -> String {
-        let arguments = self.arguments();
-        if arguments.is_empty() {
-            return self.name();
-        }
-        let list: Vec<_> = arguments
-            .into_iter()
-            .map(|(name, value)| {
-                if name.is_empty() {
-                    value
-                } else {
-                    format!("{name}: {value}")
-                }
-            })
-            .collect();
-        inert::line(
-            &format!("{} ({})", self.name(), list.join(", ")),
-            inert::LABEL * 2,
-        )
-    }
-}
-
-/// Arguments may hold what a person said, so they stay out of logs.
-impl fmt::Debug for Call {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Call")
-            .field("kind", &self.kind)
-            .field("name", &self.name)
-            .finish_non_exhaustive()
-    }
-}
+use super::{Call, Origin, inert};
 
 /// What is asked for: a form to fill in, or a link to visit.
 #[derive(Clone, Debug)]
@@ -235,6 +18,8 @@ pub enum Ask {
 #[derive(Clone, Debug)]
 pub struct Question {
     origin: Origin,
+    caller: Option<String>,
+    client: Option<String>,
     call: Option<Call>,
     message: String,
     ask: Ask,
@@ -247,6 +32,8 @@ impl Question {
     pub fn new(origin: Origin, message: impl Into<String>, ask: Ask) -> Self {
         Self {
             origin,
+            caller: None,
+            client: None,
             call: None,
             message: message.into(),
             ask,
@@ -263,6 +50,24 @@ impl Question {
     /// A link to visit.
     pub fn url(origin: Origin, message: impl Into<String>, link: Link) -> Self {
         Self::new(origin, message, Ask::Url(link))
+    }
+
+    /// Adds the caller: on whose behalf the call was made, in words for a person.
+    #[must_use]
+    pub fn on_behalf_of(mut self, caller: impl Into<String>) -> Self {
+        self.caller = Some(caller.into());
+        self
+    }
+
+    /// Adds the client that made the call, by the name and version it gave for itself (`clientInfo`).
+    #[must_use]
+    pub fn through(mut self, name: &str, version: Option<&str>) -> Self {
+        let version = version.filter(|version| !version.is_empty());
+        self.client = Some(match version {
+            Some(version) => format!("{name} {version}"),
+            None => name.to_owned(),
+        });
+        self
     }
 
     /// Adds the call that waits for the answer.
@@ -289,6 +94,16 @@ impl Question {
     /// Which server asks.
     pub fn origin(&self) -> &Origin {
         &self.origin
+    }
+
+    /// On whose behalf the call was made, where it is known, safe to show.
+    pub fn caller(&self) -> Option<String> {
+        shown(self.caller.as_deref())
+    }
+
+    /// The client that made the call, where it is known, safe to show: `Claude Code 2.1`.
+    pub fn client(&self) -> Option<String> {
+        shown(self.client.as_deref())
     }
 
     /// The call that waits for the answer, where it is known.
@@ -349,6 +164,11 @@ impl Question {
     }
 }
 
+fn shown(raw: Option<&str>) -> Option<String> {
+    let shown = inert::line(raw?, inert::LABEL);
+    (!shown.is_empty()).then_some(shown)
+}
+
 /// A question that waits behind another, in a few words, safe to show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Next {
@@ -371,7 +191,7 @@ impl Next {
             beginning.push('…');
         }
         Self {
-            server: question.origin.server(),
+            server: question.origin.name(),
             call: question.call.as_ref().map(Call::name),
             beginning,
         }
@@ -396,27 +216,6 @@ impl Next {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn the_known_name_comes_first() {
-        let origin = Origin::new("files").claiming("Files Pro", "1.2.0");
-        assert_eq!(origin.title(), "files (calls itself “Files Pro” 1.2.0)");
-        assert_eq!(
-            Origin::new("files").claiming("files", "1.2.0").title(),
-            "files 1.2.0"
-        );
-        assert_eq!(Origin::new("files").title(), "files");
-    }
-
-    #[test]
-    fn a_claimed_name_cannot_act_on_the_screen() {
-        let origin = Origin::new("files").claiming("\u{1b}[31mroot\nsystem", "\u{202e}1");
-        assert_eq!(
-            origin.title(),
-            "files (calls itself “␛[31mroot system” ‹U+202E›1)"
-        );
-    }
 
     #[test]
     fn what_waits_is_told_in_a_few_words_whatever_the_server_wrote() {
@@ -430,26 +229,17 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_told_on_one_line_and_kept_out_of_debug() {
-        let call = Call::tool("deploy").with(json!({"build": "la\ntest", "dry": true}));
-        assert_eq!(call.title(), "deploy (build: la test, dry: true)");
-        assert!(!format!("{call:?}").contains("dry"));
-    }
-
-    #[test]
-    fn every_call_that_may_be_meant_is_named() {
-        let named = |others: &[&str]| {
-            let others = others.iter().map(|&other| other.to_owned()).collect();
-            let call = Call::tool("deploy").or_one_of(others);
-            (call.name(), call.doubt().is_some())
-        };
-        assert_eq!(named(&[]), ("deploy".to_owned(), false));
-        assert_eq!(named(&["deploy"]), ("deploy".to_owned(), true));
-        assert_eq!(named(&["plan"]), ("deploy or plan".to_owned(), true));
-        assert_eq!(named(&["a", "deploy", "b"]).0, "deploy, a or b");
+    fn for_whom_and_through_what_is_part_of_the_question() {
+        let link = Link::parse("https://example.org/").unwrap();
+        let question = Question::url(Origin::new("files"), "Go?", link);
+        assert_eq!((question.caller(), question.client()), (None, None));
+        let question = question
+            .on_behalf_of("ana@example.org\u{202e}")
+            .through("Claude\nCode", Some("2.1"));
         assert_eq!(
-            named(&["a", "b", "c", "d", "e"]).0,
-            "deploy, a, b, c or another"
+            question.caller().as_deref(),
+            Some("ana@example.org‹U+202E›")
         );
+        assert_eq!(question.client().as_deref(), Some("Claude Code 2.1"));
     }
 }

@@ -34,6 +34,17 @@ pub fn for_call(call: &Call) -> String {
     }
 }
 
+/// For whom and through what it is asked: `On behalf of ana@example.org, through Claude Code 2.1`. `None` where neither is
+/// known.
+pub fn for_whom(question: &Question) -> Option<String> {
+    match (question.caller(), question.client()) {
+        (Some(caller), Some(client)) => Some(format!("On behalf of {caller}, through {client}")),
+        (Some(caller), None) => Some(format!("On behalf of {caller}")),
+        (None, Some(client)) => Some(format!("Through {client}")),
+        (None, None) => None,
+    }
+}
+
 /// How many more questions wait; `None` when none does.
 pub fn pending(others: &[Next]) -> Option<String> {
     match others.len() {

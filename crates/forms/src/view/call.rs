@@ -1,0 +1,308 @@
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::inert;
+
+/// The kind of request a question belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallKind {
+    /// `tools/call`
+    Tool,
+    /// `prompts/get`
+    Prompt,
+    /// `resources/read`
+    Resource,
+}
+
+impl CallKind {
+    /// The word a person knows it by.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Prompt => "prompt",
+            Self::Resource => "resource",
+        }
+    }
+}
+
+/// The call that the question interrupts.
+#[derive(Clone, PartialEq)]
+pub struct Call {
+    kind: CallKind,
+    name: String,
+    others: Vec<String>,
+    /// JSON text as it was sent.
+    arguments: Option<String>,
+}
+
+/// How many calls are named where any of them may be meant.
+const NAMED: usize = 4;
+
+impl Call {
+    /// A call of the tool, prompt or resource `name`.
+    pub fn new(kind: CallKind, name: impl Into<String>) -> Self {
+        Self {
+            kind,
+            name: name.into(),
+            others: Vec::new(),
+            arguments: None,
+        }
+    }
+
+    /// Says that the question may as well be for one of these, since its server does not say which.
+    #[must_use]
+    pub fn or_one_of(mut self, others: Vec<String>) -> Self {
+        self.others = others;
+        self
+    }
+
+    /// A call of the tool `name`.
+    pub fn tool(name: impl Into<String>) -> Self {
+        Self::new(CallKind::Tool, name)
+    }
+
+    /// Adds the arguments it was called with.
+    #[must_use]
+    pub fn with(self, arguments: Value) -> Self {
+        match arguments {
+            Value::Null => self,
+            other => self.with_json(other.to_string()),
+        }
+    }
+
+    /// Adds the arguments as the JSON text that was sent. Every member is shown, a doubled one as often as it was sent, and
+    /// every number as it was written; text that is not JSON is shown as it is.
+    #[must_use]
+    pub fn with_json(mut self, arguments: impl Into<String>) -> Self {
+        self.arguments = Some(arguments.into());
+        self
+    }
+
+    /// The kind of call.
+    pub fn kind(&self) -> CallKind {
+        self.kind
+    }
+
+    /// The name of the tool or prompt, or the resource's URI, safe to show; the names of all where any may be meant.
+    pub fn name(&self) -> String {
+        let mut names = vec![inert::line(&self.name, inert::LABEL)];
+        let others = self.others.iter().filter(|other| **other != self.name);
+        names.extend(others.map(|other| inert::line(other, inert::LABEL)));
+        if names.len() > NAMED {
+            names.truncate(NAMED);
+            names.push("another".to_owned());
+        }
+        match names.split_last() {
+            Some((last, first)) if !first.is_empty() => {
+                format!("{} or {last}", first.join(", "))
+            }
+            _ => names.concat(),
+        }
+    }
+
+    /// What to add where any of several calls may be meant.
+    pub fn doubt(&self) -> Option<&'static str> {
+        let unsure = !self.others.is_empty();
+        unsure.then_some("one of several calls, and the server does not say which")
+    }
+
+    /// The arguments as pairs of name and value, each safe to show on one line and cut where it is long. The name is empty
+    /// where the arguments are not an object.
+    pub fn arguments(&self) -> Vec<(String, String)> {
+        self.members()
+            .into_iter()
+            .map(|(name, value)| {
+                let name = inert::line(&name, inert::LABEL);
+                let value = inert::line(&value.text(), inert::LABEL);
+                (
+                    name,
+                    if value.is_empty() {
+                        "\"\"".to_owned()
+                    } else {
+                        value
+                    },
+                )
+            })
+            .collect()
+    }
+
+    /// The arguments as pairs of name and value, whole: nothing is left out of arguments of at most
+    /// [`inert::ARGUMENTS`] characters. Each value is safe to show and may have several lines; the name is empty
+    /// where the arguments are not an object.
+    pub fn arguments_in_full(&self) -> Vec<(String, String)> {
+        self.members()
+            .into_iter()
+            .map(|(name, value)| {
+                let name = inert::line(&name, inert::ARGUMENTS);
+                let value = inert::text(&value.text(), inert::ARGUMENTS);
+                (
+                    name,
+                    if value.is_empty() {
+                        "\"\"".to_owned()
+                    } else {
+                        value
+                    },
+                )
+            })
+            .collect()
+    }
+
+    /// Whether [`title`](Self::title) leaves out something of the arguments, so that a frontend must offer them in full.
+    pub fn is_shortened(&self) -> bool {
+        let (short, full) = (self.arguments(), self.arguments_in_full());
+        short != full || self.joined(short).chars().count() > inert::LABEL * 2
+    }
+
+    fn members(&self) -> Vec<(String, Member)> {
+        let Some(text) = self.arguments.as_deref() else {
+            return Vec::new();
+        };
+        match serde_json::from_str::<Members>(text) {
+            Ok(Members(members)) => members,
+            Err(_) => vec![(String::new(), Member(text.trim().to_owned()))],
+        }
+    }
+
+    /// The call on one line: `deploy (build: latest, dry: true)`.
+    pub fn title(&self) -> String {
+        inert::line(&self.joined(self.arguments()), inert::LABEL * 2)
+    }
+
+    fn joined(&self, arguments: Vec<(String, String)>) -> String {
+        if arguments.is_empty() {
+            return self.name();
+        }
+        let list: Vec<_> = arguments
+            .into_iter()
+            .map(|(name, value)| {
+                if name.is_empty() {
+                    value
+                } else {
+                    format!("{name}: {value}")
+                }
+            })
+            .collect();
+        format!("{} ({})", self.name(), list.join(", "))
+    }
+}
+
+/// Arguments may hold what a person said, so they stay out of logs.
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call")
+            .field("kind", &self.kind)
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One value of the arguments, as JSON text.
+struct Member(String);
+
+impl Member {
+    /// A string's characters, and any other value as it was written.
+    fn text(&self) -> String {
+        serde_json::from_str(&self.0).unwrap_or_else(|_| self.0.clone())
+    }
+}
+
+/// The members of an object in their order, doubled ones included. Values are looked at no deeper than to find where they end.
+struct Members(Vec<(String, Member)>);
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+
+        impl<'de> Visitor<'de> for Object {
+            type Value = Members;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+                let mut members = Vec::new();
+                while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
+                    members.push((name, Member(value.get().to_owned())));
+                }
+                Ok(Members(members))
+            }
+        }
+
+        deserializer.deserialize_map(Object)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_call_is_told_on_one_line_and_kept_out_of_debug() {
+        let call = Call::tool("deploy").with(json!({"build": "la\ntest", "dry": true}));
+        assert_eq!(call.title(), "deploy (build: la test, dry: true)");
+        assert!(!format!("{call:?}").contains("dry"));
+    }
+
+    #[test]
+    fn arguments_are_whole_however_long_they_are() {
+        let script = format!("{}\nrm -rf /", "echo harmless; ".repeat(2_000));
+        let call = Call::tool("run").with(json!({"script": script, "empty": ""}));
+        let full = call.arguments_in_full();
+        assert_eq!(full[0], ("script".to_owned(), script));
+        assert_eq!(full[1].1, "\"\"");
+        assert!(call.is_shortened());
+        assert!(!Call::tool("run").with(json!({"a": 1})).is_shortened());
+    }
+
+    #[test]
+    fn what_other_readers_refuse_is_shown_as_it_was_sent() {
+        let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+        let sent = format!(
+            r#"{{"deep":{deep},"big":1e999,"force":true,"force":false,"id":12345678901234567890123}}"#
+        );
+        let full = Call::tool("x").with_json(sent).arguments_in_full();
+        let pairs: Vec<_> = full
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        assert_eq!(
+            pairs,
+            [
+                ("deep", deep.as_str()),
+                ("big", "1e999"),
+                ("force", "true"),
+                ("force", "false"),
+                ("id", "12345678901234567890123")
+            ]
+        );
+        for broken in ["{\"a\": tr\u{1b}[2Jue", "[1, 2]", "\"\\ud800\""] {
+            let full = Call::tool("x").with_json(broken).arguments_in_full();
+            assert_eq!(
+                full,
+                [(String::new(), inert::text(broken, inert::ARGUMENTS))]
+            );
+        }
+    }
+
+    #[test]
+    fn every_call_that_may_be_meant_is_named() {
+        let named = |others: &[&str]| {
+            let others = others.iter().map(|&other| other.to_owned()).collect();
+            let call = Call::tool("deploy").or_one_of(others);
+            (call.name(), call.doubt().is_some())
+        };
+        assert_eq!(named(&[]), ("deploy".to_owned(), false));
+        assert_eq!(named(&["deploy"]), ("deploy".to_owned(), true));
+        assert_eq!(named(&["plan"]), ("deploy or plan".to_owned(), true));
+        assert_eq!(named(&["a", "deploy", "b"]).0, "deploy, a or b");
+        assert_eq!(
+            named(&["a", "b", "c", "d", "e"]).0,
+            "deploy, a, b, c or another"
+        );
+    }
+}

@@ -1,0 +1,142 @@
+use super::inert;
+
+/// Which server asks, as the client or gateway knows it.
+///
+/// The first thing a person sees. What the server says about itself is kept apart from what is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    server: String,
+    /// Whether `server` is only how it is reached, since its own side gave it no name.
+    unnamed: bool,
+    claimed: Option<String>,
+    version: Option<String>,
+    connection: Option<String>,
+}
+
+impl Origin {
+    /// The server by the name its own side gave it: the name in the configuration, a command, a host.
+    pub fn new(server: impl Into<String>) -> Self {
+        Self {
+            server: server.into(),
+            unnamed: false,
+            claimed: None,
+            version: None,
+            connection: None,
+        }
+    }
+
+    /// A server that its own side gave no name: `command` is the command that starts it, or its address. Where the server
+    /// reports a name, that comes first, with the command beside it.
+    pub fn unnamed(command: impl Into<String>) -> Self {
+        Self {
+            unnamed: true,
+            ..Self::new(command)
+        }
+    }
+
+    /// Adds the name and version the server gave for itself (`serverInfo`).
+    #[must_use]
+    pub fn claiming(mut self, name: impl Into<String>, version: impl Into<String>) -> Self {
+        self.claimed = Some(name.into());
+        self.version = Some(version.into());
+        self
+    }
+
+    /// Adds how it is connected, in words for a person: `over stdio: npx some-server`, `at https://…`.
+    #[must_use]
+    pub fn connected(mut self, how: impl Into<String>) -> Self {
+        self.connection = Some(how.into());
+        self
+    }
+
+    /// The name its own side gave it, safe to show.
+    pub fn server(&self) -> String {
+        inert::line(&self.server, inert::LABEL)
+    }
+
+    /// The name the server gave for itself, where it says something else than [`server`](Self::server).
+    pub fn claimed(&self) -> Option<String> {
+        let claimed = inert::line(self.claimed.as_deref()?, inert::LABEL);
+        (!claimed.is_empty() && claimed != self.server()).then_some(claimed)
+    }
+
+    /// The version the server gave for itself, safe to show.
+    pub fn version(&self) -> Option<String> {
+        let version = inert::line(self.version.as_deref()?, inert::LABEL);
+        (!version.is_empty()).then_some(version)
+    }
+
+    /// How it is connected, safe to show.
+    pub fn connection(&self) -> Option<String> {
+        self.connection
+            .as_deref()
+            .map(|how| inert::line(how, inert::LABEL))
+    }
+
+    /// The name to show where one line has to do: the name its own side gave it, and for a server without one the name it
+    /// reports.
+    pub fn name(&self) -> String {
+        match self.claimed() {
+            Some(claimed) if self.unnamed => claimed,
+            _ => self.server(),
+        }
+    }
+
+    /// The command or address of a server that is shown by the name it reports: what is known of it, to be shown beside.
+    pub fn command(&self) -> Option<String> {
+        (self.unnamed && self.claimed().is_some()).then(|| self.server())
+    }
+
+    /// Name and version on one line: `files 1.2.0`, `files (calls itself “Files Pro” 1.2.0)`, or without a name of its own
+    /// side's `Files Pro 1.2.0`.
+    pub fn title(&self) -> String {
+        let named = self.claimed().filter(|_| !self.unnamed);
+        match (named, self.version()) {
+            (None, None) => self.name(),
+            (None, Some(version)) => format!("{} {version}", self.name()),
+            (Some(claimed), None) => format!("{} (calls itself “{claimed}”)", self.server()),
+            (Some(claimed), Some(version)) => {
+                format!("{} (calls itself “{claimed}” {version})", self.server())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_known_name_comes_first() {
+        let origin = Origin::new("files").claiming("Files Pro", "1.2.0");
+        assert_eq!(origin.title(), "files (calls itself “Files Pro” 1.2.0)");
+        assert_eq!(
+            Origin::new("files").claiming("files", "1.2.0").title(),
+            "files 1.2.0"
+        );
+        assert_eq!(Origin::new("files").title(), "files");
+    }
+
+    #[test]
+    fn a_server_without_a_name_is_shown_by_the_one_it_reports_and_its_command() {
+        let origin = Origin::unnamed("npx -y @files/server");
+        assert_eq!(
+            (origin.title(), origin.command()),
+            ("npx -y @files/server".to_owned(), None)
+        );
+        let origin = origin.claiming("Files Pro", "1.2.0");
+        assert_eq!(origin.title(), "Files Pro 1.2.0");
+        assert_eq!(origin.name(), "Files Pro");
+        assert_eq!(origin.command().as_deref(), Some("npx -y @files/server"));
+        assert_eq!(origin.server(), "npx -y @files/server");
+    }
+
+    #[test]
+    fn a_claimed_name_cannot_act_on_the_screen() {
+        let origin = Origin::new("files").claiming("\u{1b}[31mroot\nsystem", "\u{202e}1");
+        assert_eq!(
+            origin.title(),
+            "files (calls itself “␛[31mroot system” ‹U+202E›1)"
+        );
+    }
+}
