@@ -1,5 +1,7 @@
 export { type Parsed, Form, parse } from "./check/form.js";
 export { type ElicitationErrorCode, ElicitationError } from "./error.js";
+export type { McpClient } from "./queue/adapter.js";
+export { type AttachOptions, ElicitationQueue, type PendingElicitation, type ServerCallbacks } from "./queue/queue.js";
 export {
   accept,
   acceptWithDefaults,
