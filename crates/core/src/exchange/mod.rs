@@ -13,26 +13,42 @@
 //!     +----------------+--> failed      (this side or the other broke)
 //! ```
 //!
+//! What a person did stays what it is; what became of the answer is told apart from it ([`Delivery`]):
+//!
+//! ```text
+//!             deliver              the asker refused it
+//!   waiting ----------> delivered ----------------------> failed ---- deliver ---> delivered
+//!      |                    |                                |
+//!      |                    +--> in-doubt (nobody can say)   |
+//!      +--> lapsed  <----------------------------------------+   (kept too long, or refused twice)
+//! ```
+//!
 //! | file | what it holds |
 //! | --- | --- |
+//! | [`delivery`] | what became of an answer |
 //! | [`moment`] | a point in time, handed in |
 //! | [`phase`] | the words |
 //! | [`step`] | what can happen, and why it may not |
 //! | [`record`] | one turn of a question as every audit tells it: who, which tool, which fields, what happened |
 //! | [`tally`] | how many turns there were, and how long questions were open, for a monitor |
 
+pub mod delivery;
 pub mod moment;
 pub mod phase;
 pub mod record;
 pub mod step;
 pub mod tally;
 
+pub use delivery::{Delivery, Lapse};
 pub use moment::Moment;
 pub use phase::Phase;
 pub use record::{Record, Turn};
 pub use step::{Act, Refused, Step, Withdrawal};
 pub use tally::Tally;
 
+use std::time::Duration;
+
+use delivery::{Lapsed, RefusedDelivery};
 use serde::{Deserialize, Serialize};
 
 use crate::fault::{Fault, LimitFault, PeerFault, PersonFault};
@@ -46,6 +62,15 @@ pub struct Exchange {
     shown_at: Option<Moment>,
     ending: Option<Ending>,
     delivered_at: Option<Moment>,
+    /// For how many milliseconds after the act the answer may be delivered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    keep: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    refused: Option<RefusedDelivery>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    lapsed: Option<Lapsed>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    in_doubt: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,7 +91,18 @@ impl Exchange {
             shown_at: None,
             ending: None,
             delivered_at: None,
+            keep: None,
+            refused: None,
+            lapsed: None,
+            in_doubt: false,
         }
+    }
+
+    /// Sets how long after the act the answer may be delivered. Without this, there is no limit.
+    #[must_use]
+    pub fn keeping_answer(mut self, span: Duration) -> Self {
+        self.keep = Some(u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
+        self
     }
 
     /// Grows by one with each change: what a store compares before it writes.
@@ -118,6 +154,57 @@ impl Exchange {
         self.delivered_at
     }
 
+    /// Returns what became of the answer; `None` when no person has acted.
+    pub fn delivery(&self) -> Option<Delivery> {
+        self.phase().action()?;
+        Some(match (&self.lapsed, self.delivered_at, &self.refused) {
+            (Some(_), _, _) => Delivery::Lapsed,
+            (None, Some(_), _) if self.in_doubt => Delivery::InDoubt,
+            (None, Some(_), _) => Delivery::Delivered,
+            (None, None, Some(_)) => Delivery::Failed,
+            (None, None, None) => Delivery::Waiting,
+        })
+    }
+
+    /// Returns why the answer was not delivered, in words for a person; `None` while nothing went wrong.
+    pub fn delivery_reason(&self) -> Option<String> {
+        if let Some(lapsed) = &self.lapsed {
+            let refused = self.refused.as_ref().map(|refused| refused.why.as_str());
+            return Some(match refused {
+                Some(refused) => format!("{}: {refused}", lapsed.why.as_str()),
+                None => lapsed.why.as_str().to_owned(),
+            });
+        }
+        if self.in_doubt {
+            return Some("the connection broke while the answer was sent".to_owned());
+        }
+        let refused = self.refused.as_ref()?;
+        self.delivered_at.is_none().then(|| refused.why.clone())
+    }
+
+    /// Returns until when an answer that a person gave may be delivered; `None` when nobody has acted, and where there is no
+    /// limit.
+    pub fn valid_until(&self) -> Option<Moment> {
+        self.phase().action()?;
+        let acted_at = self.ended_at()?;
+        Some(acted_at.after(Duration::from_millis(self.keep?)))
+    }
+
+    /// Returns `true` when nothing more can come of the question: it is not open, and no answer of it waits to be delivered.
+    pub fn is_over(&self) -> bool {
+        match self.delivery() {
+            None => !self.is_open(),
+            Some(Delivery::Waiting | Delivery::Failed) => false,
+            Some(Delivery::Delivered | Delivery::Lapsed | Delivery::InDoubt) => true,
+        }
+    }
+
+    /// Returns `true` while the answer can be delivered: a person has acted, it was not delivered, and it has not lapsed.
+    pub fn is_deliverable(&self, now: Moment) -> bool {
+        matches!(self.delivery(), Some(Delivery::Waiting | Delivery::Failed))
+            && self.valid_until().is_none_or(|until| now < until)
+    }
+
     /// Whether somebody can still act.
     pub fn is_open(&self) -> bool {
         self.phase().is_open()
@@ -155,6 +242,9 @@ impl Exchange {
     fn take(&mut self, step: &Step, now: Moment) -> Result<bool, Refused> {
         match step {
             Step::Deliver => self.deliver(now),
+            Step::Refuse { why } => self.refuse(why, now),
+            Step::Doubt => self.doubt(),
+            Step::Lapse { why } => self.lapse(*why, now),
             Step::Show
             | Step::Act { .. }
             | Step::Expire
@@ -202,7 +292,53 @@ impl Exchange {
         if self.delivered_at.is_some() {
             return Err(Refused::Delivered);
         }
+        if self.phase().action().is_some() && !self.is_deliverable(now) {
+            return Err(Refused::Lapsed);
+        }
         self.delivered_at = Some(now);
+        Ok(true)
+    }
+
+    /// The asker did not accept the answer: it may be delivered once more.
+    fn refuse(&mut self, why: &str, now: Moment) -> Result<bool, Refused> {
+        if self.delivery() != Some(Delivery::Delivered) {
+            return Err(Refused::NotDelivered);
+        }
+        let times = self.refused.as_ref().map_or(0, |refused| refused.times) + 1;
+        self.delivered_at = None;
+        self.refused = Some(RefusedDelivery {
+            times,
+            at: now,
+            why: why.to_owned(),
+        });
+        if times >= delivery::MAX_REFUSALS {
+            self.lapsed = Some(Lapsed {
+                at: now,
+                why: Lapse::RefusedTwice,
+            });
+        }
+        Ok(true)
+    }
+
+    fn doubt(&mut self) -> Result<bool, Refused> {
+        if self.delivery() != Some(Delivery::Delivered) {
+            return Err(Refused::NotDelivered);
+        }
+        self.in_doubt = true;
+        Ok(true)
+    }
+
+    fn lapse(&mut self, why: Lapse, now: Moment) -> Result<bool, Refused> {
+        match self.delivery() {
+            None => return Err(Refused::Open),
+            Some(Delivery::Lapsed) => return Ok(false),
+            Some(Delivery::Delivered | Delivery::InDoubt) => return Err(Refused::Delivered),
+            Some(Delivery::Waiting | Delivery::Failed) => {}
+        }
+        if why == Lapse::KeptTooLong && self.is_deliverable(now) {
+            return Err(Refused::NotDue);
+        }
+        self.lapsed = Some(Lapsed { at: now, why });
         Ok(true)
     }
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::delivery::Lapse;
 use super::phase::Phase;
 use crate::answer::Outcome;
 use crate::wire::Action;
@@ -30,8 +31,20 @@ pub enum Step {
         /// What, in words fit for a log: no value, no text of the other side.
         why: String,
     },
-    /// Its end is told to the asker. Taken at most once.
+    /// Its end is told to the asker. Taken at most once, unless the asker refuses it.
     Deliver,
+    /// The asker refused the answer that was delivered: it may be delivered once more.
+    Refuse {
+        /// What the asker said, in words fit for a log: no value.
+        why: String,
+    },
+    /// The connection broke while the answer was sent: nobody can say whether the asker has it.
+    Doubt,
+    /// The answer is not delivered any more.
+    Lapse {
+        /// Why not.
+        why: Lapse,
+    },
 }
 
 /// A person's act, without what the person said.
@@ -108,6 +121,12 @@ pub enum Refused {
     /// Its end was told before.
     #[error("the end was told already")]
     Delivered,
+    /// Its answer is not on its way to the asker.
+    #[error("the answer was not delivered")]
+    NotDelivered,
+    /// Its answer is not delivered any more.
+    #[error("the answer has lapsed")]
+    Lapsed,
     /// It has changed since it was read.
     #[error("the question has changed and is {phase} now")]
     Changed {

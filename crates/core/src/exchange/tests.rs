@@ -47,6 +47,87 @@ fn a_question_is_asked_shown_answered_and_told_once() {
     assert_eq!(told.step(&Step::Deliver, at(4)), Err(Refused::Delivered));
 }
 
+fn refuse() -> Step {
+    Step::Refuse {
+        why: "status 401".to_owned(),
+    }
+}
+
+fn lapse(why: Lapse) -> Step {
+    Step::Lapse { why }
+}
+
+#[test]
+fn a_refused_answer_is_delivered_once_more_and_then_lapses() {
+    let answered = asked().step(&act(Action::Accept), at(1)).unwrap();
+    assert_eq!(answered.delivery(), Some(Delivery::Waiting));
+    assert_eq!(answered.step(&refuse(), at(2)), Err(Refused::NotDelivered));
+    let told = answered.step(&Step::Deliver, at(2)).unwrap();
+    assert_eq!(told.delivery(), Some(Delivery::Delivered));
+    let failed = told.step(&refuse(), at(3)).unwrap();
+    assert_eq!(
+        (failed.delivery(), failed.delivered_at()),
+        (Some(Delivery::Failed), None)
+    );
+    assert_eq!(failed.phase(), Phase::Answered, "the act stays what it is");
+    assert_eq!(failed.delivery_reason().as_deref(), Some("status 401"));
+    assert!(failed.version() > told.version());
+    let again = failed.step(&Step::Deliver, at(4)).unwrap();
+    assert_eq!(
+        (again.delivery(), again.delivery_reason()),
+        (Some(Delivery::Delivered), None)
+    );
+    let lapsed = again.step(&refuse(), at(5)).unwrap();
+    assert_eq!(lapsed.delivery(), Some(Delivery::Lapsed));
+    assert_eq!(
+        lapsed.delivery_reason().as_deref(),
+        Some("the server refused the answer twice: status 401")
+    );
+    assert_eq!(lapsed.step(&Step::Deliver, at(6)), Err(Refused::Lapsed));
+    let again: Exchange = serde_json::from_value(serde_json::to_value(&lapsed).unwrap()).unwrap();
+    assert_eq!(again, lapsed);
+}
+
+#[test]
+fn an_answer_in_doubt_is_not_sent_again() {
+    let answered = asked().step(&act(Action::Accept), at(1)).unwrap();
+    assert_eq!(
+        answered.step(&Step::Doubt, at(1)),
+        Err(Refused::NotDelivered)
+    );
+    let told = answered.step(&Step::Deliver, at(2)).unwrap();
+    let doubted = told.step(&Step::Doubt, at(3)).unwrap();
+    assert_eq!(doubted.delivery(), Some(Delivery::InDoubt));
+    assert_eq!(doubted.step(&Step::Deliver, at(4)), Err(Refused::Delivered));
+    assert_eq!(doubted.step(&refuse(), at(4)), Err(Refused::NotDelivered));
+    assert!(doubted.delivery_reason().is_some());
+}
+
+#[test]
+fn an_answer_is_valid_for_a_bounded_time_after_the_act() {
+    let asked = asked().keeping_answer(Duration::from_secs(10));
+    assert_eq!((asked.valid_until(), asked.delivery()), (None, None));
+    assert_eq!(
+        asked.step(&lapse(Lapse::KeptTooLong), at(50)),
+        Err(Refused::Open)
+    );
+    let answered = asked.step(&act(Action::Decline), at(20)).unwrap();
+    assert_eq!(answered.valid_until(), Some(at(30)));
+    assert_eq!(
+        answered.step(&lapse(Lapse::KeptTooLong), at(29)),
+        Err(Refused::NotDue)
+    );
+    assert!(answered.step(&Step::Deliver, at(29)).is_ok());
+    assert_eq!(answered.step(&Step::Deliver, at(30)), Err(Refused::Lapsed));
+    let lapsed = answered.step(&lapse(Lapse::KeptTooLong), at(30)).unwrap();
+    assert_eq!(
+        (lapsed.phase(), lapsed.delivery()),
+        (Phase::Declined, Some(Delivery::Lapsed))
+    );
+    assert!(lapsed.delivery_reason().unwrap().contains("in time"));
+    assert!(answered.step(&lapse(Lapse::NoCall), at(21)).is_ok());
+}
+
 #[test]
 fn each_act_has_its_own_end_and_fault() {
     for (action, phase, fault) in [

@@ -175,6 +175,11 @@ fn ended(row: &Row) -> Option<Ended> {
     let url = row.body.params.contains("\"mode\":\"url\"");
     let how = match exchange.phase() {
         Phase::Asked | Phase::Shown => return None,
+        Phase::Answered | Phase::Declined | Phase::Cancelled
+            if let Some(why) = exchange.delivery_reason() =>
+        {
+            Ending::Failed(why)
+        }
         Phase::Answered if url => Ending::Visited,
         Phase::Answered => Ending::Answered,
         Phase::Declined => Ending::Declined,

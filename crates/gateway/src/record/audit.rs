@@ -40,6 +40,7 @@ pub(crate) fn entry(event: &str, row: &Row, now: Moment) -> String {
     } else {
         Mode::Form
     };
+    let delivery = row.exchange.delivery_reason();
     let entry = Entry {
         at: now.as_millis(),
         event,
@@ -51,7 +52,7 @@ pub(crate) fn entry(event: &str, row: &Row, now: Moment) -> String {
         target: body.target.as_deref(),
         others: &body.others,
         by: row.exchange.ended_by(),
-        reason: row.exchange.reason(),
+        reason: delivery.as_deref().or_else(|| row.exchange.reason()),
         fields: &body.fields,
     };
     serde_json::to_string(&entry).expect("texts and a number, written to memory")

@@ -9,6 +9,7 @@
 //! | `raising` | a question is written, or found written |
 //! | `settling` | it moves on: seen, acted on, ended |
 //! | `taking` | answers are taken out for the server, once |
+//! | `delivery` | what became of an answer that was taken out |
 //! | `noting` | questions in a client's own dialog, written behind |
 //! | `looking` | what is due is ended; what other gateways did is passed on |
 //! | `company` | whether other gateways share the record, and what they left in it |
@@ -18,6 +19,7 @@
 
 pub mod audit;
 mod company;
+mod delivery;
 mod lease;
 mod looking;
 mod noting;
@@ -26,7 +28,7 @@ pub mod seal;
 mod settling;
 mod taking;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -38,6 +40,7 @@ use tokio::sync::{mpsc, watch};
 use crate::relay::{Event, QuestionKey};
 use crate::store::{Change, Journal, Page, Row, Store, StoreFault, Which};
 use company::Company;
+use delivery::InTransit;
 pub use lease::Lease;
 use noting::Noted;
 use seal::Seal;
@@ -155,8 +158,8 @@ pub struct Book {
     company: Company,
     clock: fn() -> Moment,
     live: Mutex<HashMap<String, Live>>,
-    /// Rows that were delivered without ever holding a value, until their delivery is confirmed.
-    without_values: Mutex<HashSet<String>>,
+    /// Answers that were taken out without ever being in the store, until it is known what became of them.
+    in_transit: Mutex<HashMap<String, InTransit>>,
     drafts: Mutex<HashMap<String, Draft>>,
     changes: watch::Sender<u64>,
     counts: Counts,
@@ -172,7 +175,7 @@ impl Book {
             company: Company::default(),
             clock,
             live: Mutex::default(),
-            without_values: Mutex::default(),
+            in_transit: Mutex::default(),
             drafts: Mutex::default(),
             changes: watch::channel(0).0,
             counts: Counts::default(),

@@ -11,6 +11,7 @@ use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::exchange::Step;
 use tokio::sync::mpsc;
 
+use super::delivery::InTransit;
 use super::raising::{params_of, sameness};
 use super::settling::{Stepped, is_late};
 use super::{Book, BookFault, Known, Live, Raised, Settling, audit, place};
@@ -79,8 +80,8 @@ impl Book {
         Some(self.acted(id, stepped))
     }
 
-    /// Takes answers out, all or none and only once; `None` where not all are noted and answered. Their values are
-    /// dropped. [`Book::write_behind`] is to follow.
+    /// Takes answers out, all or none and only once; `None` where not all are noted and answered. Their values never reach
+    /// the store, unless the server refuses them. [`Book::write_behind`] is to follow, and what became of the delivery.
     pub fn take_noted(&self, ids: &[String]) -> Option<Vec<String>> {
         let now = self.now();
         let mut live = self.live();
@@ -95,8 +96,11 @@ impl Book {
         for (id, (exchange, reply)) in ids.iter().zip(taken) {
             if let Some(noted) = live.get_mut(id).and_then(Live::noted_mut) {
                 noted.row.exchange = exchange;
-                noted.row.arguments = None;
-                noted.content = None;
+                let transit = InTransit {
+                    content: noted.content.take(),
+                    arguments: noted.row.arguments.take(),
+                };
+                self.in_transit().insert(id.clone(), transit);
                 noted.audit.push(audit::entry("delivered", &noted.row, now));
             }
             replies.push(reply);

@@ -112,8 +112,7 @@ impl Book {
     async fn left_over(&self, same: &str, live: &Live) -> Result<Option<Row>, BookFault> {
         let mark = self.company.mark_of(same);
         let mut rows = self.store.same(same.to_owned()).await?;
-        let wanted = |row: &Row| row.exchange.is_open() || row.exchange.phase().action().is_some();
-        rows.retain(wanted);
+        rows.retain(|row| row.exchange.is_open() || row.exchange.is_deliverable(self.now()));
         if let Some(mark) = mark.filter(|_| rows.is_empty()) {
             self.company.nothing_left(same, mark);
         }

@@ -50,6 +50,8 @@ pub(super) fn is_late(refused: Refused) -> bool {
         | Refused::NotDue
         | Refused::Open
         | Refused::Delivered
+        | Refused::NotDelivered
+        | Refused::Lapsed
         | Refused::Changed { .. } => false,
     }
 }
@@ -106,7 +108,7 @@ impl Book {
         }
         // A client's answer is an answer, though its call did not wait for it.
         let written = self.write_in_hand(id).await;
-        self.without_values().remove(id);
+        self.in_transit().remove(id);
         self.drop_draft(id);
         // Where it was answered before, the answer is for the same call made again.
         let live = self.live().remove(id);

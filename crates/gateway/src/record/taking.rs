@@ -1,12 +1,12 @@
 //! Answers are taken out for the server: all of a round or none, and only once.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
-use std::sync::{MutexGuard, PoisonError};
 
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::exchange::Step;
 
+use super::delivery::InTransit;
 use super::settling::Stepped;
 use super::{Book, BookFault, Known, audit, place};
 use crate::relay::reply::{content_of, reply};
@@ -136,8 +136,12 @@ impl Book {
         if !self.store.change(changes).await? {
             return Ok(None);
         }
-        self.without_values().extend(hands.keys().cloned());
-        for id in hands.keys() {
+        for (id, hand) in hands {
+            let transit = InTransit {
+                content: hand.content.clone(),
+                arguments: hand.before.arguments.clone(),
+            };
+            self.in_transit().insert(id.clone(), transit);
             self.acted(id, Stepped::Done);
         }
         self.counts
@@ -196,31 +200,5 @@ impl Book {
             Some(row) if row.exchange.phase().action().is_some() => Ok(Some(row)),
             _ => self.find(id).await,
         }
-    }
-
-    pub(super) fn without_values(&self) -> MutexGuard<'_, HashSet<String>> {
-        self.without_values
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The answers reached the server: their values and the call's arguments are dropped.
-    pub async fn confirm(&self, ids: &[String]) -> Result<(), BookFault> {
-        for id in ids {
-            if self.without_values().remove(id) {
-                continue;
-            }
-            if let Some(row) = self.find(id).await? {
-                let seen = row.exchange.version();
-                let row = Row {
-                    arguments: None,
-                    content: None,
-                    ..row
-                };
-                // Whoever changed it meanwhile has dropped the values, or still needs them.
-                self.put(row, seen, Vec::new()).await?;
-            }
-        }
-        Ok(())
     }
 }

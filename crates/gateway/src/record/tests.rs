@@ -8,6 +8,7 @@ use crate::relay::{Asked, CallKind, Calling, Ending, Place};
 use crate::store::Memory;
 
 mod in_hand;
+mod refused;
 
 fn clock() -> Moment {
     Moment::from_millis(1_000)

@@ -89,7 +89,7 @@ impl Store for Memory {
 
     fn same(&self, same: String) -> Stored<'_, Vec<Row>> {
         let mut found = self.with(|inner| {
-            let fits = |row: &&Row| row.same == same && row.exchange.delivered_at().is_none();
+            let fits = |row: &&Row| row.same == same && !row.exchange.is_over();
             inner
                 .rows
                 .values()
@@ -138,10 +138,7 @@ impl Store for Memory {
     }
 
     fn left_over(&self) -> Stored<'_, Vec<String>> {
-        let waits = |row: &&Row| {
-            let phase = row.exchange.phase();
-            (phase.is_open() || phase.action().is_some()) && row.exchange.delivered_at().is_none()
-        };
+        let waits = |row: &&Row| !row.exchange.is_over();
         let found = self.with(|inner| {
             let rows = inner.rows.values().filter(waits);
             rows.map(|row| row.same.clone()).collect()

@@ -45,6 +45,14 @@ pub struct Row {
     pub content: Option<Vec<u8>>,
 }
 
+impl Row {
+    /// Returns `true` when the same question of the same call made again finds this row: it is known which call asked.
+    pub fn can_be_found(&self) -> bool {
+        let target = self.body.target.as_ref();
+        target.is_some() && !crate::relay::is_ambiguous(target, &self.body.others)
+    }
+}
+
 /// What does not change about a question, and holds nothing that a person said.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Body {

@@ -42,7 +42,7 @@ async fn a_clients_answer_is_written_together_with_its_delivery_and_without_its_
     assert!(row.exchange.delivered_at().is_some());
     assert_eq!((row.content, row.arguments), (None, None));
     assert_eq!(events(&below).await, ["asked", "answered", "delivered"]);
-    assert!(book.live().is_empty() && book.without_values.lock().unwrap().is_empty());
+    assert!(book.live().is_empty() && book.in_transit().is_empty());
 }
 
 #[tokio::test]

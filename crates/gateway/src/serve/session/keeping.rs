@@ -85,12 +85,8 @@ impl Session {
                     return None;
                 }
             },
-            // Their values were dropped as they were taken.
-            Effect::Confirm { records }
-                if records.iter().all(|record| later.noted.contains(record)) =>
-            {
-                return None;
-            }
+            // Their values never were in the store.
+            Effect::Confirm { records } if self.book.confirm_in_transit(&records) => return None,
             other => return Some(other),
         };
         relay.handle(clock::now(), event);

@@ -1,0 +1,162 @@
+//! What became of an answer that was taken out: the server accepted it, refused it, or nobody can say.
+//!
+//! Taking an answer out marks it as delivered before its first byte is sent, so that a kill never delivers it twice. What
+//! the transport reports afterwards comes here. Until then the value is kept: in the store, or, where it never was
+//! there, in this process ([`InTransit`]).
+
+use std::collections::HashMap;
+use std::sync::{MutexGuard, PoisonError};
+
+use mcp_elicit_core::exchange::{Delivery, Lapse, Step};
+
+use super::{Book, BookFault, TRIES, audit, place};
+use crate::store::Row;
+
+/// What the store does not have of an answer that is on its way to the server.
+#[derive(Clone)]
+pub(super) struct InTransit {
+    /// What the person answered, JSON.
+    pub(super) content: Option<String>,
+    /// The call's arguments, sealed.
+    pub(super) arguments: Option<Vec<u8>>,
+}
+
+/// What is kept of a delivery that failed.
+enum Kept<'a> {
+    /// The answer, for the same call made again.
+    Answer { reason: &'a str },
+    /// Nothing: it may have reached the server.
+    Nothing,
+}
+
+impl Book {
+    pub(super) fn in_transit(&self) -> MutexGuard<'_, HashMap<String, InTransit>> {
+        self.in_transit
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Drops the values of answers that the server has accepted and that never were in the store. Returns `true` when
+    /// these were all; else [`Book::confirm`] is to follow.
+    pub fn confirm_in_transit(&self, ids: &[String]) -> bool {
+        let mut in_transit = self.in_transit();
+        if !ids.iter().all(|id| in_transit.contains_key(id)) {
+            return false;
+        }
+        for id in ids {
+            in_transit.remove(id);
+        }
+        true
+    }
+
+    /// Drops the values of answers that the server has accepted, and the arguments of their calls.
+    pub async fn confirm(&self, ids: &[String]) -> Result<(), BookFault> {
+        for id in ids {
+            if self.in_transit().remove(id).is_some() {
+                continue;
+            }
+            if let Some(row) = self.find(id).await? {
+                let seen = row.exchange.version();
+                let row = Row {
+                    arguments: None,
+                    content: None,
+                    ..row
+                };
+                // Whoever changed it meanwhile has dropped the values, or still needs them.
+                self.put(row, seen, Vec::new()).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Records that the server refused these answers, for this reason in words for a person and a log. Each answer is kept
+    /// for the same call made again; the second refusal, and one of an answer that no call can come for, ends it.
+    pub async fn delivery_refused(&self, ids: &[String], reason: &str) -> Result<(), BookFault> {
+        for id in ids {
+            self.delivery_failed(id, &Kept::Answer { reason }).await?;
+        }
+        Ok(())
+    }
+
+    /// Records that nobody can say whether the server has these answers. Their values are erased: none is sent again.
+    pub async fn delivery_in_doubt(&self, ids: &[String]) -> Result<(), BookFault> {
+        for id in ids {
+            self.delivery_failed(id, &Kept::Nothing).await?;
+        }
+        Ok(())
+    }
+
+    async fn delivery_failed(&self, id: &str, kept: &Kept<'_>) -> Result<(), BookFault> {
+        // What was delivered without being written first is written now.
+        self.write_behind(id)?;
+        let transit = self.in_transit().get(id).cloned();
+        for _ in 0..TRIES {
+            let Some(row) = self.find(id).await? else {
+                break;
+            };
+            let seen = row.exchange.version();
+            let Some((next, audit)) = self.after_failure(row, kept, transit.as_ref())? else {
+                break;
+            };
+            // Known to be there before it is: the same call may come at once.
+            self.company.left_behind(&next.same);
+            if self.put(next, seen, audit).await? {
+                self.in_transit().remove(id);
+                self.changed();
+                return Ok(());
+            }
+        }
+        self.in_transit().remove(id);
+        Ok(())
+    }
+
+    /// Returns the row as it is after its delivery failed, and what the audit says; `None` where the answer is not on its
+    /// way.
+    fn after_failure(
+        &self,
+        row: Row,
+        kept: &Kept<'_>,
+        transit: Option<&InTransit>,
+    ) -> Result<Option<(Row, Vec<String>)>, BookFault> {
+        let now = self.now();
+        let (step, event) = match kept {
+            Kept::Answer { reason } => {
+                let why = (*reason).to_owned();
+                (Step::Refuse { why }, "delivery-failed")
+            }
+            Kept::Nothing => (Step::Doubt, "in-doubt"),
+        };
+        let Ok(exchange) = row.exchange.step(&step, now) else {
+            return Ok(None);
+        };
+        let mut next = Row {
+            exchange,
+            claimed: false,
+            ..row
+        };
+        let mut audit = vec![audit::entry(event, &next, now)];
+        if next.exchange.delivery() == Some(Delivery::Failed) && !next.can_be_found() {
+            let why = Lapse::NoCall;
+            if let Ok(lapsed) = next.exchange.step(&Step::Lapse { why }, now) {
+                next.exchange = lapsed;
+            }
+        }
+        match next.exchange.delivery() {
+            Some(Delivery::Failed) => {
+                if let Some(transit) = transit {
+                    let sealed = |text: &String| self.seal.close(&place(&next.id, "content"), text);
+                    next.content = transit.content.as_ref().map(sealed).transpose()?;
+                    next.arguments.clone_from(&transit.arguments);
+                }
+            }
+            delivery => {
+                next.content = None;
+                next.arguments = None;
+                if delivery == Some(Delivery::Lapsed) {
+                    audit.push(audit::entry("lapsed", &next, now));
+                }
+            }
+        }
+        Ok(Some((next, audit)))
+    }
+}
