@@ -55,6 +55,34 @@ pub(crate) fn is_multiple(n: &Number, step: &Number) -> bool {
     }
 }
 
+/// The number as ECMA-262 writes it (`Number::toString`), so that messages read the same in a browser: 1.0 is 1, and 1e30 is 1e+30.
+pub(crate) fn text(n: &Number) -> String {
+    if n.is_i64() || n.is_u64() {
+        return n.to_string();
+    }
+    let f = float(n);
+    let scientific = format!("{:e}", f.abs());
+    let (mantissa, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let digits = mantissa.replace('.', "");
+    let sign = if f < 0.0 { "-" } else { "" };
+    // Where the point stands, counted from the first digit.
+    let point = exponent.parse::<i32>().unwrap_or(0) + 1;
+    let places = i32::try_from(digits.len()).unwrap_or(i32::MAX);
+    let zeros = |count: i32| "0".repeat(usize::try_from(count).unwrap_or(0));
+    if (places..=21).contains(&point) {
+        return format!("{sign}{digits}{}", zeros(point - places));
+    }
+    if (1..=21).contains(&point) {
+        let (whole, fraction) = digits.split_at(usize::try_from(point).unwrap_or(0));
+        return format!("{sign}{whole}.{fraction}");
+    }
+    if (-5..=0).contains(&point) {
+        return format!("{sign}0.{}{digits}", zeros(-point));
+    }
+    let plus = if point > 0 { "+" } else { "" };
+    format!("{sign}{mantissa}e{plus}{}", point - 1)
+}
+
 fn float(n: &Number) -> f64 {
     n.as_f64().unwrap_or(f64::NAN)
 }
@@ -200,6 +228,28 @@ mod tests {
             canonical_integer(n("18446744073709551615")),
             n("18446744073709551615")
         );
+    }
+
+    #[test]
+    fn numbers_are_written_as_in_a_browser() {
+        for (written, text) in [
+            ("1.0", "1"),
+            ("-1.50", "-1.5"),
+            ("0.1", "0.1"),
+            ("-0.0", "0"),
+            ("1e30", "1e+30"),
+            ("1.5e300", "1.5e+300"),
+            ("1e21", "1e+21"),
+            ("1e20", "100000000000000000000"),
+            ("123456789012345680000.0", "123456789012345680000"),
+            ("0.000001", "0.000001"),
+            ("0.0000001", "1e-7"),
+            ("1.25e-9", "1.25e-9"),
+            ("18446744073709551615", "18446744073709551615"),
+            ("-9007199254740993", "-9007199254740993"),
+        ] {
+            assert_eq!(super::text(&n(written)), text, "{written}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 use serde_json::Number;
 
 use crate::form::{Format, Options};
+use crate::number::text;
 
 /// One rule that a value breaks.
 #[derive(Debug, Clone, PartialEq)]
@@ -113,11 +114,11 @@ impl fmt::Display for Rule {
             Rule::MaxLength(n) => write!(f, "must have at most {n} characters"),
             Rule::Pattern(pattern) => write!(f, "must match the pattern {pattern}"),
             Rule::Format(format) => write!(f, "must be {}", format.expected()),
-            Rule::Minimum(n) => write!(f, "must be {n} or more"),
-            Rule::Maximum(n) => write!(f, "must be {n} or less"),
-            Rule::ExclusiveMinimum(n) => write!(f, "must be more than {n}"),
-            Rule::ExclusiveMaximum(n) => write!(f, "must be less than {n}"),
-            Rule::MultipleOf(n) => write!(f, "must be a multiple of {n}"),
+            Rule::Minimum(n) => write!(f, "must be {} or more", text(n)),
+            Rule::Maximum(n) => write!(f, "must be {} or less", text(n)),
+            Rule::ExclusiveMinimum(n) => write!(f, "must be more than {}", text(n)),
+            Rule::ExclusiveMaximum(n) => write!(f, "must be less than {}", text(n)),
+            Rule::MultipleOf(n) => write!(f, "must be a multiple of {}", text(n)),
             Rule::Const(value) => write!(f, "must be {value}"),
             Rule::Enum(options) => write_options(f, options),
             Rule::MinItems(1) => f.write_str("pick at least 1 option"),

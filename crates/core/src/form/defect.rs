@@ -151,7 +151,8 @@ codes! {
         DefaultInvalid = "default-invalid",
         /// A `pattern` that is not a regular expression.
         PatternSyntax = "pattern-syntax",
-        /// A `pattern` over [`Limits::pattern_bytes`](super::Limits::pattern_bytes) or
+        /// A `pattern` over [`Limits::pattern_bytes`](super::Limits::pattern_bytes),
+        /// [`Limits::pattern_states`](super::Limits::pattern_states) or
         /// [`Limits::pattern_memory`](super::Limits::pattern_memory).
         PatternCost = "pattern-cost",
         /// `required` names a field that does not exist.

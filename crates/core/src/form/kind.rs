@@ -85,8 +85,8 @@ pub(crate) struct Reading<'r> {
     pub(crate) at: At<'r>,
     pub(crate) limits: &'r Limits,
     pub(crate) found: &'r mut Findings,
-    /// The memory that patterns of the form may still take, in bytes.
-    pub(crate) patterns: &'r mut usize,
+    /// What patterns of the form may still cost.
+    pub(crate) patterns: &'r mut super::pattern::Budget,
 }
 
 impl Reading<'_> {

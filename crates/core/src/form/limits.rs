@@ -14,6 +14,9 @@ pub struct Limits {
     pub options: usize,
     /// The longest `pattern`, in bytes.
     pub pattern_bytes: usize,
+    /// The most states that the patterns of a form may have together: a character or class is one, a Unicode property is 64, and what
+    /// is repeated counts as often as it can occur.
+    pub pattern_states: usize,
     /// The most memory that the compiled patterns of a form may take together, in bytes. Matching is linear in the text whatever
     /// this is.
     pub pattern_memory: usize,
@@ -27,7 +30,8 @@ impl Default for Limits {
             fields: 256,
             options: 5_000,
             pattern_bytes: 1_024,
-            pattern_memory: 8 << 20,
+            pattern_states: 10_000,
+            pattern_memory: 32 << 20,
         }
     }
 }

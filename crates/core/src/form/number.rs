@@ -8,7 +8,7 @@ use super::defect::DefectCode;
 use super::kind::{Emit, Keywords, Kind, Reading};
 use crate::answer::{Expected, Rule};
 use crate::json::{Given, Json};
-use crate::number::{compare, is_integer, is_multiple};
+use crate::number::{compare, is_integer, is_multiple, text};
 
 /// The rules of a number (`NumberSchema`), compared exactly.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -118,7 +118,11 @@ impl Number {
                     reading.defect(
                         key,
                         DefectCode::ImpossibleRange,
-                        format!("no {what} is between {low} and {high} as asked"),
+                        format!(
+                            "no {what} is between {} and {} as asked",
+                            text(low),
+                            text(high)
+                        ),
                     );
                 }
             }
@@ -176,7 +180,7 @@ impl Number {
             .as_ref()
             .filter(|constant| compare(n, constant) != Ordering::Equal)
         {
-            broken(Rule::Const(constant.to_string().into()));
+            broken(Rule::Const(text(constant).into()));
         }
     }
 

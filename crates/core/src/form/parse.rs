@@ -154,7 +154,7 @@ fn read_fields(
         return None;
     }
     let mut fields: Vec<Field> = Vec::with_capacity(properties.len());
-    let mut patterns = limits.pattern_memory;
+    let mut patterns = super::pattern::Budget::of(limits);
     let mut names = (properties.len() > 16).then(HashSet::new);
     for (i, (name, schema)) in properties.iter().enumerate() {
         let at = at.child(name);

@@ -151,11 +151,11 @@ fn read_pattern(value: Option<&Json<'_>>, reading: &mut Reading<'_>) -> Option<P
             }
             Some(pattern)
         }
-        Err(Refused::Syntax(why)) => {
+        Err(Refused::Syntax) => {
             reading.defect(
                 "pattern",
                 DefectCode::PatternSyntax,
-                format!("not a regular expression: {why}"),
+                "not a regular expression",
             );
             None
         }
@@ -165,8 +165,8 @@ fn read_pattern(value: Option<&Json<'_>>, reading: &mut Reading<'_>) -> Option<P
                 "pattern",
                 DefectCode::PatternCost,
                 format!(
-                    "a pattern may have {} bytes, and the patterns of a form may compile to {} bytes at most",
-                    limits.pattern_bytes, limits.pattern_memory
+                    "a pattern may have {} bytes, and the patterns of a form {} states at most",
+                    limits.pattern_bytes, limits.pattern_states
                 ),
             );
             None

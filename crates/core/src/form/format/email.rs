@@ -1,41 +1,49 @@
-//! RFC 5321 mailboxes: the crate reads the shape, the rules for the domain are SMTP's.
+//! RFC 5321 mailboxes.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use email_address::EmailAddress;
-
+/// `Mailbox` (RFC 5321 §4.1.2). One with other letters is RFC 6531's, a different format.
 pub(super) fn is_mailbox(text: &str) -> bool {
-    // Mailboxes with other letters are RFC 6531's, a different format.
-    if !text.is_ascii() || !text.contains('@') {
-        return false;
-    }
-    if let Some(plain) = plain_domain(text) {
-        return is_host(plain);
-    }
-    // An empty quoted local part is legal (RFC 5321 §4.1.2, Quoted-string) though the crate refuses it.
-    if let Some(domain) = text.strip_prefix("\"\"@") {
-        return is_domain(domain) && EmailAddress::is_valid_domain(domain);
-    }
-    text.parse::<EmailAddress>()
-        .is_ok_and(|mailbox| is_domain(mailbox.domain()))
+    let local_ends = if text.starts_with('"') {
+        quoted(text.as_bytes())
+    } else {
+        dot_string(text.as_bytes())
+    };
+    local_ends.filter(|end| *end <= 64).is_some_and(|end| {
+        text[end..]
+            .strip_prefix('@')
+            .is_some_and(|domain| domain.is_ascii() && is_domain(domain))
+    })
 }
 
-/// The domain of the everyday shape, `atom(.atom)*@domain` with a short local part, which needs no general parser.
-fn plain_domain(text: &str) -> Option<&str> {
-    let at = text.bytes().position(|b| !is_atext(b))?;
-    let (local, rest) = text.split_at(at);
-    let dots_stand_inside =
-        !local.starts_with('.') && !local.ends_with('.') && !local.contains("..");
-    let domain = rest.strip_prefix('@')?;
-    let plain = dots_stand_inside
-        && (1..=64).contains(&local.len())
-        && (1..=253).contains(&domain.len())
-        && !domain.starts_with('[');
-    plain.then_some(domain)
+/// Where the `Dot-string` at the beginning ends.
+fn dot_string(text: &[u8]) -> Option<usize> {
+    let end = text
+        .iter()
+        .position(|b| !is_atext(*b) && *b != b'.')
+        .unwrap_or(text.len());
+    let sound = text[..end]
+        .split(|b| *b == b'.')
+        .all(|atom| !atom.is_empty());
+    sound.then_some(end)
+}
+
+/// Where the `Quoted-string` at the beginning ends.
+fn quoted(text: &[u8]) -> Option<usize> {
+    let mut i = 1;
+    loop {
+        match *text.get(i)? {
+            b'"' => return Some(i + 1),
+            b'\\' if matches!(text.get(i + 1)?, b' '..=b'~') => i += 2,
+            b'\\' => return None,
+            b' '..=b'~' => i += 1,
+            _ => return None,
+        }
+    }
 }
 
 const fn is_atext(b: u8) -> bool {
-    matches!(b, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'/' | b'=' | b'?' | b'^'..=b'`' | b'{'..=b'~')
+    matches!(b, b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'/' | b'=' | b'?' | b'^'..=b'`' | b'{'..=b'~')
 }
 
 fn is_domain(domain: &str) -> bool {

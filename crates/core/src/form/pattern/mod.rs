@@ -1,9 +1,10 @@
 //! `pattern`: ECMA-262 syntax, matched in linear time.
 //!
-//! The regex crate matches in time linear in the text, which a peer's pattern needs, but its dialect is not ECMA's. This room
-//! (`spelling`) respells what means the same. What cannot be matched in linear time (look-around, back-references) is not enforced, and said.
+//! The regex crate matches in time linear in the text, which a peer's pattern needs, but its dialect is not ECMA's: `grammar` reads a
+//! pattern as ECMA does and spells it anew. What cannot be matched in linear time (look-around, back-references) is not enforced, and said.
 
-mod spelling;
+mod grammar;
+mod property;
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,32 +12,52 @@ use std::sync::Arc;
 use regex::{Regex, RegexBuilder};
 
 use super::Limits;
-use spelling::{Counted, respell};
+use grammar::Grammar;
 
 /// A `pattern` (JSON Schema 2020-12 validation §6.3.3): searched for anywhere in the text, not anchored.
 #[derive(Clone)]
 pub struct Pattern {
     source: Arc<str>,
     regex: Option<Regex>,
-    /// How many characters there must be, where the pattern says so of all of them.
-    count: Option<Range>,
+    /// How many characters there must be, at least and at most, where the pattern says so of all of them.
+    count: Option<(f64, f64)>,
 }
-
-/// At least so many, and at most.
-type Range = (usize, Option<usize>);
 
 /// What a pattern may take at first, in bytes. Most need less; others are tried again with twice as much.
 const FIRST: usize = 16 << 10;
 
 /// Why a pattern cannot be used at all.
+#[derive(Debug)]
 pub(crate) enum Refused {
-    Syntax(String),
+    Syntax,
     Cost,
 }
 
+/// What the patterns of a form may still take.
+pub(crate) struct Budget {
+    /// States of automata over characters, as ECMA patterns are counted on every platform.
+    states: f64,
+    /// Bytes of compiled automata, whatever the count says.
+    memory: usize,
+}
+
+impl Budget {
+    pub(crate) fn of(limits: &Limits) -> Self {
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a bound, which needs no last digit"
+        )]
+        let states = limits.pattern_states as f64;
+        Budget {
+            states,
+            memory: limits.pattern_memory,
+        }
+    }
+}
+
 impl Pattern {
-    /// Takes what the compiled pattern needs from `left`, the memory in bytes that patterns of the form may still take.
-    pub(crate) fn parse(source: &str, limits: &Limits, left: &mut usize) -> Result<Self, Refused> {
+    /// Takes what the pattern costs from `left`.
+    pub(crate) fn parse(source: &str, limits: &Limits, left: &mut Budget) -> Result<Self, Refused> {
         if source.len() > limits.pattern_bytes {
             return Err(Refused::Cost);
         }
@@ -47,15 +68,14 @@ impl Pattern {
                 count: None,
             });
         }
-        let (spelling, count) = match Counted::of(source) {
-            Some(Counted { atom, least, most }) => {
-                (format!("^{}*$", respell(atom)), Some((least, most)))
-            }
-            None => (respell(source), None),
-        };
+        let (states, spelling, count) = Grammar::parse(source)?.compile();
+        if states > left.states {
+            return Err(Refused::Cost);
+        }
+        left.states -= states;
         Ok(Pattern {
             source: source.into(),
-            regex: Some(compile(&spelling, left)?),
+            regex: Some(compile(&spelling, &mut left.memory)?),
             count,
         })
     }
@@ -77,8 +97,9 @@ impl Pattern {
     /// Whether the text contains a match. True when the pattern is not enforced.
     pub fn matches(&self, text: &str) -> bool {
         let counts = self.count.is_none_or(|(least, most)| {
-            let there = text.chars().count();
-            least <= there && most.is_none_or(|most| there <= most)
+            #[expect(clippy::cast_precision_loss, reason = "no text has 2^53 characters")]
+            let there = text.chars().count() as f64;
+            (least..=most).contains(&there)
         });
         counts && self.regex.as_ref().is_none_or(|regex| regex.is_match(text))
     }
@@ -87,7 +108,9 @@ impl Pattern {
 fn compile(spelling: &str, left: &mut usize) -> Result<Regex, Refused> {
     let mut room = FIRST.min(*left);
     loop {
+        // Groups are bounded by the grammar, which counts them differently.
         let built = RegexBuilder::new(spelling)
+            .nest_limit(1_000)
             .size_limit(room)
             .dfa_size_limit(room)
             .build();
@@ -102,7 +125,8 @@ fn compile(spelling: &str, left: &mut usize) -> Result<Regex, Refused> {
                 *left /= 2;
                 return Err(Refused::Cost);
             }
-            Err(error) => return Err(Refused::Syntax(last_line(&error))),
+            // A script that Unicode does not have.
+            Err(_) => return Err(Refused::Syntax),
         }
     }
 }
@@ -117,16 +141,6 @@ impl PartialEq for Pattern {
     fn eq(&self, other: &Self) -> bool {
         self.source == other.source
     }
-}
-
-/// The regex crate draws the pattern over several lines and explains on the last.
-fn last_line(error: &regex::Error) -> String {
-    let text = error.to_string();
-    text.lines()
-        .last()
-        .unwrap_or_default()
-        .trim_start_matches("error: ")
-        .to_owned()
 }
 
 /// Look-around and back-references.
@@ -168,10 +182,9 @@ mod tests {
 
     fn pattern(source: &str) -> Pattern {
         let limits = Limits::default();
-        match Pattern::parse(source, &limits, &mut limits.pattern_memory.clone()) {
+        match Pattern::parse(source, &limits, &mut Budget::of(&limits)) {
             Ok(pattern) => pattern,
-            Err(Refused::Syntax(why)) => panic!("{source}: {why}"),
-            Err(Refused::Cost) => panic!("{source}: cost"),
+            Err(refused) => panic!("{source}: {refused:?}"),
         }
     }
 
@@ -227,7 +240,8 @@ mod tests {
             (r"^[^]{1,5000}$", "a\nb", true),
             (r"^\d{3,2}$", "12", false),
         ] {
-            match Pattern::parse(source, &Limits::default(), &mut (1 << 20)) {
+            let limits = Limits::default();
+            match Pattern::parse(source, &limits, &mut Budget::of(&limits)) {
                 Ok(pattern) => assert_eq!(pattern.matches(text), yes, "{source} on {text:?}"),
                 Err(_) => assert!(!yes, "{source}"),
             }
@@ -245,26 +259,103 @@ mod tests {
     #[test]
     fn what_costs_too_much_is_refused() {
         let limits = Limits::default();
-        let refused = |source: &str| {
-            Pattern::parse(source, &limits, &mut limits.pattern_memory.clone()).err()
-        };
+        let refused =
+            |source: &str| Pattern::parse(source, &limits, &mut Budget::of(&limits)).err();
         for source in ["(((a{200}){200}){200})", &"a".repeat(2_000)] {
             assert!(matches!(refused(source), Some(Refused::Cost)), "{source}");
         }
-        assert!(matches!(refused("("), Some(Refused::Syntax(_))));
+        assert!(matches!(refused("("), Some(Refused::Syntax)));
         // The classic that takes exponential time in a backtracking engine.
         let long = format!("{}!", "a".repeat(100_000));
         assert!(!pattern("^(a+)+$").matches(&long));
     }
+
     #[test]
-    fn the_patterns_of_a_form_share_what_they_may_take() {
+    fn only_what_ecma_reads_is_a_pattern() {
         let limits = Limits::default();
-        let mut left = 1 << 20;
+        for source in [
+            "(?i)x",
+            r"\A",
+            r"\z",
+            r"x\Z",
+            "a**",
+            "a{2}{3}",
+            "^*",
+            r"\b+",
+            "{2}",
+            "a{3,2}",
+            ")",
+            "(",
+            "[",
+            "[b-a]",
+            r"\k",
+            r"\a",
+            r"\pL",
+            r"\p{greek}",
+            r"\ud800",
+            r"\u{110000}",
+            r"\x4",
+            r"\01",
+            r"\c1",
+            r"[\1]",
+            r"\é",
+            "(?P<a>x)",
+            "(?<a>x)(?<a>y)",
+            "(?<1>x)",
+        ] {
+            let parsed = Pattern::parse(source, &limits, &mut Budget::of(&limits));
+            assert!(matches!(parsed, Err(Refused::Syntax)), "{source}");
+        }
+        for source in [
+            "a{",
+            "}",
+            "]",
+            "a{,2}",
+            "a{1,2,3}",
+            "a??",
+            r"\-\'\@\ ",
+            "(|a)",
+            "(?:)",
+            "",
+            r"[\b]",
+            r"\cJ\0",
+        ] {
+            assert!(pattern(source).enforced(), "{source}");
+        }
+    }
+
+    #[test]
+    fn the_patterns_of_a_form_share_what_they_may_cost() {
+        let limits = Limits {
+            pattern_states: 2_000,
+            ..Limits::default()
+        };
+        let mut left = Budget::of(&limits);
         let mut taken = 0;
-        while Pattern::parse(r"\p{L}{1,20}", &limits, &mut left).is_ok() {
+        while Pattern::parse(r"\p{L}{1,10}", &limits, &mut left).is_ok() {
             taken += 1;
         }
-        assert!((1..10).contains(&taken), "{taken}");
-        assert!(left < 1 << 19);
+        // 10 copies of 64 states, and one for the choice between them.
+        assert_eq!(taken, 3);
+    }
+
+    #[test]
+    fn the_memory_is_enough_for_the_states() {
+        let limits = Limits::default();
+        for source in [
+            r"x\p{L}{1,155}",
+            r"(?:a\P{Lu}){150}x",
+            r"(?:[^x]y){4950}",
+            r"(?:.y){4950}",
+            r"(?:\S\W){4950}",
+            r"x[a-zà-ž]{9500}",
+            r"(?:ab|cd){1500}",
+            r"(?:a|b|c|d|é|日){800}",
+            r"x\p{Script=Han}{75}",
+            r"x[\p{L}\p{N}]{75}",
+        ] {
+            let parsed = Pattern::parse(source, &limits, &mut Budget::of(&limits));
+            assert!(parsed.is_ok(), "{source}");
+        }
     }
 }

@@ -4,7 +4,7 @@ import { clip, message } from "./message.js";
 import { compile } from "./pattern.js";
 
 /** The bounds unless others are given: those of the Rust crate. */
-export const LIMITS: Limits = { schemaBytes: 1 << 20, fields: 256, options: 5000, patternBytes: 1024, patternStates: 20000 };
+export const LIMITS: Limits = { schemaBytes: 1 << 20, fields: 256, options: 5000, patternBytes: 1024, patternStates: 10000 };
 
 /** What a legal schema says. */
 export interface Read {

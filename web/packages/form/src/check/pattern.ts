@@ -282,7 +282,7 @@ function parse(chars: readonly string[]): readonly Node[] {
       need(code < 0x110000 && (code < 0xd800 || code > 0xdfff));
     } else if (char === "p" || char === "P") {
       const name = braced();
-      need(/^\w+(?:=\w+)?$/.test(name));
+      need(/^\w+(?:=\w+)?$/.test(name) && !/KC/.test(name));
       let property: RegExp;
       try {
         property = new RegExp(`\\${char}{${name}}`, "u");

@@ -1,0 +1,391 @@
+//! The syntax of patterns: ECMA-262 with the `u` flag, plus `\-`, `[\w-.]` and braces that count nothing.
+//!
+//! A pattern is read whole, counted in states and written again in the regex crate's spelling, so that every accepted pattern means here
+//! what it means in a browser. `web/packages/form/src/check/pattern.ts` follows the same grammar and counts the same.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+use std::iter::Peekable;
+use std::str::Chars;
+
+use super::Refused;
+use super::property;
+
+/// Spaces as ECMA-262 counts them (`WhiteSpace` and `LineTerminator`).
+const SPACES: &str = r"\t\n\x0B\x0C\r \u{A0}\u{1680}\u{2000}-\u{200A}\u{2028}\u{2029}\u{202F}\u{205F}\u{3000}\u{FEFF}";
+
+/// How deep groups nest at most.
+const DEPTH: u32 = 100;
+
+/// What a Unicode property costs in states; as an automaton over bytes it is large.
+const PROPERTY: f64 = 64.0;
+
+/// One part of a pattern.
+pub(super) enum Part {
+    /// What takes one character, in the regex crate's spelling, and its cost.
+    One(String, f64),
+    /// What takes none: `^`, `$` or a word boundary.
+    Assertion(&'static str),
+    /// Alternatives, or a group.
+    Choice(Vec<Vec<Part>>),
+    /// A part, at least and at most so many times. Counts are floats, which hold any.
+    Repeat(Box<Part>, f64, f64),
+}
+
+impl Part {
+    /// What it costs, in states of an automaton over characters.
+    fn cost(&self) -> f64 {
+        match self {
+            Part::One(_, cost) => *cost,
+            Part::Assertion(_) => 1.0,
+            Part::Choice(all) => {
+                let more = all.iter().skip(1).map(|parts| 1.0 + cost(parts));
+                all.first().map_or(1.0, |first| cost(first)) + more.sum::<f64>()
+            }
+            Part::Repeat(part, least, most) => {
+                let copies = if most.is_finite() { *most } else { *least };
+                part.cost() * copies.max(1.0) + 1.0
+            }
+        }
+    }
+
+    fn spell(&self, out: &mut String) {
+        match self {
+            Part::One(spelling, _) => out.push_str(spelling),
+            Part::Assertion(spelling) => out.push_str(spelling),
+            Part::Choice(all) => {
+                out.push_str("(?:");
+                for (i, parts) in all.iter().enumerate() {
+                    if i > 0 {
+                        out.push('|');
+                    }
+                    spell(parts, out);
+                }
+                out.push(')');
+            }
+            Part::Repeat(part, least, most) => {
+                // A repetition is repeated only inside a group.
+                part.spell(out);
+                let _ = if most.is_finite() {
+                    write!(out, "{{{least:.0},{most:.0}}}")
+                } else {
+                    write!(out, "{{{least:.0},}}")
+                };
+            }
+        }
+    }
+}
+
+fn spell(parts: &[Part], out: &mut String) {
+    for part in parts {
+        part.spell(out);
+    }
+}
+
+/// What a sequence costs.
+fn cost(parts: &[Part]) -> f64 {
+    parts.iter().map(Part::cost).sum::<f64>().max(1.0)
+}
+
+/// A pattern as it was read.
+pub(super) struct Grammar(Vec<Part>);
+
+impl Grammar {
+    /// Reads a pattern without look-around and back-references.
+    pub(super) fn parse(source: &str) -> Result<Self, Refused> {
+        let mut reader = Reader {
+            chars: source.chars().peekable(),
+            depth: 0,
+            names: HashSet::new(),
+        };
+        let parts = reader.alternatives()?;
+        need(reader.chars.next().is_none())?;
+        Ok(Grammar(parts))
+    }
+
+    /// The cost in states, the regex crate's spelling, and how many characters there must be where the pattern says so of all of them:
+    /// `^[\p{L} ]{1,100}$` would hold a hundred copies of the class.
+    pub(super) fn compile(&self) -> (f64, String, Option<(f64, f64)>) {
+        let mut spelling = String::new();
+        if let [
+            Part::Assertion("^"),
+            Part::Repeat(part, least, most),
+            Part::Assertion("$"),
+        ] = self.0.as_slice()
+            && let Part::One(one, one_costs) = &**part
+        {
+            let _ = write!(spelling, "^{one}*$");
+            return (one_costs + 3.0, spelling, Some((*least, *most)));
+        }
+        spell(&self.0, &mut spelling);
+        (cost(&self.0), spelling, None)
+    }
+}
+
+fn need(sound: bool) -> Result<(), Refused> {
+    if sound { Ok(()) } else { Err(Refused::Syntax) }
+}
+
+/// What an escape or a member of a class stands for.
+enum Member {
+    /// One character: it may begin or end a range.
+    One(char),
+    /// A set of characters, as it is written inside a class, and its cost.
+    Set(String, f64),
+}
+
+struct Reader<'s> {
+    chars: Peekable<Chars<'s>>,
+    depth: u32,
+    names: HashSet<String>,
+}
+
+impl Reader<'_> {
+    fn eat(&mut self, wanted: char) -> bool {
+        self.chars.next_if_eq(&wanted).is_some()
+    }
+
+    fn alternatives(&mut self) -> Result<Vec<Part>, Refused> {
+        self.depth += 1;
+        if self.depth > DEPTH {
+            return Err(Refused::Cost);
+        }
+        let mut all = vec![self.sequence()?];
+        while self.eat('|') {
+            all.push(self.sequence()?);
+        }
+        self.depth -= 1;
+        if all.len() > 1 {
+            return Ok(vec![Part::Choice(all)]);
+        }
+        Ok(all.pop().unwrap_or_default())
+    }
+
+    fn sequence(&mut self) -> Result<Vec<Part>, Refused> {
+        let mut parts = Vec::new();
+        while let Some(next) = self.chars.peek() {
+            if matches!(next, '|' | ')') {
+                break;
+            }
+            parts.push(self.term()?);
+        }
+        Ok(parts)
+    }
+
+    /// `{2}`, `{2,}` or `{2,3}`, if it stands here.
+    fn count(&mut self) -> Option<(f64, f64)> {
+        let mut ahead = self.chars.clone();
+        ahead.next_if_eq(&'{')?;
+        let digits = |ahead: &mut Peekable<Chars<'_>>| {
+            let mut digits = String::new();
+            while let Some(digit) = ahead.next_if(char::is_ascii_digit) {
+                digits.push(digit);
+            }
+            digits
+        };
+        let least = digits(&mut ahead).parse().ok()?;
+        let most = if ahead.next_if_eq(&',').is_some() {
+            digits(&mut ahead).parse().unwrap_or(f64::INFINITY)
+        } else {
+            least
+        };
+        ahead.next_if_eq(&'}')?;
+        self.chars = ahead;
+        Some((least, most))
+    }
+
+    fn term(&mut self) -> Result<Part, Refused> {
+        need(self.count().is_none())?;
+        let part = match self.chars.next().ok_or(Refused::Syntax)? {
+            '*' | '+' | '?' => return Err(Refused::Syntax),
+            '^' => return Ok(Part::Assertion("^")),
+            '$' => return Ok(Part::Assertion("$")),
+            '(' => self.group()?,
+            '[' => self.class()?,
+            '.' => Part::One(r"[^\n\r\u{2028}\u{2029}]".to_owned(), 1.0),
+            '\\' if self.eat('b') => return Ok(Part::Assertion(r"(?-u:\b)")),
+            '\\' if self.eat('B') => return Ok(Part::Assertion(r"(?-u:\B)")),
+            '\\' => match self.escape(false)? {
+                Member::One(c) => Part::One(spelled(c), 1.0),
+                Member::Set(set, cost) => Part::One(format!("[{set}]"), cost),
+            },
+            c => Part::One(spelled(c), 1.0),
+        };
+        let (least, most) = if let Some(count) = self.count() {
+            count
+        } else if self.eat('*') {
+            (0.0, f64::INFINITY)
+        } else if self.eat('+') {
+            (1.0, f64::INFINITY)
+        } else if self.eat('?') {
+            (0.0, 1.0)
+        } else {
+            return Ok(part);
+        };
+        need(least <= most)?;
+        self.eat('?');
+        Ok(Part::Repeat(Box::new(part), least, most))
+    }
+
+    /// A group, of which the `(` is read already.
+    fn group(&mut self) -> Result<Part, Refused> {
+        if self.eat('?') && !self.eat(':') {
+            need(self.eat('<'))?;
+            let mut name = String::new();
+            loop {
+                match self.chars.next() {
+                    Some('>') => break,
+                    Some(c) => name.push(c),
+                    None => return Err(Refused::Syntax),
+                }
+            }
+            let part_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$');
+            let sound = name.chars().all(part_of_name)
+                && name.starts_with(|c: char| !c.is_ascii_digit())
+                && self.names.insert(name);
+            need(sound)?;
+        }
+        let parts = self.alternatives()?;
+        need(self.eat(')'))?;
+        Ok(Part::Choice(vec![parts]))
+    }
+
+    /// A class, of which the `[` is read already.
+    fn class(&mut self) -> Result<Part, Refused> {
+        let negated = self.eat('^');
+        let mut inside = String::new();
+        let mut total = 1.0;
+        let mut put = |member: Member, inside: &mut String| match member {
+            Member::One(c) => inside.push_str(&spelled(c)),
+            Member::Set(set, cost) => {
+                inside.push_str(&set);
+                total += cost - 1.0;
+            }
+        };
+        loop {
+            if self.eat(']') {
+                break;
+            }
+            let first = self.member()?;
+            let mut ahead = self.chars.clone();
+            let between = ahead.next() == Some('-') && !matches!(ahead.next(), Some(']') | None);
+            if !between {
+                put(first, &mut inside);
+                continue;
+            }
+            self.chars.next();
+            match (first, self.member()?) {
+                (Member::One(low), Member::One(high)) => {
+                    need(low <= high)?;
+                    let _ = write!(inside, "{}-{}", spelled(low), spelled(high));
+                }
+                // Beside a set there is no range, and the dash is itself (ECMA-262, B.1.2.8.1), as in the widespread `[\w-.]`.
+                (first, last) => {
+                    put(first, &mut inside);
+                    put(Member::One('-'), &mut inside);
+                    put(last, &mut inside);
+                }
+            }
+        }
+        // ECMA: `[]` is nothing and `[^]` is anything; the regex crate takes a leading `]` as a member.
+        let spelling = match (inside.is_empty(), negated) {
+            (true, true) => r"[\s\S]".to_owned(),
+            (true, false) => r"[^\s\S]".to_owned(),
+            (false, true) => format!("[^{inside}]"),
+            (false, false) => format!("[{inside}]"),
+        };
+        Ok(Part::One(spelling, total))
+    }
+
+    fn member(&mut self) -> Result<Member, Refused> {
+        match self.chars.next().ok_or(Refused::Syntax)? {
+            '\\' => self.escape(true),
+            c => Ok(Member::One(c)),
+        }
+    }
+
+    /// An escape, of which the backslash is read already.
+    fn escape(&mut self, in_class: bool) -> Result<Member, Refused> {
+        let set = |set: &str| Ok(Member::Set(set.to_owned(), 1.0));
+        let code = match self.chars.next().ok_or(Refused::Syntax)? {
+            'd' => return set("0-9"),
+            'w' => return set("A-Za-z0-9_"),
+            's' => return set(SPACES),
+            'D' => return set("[^0-9]"),
+            'W' => return set("[^A-Za-z0-9_]"),
+            'S' => return set(&format!("[^{SPACES}]")),
+            letter @ ('p' | 'P') => {
+                let name = self.braced()?;
+                let class = property::spelling(&name, letter == 'P').ok_or(Refused::Syntax)?;
+                return Ok(Member::Set(class, PROPERTY));
+            }
+            't' => 0x09,
+            'n' => 0x0A,
+            'v' => 0x0B,
+            'f' => 0x0C,
+            'r' => 0x0D,
+            'b' if in_class => 0x08,
+            '0' => {
+                need(!self.chars.peek().is_some_and(char::is_ascii_digit))?;
+                0
+            }
+            'x' => self.hex(2)?,
+            'c' => {
+                let letter = self.chars.next_if(char::is_ascii_alphabetic);
+                u32::from(letter.ok_or(Refused::Syntax)?) % 32
+            }
+            'u' => self.code_point()?,
+            c => {
+                need(c.is_ascii() && !c.is_ascii_alphanumeric())?;
+                u32::from(c)
+            }
+        };
+        char::from_u32(code).map(Member::One).ok_or(Refused::Syntax)
+    }
+
+    /// What follows `\u`: a code point in braces, or one or two code units. Half of a pair is no character here.
+    fn code_point(&mut self) -> Result<u32, Refused> {
+        if self.chars.peek() == Some(&'{') {
+            let digits = self.braced()?;
+            need(digits.bytes().all(|b| b.is_ascii_hexdigit()))?;
+            let digits = digits.trim_start_matches('0');
+            return u32::from_str_radix(if digits.is_empty() { "0" } else { digits }, 16)
+                .map_err(|_| Refused::Syntax);
+        }
+        let high = self.hex(4)?;
+        if !(0xD800..0xDC00).contains(&high) {
+            return Ok(high);
+        }
+        need(self.eat('\\') && self.eat('u'))?;
+        let low = self.hex(4)?;
+        need((0xDC00..0xE000).contains(&low))?;
+        Ok(0x1_0000 + ((high - 0xD800) << 10) + (low - 0xDC00))
+    }
+
+    fn hex(&mut self, digits: usize) -> Result<u32, Refused> {
+        let mut number = 0;
+        for _ in 0..digits {
+            let digit = self.chars.next().and_then(|c| c.to_digit(16));
+            number = number * 16 + digit.ok_or(Refused::Syntax)?;
+        }
+        Ok(number)
+    }
+
+    /// What stands in braces; never empty.
+    fn braced(&mut self) -> Result<String, Refused> {
+        need(self.eat('{'))?;
+        let mut inside = String::new();
+        loop {
+            match self.chars.next() {
+                Some('}') if !inside.is_empty() => return Ok(inside),
+                Some('}') | None => return Err(Refused::Syntax),
+                Some(c) => inside.push(c),
+            }
+        }
+    }
+}
+
+/// One character, which the regex crate cannot take for anything else.
+fn spelled(c: char) -> String {
+    format!(r"\x{{{:X}}}", u32::from(c))
+}
