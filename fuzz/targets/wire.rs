@@ -3,13 +3,15 @@
 
 use libfuzzer_sys::fuzz_target;
 use mcp_elicit_core::fault::{Fault, PeerFault};
+use mcp_elicit_core::wire::call_frame::canonical;
 use mcp_elicit_core::wire::{
-    Cancelled, Complete, Envelope, Id, InputRequired, InputResponses, Meta, Mode, Progress, Reply,
-    Request, Revision, UrlRequired, WireDefect, meta, rounds,
+    CallFrame, Cancelled, Complete, Envelope, FrameIndex, Id, InputRequired, InputResponses, Meta,
+    Mode, Progress, Reply, Request, Revision, UrlRequired, WireDefect, meta, rounds,
 };
 use serde_json::value::RawValue;
 
 fuzz_target!(|bytes: &[u8]| {
+    scans_alike(bytes);
     match Envelope::parse(bytes) {
         Err(defect) => has_an_error(&defect),
         Ok(envelope) => {
@@ -29,6 +31,53 @@ fuzz_target!(|bytes: &[u8]| {
         }
     }
 });
+
+/// What the scan of a frame finds is what a parser reads, and it lets through no frame that a parser calls ambiguous.
+fn scans_alike(bytes: &[u8]) {
+    let (Ok(index), Ok(text)) = (FrameIndex::read(bytes), std::str::from_utf8(bytes)) else {
+        return;
+    };
+    let parsed = Envelope::parse(bytes);
+    assert!(!matches!(
+        parsed,
+        Err(WireDefect::Doubled { place: "message" })
+    ));
+    if let Ok(call) = CallFrame::read(text, &index)
+        && let Ok(spelled) = call.canonical_arguments()
+        && !spelled.is_empty()
+    {
+        assert_eq!(canonical(&spelled).as_deref(), Ok(spelled.as_str()));
+    }
+    let Ok(envelope) = parsed else {
+        return;
+    };
+    assert_eq!(envelope.method(), index.method.map(|range| &text[range]));
+    assert_eq!(
+        envelope.raw_id().map(RawValue::get),
+        index
+            .id
+            .map(|range| &text[range])
+            .filter(|id| *id != "null")
+    );
+    if let Some(params) = envelope.params() {
+        let all = mcp_elicit_core::wire::members::Members::read(params, "params");
+        let all = all.expect("params without a member twice");
+        for (name, range) in [
+            ("_meta", index.meta),
+            ("name", index.name),
+            ("uri", index.uri),
+            ("arguments", index.arguments),
+            ("requestState", index.request_state),
+            ("inputResponses", index.input_responses),
+        ] {
+            assert_eq!(
+                all.get(name).map(RawValue::get),
+                range.map(|range| &text[range]),
+                "{name}"
+            );
+        }
+    }
+}
 
 fn has_an_error(defect: &WireDefect) {
     let fault = Fault::from(PeerFault::from(defect.clone()));

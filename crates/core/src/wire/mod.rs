@@ -6,6 +6,8 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | [`revision`] | the dated revisions, the eras, the modes |
+//! | [`frame`] | where a frame's members stand, found in one scan |
+//! | [`call_frame`] | what a request calls, and its arguments in one spelling |
 //! | [`envelope`] | a JSON-RPC message and how it carries elicitation |
 //! | [`message`] | writing messages |
 //! | [`id`] | ids and progress tokens, kept as written |
@@ -20,9 +22,11 @@
 //! | [`notice`] | cancellation and progress |
 //! | [`defect`] | what can be wrong with any of it |
 
+pub mod call_frame;
 pub mod capability;
 pub mod defect;
 pub mod envelope;
+pub mod frame;
 pub mod id;
 pub mod members;
 pub mod message;
@@ -35,9 +39,11 @@ pub mod request;
 pub mod revision;
 pub mod rounds;
 
+pub use call_frame::{CallDefect, CallFrame};
 pub use capability::Capability;
 pub use defect::WireDefect;
 pub use envelope::{Bearing, Envelope, Kind};
+pub use frame::{FrameDefect, FrameIndex};
 pub use id::Id;
 pub use meta::Meta;
 pub use notice::{Cancelled, Progress};

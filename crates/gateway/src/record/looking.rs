@@ -19,9 +19,7 @@ impl Book {
         {
             if row.exchange.is_due(self.now()) {
                 self.expire(&row).await?;
-            } else if is_ambiguous(row.body.target.as_ref(), &row.body.others)
-                && !self.is_waited_for(&row)
-            {
+            } else if is_ambiguous(&row.body.others) && !self.is_waited_for(&row) {
                 // Whoever answered it would answer for nobody.
                 self.end_by_itself(&row, &Ending::ServerGone.step()).await?;
             }

@@ -8,6 +8,7 @@ use mcp_elicit_core::link::Link;
 use mcp_elicit_core::secrecy;
 use mcp_elicit_core::wire::{Era, Request, Revision};
 
+use super::calls::Call;
 use super::effect::Asked;
 use super::frame::Refusal;
 use super::question::{Origin, Question, Step};
@@ -41,6 +42,7 @@ impl Relay {
         let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
         let Checked { form, cautions } =
             check(&request).map_err(|fault| Refusal::fault(fault, revision))?;
+        self.can_be_shown(call, &others)?;
         self.within_limits(now)
             .map_err(|fault| Refusal::fault(fault, revision))?;
         let place = self
@@ -96,6 +98,19 @@ impl Relay {
             asked: Box::new(asked),
         });
         Ok(key)
+    }
+
+    /// A question is asked only where each call that it may belong to can be shown in full.
+    fn can_be_shown(&mut self, call: Option<CallKey>, others: &[CallKey]) -> Result<(), Refusal> {
+        for key in call.iter().chain(others) {
+            if let Some(defect) = self.calls.get_mut(*key).and_then(Call::unreadable) {
+                let why = format!(
+                    "nobody is asked, since the call cannot be shown to a person in full: {defect}"
+                );
+                return Err(Refusal::new(-32603, why));
+            }
+        }
+        Ok(())
     }
 
     /// Before whom a question is put.

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use data_encoding::HEXLOWER;
-use mcp_elicit_core::wire::{Capability, Id};
-use serde_json::Value;
+use mcp_elicit_core::wire::{CallDefect, CallFrame, Capability, Id};
 use sha2::{Digest as _, Sha256};
 
 use super::effect::{CallKey, CallKind, Calling, Door, Moment, QuestionKey};
@@ -49,8 +48,8 @@ pub(super) struct Call {
     /// The server's answer that wants something first, as it wrote it: links visited (`-32042`), or a round that the client
     /// gets as it is.
     pub(super) demand: Option<String>,
-    /// What is called; made when first needed.
-    calling: Option<Calling>,
+    /// What is called, or why that cannot be shown; read when first needed.
+    calling: Option<Result<Calling, CallDefect>>,
 }
 
 impl Call {
@@ -87,36 +86,33 @@ impl Call {
         std::str::from_utf8(self.kept.as_ref()?).ok()
     }
 
-    /// What is called; `None` when no question may come up in it.
+    /// What is called; `None` when no question may come up in it, or when that cannot be read.
     pub(super) fn calling(&mut self) -> Option<&Calling> {
+        self.read_calling()?.ok()
+    }
+
+    /// Why what is called cannot be shown to a person, if it cannot.
+    pub(super) fn unreadable(&mut self) -> Option<CallDefect> {
+        self.read_calling()?.err()
+    }
+
+    fn read_calling(&mut self) -> Option<Result<&Calling, CallDefect>> {
         if self.calling.is_none() {
-            self.calling = calling(self.kind?, self.frame()?);
+            self.calling = Some(calling(self.kind?, self.frame()?));
         }
-        self.calling.as_ref()
+        Some(self.calling.as_ref()?.as_ref().map_err(|defect| *defect))
     }
 }
 
-/// What a request of this kind calls.
-pub(super) fn calling(kind: CallKind, frame: &str) -> Option<Calling> {
-    let bytes = frame.as_bytes();
-    let params = Glance::at(bytes)?.params?;
-    let name = glance::member(
-        bytes,
-        &params,
-        if kind == CallKind::Resource {
-            "uri"
-        } else {
-            "name"
-        },
-    )?;
-    let target: String = serde_json::from_str(&frame[name]).ok()?;
-    let arguments =
-        glance::member(bytes, &params, "arguments").map(|range| frame[range].to_owned());
-    let digest = digest(kind, &target, arguments.as_deref());
-    Some(Calling {
+/// Reads what a request of this kind calls.
+pub(super) fn calling(kind: CallKind, frame: &str) -> Result<Calling, CallDefect> {
+    let index = Glance::at(frame.as_bytes()).ok_or(CallDefect::Target)?;
+    let call = CallFrame::read(frame, &index)?;
+    let digest = digest(kind, &call.target, &call.canonical_arguments()?);
+    Ok(Calling {
         kind,
-        target,
-        arguments,
+        target: call.target.into_owned(),
+        arguments: call.arguments.map(str::to_owned),
         digest,
     })
 }
@@ -129,36 +125,13 @@ pub(super) fn progress_token(frame: &str, glance: &Glance) -> Option<Id> {
 }
 
 /// Equal for two calls of the same thing with the same arguments, in whatever order and spelling.
-fn digest(kind: CallKind, target: &str, arguments: Option<&str>) -> String {
-    let canonical = match arguments.map(serde_json::from_str::<Value>) {
-        None => String::new(),
-        Some(Ok(value)) => sorted(value).to_string(),
-        // Numbers beyond a double: the same spelling is the same call.
-        Some(Err(_)) => arguments.unwrap_or_default().to_owned(),
-    };
+fn digest(kind: CallKind, target: &str, canonical_arguments: &str) -> String {
     let mut hash = Sha256::new();
-    for part in [kind.word(), target, &canonical] {
+    for part in [kind.word(), target, canonical_arguments] {
         hash.update(part.len().to_le_bytes());
         hash.update(part);
     }
     HEXLOWER.encode(&hash.finalize())
-}
-
-fn sorted(value: Value) -> Value {
-    match value {
-        Value::Object(map) => {
-            let mut members: Vec<_> = map.into_iter().collect();
-            members.sort_by(|a, b| a.0.cmp(&b.0));
-            Value::Object(
-                members
-                    .into_iter()
-                    .map(|(name, value)| (name, sorted(value)))
-                    .collect(),
-            )
-        }
-        Value::Array(items) => Value::Array(items.into_iter().map(sorted).collect()),
-        other => other,
-    }
 }
 
 /// All requests on their way.
@@ -313,5 +286,24 @@ mod tests {
         );
         assert!(!format!("{call:?}").contains("secret"));
         assert_eq!(call.arguments.as_deref(), Some(r#"{"a":"secret"}"#));
+    }
+
+    #[test]
+    fn two_different_calls_never_share_a_digest() {
+        let with = |arguments: &str| {
+            let frame = format!(
+                r#"{{"id":1,"method":"tools/call","params":{{"name":"t","arguments":{arguments}}}}}"#
+            );
+            calling(CallKind::Tool, &frame).map(|calling| calling.digest)
+        };
+        assert_ne!(
+            with(r#"{"a":18446744073709551617}"#),
+            with(r#"{"a":18446744073709551616}"#)
+        );
+        assert_eq!(
+            with(r#"{"force":true,"force":false}"#),
+            Err(CallDefect::Duplicate)
+        );
+        assert_eq!(with(r#"{"a":1e999}"#), Err(CallDefect::Number));
     }
 }

@@ -219,7 +219,9 @@ impl Relay {
 
     /// The oldest round under this state that was not answered yet: one of the same call, or the only one there is.
     fn echo_of(&self, kind: CallKind, text: &str, state: &str) -> Option<EchoKey> {
-        let digest = calls::calling(kind, text).map(|calling| calling.digest);
+        let digest = calls::calling(kind, text)
+            .ok()
+            .map(|calling| calling.digest);
         let sent = |echo: &Echo| {
             echo.open.iter().all(|key| {
                 self.questions

@@ -94,17 +94,16 @@ impl fmt::Debug for Calling {
 }
 
 impl Asked {
-    /// Whether it may be another call's of the same thing, with other arguments: then its answer is for nobody but who asked,
-    /// and must not be found by the same call made again.
+    /// Returns `true` where it may have come up in another call: its answer is then only for the call that asked, and must
+    /// not be found by the same call made again.
     pub fn is_ambiguous(&self) -> bool {
-        let target = self.calling.as_ref().map(|calling| &calling.target);
-        is_ambiguous(target, &self.others)
+        is_ambiguous(&self.others)
     }
 }
 
-/// Whether the call that asked may have been another one of the same thing.
-pub(crate) fn is_ambiguous(target: Option<&String>, others: &[String]) -> bool {
-    target.is_some_and(|target| others.contains(target))
+/// Returns `true` where the call that asked may have been another one, of whatever tool.
+pub(crate) fn is_ambiguous(others: &[String]) -> bool {
+    !others.is_empty()
 }
 
 /// A question as the record takes it, before anyone sees it.

@@ -164,9 +164,9 @@ impl Relay {
 
     /// A frame came from the client on this stream. Effects follow behind a forwarded frame.
     pub fn client_frame(&mut self, now: Moment, door: Door, frame: &[u8]) -> Up {
-        match Glance::at(frame) {
-            Some(glance) => self.client_message(now, door, frame, &glance),
-            None => self.refuse_unreadable(door, frame),
+        match Glance::read(frame) {
+            Ok(glance) => self.client_message(now, door, frame, &glance),
+            Err(defect) => self.refuse_defect(door, frame, defect),
         }
     }
 
@@ -198,8 +198,10 @@ impl Relay {
 
     /// A frame came from the server; `call` names the request on whose stream it came, where streams are apart.
     pub fn server_frame(&mut self, now: Moment, call: Option<CallKey>, frame: &[u8]) -> Down {
-        let glance = Glance::at(frame).unwrap_or_default();
-        self.server_frame_seen(now, call, frame, &glance)
+        match Glance::read(frame) {
+            Ok(glance) => self.server_frame_seen(now, call, frame, &glance),
+            Err(defect) => self.server_defect(now, frame, &defect.to_string()),
+        }
     }
 
     /// [`Relay::server_frame`] with what a glance at it found.
@@ -211,8 +213,11 @@ impl Relay {
         glance: &Glance,
     ) -> Down {
         let (Some(shape), Ok(text)) = (glance.shape(), std::str::from_utf8(frame)) else {
-            tracing::warn!(server = %self.settings.server, bytes = frame.len(), "dropped what is no message");
-            return Down::Taken;
+            let defect = match Glance::read(frame) {
+                Err(defect) => defect.to_string(),
+                Ok(_) => "its members do not make a message".to_owned(),
+            };
+            return self.server_defect(now, frame, &defect);
         };
         match shape {
             Shape::Request => self.server_request(now, call, text, glance),

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use mcp_elicit_core::wire::{
-    Cancelled, Capability, Envelope, Era, Id, Revision, members, message, method,
+    Cancelled, Capability, Envelope, Era, FrameDefect, Id, Revision, frame as frame_index, members,
+    message, method,
 };
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -306,16 +307,21 @@ impl Relay {
         Up::Taken
     }
 
+    /// A frame that is not passed on, under the id that it has if it has one.
+    pub(super) fn refuse_defect(&mut self, door: Door, bytes: &[u8], defect: FrameDefect) -> Up {
+        if defect == FrameDefect::NotOneObject {
+            return self.refuse_unreadable(door, bytes);
+        }
+        let id = frame_index::only_id(bytes);
+        self.refuse_under(door, id.as_ref(), defect.code(), &defect.to_string())
+    }
+
     pub(super) fn refuse_unreadable(&mut self, door: Door, bytes: &[u8]) -> Up {
-        let (code, why, id) = match Envelope::parse_within(bytes, usize::MAX) {
-            Ok(envelope) => (
-                -32600,
-                "write the members' names without escapes".to_owned(),
-                envelope.id(),
-            ),
-            Err(defect) => (-32700, defect.to_string(), None),
+        let (code, why) = match Envelope::parse_within(bytes, usize::MAX) {
+            Ok(_) => (-32600, "the message is not a request".to_owned()),
+            Err(defect) => (-32700, defect.to_string()),
         };
-        self.refuse_under(door, id.as_ref(), code, &why)
+        self.refuse_under(door, None, code, &why)
     }
 
     /// An error for what is no message, under the id that it has if any.

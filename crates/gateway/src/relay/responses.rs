@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use mcp_elicit_core::wire::members::Members;
 use mcp_elicit_core::wire::{
-    Bearing, Cancelled, Complete, Era, Id, Progress, Revision, WireDefect, members, message,
-    method, pushed, rounds,
+    Bearing, Cancelled, Complete, Era, Id, Progress, Revision, WireDefect, frame as frame_index,
+    members, message, method, pushed, rounds,
 };
 use serde_json::value::RawValue;
 
@@ -56,6 +56,24 @@ impl Relay {
         }
         self.server_requests.insert(id);
         self.forward_beside(via)
+    }
+
+    /// A frame that is not passed on: the server hears it for a request, the client for the answer to its call.
+    pub(super) fn server_defect(&mut self, now: Moment, bytes: &[u8], why: &str) -> Down {
+        tracing::warn!(server = %self.settings.server, bytes = bytes.len(), %why, "a message of the server is not passed on");
+        let Some(id) = frame_index::only_id(bytes) else {
+            return Down::Taken;
+        };
+        if let Some(key) = self.calls.by_upstream(&id) {
+            let why = format!(
+                "the server {} gave an answer that is not passed on: {why}",
+                self.settings.server
+            );
+            self.fail(now, key, &Refusal::new(-32603, why));
+        } else {
+            self.tell_server(Refusal::new(-32600, why).to_response(&id), None);
+        }
+        Down::Taken
     }
 
     /// To the stream of the call it came with, or to the session's.

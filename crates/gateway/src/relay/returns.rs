@@ -4,7 +4,7 @@ use mcp_elicit_core::wire::{Envelope, Era, Id, InputRequired, InputResponses, ro
 
 use super::calls::{self, Call};
 use super::frame::{self, OWN, Refusal};
-use super::glance::{self, Glance};
+use super::glance::Glance;
 use super::{CallKind, Door, Moment, Relay, Up};
 
 impl Relay {
@@ -18,9 +18,8 @@ impl Relay {
         glance: &Glance,
         kind: CallKind,
     ) -> Option<Up> {
-        let params = glance.params.as_ref()?;
         if self.client.era() == Some(Era::Rounds)
-            && let Some(range) = glance::member(text.as_bytes(), params, "requestState")
+            && let Some(range) = glance.request_state.clone()
         {
             let state: String = serde_json::from_str(&text[range]).ok()?;
             if state.starts_with(OWN) {
@@ -31,7 +30,7 @@ impl Relay {
         if self.parked.is_empty() {
             return None;
         }
-        let digest = calls::calling(kind, text)?.digest;
+        let digest = calls::calling(kind, text).ok()?.digest;
         let call = self.unpark(&digest)?;
         self.resume(now, call, door, text, glance);
         Some(Up::Taken)

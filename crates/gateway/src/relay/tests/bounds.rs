@@ -281,3 +281,83 @@ fn a_call_that_cannot_be_made_again_ends() {
     let (_, told) = world.to_client.pop_front().expect("the call ends");
     assert!(told.contains("\"id\":77"), "{told}");
 }
+
+/// What two readers could see differently is neither forwarded nor shown, from whichever side it comes.
+#[test]
+fn a_frame_with_two_readings_is_refused_and_never_forwarded() {
+    let revision = Revision::V2025_11_25;
+    let calls = [
+        r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"harmless","arguments":{},"name":"delete_all"}}"#,
+        r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"arguments":{},"name":"ask","arguments":{"force":true}}}"#,
+        r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"ask","n\u0061me":"delete_all"}}"#,
+        r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"ask","Arguments":{}}}"#,
+        r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"_meta":{},"name":"ask","_meta":{}}}"#,
+        r#"{"jsonrpc":"2.0","id":7,"method":"ping","method":"tools/call","params":{"name":"ask"}}"#,
+        r#"{"jsonrpc":"2.0","id":7,"method":"resources/read","params":{"uri":"a:b","uri":"a:c"}}"#,
+    ];
+    for call in calls {
+        let mut world = World::new(revision, Capability::BOTH, revision, Asks::Form).opened();
+        world.client_sends(call);
+        assert!(world.to_server.is_empty(), "{call}");
+        let (_, told) = world.to_client.pop_front().expect("the client is told");
+        let told: Value = serde_json::from_str(&told).unwrap();
+        assert_eq!(
+            (&told["id"], &told["error"]["code"]),
+            (&json!(7), &json!(-32600)),
+            "{call}"
+        );
+    }
+    let mut world = World::new(revision, Capability::BOTH, revision, Asks::Form).opened();
+    let question = r#"{"jsonrpc":"2.0","id":7,"method":"elicitation/create","params":{"message":"harmless","message":"not"}}"#;
+    world.server_sends(question);
+    assert!(world.to_client.is_empty() && world.store.is_empty());
+    assert!(world.to_server.pop_front().unwrap().contains("-32600"));
+    let call = world.call();
+    world.server_sends(&format!(
+        r#"{{"jsonrpc":"2.0","id":{call},"result":{{"content":[]}},"result":{{}}}}"#
+    ));
+    let (_, told) = world.to_client.pop_front().expect("the call ends");
+    assert!(
+        told.contains("-32603") && !told.contains("content"),
+        "{told}"
+    );
+    assert_eq!(world.relay.open(), (0, 0));
+}
+
+/// Nobody is asked about a call whose arguments cannot be shown in full.
+#[test]
+fn a_call_that_cannot_be_shown_is_not_asked_about() {
+    let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
+    let arguments = [
+        format!(r#"{{"force":true,"deep":{deep}}}"#),
+        r#"{"force":true,"n":1e999}"#.to_owned(),
+        r#"{"force":true,"x":{"a":1,"a":2}}"#.to_owned(),
+        r#"{"force":"\ud800"}"#.to_owned(),
+    ];
+    let form = json!({"message": "m", "requestedSchema": {"type": "object", "properties": {}}});
+    for server in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        for arguments in &arguments {
+            let mut world =
+                World::new(Revision::V2025_11_25, Capability::BOTH, server, Asks::Form).opened();
+            let (id, call) = world.client.call();
+            let call = call.replace(r#"{"n":1}"#, arguments);
+            assert!(call.contains("force"));
+            world.client_sends(&call);
+            world.to_server.clear();
+            let said = if server == Revision::V2026_07_28 {
+                let result = json!({"resultType": "input_required", "requestState": "s",
+                    "inputRequests": {"a": {"method": "elicitation/create", "params": form}}});
+                world.server_sends(
+                    &json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string(),
+                );
+                world.to_client.pop_front().map(|(_, told)| told)
+            } else {
+                world.server_sends(&push(900, &form));
+                world.to_server.pop_front()
+            };
+            let said = said.expect("an error is told");
+            assert!(said.contains("cannot be shown"), "{arguments}: {said}");
+            assert!(world.store.is_empty(), "{arguments}");
+        }
+    }
+}

@@ -5,7 +5,7 @@ use axum::response::Response;
 use futures::StreamExt as _;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, StatusCode};
-use mcp_elicit_core::wire::Envelope;
+use mcp_elicit_core::wire::{Envelope, FrameDefect};
 
 use super::guard::refusal;
 use crate::relay::glance::{Glance, Shape};
@@ -37,19 +37,30 @@ impl Message {
                 Unread::Broken => refused(StatusCode::BAD_REQUEST, "the body was cut off"),
             })?;
         let frame = frame.slice_ref(frame.trim_ascii());
-        let seen = Glance::at(&frame).and_then(|glance| Some((glance.shape()?, glance)));
-        let Some((shape, glance)) = seen else {
-            let why = match Envelope::parse_within(&frame, most) {
-                Ok(_) => "write the members' names without escapes".to_owned(),
-                Err(defect) => defect.to_string(),
-            };
-            return Err(refused(StatusCode::BAD_REQUEST, &why));
+        let glance = Glance::read(&frame).map_err(|defect| match defect {
+            FrameDefect::NotOneObject => refused(StatusCode::BAD_REQUEST, &unread(&frame, most)),
+            defect => Box::new(refusal(
+                StatusCode::BAD_REQUEST,
+                defect.code(),
+                &defect.to_string(),
+            )),
+        })?;
+        let Some(shape) = glance.shape() else {
+            return Err(refused(StatusCode::BAD_REQUEST, &unread(&frame, most)));
         };
         Ok(Self {
             frame,
             glance,
             shape,
         })
+    }
+}
+
+/// Says what is wrong with a body that is not a message.
+fn unread(frame: &[u8], most: usize) -> String {
+    match Envelope::parse_within(frame, most) {
+        Ok(_) => "the message is not a request, a notification or a response".to_owned(),
+        Err(defect) => defect.to_string(),
     }
 }
 

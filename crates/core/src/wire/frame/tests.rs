@@ -1,0 +1,217 @@
+//! What the scan finds and what it refuses.
+
+use super::*;
+
+fn part<'a>(frame: &'a str, range: Option<&Range<usize>>) -> &'a str {
+    &frame[range.unwrap().clone()]
+}
+
+#[test]
+fn members_are_found_wherever_they_stand() {
+    let frame =
+        r#" { "result" : {"a":[1,{"id":"no"}],"s":"}\"{"} , "jsonrpc":"2.0", "id" : "x,1" } "#;
+    let index = FrameIndex::at(frame.as_bytes()).unwrap();
+    assert_eq!(index.shape(), Some(Shape::Response));
+    assert_eq!(part(frame, index.id.as_ref()), r#""x,1""#);
+    assert_eq!(
+        part(frame, index.result.as_ref()),
+        r#"{"a":[1,{"id":"no"}],"s":"}\"{"}"#
+    );
+    let inner = member(frame.as_bytes(), index.result.as_ref().unwrap(), "s");
+    assert_eq!(part(frame, inner.as_ref()), r#""}\"{""#);
+}
+
+#[test]
+fn a_request_gives_its_method_without_quotes() {
+    let frame = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{}}"#;
+    let index = FrameIndex::at(frame.as_bytes()).unwrap();
+    assert_eq!(part(frame, index.method.as_ref()), "tools/call");
+    assert_eq!(part(frame, index.id.as_ref()), "7");
+    assert_eq!(index.shape(), Some(Shape::Request));
+    assert_eq!(index.meta, None);
+}
+
+#[test]
+fn members_of_params_are_found_there_and_nowhere_else() {
+    let frame = r#"{"id":7,"method":"m","_meta":0,"params":{"a":{"_meta":1,"name":0},"_meta" : {"x":2},"name":"n","uri":"u",
+        "arguments":{},"requestState":"s","inputResponses":{}}}"#;
+    let index = FrameIndex::read(frame.as_bytes()).unwrap();
+    assert_eq!(part(frame, index.meta.as_ref()), r#"{"x":2}"#);
+    assert_eq!(part(frame, index.name.as_ref()), r#""n""#);
+    assert_eq!(part(frame, index.uri.as_ref()), r#""u""#);
+    assert_eq!(part(frame, index.arguments.as_ref()), "{}");
+    assert_eq!(part(frame, index.request_state.as_ref()), r#""s""#);
+    assert_eq!(part(frame, index.input_responses.as_ref()), "{}");
+    for odd in [r#""_meta""#, r#"["_meta",1]"#] {
+        let frame = format!(r#"{{"id":7,"method":"m","params":{odd}}}"#);
+        let index = FrameIndex::read(frame.as_bytes()).unwrap();
+        assert_eq!(
+            (part(&frame, index.params.as_ref()), index.meta),
+            (odd, None)
+        );
+    }
+}
+
+#[test]
+fn a_member_that_stands_twice_is_refused() {
+    for (frame, place) in [
+        (r#"{"method":"a","method":"b"}"#, "the message"),
+        (r#"{"id":1,"id":2,"method":"a"}"#, "the message"),
+        (r#"{"id":1,"result":{},"result":{}}"#, "the message"),
+        (
+            r#"{"id":1,"method":"a","params":{},"params":{}}"#,
+            "the message",
+        ),
+        (r#"{"x":1,"\u0078":2,"method":"a"}"#, "the message"),
+        (r#"{"\u0078":1,"x":2,"method":"a"}"#, "the message"),
+        (
+            r#"{"method":"tools/call","id":1,"params":{"name":"harmless","arguments":{},"name":"delete_all"}}"#,
+            "`params`",
+        ),
+        (
+            r#"{"id":1,"method":"tools/call","params":{"arguments":{},"name":"t","arguments":{"force":true}}}"#,
+            "`params`",
+        ),
+        (
+            r#"{"id":1,"method":"resources/read","params":{"uri":"a","uri":"b"}}"#,
+            "`params`",
+        ),
+        (
+            r#"{"id":1,"method":"m","params":{"_meta":{},"_meta":{}}}"#,
+            "`params`",
+        ),
+        (
+            r#"{"id":1,"method":"m","params":{"a":1,"b":2,"c":3,"d":4,"e":5,"f":6,"g":7,"h":8,"i":9,"i":10}}"#,
+            "`params`",
+        ),
+        (
+            r#"{"id":1,"method":"m","params":{"_meta":{"progressToken":1,"progressToken":2}}}"#,
+            "`_meta`",
+        ),
+    ] {
+        assert_eq!(
+            FrameIndex::read(frame.as_bytes()),
+            Err(FrameDefect::Duplicate { place }),
+            "{frame}"
+        );
+    }
+}
+
+#[test]
+fn a_member_that_is_spelled_to_be_overlooked_is_refused() {
+    for (frame, place) in [
+        (r#"{"m\u0065thod":"b"}"#, "the message"),
+        (r#"{"id":1,"Method":"b","result":{}}"#, "the message"),
+        (
+            r#"{"id":1,"method":"tools/call","params":{"n\u0061me":"t"}}"#,
+            "`params`",
+        ),
+        (
+            r#"{"id":1,"method":"tools/call","params":{"name":"t","Name":"u"}}"#,
+            "`params`",
+        ),
+        (
+            r#"{"params":{"name":"t","ARGUMENTS":{}},"id":1,"method":"tools/call"}"#,
+            "`params`",
+        ),
+        (
+            "{\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"t\",\"argument\u{17f}\":{}}}",
+            "`params`",
+        ),
+        (
+            r#"{"id":1,"method":"m","params":{"inputRespon\u0073es":{}}}"#,
+            "`params`",
+        ),
+    ] {
+        assert_eq!(
+            FrameIndex::read(frame.as_bytes()),
+            Err(FrameDefect::Spelling { place }),
+            "{frame}"
+        );
+    }
+}
+
+#[test]
+fn other_members_may_be_spelled_as_they_like() {
+    for frame in [
+        r#"{"id":1,"method":"m","params":{"gr\u00f6\u00dfe":1,"gro":2}}"#,
+        r#"{"id":1,"method":"other","params":{"Name":1,"name":2}}"#,
+        r#"{"id":1,"method":"tools/call","params":{"name":"t","arguments":{"Name":1,"n\u0061me":2}}}"#,
+    ] {
+        assert!(FrameIndex::read(frame.as_bytes()).is_ok(), "{frame}");
+    }
+}
+
+#[test]
+fn the_id_of_what_is_refused_is_told_where_there_is_one() {
+    let id = |frame: &str| only_id(frame.as_bytes()).map(|id| id.as_json().to_owned());
+    let doubled = r#"{"id":7,"method":"m","params":{"name":1,"name":2}}"#;
+    assert_eq!(id(doubled).as_deref(), Some("7"));
+    for nameless in [
+        r#"{"id":7,"id":8}"#,
+        r#"{"id":7,"ID":8}"#,
+        r#"{"id":{}}"#,
+        "[1]",
+        "",
+        r#"{"id":7}}"#,
+    ] {
+        assert_eq!(id(nameless), None, "{nameless}");
+    }
+}
+
+#[test]
+fn what_is_not_one_object_is_refused() {
+    for frame in [
+        r#"{"method":"a"} {"method":"b"}"#,
+        r#"[{"method":"a"}]"#,
+        r#"{"method":"a""#,
+        r#"{"method""#,
+        r#"{"id":1,"method":"m","params":{"_meta":1]}"#,
+        r#"{"a":"\"#,
+        "",
+        "{",
+        "null",
+    ] {
+        assert_eq!(
+            FrameIndex::read(frame.as_bytes()),
+            Err(FrameDefect::NotOneObject),
+            "{frame}"
+        );
+    }
+    let escaped = r#"{"method":"elicit\u0061tion/create","id":1}"#;
+    assert_eq!(
+        FrameIndex::read(escaped.as_bytes()),
+        Err(FrameDefect::Method)
+    );
+    assert_eq!(FrameDefect::Method.code(), -32600);
+}
+
+#[test]
+fn a_member_that_decides_must_stand_once_and_plainly() {
+    let sole = |object: &str| {
+        let found = sole_member(object.as_bytes(), &(0..object.len()), "kind");
+        found.map(|range| range.map(|range| object[range].to_owned()))
+    };
+    assert_eq!(
+        sole(r#"{"a":{"kind":0},"kind":1}"#),
+        Ok(Some("1".to_owned()))
+    );
+    assert_eq!(sole(r#"{"a":{"k\u0069nd":0}}"#), Ok(None));
+    for unclear in [r#"{"kind":1,"kind":2}"#, r#"{"k\u0069nd":1}"#, "[1]", "1"] {
+        assert_eq!(sole(unclear), Err(Unclear), "{unclear}");
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn it_never_panics_and_agrees_with_a_parser(text in ".{0,60}", bytes in proptest::collection::vec(0_u8..=255, 0..60)) {
+        let _ = FrameIndex::at(&bytes);
+        let frame = serde_json::json!({"jsonrpc": "2.0", "x": [text, {"y": text}], "id": text, "result": {"k": text}}).to_string();
+        let index = FrameIndex::at(frame.as_bytes()).unwrap();
+        let id: String = serde_json::from_str(&frame[index.id.unwrap()]).unwrap();
+        proptest::prop_assert_eq!(&id, &text);
+        let value = member(frame.as_bytes(), &index.result.unwrap(), "k").unwrap();
+        let value: String = serde_json::from_str(&frame[value]).unwrap();
+        proptest::prop_assert_eq!(value, text);
+    }
+}
