@@ -17,12 +17,12 @@ use crate::ask::{Ask, Choose, ChooseMany, Confirm, Pick, Typed, Visit, What};
 use crate::exchange;
 use crate::guard;
 use crate::question::{Question, Subject};
+use crate::running_step::{self, CallIdentity, RunningStep};
 use crate::settings::Shared;
 use crate::unanswered::{Refusal, RefusalAct, Unanswered};
-use crate::way::Way;
 use crate::way::pushed::elicitation_id;
-use crate::way::rounds::StepTurn;
 use crate::way::task::InTask;
+use crate::way::{StepTurn, Way};
 
 /// Asks the person behind a call, on every revision.
 ///
@@ -45,6 +45,8 @@ pub(crate) struct Call {
     pub(crate) name: String,
     pub(crate) principal: Option<String>,
     pub(crate) capability: Capability,
+    /// The same for every asker of one call, also inside its task.
+    identity: Arc<CallIdentity>,
     questions: AtomicU32,
 }
 
@@ -64,8 +66,14 @@ impl Call {
             name,
             principal,
             capability,
+            identity: Arc::default(),
             questions: AtomicU32::new(0),
         }
+    }
+
+    /// Fails inside a step of this call.
+    pub(crate) fn not_inside_a_step(&self) -> Result<(), Unanswered> {
+        running_step::may_ask(&self.identity)
     }
 
     /// Counts a question against the limit of this call.
@@ -196,6 +204,7 @@ impl Elicit {
             key: None,
             timeout: self.call.shared.settings.timeout,
         };
+        self.call.not_inside_a_step()?;
         self.call.way.can_put(&question)?;
         guard::may_ask(&question)?;
         self.call.count()?;
@@ -214,9 +223,12 @@ impl Elicit {
     /// Runs `work` once in the life of the call, however often the handler runs, and gives its result each time.
     ///
     /// `name` tells steps apart; the same name used again is the next step of that name. The run is not given up while a
-    /// step runs. The result travels in the sealed state, so it should be small, and it is remembered when the round ends:
-    /// if the process dies between the work and the end of the round, a retry of the client does the work again. Work
-    /// that must not happen twice even then needs a key of its own at whoever does it.
+    /// step runs, and the caller gets progress as while a person thinks. The result travels in the sealed state, so it
+    /// should be small, and it is remembered when the round ends: if the process dies between the work and the end of the
+    /// round, a retry of the client does the work again. Work that must not happen twice even then needs a key of its own
+    /// at the service that does it.
+    ///
+    /// A question inside `work` is the author's error ([`Unanswered::Author`]): ask before the step.
     pub async fn step<T, Fut>(
         &self,
         name: &str,
@@ -236,25 +248,31 @@ impl Elicit {
         E: From<Unanswered>,
         Fut: Future<Output = Result<T, E>>,
     {
-        let Way::Rounds(rounds) = &self.call.way else {
-            return work().await;
-        };
-        match rounds.begin_step(name) {
-            StepTurn::Remembered(value) => serde_json::from_str(value.get()).map_err(|_| {
-                Unanswered::Author(format!("the result of step {name:?} cannot be read back"))
-                    .into()
-            }),
-            StepTurn::Run(guard) => {
-                let value = work().await?;
-                let kept = serde_json::value::to_raw_value(&value).map_err(|_| {
-                    Unanswered::Author(format!(
-                        "the result of step {name:?} cannot be written down"
-                    ))
-                })?;
-                guard.remember(kept);
-                Ok(value)
+        let memory = match self.call.way.begin_step(name) {
+            StepTurn::Remembered(value) => {
+                return serde_json::from_str(value.get()).map_err(|_| {
+                    Unanswered::Author(format!("the result of step {name:?} cannot be read back"))
+                        .into()
+                });
             }
+            StepTurn::Run(memory) => memory,
+        };
+        let step = RunningStep::new(&self.call.identity, name);
+        let value = match self.call.way.patience() {
+            Some(patience) => patience.during(step.run(work)).await,
+            None => step.run(work).await,
+        };
+        step.question_inside()?;
+        let value = value?;
+        if memory.is_kept() {
+            let kept = serde_json::value::to_raw_value(&value).map_err(|_| {
+                Unanswered::Author(format!(
+                    "the result of step {name:?} cannot be written down"
+                ))
+            })?;
+            memory.remember(kept);
         }
+        Ok(value)
     }
 
     /// Who is asked, as [`Settings::principal`](crate::Settings::principal) says.
@@ -284,11 +302,10 @@ impl Elicit {
         done: impl Future<Output = T> + Send,
         at_most: std::time::Duration,
     ) -> Result<T, Unanswered> {
-        match &self.call.way {
-            Way::Pushed(pushed) => pushed.patience().wait(done, at_most).await,
-            Way::Rounds(rounds) => rounds.patience().wait(done, at_most).await,
+        match self.call.way.patience() {
+            Some(patience) => patience.wait(done, at_most).await,
             // A task has a cancellation of its own, which ends what it waits for.
-            Way::Task(_) | Way::CannotAsk(_) | Way::Script(_) => {
+            None => {
                 let waited = tokio::time::timeout(at_most, done).await;
                 waited.map_err(|_| Unanswered::TimedOut { after: at_most })
             }
@@ -327,14 +344,18 @@ impl Elicit {
             manager.clone(),
             task.clone(),
         )));
-        Self::new(Call::new(
+        let call = Call::new(
             Arc::clone(&self.call.shared),
             way,
             self.call.method,
             self.call.name.clone(),
             self.call.principal.clone(),
             self.call.capability,
-        ))
+        );
+        Self::new(Call {
+            identity: Arc::clone(&self.call.identity),
+            ..call
+        })
     }
 }
 

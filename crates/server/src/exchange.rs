@@ -7,7 +7,7 @@ use mcp_elicit_core::exchange::Moment;
 use mcp_elicit_core::fault::{Finding, LimitFault};
 use mcp_elicit_core::wire::{Action, Revision};
 
-use crate::ask::{Accepted, Reading};
+use crate::ask::{Accepted, Reading, Reasons};
 use crate::audit::{Record, Turn};
 use crate::elicit::Call;
 use crate::guard;
@@ -37,14 +37,17 @@ pub(crate) fn count(call: &Call, question: &Question) -> Result<(), Unanswered> 
     Ok(())
 }
 
-/// Puts `question` until there is an answer that `read` takes, at most `attempts` times.
+/// Puts `question` until there is an answer that `read` takes, at most `attempts` times. With `own_check`, an answer that
+/// it took once counts in every later run.
 pub(crate) async fn exchange<T>(
     call: &Call,
     mut question: Question,
     attempts: u32,
+    own_check: bool,
     read: impl Fn(Accepted) -> Reading<T>,
 ) -> Result<Settled<T>, Unanswered> {
-    if let Err(refused) = call.way.can_put(&question) {
+    let may = call.not_inside_a_step();
+    if let Err(refused) = may.and_then(|()| call.way.can_put(&question)) {
         let why = refused.to_string();
         note(call, &question, Turn::Refused, None, Some(why));
         return Err(refused);
@@ -57,11 +60,19 @@ pub(crate) async fn exchange<T>(
         match judge(&put.given, &question, call.way.revision(), &read) {
             Verdict::Settled(settled, turn) => {
                 note_fresh(call, &question, &put, turn, None);
+                if own_check && matches!(settled, Settled::Answer(_)) {
+                    call.way.passed(&put);
+                }
                 return Ok(settled);
             }
             Verdict::Wrong(wrong) => {
                 let why = &wrong.reasons;
-                note_fresh(call, &question, &put, Turn::Wrong, Some(why.clone()));
+                let noted = if wrong.by_author {
+                    "the server's own check refused the answer".to_owned()
+                } else {
+                    why.clone()
+                };
+                note_fresh(call, &question, &put, Turn::Wrong, Some(noted));
                 call.way.wrong(&put, why);
                 question.message = format!("{message}\n\nThe last answer cannot be used:\n{why}");
                 last = wrong;
@@ -75,6 +86,10 @@ pub(crate) async fn exchange<T>(
             Verdict::Broken(why) => {
                 note_fresh(call, &question, &put, Turn::Failed, Some(why.clone()));
                 return Err(Unanswered::Peer(why));
+            }
+            Verdict::Author(why) => {
+                note_fresh(call, &question, &put, Turn::Failed, Some(why.clone()));
+                return Err(Unanswered::Author(why));
             }
         }
     }
@@ -98,7 +113,9 @@ async fn put(call: &Call, question: &Question, first: bool) -> Result<Put, Unans
     if let Err(unanswered) = &result {
         let turn = match unanswered {
             Unanswered::TimedOut { .. } => Turn::TimedOut,
-            Unanswered::CallCancelled | Unanswered::Disconnected => Turn::Withdrawn,
+            Unanswered::CallCancelled | Unanswered::HandlerReturned | Unanswered::Disconnected => {
+                Turn::Withdrawn
+            }
             Unanswered::CannotAsk(_) | Unanswered::Author(_) | Unanswered::Limit(_) => {
                 Turn::Refused
             }
@@ -118,6 +135,8 @@ enum Verdict<T> {
     Wrong(Wrong),
     Late,
     Broken(String),
+    /// The form takes what the author's type does not.
+    Author(String),
 }
 
 /// Why an answer cannot be used.
@@ -127,13 +146,25 @@ struct Wrong {
     reasons: String,
     /// The same for a program, where the form's rules were broken just now.
     findings: Vec<Finding>,
+    /// Whether the author's own check wrote the reasons: they may repeat what a person said, and stay out of the record.
+    by_author: bool,
 }
 
 impl From<String> for Wrong {
     fn from(reasons: String) -> Self {
         Self {
             reasons,
-            findings: Vec::new(),
+            ..Self::default()
+        }
+    }
+}
+
+impl From<Reasons> for Wrong {
+    fn from(reasons: Reasons) -> Self {
+        Self {
+            reasons: bounded(&reasons.listed()),
+            findings: reasons.findings(),
+            by_author: true,
         }
     }
 }
@@ -144,14 +175,15 @@ fn judge<T>(
     revision: Revision,
     read: impl Fn(Accepted) -> Reading<T>,
 ) -> Verdict<T> {
-    let reply = match given {
-        Given::Reply(reply) => reply,
+    let (reply, passed) = match given {
+        Given::Reply(reply) => (reply, false),
+        Given::Passed(reply) => (reply, true),
         Given::Wrong(reasons) => return Verdict::Wrong(reasons.clone().into()),
         Given::Late => return Verdict::Late,
         Given::Broken(why) => return Verdict::Broken(why.clone()),
     };
     match Action::from(reply.action) {
-        Action::Accept => accepted(reply, question, revision, read),
+        Action::Accept => accepted(reply, passed, question, revision, read),
         Action::Decline => Verdict::Settled(Settled::Not(RefusalAct::Declined), Turn::Declined),
         Action::Cancel => Verdict::Settled(Settled::Not(RefusalAct::Dismissed), Turn::Cancelled),
     }
@@ -159,6 +191,7 @@ fn judge<T>(
 
 fn accepted<T>(
     reply: &Reply,
+    passed: bool,
     question: &Question,
     revision: Revision,
     read: impl Fn(Accepted) -> Reading<T>,
@@ -174,6 +207,7 @@ fn accepted<T>(
                     return Verdict::Wrong(Wrong {
                         reasons: bounded(&listed(&violations)),
                         findings: Finding::of_answer(&violations),
+                        by_author: false,
                     });
                 }
                 Err(error @ (CheckError::Broken(_) | CheckError::TooLarge { .. })) => {
@@ -182,10 +216,16 @@ fn accepted<T>(
             }
         }
     };
-    match read(Accepted(accepted)) {
+    let accepted = Accepted {
+        answers: accepted,
+        passed,
+    };
+    match read(accepted) {
         Reading::Answer(answer) => Verdict::Settled(Settled::Answer(answer), Turn::Answered),
         Reading::No => Verdict::Settled(Settled::Not(RefusalAct::SaidNo), Turn::Answered),
         Reading::Misfit(why) => Verdict::Wrong(why.into()),
+        Reading::Refused(reasons) => Verdict::Wrong(reasons.into()),
+        Reading::Author(why) => Verdict::Author(why),
     }
 }
 

@@ -26,6 +26,9 @@ pub(crate) enum Given {
     /// The peer's reply, not checked: whoever asks checks it against the form each time.
     #[serde(rename = "r")]
     Reply(Reply),
+    /// The peer's reply, which passed the author's own check in an earlier run. The form's rules are checked each time.
+    #[serde(rename = "p")]
+    Passed(Reply),
     /// The reply broke the form's rules. Only the reasons are kept, so that the next run asks again in the same words.
     #[serde(rename = "w")]
     Wrong(String),
@@ -102,6 +105,9 @@ pub(crate) struct Out {
     pub(crate) key: String,
     #[serde(rename = "o")]
     pub(crate) slot: Slot,
+    /// The beginning of its message, to tell the author of a question that changes.
+    #[serde(rename = "m", default)]
+    pub(crate) message: String,
     /// Whether it is a URL to visit, and not a form.
     #[serde(rename = "u", default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) url: bool,
@@ -146,6 +152,9 @@ pub(crate) struct Journal {
     steps: Vec<Step>,
     #[serde(rename = "o", default, skip_serializing_if = "Vec::is_empty")]
     out: Vec<Out>,
+    /// Whether the last run used none of the replies that had just come.
+    #[serde(rename = "z", default, skip_serializing_if = "std::ops::Not::not")]
+    unused: bool,
 }
 
 impl Journal {
@@ -174,6 +183,26 @@ impl Journal {
             Some(entry) => entry.1 = given,
             None => self.answered.push(Answered(slot, given)),
         }
+    }
+
+    /// Notes that the reply for `slot` passed the author's own check.
+    pub(crate) fn pass(&mut self, slot: Slot) {
+        let entry = self.answered.iter_mut().find(|entry| entry.0 == slot);
+        if let Some(Answered(_, given)) = entry
+            && let Given::Reply(reply) = given
+        {
+            *given = Given::Passed(reply.clone());
+        }
+    }
+
+    /// Notes that this run used a reply that had just come.
+    pub(crate) fn used_replies(&mut self) {
+        self.unused = false;
+    }
+
+    /// Notes that this run used none of the replies that had just come. Returns `true` if the run before did not either.
+    pub(crate) fn unused_replies(&mut self) -> bool {
+        std::mem::replace(&mut self.unused, true)
     }
 
     /// Takes the questions that are out, to look for their replies.
@@ -267,6 +296,7 @@ mod tests {
         let out = Out {
             key: "k".into(),
             slot: slot("a?", 0),
+            message: "a?".into(),
             url: false,
             since_ms: 1_000,
             for_ms: 500,

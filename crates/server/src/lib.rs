@@ -50,6 +50,7 @@
 //! | [`elicit`](Elicit), [`ask`](Ask) | what authors write |
 //! | `exchange` | putting a question until it is settled |
 //! | `way` | the ways to an answer, one file each: pushed, rounds, task, cannot-ask, script |
+//! | `running_step` | that a step asks nothing |
 //! | `journal`, `question` | what rounds have established; the digest that ties an answer to its question |
 //! | `typed` | forms in rmcp's type, for rounds and tasks |
 //! | `spread` | lists of choices for 2025-06-18, which has none |
@@ -59,6 +60,7 @@
 //! | [`audit`] | one record per turn |
 //! | `connect` | pages behind url-mode questions (feature `connect`), sign-ins elsewhere too (feature `oauth`) |
 //! | [`testing`] | a person who answers by script |
+//! | `replay` | a handler under test, run as on either era |
 
 pub mod ask;
 pub mod audit;
@@ -70,6 +72,8 @@ mod exchange;
 mod guard;
 mod journal;
 mod question;
+mod replay;
+mod running_step;
 pub mod seal;
 mod serve;
 mod settings;
@@ -81,7 +85,7 @@ mod unanswered;
 mod way;
 mod wrap;
 
-pub use ask::{Ask, Outcome};
+pub use ask::{Ask, Outcome, Reasons};
 pub use elicit::Elicit;
 pub use settings::Settings;
 pub use unanswered::{CannotAsk, NoWay, Refusal, RefusalAct, Unanswered};

@@ -23,7 +23,7 @@ use crate::question::Digest;
 use crate::seal::{Bound, State};
 use crate::settings::Shared;
 use crate::state;
-use crate::unanswered::{NoWay, fault};
+use crate::unanswered::{NoWay, Unanswered, fault};
 use crate::way::Way;
 use crate::way::cannot_ask::{self, Nobody};
 use crate::way::patience::Patience;
@@ -155,6 +155,11 @@ where
     F: Fn(Q, RequestContext<RoleServer>) -> Fut + Send + 'a,
     Fut: Future<Output = Result<R, ErrorData>> + Send + 'a,
 {
+    // Wrapped twice: the outer wrapper asks, under its settings, and this one steps aside.
+    if context.extensions.get::<Elicit>().is_some() {
+        warn_of_second_wrapper();
+        return Box::pin(run(request, context));
+    }
     let principal = shared
         .settings
         .principal
@@ -165,7 +170,7 @@ where
         asked,
         principal,
     };
-    match Reach::of(&context) {
+    match Reach::of(&context, &call) {
         Reach::Rounds(revision, capability) => {
             Box::pin(call.by_rounds(revision, capability, request, context, run))
         }
@@ -185,6 +190,16 @@ where
     }
 }
 
+fn warn_of_second_wrapper() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        tracing::warn!(
+            "this server is wrapped with `.eliciting(..)` twice: the settings of the outer wrapper hold, and those of the \
+             inner one are not used"
+        );
+    });
+}
+
 /// How the client of a request can be reached.
 enum Reach {
     Rounds(Revision, Capability),
@@ -193,23 +208,24 @@ enum Reach {
 }
 
 impl Reach {
-    fn of(context: &RequestContext<RoleServer>) -> Self {
+    fn of(context: &RequestContext<RoleServer>, call: &Facts<'_>) -> Self {
+        let nobody = |why, revision| {
+            Self::Nobody(Nobody {
+                why,
+                revision,
+                patience: Some(patience(call.shared, context)),
+            })
+        };
         let revision = context
             .protocol_version()
             .and_then(|version| Revision::from_str(version.as_str()).ok());
         let Some(revision) = revision else {
-            return Self::Nobody(Nobody {
-                why: NoWay::TooOld,
-                revision: Revision::V2025_06_18,
-            });
+            return nobody(NoWay::TooOld, Revision::V2025_06_18);
         };
         let capability = cannot_ask::capability(context.client_capabilities().as_ref(), revision);
         match revision.era() {
             Era::Rounds => Self::Rounds(revision, capability),
-            Era::Pushed if has_no_way_back(context) => Self::Nobody(Nobody {
-                why: NoWay::NoSession,
-                revision,
-            }),
+            Era::Pushed if has_no_way_back(context) => nobody(NoWay::NoSession, revision),
             Era::Pushed => Self::Pushed(revision, capability),
         }
     }
@@ -269,6 +285,8 @@ impl Facts<'_> {
         F: Fn(Q, RequestContext<RoleServer>) -> Fut,
         Fut: Future<Output = Result<R, ErrorData>>,
     {
+        // A task that the handler spawned may still ask when nobody waits for the answer any more.
+        let _returns = pushed.patience().returns_with_guard();
         let context = self.lend(Way::Pushed(Arc::clone(&pushed)), capability, context);
         let mut response = run(request.clone(), context.clone()).await?;
         for _ in 0..self.shared.settings.questions_per_call {
@@ -337,6 +355,14 @@ impl Facts<'_> {
         let journal = rounds.take_journal();
         let (requests, inner_state) = match ended {
             Ended::Waiting(requests) => (Some(requests), None),
+            Ended::Changed(changed) => {
+                tracing::error!(
+                    target: "mcp_elicit",
+                    method = bound.method,
+                    "a question changes from run to run: put what changes into a step"
+                );
+                return Err(Unanswered::from(changed).into());
+            }
             Ended::Finished(response) => match response?.required() {
                 Err(complete) => return Ok(complete),
                 // Asked by hand, and nothing of ours to carry along: it passes through untouched.

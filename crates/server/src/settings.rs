@@ -26,6 +26,7 @@ pub struct Settings {
     pub(crate) state_lifetime: Duration,
     pub(crate) state_limit: usize,
     pub(crate) store: Option<Arc<dyn Store>>,
+    pub(crate) single_use: bool,
     pub(crate) questions_per_call: u32,
     pub(crate) rates: Option<Arc<Rates>>,
     pub(crate) principal: Option<Arc<PrincipalHook>>,
@@ -53,6 +54,7 @@ impl Default for Settings {
             state_lifetime: Duration::from_hours(1),
             state_limit: 64 * 1024,
             store: None,
+            single_use: true,
             questions_per_call: 50,
             rates: Some(Arc::new(Rates::per_minute(120))),
             principal: None,
@@ -130,12 +132,22 @@ impl Settings {
         self
     }
 
-    /// Where used states are remembered, so that each counts once, and where large ones are kept.
-    ///
-    /// Single use has a price: a client that lost the answer to its retry and sends it again is refused.
+    /// Where used states are remembered, and where large ones are kept. Without a store, this process remembers the states
+    /// that were used in it.
     #[must_use]
     pub fn store(mut self, store: Arc<dyn Store>) -> Self {
         self.store = Some(store);
+        self
+    }
+
+    /// Whether each state counts once. True by default: the same state sent again is refused, so that a handler finishes
+    /// once. Without a [`store`](Self::store) this holds within one process.
+    ///
+    /// Single use has a price: a client that lost the answer to its retry and sends it again is refused. With false, the
+    /// same state and answers can be sent again until the state expires, and the handler finishes again.
+    #[must_use]
+    pub fn single_use(mut self, once: bool) -> Self {
+        self.single_use = once;
         self
     }
 
@@ -205,6 +217,13 @@ impl Settings {
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
 
+    /// The same for a second run of a handler under test: it is recorded and counted once.
+    pub(crate) fn for_replay(mut self) -> Self {
+        self.audit = None;
+        self.rates = None;
+        self
+    }
+
     pub(crate) fn shared(self) -> Arc<Shared> {
         let keys = self.keys.clone().map_or_else(process_keys, Ok);
         Arc::new(Shared {
@@ -237,6 +256,7 @@ impl fmt::Debug for Settings {
             .field("state_lifetime", &self.state_lifetime)
             .field("state_limit", &self.state_limit)
             .field("store", &self.store)
+            .field("single_use", &self.single_use)
             .field("questions_per_call", &self.questions_per_call)
             .finish_non_exhaustive()
     }

@@ -1,11 +1,13 @@
 //! `requestState` from the journal and back: what is sealed, how long it lives, and that each counts once.
 
+use std::sync::LazyLock;
+
 use mcp_elicit_core::fault::PeerFault;
 use mcp_elicit_core::wire::Revision;
 use rmcp::ErrorData;
 use serde::{Deserialize, Serialize};
 
-use crate::seal::{self, Bound, SealError, State, StoreError};
+use crate::seal::{self, Bound, MemoryStore, SealError, State, Store, StoreError};
 use crate::settings::Shared;
 use crate::unanswered::fault;
 
@@ -60,7 +62,11 @@ async fn read(shared: &Shared, bound: &Bound, sealed: &str) -> Result<State, Sea
     if now_ms >= state.until_ms {
         return Err(SealError::Expired);
     }
-    if let Some(store) = &settings.store {
+    if settings.single_use {
+        let store: &dyn Store = match &settings.store {
+            Some(store) => &**store,
+            None => &*USED,
+        };
         let first = store
             .use_up(&state.id, now_ms, state.until_ms)
             .await
@@ -71,6 +77,10 @@ async fn read(shared: &Shared, bound: &Bound, sealed: &str) -> Result<State, Sea
     }
     Ok(state)
 }
+
+/// The states that were used in this process, for all wrappers without a store of their own: a stateless HTTP service
+/// wraps anew for each request.
+static USED: LazyLock<MemoryStore> = LazyLock::new(MemoryStore::new);
 
 /// Seals `state` to be sent.
 pub(crate) async fn seal(

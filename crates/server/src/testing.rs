@@ -19,6 +19,11 @@
 //!
 //! let person = Person::who([Answer::Decline]);
 //! assert!(matches!(greet(person.elicit()).await, Err(Unanswered::Refused(_))));
+//!
+//! // As on every revision: once, and again from the top for each round of answers.
+//! let person = Person::who([Answer::accept(json!({"choice": "Ada"})), Answer::Decline]);
+//! let result = person.run(greet).await.unwrap();
+//! assert!(matches!(result, Err(Unanswered::Refused(_))));
 //! # }
 //! ```
 
@@ -28,9 +33,12 @@ use mcp_elicit_core::wire::Capability;
 use serde_json::Value;
 
 use crate::elicit::Elicit;
+use crate::replay;
 use crate::settings::Settings;
 use crate::way::Way;
 use crate::way::script::Script;
+
+pub use crate::replay::Difference;
 
 /// What the scripted person does with one question.
 #[derive(Clone)]
@@ -114,6 +122,24 @@ impl Person {
             self.settings.clone().shared(),
             Way::Script(Arc::clone(&self.script)),
         )
+    }
+
+    /// Runs `handler` as on every revision, with the same answers: once, as on 2025-06-18 and 2025-11-25, and then again from
+    /// the top for each round of answers, as on 2026-07-28. Gives its result, or what it does differently the second time.
+    ///
+    /// A step runs once in both together: the second time its first result is given. What is outside of a step happens in
+    /// every run, as on 2026-07-28. So a test that counts what was done sees an effect that belongs in a step, and one that
+    /// compares results or questions finds what changes from run to run. A question inside a step is an error both times.
+    ///
+    /// # Errors
+    /// When the handler ends or asks differently.
+    pub async fn run<R, F, Fut>(&self, handler: F) -> Result<R, Difference>
+    where
+        R: std::fmt::Debug,
+        F: Fn(Elicit) -> Fut,
+        Fut: Future<Output = R>,
+    {
+        replay::on_both_eras(&self.script, &self.settings, handler).await
     }
 
     /// Every question so far.

@@ -63,10 +63,18 @@ pub enum Unanswered {
     #[error(transparent)]
     Limit(LimitFault),
 
-    /// This run of the handler ended while the ask was open. Only a task that the handler spawned ever sees it: the
-    /// question has gone out and the handler runs again from the top when the answer comes.
+    /// This run of the handler was given up while the ask was open (2026-07-28). Only a task that the handler spawned ever
+    /// sees it: the question has gone out, and the handler runs again from the top when the answer comes.
     #[error("this run of the handler is over; its questions have gone out")]
     Suspended,
+
+    /// The handler returned while the ask was open, or before it. Only a task that the handler spawned ever sees it: the
+    /// call is over, the question was withdrawn or never sent, and there is no other run. Wait for the task in the
+    /// handler.
+    #[error(
+        "the handler returned before its question was answered, so nobody waits for the answer"
+    )]
+    HandlerReturned,
 
     /// The connection closed while the question was open.
     #[error("the connection closed while the question was open")]
@@ -230,7 +238,9 @@ impl From<Unanswered> for ErrorData {
             Unanswered::CallCancelled => fault(PeerFault::Withdrawn, any),
             Unanswered::Disconnected => fault(PeerFault::Gone, any),
             Unanswered::Peer(_) => Self::invalid_params(reason, None),
-            Unanswered::Author(_) | Unanswered::Suspended => Self::internal_error(reason, None),
+            Unanswered::Author(_) | Unanswered::Suspended | Unanswered::HandlerReturned => {
+                Self::internal_error(reason, None)
+            }
         }
     }
 }

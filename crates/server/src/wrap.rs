@@ -40,6 +40,9 @@ pub trait ElicitingExt: ServerHandler {
     ///
     /// A stateless HTTP service builds its handler anew for each request: make the [`Settings`] once, outside the
     /// factory, and clone them in, or questions of one request cannot be answered on the next.
+    ///
+    /// Wrapping once is enough. Around a server that is wrapped already, the outer wrapper asks under its settings, the
+    /// inner one passes on, and the log says so.
     fn eliciting(self, settings: Settings) -> Eliciting<Self> {
         Eliciting {
             inner: self,

@@ -55,7 +55,7 @@ impl Branches {
         Parameters(Branch { name }): Parameters<Branch>,
     ) -> Result<String, Unanswered> {
         elicit.confirm(format!("Delete {name}? This cannot be undone.")).await?;
-        self.delete(&name).await;
+        elicit.step("delete", || self.delete(&name)).await?;
         Ok(format!("Deleted {name}"))
     }
 
@@ -71,6 +71,34 @@ impl Branches {
 
 #[tool_handler]
 impl ServerHandler for Branches {}
+
+#[derive(Deserialize, JsonSchema)]
+struct Stay {
+    from: u8,
+    to: u8,
+}
+
+#[rustfmt::skip]
+async fn stay(elicit: Elicit) -> Result<u8, Unanswered> {
+    let stay = elicit
+        .form::<Stay>("When do you come?")
+        .check(|stay| if stay.from < stay.to { Ok(()) } else { Err(("to", "must be after the day of arrival")) })
+        .await?;
+    Ok(stay.to - stay.from)
+}
+
+#[tokio::test]
+async fn a_rule_of_the_authors_own_is_told_to_the_person() {
+    let answers =
+        [(9, 7), (7, 9)].map(|(from, to)| Answer::accept(json!({ "from": from, "to": to })));
+    let person = Person::who(answers);
+    assert_eq!(person.run(stay).await.unwrap().unwrap(), 2);
+    assert!(
+        person.asked()[1]
+            .message
+            .contains("after the day of arrival")
+    );
+}
 
 struct User {
     id: String,
@@ -113,6 +141,9 @@ async fn a_handler_is_tested_with_answers_given_as_values() {
     let result = server.deploy(person.elicit()).await;
     assert!(matches!(result, Err(Unanswered::Refused(_))));
     assert_eq!(person.asked()[1].message, "Deploy to production?");
+    let person = Person::who([Answer::accept(json!({ "environment": "production" })), Answer::Decline]);
+    let result = person.run(|elicit| server.deploy(elicit)).await.unwrap();
+    assert!(matches!(result, Err(Unanswered::Refused(_))));
 }
 
 #[tokio::test]

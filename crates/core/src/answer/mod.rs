@@ -146,15 +146,23 @@ impl Serialize for Answers {
 #[error("the answers do not fit the type they are read into: {0}")]
 pub struct NotOfType(&'static str);
 
+/// The words for a field that the type needs and that was left empty.
+const EMPTY_FIELD: &str =
+    "a field of the type was left empty; make it an Option or give it a serde default";
+
+impl NotOfType {
+    /// Returns `true` if the type needs a field that was left empty.
+    pub fn is_empty_field(&self) -> bool {
+        self.0 == EMPTY_FIELD
+    }
+}
+
 impl From<&serde_json::Error> for NotOfType {
     /// Keeps the kind of mismatch; serde's own message may quote the person's value.
     fn from(error: &serde_json::Error) -> Self {
         let text = error.to_string();
         let kinds = [
-            (
-                "missing field",
-                "a field of the type was left empty; make it an Option or give it a serde default",
-            ),
+            ("missing field", EMPTY_FIELD),
             (
                 "unknown field",
                 "the form has a field that the type refuses",

@@ -1,5 +1,6 @@
 //! One ask, from its words to its answer.
 
+mod reasons;
 mod what;
 
 use std::future::{Future, IntoFuture};
@@ -11,6 +12,7 @@ use crate::exchange::{self, Settled};
 use crate::question::Question;
 use crate::unanswered::{RefusalAct, Unanswered};
 
+pub use reasons::Reasons;
 pub use what::{Accepted, Asking, Choose, ChooseMany, Confirm, Pick, Reading, Typed, Visit, What};
 
 /// A question that is put when it is awaited.
@@ -26,7 +28,11 @@ pub struct Ask<W: What> {
     timeout: Option<Duration>,
     attempts: Option<u32>,
     instead: Option<Box<dyn FnOnce() -> W::Answer + Send>>,
+    check: Option<Box<Check<W::Answer>>>,
 }
+
+/// An author's own check of an answer.
+type Check<T> = dyn Fn(&T) -> Result<(), Reasons> + Send + Sync;
 
 /// What a person did with a question, with the answer if there is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +55,7 @@ impl<W: What> Ask<W> {
             timeout: None,
             attempts: None,
             instead: None,
+            check: None,
         }
     }
 
@@ -79,6 +86,30 @@ impl<W: What> Ask<W> {
     /// Like [`or`](Self::or), worked out only when it is needed.
     pub fn or_else(mut self, answer: impl FnOnce() -> W::Answer + Send + 'static) -> Self {
         self.instead = Some(Box::new(answer));
+        self
+    }
+
+    /// Checks an answer that the form takes: `Err` holds the reasons, in words for the person, who is asked again with
+    /// them as after any wrong answer ([`attempts`](Self::attempts)).
+    ///
+    /// An answer that passed counts for the rest of the call, also where the handler runs again. The reasons are shown to
+    /// the person and sent to the client, and are in no record of this crate.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::{Elicit, Unanswered};
+    /// # #[derive(schemars::JsonSchema, serde::Deserialize)] struct Stay { from: String, to: String }
+    /// # async fn stay(elicit: Elicit) -> Result<Stay, Unanswered> {
+    /// elicit
+    ///     .form::<Stay>("When do you come?")
+    ///     .check(|stay| if stay.from < stay.to { Ok(()) } else { Err(("to", "must be after the day of arrival")) })
+    ///     .await
+    /// # }
+    /// ```
+    pub fn check<R: Into<Reasons>>(
+        mut self,
+        check: impl Fn(&W::Answer) -> Result<(), R> + Send + Sync + 'static,
+    ) -> Self {
+        self.check = Some(Box::new(move |answer| check(answer).map_err(Into::into)));
         self
     }
 
@@ -117,10 +148,19 @@ impl<W: What> Ask<W> {
             timeout: self.timeout.unwrap_or(settings.timeout),
         };
         let attempts = self.attempts.unwrap_or(settings.attempts);
-        let settled = exchange::exchange(call, question, attempts, move |accepted| {
-            what.read(accepted)
-        })
-        .await;
+        let check = self.check;
+        let own_check = check.is_some();
+        let read = move |accepted: Accepted| {
+            let unchecked = !accepted.passed;
+            match (what.read(accepted), &check) {
+                (Reading::Answer(answer), Some(check)) if unchecked => match check(&answer) {
+                    Ok(()) => Reading::Answer(answer),
+                    Err(reasons) => Reading::Refused(reasons),
+                },
+                (reading, _) => reading,
+            }
+        };
+        let settled = exchange::exchange(call, question, attempts, own_check, read).await;
         match (settled, self.instead) {
             (Err(Unanswered::CannotAsk(_)), Some(instead)) => Ok(Settled::Answer(instead())),
             (settled, _) => settled,

@@ -7,9 +7,9 @@ use mcp_elicit_core::answer::Answers;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::Ask;
+use super::{Ask, Reasons};
 use crate::question::{Prepared, Subject};
 use crate::unanswered::Unanswered;
 
@@ -33,7 +33,11 @@ pub struct Asking(pub(crate) Subject);
 
 /// An accepted reply: checked answers, or nothing where a URL was visited. Only this crate makes one.
 #[derive(Debug)]
-pub struct Accepted(pub(crate) Option<Answers>);
+pub struct Accepted {
+    pub(crate) answers: Option<Answers>,
+    /// Whether it passed the author's own check in an earlier run.
+    pub(crate) passed: bool,
+}
 
 /// How an accepted reply reads.
 #[derive(Debug)]
@@ -44,6 +48,10 @@ pub enum Reading<T> {
     No,
     /// As nothing usable, for this reason: the person is asked again.
     Misfit(String),
+    /// As nothing that the author's own check takes: the person is asked again.
+    Refused(Reasons),
+    /// As what the author's type cannot hold, whatever the person says: the author has to change it.
+    Author(String),
 }
 
 impl<T> From<Option<T>> for Reading<T> {
@@ -73,12 +81,67 @@ impl<T: schemars::JsonSchema + DeserializeOwned + Send + 'static> What for Typed
     }
 
     fn read(&self, accepted: Accepted) -> Reading<T> {
-        match accepted.0.map(Answers::into::<T>) {
-            Some(Ok(answer)) => Reading::Answer(answer),
-            Some(Err(misfit)) => Reading::Misfit(misfit.to_string()),
-            None => None.into(),
+        let Some(answers) = accepted.answers else {
+            return None.into();
+        };
+        match answers.clone().into::<T>() {
+            Ok(answer) => Reading::Answer(answer),
+            Err(misfit) if misfit.is_empty_field() => with_defaults(&answers),
+            Err(misfit) => Reading::Misfit(misfit.to_string()),
         }
     }
+}
+
+/// Reads `answers` with the schema's defaults in the fields that were left out: serde may not know them.
+fn with_defaults<T>(answers: &Answers) -> Reading<T>
+where
+    T: schemars::JsonSchema + DeserializeOwned + Send + 'static,
+{
+    let prepared = match Prepared::of_type::<T>() {
+        Ok(prepared) => prepared,
+        Err(defects) => return Reading::Author(defects.to_string()),
+    };
+    let Value::Object(given) = answers.to_value() else {
+        return None.into();
+    };
+    let read = |content: &Map<String, Value>| {
+        let checked = prepared.form().check(Value::Object(content.clone()));
+        checked.ok().and_then(|answers| answers.into::<T>().ok())
+    };
+    let mut filled = prepared.form().defaults();
+    filled.extend(given.clone());
+    if let Some(mut answer) = read(&filled) {
+        // Only where the type needs one: a person may have left out what the type can do without.
+        let proposed: Vec<String> = filled.keys().cloned().collect();
+        for field in proposed {
+            let Some(value) = filled.get(&field).cloned() else {
+                continue;
+            };
+            if given.contains_key(&field) {
+                continue;
+            }
+            filled.shift_remove(&field);
+            match read(&filled) {
+                Some(without) => answer = without,
+                None => {
+                    filled.insert(field, value);
+                }
+            }
+        }
+        return Reading::Answer(answer);
+    }
+    let left_out: Vec<&str> = prepared
+        .form()
+        .fields()
+        .iter()
+        .map(mcp_elicit_core::form::Field::name)
+        .filter(|name| !given.contains_key(*name))
+        .collect();
+    Reading::Author(format!(
+        "its form lets {} be left out, but {} needs a value there; make the field an Option, or give it a serde default",
+        left_out.join(", "),
+        std::any::type_name::<T>()
+    ))
 }
 
 impl What for Form {
@@ -91,7 +154,7 @@ impl What for Form {
     }
 
     fn read(&self, accepted: Accepted) -> Reading<Answers> {
-        accepted.0.into()
+        accepted.answers.into()
     }
 }
 
@@ -203,7 +266,7 @@ impl What for Confirm {
 
     fn read(&self, accepted: Accepted) -> Reading<()> {
         match accepted
-            .0
+            .answers
             .as_ref()
             .and_then(|answers| answers.get(CONFIRM))
             .and_then(Value::as_bool)
@@ -289,7 +352,7 @@ impl What for Choose {
     }
 
     fn read(&self, accepted: Accepted) -> Reading<String> {
-        let answers = accepted.0;
+        let answers = accepted.answers;
         answers
             .as_ref()
             .and_then(|answers| answers.get(CHOICE))
@@ -345,7 +408,7 @@ impl What for ChooseMany {
     }
 
     fn read(&self, accepted: Accepted) -> Reading<Vec<String>> {
-        let answers = accepted.0;
+        let answers = accepted.answers;
         let chosen = answers
             .as_ref()
             .and_then(|answers| answers.get(CHOICES))

@@ -4,8 +4,9 @@
 //! the principal, the audience (this server), the method, and a digest of the name and arguments of the call. A state
 //! that does not open says nothing about why, except in the server's own log.
 //!
-//! What it does not stop without a [`Store`]: sending the same state and the same answers twice within its lifetime. The
-//! handler then finishes twice, on answers the person did give.
+//! Each state counts once: in one process as it is, and across replicas and restarts with a [`Store`] that they share.
+//! Without one, another replica with the same keys takes a state that was used here, and the handler finishes twice, on
+//! answers the person did give.
 
 mod keys;
 mod store;

@@ -1,19 +1,24 @@
 //! Nobody can be reached: the revision's own error, before anything is sent.
 
+use std::sync::Arc;
+
 use mcp_elicit_core::wire::{Capability, Mode, Revision};
 use rmcp::model::ClientCapabilities;
 
+use super::patience::Patience;
 use crate::unanswered::{CannotAsk, NoWay, Unanswered};
 
 /// A call whose client cannot be asked anything.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Nobody {
     pub(crate) why: NoWay,
     pub(crate) revision: Revision,
+    /// For the steps of a call that asks nothing.
+    pub(crate) patience: Option<Arc<Patience>>,
 }
 
 impl Nobody {
-    pub(crate) fn refuse(self, mode: Mode) -> Unanswered {
+    pub(crate) fn refuse(&self, mode: Mode) -> Unanswered {
         CannotAsk {
             mode,
             revision: self.revision,
@@ -23,7 +28,7 @@ impl Nobody {
         .into()
     }
 
-    pub(crate) fn revision(self) -> Revision {
+    pub(crate) fn revision(&self) -> Revision {
         self.revision
     }
 }

@@ -22,6 +22,8 @@ use std::sync::Arc;
 
 use mcp_elicit_core::wire::Revision;
 
+use serde_json::value::RawValue;
+
 use crate::journal::Given;
 use crate::question::Question;
 use crate::unanswered::Unanswered;
@@ -64,7 +66,7 @@ impl Way {
             Self::Rounds(rounds) => rounds.put(question, admit).await,
             Self::Task(task) => task.put(question, admit).await,
             Self::CannotAsk(nobody) => Err(nobody.refuse(question.mode())),
-            Self::Script(script) => script.put(question, admit),
+            Self::Script(script) => script.put(question, admit).await,
         }
     }
 
@@ -84,6 +86,34 @@ impl Way {
     pub(crate) fn wrong(&self, put: &Put, reasons: &str) {
         if let (Self::Rounds(rounds), Some(slot)) = (self, put.slot) {
             rounds.wrong(slot, reasons);
+        }
+    }
+
+    /// Remembers that the answer to a question passed the author's own check.
+    pub(crate) fn passed(&self, put: &Put) {
+        if let (Self::Rounds(rounds), Some(slot)) = (self, put.slot) {
+            rounds.passed(slot);
+        }
+    }
+
+    /// What the step `name` brought in an earlier run, or leave to run it now.
+    pub(crate) fn begin_step(&self, name: &str) -> StepTurn {
+        match self {
+            Self::Rounds(rounds) => rounds.begin_step(name),
+            Self::Script(script) => StepTurn::Run(script.begin_step(name)),
+            Self::Pushed(_) | Self::Task(_) | Self::CannotAsk(_) => {
+                StepTurn::Run(StepMemory::NotKept)
+            }
+        }
+    }
+
+    /// How this call waits for what is not a question. A task is asked after by its caller, and needs no progress.
+    pub(crate) fn patience(&self) -> Option<&patience::Patience> {
+        match self {
+            Self::Pushed(pushed) => Some(pushed.patience()),
+            Self::Rounds(rounds) => Some(rounds.patience()),
+            Self::CannotAsk(nobody) => nobody.patience.as_deref(),
+            Self::Task(_) | Self::Script(_) => None,
         }
     }
 
@@ -110,6 +140,40 @@ impl Way {
             Self::Task(_) => "task",
             Self::CannotAsk(_) => "cannot-ask",
             Self::Script(_) => "script",
+        }
+    }
+}
+
+/// What to do about a step.
+pub(crate) enum StepTurn {
+    /// It ran before; this was its result.
+    Remembered(Box<RawValue>),
+    /// It has to run now. In rounds, the run is not given up while the memory lives.
+    Run(StepMemory),
+}
+
+/// Where the result of a step that runs now is kept.
+pub(crate) enum StepMemory {
+    /// Nowhere: the handler does not run again.
+    NotKept,
+    /// In the journal of the call.
+    Journal(rounds::StepGuard),
+    /// In the log of a test.
+    Log(script::StepLog),
+}
+
+impl StepMemory {
+    /// Whether a result is kept at all.
+    pub(crate) fn is_kept(&self) -> bool {
+        !matches!(self, Self::NotKept)
+    }
+
+    /// Keeps the step's result for the runs to come.
+    pub(crate) fn remember(self, value: Box<RawValue>) {
+        match self {
+            Self::NotKept => {}
+            Self::Journal(guard) => guard.remember(value),
+            Self::Log(log) => log.remember(value),
         }
     }
 }

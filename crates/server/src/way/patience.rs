@@ -6,15 +6,18 @@ use std::time::Duration;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext, RoleServer};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::unanswered::Unanswered;
 
 /// How a call waits.
 #[derive(Debug)]
 pub(crate) struct Patience {
-    peer: Peer<RoleServer>,
+    /// Absent in tests that have no client.
+    peer: Option<Peer<RoleServer>>,
     cancelled: CancellationToken,
+    /// Cancelled when the handler has returned, and nobody waits for an answer any more.
+    returned: CancellationToken,
     progress: Option<ProgressToken>,
     keep_alive: Option<Duration>,
     /// Progress must grow with every notification on a token.
@@ -24,16 +27,38 @@ pub(crate) struct Patience {
 impl Patience {
     pub(crate) fn of(context: &RequestContext<RoleServer>, keep_alive: Option<Duration>) -> Self {
         Self {
-            peer: context.peer.clone(),
+            peer: Some(context.peer.clone()),
             cancelled: context.ct.clone(),
+            returned: CancellationToken::new(),
             progress: context.meta.get_progress_token(),
             keep_alive,
             ticks: AtomicU32::new(0),
         }
     }
 
+    /// Waits without a client: nobody cancels, and nobody is told anything.
+    pub(crate) fn without_client() -> Self {
+        Self {
+            peer: None,
+            cancelled: CancellationToken::new(),
+            returned: CancellationToken::new(),
+            progress: None,
+            keep_alive: None,
+            ticks: AtomicU32::new(0),
+        }
+    }
+
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancelled.is_cancelled()
+    }
+
+    pub(crate) fn has_returned(&self) -> bool {
+        self.returned.is_cancelled()
+    }
+
+    /// The handler has returned when the guard is dropped.
+    pub(crate) fn returns_with_guard(&self) -> DropGuard {
+        self.returned.clone().drop_guard()
     }
 
     /// Waits for `done` until the time is over or the call is cancelled.
@@ -49,6 +74,8 @@ impl Patience {
             tokio::select! {
                 biased;
                 value = &mut done => return Ok(value),
+                // First: rmcp cancels a call that was answered, too.
+                () = self.returned.cancelled() => return Err(Unanswered::HandlerReturned),
                 () = self.cancelled.cancelled() => return Err(Unanswered::CallCancelled),
                 () = timer.as_mut() => {}
             }
@@ -56,8 +83,28 @@ impl Patience {
                 return Err(Unanswered::TimedOut { after: at_most });
             }
             // In a box of its own: this is rare, and much larger than the waiting, of which there may be thousands.
-            Box::pin(self.tell_caller()).await;
+            Box::pin(self.tell_caller("Waiting for a person to answer")).await;
             timer.as_mut().reset(self.next_word(over));
+        }
+    }
+
+    /// Does `work` to its end, and tells the caller meanwhile that its call is alive.
+    pub(crate) async fn during<T>(&self, work: impl Future<Output = T>) -> T {
+        let (Some(period), Some(_)) = (self.keep_alive, &self.progress) else {
+            return work.await;
+        };
+        let mut work = std::pin::pin!(work);
+        loop {
+            // The work goes on while the caller is being told.
+            let word = async {
+                tokio::time::sleep(period).await;
+                Box::pin(self.tell_caller("Still at work")).await;
+            };
+            tokio::select! {
+                biased;
+                value = &mut work => return value,
+                () = word => {}
+            }
         }
     }
 
@@ -69,15 +116,15 @@ impl Patience {
         }
     }
 
-    async fn tell_caller(&self) {
-        let Some(token) = self.progress.clone() else {
+    async fn tell_caller(&self, message: &str) {
+        let (Some(token), Some(peer)) = (self.progress.clone(), &self.peer) else {
             return;
         };
         let ticks = self.ticks.fetch_add(1, Ordering::Relaxed) + 1;
-        let progress = ProgressNotificationParam::new(token, f64::from(ticks))
-            .with_message("Waiting for a person to answer");
-        if let Err(error) = self.peer.notify_progress(progress).await {
-            tracing::debug!(%error, "the caller cannot be told that its question is still open");
+        let progress =
+            ProgressNotificationParam::new(token, f64::from(ticks)).with_message(message);
+        if let Err(error) = peer.notify_progress(progress).await {
+            tracing::debug!(%error, "the caller cannot be told that its call is alive");
         }
     }
 }

@@ -62,8 +62,7 @@ impl Pushed {
         self.capability
     }
 
-    /// For what a person does outside of MCP.
-    #[cfg(feature = "connect")]
+    /// For steps, and for what a person does outside of MCP.
     pub(crate) fn patience(&self) -> &Patience {
         &self.patience
     }
@@ -73,6 +72,9 @@ impl Pushed {
         question: &Question,
         admit: Admit<'_>,
     ) -> Result<Put, Unanswered> {
+        if self.patience.has_returned() {
+            return Err(Unanswered::HandlerReturned);
+        }
         if self.patience.is_cancelled() {
             return Err(Unanswered::CallCancelled);
         }

@@ -15,7 +15,7 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -29,10 +29,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::patience::Patience;
 use super::turn::Turn;
-use super::{Admit, Put};
+use super::{Admit, Put, StepMemory, StepTurn, script};
 use crate::guard;
 use crate::journal::{Given, Journal, Out, Slot};
 use crate::question::{Digest, Question, Subject};
+use crate::running_step;
 use crate::unanswered::Unanswered;
 
 /// One run of a handler in the rounds era.
@@ -44,14 +45,27 @@ pub(crate) struct Rounds {
     stand: Mutex<Stand>,
     /// Fires when this run is given up: asks that a spawned task still holds must end.
     over: CancellationToken,
+    /// How it ended, once it has.
+    end: OnceLock<End>,
     patience: Arc<Patience>,
+    /// The results of steps that ran in the first run of a test.
+    log: Option<script::Log>,
+}
+
+/// How a run ended, for asks that a spawned task still holds.
+#[derive(Debug, Clone, Copy)]
+enum End {
+    /// The handler returned.
+    Returned,
+    /// The questions of the run have gone out.
+    GivenUp,
 }
 
 #[derive(Debug, Default)]
 struct Stand {
     journal: Journal,
-    /// Slots whose reply came with this very request, and how long they were open.
-    news: Vec<(Slot, Duration)>,
+    /// Questions whose reply came with this very request.
+    news: Vec<News>,
     /// Replies that came without a state, by the key the author gave.
     loose: InputResponses,
     /// How often each question was asked in this run.
@@ -66,10 +80,20 @@ struct Stand {
     turn: Option<Turn>,
 }
 
+/// A question whose reply came with this very request.
+#[derive(Debug)]
+struct News {
+    slot: Slot,
+    open_for: Duration,
+    /// The beginning of its message.
+    message: String,
+}
+
 #[derive(Debug)]
 struct Open {
     slot: Slot,
     key: String,
+    message: String,
     request: InputRequest,
     url: bool,
     for_ms: u64,
@@ -81,6 +105,29 @@ pub(crate) enum Ended<T> {
     Finished(T),
     /// It waits on these questions, and on nothing else.
     Waiting(InputRequests),
+    /// It asked for one thing, and asks for another now that it has the answer.
+    Changed(Changed),
+}
+
+/// A question that was answered and is not asked again, and the one that is asked instead: the beginnings of both.
+#[derive(Debug)]
+pub(crate) struct Changed {
+    pub(crate) was: String,
+    pub(crate) now: String,
+}
+
+impl From<Changed> for Unanswered {
+    fn from(changed: Changed) -> Self {
+        let Changed { was, now } = changed;
+        let what = if was == now {
+            format!("the form of {was:?} changed after it was answered")
+        } else {
+            format!("{was:?} was answered, and now {now:?} is asked instead")
+        };
+        Self::Author(format!(
+            "it changes from run to run: {what}; put what changes into a step (`elicit.step`)"
+        ))
+    }
 }
 
 /// What the retried request brought.
@@ -119,10 +166,11 @@ impl Rounds {
                 Given::Late
             };
             journal.settle(out.slot, given);
-            news.push((
-                out.slot,
-                Duration::from_millis(now_ms.saturating_sub(out.since_ms)),
-            ));
+            news.push(News {
+                slot: out.slot,
+                open_for: Duration::from_millis(now_ms.saturating_sub(out.since_ms)),
+                message: out.message,
+            });
         }
         let loose = if had_state {
             InputResponses::default()
@@ -141,9 +189,17 @@ impl Rounds {
             now_ms,
             stand: Mutex::new(stand),
             over: CancellationToken::new(),
+            end: OnceLock::new(),
             patience,
+            log: None,
         };
         (rounds, responses)
+    }
+
+    /// Steps that `log` knows do not run again.
+    pub(crate) fn with_log(mut self, log: script::Log) -> Self {
+        self.log = Some(log);
+        self
     }
 
     pub(crate) fn revision(&self) -> Revision {
@@ -154,8 +210,7 @@ impl Rounds {
         self.capability
     }
 
-    /// For what a person does outside of MCP.
-    #[cfg(feature = "connect")]
+    /// For steps, and for what a person does outside of MCP.
     pub(crate) fn patience(&self) -> &Patience {
         &self.patience
     }
@@ -167,7 +222,7 @@ impl Rounds {
         admit: Admit<'_>,
     ) -> Result<Put, Unanswered> {
         if self.over.is_cancelled() {
-            return Err(Unanswered::Suspended);
+            return Err(self.ended());
         }
         if self.patience.is_cancelled() {
             return Err(Unanswered::CallCancelled);
@@ -180,8 +235,17 @@ impl Rounds {
             admit()?;
         }
         let _open = self.open(slot, question)?;
-        self.given_up().await;
-        Err(Unanswered::Suspended)
+        self.given_up(question.timeout).await
+    }
+
+    /// What an ask brings when its run is over.
+    fn ended(&self) -> Unanswered {
+        match self.end.get() {
+            Some(End::Returned) => Unanswered::HandlerReturned,
+            Some(End::GivenUp) => Unanswered::Suspended,
+            // The call was dropped.
+            None => Unanswered::CallCancelled,
+        }
     }
 
     fn take_slot(&self, question: &Question) -> Slot {
@@ -211,7 +275,11 @@ impl Rounds {
                 stand
                     .journal
                     .settle(slot, read_reply(&value, question.mode()));
-                stand.news.push((slot, Duration::ZERO));
+                stand.news.push(News {
+                    slot,
+                    open_for: Duration::ZERO,
+                    message: String::new(),
+                });
             }
         }
         let Some(given) = stand.journal.given(slot).cloned() else {
@@ -220,8 +288,8 @@ impl Rounds {
         let open_for = stand
             .news
             .iter()
-            .find(|news| news.0 == slot)
-            .map(|news| news.1);
+            .find(|news| news.slot == slot)
+            .map(|news| news.open_for);
         Ok(Some(Put {
             given,
             slot: Some(slot),
@@ -239,6 +307,7 @@ impl Rounds {
         stand.open.push(Open {
             slot,
             key,
+            message: beginning(&question.message),
             request,
             url: question.mode() == Mode::Url,
             for_ms,
@@ -258,6 +327,11 @@ impl Rounds {
             .settle(slot, Given::Wrong(reasons.to_owned()));
     }
 
+    /// The reply for `slot` passed the author's own check, which does not look at it again.
+    pub(crate) fn passed(&self, slot: Slot) {
+        self.lock().journal.pass(slot);
+    }
+
     /// What the step `name` brought in an earlier run, or leave to run it now.
     pub(crate) fn begin_step(self: &Arc<Self>, name: &str) -> StepTurn {
         let mut stand = self.lock();
@@ -267,32 +341,52 @@ impl Rounds {
         if let Some(value) = stand.journal.step(name, occurrence) {
             return StepTurn::Remembered(value.to_owned());
         }
+        let logged = self.log.as_ref().and_then(|log| log.step(name, occurrence));
+        if let Some(value) = logged {
+            stand.journal.remember(name, occurrence, value.clone());
+            return StepTurn::Remembered(value);
+        }
         stand.running_steps += 1;
         stand.changed();
         drop(stand);
-        StepTurn::Run(StepGuard {
+        StepTurn::Run(StepMemory::Journal(StepGuard {
             rounds: Arc::clone(self),
             name: name.to_owned(),
             occurrence,
-        })
+        }))
     }
 
-    /// Pending until this run is given up.
-    async fn given_up(&self) {
+    /// Pending until this run is over; gives what that means for the ask.
+    async fn given_up(&self, timeout: Duration) -> Result<Put, Unanswered> {
         let mut over = std::pin::pin!(self.over.cancelled());
+        let mut stuck: Option<Pin<Box<tokio::time::Sleep>>> = None;
         std::future::poll_fn(|context| {
+            let stand = self.lock();
             // As a part of the handler it is dropped with it, and needs no wake-up: the run waits for nothing then.
-            let part_of_it = self
-                .lock()
+            let part_of_it = stand
                 .turn
                 .as_ref()
                 .is_some_and(|turn| turn.is(context.waker()));
+            let in_step = stand.running_steps > 0;
+            drop(stand);
             if part_of_it && !self.over.is_cancelled() {
                 return Poll::Pending;
             }
-            over.as_mut().poll(context)
+            if over.as_mut().poll(context).is_ready() {
+                return Poll::Ready(Err(self.ended()));
+            }
+            // A step that waits for the task that asks would wait for ever: the question cannot go out before it ends.
+            let sleep = stuck.get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
+            if sleep.as_mut().poll(context).is_ready() {
+                if in_step {
+                    return Poll::Ready(Err(running_step::inside_some_step()));
+                }
+                stuck = None;
+                context.waker().wake_by_ref();
+            }
+            Poll::Pending
         })
-        .await;
+        .await
     }
 
     /// Drives the handler until it finishes or waits on nothing but asks.
@@ -303,7 +397,7 @@ impl Rounds {
         let finished = std::future::poll_fn(|context| {
             let waker = self.lock().begin_turn(context.waker());
             if let Poll::Ready(output) = handler.as_mut().poll(&mut Context::from_waker(&waker)) {
-                return Poll::Ready(Some(output));
+                return Poll::Ready(Ok(output));
             }
             drop(waker);
             let mut stand = self.lock();
@@ -312,8 +406,9 @@ impl Rounds {
                 settled_at = None;
                 return Poll::Pending;
             }
-            if settled_at == Some(stand.changes) || !stand.may_be_woken() {
-                return Poll::Ready(None);
+            let alone = !stand.may_be_woken();
+            if alone || settled_at == Some(stand.changes) {
+                return Poll::Ready(Err(alone));
             }
             settled_at = Some(stand.changes);
             drop(stand);
@@ -321,10 +416,41 @@ impl Rounds {
             Poll::Pending
         })
         .await;
-        match finished {
-            Some(output) => Ended::Finished(output),
-            None => Ended::Waiting(self.send_out()),
-        }
+        let (end, ended) = match finished {
+            Ok(output) => (End::Returned, Ended::Finished(output)),
+            Err(alone) => match self.changed(alone) {
+                Some(changed) => (End::Returned, Ended::Changed(changed)),
+                None => (End::GivenUp, Ended::Waiting(self.send_out())),
+            },
+        };
+        // Nobody sets it twice: a run ends once.
+        let _first = self.end.set(end);
+        ended
+    }
+
+    /// A question that changed after it was answered: no reply of this request was used, and another question goes out.
+    ///
+    /// Where nothing else can move the run on (`alone`), that is sure. Otherwise another branch of the handler may have
+    /// been faster this time, so it counts when it happens twice in a row.
+    fn changed(&self, alone: bool) -> Option<Changed> {
+        let mut stand = self.lock();
+        let first = stand.news.first()?.message.clone();
+        let used = |news: &News| {
+            let asked = stand.asked.get(&news.slot.digest);
+            asked.is_some_and(|asked| *asked > news.slot.occurrence)
+        };
+        let instead = stand
+            .open
+            .iter()
+            .find(|open| stand.journal.out(open.slot).is_none())
+            .map(|open| open.message.clone());
+        let unused = !stand.news.iter().any(used);
+        let (true, Some(now)) = (unused, instead) else {
+            stand.journal.used_replies();
+            return None;
+        };
+        let before = stand.journal.unused_replies();
+        (alone || before).then_some(Changed { was: first, now })
     }
 
     /// Notes what goes out. A question that was already out keeps the clock it had.
@@ -338,6 +464,7 @@ impl Rounds {
             let Open {
                 slot,
                 key,
+                message,
                 request,
                 url,
                 for_ms,
@@ -345,6 +472,7 @@ impl Rounds {
             stand.journal.send_out(Out {
                 key: key.clone(),
                 slot,
+                message,
                 url,
                 since_ms,
                 for_ms,
@@ -399,14 +527,6 @@ impl Drop for OpenGuard {
     }
 }
 
-/// What to do about a step.
-pub(crate) enum StepTurn {
-    /// It ran before; this was its result.
-    Remembered(Box<RawValue>),
-    /// It has to run now. The run is not given up while the guard lives.
-    Run(StepGuard),
-}
-
 /// A step that is running.
 pub(crate) struct StepGuard {
     rounds: Arc<Rounds>,
@@ -430,6 +550,15 @@ impl Drop for StepGuard {
         stand.running_steps -= 1;
         stand.changed();
     }
+}
+
+/// The beginning of a question's message, short enough to travel with the state.
+pub(crate) fn beginning(message: &str) -> String {
+    const LONGEST: usize = 160;
+    if message.len() <= LONGEST {
+        return message.to_owned();
+    }
+    format!("{}...", &message[..message.floor_char_boundary(LONGEST)])
 }
 
 /// What rmcp sends for a question. Tasks use it too.

@@ -143,8 +143,22 @@ async fn with_a_store_a_state_counts_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_a_store_it_counts_until_it_expires_as_the_docs_say() {
+async fn without_a_store_it_counts_once_in_this_process() {
     let settings = Settings::default();
+    let (ada, retry) = ada(&settings).await;
+    let client = ada.meet(server(settings)).await;
+    assert_eq!(complete(once(&client, &retry).await.unwrap()), "40");
+    // Another wrapper of the same process knows it too: a stateless service wraps anew for each request.
+    for settings in [Settings::default(), Settings::default()] {
+        let client = ada.meet(server(settings)).await;
+        let error = once(&client, &retry).await.unwrap_err();
+        assert!(error.message.contains("used before"), "{error:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_that_may_be_used_again_counts_until_it_expires_as_the_docs_say() {
+    let settings = Settings::default().single_use(false);
     let (ada, retry) = ada(&settings).await;
     let client = ada.meet(server(settings)).await;
     for _ in 0..2 {
@@ -241,7 +255,9 @@ async fn an_answer_is_not_taken_for_another_question() {
 #[tokio::test(start_paused = true)]
 async fn rounds_cannot_be_reordered() {
     let person = Person::who("2026-07-28", []);
-    let client = person.meet(server(Settings::default())).await;
+    let client = person
+        .meet(server(Settings::default().single_use(false)))
+        .await;
     let deploy = call("deploy");
     let key_of = |requests: &InputRequests| requests.keys().next().unwrap().clone();
     let (first, first_state) = required(once(&client, &deploy).await.unwrap());
@@ -284,7 +300,11 @@ async fn rounds_cannot_be_reordered() {
 async fn a_thousand_rounds_without_an_answer() {
     let person = Person::who("2026-07-28", []);
     let client = person
-        .meet(server(Settings::default().questions_per_call(1_000)))
+        .meet(server(
+            Settings::default()
+                .questions_per_call(1_000)
+                .single_use(false),
+        ))
         .await;
     let (first, mut state) = required(once(&client, &call(AGE)).await.unwrap());
     let length = state.len();

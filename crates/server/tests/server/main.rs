@@ -8,11 +8,13 @@
 mod asker;
 mod attacks;
 mod audit;
+mod author;
 mod bridge;
 mod connect;
 mod eras;
 mod harness;
 mod http;
+mod replayed;
 mod rounds;
 mod simulation;
 mod stores;

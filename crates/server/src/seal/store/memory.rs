@@ -4,13 +4,34 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-use super::{Store, StoreFuture};
+use super::{Store, StoreError, StoreFuture};
 
-/// A store in memory, for a server that runs as one process.
-#[derive(Default)]
+/// The most states that are remembered as used. With names of 22 letters, about 30 MB.
+const MOST_USED: usize = 1 << 18;
+
+/// The most bytes that are kept.
+const MOST_KEPT: usize = 64 << 20;
+
+/// A store in memory, for a server that runs as one process. Bounded: it remembers the last 262,144 states that were used,
+/// refuses older ones as used when there are more, and keeps up to 64 MiB.
 pub struct MemoryStore {
-    used: Mutex<HashMap<String, u64>>,
-    kept: Mutex<HashMap<String, (Vec<u8>, u64)>>,
+    used: Mutex<Used>,
+    kept: Mutex<Kept>,
+    most_used: usize,
+    most_kept: usize,
+}
+
+#[derive(Default)]
+struct Used {
+    until: HashMap<String, u64>,
+    /// A state that ends by this time counts as used: which of them were is forgotten.
+    forgotten_until: u64,
+}
+
+#[derive(Default)]
+struct Kept {
+    entries: HashMap<String, (Vec<u8>, u64)>,
+    bytes: usize,
 }
 
 impl fmt::Debug for MemoryStore {
@@ -19,10 +40,25 @@ impl fmt::Debug for MemoryStore {
     }
 }
 
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::bounded(MOST_USED, MOST_KEPT)
+    }
+}
+
 impl MemoryStore {
     /// An empty store.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    fn bounded(most_used: usize, most_kept: usize) -> Self {
+        Self {
+            used: Mutex::default(),
+            kept: Mutex::default(),
+            most_used,
+            most_kept,
+        }
     }
 }
 
@@ -31,13 +67,43 @@ fn worth_sweeping(len: usize) -> bool {
     len >= 1024 && len.is_power_of_two()
 }
 
+impl Used {
+    /// Makes room: what has expired goes, and if that is not enough, the eighth that ends first. What ends no later than
+    /// any of those counts as used from then on, so that no state counts twice.
+    fn make_room(&mut self, now_ms: u64, most: usize) {
+        if self.until.len() < most {
+            if worth_sweeping(self.until.len()) {
+                self.until.retain(|_, until| *until > now_ms);
+            }
+            return;
+        }
+        self.until.retain(|_, until| *until > now_ms);
+        if self.until.len() < most {
+            return;
+        }
+        let mut ends: Vec<u64> = self.until.values().copied().collect();
+        let eighth = ends.len() / 8;
+        let (_, last, _) = ends.select_nth_unstable(eighth);
+        let last = *last;
+        if self.forgotten_until == 0 {
+            tracing::warn!(
+                target: "mcp_elicit",
+                most,
+                "more states were used in their lifetime than this process remembers; the oldest count as used. \
+                 Settings::store takes a larger store"
+            );
+        }
+        self.forgotten_until = self.forgotten_until.max(last);
+        self.until.retain(|_, until| *until > last);
+    }
+}
+
 impl Store for MemoryStore {
     fn use_up<'a>(&'a self, id: &'a str, now_ms: u64, until_ms: u64) -> StoreFuture<'a, bool> {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        if worth_sweeping(used.len()) {
-            used.retain(|_, until| *until > now_ms);
-        }
-        let first = used.insert(id.to_owned(), until_ms).is_none();
+        used.make_room(now_ms, self.most_used);
+        let first =
+            until_ms > used.forgotten_until && used.until.insert(id.to_owned(), until_ms).is_none();
         Box::pin(std::future::ready(Ok(first)))
     }
 
@@ -49,20 +115,45 @@ impl Store for MemoryStore {
         until_ms: u64,
     ) -> StoreFuture<'a, ()> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if worth_sweeping(kept.len()) {
-            kept.retain(|_, entry| entry.1 > now_ms);
-        }
-        kept.insert(id.to_owned(), (bytes, until_ms));
-        Box::pin(std::future::ready(Ok(())))
+        let result = kept.keep(id, bytes, now_ms, until_ms, self.most_kept);
+        Box::pin(std::future::ready(result))
     }
 
     fn kept<'a>(&'a self, id: &'a str, now_ms: u64) -> StoreFuture<'a, Option<Vec<u8>>> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = kept
+            .entries
             .get(id)
             .filter(|entry| entry.1 > now_ms)
             .map(|entry| entry.0.clone());
         Box::pin(std::future::ready(Ok(bytes)))
+    }
+}
+
+impl Kept {
+    fn keep(
+        &mut self,
+        id: &str,
+        bytes: Vec<u8>,
+        now_ms: u64,
+        until_ms: u64,
+        most: usize,
+    ) -> Result<(), StoreError> {
+        if let Some((before, _)) = self.entries.remove(id) {
+            self.bytes -= before.len();
+        }
+        if worth_sweeping(self.entries.len()) || self.bytes + bytes.len() > most {
+            self.entries.retain(|_, entry| entry.1 > now_ms);
+            self.bytes = self.entries.values().map(|entry| entry.0.len()).sum();
+        }
+        if self.bytes + bytes.len() > most {
+            return Err(StoreError(format!(
+                "the store in memory is full: it keeps up to {most} bytes"
+            )));
+        }
+        self.bytes += bytes.len();
+        self.entries.insert(id.to_owned(), (bytes, until_ms));
+        Ok(())
     }
 }
 
@@ -77,7 +168,32 @@ mod tests {
             store.use_up(&format!("old-{number}"), 0, 10).await.unwrap();
         }
         store.use_up("new", 20, 30).await.unwrap();
-        assert_eq!(store.used.lock().unwrap().len(), 1);
+        assert_eq!(store.used.lock().unwrap().until.len(), 1);
         assert!(!store.use_up("new", 25, 30).await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn a_full_store_lets_no_state_count_twice() {
+        let store = MemoryStore::bounded(16, 0);
+        for number in 0..100_u64 {
+            let id = number.to_string();
+            assert!(store.use_up(&id, 0, 1_000 + number).await.unwrap(), "{id}");
+            assert!(store.used.lock().unwrap().until.len() <= 16);
+        }
+        for number in 0..100_u64 {
+            let again = store.use_up(&number.to_string(), 0, 1_000 + number).await;
+            assert!(!again.unwrap(), "{number}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_kept_has_a_bound() {
+        let store = MemoryStore::bounded(1, 10);
+        store.keep("a", vec![0; 6], 0, 10).await.unwrap();
+        store.keep("b", vec![0; 6], 0, 10).await.unwrap_err();
+        store.keep("a", vec![0; 10], 0, 10).await.unwrap();
+        // What has expired makes room.
+        store.keep("b", vec![0; 6], 10, 20).await.unwrap();
+        assert_eq!(store.kept("b", 15).await.unwrap(), Some(vec![0; 6]));
     }
 }

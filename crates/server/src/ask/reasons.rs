@@ -1,0 +1,93 @@
+//! Why an author's own check refuses an answer.
+
+use std::fmt;
+
+use mcp_elicit_core::fault::Finding;
+
+/// Why an author's own check refuses an answer, in words for the person. See [`Ask::check`](crate::Ask::check).
+///
+/// Made from a sentence, from a field and a sentence, or by [`and`](Self::and) from several.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Reasons(Vec<Reason>);
+
+#[derive(Clone, PartialEq, Eq)]
+struct Reason {
+    field: Option<String>,
+    words: String,
+}
+
+impl Reasons {
+    /// No reasons yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a reason that belongs to one field.
+    #[must_use]
+    pub fn and(mut self, field: impl Into<String>, words: impl Into<String>) -> Self {
+        self.0.push(Reason {
+            field: Some(field.into()),
+            words: words.into(),
+        });
+        self
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// One line for each reason, as violations of the form's rules are listed.
+    pub(crate) fn listed(&self) -> String {
+        if self.is_empty() {
+            return "- the server does not take this answer".to_owned();
+        }
+        let lines: Vec<String> = self.0.iter().map(Reason::line).collect();
+        lines.join("\n")
+    }
+
+    /// The same for a program.
+    pub(crate) fn findings(&self) -> Vec<Finding> {
+        let finding = |reason: &Reason| Finding {
+            place: reason.field.clone().unwrap_or_default(),
+            code: "check".to_owned(),
+            message: reason.words.clone(),
+        };
+        self.0.iter().map(finding).collect()
+    }
+}
+
+impl Reason {
+    fn line(&self) -> String {
+        match &self.field {
+            Some(field) => format!("- {field}: {}", self.words),
+            None => format!("- {}", self.words),
+        }
+    }
+}
+
+impl fmt::Debug for Reasons {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The words may repeat what a person said.
+        let fields = self.0.iter().map(|reason| &reason.field);
+        f.debug_list().entries(fields).finish()
+    }
+}
+
+impl From<&str> for Reasons {
+    fn from(words: &str) -> Self {
+        words.to_owned().into()
+    }
+}
+
+impl From<String> for Reasons {
+    fn from(words: String) -> Self {
+        Self(vec![Reason { field: None, words }])
+    }
+}
+
+impl<F: Into<String>, W: Into<String>> From<(F, W)> for Reasons {
+    fn from((field, words): (F, W)) -> Self {
+        Self::new().and(field, words)
+    }
+}

@@ -1,0 +1,221 @@
+//! A handler under test, run as on either era: once, with the answers coming into the run, and again from the top for each
+//! round of answers.
+
+use std::fmt;
+use std::sync::Arc;
+
+use mcp_elicit_core::wire::{Capability, Revision};
+use rmcp::model::InputResponses;
+use serde_json::{Value, json};
+
+use crate::elicit::{Call, Elicit};
+use crate::journal::{Journal, Out, Slot};
+use crate::settings::{Settings, Shared};
+use crate::testing::Answer;
+use crate::way::Way;
+use crate::way::patience::Patience;
+use crate::way::rounds::{Brought, Changed, Ended, Rounds};
+use crate::way::script::{Log, Logged, Script};
+
+/// What a handler does differently when it runs again from the top for each round of answers, as on 2026-07-28.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Difference {
+    /// It ends differently.
+    #[error(
+        "run once, the handler ends with {once}; run again for each round of answers, it ends with {again}: what must \
+         happen once, or may change from run to run, belongs in a step"
+    )]
+    Result {
+        /// How it ends where it runs once (2025-06-18, 2025-11-25).
+        once: String,
+        /// How it ends where it runs again for each round (2026-07-28).
+        again: String,
+    },
+    /// It asks something else.
+    #[error(
+        "the handler asks {now:?} where it asked {was:?}: a question is the same in every run; put what changes into a step"
+    )]
+    Question {
+        /// What it asked in the run before.
+        was: String,
+        /// What it asks instead.
+        now: String,
+    },
+    /// It asks one question more than where it runs once.
+    #[error(
+        "run again for each round of answers, the handler asks {question:?}, which it does not ask otherwise"
+    )]
+    Added {
+        /// The question.
+        question: String,
+    },
+    /// It does not ask a question that it asks where it runs once.
+    #[error(
+        "run again for each round of answers, the handler does not ask {question:?}, which it asks otherwise"
+    )]
+    Missing {
+        /// The question.
+        question: String,
+    },
+    /// It does not come to an end.
+    #[error("run again for each round of answers, the handler does not end in {rounds} rounds")]
+    Endless {
+        /// How many rounds it was given.
+        rounds: u32,
+    },
+}
+
+/// Runs `handler` on both eras with the same answers. Gives what it came to, which must be the same.
+pub(crate) async fn on_both_eras<R, F, Fut>(
+    script: &Script,
+    settings: &Settings,
+    handler: F,
+) -> Result<R, Difference>
+where
+    R: fmt::Debug,
+    F: Fn(Elicit) -> Fut,
+    Fut: Future<Output = R>,
+{
+    let log = Log::default();
+    let way = Way::Script(Arc::new(script.logged(log.clone())));
+    let once = handler(Elicit::by(settings.clone().shared(), way)).await;
+    let questions = log.questions();
+    let unanswered = questions.iter().any(|question| question.answer.is_none());
+    // Without a question it runs once on every revision. A script that is too short ends the test anyway.
+    if questions.is_empty() || unanswered {
+        return Ok(once);
+    }
+    let replay = Replay {
+        shared: settings.clone().for_replay().shared(),
+        capability: script.capability(),
+        log,
+        questions,
+        sent: Vec::new(),
+    };
+    let again = replay.run(handler).await?;
+    let (once_said, again_said) = (format!("{once:?}"), format!("{again:?}"));
+    if once_said == again_said {
+        return Ok(once);
+    }
+    Err(Difference::Result {
+        once: once_said,
+        again: again_said,
+    })
+}
+
+struct Replay {
+    shared: Arc<Shared>,
+    capability: Capability,
+    log: Log,
+    questions: Vec<Logged>,
+    /// What went out so far.
+    sent: Vec<Slot>,
+}
+
+impl Replay {
+    async fn run<R, F, Fut>(mut self, handler: F) -> Result<R, Difference>
+    where
+        F: Fn(Elicit) -> Fut,
+        Fut: Future<Output = R>,
+    {
+        let most = self.shared.settings.questions_per_call;
+        let mut journal = Journal::default();
+        let mut responses = InputResponses::default();
+        for _ in 0..=most {
+            let brought = Brought {
+                journal,
+                had_state: true,
+                responses,
+            };
+            let now_ms = self.shared.settings.now_ms();
+            let patience = Arc::new(Patience::without_client());
+            let (rounds, _) =
+                Rounds::new(Revision::LATEST, self.capability, now_ms, patience, brought);
+            let rounds = Arc::new(rounds.with_log(self.log.clone()));
+            let elicit = self.elicit(&rounds);
+            match rounds.drive(std::pin::pin!(handler(elicit))).await {
+                Ended::Finished(result) => return self.all_sent().map(|()| result),
+                Ended::Changed(Changed { was, now }) => {
+                    return Err(Difference::Question { was, now });
+                }
+                Ended::Waiting(_) => {
+                    (journal, responses) = self.answer(carried(rounds.take_journal()))?;
+                }
+            }
+        }
+        Err(Difference::Endless { rounds: most })
+    }
+
+    fn elicit(&self, rounds: &Arc<Rounds>) -> Elicit {
+        Elicit::new(Call::new(
+            Arc::clone(&self.shared),
+            Way::Rounds(Arc::clone(rounds)),
+            "tools/call",
+            "test".into(),
+            None,
+            self.capability,
+        ))
+    }
+
+    /// Answers what is out as it was answered in the first run.
+    fn answer(&mut self, mut journal: Journal) -> Result<(Journal, InputResponses), Difference> {
+        let mut responses = InputResponses::default();
+        for mut out in journal.take_out() {
+            let logged = self.questions.iter().find(|logged| logged.slot == out.slot);
+            let Some(answer) = logged.and_then(|logged| logged.answer.clone()) else {
+                return Err(self.not_logged(&out));
+            };
+            self.sent.push(out.slot);
+            if let Answer::Silence = answer {
+                (out.since_ms, out.for_ms) = (0, 0);
+            }
+            responses.insert(out.key.clone(), response(answer));
+            journal.send_out(out);
+        }
+        Ok((journal, responses))
+    }
+
+    /// A question that the first run did not ask: instead of the first that is still to come, or beyond them all.
+    fn not_logged(&self, out: &Out) -> Difference {
+        let now = out.message.clone();
+        match self.to_come() {
+            Some(logged) => Difference::Question {
+                was: logged.message.clone(),
+                now,
+            },
+            None => Difference::Added { question: now },
+        }
+    }
+
+    fn to_come(&self) -> Option<&Logged> {
+        let mut logged = self.questions.iter();
+        logged.find(|logged| !self.sent.contains(&logged.slot))
+    }
+
+    fn all_sent(&self) -> Result<(), Difference> {
+        self.to_come().map_or(Ok(()), |logged| {
+            Err(Difference::Missing {
+                question: logged.message.clone(),
+            })
+        })
+    }
+}
+
+/// The journal as it comes back in the state.
+fn carried(journal: Journal) -> Journal {
+    let text = serde_json::to_string(&journal);
+    let read = text.and_then(|text| serde_json::from_str(&text));
+    // What was just written can be read; otherwise the run begins anew, and the difference is seen.
+    read.unwrap_or_default()
+}
+
+fn response(answer: Answer) -> Value {
+    match answer {
+        Answer::Accept(content) => json!({ "action": "accept", "content": content }),
+        // Nobody hears what comes too late.
+        Answer::Visit | Answer::Silence => json!({ "action": "accept" }),
+        Answer::Decline => json!({ "action": "decline" }),
+        Answer::Cancel => json!({ "action": "cancel" }),
+    }
+}
