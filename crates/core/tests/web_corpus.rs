@@ -1,0 +1,277 @@
+//! What this crate says about forms, contents and drafts, written down for the check in TypeScript (`web/packages/form`), which must say
+//! the same.
+//!
+//! The files in `web/corpus` are compared with what the crate says now. After a change on purpose, write them anew with
+//! `UPDATE_CORPUS=1 cargo test -p mcp-elicit-core --test web_corpus`, and change the TypeScript so that `npm test` in `web` passes again.
+
+use std::io::{Read as _, Write as _};
+use std::path::PathBuf;
+
+use flate2::Compression;
+use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
+use mcp_elicit_core::answer::{CheckError, Draft, Typed, Violations};
+use mcp_elicit_core::form::Form;
+use serde_json::{Map, Number, Value, json};
+
+mod web_corpus {
+    pub(crate) mod drafts;
+    pub(crate) mod random;
+    pub(crate) mod rules;
+}
+
+/// What the crate says about a content, as the corpus spells it.
+fn content_verdict(schema: &str, content: &str) -> Value {
+    let form = match form(schema) {
+        Ok(form) => form,
+        Err(defects) => return defects,
+    };
+    match form.check_text(content) {
+        Ok(answers) => {
+            let mut verdict =
+                json!({"verdict": "answers", "answers": answers.to_value().to_string()});
+            if !answers.ignored().is_empty() {
+                verdict["ignored"] = json!(answers.ignored());
+            }
+            verdict
+        }
+        Err(CheckError::Violations(violations)) => violated(&violations),
+        Err(CheckError::Broken(_)) => json!({"verdict": "broken"}),
+        Err(other @ CheckError::TooLarge { .. }) => panic!("{other}"),
+    }
+}
+
+fn draft_verdict(form: &Form, draft: &Value) -> Value {
+    let mut entered = Draft::new();
+    for (field, value) in draft.as_object().expect("a draft is an object") {
+        entered.set(field, Typed::from_value(Some(value)));
+    }
+    match form.read(&entered) {
+        Ok(answers) => json!({"verdict": "answers", "answers": answers.to_value().to_string()}),
+        Err(violations) => violated(&violations),
+    }
+}
+
+fn form(schema: &str) -> Result<Form, Value> {
+    Form::parse(schema).map_err(|defects| {
+        let list: Vec<_> = defects
+            .iter()
+            .map(|defect| json!([defect.pointer, defect.code.as_str(), defect.message]))
+            .collect();
+        json!({"verdict": "defects", "defects": list})
+    })
+}
+
+fn violated(violations: &Violations) -> Value {
+    let list: Vec<_> = violations
+        .iter()
+        .map(|violation| {
+            json!([
+                violation.field(),
+                violation.rule().code(),
+                violation.message()
+            ])
+        })
+        .collect();
+    json!({"verdict": "violations", "violations": list})
+}
+
+/// A text as a browser reads it: numbers are binary64, the last of a key is taken, and keys that are array indices come first.
+fn as_in_a_browser(text: &str) -> Option<String> {
+    serde_json::from_str(text)
+        .ok()
+        .map(|value| browser_value(value).to_string())
+}
+
+fn browser_value(value: Value) -> Value {
+    match value {
+        Value::Number(number) => Value::Number(browser_number(&number)),
+        Value::Array(items) => items.into_iter().map(browser_value).collect(),
+        Value::Object(entries) => {
+            let index = |key: &str| {
+                let number = key.parse::<u32>().ok()?;
+                (number < u32::MAX && number.to_string() == key).then_some(number)
+            };
+            let mut entries: Vec<_> = entries
+                .into_iter()
+                .map(|(key, value)| (key, browser_value(value)))
+                .collect();
+            entries.sort_by_key(|(key, _)| index(key).map_or((1, 0), |index| (0, index)));
+            Value::Object(entries.into_iter().collect::<Map<_, _>>())
+        }
+        other => other,
+    }
+}
+
+fn browser_number(number: &Number) -> Number {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let float = number.as_f64().expect("a JSON number");
+    #[expect(clippy::cast_possible_truncation, reason = "whole and at most 2^53")]
+    if float.fract() == 0.0 && float.abs() <= EXACT {
+        Number::from(float as i64)
+    } else {
+        Number::from_f64(float).expect("finite")
+    }
+}
+
+/// The verdicts on one content; that of a browser only where it differs.
+fn judge(schema: &str, content: &str) -> Map<String, Value> {
+    let mut case = Map::new();
+    let core = content_verdict(schema, content);
+    case.insert("content".to_owned(), content.into());
+    if let (Some(schema), Some(content)) = (as_in_a_browser(schema), as_in_a_browser(content)) {
+        let web = content_verdict(&schema, &content);
+        if !same(&web, &core) {
+            case.insert("web".to_owned(), web);
+        }
+    }
+    case.insert("core".to_owned(), core);
+    case
+}
+
+/// Whether two verdicts are one to a browser, where 1.0 is 1.
+fn same(a: &Value, b: &Value) -> bool {
+    let plain = |verdict: &Value| {
+        let mut verdict = verdict.clone();
+        if let Some(answers) = verdict["answers"].as_str().and_then(as_in_a_browser) {
+            verdict["answers"] = answers.into();
+        }
+        verdict
+    };
+    plain(a) == plain(b)
+}
+
+/// One line: a schema, and each content with its verdict. An illegal schema has none.
+fn line(id: &str, schema: &str, contents: &[String]) -> String {
+    let mut out = Map::from_iter([
+        ("id".to_owned(), id.into()),
+        ("schema".to_owned(), schema.into()),
+    ]);
+    match form(schema) {
+        Err(defects) => {
+            if let Some(browser) = as_in_a_browser(schema) {
+                let web =
+                    form(&browser).map_or_else(|defects| defects, |_| json!({"verdict": "form"}));
+                if web != defects {
+                    out.insert("web".to_owned(), web);
+                }
+            }
+            out.insert("core".to_owned(), defects);
+        }
+        Ok(_) => {
+            let cases: Vec<_> = contents
+                .iter()
+                .map(|content| judge(schema, content))
+                .collect();
+            out.insert("cases".to_owned(), json!(cases));
+        }
+    }
+    Value::Object(out).to_string()
+}
+
+fn rules() -> String {
+    let lines = web_corpus::rules::cases()
+        .into_iter()
+        .enumerate()
+        .map(|(i, (schema, contents))| line(&format!("rules/{i:03}"), &schema, &contents));
+    lines.fold(String::new(), |out, line| out + &line + "\n")
+}
+
+fn drafts() -> String {
+    let mut out = String::new();
+    for (i, (schema, drafts)) in web_corpus::drafts::cases().into_iter().enumerate() {
+        let form = Form::parse(&schema).unwrap_or_else(|defects| panic!("{schema}: {defects}"));
+        let cases: Vec<_> = drafts
+            .iter()
+            .map(|draft| json!({"draft": draft, "core": draft_verdict(&form, draft)}))
+            .collect();
+        out +=
+            &json!({"id": format!("drafts/{i:03}"), "schema": schema, "cases": cases}).to_string();
+        out.push('\n');
+    }
+    out
+}
+
+/// Lines of so many legal forms with ten contents each, and of the illegal ones between them.
+fn random(seed: u64, forms: usize) -> String {
+    let mut random = web_corpus::random::Random::new(seed);
+    let mut out = String::new();
+    let (mut number, mut legal) = (0, 0);
+    while legal < forms {
+        let (schema, contents) = random.form(10);
+        out += &line(&format!("random/{number:05}"), &schema, &contents);
+        out.push('\n');
+        number += 1;
+        legal += usize::from(Form::parse(&schema).is_ok());
+    }
+    out
+}
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../web/corpus")
+}
+
+#[track_caller]
+fn compare(name: &str, now: &str, committed: &str) {
+    for (number, (now, committed)) in now.lines().zip(committed.lines()).enumerate() {
+        assert!(
+            now == committed,
+            "{name}, line {}: this crate says now\n{now}\nand the corpus says\n{committed}\nRun UPDATE_CORPUS=1 cargo test -p mcp-elicit-core --test web_corpus",
+            number + 1
+        );
+    }
+    assert_eq!(
+        now.lines().count(),
+        committed.lines().count(),
+        "{name}: number of lines"
+    );
+}
+
+#[track_caller]
+fn check(name: &str, now: &str) {
+    let path = folder().join(name);
+    if std::env::var_os("UPDATE_CORPUS").is_some() {
+        std::fs::write(&path, now).expect("the corpus can be written");
+    }
+    let committed = std::fs::read_to_string(&path).expect("the corpus is there");
+    compare(name, now, &committed);
+}
+
+#[test]
+fn every_rule_at_its_bounds() {
+    check("rules.jsonl", &rules());
+}
+
+#[test]
+fn drafts_as_people_enter_them() {
+    check("drafts.jsonl", &drafts());
+}
+
+#[test]
+fn random_forms_and_contents() {
+    let now = random(2026, 2_000);
+    let path = folder().join("random.jsonl.gz");
+    if std::env::var_os("UPDATE_CORPUS").is_some() {
+        let mut packed = GzEncoder::new(Vec::new(), Compression::best());
+        packed.write_all(now.as_bytes()).expect("memory");
+        std::fs::write(&path, packed.finish().expect("memory")).expect("the corpus can be written");
+    }
+    let mut committed = String::new();
+    let packed = std::fs::File::open(&path).expect("the corpus is there");
+    GzDecoder::new(packed)
+        .read_to_string(&mut committed)
+        .expect("gzip");
+    compare("random.jsonl.gz", &now, &committed);
+    // Neither side would notice a corpus of nothing but refusals.
+    for verdict in ["answers", "violations", "defects"] {
+        let count = now.matches(&format!(r#""verdict":"{verdict}""#)).count();
+        assert!(count > 200, "{count} times {verdict}");
+    }
+    if let Some(seed) = std::env::var("FRESH_CORPUS")
+        .ok()
+        .and_then(|seed| u64::from_str_radix(&seed, 16).ok())
+    {
+        let path = std::env::var_os("FRESH_CORPUS_FILE").expect("FRESH_CORPUS_FILE names a file");
+        std::fs::write(path, random(seed, 2_000)).expect("the fresh corpus can be written");
+    }
+}

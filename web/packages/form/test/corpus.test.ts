@@ -1,0 +1,98 @@
+// The check here and in the Rust crate are one check: every form, content and draft of the corpus has the same verdict in the same words.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
+import { describe, expect, test } from "vitest";
+import { explain } from "../src/explain.js";
+import { type Checked, type Draft, type Parsed, parse } from "../src/index.js";
+
+const folder = join(import.meta.dirname, "../../../corpus");
+
+interface Verdict {
+  verdict: "answers" | "violations" | "defects" | "broken" | "form";
+  answers?: string;
+  ignored?: string[];
+  violations?: [string, string, string][];
+  defects?: [string, string, string][];
+}
+
+interface Line {
+  id: string;
+  schema: string;
+  core?: Verdict;
+  web?: Verdict;
+  cases?: { content?: string; draft?: Draft; core: Verdict; web?: Verdict }[];
+}
+
+const read = (text: string) => text.trimEnd().split("\n").map((line) => JSON.parse(line) as Line);
+
+/** A JSON text as its value; null where it is none. */
+function json(text: string): { value: unknown } | null {
+  try {
+    return { value: JSON.parse(text) };
+  } catch {
+    return null;
+  }
+}
+
+/** As the corpus spells a verdict, with numbers as this platform has them. */
+const plain = (verdict: Verdict) => JSON.stringify({ ...verdict, answers: verdict.answers === undefined ? undefined : JSON.stringify(JSON.parse(verdict.answers)) }, Object.keys(order));
+const order = { verdict: 0, answers: 0, ignored: 0, violations: 0, defects: 0 };
+
+function ofParsed(parsed: Parsed): Verdict {
+  if (parsed.ok) return { verdict: "form" };
+  return { verdict: "defects", defects: parsed.defects.map((defect) => [defect.pointer, defect.code, explain(defect)]) };
+}
+
+function ofChecked(checked: Checked, withIgnored: boolean): Verdict {
+  if (!checked.ok) return { verdict: "violations", violations: checked.violations.map(({ field, rule, message }) => [field, rule, message]) };
+  return { verdict: "answers", answers: JSON.stringify(checked.answers), ...(withIgnored && checked.ignored.length && { ignored: [...checked.ignored] }) };
+}
+
+/** The first ten differences, for a failure that says enough. */
+function differences(lines: readonly Line[]): { found: string[]; compared: number } {
+  const found: string[] = [];
+  let compared = 0;
+  const compare = (id: string, what: string, expected: Verdict, actual: Verdict) => {
+    compared++;
+    if (plain(expected) !== plain(actual) && found.length < 10) found.push(`${id} ${what}\n  Rust:       ${plain(expected)}\n  TypeScript: ${plain(actual)}`);
+  };
+  for (const { id, schema, core, web, cases } of lines) {
+    const value = json(schema);
+    const parsed = value ? parse(value.value) : null;
+    if (!parsed) {
+      found.push(`${id}: the schema is not JSON`);
+      continue;
+    }
+    if (core) compare(id, schema, web ?? core, ofParsed(parsed));
+    else if (!parsed.ok) for (const { core, web } of cases ?? []) compare(id, schema, web ?? core, ofParsed(parsed));
+    else
+      for (const { content, draft, core, web } of cases ?? []) {
+        const expected = web ?? core;
+        if (draft) {
+          compare(id, `${schema} ${JSON.stringify(draft)}`, expected, ofChecked(parsed.form.read(draft), false));
+          continue;
+        }
+        const given = json(content!);
+        compare(id, `${schema} ${content}`, expected, given ? ofChecked(parsed.form.check(given.value), true) : { verdict: "broken" });
+      }
+  }
+  return { found, compared };
+}
+
+function agree(lines: readonly Line[], least: number) {
+  const { found, compared } = differences(lines);
+  expect(found.join("\n")).toBe("");
+  expect(compared).toBeGreaterThanOrEqual(least);
+}
+
+describe("corpus", () => {
+  test("every rule at its bounds", () => agree(read(readFileSync(join(folder, "rules.jsonl"), "utf8")), 600));
+  test("drafts", () => agree(read(readFileSync(join(folder, "drafts.jsonl"), "utf8")), 3_000));
+  test("20,000 random contents", () => {
+    const lines = read(gunzipSync(readFileSync(join(folder, "random.jsonl.gz"))).toString("utf8"));
+    agree(lines, 20_000);
+  });
+  const fresh = process.env["FRESH_CORPUS_FILE"];
+  test.runIf(fresh)("fresh random contents", () => agree(read(readFileSync(fresh!, "utf8")), 20_000));
+});
