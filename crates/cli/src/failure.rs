@@ -18,6 +18,8 @@ pub(crate) enum Exit {
     Connection = 3,
     /// A question found nobody to answer it.
     Unanswered = 4,
+    /// The person declined or cancelled a question, and the call ended without its work. A person's no is no error.
+    Declined = 5,
     /// The person ended the process before its work was done; what a shell shows for Ctrl-C.
     Interrupted = 130,
 }
@@ -69,6 +71,11 @@ impl Failure {
     /// A question found nobody to answer it.
     pub(crate) fn unanswered(message: impl Into<String>) -> Self {
         Self::new(Exit::Unanswered, message)
+    }
+
+    /// The person declined or cancelled, and the call ended there.
+    pub(crate) fn declined(message: impl Into<String>) -> Self {
+        Self::new(Exit::Declined, message)
     }
 
     /// The person ended the process.

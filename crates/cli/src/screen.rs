@@ -47,27 +47,46 @@ pub(crate) fn print(line: impl Display) -> Result<(), Failure> {
 
 /// One JSON value as one line on stdout, flushed, for a program to read.
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
-    let mut line = serde_json::to_vec(value)
+    let line = serde_json::to_string(value)
         .map_err(|error| Failure::usage("cannot write JSON").because(error))?;
-    line.push(b'\n');
     let mut out = std::io::stdout().lock();
-    out.write_all(&line)?;
+    out.write_all(harmless_json(&line).as_bytes())?;
+    out.write_all(b"\n")?;
     Ok(out.flush()?)
+}
+
+/// JSON with the characters escaped that act on a terminal; it means the same. They stand in strings only.
+fn harmless_json(json: &str) -> Cow<'_, str> {
+    if !json.contains(acts_on_a_terminal) {
+        return Cow::Borrowed(json);
+    }
+    json.chars()
+        .fold(String::new(), |mut text, c| {
+            if acts_on_a_terminal(c) {
+                text.push_str(&format!("\\u{:04x}", u32::from(c)));
+            } else {
+                text.push(c);
+            }
+            text
+        })
+        .into()
+}
+
+/// Whether a character moves the cursor, is invisible or turns the text around. All of these have one UTF-16 unit.
+fn acts_on_a_terminal(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 /// Text from a stranger, made harmless for a terminal: control characters and those that turn the text around are
 /// spelled out.
 pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
-    let harms = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
-    };
-    if !text.contains(harms) {
+    if !text.contains(acts_on_a_terminal) {
         return Cow::Borrowed(text);
     }
     text.chars()
         .map(|c| {
-            if harms(c) {
+            if acts_on_a_terminal(c) {
                 c.escape_unicode().to_string()
             } else {
                 c.to_string()
@@ -80,11 +99,11 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
 /// Shows a failure: what happened, why, and what to do next.
 pub(crate) fn show_failure(failure: &Failure) -> Exit {
     if !failure.is_silent() {
-        say(format_args!(
-            "{} {}",
-            styled(ERROR, "error:"),
-            harmless(failure.message())
-        ));
+        let label = match failure.exit() {
+            Exit::Declined => styled(WARNING, "declined:"),
+            _ => styled(ERROR, "error:"),
+        };
+        say(format_args!("{label} {}", harmless(failure.message())));
         for cause in failure.causes() {
             // A parser draws the place over several lines.
             for (label, line) in cause_lines(cause) {
@@ -127,6 +146,17 @@ mod tests {
             harmless("a\u{1b}[31mb\u{202e}c\n"),
             "a\\u{1b}[31mb\\u{202e}c\\u{a}"
         );
+    }
+
+    #[test]
+    fn json_for_a_terminal_means_the_same_and_acts_on_nothing() {
+        let value = serde_json::json!({"text": "a\u{9b}31m\u{202e}b\u{200b}\u{1b}ü"});
+        let written = value.to_string();
+        let harmless = super::harmless_json(&written);
+        assert!(!harmless.contains(super::acts_on_a_terminal), "{harmless}");
+        assert!(harmless.contains('ü'));
+        let read: serde_json::Value = serde_json::from_str(&harmless).expect("it is JSON");
+        assert_eq!(read, value);
     }
 
     #[test]

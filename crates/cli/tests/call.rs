@@ -75,14 +75,44 @@ fn every_revision_asks_and_is_answered() {
 }
 
 #[test]
-fn a_person_s_no_is_a_result_with_an_error() {
-    for (option, action) in [("--decline", "decline"), ("--cancel", "cancel")] {
+fn a_person_s_no_is_no_error_and_has_its_own_exit_code() {
+    for (option, action, past) in [
+        ("--decline", "decline", "declined"),
+        ("--cancel", "cancel", "cancelled"),
+    ] {
+        for revision in ["2025-11-25", "2026-07-28"] {
+            let run = call(&["deploy", option, "--protocol", revision]);
+            assert_eq!(run.code, Some(5), "{}", run.stderr);
+            assert!(!run.stderr.contains("error"), "{}", run.stderr);
+            let told = format!("declined: the tool ended after its question was {past}");
+            assert!(run.stderr.contains(&told), "{}", run.stderr);
+        }
         let run = call(&["deploy", option, "--json"]);
         let events = events(&run);
         assert_eq!(events[2], json!({"event": "answered", "action": action}));
         assert_eq!(events[3]["result"]["isError"], true);
-        assert_eq!(run.code, Some(1));
+        assert_eq!(run.code, Some(5));
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_error_of_the_server_after_a_no_is_no_error_either() {
+    let asks = r#"echo '{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"m","requestedSchema":{"type":"object","properties":{}}}}'; read answer"#;
+    let fails = r#"echo '{"jsonrpc":"2.0","id":2,"error":{"code":-32000,"message":"Elicitation declined"}}'; read end"#;
+    let script = scripted(&format!("{asks}; {fails}"));
+    let run = call(&["go", "--decline", "--", "/bin/sh", "-c", &script]);
+    assert_eq!(run.code, Some(5), "{}", run.stderr);
+    assert!(
+        run.stderr
+            .contains("declined: the call ended after its question was declined"),
+        "{}",
+        run.stderr
+    );
+    // An error that comes after a yes is an error.
+    let answers = ["go", "--accept-defaults", "--", "/bin/sh", "-c", &script];
+    let run = call(&answers);
+    assert_eq!(run.code, Some(1), "{}", run.stderr);
 }
 
 #[test]
@@ -173,7 +203,7 @@ fn answers_in_order_come_from_a_file() {
         .filter_map(|event| event["action"].as_str().map(str::to_owned))
         .collect();
     assert_eq!(actions, ["accept", "decline"]);
-    assert_eq!(run.code, Some(1));
+    assert_eq!(run.code, Some(5));
     assert_eq!(
         call(&["deploy", "--answers", &files.path("bad.json")]).code,
         Some(2)
@@ -191,6 +221,16 @@ fn a_wrong_command_line_is_found_before_anything_is_started() {
     ] {
         assert_eq!(call(options).code, Some(2), "{options:?}");
     }
+}
+
+/// A server on 2025-11-25 that runs these commands once its tool is called.
+#[cfg(unix)]
+fn scripted(then: &str) -> String {
+    format!(
+        r#"read a; echo '{{"jsonrpc":"2.0","id":0,"error":{{"code":-32601,"message":"no"}}}}'
+        read b; echo '{{"jsonrpc":"2.0","id":1,"result":{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"s","version":"1"}}}}}}'
+        read c; read d; {then}"#
+    )
 }
 
 #[cfg(unix)]
@@ -360,14 +400,14 @@ fn what_the_policy_says_of_a_server_is_kept_to() {
         ("bad.toml", b"[default]\nanswers = \"decline\""),
     ]);
     for (file, code, word) in [
-        ("no.toml", 1, "answered decline"),
+        ("no.toml", 5, "no.toml says"),
         (
             "forms.toml",
             4,
             "does not let this server ask for environment",
         ),
-        ("bad.toml", 2, "unknown field"),
-        ("absent.toml", 0, "answered accept"),
+        ("bad.toml", 2, "2 | answers = "),
+        ("absent.toml", 2, "absent.toml does not exist"),
     ] {
         let run = call(&[
             "deploy",

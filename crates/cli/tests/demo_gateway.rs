@@ -48,7 +48,8 @@ fn a_prepared_answer_goes_through_the_inbox() {
 #[test]
 fn a_no_and_no_choice_arrive_as_what_they_are() {
     for (option, phase) in [("--decline", "declined"), ("--cancel", "cancelled")] {
-        let (_, events, said) = events(&[option]);
+        let (code, events, said) = events(&[option]);
+        assert_eq!(code, Some(5), "{said}");
         assert_eq!(named(&events, "answered")["phase"], phase, "{said}");
         named(&events, "result");
     }

@@ -95,7 +95,9 @@ async fn a_program_may_correct_itself() {
         echo "{\"action\":\"accept\",\"content\":{\"place\":\"$p\"}}""#;
     assert_eq!(answer_by(shell(learns)).await["result"], place("right"));
     let stubborn = shell(r#"echo '{"action":"accept","content":{"place":"WRONG"}}'"#);
-    assert_eq!(answer_by(stubborn).await["error"]["code"], -32603);
+    let refused = answer_by(stubborn).await;
+    assert_eq!(refused["error"]["code"], -32000, "{refused}");
+    assert_eq!(refused["error"]["message"], "Elicitation not answered");
 }
 
 #[tokio::test]

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use mcp_elicit_core::wire::Capability;
 
 use crate::failure::Failure;
 
@@ -24,7 +25,7 @@ pub(crate) struct AnswerArgs {
     #[arg(long = "answers", value_name = "FILE", conflicts_with = "named")]
     pub(crate) file: Option<PathBuf>,
 
-    /// Accept what each form proposes; --answer goes over the defaults
+    /// Accept each form's defaults; --answer overrides them
     #[arg(long, conflicts_with = "file")]
     pub(crate) accept_defaults: bool,
 
@@ -48,12 +49,20 @@ pub(crate) struct AnswerArgs {
     #[arg(long)]
     pub(crate) insist: bool,
 
+    /// What to declare to the server; without it, what the chosen way to answer can show
+    #[arg(long, value_enum, value_name = "MODES")]
+    pub(crate) elicit: Option<Elicit>,
+
+    /// Ask line by line, without a screen: for screen readers, logs and slow lines
+    #[arg(long, conflicts_with_all = ["named", "file", "accept_defaults", "decline", "cancel", "browser", "answer_command"])]
+    pub(crate) plain: bool,
+
     /// How long to wait for the server, and for each answer: 30, 1.5, 500ms, 2m. A person's time does not count
     /// against the server. Without it, a minute for the server and any time for a person
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
 
-    /// Tell what happens as one JSON object a line on stdout
+    /// Tell what happens as one JSON object per line on stdout
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -62,6 +71,31 @@ pub(super) fn name_and_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("write it as NAME=VALUE".to_owned()),
+    }
+}
+
+/// What a client declares that it can be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Elicit {
+    /// Nothing: play a client that cannot be asked
+    Off,
+    /// Forms only
+    Form,
+    /// Visits of URLs only
+    Url,
+    /// Forms and visits of URLs
+    Both,
+}
+
+impl Elicit {
+    /// The modes that may be declared.
+    pub(crate) fn capability(self) -> Capability {
+        match self {
+            Self::Off => Capability::NONE,
+            Self::Form => Capability::FORM,
+            Self::Url => Capability::URL,
+            Self::Both => Capability::BOTH,
+        }
     }
 }
 
@@ -80,9 +114,9 @@ fn duration(text: &str) -> Result<Duration, String> {
         .parse()
         .map_err(|_| "write it as 30, 1.5, 500ms or 2m".to_owned())?;
     let time = Duration::try_from_secs_f64(number * seconds_each)
-        .map_err(|_| "this is no length of time".to_owned())?;
+        .map_err(|_| "invalid duration; use 30, 1.5s, 500ms or 2m".to_owned())?;
     if time.is_zero() {
-        Err("there must be some time".to_owned())
+        Err("the duration must be greater than zero".to_owned())
     } else {
         Ok(time)
     }
@@ -98,20 +132,44 @@ pub(crate) fn call_arguments(
     if let [json] = words
         && json.trim_start().starts_with('{')
     {
-        return serde_json::from_str(json).map_err(|error| {
-            Failure::usage("the tool's arguments are no JSON object").because(error)
-        });
+        return serde_json::from_str(json)
+            .map_err(|error| Failure::usage("the arguments are not a JSON object").because(error));
     }
     words.iter().map(|word| pair(word)).collect()
 }
 
+/// The arguments of a prompt, which are texts: from `name=value` pairs, or from one JSON object.
+pub(crate) fn prompt_arguments(
+    words: &[String],
+) -> Result<serde_json::Map<String, serde_json::Value>, Failure> {
+    if !matches!(words, [json] if json.trim_start().starts_with('{')) {
+        let texts = words.iter().map(|word| {
+            let (name, value) = argument(word)?;
+            Ok((name, serde_json::Value::String(value)))
+        });
+        return texts.collect();
+    }
+    let arguments = call_arguments(words)?;
+    match arguments.iter().find(|(_, value)| !value.is_string()) {
+        Some((name, _)) => Err(
+            Failure::usage(format!("the argument {name:?} is not a text"))
+                .hint("a prompt's arguments are texts: {\"name\": \"value\"}."),
+        ),
+        None => Ok(arguments),
+    }
+}
+
 fn pair(word: &str) -> Result<(String, serde_json::Value), Failure> {
-    let (name, value) = name_and_value(word).map_err(|_| {
-        Failure::usage(format!("{word:?} is no argument for the tool"))
-            .hint("write arguments as `name=value`, or all of them as one JSON object.")
-    })?;
+    let (name, value) = argument(word)?;
     let value = serde_json::from_str(&value).unwrap_or(serde_json::Value::String(value));
     Ok((name, value))
+}
+
+fn argument(word: &str) -> Result<(String, String), Failure> {
+    name_and_value(word).map_err(|_| {
+        Failure::usage(format!("{word:?} is not an argument"))
+            .hint("write arguments as `name=value`, or all of them as one JSON object.")
+    })
 }
 
 #[cfg(test)]

@@ -39,6 +39,8 @@ Exit codes:
   2  the command line, an input file or a prepared answer cannot be used
   3  no connection, or the other side broke the protocol
   4  a question found nobody to answer it
+  5  a question was declined or cancelled, and the call ended there: a person's no is not an error
+130  stopped with Ctrl-C or a signal
 
 Output for a program goes to stdout, everything for people to stderr.";
 

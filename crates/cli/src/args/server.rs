@@ -3,8 +3,10 @@
 use std::ffi::OsString;
 
 use clap::{Args, ValueEnum};
-use mcp_elicit_client::connection::Target;
+use http::{HeaderName, HeaderValue};
+use mcp_elicit_client::connection::{BearerToken, Target};
 
+use super::answers::name_and_value;
 use super::token::TokenArgs;
 use crate::failure::Failure;
 
@@ -18,6 +20,19 @@ pub(crate) struct ServerArgs {
     #[command(flatten)]
     pub(crate) token: TokenArgs,
 
+    /// Send this header with every request to the URL; repeat for more. Every user of this machine can read a command
+    /// line, so put secrets into --header-env
+    #[arg(long = "header", value_name = "NAME=VALUE", value_parser = name_and_value, conflicts_with = "command")]
+    headers: Vec<(String, String)>,
+
+    /// Send this header with the value of an environment variable
+    #[arg(long = "header-env", value_name = "NAME=VARIABLE", value_parser = name_and_value, conflicts_with = "command")]
+    header_variables: Vec<(String, String)>,
+
+    /// Set this environment variable for the server that is started; repeat for more
+    #[arg(long = "env", value_name = "NAME=VALUE", value_parser = name_and_value, conflicts_with = "url")]
+    environment: Vec<(String, String)>,
+
     /// Which revision of the protocol to speak; `auto` finds out as the specification says
     #[arg(long, value_enum, default_value_t = Protocol::Auto, value_name = "REVISION")]
     pub(crate) protocol: Protocol,
@@ -27,7 +42,40 @@ pub(crate) struct ServerArgs {
     command: Vec<OsString>,
 }
 
+/// What a server is given: to let this client in, and as its environment.
+#[derive(Debug, Default)]
+pub(crate) struct Access {
+    pub(crate) token: Option<BearerToken>,
+    /// Values are marked as sensitive, so that they are in no `Debug`.
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    pub(crate) environment: Vec<(OsString, OsString)>,
+}
+
 impl ServerArgs {
+    /// What the server is given, with what stands in environment variables.
+    pub(crate) fn access(&self) -> Result<Access, Failure> {
+        let mut headers = Vec::new();
+        for (name, value) in &self.headers {
+            headers.push(header(name, value)?);
+        }
+        for (name, variable) in &self.header_variables {
+            let value = std::env::var(variable).map_err(|_| {
+                Failure::usage(format!(
+                    "the environment variable {variable} for the header {name} is not set"
+                ))
+            })?;
+            headers.push(header(name, value.trim())?);
+        }
+        let environment = self.environment.iter();
+        Ok(Access {
+            token: self.token.read()?,
+            headers,
+            environment: environment
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
+        })
+    }
+
     /// Where the server is; naming none is a usage failure.
     pub(crate) fn target(&self) -> Result<Target, Failure> {
         if let Some(url) = &self.url {
@@ -41,6 +89,34 @@ impl ServerArgs {
                 .hint("put the server's command after `--`, as in `-- npx my-server`, or name it with `--url URL`.")),
         }
     }
+}
+
+/// Headers that the transport itself writes.
+const RESERVED: [&str; 8] = [
+    "accept",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "last-event-id",
+    "mcp-protocol-version",
+    "mcp-session-id",
+];
+
+fn header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Failure> {
+    let named: HeaderName = name
+        .parse()
+        .map_err(|_| Failure::usage(format!("{name:?} is not a header's name")))?;
+    if RESERVED.contains(&named.as_str()) {
+        return Err(Failure::usage(format!(
+            "the header {named} is written by the transport"
+        )));
+    }
+    // The value may be a secret, so it is not repeated.
+    let mut value = HeaderValue::from_str(value)
+        .map_err(|_| Failure::usage(format!("the value for the header {named} cannot be sent")))?;
+    value.set_sensitive(true);
+    Ok((named, value))
 }
 
 /// A revision of the protocol as named on the command line.
@@ -57,4 +133,27 @@ pub(crate) enum Protocol {
     /// The rounds era
     #[value(name = "2026-07-28")]
     V2026_07_28,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::header;
+
+    #[test]
+    fn a_header_s_value_is_never_shown() {
+        let (name, value) = header("X-Key", "hunter2").expect("a header");
+        assert_eq!(
+            (name.as_str(), value.as_bytes()),
+            ("x-key", &b"hunter2"[..])
+        );
+        assert!(!format!("{value:?}").contains("hunter2"));
+        for (name, value) in [
+            ("two words", "x"),
+            ("x", "hunter2\r\nHost: y"),
+            ("Mcp-Session-Id", "x"),
+        ] {
+            let told = format!("{:?}", header(name, value).expect_err("it is refused"));
+            assert!(!told.contains("hunter2"), "{told}");
+        }
+    }
 }

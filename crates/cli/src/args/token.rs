@@ -8,7 +8,7 @@ use crate::failure::Failure;
 /// A token, named by where it is: the command line is no place for it.
 #[derive(Debug, Args)]
 pub(crate) struct TokenArgs {
-    /// Show the server at the URL the bearer token in this environment variable
+    /// Environment variable that holds the server's bearer token
     #[arg(long, value_name = "VARIABLE", conflicts_with = "command")]
     token_env: Option<String>,
 }

@@ -1,8 +1,13 @@
 //! Who answers, from the options.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use mcp_elicit_client::responder::{Browser, Command, Responder, Script, Terminal};
+use mcp_elicit_client::Question;
+use mcp_elicit_client::responder::{
+    Browser, Command, Responder, Responding, Script, Terminal, Waiting,
+};
+use mcp_elicit_core::wire::Capability;
 use mcp_elicit_forms::terminal::Face;
 
 use super::stop;
@@ -14,6 +19,8 @@ use crate::screen;
 /// Who answers.
 pub(crate) struct Answering {
     pub(crate) responder: Arc<dyn Responder>,
+    /// The modes that may be declared.
+    allowed: Capability,
     script: Option<Arc<Script>>,
     pages: Option<Browser>,
 }
@@ -22,15 +29,40 @@ impl Answering {
     fn by(responder: impl Responder) -> Self {
         Self {
             responder: Arc::new(responder),
+            allowed: Capability::BOTH,
             script: None,
             pages: None,
         }
+    }
+
+    /// The modes that are declared: what the responder can show, within what `--elicit` allows.
+    pub(super) fn modes(&self) -> Capability {
+        self.responder.modes().and(self.allowed)
+    }
+
+    /// Declares these modes at most.
+    fn within(mut self, allowed: Capability) -> Result<Self, Failure> {
+        self.allowed = allowed;
+        if self.modes().is_none() && !allowed.is_none() {
+            return Err(Failure::usage(
+                "`--elicit url` does not go with answers that fit forms only",
+            )
+            .hint("leave out `--answer` and `--accept-defaults`, or use `--answers FILE`."));
+        }
+        if self.modes() != self.responder.modes() && !self.modes().is_none() {
+            self.responder = Arc::new(Limited {
+                inner: Arc::clone(&self.responder),
+                modes: self.modes(),
+            });
+        }
+        Ok(self)
     }
 
     fn scripted(script: Script, insist: bool) -> Self {
         let script = Arc::new(if insist { script.insisting() } else { script });
         Self {
             responder: Arc::<Script>::clone(&script),
+            allowed: Capability::BOTH,
             script: Some(script),
             pages: None,
         }
@@ -64,6 +96,14 @@ impl Answering {
 
 /// Prepared answers or a program where there are any, and the person at the terminal or browser otherwise.
 pub(crate) async fn from_args(args: &AnswerArgs) -> Result<Answering, Failure> {
+    let answering = who(args).await?;
+    match args.elicit {
+        Some(modes) => answering.within(modes.capability()),
+        None => Ok(answering),
+    }
+}
+
+async fn who(args: &AnswerArgs) -> Result<Answering, Failure> {
     let named = args.named.iter().cloned();
     if args.browser {
         return browser().await;
@@ -91,16 +131,45 @@ pub(crate) async fn from_args(args: &AnswerArgs) -> Result<Answering, Failure> {
     } else if args.accept_defaults {
         Script::over_defaults(named)
     } else if args.named.is_empty() {
-        return terminal();
+        return terminal(args.plain);
     } else {
         Script::by_name(named)
     };
     Ok(Answering::scripted(script, args.insist))
 }
 
-/// The person at the terminal.
-pub(crate) fn terminal() -> Result<Answering, Failure> {
-    let face = Face::detect()
+/// A responder of which only some modes are declared.
+struct Limited {
+    inner: Arc<dyn Responder>,
+    modes: Capability,
+}
+
+impl Responder for Limited {
+    fn name(&self) -> Cow<'static, str> {
+        self.inner.name()
+    }
+
+    fn modes(&self) -> Capability {
+        self.modes
+    }
+
+    fn keeps_a_queue(&self) -> bool {
+        self.inner.keeps_a_queue()
+    }
+
+    fn respond<'a>(&'a self, question: &'a Question) -> Responding<'a> {
+        self.inner.respond(question)
+    }
+
+    fn visited<'a>(&'a self, hosts: &'a [String]) -> Waiting<'a> {
+        self.inner.visited(hosts)
+    }
+}
+
+/// The person at the terminal; `plain` for lines and no screen.
+pub(crate) fn terminal(plain: bool) -> Result<Answering, Failure> {
+    let face = if plain { Face::plain() } else { Face::detect() };
+    let face = face
         .map_err(|error| Failure::unanswered("there is no terminal to ask in").because(error))?
         .opening(stop::open_in_browser);
     Ok(Answering::by(Terminal::new(face)))

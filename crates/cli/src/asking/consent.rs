@@ -7,64 +7,87 @@ use std::path::{Path, PathBuf};
 use mcp_elicit_client::Consent;
 use mcp_elicit_client::consent::ConsentDefect;
 use mcp_elicit_client::desk::Observer;
+use mcp_elicit_gateway::inbox::place::StateFolder;
 
 use crate::failure::Failure;
 use crate::screen;
 
-/// The policy in `file`. A file that is not there yet allows everything, which is said: the name may be misspelt.
-pub(super) fn read(file: &Path) -> Result<Consent, Failure> {
-    if !file.exists() {
-        screen::say(format_args!(
-            "{} {} is not there yet, so nothing is restricted",
-            screen::styled(screen::WARNING, "warning:"),
-            file.display()
-        ));
+/// The file that holds the policy.
+#[derive(Debug, Clone)]
+pub(crate) struct PolicyFile {
+    /// Where it is.
+    pub(crate) path: PathBuf,
+    /// Whether the person named it: such a file must be there, since a misspelt name would restrict nothing.
+    pub(crate) named: bool,
+}
+
+impl PolicyFile {
+    /// The policy in it. The usual file allows everything as long as it is not there.
+    pub(super) fn read(&self) -> Result<Consent, Failure> {
+        let shown = self.path.display();
+        let text = match fs::read_to_string(&self.path) {
+            Err(error) if is_absent(&error) && !self.named => String::new(),
+            Err(error) if is_absent(&error) => {
+                return Err(Failure::usage(format!("the policy {shown} does not exist")).hint(
+                    "check its name; an empty file allows everything and keeps what you decline from now on.",
+                ));
+            }
+            Err(error) => {
+                return Err(
+                    Failure::usage(format!("cannot read the policy {shown}")).because(error)
+                );
+            }
+            Ok(text) => text,
+        };
+        Consent::from_toml(&text).map_err(|error| {
+            Failure::usage(format!("the policy {shown} cannot be used")).because(error)
+        })
     }
-    let text = text_of(file).map_err(|error| {
-        Failure::usage(format!("cannot read {}", file.display())).because(error)
-    })?;
-    Consent::from_toml(&text).map_err(|error| {
-        Failure::usage(format!("{} cannot be used", file.display())).because(error)
-    })
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
 }
 
 fn text_of(file: &Path) -> io::Result<String> {
     match fs::read_to_string(file) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
+        Err(error) if is_absent(&error) => Ok(String::new()),
         read => read,
     }
 }
 
 /// Keeps a decline for good, and says so where nothing keeps it.
 pub(super) struct Keeper {
-    file: Option<PathBuf>,
+    file: Option<PolicyFile>,
     server: String,
 }
 
 impl Keeper {
     /// Keeps what is said of `server`.
-    pub(super) fn new(file: Option<PathBuf>, server: String) -> Self {
+    pub(super) fn new(file: Option<PolicyFile>, server: String) -> Self {
         Self { file, server }
     }
 }
 
 impl Observer for Keeper {
     fn consent_changed(&self, _: &Consent) {
-        let Some(file) = &self.file else {
-            return screen::say(
-                "declined until this call ends; with `--consent FILE` it is kept for good",
-            );
+        let Some(file) = self.file.as_ref().map(|file| &file.path) else {
+            return screen::say("every later question of this call is declined; nothing is saved");
         };
         match keep(file, &self.server) {
             Ok(()) => screen::say(format_args!(
-                "declined for good, as {} says",
+                "every later question of this server is declined, in later calls too; to be asked again, remove its table \
+                 from {}",
                 file.display()
             )),
             Err(error) => {
                 let warning = screen::styled(screen::WARNING, "warning:");
                 let file = file.display();
                 screen::say(format_args!(
-                    "{warning} that it is declined for good could not be written into {file}: {error}"
+                    "{warning} every later question of this call is declined, but it could not be saved in {file}: {error}"
                 ));
             }
         }
@@ -83,6 +106,9 @@ enum NotKept {
 fn keep(file: &Path, server: &str) -> Result<(), NotKept> {
     let text = text_of(file)?;
     let changed = declining(&text, server)?;
+    if let Some(folder) = file.parent().filter(|folder| !folder.exists()) {
+        StateFolder::open(folder)?;
+    }
     // Beside it first, so that a crash leaves the old policy or the new one.
     let mut beside = file.as_os_str().to_owned();
     beside.push(format!(".{}", std::process::id()));

@@ -1,19 +1,25 @@
 //! What happens, told as it happens: one JSON object a line to a program, or a few words to a person.
 
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use mcp_elicit_client::connection::Target;
 use mcp_elicit_client::desk::Observer;
 use mcp_elicit_client::{Answer, Connection, Question, Refusal, Unanswered};
+use mcp_elicit_core::answer::Action;
 use mcp_elicit_core::wire::Mode;
 use mcp_elicit_forms::view::inert;
 use rmcp::ClientHandler;
-use rmcp::model::{CallToolResult, ContentBlock};
+use rmcp::model::{
+    CallToolResult, ContentBlock, GetPromptResult, ReadResourceResult, ResourceContents, Role,
+};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::failures;
+use super::wanted::Got;
+use crate::args::field_answers;
 use crate::failure::Failure;
 use crate::screen;
 
@@ -41,12 +47,20 @@ enum Event<'e> {
         #[serde(skip_serializing_if = "Option::is_none")]
         content: Option<Value>,
     },
-    Result {
-        result: &'e CallToolResult,
-    },
     Error {
         error: Value,
     },
+}
+
+#[derive(Serialize)]
+struct ResultEvent<'e, R> {
+    event: &'static str,
+    result: &'e R,
+}
+
+fn print_result(result: &impl Serialize) -> Result<(), Failure> {
+    let event = "result";
+    screen::print_json(&ResultEvent { event, result })
 }
 
 /// Tells what happens, and remembers why a question got no answer.
@@ -54,6 +68,11 @@ pub(crate) struct Events {
     json: bool,
     stop: CancellationToken,
     ended: Mutex<Option<Failure>>,
+    /// The action of the last answer.
+    last: Mutex<Option<Action>>,
+    /// What was typed on the command line, by the names of fields.
+    typed: Vec<(String, String)>,
+    policy: Option<PathBuf>,
 }
 
 impl Events {
@@ -62,7 +81,33 @@ impl Events {
             json,
             stop,
             ended: Mutex::default(),
+            last: Mutex::default(),
+            typed: Vec::new(),
+            policy: None,
         }
+    }
+
+    /// Says what of these answers is sent in another spelling.
+    pub(super) fn explaining(mut self, typed: Vec<(String, String)>) -> Self {
+        self.typed = typed;
+        self
+    }
+
+    /// Names the policy where it answers.
+    pub(super) fn under(mut self, policy: Option<PathBuf>) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// Notes the action of an answer.
+    pub(crate) fn note_action(&self, action: Action) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(action);
+    }
+
+    /// The action of the last answer, where it is a no.
+    pub(crate) fn said_no(&self) -> Option<Action> {
+        let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.filter(|action| *action != Action::Accept)
     }
 
     /// Why a question got no answer, if one did not: the first of them.
@@ -118,28 +163,89 @@ impl Events {
         Ok(())
     }
 
+    /// Shows what came of the request.
+    pub(super) fn got(&self, got: &Got) -> Result<(), Failure> {
+        match got {
+            Got::List(listing) => listing.show(self.json),
+            Got::Tool(result) => self.result(result),
+            Got::Prompt(result) => self.prompt(result),
+            Got::Resource(result) => self.resource(result),
+        }
+    }
+
     pub(crate) fn result(&self, result: &CallToolResult) -> Result<(), Failure> {
         if self.json {
-            return screen::print_json(&Event::Result { result });
+            return print_result(result);
         }
         if result.is_error == Some(true) {
-            screen::say(format_args!(
-                "{} the tool reported an error",
-                screen::styled(screen::ERROR, "error:")
-            ));
+            match self.said_no() {
+                Some(action) => screen::say(format_args!(
+                    "{} the tool ended after its question was {}:",
+                    screen::styled(screen::WARNING, "declined:"),
+                    past(action)
+                )),
+                None => screen::say(format_args!(
+                    "{} the tool reported an error",
+                    screen::styled(screen::ERROR, "error:")
+                )),
+            }
         }
         let mut shown = false;
         for block in &result.content {
             shown = true;
-            match block {
-                ContentBlock::Text(text) => screen::print(inert::text(&text.text, TEXT))?,
-                other => screen::print_json(other)?,
-            }
+            show_block(block)?;
         }
         match &result.structured_content {
             Some(structured) if !shown => screen::print_json(structured),
             _ => Ok(()),
         }
+    }
+
+    fn prompt(&self, result: &GetPromptResult) -> Result<(), Failure> {
+        if self.json {
+            return print_result(result);
+        }
+        for message in &result.messages {
+            screen::say(match message.role {
+                Role::User => "user:",
+                Role::Assistant => "assistant:",
+            });
+            show_block(&message.content)?;
+        }
+        Ok(())
+    }
+
+    fn resource(&self, result: &ReadResourceResult) -> Result<(), Failure> {
+        if self.json {
+            return print_result(result);
+        }
+        result.contents.iter().try_for_each(show_contents)
+    }
+}
+
+fn show_block(block: &ContentBlock) -> Result<(), Failure> {
+    match block {
+        ContentBlock::Text(text) => screen::print(inert::text(&text.text, TEXT)),
+        ContentBlock::Resource(embedded) => show_contents(&embedded.resource),
+        other => screen::print_json(other),
+    }
+}
+
+fn show_contents(contents: &ResourceContents) -> Result<(), Failure> {
+    match contents {
+        ResourceContents::TextResourceContents { text, .. } => {
+            screen::print(inert::text(text, TEXT))
+        }
+        other => screen::print_json(other),
+    }
+}
+
+/// An action as something that happened to a question.
+pub(super) fn past(action: Action) -> &'static str {
+    match action {
+        Action::Accept => "accepted",
+        Action::Decline => "declined",
+        Action::Cancel => "cancelled",
     }
 }
 
@@ -171,7 +277,9 @@ impl Observer for Events {
     }
 
     fn answered(&self, question: &Question, answer: &Answer) {
-        let action = answer.outcome().action().as_str();
+        let done = answer.outcome().action();
+        self.note_action(done);
+        let action = done.as_str();
         if self.json {
             // The person asked for this: `--json` tells everything that was sent.
             let content = answer
@@ -185,9 +293,18 @@ impl Observer for Events {
             Mode::Url => "url",
         };
         let message = inert::line(question.message(), 80);
+        let by = match (answer.by(), &self.policy) {
+            (Some("policy"), Some(file)) => format!(", as {} says", file.display()),
+            _ => String::new(),
+        };
         screen::say(format_args!(
-            "answered {action} to the {asked} question {message:?}"
+            "answered {action} to the {asked} question {message:?}{by}"
         ));
+        if let (Some(form), Some(answers)) = (question.form(), answer.outcome().answers()) {
+            for line in field_answers::understood(form, answers, &self.typed) {
+                screen::say(format_args!("  {line}"));
+            }
+        }
     }
 
     fn refused(&self, question: Option<&Question>, why: &Refusal) {

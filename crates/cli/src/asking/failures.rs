@@ -1,19 +1,38 @@
 //! What went wrong with a connection, a call or a question, as a failure with its exit code. No wildcard: a new error
 //! must not compile until someone decides its code.
 
-use mcp_elicit_client::{CallError, ConnectError, Question, Refusal, Unanswered};
+use mcp_elicit_client::connection::Target;
+use mcp_elicit_client::{CallError, ConnectError, Connection, Question, Refusal, Unanswered};
+use mcp_elicit_core::answer::Action;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::wire::Revision;
-use mcp_elicit_forms::view::inert;
+use mcp_elicit_forms::view::{Control, FieldView, inert};
 
+use super::events::past;
 use crate::failure::{Exit, Failure};
+
+/// How many options of a field are listed.
+const OPTIONS: usize = 12;
 
 /// What the server said beside the protocol.
 pub(crate) struct Said {
     /// The last lines of its stderr.
     pub(crate) stderr: Vec<String>,
-    /// Lines on its stdout that are no JSON.
+    /// Lines on its stdout that are not JSON.
     pub(crate) noise: usize,
+    /// The first of them.
+    pub(crate) first_noise: Option<String>,
+}
+
+impl Said {
+    /// What the server of this connection said.
+    pub(crate) fn of<H: rmcp::ClientHandler>(connection: &Connection<H>) -> Self {
+        Self {
+            stderr: connection.stderr(),
+            noise: connection.noise(),
+            first_noise: connection.first_noise(),
+        }
+    }
 }
 
 /// The person, or the system, ended this process.
@@ -22,8 +41,9 @@ pub(crate) fn stopped() -> Failure {
 }
 
 /// No connection came about.
-pub(crate) fn connecting(error: ConnectError) -> Failure {
+pub(crate) fn connecting(error: ConnectError, target: &Target) -> Failure {
     let stderr = error.stderr().to_vec();
+    let noise = error.first_noise().map(str::to_owned);
     let failure = match error {
         ConnectError::Start { program, source } => {
             Failure::connection(format!("cannot start {program}")).because(source)
@@ -44,45 +64,71 @@ pub(crate) fn connecting(error: ConnectError) -> Failure {
             Failure::connection(error.to_string()).hint("give it more time with `--timeout 5m`.")
         }
         ConnectError::Unauthorized { .. } => Failure::connection(error.to_string()).hint(
-            "put a token into an environment variable and name it with `--token-env VARIABLE`.",
+            "sign in with `--sign-in`, or put a token into an environment variable and name it with `--token-env VARIABLE`.",
         ),
+        ConnectError::Unreachable(why) => unreachable(&why, target),
         ConnectError::Setup(_)
         | ConnectError::Broken { .. }
         | ConnectError::Refused { .. }
-        | ConnectError::Unreachable(_)
         | ConnectError::Nonsense => Failure::connection(format!("no connection: {error}")),
     };
-    with_stderr(failure, &stderr)
+    with_output(failure, &stderr, noise.as_deref())
 }
 
-/// The call brought no result.
-pub(crate) fn calling(error: CallError, said: &Said) -> Failure {
-    let failure = called(error);
+/// Nothing answered at the URL: one line says where, one why.
+fn unreachable(why: &str, target: &Target) -> Failure {
+    let at = target.describe();
+    if why.to_ascii_lowercase().contains("connection refused") {
+        return Failure::connection(format!("nothing listens at {at}"))
+            .hint("start the server, or check the address and the port.");
+    }
+    // The transport's own words repeat what it was doing; the last of them say what happened.
+    let last = why.rsplit(": ").next().unwrap_or(why);
+    Failure::connection(format!("cannot reach {at}: {}", one_line(last)))
+}
+
+/// The call brought no result. `said_no` is the last answer, where it was a no.
+pub(crate) fn calling(error: CallError, said: &Said, said_no: Option<Action>) -> Failure {
+    let failure = called(error, said_no);
     if failure.exit() != Exit::Connection {
         return failure;
     }
     let failure = match said.noise {
-        0 => failure,
+        0 | 1 => failure,
         lines => failure.telling(
-            &format!("lines it wrote to its stdout that are no JSON: {lines}"),
+            &format!("lines it wrote to its stdout that are not JSON: {lines}"),
             Vec::new(),
         ),
     };
-    with_stderr(failure, &said.stderr)
+    with_output(failure, &said.stderr, said.first_noise.as_deref())
 }
 
-fn called(error: CallError) -> Failure {
+fn called(error: CallError, said_no: Option<Action>) -> Failure {
     match error {
-        CallError::Server(error) => Failure::refused(format!(
-            "the server reported error {}: {}",
-            error.code.0,
-            one_line(&error.message)
-        )),
+        CallError::Server(error) => match said_no {
+            Some(action) => Failure::declined(format!(
+                "the call ended after its question was {}: {}",
+                past(action),
+                one_line(&error.message)
+            )),
+            None => Failure::refused(format!(
+                "the server reported error {}: {}",
+                error.code.0,
+                one_line(&error.message)
+            )),
+        },
         CallError::Unanswered(refusal) => question(None, &refusal),
         CallError::Stopped => stopped(),
-        CallError::VisitRefused { .. } | CallError::TaskCancelled => {
-            Failure::refused(error.to_string())
-        }
+        CallError::VisitRefused { action } => Failure::declined(format!(
+            "the server needs a visit that was not agreed to ({action})"
+        )),
+        CallError::TaskCancelled => match said_no {
+            Some(action) => Failure::declined(format!(
+                "the server cancelled the task after its question was {}",
+                past(action)
+            )),
+            None => Failure::refused(error.to_string()),
+        },
         CallError::SameVisitAgain { .. } => Failure::refused(error.to_string())
             .hint("finish the visit in the browser, then call again."),
         CallError::Silent { .. } => {
@@ -129,7 +175,13 @@ fn nobody(asked: Option<&Question>, why: &Unanswered, text: String) -> Failure {
     match why {
         Unanswered::Interrupted => stopped(),
         Unanswered::Exhausted | Unanswered::NoDefaults { .. } => {
-            Failure::unanswered(text).hint(how_to_give(asked))
+            let failure = Failure::unanswered(text).hint(how_to_give(asked));
+            match asked.and_then(Question::form) {
+                Some(form) if !form.fields().is_empty() => {
+                    failure.telling("the form asks for:", field_lines(form))
+                }
+                _ => failure,
+            }
         }
         // What was prepared came with the command line.
         Unanswered::Refused { .. } => {
@@ -144,6 +196,30 @@ fn nobody(asked: Option<&Question>, why: &Unanswered, text: String) -> Failure {
         | Unanswered::Withdrawn { .. }
         | Unanswered::Failed { .. } => Failure::unanswered(text),
     }
+}
+
+/// The form's fields, each with what fits.
+fn field_lines(form: &Form) -> Vec<String> {
+    let line = |field: &mcp_elicit_core::form::Field| {
+        let view = FieldView::of(field);
+        let mut facts = vec![view.need().to_owned()];
+        let options = view.control.options();
+        if !options.is_empty() {
+            let labels: Vec<_> = options
+                .iter()
+                .take(OPTIONS)
+                .map(|pick| pick.label.clone())
+                .collect();
+            let more = if options.len() > OPTIONS { ", .." } else { "" };
+            facts.push(format!("{}{more}", labels.join(", ")));
+        }
+        if view.control == Control::YesNo {
+            facts.push("yes or no".to_owned());
+        }
+        facts.extend(Some(view.hint()).filter(|hint| !hint.is_empty()));
+        inert::line(&format!("{}: {}", field.name(), facts.join("; ")), 300)
+    };
+    form.fields().iter().map(line).collect()
 }
 
 /// How an answer to this very question is prepared.
@@ -183,11 +259,18 @@ fn wanted(form: &Form) -> Vec<&str> {
     }
 }
 
-fn with_stderr(failure: Failure, stderr: &[String]) -> Failure {
+fn with_output(failure: Failure, stderr: &[String], noise: Option<&str>) -> Failure {
+    let failure = match noise {
+        Some(line) => failure.telling(
+            "it wrote to its stdout, where only MCP messages belong:",
+            vec![one_line(line)],
+        ),
+        None => failure,
+    };
     match stderr {
         [] => failure,
         lines => failure.telling(
-            "the server's last words:",
+            "the last lines of its stderr:",
             lines.iter().map(|line| one_line(line)).collect(),
         ),
     }

@@ -1,57 +1,59 @@
-//! One call with its questions: connecting, answering, telling what happens, ending. Shared by `call` and the demos.
+//! One request with its questions: connecting, answering, telling what happens, ending. Shared by `call` and the demos.
 //!
 //! - [`answering`]: who answers, from the options
 //! - [`consent`]: what the person allows servers, kept in a file
 //! - [`events`]: what happens, told to a program or to a person
 //! - [`handler`]: what the server says beside its questions
+//! - [`help`]: what to do about an error that the server reported
+//! - [`listing`]: what a server has
 //! - [`progress`]: a sign of life while waiting for the server
 //! - [`stop`]: Ctrl-C and the like
+//! - [`wanted`]: what is wanted of the server
 
 pub(crate) mod answering;
-mod consent;
+pub(crate) mod consent;
 pub(crate) mod events;
 pub(crate) mod failures;
 pub(crate) mod handler;
+mod help;
+mod listing;
 mod progress;
 pub(crate) mod stop;
+pub(crate) mod wanted;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_elicit_client::connection::{BearerToken, Target};
+use mcp_elicit_client::connection::Target;
 use mcp_elicit_client::{CallOptions, Connection, Eliciting, Options, Settings};
 use mcp_elicit_core::wire::Revision;
-use rmcp::model::{CallToolResult, JsonObject};
 
 use crate::args::answers::AnswerArgs;
-use crate::args::server::Protocol;
+use crate::args::server::{Access, Protocol};
 use crate::failure::{Exit, Failure};
-use consent::Keeper;
+use consent::{Keeper, PolicyFile};
 use events::Events;
 use handler::Handler;
+use wanted::Wanted;
 
-/// How long a server may be silent unless told otherwise.
+/// How long a server may be silent by default.
 const SILENCE: Duration = Duration::from_mins(1);
 
-/// One call of one tool.
+/// One request to a server.
 pub(crate) struct Call {
     pub(crate) target: Target,
-    /// What is shown to a server over HTTP to be let in.
-    pub(crate) token: Option<BearerToken>,
+    /// What the server is given to let this client in, and its environment.
+    pub(crate) access: Access,
     /// The name the person knows the server by.
     pub(crate) server: String,
     pub(crate) protocol: Protocol,
-    pub(crate) tool: String,
-    pub(crate) arguments: JsonObject,
-    /// Whether to call it as a task, where the revision leaves that to the caller.
-    pub(crate) as_task: bool,
+    pub(crate) wanted: Wanted,
     pub(crate) answers: AnswerArgs,
     /// Where what the person allows servers is kept.
-    pub(crate) consent: Option<PathBuf>,
+    pub(crate) consent: Option<PolicyFile>,
 }
 
-/// Makes the call, shows its result, and says how the process ends.
+/// Makes the request, shows its result, and says how the process ends.
 pub(crate) async fn run(call: Call) -> Result<Exit, Failure> {
     let json = call.answers.json;
     match conversation(&call).await {
@@ -68,13 +70,22 @@ pub(crate) async fn run(call: Call) -> Result<Exit, Failure> {
 async fn conversation(call: &Call) -> Result<Exit, Failure> {
     let answering = answering::from_args(&call.answers).await?;
     let stop = stop::listen()?;
-    let events = Arc::new(Events::new(call.answers.json, stop.clone()));
+    let policy = call.consent.as_ref().map(|policy| policy.path.clone());
+    let events = Events::new(call.answers.json, stop.clone())
+        .explaining(call.answers.named.clone())
+        .under(policy);
+    let events = Arc::new(events);
     let mut settings = Settings::default()
-        .responder(Arc::clone(&answering.responder))
         .observer(Arc::clone(&events))
         .observer(Keeper::new(call.consent.clone(), call.server.clone()));
+    if !answering.modes().is_none() {
+        settings = settings.responder(Arc::clone(&answering.responder));
+    }
+    let mut declared = answering.modes();
     if let Some(file) = &call.consent {
-        settings = settings.consent(consent::read(file)?);
+        let policy = file.read()?;
+        declared = declared.and(policy.rule(&call.server).modes());
+        settings = settings.consent(policy);
     }
     if let Some(time) = call.answers.timeout {
         settings = settings.answer_within(time);
@@ -88,10 +99,53 @@ async fn conversation(call: &Call) -> Result<Exit, Failure> {
     let eliciting = Eliciting::new(handler, call.server.clone(), settings)
         .connected(connected)
         .following_tasks();
+    let connection = connect(call, eliciting, &stop).await?;
+    events.connected(&connection, &call.target)?;
+    let call_options = CallOptions {
+        silence: Some(call.answers.timeout.unwrap_or(SILENCE)),
+        stop: stop.clone(),
+        as_task: false,
+    };
+    let got = call.wanted.get(&connection, call_options.clone()).await;
+    let (said_no, ended) = (events.said_no(), events.ended());
+    // Nothing is looked up for a call that the person ended.
+    let help = match &ended {
+        None if said_no.is_none() => {
+            help::find(&call.wanted, &got, &connection, &call_options, declared).await
+        }
+        _ => help::Help::default(),
+    };
+    let said = failures::Said::of(&connection);
+    connection.close().await;
+    answering.warn_of_unused();
+    let ended = match (got, ended) {
+        (Ok(got), ended) => {
+            let exit = exit_of(got.is_error(), said_no.is_some());
+            let shown = events.got(&got).map(|()| exit);
+            if !call.answers.json {
+                help.say();
+            }
+            ended.map_or(shown, Err)
+        }
+        // What went wrong with a question explains why the call failed after it.
+        (Err(_), Some(ended)) => Err(ended),
+        (Err(error), None) => Err(help.of(failures::calling(error, &said, said_no))),
+    };
+    answering.farewell().await;
+    ended
+}
+
+async fn connect(
+    call: &Call,
+    eliciting: Eliciting<Handler>,
+    stop: &tokio_util::sync::CancellationToken,
+) -> Result<Connection<Handler>, Failure> {
     let options = Options {
         revision: revision(call.protocol),
         within: call.answers.timeout.unwrap_or(Options::default().within),
-        token: call.token.clone(),
+        token: call.access.token.clone(),
+        headers: call.access.headers.clone(),
+        environment: call.access.environment.clone(),
         ..Options::default()
     };
     let waiting = progress::show(format!("connecting to {}", call.server), call.answers.json);
@@ -100,40 +154,15 @@ async fn conversation(call: &Call) -> Result<Exit, Failure> {
         () = stop.cancelled() => return Err(failures::stopped()),
     };
     drop(waiting);
-    let connection = opened.map_err(failures::connecting)?;
-    events.connected(&connection, &call.target)?;
-    let call_options = CallOptions {
-        silence: Some(call.answers.timeout.unwrap_or(SILENCE)),
-        stop: stop.clone(),
-        as_task: call.as_task,
-    };
-    let called = connection
-        .call_tool(call.tool.clone(), call.arguments.clone(), &call_options)
-        .await;
-    let said = failures::Said {
-        stderr: connection.stderr(),
-        noise: connection.noise(),
-    };
-    connection.close().await;
-    answering.warn_of_unused();
-    let ended = match (called, events.ended()) {
-        (Ok(result), ended) => {
-            let shown = events.result(&result).map(|()| exit_of(&result));
-            ended.map_or(shown, Err)
-        }
-        // What went wrong with a question explains why the call failed after it.
-        (Err(_), Some(ended)) => Err(ended),
-        (Err(error), None) => Err(failures::calling(error, &said)),
-    };
-    answering.farewell().await;
-    ended
+    opened.map_err(|error| failures::connecting(error, &call.target))
 }
 
-fn exit_of(result: &CallToolResult) -> Exit {
-    if result.is_error == Some(true) {
-        Exit::Refused
-    } else {
-        Exit::Done
+/// How the process ends when a result came.
+pub(crate) fn exit_of(is_error: bool, said_no: bool) -> Exit {
+    match (is_error, said_no) {
+        (false, _) => Exit::Done,
+        (true, true) => Exit::Declined,
+        (true, false) => Exit::Refused,
     }
 }
 

@@ -17,7 +17,8 @@ pub(crate) fn listen() -> Result<CancellationToken, Failure> {
     {
         use tokio::signal::unix::{SignalKind, signal};
         let hear = |kind| {
-            signal(kind).map_err(|error| Failure::usage("cannot hear signals").because(error))
+            signal(kind)
+                .map_err(|error| Failure::usage("cannot install signal handlers").because(error))
         };
         let mut interrupt = hear(SignalKind::interrupt())?;
         let mut terminate = hear(SignalKind::terminate())?;

@@ -3,32 +3,52 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use mcp_elicit_gateway::inbox::place::StateFolder;
 
 use super::in_order;
-use crate::args::answers::{AnswerArgs, call_arguments};
+use crate::args::answers::{AnswerArgs, call_arguments, prompt_arguments};
 use crate::args::server::ServerArgs;
 use crate::asking;
+use crate::asking::consent::PolicyFile;
+use crate::asking::wanted::Wanted;
 use crate::failure::{Exit, Failure};
 
-/// Call a tool of any server, and answer what it asks on the way
+/// List what any server has, call a tool, get a prompt or read a resource, and answer what it asks on the way
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CallArgs {
     /// The tool to call
-    #[arg(value_name = "TOOL")]
-    tool: String,
+    #[arg(value_name = "TOOL", required_unless_present_any = ["list", "prompt", "resource"])]
+    tool: Option<String>,
 
-    /// Its arguments, as name=value or as one JSON object
+    /// Arguments of the tool or prompt, as name=value or as one JSON object
     #[arg(value_name = "ARGUMENT")]
     arguments: Vec<String>,
+
+    /// List the server's tools with their arguments, its prompts and its resources
+    #[arg(long, conflicts_with_all = ["tool", "prompt", "resource", "task"])]
+    list: bool,
+
+    /// Get this prompt and not call a tool
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["resource", "task"])]
+    prompt: Option<String>,
+
+    /// Read this resource and not call a tool
+    #[arg(long, value_name = "URI", conflicts_with_all = ["tool", "task"])]
+    resource: Option<String>,
 
     /// Call it as a task, as some servers want it for what takes long (2025-11-25; later the server decides)
     #[arg(long)]
     task: bool,
 
-    /// What you allow servers, as TOML (docs/client.md). A server that you decline for good is written into it
+    /// What you allow servers, as TOML (docs/client.md); it must exist. "Decline this and every later question" is saved
+    /// in it [default: consent.toml in the state folder]
     #[arg(long, value_name = "FILE")]
     consent: Option<PathBuf>,
+
+    /// The folder of what outlives a call: standing declines and sign-ins
+    #[arg(long, value_name = "DIR")]
+    state: Option<PathBuf>,
 
     #[command(flatten)]
     server: ServerArgs,
@@ -39,24 +59,72 @@ pub(crate) struct CallArgs {
 
 const EXAMPLES: &str = "\
 Examples:
+  mcp-elicit call --list -- mcp-elicit demo-server
   mcp-elicit call deploy -- mcp-elicit demo-server
   mcp-elicit call deploy --answer environment=staging --json -- mcp-elicit demo-server
+  mcp-elicit call deploy --elicit off -- mcp-elicit demo-server
   mcp-elicit call echo message=hello -- npx -y @modelcontextprotocol/server-everything
-  mcp-elicit call deploy --url http://127.0.0.1:8000/mcp --protocol 2026-07-28";
+  mcp-elicit call --prompt plan city=Bern --env DEBUG=1 -- my-server
+  mcp-elicit call --resource file:///notes.txt --url http://127.0.0.1:8000/mcp --header-env X-Key=MY_KEY
+
+Exit codes:
+    0  done
+    1  the tool or the server reported an error
+    2  the command line, a file or a prepared answer cannot be used
+    3  no connection, or the server broke the protocol
+    4  a question found nobody to answer it
+    5  a question was declined or cancelled, and the call ended there
+  130  stopped with Ctrl-C or a signal";
 
 /// Runs the command to its end.
 pub(crate) fn run(args: CallArgs) -> Result<Exit, Failure> {
-    let arguments = call_arguments(&args.arguments)?;
+    let state = args.state.clone().or_else(StateFolder::usual);
+    let consent = match &args.consent {
+        Some(path) => Some(PolicyFile {
+            path: path.clone(),
+            named: true,
+        }),
+        None => state.as_ref().map(|folder| PolicyFile {
+            path: folder.join("consent.toml"),
+            named: false,
+        }),
+    };
+    let wanted = args.wanted()?;
     let target = args.server.target()?;
     in_order(asking::run(asking::Call {
         server: target.describe(),
         target,
-        token: args.server.token.read()?,
+        access: args.server.access()?,
         protocol: args.server.protocol,
-        tool: args.tool,
-        arguments,
-        as_task: args.task,
+        wanted,
         answers: args.answers,
-        consent: args.consent,
+        consent,
     }))
+}
+
+impl CallArgs {
+    fn wanted(&self) -> Result<Wanted, Failure> {
+        if self.list {
+            return Ok(Wanted::List);
+        }
+        if let Some(uri) = &self.resource {
+            return Ok(Wanted::Resource { uri: uri.clone() });
+        }
+        if let Some(name) = &self.prompt {
+            // Without a tool, the first word is an argument too.
+            let words: Vec<_> = self.tool.iter().chain(&self.arguments).cloned().collect();
+            return Ok(Wanted::Prompt {
+                name: name.clone(),
+                arguments: prompt_arguments(&words)?,
+            });
+        }
+        match &self.tool {
+            Some(name) => Ok(Wanted::Tool {
+                name: name.clone(),
+                arguments: call_arguments(&self.arguments)?,
+                as_task: self.task,
+            }),
+            None => Err(Failure::usage("no tool named").hint("list them with `--list`.")),
+        }
+    }
 }

@@ -5,8 +5,9 @@ use mcp_elicit_client::connection::Target;
 
 use super::{demo_gateway, in_order};
 use crate::args::answers::AnswerArgs;
-use crate::args::server::Protocol;
+use crate::args::server::{Access, Protocol};
 use crate::asking;
+use crate::asking::wanted::Wanted;
 use crate::failure::{Exit, Failure};
 use crate::screen;
 
@@ -70,11 +71,13 @@ pub(crate) fn run(args: DemoArgs) -> Result<Exit, Failure> {
     let exit = in_order(asking::run(asking::Call {
         target,
         server: "demo".to_owned(),
-        token: None,
+        access: Access::default(),
         protocol: Protocol::Auto,
-        tool: "deploy".to_owned(),
-        arguments: serde_json::Map::new(),
-        as_task: false,
+        wanted: Wanted::Tool {
+            name: "deploy".to_owned(),
+            arguments: serde_json::Map::new(),
+            as_task: false,
+        },
         answers: args.answers,
         consent: None,
     }))?;

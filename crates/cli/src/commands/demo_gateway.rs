@@ -1,6 +1,6 @@
 //! `demo --gateway`: a client that cannot ask, a server that asks, the gateway between them, and its inbox.
 //!
-//! Three processes play it as they would in earnest: this one is the client and declares no elicitation, a gateway is
+//! Three processes play it as in a real setup: this one is the client and declares no elicitation, a gateway is
 //! started before `demo-server`, and whoever answers does so in the inbox. Prepared answers, and those given at this
 //! terminal, are handed in through the inbox's API by this process, and the record says so.
 
@@ -13,7 +13,8 @@ use futures::StreamExt as _;
 use mcp_elicit_client::connection::Target;
 use mcp_elicit_client::responder::Responder;
 use mcp_elicit_client::{CallOptions, Connection, Eliciting, Options, Person, Question, Settings};
-use mcp_elicit_core::answer::Answers;
+use mcp_elicit_core::answer::{Action, Answers};
+use mcp_elicit_core::exchange::Phase;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
 use mcp_elicit_core::wire::{Request, Revision};
@@ -25,7 +26,7 @@ use serde_json::{Map, Value, json};
 use crate::args::answers::AnswerArgs;
 use crate::asking::events::{self, Events};
 use crate::asking::handler::Handler;
-use crate::asking::{answering, failures, stop};
+use crate::asking::{answering, exit_of, failures, stop};
 use crate::failure::{Exit, Failure};
 use crate::screen::{self, GOOD, HINT, styled};
 
@@ -77,7 +78,7 @@ async fn play(args: &AnswerArgs, terminal: bool) -> Result<Exit, Failure> {
     };
     let connection = Connection::open(&target, client, &options)
         .await
-        .map_err(failures::connecting)?;
+        .map_err(|error| failures::connecting(error, &target))?;
     events.connected(&connection, &target)?;
     let inbox = Inbox::find(state.path())?;
     let options = CallOptions {
@@ -102,21 +103,20 @@ async fn play(args: &AnswerArgs, terminal: bool) -> Result<Exit, Failure> {
             },
         }
     };
-    let said = failures::Said {
-        stderr: connection.stderr(),
-        noise: connection.noise(),
-    };
+    let said = failures::Said::of(&connection);
     connection.close().await;
-    let result = called?.map_err(|error| failures::calling(error, &said))?;
+    if let Some(action) = inbox.action.get() {
+        events.note_action(action);
+    }
+    let result = called?.map_err(|error| failures::calling(error, &said, None))?;
     events.result(&result)?;
     if !json {
         screen::say_what_to_try(&TRY_NEXT);
     }
-    Ok(if result.is_error == Some(true) {
-        Exit::Refused
-    } else {
-        Exit::Done
-    })
+    Ok(exit_of(
+        result.is_error == Some(true),
+        events.said_no().is_some(),
+    ))
 }
 
 /// Who answers in this process; `None` for the person at the inbox's page.
@@ -125,7 +125,7 @@ async fn who_answers(
     terminal: bool,
 ) -> Result<Option<Arc<dyn Responder>>, Failure> {
     if terminal {
-        return Ok(Some(answering::terminal()?.responder));
+        return Ok(Some(answering::terminal(args.plain)?.responder));
     }
     let prepared = !args.named.is_empty()
         || args.file.is_some()
@@ -157,7 +157,7 @@ fn gateway(state: &Path) -> Result<Target, Failure> {
 }
 
 fn introduce() {
-    screen::say("Three programs are started, as they would be in earnest:");
+    screen::say("Starting three programs, as in a real setup:");
     for (name, what) in [
         ("client", "this demo, which cannot ask anybody anything"),
         ("gateway", "mcp-elicit gateway -- mcp-elicit demo-server"),
@@ -176,6 +176,8 @@ struct Inbox {
     login: String,
     /// Whether a question came.
     asked: Cell<bool>,
+    /// What the person did about it.
+    action: Cell<Option<Action>>,
 }
 
 impl Inbox {
@@ -187,11 +189,11 @@ impl Inbox {
         };
         let login = format!("{at}/login?key={token}");
         let client = InboxClient::new(&at, token).map_err(failed)?;
-        let asked = Cell::new(false);
         Ok(Self {
             client,
             login,
-            asked,
+            asked: Cell::new(false),
+            action: Cell::new(None),
         })
     }
 
@@ -204,6 +206,9 @@ impl Inbox {
             if let Some(id) = &asked {
                 let question = self.client.show(id).await.map_err(failed)?;
                 if !question["endedAt"].is_null() {
+                    let phase = question["phase"].as_str();
+                    let phase = phase.and_then(|phase| phase.parse::<Phase>().ok());
+                    self.action.set(phase.and_then(Phase::action));
                     return told_answered(&question, json);
                 }
                 continue;

@@ -60,9 +60,10 @@ fn on<T>(
     runtime: &mut tokio::runtime::Builder,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    let runtime = runtime.enable_all().build().map_err(|error| {
-        Failure::usage("this system gives no threads to work with").because(error)
-    })?;
+    let runtime = runtime
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::usage("cannot start the async runtime").because(error))?;
     let done = runtime.block_on(work);
     // A thread that still reads stdin cannot be woken, and must not keep the process.
     runtime.shutdown_background();

@@ -63,12 +63,14 @@ impl Child {
     pub(crate) fn start(
         program: &OsString,
         arguments: &[OsString],
+        environment: &[(OsString, OsString)],
         limit: usize,
         health: Health,
     ) -> io::Result<(Self, Stderr)> {
         let mut command = CommandWrap::with_new(program, |command| {
             command
                 .args(arguments)
+                .envs(environment.iter().map(|(name, value)| (name, value)))
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
                 .stderr(Stdio::piped());

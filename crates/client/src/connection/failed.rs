@@ -35,6 +35,8 @@ pub enum ConnectError {
         trouble: Trouble,
         /// The last lines its process wrote to stderr.
         stderr: Vec<String>,
+        /// The first line its process wrote to stdout that is no JSON.
+        stdout: Option<String>,
     },
     /// No answer in time.
     #[error("no answer within {} s", within.as_secs_f32())]
@@ -43,6 +45,8 @@ pub enum ConnectError {
         within: Duration,
         /// The last lines its process wrote to stderr.
         stderr: Vec<String>,
+        /// The first line its process wrote to stdout that is no JSON.
+        stdout: Option<String>,
     },
     /// The server and we have no revision in common.
     #[error("the server does not speak {asked}; it offers {}", offered.join(", "))]
@@ -102,6 +106,7 @@ impl ConnectError {
             ClientInitializeError::ConnectionClosed(_) => Self::Broken {
                 trouble: Trouble::Closed,
                 stderr: Vec::new(),
+                stdout: None,
             },
             // The others carry whole messages; what they have in common is that the answer made no sense.
             _ => Self::Nonsense,
@@ -109,11 +114,22 @@ impl ConnectError {
     }
 
     #[must_use]
-    pub(super) fn with_stderr(mut self, lines: Vec<String>) -> Self {
-        if let Self::Broken { stderr, .. } | Self::TimedOut { stderr, .. } = &mut self {
+    pub(super) fn with_output(mut self, lines: Vec<String>, noise: Option<String>) -> Self {
+        if let Self::Broken { stderr, stdout, .. } | Self::TimedOut { stderr, stdout, .. } =
+            &mut self
+        {
             *stderr = lines;
+            *stdout = noise;
         }
         self
+    }
+
+    /// The first line that the server's process wrote to stdout and that is no JSON, cut to 2,000 bytes.
+    pub fn first_noise(&self) -> Option<&str> {
+        match self {
+            Self::Broken { stdout, .. } | Self::TimedOut { stdout, .. } => stdout.as_deref(),
+            _ => None,
+        }
     }
 
     /// The last lines the server's process wrote to stderr, oldest first; empty where there was no process.

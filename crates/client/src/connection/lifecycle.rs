@@ -50,16 +50,22 @@ pub(super) async fn open_child<H: ClientHandler>(
     options: &Options,
 ) -> Result<Connection<H>, ConnectError> {
     let started = |health: &Health| {
-        super::child::Child::start(program, arguments, options.frame_limit, health.clone()).map_err(
-            |source| ConnectError::Start {
-                program: program.to_string_lossy().into_owned(),
-                source,
-            },
+        super::child::Child::start(
+            program,
+            arguments,
+            &options.environment,
+            options.frame_limit,
+            health.clone(),
         )
+        .map_err(|source| ConnectError::Start {
+            program: program.to_string_lossy().into_owned(),
+            source,
+        })
     };
     let attempt = async |revision: Option<Revision>| {
         let health = Health::default();
         let (child, stderr) = started(&health)?;
+        let noise = health.clone();
         match begin(
             LateAnswers::new(child),
             eliciting.clone(),
@@ -73,7 +79,7 @@ pub(super) async fn open_child<H: ClientHandler>(
                 connection.stderr = Some(stderr);
                 Ok(connection)
             }
-            Err(error) => Err(error.with_stderr(stderr.lines())),
+            Err(error) => Err(error.with_output(stderr.lines(), noise.first_noise())),
         }
     };
     match (attempt(options.revision).await, options.revision) {
@@ -137,6 +143,7 @@ where
         .token
         .as_ref()
         .map(|token| token.secret().to_owned());
+    config.custom_headers = options.headers.iter().cloned().collect();
     let transport = StreamableHttpClientTransport::with_client(wrap(http), config);
     begin(transport, eliciting, options.revision, options, health).await
 }
@@ -190,6 +197,7 @@ where
                 Some(trouble) => ConnectError::Broken {
                     trouble,
                     stderr: Vec::new(),
+                    stdout: None,
                 },
                 None => ConnectError::from_rmcp(error, &asked),
             });
@@ -198,6 +206,7 @@ where
             return Err(ConnectError::TimedOut {
                 within: options.within,
                 stderr: Vec::new(),
+                stdout: None,
             });
         }
     };

@@ -53,7 +53,7 @@ impl<R: AsyncRead, W> Lines<R, W> {
             };
             match read_line(&line)? {
                 Some(message) => return Ok(message),
-                None => self.health.heard_noise(),
+                None => self.health.heard_noise(&line),
             }
         }
     }

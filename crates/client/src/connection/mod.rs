@@ -85,7 +85,7 @@ impl Target {
 }
 
 /// How to connect.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Options {
     /// The revision to speak; `None` finds the era as the specification says: `server/discover` first, and
     /// `initialize` when the server is older.
@@ -97,6 +97,34 @@ pub struct Options {
     /// What is shown to a server over HTTP to be let in; `None` for nothing.
     #[cfg(feature = "http")]
     pub token: Option<BearerToken>,
+    /// Headers for every request to a server over HTTP, beside those of the protocol. Their values are in no `Debug`.
+    #[cfg(feature = "http")]
+    pub headers: Vec<(::http::HeaderName, ::http::HeaderValue)>,
+    /// Environment variables for a server that is started, beside those that it inherits. Their values are in no `Debug`.
+    #[cfg(feature = "process")]
+    pub environment: Vec<(OsString, OsString)>,
+}
+
+/// Values of headers and variables may be secrets, so only their names are shown.
+impl std::fmt::Debug for Options {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("Options");
+        shown
+            .field("revision", &self.revision)
+            .field("within", &self.within)
+            .field("frame_limit", &self.frame_limit);
+        #[cfg(feature = "http")]
+        {
+            let names: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
+            shown.field("token", &self.token).field("headers", &names);
+        }
+        #[cfg(feature = "process")]
+        {
+            let names: Vec<_> = self.environment.iter().map(|(name, _)| name).collect();
+            shown.field("environment", &names);
+        }
+        shown.finish()
+    }
 }
 
 impl Default for Options {
@@ -107,6 +135,10 @@ impl Default for Options {
             frame_limit: 8 * 1024 * 1024,
             #[cfg(feature = "http")]
             token: None,
+            #[cfg(feature = "http")]
+            headers: Vec::new(),
+            #[cfg(feature = "process")]
+            environment: Vec::new(),
         }
     }
 }
@@ -222,6 +254,11 @@ impl<H: ClientHandler> Connection<H> {
     /// How many lines the server wrote to its stdout that are no JSON and were passed over.
     pub fn noise(&self) -> usize {
         self.health.noise()
+    }
+
+    /// The first line that the server wrote to its stdout and that is no JSON, cut to 2,000 bytes.
+    pub fn first_noise(&self) -> Option<String> {
+        self.health.first_noise()
     }
 
     /// The last lines the server's process wrote to stderr.

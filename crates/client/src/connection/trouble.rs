@@ -1,7 +1,7 @@
 //! What broke a connection, told once and kept: rmcp only says that a transport closed.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use thiserror::Error;
 use tokio_util::sync::CancellationToken;
@@ -38,18 +38,33 @@ pub enum Trouble {
     Failed(String),
 }
 
+/// How much of a line that is no JSON is kept, in bytes.
+const NOISE_LINE: usize = 2_000;
+
 /// The state of one connection, shared by its transport and everyone who waits on it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Health {
     trouble: Arc<Mutex<Option<Trouble>>>,
     ended: CancellationToken,
     noise: Arc<AtomicUsize>,
+    first_noise: Arc<OnceLock<String>>,
 }
 
 impl Health {
     /// Notes a line that is no JSON and was passed over.
-    pub(crate) fn heard_noise(&self) {
+    pub(crate) fn heard_noise(&self, line: &[u8]) {
         self.noise.fetch_add(1, Ordering::Relaxed);
+        let line = line.trim_ascii();
+        if !line.is_empty() {
+            let start = &line[..line.len().min(NOISE_LINE)];
+            self.first_noise
+                .get_or_init(|| String::from_utf8_lossy(start).into_owned());
+        }
+    }
+
+    /// The first such line that has any text.
+    pub(crate) fn first_noise(&self) -> Option<String> {
+        self.first_noise.get().cloned()
     }
 
     /// How many lines were passed over.

@@ -168,8 +168,8 @@ impl Refusal {
             .into(),
             Self::Withdrawn { .. } => PeerFault::Withdrawn.into(),
             Self::Nobody { mode, why } => nobody(*mode, why),
-            Self::WrongAnswer(_) => AuthorFault::Broken {
-                what: "the answer did not fit the form, so it was not sent",
+            Self::WrongAnswer(_) => LimitFault::NoAnswer {
+                why: "the answer did not fit the form, so it was not sent",
             }
             .into(),
         })
@@ -187,12 +187,25 @@ fn nobody(mode: Mode, why: &Unanswered) -> Fault {
         Unanswered::Withdrawn { .. } | Unanswered::Interrupted | Unanswered::Expired => {
             PeerFault::Withdrawn.into()
         }
-        Unanswered::CannotShow { .. }
-        | Unanswered::NoDefaults { .. }
-        | Unanswered::Exhausted
-        | Unanswered::EndOfInput => AuthorFault::NoResponder { mode }.into(),
-        Unanswered::Refused { .. } | Unanswered::Failed { .. } => AuthorFault::Broken {
-            what: "nobody could answer the question",
+        Unanswered::CannotShow { .. } => AuthorFault::NoResponder { mode }.into(),
+        Unanswered::EndOfInput => LimitFault::NoAnswer {
+            why: "the input ended first",
+        }
+        .into(),
+        Unanswered::Exhausted => LimitFault::NoAnswer {
+            why: "no prepared answer was left",
+        }
+        .into(),
+        Unanswered::NoDefaults { .. } => LimitFault::NoAnswer {
+            why: "the form's defaults are not an answer",
+        }
+        .into(),
+        Unanswered::Refused { .. } => LimitFault::NoAnswer {
+            why: "the prepared answer did not fit the form, so it was not sent",
+        }
+        .into(),
+        Unanswered::Failed { .. } => AuthorFault::Broken {
+            what: "the program that answers questions failed",
         }
         .into(),
     }

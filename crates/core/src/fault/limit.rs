@@ -17,6 +17,12 @@ pub enum LimitFault {
         /// Whether a person saw it.
         seen: bool,
     },
+    /// No answer that could be sent: the input ended, no prepared answer was left, or the prepared one did not fit.
+    #[error("the question was not answered: {why}")]
+    NoAnswer {
+        /// Why, in words fit for the server. Nothing a person typed.
+        why: &'static str,
+    },
     /// Too many questions in too little time.
     #[error("too many questions; try again later")]
     RateLimited {
@@ -58,6 +64,7 @@ impl LimitFault {
     pub const fn code(&self) -> i32 {
         match self {
             Self::TimedOut { .. }
+            | Self::NoAnswer { .. }
             | Self::RateLimited { .. }
             | Self::TooManyPending { .. }
             | Self::TooManyQuestions { .. }
@@ -70,6 +77,7 @@ impl LimitFault {
     pub(super) const fn summary(&self) -> &'static str {
         match self {
             Self::TimedOut { .. } => "Elicitation timeout",
+            Self::NoAnswer { .. } => "Elicitation not answered",
             Self::RateLimited { .. } => "Elicitation rate limit exceeded",
             Self::TooManyPending { .. } => "Too many open questions",
             Self::TooManyQuestions { .. } => "Too many questions",
@@ -84,6 +92,7 @@ impl LimitFault {
             Self::TimedOut { after, seen } => {
                 json!({ "reason": reason, "timeoutSeconds": seconds(*after), "seen": seen })
             }
+            Self::NoAnswer { .. } => json!({ "reason": reason }),
             Self::RateLimited { retry_after } => {
                 json!({ "reason": reason, "retryAfterSeconds": seconds(*retry_after) })
             }

@@ -117,6 +117,23 @@ fn a_timeout_is_no_action() {
 }
 
 #[test]
+fn a_question_that_was_shown_and_not_answered_is_no_missing_capability() {
+    let fault = LimitFault::NoAnswer {
+        why: "the input ended first",
+    };
+    for revision in Revision::ALL {
+        let told = error(fault.clone(), revision);
+        assert_eq!(told["code"], -32000);
+        assert_eq!(told["message"], "Elicitation not answered");
+        assert_eq!(
+            told["data"]["reason"],
+            "the question was not answered: the input ended first"
+        );
+        assert!(told["data"].get("action").is_none());
+    }
+}
+
+#[test]
 fn a_rate_limit_says_when_to_come_back() {
     let told = error(
         LimitFault::RateLimited {
@@ -207,6 +224,7 @@ fn every_fault_has_a_reason_a_code_and_a_blame() {
     .map(Fault::from);
     let people = [PersonFault::Declined, PersonFault::Cancelled].map(Fault::from);
     let limits = [
+        LimitFault::NoAnswer { why: "x" },
         LimitFault::TooManyPending { limit: 1 },
         LimitFault::TooManyQuestions { limit: 1 },
         LimitFault::TooManyRounds { limit: 1 },

@@ -23,13 +23,13 @@ use tools::Demo;
 #[derive(Debug, Args)]
 pub(crate) struct DemoServerArgs {
     /// Speak Streamable HTTP at this address instead, under /mcp; port 0 picks a free one
-    #[arg(long, value_name = "ADDR")]
-    http: Option<SocketAddr>,
+    #[arg(long, value_name = "ADDRESS", alias = "http")]
+    listen: Option<SocketAddr>,
 }
 
 pub(crate) fn run(args: &DemoServerArgs) -> Result<Exit, Failure> {
     in_runtime(async {
-        match args.http {
+        match args.listen {
             Some(address) => over_http(address).await,
             None => over_stdio().await,
         }
@@ -45,12 +45,12 @@ async fn over_stdio() -> Result<Exit, Failure> {
         .serve(rmcp::transport::stdio())
         .await
         .map_err(|error| {
-            Failure::connection("the client did not begin as MCP says").because(error)
+            Failure::connection("the client did not complete the MCP handshake").because(error)
         })?;
     running
         .waiting()
         .await
-        .map_err(|error| Failure::connection("the server broke off").because(error))?;
+        .map_err(|error| Failure::connection("the server stopped unexpectedly").because(error))?;
     Ok(Exit::Done)
 }
 
@@ -66,7 +66,7 @@ async fn over_http(address: SocketAddr) -> Result<Exit, Failure> {
         .map_err(|error| Failure::usage(format!("cannot listen at {address}")).because(error))?;
     let bound = listener
         .local_addr()
-        .map_err(|error| Failure::usage("this address has no name").because(error))?;
+        .map_err(|error| Failure::usage("cannot read the bound address").because(error))?;
     // A small frame that waits for an acknowledgement costs a pushed question 40 ms.
     let listener = listener.tap_io(|stream| {
         let _slower_but_right = stream.set_nodelay(true);
@@ -77,6 +77,7 @@ async fn over_http(address: SocketAddr) -> Result<Exit, Failure> {
             let _or_never = tokio::signal::ctrl_c().await;
         })
         .await;
-    served.map_err(|error| Failure::connection("the server broke off").because(error))?;
+    served
+        .map_err(|error| Failure::connection("the server stopped unexpectedly").because(error))?;
     Ok(Exit::Done)
 }

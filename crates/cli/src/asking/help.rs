@@ -1,0 +1,149 @@
+//! What to do about an error that the server reported: which tools it has, which arguments a tool takes, and which mode
+//! of questions this call left out.
+
+use mcp_elicit_client::{CallError, CallOptions, Connection};
+use mcp_elicit_core::wire::Capability;
+use mcp_elicit_forms::view::inert;
+use rmcp::ClientHandler;
+use rmcp::model::{ContentBlock, ErrorCode};
+
+use super::listing;
+use super::wanted::{Got, Wanted};
+use crate::failure::Failure;
+use crate::screen;
+
+/// The largest number of tools that are named.
+const TOOLS: usize = 40;
+
+/// What helps with an error; often nothing.
+#[derive(Debug, Default)]
+pub(super) struct Help {
+    heading: Option<String>,
+    lines: Vec<String>,
+    next: Option<String>,
+}
+
+/// Finds what helps with the error in `got`, if there is one.
+pub(super) async fn find<H: ClientHandler>(
+    wanted: &Wanted,
+    got: &Result<Got, CallError>,
+    connection: &Connection<H>,
+    options: &CallOptions,
+    declared: Capability,
+) -> Help {
+    let (text, may_be_unknown) = match got {
+        Err(CallError::Server(error)) => (
+            error.message.to_string(),
+            error.code == ErrorCode::INVALID_PARAMS
+                || error.code == ErrorCode::METHOD_NOT_FOUND
+                || error.code == ErrorCode::RESOURCE_NOT_FOUND,
+        ),
+        // Some SDKs report an unknown tool as the tool's own error.
+        Ok(Got::Tool(result)) if result.is_error == Some(true) => (
+            result
+                .content
+                .iter()
+                .filter_map(ContentBlock::as_text)
+                .map(|text| text.text.as_str())
+                .collect::<Vec<_>>()
+                .join(" "),
+            true,
+        ),
+        _ => return Help::default(),
+    };
+    if let Some(next) = undeclared(&text, declared) {
+        return Help {
+            next: Some(next),
+            ..Help::default()
+        };
+    }
+    match wanted {
+        Wanted::Tool { name, .. } if may_be_unknown => {
+            match listing::tools(connection, options).await {
+                Ok(tools) => of_tools(name, &tools),
+                Err(_) => Help::default(),
+            }
+        }
+        Wanted::Prompt { .. } | Wanted::Resource { .. } if may_be_unknown => Help {
+            next: Some("`call --list` shows what the server has.".to_owned()),
+            ..Help::default()
+        },
+        _ => Help::default(),
+    }
+}
+
+/// What to do where the server wanted to ask in a mode that this call did not declare.
+fn undeclared(text: &str, declared: Capability) -> Option<String> {
+    let text = text.to_ascii_lowercase();
+    if !text.contains("elicit") || declared == Capability::BOTH {
+        return None;
+    }
+    Some(if declared.is_none() {
+        "this call declared that it cannot be asked; leave out `--elicit off`, and look at the policy.".to_owned()
+    } else if declared.form {
+        "this call declared forms only: `--answer`, `--accept-defaults`, `--elicit form` and a policy do. Call without them, \
+         or with `--answers FILE`, to be asked to visit a URL too."
+            .to_owned()
+    } else {
+        "this call declared URLs only: leave out `--elicit url`, and look at the policy.".to_owned()
+    })
+}
+
+fn of_tools(name: &str, tools: &[rmcp::model::Tool]) -> Help {
+    if let Some(tool) = tools.iter().find(|tool| tool.name == name) {
+        let lines = listing::argument_lines(tool);
+        return Help {
+            heading: (!lines.is_empty()).then(|| "the tool's arguments:".to_owned()),
+            lines,
+            next: None,
+        };
+    }
+    let mut lines: Vec<_> = tools
+        .iter()
+        .take(TOOLS)
+        .map(|tool| inert::line(&tool.name, inert::LABEL))
+        .collect();
+    if tools.len() > TOOLS {
+        lines.push(format!("and {} more", tools.len() - TOOLS));
+    }
+    let name = inert::line(name, inert::LABEL);
+    Help {
+        heading: Some(if lines.is_empty() {
+            format!("there is no tool `{name}`; the server lists none")
+        } else {
+            format!("there is no tool `{name}`; the server has:")
+        }),
+        lines,
+        next: Some("`call --list` shows their arguments.".to_owned()),
+    }
+}
+
+impl Help {
+    /// Adds it to the failure.
+    pub(super) fn of(self, failure: Failure) -> Failure {
+        let failure = match self.heading {
+            Some(heading) => failure.telling(&heading, self.lines),
+            None => failure,
+        };
+        match self.next {
+            Some(next) if failure.next_step().is_none() => failure.hint(next),
+            _ => failure,
+        }
+    }
+
+    /// Shows it below a result.
+    pub(super) fn say(&self) {
+        if let Some(heading) = &self.heading {
+            screen::say(format_args!("  {heading}"));
+        }
+        for line in &self.lines {
+            screen::say(format_args!("    {}", line.trim_start()));
+        }
+        if let Some(next) = &self.next {
+            screen::say(format_args!(
+                "  {} {next}",
+                screen::styled(screen::HINT, "next:")
+            ));
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What is wanted of the server: a tool's call, a prompt, a resource, or a list of what it has.
+
+use mcp_elicit_client::{CallError, CallOptions, Connection};
+use rmcp::ClientHandler;
+use rmcp::model::{
+    CallToolResult, GetPromptRequestParams, GetPromptResult, JsonObject, ReadResourceRequestParams,
+    ReadResourceResult,
+};
+
+use super::listing::{self, Listing};
+
+/// What is wanted of the server.
+#[derive(Debug)]
+pub(crate) enum Wanted {
+    /// A list of its tools, prompts and resources.
+    List,
+    /// A call of a tool.
+    Tool {
+        /// The tool.
+        name: String,
+        /// Its arguments.
+        arguments: JsonObject,
+        /// Whether to call it as a task, where the revision leaves that to the caller.
+        as_task: bool,
+    },
+    /// A prompt.
+    Prompt {
+        /// The prompt.
+        name: String,
+        /// Its arguments, which are texts.
+        arguments: JsonObject,
+    },
+    /// What a resource holds.
+    Resource {
+        /// Its URI.
+        uri: String,
+    },
+}
+
+/// What came of it.
+pub(super) enum Got {
+    List(Listing),
+    Tool(CallToolResult),
+    Prompt(GetPromptResult),
+    Resource(ReadResourceResult),
+}
+
+impl Got {
+    /// Whether the tool says that it failed.
+    pub(super) fn is_error(&self) -> bool {
+        matches!(self, Self::Tool(result) if result.is_error == Some(true))
+    }
+}
+
+impl Wanted {
+    /// Asks the server for it; questions on the way are answered.
+    pub(super) async fn get<H: ClientHandler>(
+        &self,
+        connection: &Connection<H>,
+        options: CallOptions,
+    ) -> Result<Got, CallError> {
+        match self {
+            Self::List => listing::read(connection, &options).await.map(Got::List),
+            Self::Tool {
+                name,
+                arguments,
+                as_task,
+            } => {
+                let options = CallOptions {
+                    as_task: *as_task,
+                    ..options
+                };
+                let called = connection.call_tool(name.clone(), arguments.clone(), &options);
+                called.await.map(Got::Tool)
+            }
+            Self::Prompt { name, arguments } => {
+                let mut params = GetPromptRequestParams::new(name.clone());
+                if !arguments.is_empty() {
+                    params = params.with_arguments(arguments.clone());
+                }
+                let got = connection.get_prompt(params, &options);
+                got.await.map(Got::Prompt)
+            }
+            Self::Resource { uri } => {
+                let params = ReadResourceRequestParams::new(uri.clone());
+                let read = connection.read_resource(params, &options);
+                read.await.map(Got::Resource)
+            }
+        }
+    }
+}
