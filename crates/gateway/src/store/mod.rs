@@ -49,7 +49,7 @@ impl Row {
     /// Returns `true` when the same question of the same call made again finds this row: it is known which call asked.
     pub fn can_be_found(&self) -> bool {
         let target = self.body.target.as_ref();
-        target.is_some() && !crate::relay::is_ambiguous(target, &self.body.others)
+        target.is_some() && !crate::relay::is_ambiguous(&self.body.others)
     }
 }
 
