@@ -54,7 +54,7 @@ fn a_person_answers_step_by_step() {
     terminal.press_for(ENTER, "2 of 2");
     terminal.press_for("hello\x1b\rworld", "world");
     terminal.press_for(ENTER, "Send");
-    terminal.press(ENTER);
+    terminal.press("y\r");
     assert_eq!(terminal.ended(), 0);
     let seen = terminal.wait_for("Deployed to staging (hello");
     assert!(seen.contains("world)"), "{seen}");
@@ -91,8 +91,8 @@ fn what_else_waits_is_listed_and_a_no_for_good_answers_it_too() {
         "{read}"
     );
     terminal.press_for(ENTER, "Go ahead?");
-    terminal.press_for(CTRL_R, "Press Ctrl-R again");
-    terminal.press(CTRL_R);
+    terminal.press_for(CTRL_R, "Decline this and every later question");
+    terminal.press("y");
     assert_eq!(terminal.ended(), 0);
     let seen = terminal.wait_for("over");
     assert_eq!(seen.matches("answered decline").count(), 3, "{seen}");
@@ -113,8 +113,8 @@ fn a_no_for_good_is_kept_in_the_policy_and_heeded_by_the_next_call() {
         let args = ["deploy", option, file, "--", ME, "demo-server"];
         let mut terminal = call(&args);
         terminal.wait_for("Which environment");
-        terminal.press_for(CTRL_R, "Press Ctrl-R again");
-        terminal.press_for(CTRL_R, "in later calls too");
+        terminal.press_for(CTRL_R, "Decline this and every later question");
+        terminal.press_for("y", "in later calls too");
         assert_eq!(terminal.ended(), 5);
         let kept = std::fs::read_to_string(policy).expect("the policy was written");
         assert!(
@@ -132,8 +132,8 @@ fn a_no_for_good_is_kept_in_the_policy_and_heeded_by_the_next_call() {
     // Where it cannot be saved the word holds for this call only, and that is said.
     let mut terminal = deploy("2025-11-25");
     terminal.wait_for("Which environment");
-    terminal.press_for(CTRL_R, "Press Ctrl-R again");
-    terminal.press_for(CTRL_R, "could not be saved");
+    terminal.press_for(CTRL_R, "Decline this and every later question");
+    terminal.press_for("y", "could not be saved");
     assert_eq!(terminal.ended(), 5);
 }
 
@@ -143,7 +143,7 @@ fn a_required_visit_is_waited_for_until_the_person_is_back() {
         read again; echo '{"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"signed in"}]}}'; read end"#;
     let mut terminal = scripted(required);
     terminal.wait_for("Open this address");
-    let seen = terminal.press_for("y", "Press Enter when you are done");
+    let seen = terminal.press_for("y\r", "Press Enter when you are done");
     assert!(
         seen.contains("https://accounts.example.com/start"),
         "{seen}"
@@ -155,7 +155,7 @@ fn a_required_visit_is_waited_for_until_the_person_is_back() {
     // The person may end the wait and the call with it.
     let mut terminal = scripted(required);
     terminal.wait_for("Open this address");
-    terminal.press_for("y", "Press Enter when you are done");
+    terminal.press_for("y\r", "Press Enter when you are done");
     terminal.press("\x03");
     assert_eq!(terminal.ended(), 130);
     assert!(terminal.is_given_back());
@@ -187,7 +187,7 @@ fn a_browser_that_cannot_be_opened_leaves_the_address_to_copy() {
         let args = ["go", "--", "/bin/sh", "-c", &script(link)];
         let mut terminal = call_with_path(path, &args);
         terminal.wait_for("Open this address");
-        terminal.press("y");
+        terminal.press("y\r");
         assert_eq!(terminal.ended(), 0, "{opener}");
         let seen = terminal.wait_for("over");
         assert!(seen.contains(said), "{opener}: {seen}");

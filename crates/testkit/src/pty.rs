@@ -40,10 +40,11 @@ fn size(columns: u16, rows: u16) -> PtySize {
     }
 }
 
-/// A command that is told of a usual terminal with colours.
+/// A command that is told of a usual terminal with colours and UTF-8.
 pub fn command(program: impl AsRef<OsStr>) -> CommandBuilder {
     let mut command = CommandBuilder::new(program);
     command.env("TERM", "xterm-256color");
+    command.env("LC_ALL", "C.UTF-8");
     command.env_remove("NO_COLOR");
     command
 }

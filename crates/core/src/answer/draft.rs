@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use serde_json::{Map, Number, Value};
 
+use super::advice::two_readings;
 use super::{Answers, Expected, Rule, Violation, Violations};
 use crate::form::{Field, Form, Format, Kind, Options};
 use crate::json::Given;
+use crate::number::canonical_integer;
 
 /// What a person has put into one field so far.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -198,6 +200,7 @@ fn read(field: &Field, typed: &Typed) -> Result<Option<Value>, Rule> {
             .ok_or(Rule::Type(Expected::Number))
             .map(Some),
         Kind::Integer(_) => read_number(typed)
+            .filter(|_| !is_doubtful(typed))
             .ok_or(Rule::Type(Expected::Integer))
             .map(Some),
         Kind::Boolean(_) => match typed {
@@ -285,6 +288,11 @@ fn read_date_time(text: &str) -> Option<String> {
     ))
 }
 
+/// Whether a point stands where it groups digits in many countries, 1.000: nobody writes a whole number with a fraction.
+fn is_doubtful(typed: &Typed) -> bool {
+    matches!(typed, Typed::Text(text) if two_readings(text.trim()).is_some())
+}
+
 fn read_number(typed: &Typed) -> Option<Value> {
     let Typed::Text(text) = typed else {
         return None;
@@ -325,7 +333,7 @@ fn read_number(typed: &Typed) -> Option<Value> {
     }
     serde_json::from_str::<Number>(&padded)
         .ok()
-        .map(Value::Number)
+        .map(|number| Value::Number(canonical_integer(number)))
 }
 
 fn read_flag(word: &str) -> Option<bool> {
@@ -398,7 +406,9 @@ mod tests {
                 (".5", Some(json!(0.5))),
                 ("+7", Some(json!(7))),
                 ("\u{2212}7", Some(json!(-7))),
-                ("1e3", Some(json!(1000.0))),
+                ("1e3", Some(json!(1000))),
+                ("1.000", Some(json!(1))),
+                ("2.50", Some(json!(2.5))),
                 ("1,000", None),
                 ("1 2", None),
                 ("12 00", None),
@@ -410,7 +420,13 @@ mod tests {
         );
         reads(
             r#"{"a":{"type":"integer","minimum":2}}"#,
-            &[("1", None), ("2", Some(json!(2))), ("2.5", None)],
+            &[
+                ("1", None),
+                ("2", Some(json!(2))),
+                ("2.5", None),
+                ("2.0", Some(json!(2))),
+                ("2.000", None),
+            ],
         );
     }
 

@@ -1,8 +1,10 @@
 //! Answers: content that passed its form's check, and how it gets there.
 //!
 //! `check` judges what came from a peer, `draft` reads what a person typed, `defaults` fills in; all end in
-//! [`Form::check`](crate::form::Form::check), the only maker of [`Answers`]. A [`Violation`] never carries a value.
+//! [`Form::check`](crate::form::Form::check), the only maker of [`Answers`]. A [`Violation`] never carries a value; `advice`, for the
+//! person who typed it, may.
 
+mod advice;
 mod check;
 mod defaults;
 mod draft;

@@ -170,11 +170,11 @@ impl Caution {
             | Self::PlainHttp
             | Self::Address { .. }
             | Self::PrivateNetwork { .. }
+            | Self::Loopback
             | Self::International { .. }
             | Self::UnknownSuffix { .. }
             | Self::BareSuffix => Weight::Careful,
-            Self::Loopback
-            | Self::SharedHost { .. }
+            Self::SharedHost { .. }
             | Self::OddPort { .. }
             | Self::NestedUrl { .. }
             | Self::VeryLong { .. } => Weight::Note,
@@ -241,7 +241,9 @@ impl fmt::Display for Caution {
             Self::PrivateNetwork { host } => {
                 write!(f, "The host ({host}) is in a private network, such as that of your home or company.")
             }
-            Self::Loopback => f.write_str("The page is served by a program on this very computer."),
+            Self::Loopback => f.write_str(
+                "The page is served by a program on this very computer: open it only if you know which program that is.",
+            ),
             Self::International { unicode, ascii } => {
                 write!(f, "The host has letters that can be mistaken for others: {unicode} is {ascii}.")
             }

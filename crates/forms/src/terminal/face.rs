@@ -7,11 +7,13 @@ use std::time::SystemTime;
 
 use mcp_elicit_core::answer::Outcome;
 
+use super::charset::{AsciiOnly, Charset};
 use super::handle::Handle;
 use super::lines::Lines;
 use super::plain::Plain;
 use super::screen::Screen;
 use super::visit;
+use crate::view::moment::zone_here;
 use crate::view::{NotAnswered, Question, Reply};
 
 type Clock = dyn Fn() -> SystemTime + Send + Sync;
@@ -25,6 +27,8 @@ pub struct Face {
     place: Mutex<Place>,
     clock: Box<Clock>,
     open: Box<Open>,
+    /// The zone that is proposed where a time needs one.
+    zone: String,
     /// An address that could not be opened stands on the terminal to be copied.
     to_copy: AtomicBool,
 }
@@ -35,6 +39,7 @@ enum Place {
     Screen {
         out: Box<dyn Write + Send>,
         color: bool,
+        charset: Charset,
     },
     /// Lines in, lines out; `person` when someone types them.
     Lines {
@@ -66,7 +71,8 @@ impl Face {
     /// [`NotAnswered::Broken`] when no thread can be started to read lines.
     pub fn plain() -> Result<Self, NotAnswered> {
         let person = io::stdin().is_terminal();
-        Self::lines(BufReader::new(io::stdin()), io::stderr(), person)
+        let face = Self::lines(BufReader::new(io::stdin()), io::stderr(), person)?;
+        Ok(face.with_charset(Charset::of_locale()))
     }
 
     /// The controlling terminal, for a process whose stdin and stdout carry MCP. A terminal that cannot move
@@ -80,23 +86,35 @@ impl Face {
             .open(TTY_OUT)
             .map_err(|_| NotAnswered::NoTerminal)?;
         if is_dumb() {
-            let input = OpenOptions::new()
-                .read(true)
-                .open(TTY_IN)
-                .map_err(|_| NotAnswered::NoTerminal)?;
-            return Self::lines(BufReader::new(input), out, true);
+            return Self::plain_on_tty();
         }
         Ok(Self::screen(out))
+    }
+
+    /// Lines on the controlling terminal, for `--plain` in a process whose stdin and stdout carry something else.
+    ///
+    /// # Errors
+    /// [`NotAnswered::NoTerminal`] when there is none.
+    pub fn plain_on_tty() -> Result<Self, NotAnswered> {
+        let out = OpenOptions::new().write(true).open(TTY_OUT);
+        let input = OpenOptions::new().read(true).open(TTY_IN);
+        let (Ok(out), Ok(input)) = (out, input) else {
+            return Err(NotAnswered::NoTerminal);
+        };
+        let face = Self::lines(BufReader::new(input), out, true)?;
+        Ok(face.with_charset(Charset::of_locale()))
     }
 
     /// A screen drawn on `out`, with keys from stdin if it is a terminal, else from the controlling terminal.
     /// Colour is left out when `NO_COLOR` is set and not empty.
     pub fn screen(out: impl Write + Send + 'static) -> Self {
         let color = std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
-        Self::at(Place::Screen {
+        let face = Self::at(Place::Screen {
             out: Box::new(out),
             color,
-        })
+            charset: Charset::Unicode,
+        });
+        face.with_charset(Charset::of_locale())
     }
 
     /// Lines from any input, prompts to any output. `person` says whether someone types them: then the answer
@@ -122,6 +140,7 @@ impl Face {
             place: Mutex::new(place),
             clock: Box::new(system_time),
             open: Box::new(no_browser),
+            zone: zone_here(),
             to_copy: AtomicBool::new(false),
         }
     }
@@ -135,6 +154,44 @@ impl Face {
         open: impl Fn(&str) -> io::Result<()> + Send + Sync + 'static,
     ) -> Self {
         self.open = Box::new(open);
+        self
+    }
+
+    /// Draws with these characters alone. Without it a screen follows the locale, and streams of one's own get Unicode.
+    #[must_use]
+    pub fn with_charset(self, charset: Charset) -> Self {
+        let place = self
+            .place
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        let drawn = |out: Box<dyn Write + Send>| -> Box<dyn Write + Send> {
+            match charset {
+                Charset::Unicode => out,
+                Charset::Ascii => Box::new(AsciiOnly(out)),
+            }
+        };
+        let place = match place {
+            Place::Screen { out, color, .. } => Place::Screen {
+                out: drawn(out),
+                color,
+                charset,
+            },
+            Place::Lines { lines, out, person } => Place::Lines {
+                lines,
+                out: drawn(out),
+                person,
+            },
+        };
+        Self {
+            place: Mutex::new(place),
+            ..self
+        }
+    }
+
+    /// Proposes this zone where a time is given without one, and not this machine's: `Europe/Brussels`.
+    #[must_use]
+    pub fn in_zone(mut self, zone: impl Into<String>) -> Self {
+        self.zone = zone.into();
         self
     }
 
@@ -191,9 +248,15 @@ impl Face {
             opened
         };
         match &mut *place {
-            Place::Screen { out, color } => Screen {
+            Place::Screen {
+                out,
+                color,
+                charset,
+            } => Screen {
                 out,
                 color: *color,
+                charset: *charset,
+                zone: &self.zone,
                 handle,
                 clock,
                 open: &open,
@@ -203,6 +266,7 @@ impl Face {
             Place::Lines { lines, out, person } => Plain {
                 lines,
                 out,
+                zone: &self.zone,
                 handle,
                 clock,
                 open: &open,
@@ -226,7 +290,11 @@ impl Face {
         let to_copy = self.to_copy.swap(false, Ordering::Relaxed);
         match &mut *place {
             Place::Screen { out, .. } if to_copy => visit::below(out, hosts, handle),
-            Place::Screen { out, color } => visit::on_screen(out, *color, hosts, handle),
+            Place::Screen {
+                out,
+                color,
+                charset,
+            } => visit::on_screen(out, (*color, *charset), hosts, handle),
             Place::Lines { lines, out, person } => {
                 visit::by_lines(lines, out, *person, hosts, handle)
             }

@@ -2,6 +2,7 @@
 
 use unicode_width::UnicodeWidthStr;
 
+use super::charset::Charset;
 use super::desk::{Desk, Tool};
 use super::page::{Line, Style};
 use super::parts;
@@ -10,65 +11,70 @@ use crate::view::{Control, Stage};
 /// The keys that work here; the ways out always on the last row.
 pub(super) fn here(desk: &Desk, width: usize) -> Vec<Line> {
     let mut lines = vec![parts::rule(width)];
-    let here: &[_] = match desk.sheet.stage() {
-        Stage::Field(index) if desk.wide => match desk.tools.get(index) {
-            Some(Tool::Picker(picker)) if picker.is_several() => &[
+    let several = |index: usize| match desk.tools.get(index) {
+        Some(Tool::Picker(picker)) => Some(picker.is_several()),
+        _ => None,
+    };
+    let mut here: Vec<(&str, &str)> = match desk.sheet.stage() {
+        Stage::Field(index) if desk.wide => match several(index) {
+            Some(true) => vec![
                 ("Tab ↑↓", "move"),
                 ("Space", "mark"),
                 ("a-z", "search"),
                 ("Enter", "next"),
             ],
-            Some(Tool::Picker(_)) => &[
+            Some(false) => vec![
                 ("Tab ↑↓", "move"),
                 ("Space", "choose"),
                 ("a-z", "search"),
                 ("Enter", "choose, next"),
             ],
-            _ => &[
-                ("Tab ↑↓", "move"),
-                ("Enter", "next"),
-                ("Ctrl-S", "to the end"),
-            ],
+            None => vec![("Tab ↑↓", "move"), ("Enter", "next")],
         },
-        Stage::Review if desk.wide => &[
-            ("Enter", "press"),
+        Stage::Review if desk.wide => vec![
+            ("y", "choose Send"),
             ("←→", "move"),
+            ("Enter", "press"),
             ("↑", "back to the form"),
         ],
-        Stage::Field(index) => match (desk.tools.get(index), desk.sheet.fields().get(index)) {
-            (Some(Tool::Picker(picker)), _) if picker.is_several() => &[
+        Stage::Field(index) => match (several(index), desk.sheet.fields().get(index)) {
+            (Some(true), _) => vec![
                 ("Space", "mark"),
                 ("↑↓", "move"),
                 ("a-z", "search"),
                 ("Enter", "next"),
                 ("Shift-Tab", "back"),
             ],
-            (Some(Tool::Picker(_)), _) => &[
+            (Some(false), _) => vec![
                 ("↑↓", "move"),
                 ("a-z", "search"),
                 ("Enter", "choose"),
                 ("Shift-Tab", "back"),
             ],
-            (_, Some(field)) if matches!(field.control, Control::Text { long: true }) => &[
+            (None, Some(field)) if matches!(field.control, Control::Text { long: true }) => vec![
                 ("Enter", "next"),
                 ("Alt-Enter", "new line"),
                 ("Shift-Tab", "back"),
             ],
-            _ => &[("Enter", "next"), ("Shift-Tab", "back")],
+            (None, _) => vec![("Enter", "next"), ("Shift-Tab", "back")],
         },
-        Stage::Review => &[
-            ("Enter", "send, or change the marked answer"),
+        Stage::Review => vec![
+            ("y", "choose Send"),
             ("↑↓", "move"),
+            ("Enter", "press, or change the marked answer"),
         ],
-        Stage::Confirm => &[
-            ("y", "yes"),
-            ("n", "no"),
-            ("←→", "move"),
-            ("Enter", "press"),
-        ],
-        Stage::Caution => &[("←→", "move"), ("Enter", "press")],
+        Stage::Confirm => vec![("y n", "choose"), ("←→", "move"), ("Enter", "press")],
+        Stage::Caution => vec![("←→", "move"), ("Enter", "press")],
     };
-    lines.extend(hints(here, width));
+    if matches!(desk.sheet.stage(), Stage::Field(_)) {
+        here.push(("Ctrl-S", "to the review"));
+    }
+    if desk.scrolls() {
+        here.push(("↑↓", "scroll"));
+    }
+    here.push(("Ctrl-O", "read all"));
+    let here = &here[..];
+    lines.extend(hints(here, width, desk.charset));
     lines.push(ways_out(desk, width));
     lines
 }
@@ -81,7 +87,7 @@ fn ways_out(desk: &Desk, width: usize) -> Line {
         &[]
     };
     let out = [("Ctrl-X", "decline"), ("Esc", "cancel")];
-    let line = hints(&[&out, always].concat(), width)
+    let line = hints(&[&out, always].concat(), width, desk.charset)
         .into_iter()
         .next()
         .unwrap_or_default();
@@ -94,9 +100,16 @@ fn ways_out(desk: &Desk, width: usize) -> Line {
         .and(" cancel", Style::Dim)
 }
 
-fn hints(keys: &[(&str, &str)], width: usize) -> Vec<Line> {
+fn hints(keys: &[(&str, &str)], width: usize, charset: Charset) -> Vec<Line> {
     let mut lines = vec![Line::of(" ", Style::Plain)];
     for (key, does) in keys {
+        let key = match charset {
+            Charset::Unicode => (*key).to_owned(),
+            Charset::Ascii => key
+                .replace("↑↓", "Up Down")
+                .replace("←→", "Left Right")
+                .replace('↑', "Up"),
+        };
         let columns = key.width() + does.width() + 4;
         let full = lines
             .last()
@@ -107,7 +120,7 @@ fn hints(keys: &[(&str, &str)], width: usize) -> Vec<Line> {
         if let Some(line) = lines.pop() {
             lines.push(
                 line.and(" ", Style::Plain)
-                    .and(*key, Style::Strong)
+                    .and(key, Style::Strong)
                     .and(format!(" {does}  "), Style::Dim),
             );
         }
@@ -121,16 +134,18 @@ pub(super) fn visiting(width: usize) -> Vec<Line> {
     lines.extend(hints(
         &[("Enter", "I am done there"), ("Ctrl-C", "stop waiting")],
         width,
+        Charset::Unicode,
     ));
     lines
 }
 
 /// The keys while reading.
-pub(super) fn reading(width: usize) -> Vec<Line> {
+pub(super) fn reading(width: usize, charset: Charset) -> Vec<Line> {
     let mut lines = vec![parts::rule(width)];
     lines.extend(hints(
         &[("↑↓ PgUp PgDn", "read"), ("Esc", "back to the question")],
         width,
+        charset,
     ));
     lines
 }

@@ -17,11 +17,13 @@
 //!
 //! - [`Face`]: the entry; finds out what the terminal can do
 //! - [`Handle`]: takes a question back while it is shown
+//! - [`Charset`]: what it can draw, from the locale
 //! - `plain`: line mode; `lines` reads them
 //! - `screen`: the loop of the screen mode; `desk` knows what keys do, `steps` and `wide` lay out pages made of `parts` and `keys`,
 //!   `editor` and `picker` are what fields are answered with, `page` is styled text, and `glass` owns the
 //!   terminal and gives it back; `visit` waits while the person is at a page
 
+mod charset;
 mod desk;
 mod editor;
 mod face;
@@ -38,5 +40,6 @@ mod steps;
 mod visit;
 mod wide;
 
+pub use charset::Charset;
 pub use face::Face;
 pub use handle::Handle;

@@ -1,7 +1,11 @@
 //! Styled lines: what a screen will show, before anything is written.
 
+use std::ops::Range;
+
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
+
+use super::charset::Charset;
 
 /// How a piece of text looks. Meaning never rests on it alone: signs and words say the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,6 +90,24 @@ impl Line {
         } else {
             line
         }
+    }
+
+    /// The line in a character set.
+    fn spelled(&self, charset: Charset) -> Self {
+        let spans = self.spans.iter().map(|span| Span {
+            text: charset.spell(&span.text).into_owned(),
+            style: span.style,
+        });
+        Self {
+            spans: spans.collect(),
+        }
+    }
+
+    /// Columns before the one that was `column`, once the line is in the character set.
+    fn columns_before(&self, column: usize, charset: Charset) -> usize {
+        let text: String = self.spans.iter().map(|span| span.text.as_str()).collect();
+        let (before, _) = fitting(&text, column);
+        charset.spell(before).width() + column.saturating_sub(before.width())
     }
 
     /// The text without its styles.
@@ -173,6 +195,8 @@ impl Body {
     }
 }
 
+/// Rows from which on the first and the last may be given up for a mark.
+const MARKED: usize = 3;
 /// Rows of a body with which a person can work.
 const ENOUGH: usize = 10;
 
@@ -181,13 +205,22 @@ const ENOUGH: usize = 10;
 pub(super) struct Page {
     pub(super) head: Vec<Line>,
     pub(super) body: Body,
+    /// Rows below the body that are never left out.
+    pub(super) pinned: Vec<Line>,
     pub(super) foot: Vec<Line>,
+    /// The first row of the body to show, where the person scrolls it.
+    pub(super) scroll: Option<usize>,
 }
 
 /// A page cut to a screen: exactly the rows to show, and the cursor as column and row.
 pub(super) struct Frame {
     pub(super) rows: Vec<Line>,
     pub(super) cursor: Option<(usize, usize)>,
+    /// The rows of the body that are in sight, and how many it has.
+    pub(super) seen: Range<usize>,
+    pub(super) total: usize,
+    /// The first row that the screen had room for, with a mark in its place or not.
+    pub(super) start: usize,
 }
 
 impl Page {
@@ -197,9 +230,11 @@ impl Page {
         let Self {
             mut head,
             body,
+            mut pinned,
             mut foot,
+            scroll,
         } = self;
-        let wanted = body.lines.len().min(ENOUGH);
+        let wanted = body.lines.len().min(ENOUGH) + pinned.len();
         let spare = |head: &[Line], foot: &[Line]| {
             (head.len() + foot.len() + wanted).saturating_sub(height)
         };
@@ -208,13 +243,18 @@ impl Page {
         foot.drain(..extra);
         head.truncate(height.saturating_sub(foot.len()));
         foot.truncate(height);
-        let room = height - head.len() - foot.len();
+        pinned.truncate(height - head.len() - foot.len());
+        let room = height - head.len() - pinned.len() - foot.len();
 
         let total = body.lines.len();
-        let start = first_row(&body, room);
+        let start = match scroll {
+            Some(row) => row.min(total.saturating_sub(room)),
+            None => first_row(&body, room),
+        };
         let end = (start + room).min(total);
         let mut shown: Vec<Line> = body.lines[start..end].to_vec();
-        mark_more(&mut shown, start, total - end);
+        let (above, below) = mark_more(&mut shown, start, total - end);
+        let seen = start + usize::from(above)..end - usize::from(below);
         shown.resize(room, Line::new());
 
         let cursor = body
@@ -229,10 +269,68 @@ impl Page {
         let rows = head
             .into_iter()
             .chain(shown)
+            .chain(pinned)
             .chain(foot)
             .map(|line| line.cut(width))
             .collect();
-        Frame { rows, cursor }
+        Frame {
+            rows,
+            cursor,
+            seen,
+            total,
+            start,
+        }
+    }
+
+    /// The page in a character set. What gets longer than `width` columns by it takes another row, so that nothing of it is
+    /// lost.
+    #[must_use]
+    pub(super) fn spelled(self, charset: Charset, width: usize) -> Self {
+        if charset == Charset::Unicode {
+            return self;
+        }
+        let spelled = |lines: Vec<Line>| -> Vec<Line> {
+            let one = |line: &Line| line.spelled(charset).cut(width);
+            lines.iter().map(one).collect()
+        };
+        let mut rows = Vec::new();
+        // Where each row of the body begins now.
+        let mut starts = Vec::new();
+        for line in &self.body.lines {
+            starts.push(rows.len());
+            let line = line.spelled(charset);
+            if line.width() <= width {
+                rows.push(line);
+            } else {
+                rows.extend(break_anywhere(&line, width));
+            }
+        }
+        let at = |row: usize| starts.get(row).copied().unwrap_or(rows.len());
+        let body = Body {
+            focus: self
+                .body
+                .focus
+                .map(|(first, last)| (at(first), at(last + 1).saturating_sub(1).max(at(first)))),
+            here: self.body.here.map(at),
+            cursor: self.body.cursor.map(|(row, column)| {
+                let column = match self.body.lines.get(row) {
+                    Some(line) => line.columns_before(column, charset),
+                    None => column,
+                };
+                (at(row) + column / width.max(2), column % width.max(2))
+            }),
+            lines: Vec::new(),
+        };
+        Self {
+            head: spelled(self.head),
+            body: Body {
+                lines: rows,
+                ..body
+            },
+            pinned: spelled(self.pinned),
+            foot: spelled(self.foot),
+            scroll: self.scroll,
+        }
     }
 }
 
@@ -255,17 +353,18 @@ fn first_row(body: &Body, room: usize) -> usize {
     start.min(total - room)
 }
 
-fn mark_more(shown: &mut [Line], above: usize, below: usize) {
-    if above > 0
-        && let Some(first) = shown.first_mut()
-    {
+/// Says that there is more above and below, in place of the first and the last row; says where it did. On the lowest screens
+/// the rows themselves are worth more.
+fn mark_more(shown: &mut [Line], above: usize, below: usize) -> (bool, bool) {
+    let room = shown.len() >= MARKED;
+    let (up, down) = (above > 0 && room, below > 0 && room);
+    if let Some(first) = shown.first_mut().filter(|_| up) {
         *first = Line::of(format!("↑ {} more", above + 1), Style::Dim);
     }
-    if below > 0
-        && let Some(last) = shown.last_mut()
-    {
+    if let Some(last) = shown.last_mut().filter(|_| down) {
         *last = Line::of(format!("↓ {} more", below + 1), Style::Dim);
     }
+    (up, down)
 }
 
 #[cfg(test)]
@@ -291,6 +390,7 @@ mod tests {
                 Line::of("keys", Style::Dim),
                 Line::of("Esc cancel", Style::Dim),
             ],
+            ..Page::default()
         }
     }
 
@@ -314,6 +414,34 @@ mod tests {
         ];
         assert_eq!(texts(&frame), seen);
         assert_eq!(frame.cursor, Some((3, 6)));
+    }
+
+    #[test]
+    fn scrolling_says_which_rows_are_in_sight() {
+        let scrolled = |row| Page {
+            scroll: Some(row),
+            pinned: vec![Line::of("buttons", Style::Plain)],
+            ..page(20, (0, 0))
+        };
+        let frame = scrolled(0).fit(20, 8);
+        assert_eq!((frame.seen, frame.total), (0..4, 20));
+        let frame = scrolled(4).fit(20, 8);
+        assert_eq!(frame.seen, 5..8);
+        assert_eq!(texts(&scrolled(4).fit(20, 8))[6], "buttons");
+        assert_eq!(scrolled(99).fit(20, 8).seen, 16..20);
+        assert_eq!(scrolled(7).fit(20, 4).seen, 7..8);
+    }
+
+    #[test]
+    fn longer_rows_of_another_character_set_lose_nothing() {
+        let mut page = page(3, (1, 1));
+        page.body.lines[1] = Line::of("ab日本cd", Style::Plain);
+        page.body.cursor = Some((1, 6));
+        let page = page.spelled(Charset::Ascii, 10);
+        let rows: Vec<_> = page.body.lines.iter().map(Line::text).collect();
+        assert_eq!(rows, ["row 0", "ab<U+65E5>", "<U+672C>cd", "row 2"]);
+        assert_eq!(page.body.focus, Some((1, 2)));
+        assert_eq!(page.body.cursor, Some((2, 8)));
     }
 
     #[test]

@@ -9,10 +9,12 @@ use super::desk::Desk;
 use super::editor::Editor;
 use super::page::{Body, Line, Style, wrap};
 use super::picker::Picker;
-use crate::view::{FieldView, Stage, Warning, countdown, words};
+use crate::view::{Call, FieldView, Stage, Warning, countdown, words};
 
 /// The widest that text runs, in columns: longer rows are hard to read.
 pub(super) const READABLE: usize = 80;
+/// The most rows for one fact about the question.
+const ABOUT: usize = 2;
 /// The most waiting questions that are listed.
 const LISTED: usize = 50;
 
@@ -44,15 +46,39 @@ pub(super) fn head(desk: &Desk, width: usize, now: SystemTime) -> Vec<Line> {
         Style::Dim
     };
     lines.push(title.and(" ".repeat(gap), Style::Plain).and(clock, hurry));
-    let mut about: Vec<String> = origin.connection().into_iter().collect();
-    about.extend(question.call().map(words::for_call));
-    if !about.is_empty() {
-        let rows = wrap(&about.join(" · "), width.saturating_sub(3), Style::Dim);
-        lines.extend(rows.into_iter().take(3).map(indent));
+    let about = [
+        question.call().map(words::for_call),
+        words::for_whom(question),
+        origin.whereabouts(),
+    ];
+    let mut cut = question.call().is_some_and(Call::is_shortened);
+    for about in together(about.into_iter().flatten(), width.saturating_sub(3)) {
+        let mut rows = wrap(&about, width.saturating_sub(3), Style::Dim);
+        cut |= rows.len() > ABOUT;
+        rows.truncate(ABOUT);
+        lines.extend(rows.into_iter().map(indent));
+        if std::mem::take(&mut cut) {
+            lines.push(Line::of("  … all of it: Ctrl-O", Style::Warn));
+        }
     }
     lines.extend(queue(desk, width));
     lines.push(rule(width));
     lines
+}
+
+/// Facts on as few rows as hold them whole.
+fn together(facts: impl Iterator<Item = String>, width: usize) -> Vec<String> {
+    let mut rows: Vec<String> = Vec::new();
+    for fact in facts {
+        match rows.last_mut() {
+            Some(row) if row.width() + fact.width() + 3 <= width => {
+                row.push_str(" · ");
+                row.push_str(&fact);
+            }
+            _ => rows.push(fact),
+        }
+    }
+    rows
 }
 
 /// That more questions wait: the one that comes next, and where the others can be read.
@@ -84,55 +110,53 @@ pub(super) fn opening(text: &str, width: usize, most: usize, style: Style) -> Ve
     rows
 }
 
-/// Everything there is to read: the message, the field's explanation, the call, and what waits behind it.
+/// Everything there is to read: the message, the field's explanation, who asks for whom, the call with all its arguments, and
+/// what waits behind it.
 fn readable(desk: &Desk, width: usize) -> Vec<Line> {
     let width = width.min(READABLE);
     let mut body = Body::default();
     let question = desk.sheet.question();
     let column = width.saturating_sub(4);
-    body.extend(
-        wrap(&question.message(), column, Style::Plain)
-            .into_iter()
-            .map(indent),
-    );
+    let say = |body: &mut Body, text: &str, style| {
+        body.extend(wrap(text, column, style).into_iter().map(indent));
+    };
+    say(&mut body, &question.message(), Style::Plain);
     if let Stage::Field(index) = desk.sheet.stage()
         && let Some(field) = desk.sheet.fields().get(index)
     {
         body.gap();
-        body.push(indent(Line::of(&field.label, Style::Strong)));
-        let description = field.description.as_deref().unwrap_or_default();
-        body.extend(
-            wrap(description, column, Style::Plain)
-                .into_iter()
-                .map(indent),
+        say(&mut body, &field.label, Style::Strong);
+        say(
+            &mut body,
+            field.description.as_deref().unwrap_or_default(),
+            Style::Plain,
         );
+        say(&mut body, &field.hint(), Style::Dim);
+    }
+    body.gap();
+    say(&mut body, &words::asks(question.origin()), Style::Strong);
+    if let Some(whom) = words::for_whom(question) {
+        say(&mut body, &whom, Style::Plain);
     }
     if let Some(call) = question.call() {
         body.gap();
-        body.push(indent(Line::of(
-            format!("Called: {} {}", call.kind().word(), call.name()),
-            Style::Strong,
-        )));
-        body.extend(
-            wrap(call.doubt().unwrap_or_default(), column, Style::Plain)
-                .into_iter()
-                .map(indent),
-        );
-        for (name, value) in call.arguments() {
+        let called = format!("Called: {} {}", call.kind().word(), call.name());
+        say(&mut body, &called, Style::Strong);
+        say(&mut body, call.doubt().unwrap_or_default(), Style::Plain);
+        for (name, value) in call.arguments_in_full() {
             let text = if name.is_empty() {
                 value
             } else {
                 format!("{name}: {value}")
             };
-            body.extend(wrap(&text, column, Style::Plain).into_iter().map(indent));
+            say(&mut body, &text, Style::Plain);
         }
     }
     if let Some(waiting) = words::pending(&desk.pending) {
         body.gap();
-        body.push(indent(Line::of(format!("{waiting}:"), Style::Strong)));
+        say(&mut body, &format!("{waiting}:"), Style::Strong);
         for next in desk.pending.iter().take(LISTED) {
-            let rows = wrap(&words::next(next), column, Style::Plain);
-            body.extend(rows.into_iter().map(indent));
+            say(&mut body, &words::next(next), Style::Plain);
         }
     }
     body.lines
@@ -236,6 +260,15 @@ pub(super) fn picker(picker: &Picker, width: usize, most: usize, body: &mut Body
     if after > 0 {
         body.push(Line::of(format!("    ↓ {after} more"), Style::Dim));
     }
+}
+
+/// What the field is sent as, where that is not what was typed.
+pub(super) fn understood(desk: &Desk, index: usize, width: usize) -> Vec<Line> {
+    let Some(understood) = desk.sheet.understood(index) else {
+        return Vec::new();
+    };
+    let rows = wrap(&understood, width.saturating_sub(6), Style::Warn);
+    signed("  → ", rows, Style::Warn).collect()
 }
 
 /// What is wrong with the field: gently while it is typed, plainly once it was tried.

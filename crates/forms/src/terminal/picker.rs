@@ -27,8 +27,9 @@ pub(super) struct Picker {
     entries: Vec<Entry>,
     several: bool,
     typed: String,
-    /// Position among the entries that match what was typed.
-    at: usize,
+    /// Position among the entries that match what was typed. `None` while nothing is proposed: a plain yes or no without a
+    /// default opens like this, so that no key that is held down answers it.
+    at: Option<usize>,
 }
 
 /// One entry as it is shown.
@@ -73,9 +74,12 @@ impl Picker {
             entries,
             several,
             typed: String::new(),
-            at: 0,
+            at: Some(0),
         };
         picker.choose_what(typed);
+        if field.control == Control::YesNo && *typed == Typed::Nothing {
+            picker.at = None;
+        }
         Some(picker)
     }
 
@@ -88,11 +92,11 @@ impl Picker {
                 _ => false,
             };
         }
-        self.at = self
+        let chosen = self
             .entries
             .iter()
-            .position(|entry| entry.chosen && entry.gives != Gives::Nothing)
-            .unwrap_or(0);
+            .position(|entry| entry.chosen && entry.gives != Gives::Nothing);
+        self.at = Some(chosen.unwrap_or(0));
     }
 
     pub(super) fn is_several(&self) -> bool {
@@ -111,32 +115,39 @@ impl Picker {
 
     pub(super) fn up(&mut self) {
         let count = self.matching().count();
-        self.at = if self.at == 0 {
-            count.saturating_sub(1)
-        } else {
-            self.at - 1
-        };
+        self.at = Some(match self.at {
+            None | Some(0) => count.saturating_sub(1),
+            Some(at) => at - 1,
+        });
     }
 
     pub(super) fn down(&mut self) {
         let count = self.matching().count();
-        self.at = if self.at + 1 >= count { 0 } else { self.at + 1 };
+        self.at = Some(match self.at {
+            Some(at) if at + 1 < count => at + 1,
+            _ => 0,
+        });
     }
 
     pub(super) fn is_first(&self) -> bool {
-        self.at == 0
+        self.at.is_none_or(|at| at == 0)
     }
 
     pub(super) fn is_last(&self) -> bool {
-        self.at + 1 >= self.matching().count()
+        self.at.is_some_and(|at| at + 1 >= self.matching().count())
+    }
+
+    /// Whether the person, or a default, is at an entry.
+    pub(super) fn is_somewhere(&self) -> bool {
+        self.at.is_some()
     }
 
     pub(super) fn first(&mut self) {
-        self.at = 0;
+        self.at = Some(0);
     }
 
     pub(super) fn last(&mut self) {
-        self.at = self.matching().count().saturating_sub(1);
+        self.at = Some(self.matching().count().saturating_sub(1));
     }
 
     /// Narrows the list; what matches nothing is not taken.
@@ -202,6 +213,7 @@ impl Picker {
         let most = most.max(1);
         let start = self
             .at
+            .unwrap_or(0)
             .saturating_sub(most / 2)
             .min(all.len().saturating_sub(most));
         let end = (start + most).min(all.len());
@@ -211,7 +223,7 @@ impl Picker {
                 Shown {
                     label: &entry.label,
                     chosen: entry.chosen,
-                    here: position == self.at,
+                    here: Some(position) == self.at,
                 }
             })
             .collect();
@@ -219,12 +231,15 @@ impl Picker {
     }
 
     fn here(&self) -> Option<usize> {
-        self.matching().nth(self.at)
+        self.matching().nth(self.at?)
     }
 
     fn stay_at(&mut self, index: Option<usize>) {
+        if index.is_none() && self.typed.is_empty() {
+            return;
+        }
         let place = self.matching().position(|matching| Some(matching) == index);
-        self.at = place.unwrap_or(0);
+        self.at = Some(place.unwrap_or(0));
     }
 
     /// Indices of the entries that match what was typed.
@@ -304,6 +319,24 @@ mod tests {
         assert_eq!(picker.chosen(), Typed::Nothing);
         picker.press();
         assert_eq!(picker.chosen(), Typed::Picked(vec!["staging".to_owned()]));
+    }
+
+    #[test]
+    fn a_plain_yes_or_no_without_a_default_proposes_nothing() {
+        let yes_no = FieldView {
+            control: Control::YesNo,
+            ..field(false, true)
+        };
+        let mut picker = Picker::of(&yes_no, &Typed::Nothing).unwrap();
+        picker.press();
+        assert_eq!((here(&picker), picker.chosen()), ("", Typed::Nothing));
+        picker.down();
+        assert_eq!(here(&picker), "Yes");
+        let mut picker = Picker::of(&yes_no, &Typed::Nothing).unwrap();
+        picker.type_ahead('n');
+        assert_eq!(here(&picker), "No");
+        let picker = Picker::of(&yes_no, &Typed::Flag(false)).unwrap();
+        assert_eq!(here(&picker), "No");
     }
 
     #[test]

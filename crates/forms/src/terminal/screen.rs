@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use crossterm::event::{Event as Input, KeyEventKind};
 use mcp_elicit_core::answer::Outcome;
 
+use super::charset::Charset;
 use super::desk::Desk;
 use super::glass::{self, Glass};
 use super::handle::Handle;
@@ -19,6 +20,9 @@ const TICK: Duration = Duration::from_millis(100);
 pub(super) struct Screen<'a> {
     pub(super) out: &'a mut (dyn Write + Send),
     pub(super) color: bool,
+    pub(super) charset: Charset,
+    /// The zone that is proposed where a time needs one.
+    pub(super) zone: &'a str,
     pub(super) handle: &'a Handle,
     pub(super) clock: &'a (dyn Fn() -> SystemTime + Send + Sync),
     /// Opens a link once the person agreed.
@@ -32,7 +36,7 @@ impl Screen<'_> {
     /// behind that says what became of the question.
     pub(super) fn ask(mut self, question: &Question) -> Result<Reply, NotAnswered> {
         let ended = self.converse(question);
-        let asker = question.origin().server();
+        let asker = question.origin().name();
         match &ended {
             Ok(reply) => self.done(question, &reply.outcome, &asker)?,
             Err(why) => writeln!(self.out, "{asker}: {}", words::over(why))?,
@@ -48,7 +52,8 @@ impl Screen<'_> {
         } else {
             sheet
         };
-        let mut desk = Desk::new(sheet);
+        let mut desk = Desk::new(sheet, self.zone);
+        desk.charset = self.charset;
         let mut glass = Glass::take(self.out, self.color)?;
         // What is on the screen was drawn for this size and second.
         let mut drawn = None;
@@ -72,8 +77,10 @@ impl Screen<'_> {
                     .map(|row| row.min(parts::last_to_read(&desk, width)));
                 desk.wide = wide::fits(&desk, width, height);
                 let layout = if desk.wide { wide::page } else { steps::page };
-                let page = layout(&desk, width, height, now);
-                glass.show(&page.fit(width, height))?;
+                let page = layout(&desk, width, height, now).spelled(self.charset, width);
+                let frame = page.fit(width, height);
+                glass.show(&frame)?;
+                desk.looked_at(&frame, width);
                 drawn = current;
             }
             let effect = match glass::next(TICK)? {

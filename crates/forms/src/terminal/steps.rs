@@ -2,6 +2,8 @@
 
 use std::time::SystemTime;
 
+use mcp_elicit_core::link::Link;
+
 use super::desk::{Desk, Tool};
 use super::page::{Body, Line, Page, Style, break_anywhere, wrap};
 use super::{keys, parts};
@@ -22,10 +24,14 @@ pub(super) fn page(desk: &Desk, width: usize, height: usize, now: SystemTime) ->
         return Page {
             head,
             body: parts::reading(desk, width, row),
-            foot: keys::reading(width),
+            foot: keys::reading(width, desk.charset),
+            ..Page::default()
         };
     }
     let foot = keys::here(desk, width);
+    if let (Stage::Confirm, Some(link)) = (desk.sheet.stage(), desk.sheet.question().as_link()) {
+        return link_page(desk, link, head, foot, width);
+    }
     let room = height.saturating_sub(head.len() + foot.len());
     let mut rows = Rows {
         opening: OPENING,
@@ -46,7 +52,56 @@ pub(super) fn page(desk: &Desk, width: usize, height: usize, now: SystemTime) ->
             .max(LEAST);
         body = laid_out(desk, width, rows);
     }
-    Page { head, body, foot }
+    Page {
+        head,
+        body,
+        foot,
+        ..Page::default()
+    }
+}
+
+/// The page of a link: everything about it can be scrolled through, and the buttons stay in sight.
+fn link_page(desk: &Desk, link: &Link, head: Vec<Line>, foot: Vec<Line>, width: usize) -> Page {
+    let mut body = Body::default();
+    let message = desk.sheet.question().message();
+    body.extend(parts::opening(&message, width, OPENING, Style::Plain));
+    body.gap();
+    let shown = link.shown();
+    let address = Line::of(shown.before, Style::Plain)
+        .and(shown.domain, Style::Chosen)
+        .and(shown.after, Style::Plain);
+    let column = width.saturating_sub(4);
+    body.extend(
+        break_anywhere(&address, column)
+            .into_iter()
+            .map(parts::indent),
+    );
+    body.gap();
+    body.extend(
+        wrap(&words::goes_to(link), column, Style::Strong)
+            .into_iter()
+            .map(parts::indent),
+    );
+    body.gap();
+    parts::warnings(desk.sheet.warnings(), width, &mut body);
+    let mut buttons = Body::default();
+    let say = desk
+        .notice
+        .unwrap_or_else(|| words::confirm(desk.sheet.question()));
+    let style = if desk.notice.is_some() {
+        Style::Warn
+    } else {
+        Style::Strong
+    };
+    buttons.extend(wrap(say, column, style).into_iter().map(parts::indent));
+    parts::buttons(desk, 0, width, &mut buttons);
+    Page {
+        head,
+        body,
+        pinned: buttons.lines,
+        foot,
+        scroll: Some(desk.scroll),
+    }
 }
 
 /// How many rows the parts get that can be shown in part.
@@ -121,28 +176,6 @@ fn caution(desk: &Desk, width: usize, body: &mut Body) {
 }
 
 fn confirm(desk: &Desk, width: usize, body: &mut Body) {
-    if let Some(link) = desk.sheet.question().as_link() {
-        let shown = link.shown();
-        let address = Line::of(shown.before, Style::Plain)
-            .and(shown.domain, Style::Chosen)
-            .and(shown.after, Style::Plain);
-        body.extend(
-            break_anywhere(&address, width.saturating_sub(4))
-                .into_iter()
-                .map(parts::indent),
-        );
-        body.gap();
-        body.extend(
-            wrap(
-                &words::goes_to(link),
-                width.saturating_sub(2),
-                Style::Strong,
-            )
-            .into_iter()
-            .map(parts::indent),
-        );
-        body.gap();
-    }
     parts::warnings(desk.sheet.warnings(), width, body);
     body.gap();
     body.push(Line::of(
@@ -155,22 +188,21 @@ fn confirm(desk: &Desk, width: usize, body: &mut Body) {
 
 fn review(desk: &Desk, width: usize, body: &mut Body) {
     let fields = desk.sheet.fields();
-    body.push(Line::of("  Your answer", Style::Strong));
+    body.push(Line::of("  Your answer, as it will be sent", Style::Strong));
     body.gap();
     let labels = parts::label_column(fields, width);
     for (index, field) in fields.iter().enumerate() {
         let here = desk.at == Some(index);
         let first = body.lines.len();
-        let (text, style) = match desk.sheet.shown(index) {
-            Some(shown) => (shown, Style::Plain),
-            None => (words::EMPTY.to_owned(), Style::Dim),
+        let column = width.saturating_sub(labels + 6);
+        let mut value = match desk.sheet.sent(index) {
+            Some(sent) => wrap(&sent.join("\n"), column, Style::Plain),
+            None => wrap(words::EMPTY, column, Style::Dim),
         };
-        body.extend(parts::row(
-            &field.label,
-            labels,
-            here,
-            &wrap(&text, width.saturating_sub(labels + 6), style),
-        ));
+        if let Some(typed) = words::typed_as(&desk.sheet, index) {
+            value.extend(wrap(&typed, column, Style::Warn));
+        }
+        body.extend(parts::row(&field.label, labels, here, &value));
         if here {
             body.focus = Some((first, body.lines.len() - 1));
         }
@@ -187,7 +219,7 @@ fn field(desk: &Desk, index: usize, width: usize, list: usize, body: &mut Body) 
         parts::warnings(desk.sheet.warnings(), width, body);
         body.gap();
     }
-    let first = body.lines.len();
+    let mut first = body.lines.len();
     body.push(parts::progress(index, desk.sheet.fields().len()));
     body.gap();
     let need = if field.required {
@@ -216,11 +248,16 @@ fn field(desk: &Desk, index: usize, width: usize, list: usize, body: &mut Body) 
         );
     }
     body.gap();
+    // Above what is typed, so that a low screen has both in sight.
+    let complaints = parts::complaints(desk, index, width);
+    if !complaints.is_empty() {
+        first = body.lines.len();
+        body.extend(complaints);
+    }
     match tool {
         Tool::Editor(editor) => parts::editor(editor, width, body),
         Tool::Picker(picker) => parts::picker(picker, width, list, body),
     }
-    body.gap();
-    body.extend(parts::complaints(desk, index, width));
+    body.extend(parts::understood(desk, index, width));
     body.focus = Some((first, body.lines.len() - 1));
 }

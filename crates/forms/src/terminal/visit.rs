@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crossterm::event::{Event as Input, KeyCode, KeyEventKind, KeyModifiers};
 
+use super::charset::Charset;
 use super::glass::{self, Glass, Keys};
 use super::handle::Handle;
 use super::lines::{Lines, Waited};
@@ -18,23 +19,29 @@ const TICK: Duration = Duration::from_millis(100);
 /// Waits for Enter on a screen of its own.
 pub(super) fn on_screen(
     out: &mut (dyn Write + Send),
-    color: bool,
+    (color, charset): (bool, Charset),
     hosts: &[String],
     handle: &Handle,
 ) -> Result<(), NotAnswered> {
-    let ended = at_keys(&mut Glass::take(out, color)?, hosts, handle);
+    let ended = at_keys(&mut Glass::take(out, color)?, charset, hosts, handle);
     if let Err(NotAnswered::Withdrawn { why }) = &ended {
         writeln!(out, "{}", words::visit_over(why))?;
     }
     ended
 }
 
-fn at_keys(glass: &mut Glass<'_>, hosts: &[String], handle: &Handle) -> Result<(), NotAnswered> {
+fn at_keys(
+    glass: &mut Glass<'_>,
+    charset: Charset,
+    hosts: &[String],
+    handle: &Handle,
+) -> Result<(), NotAnswered> {
     let mut drawn = None;
     until_back(handle, || {
         let size = glass::size();
         if drawn != Some(size) {
-            glass.show(&page(hosts, size.0).fit(size.0, size.1))?;
+            let page = page(hosts, size.0).spelled(charset, size.0);
+            glass.show(&page.fit(size.0, size.1))?;
             drawn = Some(size);
         }
         Ok(())
@@ -99,9 +106,9 @@ fn page(hosts: &[String], width: usize) -> Page {
             .map(parts::indent),
     );
     Page {
-        head: Vec::new(),
         body,
         foot: keys::visiting(width),
+        ..Page::default()
     }
 }
 

@@ -81,6 +81,7 @@ pub(super) fn page(desk: &Desk, width: usize, height: usize, now: SystemTime) ->
         head,
         body,
         foot: keys::here(desk, width),
+        ..Page::default()
     }
 }
 
@@ -147,7 +148,10 @@ fn being_answered(desk: &Desk, index: usize, columns: &Columns, height: usize) -
 
 fn answered(desk: &Desk, index: usize, columns: &Columns) -> Body {
     let mut held = Body::default();
-    let text = desk.sheet.shown(index).unwrap_or_else(|| "·".to_owned());
+    let text = match desk.sheet.sent(index) {
+        Some(sent) => sent.join(", "),
+        None => desk.sheet.shown(index).unwrap_or_else(|| "·".to_owned()),
+    };
     let rows = wrap(&text, columns.value.saturating_sub(4), Style::Dim);
     let more = rows.len() > 1;
     if let Some(first) = rows.into_iter().next() {
@@ -164,6 +168,7 @@ fn answered(desk: &Desk, index: usize, columns: &Columns) -> Body {
 /// The explanation of the field the person is at, its bounds, and what is wrong with it.
 fn about(desk: &Desk, index: usize, field: &FieldView, columns: &Columns) -> Vec<Line> {
     let mut lines = parts::complaints(desk, index, columns.beside + 2);
+    lines.extend(parts::understood(desk, index, columns.beside + 2));
     lines.push(Line::of(
         field.need(),
         if field.required {
@@ -186,8 +191,7 @@ fn about(desk: &Desk, index: usize, field: &FieldView, columns: &Columns) -> Vec
 }
 
 fn wrong(desk: &Desk, index: usize, columns: &Columns) -> Vec<Line> {
-    parts::complaints(desk, index, columns.beside + 2)
-        .into_iter()
-        .take(2)
-        .collect()
+    let complaints = parts::complaints(desk, index, columns.beside + 2);
+    let understood = parts::understood(desk, index, columns.beside + 2);
+    complaints.into_iter().chain(understood).take(2).collect()
 }

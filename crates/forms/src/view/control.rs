@@ -1,6 +1,6 @@
 use mcp_elicit_core::answer::Typed;
 use mcp_elicit_core::form::{Choice, ChoiceOption, Field, Format, Kind, Text};
-use serde_json::Number;
+use serde_json::{Number, Value};
 
 use super::{hints, inert};
 
@@ -192,6 +192,21 @@ impl FieldView {
                 let labels: Vec<_> = values.iter().map(|value| self.label_of(value)).collect();
                 (!labels.is_empty()).then(|| labels.join(", "))
             }
+        }
+    }
+
+    /// What is sent for the field, in the words the person chose it by: options by their labels, everything else exactly as
+    /// the server gets it. Safe to show.
+    pub fn sent(&self, value: &Value) -> Vec<String> {
+        match value {
+            Value::Bool(flag) => vec![if *flag { "Yes" } else { "No" }.to_owned()],
+            Value::String(text) if self.control.options().is_empty() => {
+                vec![inert::text(text, inert::ARGUMENTS)]
+            }
+            Value::String(value) => vec![self.label_of(value)],
+            Value::Array(items) if items.is_empty() => vec!["none of them".to_owned()],
+            Value::Array(items) => items.iter().flat_map(|item| self.sent(item)).collect(),
+            other => vec![inert::line(&other.to_string(), inert::LABEL)],
         }
     }
 

@@ -17,6 +17,8 @@ pub mod countdown;
 mod event;
 mod hints;
 pub mod inert;
+pub(crate) mod judged;
+pub(crate) mod moment;
 mod origin;
 mod outcome;
 mod question;

@@ -87,6 +87,25 @@ impl Origin {
         (self.unnamed && self.claimed().is_some()).then(|| self.server())
     }
 
+    /// How it is started or reached, on one line with long paths cut to their last part: `…/debug/files --read-only`.
+    pub fn whereabouts(&self) -> Option<String> {
+        let known: Vec<_> = [self.command(), self.connection()]
+            .into_iter()
+            .flatten()
+            .collect();
+        if known.is_empty() {
+            return None;
+        }
+        let words = known.join(", ");
+        Some(
+            words
+                .split(' ')
+                .map(last_part)
+                .collect::<Vec<_>>()
+                .join(" "),
+        )
+    }
+
     /// Name and version on one line: `files 1.2.0`, `files (calls itself “Files Pro” 1.2.0)`, or without a name of its own
     /// side's `Files Pro 1.2.0`.
     pub fn title(&self) -> String {
@@ -99,6 +118,18 @@ impl Origin {
                 format!("{} (calls itself “{claimed}” {version})", self.server())
             }
         }
+    }
+}
+
+/// Longest path that is shown whole, in characters.
+const PATH: usize = 32;
+
+fn last_part(word: &str) -> String {
+    let is_path = !word.contains("://") && word.chars().count() > PATH;
+    let mut parts = word.rsplit('/');
+    match (parts.next(), parts.next()) {
+        (Some(last), Some(folder)) if is_path => format!("…/{folder}/{last}"),
+        _ => word.to_owned(),
     }
 }
 
@@ -129,6 +160,23 @@ mod tests {
         assert_eq!(origin.name(), "Files Pro");
         assert_eq!(origin.command().as_deref(), Some("npx -y @files/server"));
         assert_eq!(origin.server(), "npx -y @files/server");
+    }
+
+    #[test]
+    fn a_long_path_does_not_hide_the_rest() {
+        let origin = Origin::unnamed("/home/ana/projects/tools/target/debug/files --read-only")
+            .claiming("Files", "1")
+            .connected("over stdio");
+        assert_eq!(
+            origin.whereabouts().as_deref(),
+            Some("…/debug/files --read-only, over stdio")
+        );
+        let origin = Origin::new("x").connected("at https://example.org/a/very/long/path/to/mcp");
+        assert!(
+            origin
+                .whereabouts()
+                .is_some_and(|at| at.contains("/a/very/long/"))
+        );
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! The answer being given: what each field holds, what is wrong with it, and where the person is.
 
-use mcp_elicit_core::answer::{Draft, Outcome, Typed, Violations};
-use mcp_elicit_core::form::Form;
+use mcp_elicit_core::answer::{Draft, Outcome, Typed};
 
-use super::{Effect, Event, FieldView, NotAnswered, Question, Reply, Stage, Warning, warnings};
+use super::{
+    Effect, Event, FieldView, NotAnswered, Question, Reply, Stage, Warning, judged, warnings,
+};
 
 /// What one field holds and what is wrong with it.
 #[derive(Clone, Debug)]
@@ -157,6 +158,26 @@ impl Sheet {
         self.fields.get(index)?.shown(self.typed(index))
     }
 
+    /// What will be sent for the field with this index: options by their labels, everything else exactly as the server gets
+    /// it. `None` where nothing is sent.
+    pub fn sent(&self, index: usize) -> Option<Vec<String>> {
+        let field = self.fields.get(index)?;
+        let value = judged::value(self.question.as_form()?, field, self.typed(index))?;
+        Some(field.sent(&value))
+    }
+
+    /// How the field with this index is understood, where that is not what was typed: `1e3` is sent as `1000`.
+    pub fn understood(&self, index: usize) -> Option<String> {
+        let field = self.fields.get(index)?;
+        judged::understood(self.question.as_form()?, field, self.typed(index))
+    }
+
+    /// How a number that can be read in two ways is taken, for the field with this index.
+    pub fn caveat(&self, index: usize) -> Option<String> {
+        let form = self.question.as_form()?;
+        form.fields().get(index)?.caveat(self.typed(index))
+    }
+
     /// What was typed, field by field, to be kept or read by the form.
     pub fn draft(&self) -> Draft {
         let mut draft = Draft::new();
@@ -242,7 +263,7 @@ impl Sheet {
         ) else {
             return;
         };
-        entry.errors = problems_of(form, field, &entry.typed);
+        entry.errors = judged::problems(form, field, &entry.typed);
     }
 
     /// A field that was changed and left is meant as it is.
@@ -312,23 +333,23 @@ impl Sheet {
         let Some(form) = self.question.as_form() else {
             return Effect::Done(Outcome::Visit);
         };
-        match form.read(&self.draft()) {
+        match judged::answers(form, &self.fields, &self.draft()) {
             Ok(answers) => Effect::Done(Outcome::Accept(answers)),
-            Err(violations) => {
-                self.refuse(&violations);
+            Err(wrong) => {
+                self.refuse(&wrong);
                 Effect::Show
             }
         }
     }
 
-    /// Puts every violation beside its field and goes to the first.
-    fn refuse(&mut self, violations: &Violations) {
-        for (field, entry) in self.fields.iter().zip(&mut self.entries) {
+    /// Puts everything that is wrong beside its field and goes to the first.
+    fn refuse(&mut self, wrong: &[(usize, String)]) {
+        for (index, entry) in self.entries.iter_mut().enumerate() {
             entry.tried = true;
-            entry.errors = violations
+            entry.errors = wrong
                 .iter()
-                .filter(|violation| violation.field() == field.name)
-                .map(|violation| sentence(&violation.message()))
+                .filter(|(at, _)| *at == index)
+                .map(|(_, message)| message.clone())
                 .collect();
         }
         if let Some(index) = self
@@ -339,21 +360,6 @@ impl Sheet {
             self.stage = Stage::Field(index);
         }
     }
-}
-
-fn problems_of(form: &Form, field: &FieldView, typed: &Typed) -> Vec<String> {
-    match form.read_field(&field.name, typed) {
-        Ok(_) => Vec::new(),
-        Err(violations) => violations
-            .iter()
-            .map(|violation| sentence(&violation.message()))
-            .collect(),
-    }
-}
-
-/// A message as it stands alone on a line, safe to show.
-fn sentence(message: &str) -> String {
-    super::inert::line(message, super::inert::LABEL * 2)
 }
 
 #[cfg(test)]

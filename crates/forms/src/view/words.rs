@@ -5,7 +5,7 @@ use std::time::Duration;
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::link::Link;
 
-use super::{Call, Next, NotAnswered, Origin, Question, countdown, inert};
+use super::{Call, Next, NotAnswered, Origin, Question, Sheet, countdown, inert};
 
 /// Stands for an answer that was left empty.
 pub const EMPTY: &str = "(left empty)";
@@ -15,14 +15,18 @@ pub const NO_PLACE_FOR_SECRETS: &str = "A form is no place for a secret: the pro
      both read what you type here, and may keep it. An honest server sends you to its own page instead.";
 
 /// Longest address shown whole, in characters.
-const ADDRESS: usize = 8_000;
+const ADDRESS: usize = inert::ARGUMENTS;
 
 /// Who asks: `files 1.2.0 asks (over stdio)`.
 pub fn asks(origin: &Origin) -> String {
-    match origin.connection() {
-        Some(how) => format!("{} asks ({how})", origin.title()),
-        None => format!("{} asks", origin.title()),
+    let known: Vec<_> = [origin.command(), origin.connection()]
+        .into_iter()
+        .flatten()
+        .collect();
+    if known.is_empty() {
+        return format!("{} asks", origin.title());
     }
+    format!("{} asks ({})", origin.title(), known.join(", "))
 }
 
 /// What waits for the answer: `for the tool deploy (build: latest)`.
@@ -43,6 +47,16 @@ pub fn for_whom(question: &Question) -> Option<String> {
         (None, Some(client)) => Some(format!("Through {client}")),
         (None, None) => None,
     }
+}
+
+/// What was typed into a field of which something else is sent, and why to look at it again: `typed as 1e3`.
+pub fn typed_as(sheet: &Sheet, index: usize) -> Option<String> {
+    sheet.understood(index)?;
+    let typed = format!("typed as {}", sheet.shown(index)?.replace('\n', " "));
+    Some(match sheet.caveat(index) {
+        Some(caveat) => format!("{typed}: {caveat}"),
+        None => typed,
+    })
 }
 
 /// How many more questions wait; `None` when none does.

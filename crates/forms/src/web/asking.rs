@@ -17,6 +17,7 @@ use super::reading::{self, Wrong};
 use super::router::{Rooms, desk_failed, go, page};
 use super::site::{Site, Voice};
 use super::{notices, show};
+use crate::view::moment::zone_here;
 use crate::view::{Ask, FieldView, Question, warnings};
 
 /// The most questions on the queue page, of those that wait and of those that ended.
@@ -141,7 +142,7 @@ impl Open<'_> {
             Wrong::new()
         };
         let zone = if self.site.loopback {
-            show::zone_here()
+            zone_here()
         } else {
             String::new()
         };
@@ -295,7 +296,7 @@ pub(super) async fn review<D: Desk>(rooms: &Rooms<D>, id: String, query: Option<
             asked: open.asked(),
             seen: super::answering::seen(open.site, &open.id, &answers),
             unsure,
-            rows: show::review(&views, &draft),
+            rows: show::review(form, &views, &draft),
         },
     )
 }

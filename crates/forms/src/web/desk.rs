@@ -88,7 +88,7 @@ pub struct Ended {
 pub struct Brief {
     /// Its name.
     pub id: QuestionId,
-    /// The server that asks, as the person's own side calls it.
+    /// The server that asks, by the name a person knows it by.
     pub server: String,
     /// The tool, prompt or resource it is asked for.
     pub call: Option<String>,
@@ -117,7 +117,7 @@ impl Brief {
         let gist = Message::read(&inert::text(&start, 2 * Self::GIST)).words();
         Self {
             id,
-            server: question.origin().server(),
+            server: question.origin().name(),
             call: question.call().map(crate::view::Call::name),
             gist: shortened(&gist),
             asked,

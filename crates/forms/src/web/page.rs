@@ -35,7 +35,11 @@ pub(super) struct Asker {
     pub initial: String,
     pub claimed: Option<String>,
     pub version: Option<String>,
+    /// The command or address of a server that is shown by the name it reports.
+    pub command: Option<String>,
     pub connection: Option<String>,
+    /// On whose behalf and through which client it is asked.
+    pub whom: Option<String>,
     pub ago: Option<String>,
     pub call: Option<CallPart>,
 }
@@ -46,7 +50,12 @@ pub(super) struct CallPart {
     pub kind: &'static str,
     pub name: String,
     pub doubt: Option<&'static str>,
+    /// All of them, whole.
     pub arguments: Vec<(String, String)>,
+    /// What arguments without a name are called: those that are no object, or not JSON.
+    pub raw: &'static str,
+    /// Whether they are short enough to be shown without being opened.
+    pub open: bool,
 }
 
 /// Where the buttons of a question lead.
@@ -125,6 +134,10 @@ pub(super) struct QuestionPage {
 pub(super) struct ReviewRow {
     pub label: String,
     pub values: Vec<String>,
+    /// What was typed, where something else is sent for it.
+    pub typed: Option<String>,
+    /// Why to look at it again.
+    pub caveat: Option<String>,
 }
 
 /// The answers once more, before they are sent.

@@ -5,6 +5,8 @@
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
+use crate::view::inert;
+
 /// A piece of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Span {
@@ -62,7 +64,7 @@ pub(super) struct Message {
 const LONG: (usize, usize) = (1_800, 24);
 
 impl Message {
-    /// Reads `text`, which must already be safe to show.
+    /// Reads `text`. What the parser gives, with character references such as `&#x202e;` decoded, is made harmless to look at.
     pub(super) fn read(text: &str) -> Self {
         let mut reader = Reader::default();
         for event in Parser::new_ext(text, Options::empty()) {
@@ -99,6 +101,11 @@ impl Message {
     }
 }
 
+/// Text as the parser gives it, harmless to look at. Its length is bounded by that of the message.
+fn harmless(text: &str) -> String {
+    inert::text(text, usize::MAX)
+}
+
 fn joined(spans: &[Span]) -> String {
     spans.iter().map(Span::text).collect()
 }
@@ -123,7 +130,7 @@ impl Reader {
         match event {
             Event::Start(tag) => self.start(tag),
             Event::End(tag) => self.end(tag),
-            Event::Code(text) => self.spans.push(Span::Code(text.into_string())),
+            Event::Code(text) => self.spans.push(Span::Code(harmless(&text))),
             // HTML is the text it is.
             Event::Text(text)
             | Event::Html(text)
@@ -222,8 +229,9 @@ impl Reader {
     }
 
     fn text(&mut self, text: &str) {
+        let text = harmless(text);
         if let Some(code) = &mut self.code {
-            code.push_str(text);
+            code.push_str(&text);
             return;
         }
         let make = if self.strong > 0 {
@@ -237,12 +245,12 @@ impl Reader {
                 .last()
                 .is_some_and(|(_, from)| *from == self.spans.len());
             if let Some(Span::Plain(before)) = self.spans.last_mut().filter(|_| !apart) {
-                before.push_str(text);
+                before.push_str(&text);
                 return;
             }
             Span::Plain
         };
-        self.spans.push(make(text.to_owned()));
+        self.spans.push(make(text));
     }
 
     /// Ends the block being collected.
@@ -304,6 +312,28 @@ mod tests {
 
     fn plain(text: &str) -> Span {
         Span::Plain(text.to_owned())
+    }
+
+    #[test]
+    fn what_the_parser_decodes_is_seen_and_not_obeyed() {
+        let disguised = "[pay](https://a.example/&#x202e;moc) &#x202e;a&#x200b;b&#8203; &#27;[2J **&#x2066;** # &#xfeff;";
+        let spelled = [
+            format!("# {disguised}"),
+            format!("- {disguised}"),
+            format!("> {disguised}"),
+            format!("[{disguised}](https://b.example/&#x200b;)"),
+            format!("![x](<y&#x202e;z>)"),
+            disguised.to_owned(),
+        ];
+        for text in spelled {
+            let words = Message::read(&text).words();
+            assert!(words.contains("‹U+20"), "{words}");
+            let acts = |c: char| {
+                c.is_control()
+                    || matches!(c, '\u{200b}'..='\u{200d}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+            };
+            assert!(!words.contains(acts), "{words:?}");
+        }
     }
 
     #[test]

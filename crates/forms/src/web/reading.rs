@@ -3,15 +3,11 @@
 //! Controls are named by position (`f0`, `f1`), options by theirs, so that no string of a server's choosing ever has
 //! to survive a browser. Whether an answer is right is decided by [`Form::read`] alone.
 
-use jiff::civil;
-use jiff::tz::TimeZone;
-use mcp_elicit_core::answer::{Answers, Draft, Typed};
-use mcp_elicit_core::form::Form;
+use mcp_elicit_core::answer::{Draft, Typed};
 
-use crate::view::{Control, FieldView, inert};
+use crate::view::{Control, FieldView, moment};
 
-/// Longest message about one field, in characters.
-const MESSAGE: usize = 400;
+pub(super) use crate::view::judged::{Wrong, answers};
 
 /// The controls of a page as they came in.
 #[derive(Default)]
@@ -116,90 +112,9 @@ pub(super) fn untouched(fields: &[FieldView]) -> Draft {
     draft
 }
 
-/// What is wrong with a draft: the positions of fields, each with a message for a person.
-pub(super) type Wrong = Vec<(usize, String)>;
-
-/// Answers from a draft, or all that is wrong with it in the form's order.
-pub(super) fn answers(form: &Form, fields: &[FieldView], draft: &Draft) -> Result<Answers, Wrong> {
-    let mut meant = draft.clone();
-    let mut wrong = Wrong::new();
-    for (index, field) in fields.iter().enumerate() {
-        if field.control != Control::DateTime {
-            continue;
-        }
-        match moment(draft.get(&field.name)) {
-            Ok(typed) => meant.set(&field.name, typed),
-            Err(message) => wrong.push((index, message.to_owned())),
-        }
-    }
-    let violations = match form.read(&meant) {
-        Ok(answers) if wrong.is_empty() => return Ok(answers),
-        Ok(_) => Vec::new(),
-        Err(violations) => violations.into_iter().collect(),
-    };
-    for violation in violations {
-        let Some(index) = fields
-            .iter()
-            .position(|field| field.name == violation.field())
-        else {
-            continue;
-        };
-        // A moment whose zone is not known is wrong for that reason alone.
-        if !wrong
-            .iter()
-            .any(|(at, _)| *at == index && fields[index].control == Control::DateTime)
-        {
-            wrong.push((index, inert::line(&violation.message(), MESSAGE)));
-        }
-    }
-    wrong.sort_by_key(|(index, _)| *index);
-    Err(wrong)
-}
-
-/// A local time and zone, `2026-11-30T09:00[Europe/Brussels]`, as the moment it means, `2026-11-30T09:00:00+01:00`.
-/// Whatever else was typed is left to the form's check.
-fn moment(typed: &Typed) -> Result<Typed, &'static str> {
-    let Typed::Text(text) = typed else {
-        return Ok(typed.clone());
-    };
-    let Some((local, zone)) = parts(text) else {
-        return Ok(typed.clone());
-    };
-    let Ok(local) = local.parse::<civil::DateTime>() else {
-        return Ok(typed.clone());
-    };
-    let zone = zone_of(zone)
-        .ok_or("the time zone is not known here; write one like Europe/Brussels, UTC or +02:00")?;
-    let zoned = local
-        .to_zoned(zone)
-        .map_err(|_| "the date and time is outside what can be told")?;
-    let text = zoned.strftime("%Y-%m-%dT%H:%M:%S%.f%:z").to_string();
-    Ok(Typed::Text(text))
-}
-
-/// `2026-11-30T09:00[Europe/Brussels]` in its two parts.
-fn parts(text: &str) -> Option<(&str, &str)> {
-    text.strip_suffix(']')?.split_once('[')
-}
-
-fn zone_of(name: &str) -> Option<TimeZone> {
-    if matches!(name, "Z" | "z") {
-        return Some(TimeZone::UTC);
-    }
-    if name.starts_with(['+', '-', '−']) {
-        let offset = name.replace('−', "-");
-        // A moment in that offset is the plainest reader of offsets there is.
-        let moment = format!("2000-01-01T00:00:00{offset}");
-        let pieces =
-            jiff::fmt::temporal::DateTimeParser::new().parse_zoned(format!("{moment}[{offset}]"));
-        return pieces.ok().map(|zoned| zoned.time_zone().clone());
-    }
-    TimeZone::get(name).ok()
-}
-
 /// What the two controls of a moment show for `text`, be it a draft or a default such as `2026-11-30T09:00:00Z`.
 pub(super) fn moment_controls(text: &str) -> (String, String) {
-    if let Some((local, zone)) = parts(text) {
+    if let Some((local, zone)) = moment::parts(text) {
         return (local.to_owned(), zone.to_owned());
     }
     let Some(at) = text.find(['T', 't', ' ']) else {
@@ -218,6 +133,8 @@ pub(super) fn moment_controls(text: &str) -> (String, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use mcp_elicit_core::answer::Answers;
+    use mcp_elicit_core::form::Form;
     use serde_json::json;
 
     fn form() -> Form {

@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use mcp_elicit_core::answer::{Draft, Typed};
+use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
 
 use super::clock::ago;
@@ -10,7 +11,10 @@ use super::desk::{Brief, Ended, Ending};
 use super::field::{Entry, FieldPart, OptionPart};
 use super::page::{Asker, CallPart, End, HostPart, Left, Problem, ReviewRow, Row};
 use super::reading::{self, Wrong, key, moment_controls};
-use crate::view::{Control, FieldView, Question, countdown, inert};
+use crate::view::{Control, FieldView, Question, countdown, inert, judged, moment, words};
+
+/// Up to this many short arguments of a call are shown without being opened.
+const OPEN: usize = 4;
 
 /// More options than this get a list of their own with a box to search in.
 const FEW: usize = 6;
@@ -23,19 +27,27 @@ const SHORT: usize = 14;
 
 pub(super) fn asker(question: &Question, asked: SystemTime, now: SystemTime) -> Asker {
     let origin = question.origin();
-    let server = origin.server();
+    let server = origin.name();
+    let command = origin.command();
     Asker {
         initial: initial(&server),
         server,
-        claimed: origin.claimed(),
+        claimed: origin.claimed().filter(|_| command.is_none()),
         version: origin.version(),
+        command,
         connection: origin.connection(),
+        whom: words::for_whom(question),
         ago: Some(ago(asked, now)),
-        call: question.call().map(|call| CallPart {
-            kind: call.kind().word(),
-            name: call.name(),
-            doubt: call.doubt(),
-            arguments: call.arguments(),
+        call: question.call().map(|call| {
+            let arguments = call.arguments_in_full();
+            CallPart {
+                kind: call.kind().word(),
+                name: call.name(),
+                doubt: call.doubt(),
+                raw: "as sent",
+                open: arguments.len() <= OPEN && !call.is_shortened(),
+                arguments,
+            }
         }),
     }
 }
@@ -213,35 +225,37 @@ pub(super) fn problems(views: &[FieldView], wrong: &Wrong) -> Vec<Problem> {
         .collect()
 }
 
-/// What will be sent, field by field, in the words the person chose it by.
-pub(super) fn review(views: &[FieldView], draft: &Draft) -> Vec<ReviewRow> {
+/// What will be sent, field by field: options by their labels, everything else exactly as the server gets it.
+pub(super) fn review(form: &Form, views: &[FieldView], draft: &Draft) -> Vec<ReviewRow> {
     views
         .iter()
         .map(|view| {
             let typed = draft.get(&view.name);
-            let values = match typed {
-                Typed::Picked(values) if values.is_empty() => vec!["none of them".to_owned()],
-                Typed::Picked(values) => values
-                    .iter()
-                    .filter_map(|value| view.shown(&Typed::Picked(vec![value.clone()])))
-                    .collect(),
-                Typed::Text(text) if view.control == Control::DateTime => {
-                    let (local, zone) = moment_controls(text);
-                    vec![inert::line(
-                        &format!("{} {zone}", local.replace('T', " ")),
-                        inert::LABEL,
-                    )]
-                }
-                Typed::Text(_) | Typed::Flag(_) | Typed::Nothing => {
-                    view.shown(typed).into_iter().collect()
-                }
-            };
+            let value = judged::value(form, view, typed);
             ReviewRow {
                 label: view.label.clone(),
-                values,
+                values: value.map(|value| view.sent(&value)).unwrap_or_default(),
+                typed: judged::understood(form, view, typed).and_then(|_| typed_words(typed)),
+                caveat: form
+                    .fields()
+                    .iter()
+                    .find(|field| field.name() == view.name)
+                    .and_then(|field| field.caveat(typed)),
             }
         })
         .collect()
+}
+
+/// What was typed, where that is not what is sent.
+fn typed_words(typed: &Typed) -> Option<String> {
+    let Typed::Text(text) = typed else {
+        return None;
+    };
+    let words = match moment::parts(text) {
+        Some((local, zone)) => format!("{} {zone}", local.replace('T', " ")),
+        None => text.clone(),
+    };
+    Some(inert::line(&words, inert::LABEL))
 }
 
 pub(super) fn host(link: &Link) -> HostPart {
@@ -316,13 +330,6 @@ pub(super) fn zones(views: &[FieldView]) -> Vec<String> {
         .collect();
     names.push("UTC".to_owned());
     names
-}
-
-/// The name of this machine's zone, as far as it has one.
-pub(super) fn zone_here() -> String {
-    let zone = jiff::tz::TimeZone::system();
-    let name = zone.iana_name().unwrap_or("UTC");
-    name.strip_prefix("Etc/").unwrap_or(name).to_owned()
 }
 
 /// The draft to show: what was saved, or every default.

@@ -32,13 +32,14 @@ fn a_link_is_opened_only_on_yes() {
     let mut terminal = ask("link", 80, 24);
     insta::assert_snapshot!("link", terminal.wait_for("Esc cancel"));
     terminal.press_for(ENTER, "Choose with the arrow keys first");
-    terminal.press(&format!("{RIGHT}{RIGHT}{ENTER}"));
+    terminal.press_for(&format!("{RIGHT}{RIGHT}"), "▸ No, decline");
+    terminal.press(ENTER);
     assert_eq!(ended(&mut terminal), "ENDED decline");
     assert!(!terminal.seen().contains("OPENED"));
 
     let mut terminal = ask("link", 80, 24);
     terminal.wait_for("Esc cancel");
-    terminal.press("y");
+    terminal.press("y\r");
     assert_eq!(ended(&mut terminal), "ENDED visit");
     assert!(
         terminal
@@ -54,7 +55,7 @@ fn a_form_that_wants_a_secret_waits_for_the_person_to_insist() {
     terminal.press_for(ENTER, "Choose with the arrow keys first");
     terminal.press_for(&format!("{RIGHT}{ENTER}"), "1 of 1");
     terminal.press_for(&format!("hunter2{ENTER}"), "Your answer");
-    terminal.press(ENTER);
+    terminal.press("y\r");
     assert_eq!(
         ended(&mut terminal),
         r#"ENDED accept {"password":"hunter2"}"#
@@ -119,20 +120,21 @@ fn the_controlling_terminal_serves_when_stdin_and_stdout_carry_something_else() 
     let mut terminal = ask_apart("apart", 80, 24);
     terminal.wait_for("1 of 6");
     terminal.press_for(ENTER, "2 of 6");
-    terminal.press_for(ESC, "Press Esc again");
-    terminal.press_for(ESC, "demo: cancelled");
+    terminal.press_for(ESC, "Cancel and drop");
+    terminal.press_for("y", "demo: cancelled");
     assert!(terminal.ended_well());
     assert!(terminal.is_given_back());
 }
 
 #[test]
-fn every_later_question_is_declined_only_on_the_second_press() {
+fn every_later_question_is_declined_only_after_a_yes() {
     let mut terminal = ask("pushy", 80, 24);
     terminal.wait_for("Ctrl-R decline always");
-    terminal.press_for(CTRL_R, "Press Ctrl-R again");
+    let asked = "Decline this and every later question";
+    terminal.press_for(CTRL_R, asked);
     terminal.press_for(DOWN, "❯ ○ Production");
-    terminal.press_for(CTRL_R, "Press Ctrl-R again");
-    terminal.press(CTRL_R);
+    terminal.press_for(&format!("{CTRL_R}{CTRL_R}{CTRL_R}"), asked);
+    terminal.press("y");
     assert_eq!(ended(&mut terminal), "ENDED decline from now on");
 }
 
@@ -176,7 +178,7 @@ fn an_address_to_copy_stays_in_sight_while_the_visit_is_waited_for() {
     ] {
         let mut terminal = ask("copy", 200, 24);
         terminal.wait_for("Open this address");
-        let seen = terminal.press_for("y", "Press Enter when you are done");
+        let seen = terminal.press_for("y\r", "Press Enter when you are done");
         assert!(
             seen.contains(
                 "https://accounts.example.com.login.evil.co.uk/oauth/authorize?client=42"

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 #![cfg(unix)]
 
+mod deciding;
 mod filling;
 mod leaving;
 
@@ -58,6 +59,26 @@ fn question(case: &str) -> Question {
             "Connect your account",
             Link::parse("https://accounts.example.com.login.evil.co.uk/oauth/authorize?client=42&redirect=https://example.com/").unwrap(),
         ),
+        "yesno" => form("Go?", r#"{"type":"object","required":["go"],"properties":{"go":{"type":"boolean","title":"Deploy to production?"}}}"#),
+        "longlink" => Question::url(
+            origin.clone(),
+            "Connect your account",
+            Link::parse(&format!("https://accounts.example.com/oauth?{}&last=the-end", (0..200).map(|n| format!("p{n}=v{n}")).collect::<Vec<_>>().join("&"))).unwrap(),
+        ),
+        "numbers" => form("How much?", r#"{"type":"object","required":["n"],"properties":{"n":{"type":"number","title":"Amount"},"d":{"type":"string","format":"date","title":"Day"}}}"#),
+        "when" => form("When?", r#"{"type":"object","required":["t"],"properties":{"t":{"type":"string","format":"date-time","title":"Start"}}}"#),
+        "arguments" => {
+            let script = format!("{}; rm -rf /", "echo harmless; ".repeat(300));
+            let question = Question::form(
+                Origin::unnamed("/home/ana/projects/tools/target/debug/runner --fast").claiming("Runner", "2.0").connected("over stdio"),
+                "Run it?",
+                Form::parse(r#"{"type":"object","properties":{}}"#).unwrap(),
+            );
+            return question
+                .on_behalf_of("ana@example.org")
+                .through("Claude Code", Some("2.1"))
+                .for_call(Call::tool("run").with(json!({"script": script})));
+        }
         "secret" => form("Please log in", r#"{"type":"object","properties":{"password":{"type":"string"}}}"#),
         "long" => {
             let lines: Vec<_> = (1..=60).map(|n| format!("This is line {n} of a long explanation.")).collect();
@@ -140,6 +161,7 @@ fn asked() {
         }
     });
     let face = face
+        .in_zone("Europe/Brussels")
         .with_clock(move || clock.lock().unwrap()())
         .opening(|address| {
             if std::env::var("ELICIT_CASE").as_deref() == Ok("copy") {

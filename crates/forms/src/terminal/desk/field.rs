@@ -5,7 +5,10 @@ use mcp_elicit_core::answer::Typed;
 
 use super::{Desk, Tool};
 use crate::terminal::editor::Editor;
-use crate::view::{Control, Effect, Event};
+use crate::view::{Control, Effect, Event, moment};
+
+/// Said when the zone was proposed.
+const ZONE: &str = "Is this the time zone you mean? Change it, or press Enter to go on.";
 
 impl Desk {
     pub(super) fn at_field(&mut self, index: usize, key: KeyEvent, control: bool) -> Effect {
@@ -41,7 +44,12 @@ impl Desk {
         let word = control || key.modifiers.contains(KeyModifiers::ALT);
         match key.code {
             KeyCode::Enter if alt && lines => editor.insert("\n"),
-            KeyCode::Enter => return self.sheet.handle(Event::Next),
+            KeyCode::Enter => {
+                if self.propose_zone(index) {
+                    return self.typed(index);
+                }
+                return self.sheet.handle(Event::Next);
+            }
             KeyCode::Left if word => editor.word_left(),
             KeyCode::Right if word => editor.word_right(),
             KeyCode::Left => editor.left(),
@@ -75,6 +83,24 @@ impl Desk {
             _ => {}
         }
         self.typed(index)
+    }
+
+    /// Writes this machine's zone after a date and time that has none, for the person to see and change; says whether it did.
+    fn propose_zone(&mut self, index: usize) -> bool {
+        let is_moment = self
+            .sheet
+            .fields()
+            .get(index)
+            .is_some_and(|field| field.control == Control::DateTime);
+        let Some(Tool::Editor(editor)) = self.tools.get_mut(index) else {
+            return false;
+        };
+        if !is_moment || !moment::lacks_zone(editor.text()) {
+            return false;
+        }
+        *editor = Editor::new(&format!("{} {}", editor.text().trim(), self.zone), false);
+        self.notice = Some(ZONE);
+        true
     }
 
     /// Up and down on a whole number count; elsewhere they do nothing.
@@ -160,7 +186,7 @@ impl Desk {
                 return self.typed(index);
             }
             KeyCode::Enter => {
-                if !picker.is_several() {
+                if !picker.is_several() && picker.is_somewhere() {
                     picker.press();
                 }
                 picker.clear();

@@ -2,10 +2,12 @@
 
 mod field;
 
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use mcp_elicit_core::answer::Typed;
 
+use super::charset::Charset;
 use super::editor::Editor;
+use super::page::Frame;
 use super::picker::Picker;
 use crate::view::{Effect, Event, Next, Sheet, Stage};
 
@@ -37,18 +39,69 @@ pub(super) struct Desk {
     pub(super) wide: bool,
     /// The questions that wait behind this one.
     pub(super) pending: Vec<Next>,
-    /// Esc was pressed once.
-    leaving: bool,
-    /// Ctrl-R was pressed once.
-    refusing: bool,
+    /// What the terminal can draw.
+    pub(super) charset: Charset,
+    /// The first row of a link's page.
+    pub(super) scroll: usize,
+    /// The zone that is proposed where a time needs one.
+    zone: String,
+    /// How much of a link's page has been in sight.
+    looked: Looked,
+    /// What the person is asked to be sure about.
+    unsure: Option<Unsure>,
 }
 
-const SURE: &str = "Press Esc again to cancel, or go on.";
-const ALWAYS: &str = "Press Ctrl-R again to decline this and every later question of this server.";
+/// A way out that is asked about once more. It is not taken by pressing its key again: a key that is held down decides
+/// nothing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unsure {
+    Cancel,
+    Decline,
+    DeclineFromNowOn,
+}
+
+impl Unsure {
+    fn question(self) -> &'static str {
+        match self {
+            Self::Cancel => "Cancel and drop what you typed? Press y, or n to stay.",
+            Self::Decline => "Decline and drop what you typed? Press y, or n to stay.",
+            Self::DeclineFromNowOn => {
+                "Decline this and every later question of this server? Press y, or n to stay."
+            }
+        }
+    }
+
+    fn event(self) -> Event {
+        match self {
+            Self::Cancel => Event::Cancel,
+            Self::Decline => Event::Decline,
+            Self::DeclineFromNowOn => Event::DeclineFromNowOn,
+        }
+    }
+}
+
+/// How much of a link's page has been in sight.
+#[derive(Clone, Copy, Default)]
+struct Looked {
+    /// Columns of the page these rows were counted on.
+    width: usize,
+    /// Every row before this one was in sight.
+    rows: usize,
+    /// Rows in sight now, by which a page of keys moves.
+    step: usize,
+    /// Whether there are more rows than are in sight.
+    longer: bool,
+    /// Whether the last row was in sight, and all before it.
+    whole: bool,
+}
+
 const CHOOSE: &str = "Choose with the arrow keys first, then press Enter.";
+const CHOOSE_SEND: &str = "Nothing is sent yet: choose Send with y, then press Enter.";
+const PRESS: &str = "Press Enter to confirm.";
+const READ_FIRST: &str = "Read the address to its end first: press ↓.";
 
 impl Desk {
-    pub(super) fn new(sheet: Sheet) -> Self {
+    pub(super) fn new(sheet: Sheet, zone: &str) -> Self {
         let tools = sheet
             .fields()
             .iter()
@@ -72,10 +125,13 @@ impl Desk {
             notice: None,
             wide: false,
             pending,
-            leaving: false,
-            refusing: false,
+            charset: Charset::Unicode,
+            scroll: 0,
+            zone: zone.to_owned(),
+            looked: Looked::default(),
+            unsure: None,
         };
-        desk.settle();
+        desk.settle(None);
         desk
     }
 
@@ -116,19 +172,44 @@ impl Desk {
         if key.code == KeyCode::Char('j') && key.modifiers == KeyModifiers::CONTROL {
             key = KeyEvent::from(KeyCode::Enter);
         }
+        // Terminals that tell a held key from a pressed one: only what types and moves repeats.
+        let decides = key.modifiers.contains(KeyModifiers::CONTROL)
+            || matches!(key.code, KeyCode::Enter | KeyCode::Esc);
+        if key.kind == KeyEventKind::Repeat && decides {
+            return Effect::Show;
+        }
         self.notice = None;
         let before = self.sheet.stage();
         let effect = self.understand(key);
         if self.sheet.stage() != before {
-            self.settle();
+            self.settle(Some(key.code));
         }
         effect
+    }
+
+    /// Notes what of the page is in sight: a link is agreed to only after all of it was.
+    pub(super) fn looked_at(&mut self, frame: &Frame, width: usize) {
+        if self.sheet.stage() != Stage::Confirm || self.reading.is_some() {
+            return;
+        }
+        let looked = &mut self.looked;
+        if looked.width != width && !looked.whole {
+            (looked.width, looked.rows) = (width, 0);
+        }
+        // A row is seen twice, since the marks above and below take one each.
+        looked.step = frame.seen.len().saturating_sub(1).max(1);
+        looked.longer = frame.seen.len() < frame.total;
+        self.scroll = frame.start;
+        if frame.seen.start <= looked.rows {
+            looked.rows = looked.rows.max(frame.seen.end);
+        }
+        looked.whole |= looked.rows >= frame.total && frame.total > 0;
     }
 
     /// Takes in pasted text, which never presses anything.
     pub(super) fn paste(&mut self, text: &str) -> Effect {
         self.notice = None;
-        self.leaving = false;
+        self.unsure = None;
         if let Stage::Field(index) = self.sheet.stage()
             && let Some(Tool::Editor(editor)) = self.tools.get_mut(index)
         {
@@ -147,20 +228,23 @@ impl Desk {
             self.read_on(key, control);
             return Effect::Show;
         }
-        if key.code == KeyCode::Esc {
-            return self.leave();
-        }
-        self.leaving = false;
-        let refusing = std::mem::take(&mut self.refusing);
-        match key.code {
-            KeyCode::Char('r') if control && self.sheet.offers_from_now_on() => {
-                if refusing {
-                    return self.sheet.handle(Event::DeclineFromNowOn);
+        if let Some(unsure) = self.unsure.take() {
+            match key.code {
+                KeyCode::Char('y' | 'Y') if !control => return self.sheet.handle(unsure.event()),
+                KeyCode::Char('n' | 'N' | 'r' | 'x') | KeyCode::Esc | KeyCode::Enter => {
+                    return Effect::Show;
                 }
-                self.refusing = true;
-                self.notice = Some(ALWAYS);
-                Effect::Show
+                _ => {}
             }
+        }
+        let typed = self.sheet.is_touched();
+        match key.code {
+            KeyCode::Esc if typed => self.ask_about(Unsure::Cancel),
+            KeyCode::Esc => self.sheet.handle(Event::Cancel),
+            KeyCode::Char('r') if control && self.sheet.offers_from_now_on() => {
+                self.ask_about(Unsure::DeclineFromNowOn)
+            }
+            KeyCode::Char('x') if control && typed => self.ask_about(Unsure::Decline),
             KeyCode::Char('x') if control => self.sheet.handle(Event::Decline),
             KeyCode::Char('o') if control => {
                 self.reading = Some(0);
@@ -177,24 +261,22 @@ impl Desk {
         }
     }
 
-    /// Esc: cancels at once, or on the second press where typed work would be lost.
-    fn leave(&mut self) -> Effect {
-        if self.sheet.is_touched() && !self.leaving {
-            self.leaving = true;
-            self.notice = Some(SURE);
-            return Effect::Show;
-        }
-        self.sheet.handle(Event::Cancel)
+    fn ask_about(&mut self, unsure: Unsure) -> Effect {
+        self.unsure = Some(unsure);
+        self.notice = Some(unsure.question());
+        Effect::Show
     }
 
     fn read_on(&mut self, key: KeyEvent, control: bool) {
         let Some(row) = self.reading else { return };
         self.reading = match key.code {
             KeyCode::Up => Some(row.saturating_sub(1)),
-            KeyCode::Down => Some(row + 1),
+            KeyCode::Down => Some(row.saturating_add(1)),
             KeyCode::PageUp => Some(row.saturating_sub(10)),
-            KeyCode::PageDown | KeyCode::Char(' ') => Some(row + 10),
+            KeyCode::PageDown | KeyCode::Char(' ') => Some(row.saturating_add(10)),
             KeyCode::Home => Some(0),
+            // The page knows its last row.
+            KeyCode::End => Some(usize::MAX),
             KeyCode::Esc | KeyCode::Enter | KeyCode::Char('q') => None,
             KeyCode::Char('o') if control => None,
             _ => Some(row),
@@ -209,30 +291,62 @@ impl Desk {
     fn at_review(&mut self, key: KeyEvent) -> Effect {
         let fields = self.sheet.fields().len();
         let last = fields + self.buttons().len() - 1;
-        let at = self.at.unwrap_or(fields);
         if self.wide && matches!(key.code, KeyCode::Up | KeyCode::BackTab) {
             return self.sheet.handle(Event::Goto(fields.saturating_sub(1)));
         }
-        self.at = Some(match key.code {
-            KeyCode::Up if at >= fields => fields.saturating_sub(1),
-            KeyCode::Up | KeyCode::Left => at.saturating_sub(1),
-            KeyCode::Down | KeyCode::Right | KeyCode::Tab => (at + 1).min(last),
-            KeyCode::BackTab => return self.sheet.handle(Event::Back),
-            KeyCode::Enter if at < fields => return self.sheet.handle(Event::Goto(at)),
-            KeyCode::Enter => return self.push(at - fields),
-            _ => at,
-        });
+        self.at = match (key.code, self.at) {
+            (KeyCode::Char('y' | 'Y'), _) => {
+                self.notice = Some(PRESS);
+                Some(fields)
+            }
+            (KeyCode::BackTab, _) => return self.sheet.handle(Event::Back),
+            (KeyCode::Enter, None) => {
+                self.notice = Some(CHOOSE_SEND);
+                None
+            }
+            (KeyCode::Enter, Some(at)) if at < fields => {
+                return self.sheet.handle(Event::Goto(at));
+            }
+            (KeyCode::Enter, Some(at)) => return self.push(at - fields),
+            (KeyCode::Up, None) => Some(fields.saturating_sub(1)),
+            (KeyCode::Down | KeyCode::Right | KeyCode::Tab | KeyCode::Left, None) => Some(fields),
+            (KeyCode::Up, Some(at)) if at >= fields => Some(fields.saturating_sub(1)),
+            (KeyCode::Up | KeyCode::Left, Some(at)) => Some(at.saturating_sub(1)),
+            (KeyCode::Down | KeyCode::Right | KeyCode::Tab, Some(at)) => Some((at + 1).min(last)),
+            (_, at) => at,
+        };
         Effect::Show
     }
 
     fn at_buttons(&mut self, key: KeyEvent) -> Effect {
         let count = self.buttons().len();
         let confirm = self.sheet.stage() == Stage::Confirm;
+        let scrolls = self.scrolls();
         match (key.code, self.at) {
-            (KeyCode::Char('y' | 'Y'), _) if confirm => return self.push(0),
-            (KeyCode::Char('n' | 'N'), _) if confirm => return self.push(1),
+            (KeyCode::Char('y' | 'Y'), _) if confirm && self.must_read_on() => {
+                self.notice = Some(READ_FIRST);
+            }
+            (KeyCode::Char('y' | 'Y'), _) if confirm => {
+                (self.at, self.notice) = (Some(0), Some(PRESS));
+            }
+            (KeyCode::Char('n' | 'N'), _) if confirm => {
+                (self.at, self.notice) = (Some(1), Some(PRESS));
+            }
+            (KeyCode::Enter | KeyCode::Char(' '), Some(0)) if confirm && self.must_read_on() => {
+                self.notice = Some(READ_FIRST);
+            }
             (KeyCode::Enter | KeyCode::Char(' '), Some(at)) => return self.push(at),
             (KeyCode::Enter, None) => self.notice = Some(CHOOSE),
+            (KeyCode::Up, _) if scrolls => self.scroll = self.scroll.saturating_sub(1),
+            (KeyCode::Down, _) if scrolls => self.scroll = self.scroll.saturating_add(1),
+            (KeyCode::PageUp, _) if scrolls => {
+                self.scroll = self.scroll.saturating_sub(self.looked.step);
+            }
+            (KeyCode::PageDown, _) if scrolls => {
+                self.scroll = self.scroll.saturating_add(self.looked.step);
+            }
+            (KeyCode::Home, _) if scrolls => self.scroll = 0,
+            (KeyCode::End, _) if scrolls => self.scroll = usize::MAX,
             (KeyCode::Left | KeyCode::Up | KeyCode::BackTab, at) => {
                 self.at = Some(at.map_or(count - 1, |at| (at + count - 1) % count));
             }
@@ -244,6 +358,18 @@ impl Desk {
         Effect::Show
     }
 
+    /// Whether the page is a link's and longer than the screen, so that arrows scroll it.
+    pub(super) fn scrolls(&self) -> bool {
+        self.sheet.stage() == Stage::Confirm
+            && self.sheet.question().as_link().is_some()
+            && self.looked.longer
+    }
+
+    /// Whether a part of the link's page was not in sight yet.
+    fn must_read_on(&self) -> bool {
+        self.sheet.question().as_link().is_some() && !self.looked.whole
+    }
+
     fn push(&mut self, button: usize) -> Effect {
         match self.buttons().into_iter().nth(button) {
             Some(button) => self.sheet.handle(button.does),
@@ -251,13 +377,12 @@ impl Desk {
         }
     }
 
-    /// Puts the hands where they belong at a new stage.
-    fn settle(&mut self) {
+    /// Says which button is proposed at a new stage, which `key` led to: none that answers where Enter led there, since Enter
+    /// may still be held down.
+    fn settle(&mut self, key: Option<KeyCode>) {
         self.at = match self.sheet.stage() {
-            Stage::Review => Some(self.sheet.fields().len()),
-            // A plain question is answered by Enter; a link or a warning is not.
-            Stage::Confirm if self.sheet.question().as_form().is_some() => Some(0),
-            Stage::Confirm | Stage::Caution | Stage::Field(_) => None,
+            Stage::Review if key != Some(KeyCode::Enter) => Some(self.sheet.fields().len()),
+            Stage::Review | Stage::Confirm | Stage::Caution | Stage::Field(_) => None,
         };
     }
 }

@@ -13,7 +13,7 @@ use self::said::Said;
 use super::handle::Handle;
 use super::lines::{Lines, Waited};
 use crate::view::{
-    Control, Effect, Event, FieldView, NotAnswered, Question, Reply, Sheet, Stage, words,
+    Control, Effect, Event, FieldView, NotAnswered, Question, Reply, Sheet, Stage, moment, words,
 };
 
 /// How often the handle and the deadline are looked at while a line is awaited.
@@ -29,6 +29,8 @@ const LISTED: usize = 5;
 pub(super) struct Plain<'a> {
     pub(super) lines: &'a mut Lines,
     pub(super) out: &'a mut (dyn Write + Send),
+    /// The zone that is proposed to a person where a time needs one.
+    pub(super) zone: &'a str,
     pub(super) handle: &'a Handle,
     pub(super) clock: &'a (dyn Fn() -> SystemTime + Send + Sync),
     /// Opens a link once the person agreed.
@@ -110,8 +112,17 @@ impl Plain<'_> {
         let question = sheet.question();
         writeln!(self.out)?;
         self.say(&words::asks(question.origin()))?;
+        if let Some(whom) = words::for_whom(question) {
+            self.say(&whom)?;
+        }
         if let Some(call) = question.call() {
             self.say(&words::for_call(call))?;
+            if call.is_shortened() {
+                self.say("called with, in full:")?;
+                for (name, value) in call.arguments_in_full() {
+                    self.indented(&format!("{name}: {value}"))?;
+                }
+            }
         }
         let pending = self.handle.pending();
         let pending = pending.as_deref().unwrap_or(question.pending());
@@ -216,12 +227,14 @@ impl Plain<'_> {
 
     fn review(&mut self, sheet: &Sheet) -> io::Result<()> {
         writeln!(self.out)?;
-        self.say("Your answer:")?;
+        self.say("Your answer, as it will be sent:")?;
         for (index, field) in sheet.fields().iter().enumerate() {
-            let shown = sheet
-                .shown(index)
-                .unwrap_or_else(|| words::EMPTY.to_owned());
-            self.indented(&format!("{}. {}: {shown}", index + 1, field.label))?;
+            let sent = sheet
+                .sent(index)
+                .map_or_else(|| words::EMPTY.to_owned(), |sent| sent.join(", "));
+            let typed = words::typed_as(sheet, index);
+            let typed = typed.map(|typed| format!(" ({typed})")).unwrap_or_default();
+            self.indented(&format!("{}. {}: {sent}{typed}", index + 1, field.label))?;
         }
         Ok(())
     }
@@ -255,6 +268,10 @@ impl Plain<'_> {
         Ok(match said::understand(sheet, line) {
             Said::Event(event) => sheet.handle(event),
             Said::Answer(index, typed) => {
+                if let Some(proposal) = self.with_zone(sheet, index, &typed) {
+                    self.indented("! Is this the time zone you mean? An empty line takes it.")?;
+                    return Ok(sheet.handle(Event::Edit(index, proposal)));
+                }
                 let said = !line.trim().is_empty() && !matches!(typed, Typed::Nothing);
                 sheet.handle(Event::Edit(index, typed));
                 let effect = sheet.handle(Event::Next);
@@ -270,6 +287,17 @@ impl Plain<'_> {
                 Effect::Show
             }
         })
+    }
+
+    /// A date and time without a zone, with the zone of this machine; only a person is asked about it.
+    fn with_zone(&self, sheet: &Sheet, index: usize, typed: &Typed) -> Option<Typed> {
+        let field = sheet.fields().get(index)?;
+        let Typed::Text(text) = typed else {
+            return None;
+        };
+        let proposed =
+            self.person && field.control == Control::DateTime && moment::lacks_zone(text);
+        proposed.then(|| Typed::Text(format!("{} {}", text.trim(), self.zone)))
     }
 
     fn help(&mut self, sheet: &Sheet) -> io::Result<()> {

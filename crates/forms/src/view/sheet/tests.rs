@@ -1,5 +1,6 @@
 use std::time::{Duration, UNIX_EPOCH};
 
+use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
 use serde_json::json;
 
@@ -176,6 +177,45 @@ fn agreeing_to_a_link_is_a_visit() {
         sheet.handle(Event::Accept),
         Effect::Done(Outcome::Visit)
     ));
+}
+
+#[test]
+fn what_will_be_sent_is_told_apart_from_what_was_typed() {
+    let mut sheet = sheet(
+        r#"{"type":"object","properties":{"n":{"type":"number"},"d":{"type":"string","format":"date"},
+        "t":{"type":"string","format":"date-time"},"c":{"type":"string","oneOf":[{"const":"a","title":"Apple"}]},"b":{"type":"boolean"}}}"#,
+    );
+    let mut told = |index: usize, typed: Typed| {
+        sheet.handle(Event::Edit(index, typed));
+        (
+            sheet.sent(index).map(|sent| sent.concat()),
+            sheet.understood(index),
+        )
+    };
+    let said = |sent: &str, understood: Option<&str>| {
+        (Some(sent.to_owned()), understood.map(str::to_owned))
+    };
+    assert_eq!(told(0, text("1e2")), said("100", Some("sent as 100")));
+    assert_eq!(told(0, text("1,5")), said("1.5", Some("sent as 1.5")));
+    assert_eq!(told(0, text("15")), said("15", None));
+    let (sent, understood) = told(0, text("1.000"));
+    assert_eq!(sent.as_deref(), Some("1"));
+    assert!(understood.is_some_and(|said| said.contains("write 1000 if you mean that")));
+    assert_eq!(
+        told(1, text("2026/2/8")),
+        said("2026-02-08", Some("sent as 2026-02-08"))
+    );
+    assert_eq!(
+        told(2, text("2026-05-31 14:30 Europe/Brussels")),
+        said(
+            "2026-05-31T14:30:00+02:00",
+            Some("sent as 2026-05-31T14:30:00+02:00")
+        )
+    );
+    assert_eq!(told(3, picked("a")), said("Apple", None));
+    assert_eq!(told(4, Typed::Flag(true)), said("Yes", None));
+    assert_eq!(told(1, text("2026-02-30")), (None, None));
+    assert_eq!(sheet.errors(1), ["February 2026 has 28 days"]);
 }
 
 #[test]

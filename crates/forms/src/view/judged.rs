@@ -1,0 +1,105 @@
+//! What was typed, judged by the form: what is wrong with it in words for the person, and what it is taken as.
+
+use mcp_elicit_core::answer::{Answers, Draft, Rule, Typed, Violation};
+use mcp_elicit_core::form::{Field, Form};
+use serde_json::Value;
+
+use super::{Control, FieldView, inert, moment};
+
+/// What is wrong, field by field: positions, each with a sentence for the person.
+pub(crate) type Wrong = Vec<(usize, String)>;
+
+/// Returns what is wrong with one field.
+pub(crate) fn problems(form: &Form, field: &FieldView, typed: &Typed) -> Vec<String> {
+    let typed = match meant(field, typed) {
+        Ok(typed) => typed,
+        Err(why) => return vec![why],
+    };
+    match form.read_field(&field.name, &typed) {
+        Ok(_) => Vec::new(),
+        Err(violations) => {
+            let core = form.fields().iter().find(|one| one.name() == field.name);
+            violations
+                .iter()
+                .map(|violation| sentence(core, violation, &typed))
+                .collect()
+        }
+    }
+}
+
+/// Returns the answers, or all that is wrong with them in the form's order.
+pub(crate) fn answers(form: &Form, fields: &[FieldView], draft: &Draft) -> Result<Answers, Wrong> {
+    let mut understood = draft.clone();
+    let mut wrong = Wrong::new();
+    for (index, field) in fields.iter().enumerate() {
+        match meant(field, draft.get(&field.name)) {
+            Ok(typed) => understood.set(&field.name, typed),
+            Err(why) => wrong.push((index, why)),
+        }
+    }
+    let violations: Vec<_> = match form.read(&understood) {
+        Ok(answers) if wrong.is_empty() => return Ok(answers),
+        Ok(_) => Vec::new(),
+        Err(violations) => violations.into_iter().collect(),
+    };
+    let unread: Vec<usize> = wrong.iter().map(|(index, _)| *index).collect();
+    for violation in violations {
+        let place = fields
+            .iter()
+            .position(|field| field.name == violation.field());
+        // What could not be understood is wrong for that reason alone.
+        if let Some(index) = place.filter(|index| !unread.contains(index)) {
+            let typed = understood.get(&fields[index].name);
+            wrong.push((index, sentence(form.fields().get(index), &violation, typed)));
+        }
+    }
+    wrong.sort_by_key(|(index, _)| *index);
+    Err(wrong)
+}
+
+/// Returns the value that would be sent for a field; `None` where it is empty or wrong.
+pub(crate) fn value(form: &Form, field: &FieldView, typed: &Typed) -> Option<Value> {
+    let typed = meant(field, typed).ok()?;
+    form.read_field(&field.name, &typed).ok().flatten()
+}
+
+/// Says how typed text is understood, where it is not sent as it stands: `sent as 1000`, or why to look at it again.
+pub(crate) fn understood(form: &Form, field: &FieldView, typed: &Typed) -> Option<String> {
+    let Typed::Text(text) = typed else {
+        return None;
+    };
+    let sent = match value(form, field, typed)? {
+        Value::String(sent) => sent,
+        Value::Number(number) => number.to_string(),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return None,
+    };
+    let core = form.fields().iter().find(|one| one.name() == field.name);
+    let caveat = core.and_then(|core| core.caveat(typed));
+    if sent == *text && caveat.is_none() {
+        return None;
+    }
+    let said = match caveat {
+        Some(caveat) => format!("sent as {sent}: {caveat}"),
+        None => format!("sent as {sent}"),
+    };
+    Some(inert::line(&said, inert::LABEL * 2))
+}
+
+/// A date and time may name its zone; everything else is meant as it was typed.
+fn meant(field: &FieldView, typed: &Typed) -> Result<Typed, String> {
+    if field.control == Control::DateTime {
+        moment::meant(typed)
+    } else {
+        Ok(typed.clone())
+    }
+}
+
+/// A violation as it stands alone on a line, safe to show: with the reason, where one can be told.
+fn sentence(field: Option<&Field>, violation: &Violation, typed: &Typed) -> String {
+    let advice = match violation.rule() {
+        Rule::Type(_) | Rule::Format(_) => field.and_then(|field| field.advice(typed)),
+        _ => None,
+    };
+    let said = advice.unwrap_or_else(|| violation.message());
+    inert::line(&said, inert::LABEL * 2)
+}

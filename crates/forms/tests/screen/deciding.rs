@@ -1,0 +1,190 @@
+//! What it takes to answer: a person who saw what is asked, and not a key that is held down.
+
+use super::{CTRL_O, CTRL_X, DOWN, ENTER, ESC, TAB, ask, ask_with, ended};
+
+/// A key held down, as terminals send it.
+fn held(key: &str) -> String {
+    key.repeat(30)
+}
+
+#[test]
+fn a_held_key_answers_nothing() {
+    let mut terminal = ask("yesno", 80, 24);
+    terminal.wait_for("1 of 1");
+    terminal.press_for(&held(ENTER), "✗ a value is required");
+    let seen = terminal.press_for(DOWN, "❯ ○ Yes");
+    assert!(!seen.contains('●'), "nothing is chosen: {seen}");
+    terminal.press_for(&held(ENTER), "Nothing is sent yet");
+    terminal.press_for(&held("y"), "▸ Send");
+    terminal.press(ENTER);
+    assert_eq!(ended(&mut terminal), r#"ENDED accept {"go":true}"#);
+
+    let mut terminal = ask("confirm", 80, 24);
+    terminal.wait_for("Esc cancel");
+    terminal.press_for(&held(ENTER), "Choose with the arrow keys first");
+    terminal.press_for(&held("y"), "▸ Yes");
+    terminal.press_for(&held("n"), "▸ No");
+    terminal.press(ENTER);
+    assert_eq!(ended(&mut terminal), "ENDED decline");
+}
+
+#[test]
+fn typed_work_is_dropped_only_after_a_yes() {
+    for (key, asked, end) in [
+        (ESC, "Cancel and drop what you typed?", "ENDED cancel"),
+        (CTRL_X, "Decline and drop what you typed?", "ENDED decline"),
+    ] {
+        let mut terminal = ask("numbers", 80, 24);
+        terminal.wait_for("1 of 2");
+        terminal.press_for("42", "┃ 42");
+        terminal.press_for(key, asked);
+        terminal.press_for("n", "┃ 42");
+        terminal.press_for("7", "┃ 427");
+        terminal.press_for(key, asked);
+        terminal.press("y");
+        assert_eq!(ended(&mut terminal), end);
+    }
+}
+
+/// How many rows are said to be below those in sight.
+fn below(seen: &str) -> Option<usize> {
+    seen.split_once("↓ ")?.1.split_once(" more")?.0.parse().ok()
+}
+
+#[test]
+fn a_link_is_agreed_to_only_after_all_of_it_was_in_sight() {
+    for (columns, height) in [(40, 10), (80, 24), (60, 12)] {
+        let mut terminal = ask("longlink", columns, height);
+        terminal.wait_for("Esc cancel");
+        let mut seen = terminal.press_for(&held("y"), "Read the address");
+        assert!(!seen.contains("the-end"), "{seen}");
+        terminal.press("\x1b[C");
+        terminal.press_for(ENTER, "Read the address");
+        // Any other key takes the word back, and gives its rows to the address.
+        seen = terminal.press_for("x", "Open this address");
+        let mut rows: Vec<String> = Vec::new();
+        let mut note = |seen: &str| {
+            let address = |row: &&str| row.starts_with("https:") || row.contains('=');
+            for row in seen.lines().map(str::trim).filter(address) {
+                if !rows.iter().any(|known| known == row) {
+                    rows.push(row.to_owned());
+                }
+            }
+        };
+        note(&seen);
+        while let Some(more @ 3..) = below(&seen) {
+            seen = terminal.press_for(DOWN, &format!("↓ {} more", more - 1));
+            note(&seen);
+        }
+        seen = terminal.press_for(DOWN, "beginning.");
+        note(&seen);
+        let all: Vec<_> = (0..200).map(|n| format!("p{n}=v{n}")).collect();
+        let whole = format!(
+            "https://accounts.example.com/oauth?{}&last=the-end",
+            all.join("&")
+        );
+        // The last row may be too short to be told for a part of an address.
+        let rest = whole.strip_prefix(&rows.concat()).expect("rows in order");
+        assert!(
+            rest.len() < 5 && seen.contains(rest),
+            "at {columns} columns: {rest}"
+        );
+        terminal.press_for("y", "Press Enter to confirm");
+        terminal.press(ENTER);
+        assert_eq!(ended(&mut terminal), "ENDED visit");
+    }
+}
+
+#[test]
+fn skipping_to_the_end_of_a_link_is_not_reading_it() {
+    let mut terminal = ask("longlink", 40, 10);
+    terminal.wait_for("Esc cancel");
+    terminal.press_for("\x1b[F", "beginning.");
+    terminal.press_for("y", "Read the address");
+    terminal.press(ESC);
+    assert_eq!(ended(&mut terminal), "ENDED cancel");
+}
+
+#[test]
+fn a_low_screen_has_what_is_wrong_in_sight() {
+    for case in ["deploy", "yesno", "long"] {
+        let mut terminal = ask(case, 40, 10);
+        terminal.wait_for("Esc cancel");
+        let seen = terminal.press_for(TAB, "✗");
+        assert!(seen.contains('○'), "and where to put it right: {seen}");
+    }
+    let mut terminal = ask("numbers", 40, 10);
+    terminal.wait_for("Esc cancel");
+    terminal.press_for("1,000", "write 1000 or");
+    let seen = terminal.press_for(ENTER, "✗");
+    assert!(seen.contains("┃ 1,000"), "{seen}");
+}
+
+#[test]
+fn the_review_shows_what_is_sent() {
+    let mut terminal = ask("numbers", 80, 24);
+    terminal.wait_for("1 of 2");
+    terminal.press_for("1.000", "sent as 1: the point is taken as a decimal point");
+    terminal.press_for(&format!("{ENTER}2026/2/30"), "February 2026 has 28 days");
+    terminal.press_for("\x7f\x7f28", "sent as 2026-02-28");
+    let seen = terminal.press_for(ENTER, "as it will be sent");
+    insta::assert_snapshot!("review_sent", seen);
+    terminal.press("y\r");
+    assert_eq!(
+        ended(&mut terminal),
+        r#"ENDED accept {"n":1,"d":"2026-02-28"}"#
+    );
+}
+
+#[test]
+fn a_zone_is_proposed_and_shown_before_it_is_used() {
+    let mut terminal = ask("when", 80, 24);
+    terminal.wait_for("1 of 1");
+    terminal.press_for("2026-05-31 14:30", "the time zone is missing");
+    let seen = terminal.press_for(ENTER, "Is this the time zone you mean?");
+    assert!(
+        seen.contains("┃ 2026-05-31 14:30 Europe/Brussels"),
+        "{seen}"
+    );
+    assert!(seen.contains("sent as 2026-05-31T14:30:00+02:00"), "{seen}");
+    terminal.press_for(ENTER, "Your answer");
+    terminal.press("y\r");
+    assert_eq!(
+        ended(&mut terminal),
+        r#"ENDED accept {"t":"2026-05-31T14:30:00+02:00"}"#
+    );
+}
+
+#[test]
+fn who_asks_for_whom_and_with_which_arguments_is_in_reach() {
+    let mut terminal = ask("arguments", 80, 24);
+    insta::assert_snapshot!("who_asks", terminal.wait_for("Esc cancel"));
+    terminal.press_for(
+        CTRL_O,
+        "On behalf of ana@example.org, through Claude Code 2.1",
+    );
+    terminal.press_for("\x1b[F\x1b[5~", "rm -rf /");
+    let mut terminal = ask("arguments", 40, 10);
+    terminal.wait_for("Esc cancel");
+    terminal.press_for(CTRL_O, "On behalf of");
+    terminal.press_for("\x1b[F", "rm -rf /");
+}
+
+#[test]
+fn a_locale_without_utf_8_gets_ascii() {
+    for (case, columns, rows) in [
+        ("deploy", 80, 24),
+        ("deploy", 120, 30),
+        ("link", 40, 10),
+        ("confirm", 40, 10),
+    ] {
+        let mut terminal = ask_with(case, columns, rows, &[("LC_ALL", "C")]);
+        let seen = terminal.wait_for("Esc cancel");
+        assert!(seen.is_ascii(), "{seen}");
+        if columns == 80 {
+            insta::assert_snapshot!("ascii", seen);
+            let seen = terminal.press_for(&format!("{ENTER}{TAB}日本"), "<U+65E5><U+672C>");
+            assert!(seen.is_ascii(), "{seen}");
+        }
+    }
+}
