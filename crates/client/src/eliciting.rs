@@ -146,13 +146,22 @@ impl<H> Eliciting<H> {
             Some(InboundStreamOrigin::OutboundRequest(id)) => Some(id),
             Some(InboundStreamOrigin::Unassociated) | None => None,
         };
+        let interruption = self.line.interruption(stream);
         let call = self.line.call_of(stream).map(|(call, over)| {
             ends.push((over, CALL_OVER));
             call
         });
         match self.ask(params, call, ends).await {
             Ok(answer) => Ok(result_of(answer)),
-            Err(refusal) => Err(refusal.to_error(self.line.revision())),
+            Err(refusal) => {
+                let error = refusal.to_error(self.line.revision());
+                if refusal.ends_the_call()
+                    && let Some(interruption) = interruption
+                {
+                    interruption.interrupt(refusal);
+                }
+                Err(error)
+            }
         }
     }
 }

@@ -10,6 +10,8 @@ use rmcp::model::{Implementation, RequestId};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::desk::Refusal;
+
 /// The state of one connection. Cloned handles share it.
 #[derive(Clone, Default)]
 pub(crate) struct Line {
@@ -26,8 +28,43 @@ struct State {
     spoken: Option<Revision>,
     claimed: Option<Implementation>,
     ended: CancellationToken,
-    calls: BTreeMap<String, (view::Call, CancellationToken)>,
+    calls: BTreeMap<String, Begun>,
     open_questions: usize,
+}
+
+/// A request under way.
+struct Begun {
+    call: view::Call,
+    over: CancellationToken,
+    interruption: Arc<Interruption>,
+}
+
+/// Ends a call whose question was interrupted, with the reason.
+#[derive(Default)]
+pub(crate) struct Interruption {
+    came: CancellationToken,
+    why: Mutex<Option<Refusal>>,
+}
+
+impl Interruption {
+    pub(crate) fn interrupt(&self, why: Refusal) {
+        self.lock().get_or_insert(why);
+        self.came.cancel();
+    }
+
+    /// Completes when the call is to end.
+    pub(crate) async fn came(&self) {
+        self.came.cancelled().await;
+    }
+
+    /// The reason, if the call was interrupted.
+    pub(crate) fn take(&self) -> Option<Refusal> {
+        self.lock().take()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Refusal>> {
+        self.why.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The url questions of this connection (2025-11-25), by `elicitationId`.
@@ -83,11 +120,19 @@ impl Line {
     }
 
     /// Notes a call under way. Its questions are taken back when the guard is dropped.
-    pub(crate) fn begin(&self, id: &RequestId, call: view::Call) -> UnderWay {
+    pub(crate) fn begin(
+        &self,
+        id: &RequestId,
+        call: view::Call,
+        interruption: Arc<Interruption>,
+    ) -> UnderWay {
         let token = CancellationToken::new();
-        self.lock()
-            .calls
-            .insert(id.to_string(), (call, token.clone()));
+        let begun = Begun {
+            call,
+            over: token.clone(),
+            interruption,
+        };
+        self.lock().calls.insert(id.to_string(), begun);
         UnderWay {
             line: self.clone(),
             id: id.to_string(),
@@ -101,11 +146,26 @@ impl Line {
         stream: Option<&RequestId>,
     ) -> Option<(view::Call, CancellationToken)> {
         let state = self.lock();
-        match stream {
-            Some(id) => state.calls.get(&id.to_string()).cloned(),
-            None if state.calls.len() == 1 => state.calls.values().next().cloned(),
+        let begun = match stream {
+            Some(id) => state.calls.get(&id.to_string()),
+            None if state.calls.len() == 1 => state.calls.values().next(),
             None => None,
-        }
+        };
+        begun.map(|begun| (begun.call.clone(), begun.over.clone()))
+    }
+
+    /// What ends the call that a pushed question belongs to. Several requests may serve one call, as those of a task do.
+    pub(crate) fn interruption(&self, stream: Option<&RequestId>) -> Option<Arc<Interruption>> {
+        let state = self.lock();
+        let begun = match stream {
+            Some(id) => state.calls.get(&id.to_string())?,
+            None => {
+                let first = state.calls.values().next()?;
+                let same = |begun: &Begun| Arc::ptr_eq(&begun.interruption, &first.interruption);
+                state.calls.values().all(same).then_some(first)?
+            }
+        };
+        Some(Arc::clone(&begun.interruption))
     }
 
     /// The server did something.
@@ -194,11 +254,14 @@ mod tests {
     fn a_pushed_question_belongs_to_its_stream_or_to_the_only_call() {
         let line = Line::default();
         let (one, two) = (RequestId::Number(1), RequestId::Number(2));
-        let first = line.begin(&one, view::Call::tool("first"));
+        let begin = |id, name| line.begin(id, view::Call::tool(name), Arc::default());
+        let first = begin(&one, "first");
         let name =
             |found: Option<(view::Call, CancellationToken)>| found.map(|(call, _)| call.name());
         assert_eq!(name(line.call_of(None)).as_deref(), Some("first"));
-        let second = line.begin(&two, view::Call::tool("second"));
+        assert!(line.interruption(None).is_some());
+        let second = begin(&two, "second");
+        assert!(line.interruption(None).is_none() && line.interruption(Some(&two)).is_some());
         assert_eq!(name(line.call_of(None)), None);
         assert_eq!(name(line.call_of(Some(&two))).as_deref(), Some("second"));
         let over = first.token.clone();

@@ -12,7 +12,8 @@ use mcp_elicit_client::responder::{
     Callback, Chain, Defaults, Fallback, Responder, Unanswered, Waiting,
 };
 use mcp_elicit_client::{
-    Answer, CallError, CallOptions, Connection, Consent, Person, Question, Refusal, Settings,
+    Answer, CallError, CallOptions, Connection, Consent, Eliciting, Person, Question, Refusal,
+    Settings,
 };
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
@@ -83,6 +84,135 @@ async fn a_no_for_good_declines_what_waits_and_what_comes_and_is_given_to_whoeve
     assert_eq!(kept.len(), 1);
     assert_eq!(kept[0].rule("hostile").answer, Some(Standing::Decline));
     assert_eq!(kept[0].rule("another").answer, None);
+}
+
+#[tokio::test]
+async fn a_no_for_good_to_one_server_is_not_lost_when_another_gets_one() {
+    // As a host with several servers does it: each gets the policy that was read from the file.
+    let policy = Consent::from_toml("[server.first]\nfields = [\"place\"]\n").unwrap();
+    let person = Person::new();
+    let keeper = Arc::new(Keeper::default());
+    let hosts: Vec<_> = ["first", "second", "third"]
+        .into_iter()
+        .map(|name| {
+            let settings = Settings::default()
+                .person(person.clone())
+                .consent(policy.clone())
+                .observer(Arc::clone(&keeper));
+            Eliciting::new((), name, settings)
+        })
+        .collect();
+    hosts[0].decline_from_now_on();
+    let kept = hosts[1].decline_from_now_on();
+    let written = keeper.0.lock().unwrap().last().cloned().unwrap();
+    assert_eq!(written, kept);
+    for name in ["first", "second"] {
+        assert_eq!(written.rule(name).answer, Some(Standing::Decline), "{name}");
+    }
+    assert_eq!(written.rule("third").answer, None);
+    assert!(
+        written.rule("first").fields.is_some(),
+        "the rest of the policy stays"
+    );
+}
+
+#[test]
+fn of_many_at_once_the_last_policy_that_is_kept_has_every_no() {
+    let (person, keeper) = (Person::new(), Arc::new(Keeper::default()));
+    let names: Vec<String> = (0..32).map(|number| format!("server {number}")).collect();
+    std::thread::scope(|scope| {
+        for name in &names {
+            let settings = Settings::default()
+                .person(person.clone())
+                .observer(Arc::clone(&keeper));
+            scope.spawn(move || Eliciting::new((), name, settings).decline_from_now_on());
+        }
+    });
+    let last = keeper.0.lock().unwrap().last().cloned().unwrap();
+    assert_eq!(last.server.len(), names.len());
+}
+
+/// Whoever shows it ends without an answer, for this reason.
+fn ends(why: fn() -> Unanswered) -> Settings {
+    Settings::default().responder(Callback::forms(move |_| async move { Err(why()) }))
+}
+
+/// A call that asks one question, in the way of the revision. The server answers the question's error with `late`.
+async fn asked_once(
+    revision: Revision,
+    settings: Settings,
+    as_task: bool,
+    late: Value,
+) -> CallError {
+    let (connection, mut server, _) = connected(revision, settings).await;
+    let serving = async {
+        let mut request = server.request("tools/call").await;
+        if revision == Revision::V2026_07_28 {
+            let asks = json!({"method": "elicitation/create", "params": form()});
+            let required = json!({"resultType": "input_required", "inputRequests": {"a": asks}, "requestState": "s"});
+            server.result(&request["id"], required).await;
+            return;
+        }
+        if as_task {
+            let task = json!({"taskId": "t", "status": "working", "pollInterval": 60_000});
+            server.result(&request["id"], json!({"task": task})).await;
+            request = server.request("tasks/result").await;
+        }
+        server.push("q", form()).await;
+        let response = server.response("q").await;
+        assert!(
+            response.get("error").is_some(),
+            "no person acted: {response}"
+        );
+        if !late.is_null() {
+            let mut late = late;
+            late["id"] = request["id"].clone();
+            return server.send(&late).await;
+        }
+        let told = server.request("notifications/cancelled").await;
+        assert_eq!(told["params"]["requestId"], request["id"]);
+    };
+    let options = CallOptions {
+        as_task,
+        ..CallOptions::default()
+    };
+    let (called, ()) = tokio::join!(connection.call_tool("go", Map::new(), &options), serving);
+    called.unwrap_err()
+}
+
+#[tokio::test]
+async fn an_interrupted_question_ends_the_call_in_one_way() {
+    let reasons: [(fn() -> Unanswered, &str); 2] = [
+        (|| Unanswered::Interrupted, "Interrupted"),
+        (
+            || Unanswered::Withdrawn {
+                why: "closed".to_owned(),
+            },
+            "Withdrawn",
+        ),
+    ];
+    let failed = json!({"jsonrpc": "2.0", "error": {"code": -32602, "message": "-32800"}});
+    let told = json!({"jsonrpc": "2.0", "result": {"content": [], "isError": true}});
+    for (why, name) in reasons {
+        let mut ways = vec![(Revision::V2026_07_28, false, Value::Null)];
+        for revision in [Revision::V2025_06_18, PUSHED] {
+            for late in [&Value::Null, &failed, &told] {
+                ways.push((revision, false, late.clone()));
+            }
+        }
+        ways.push((PUSHED, true, Value::Null));
+        for (revision, as_task, late) in ways {
+            let which = format!("{name} on {revision}, {as_task}, {late}");
+            let error = asked_once(revision, ends(why), as_task, late).await;
+            assert!(
+                matches!(
+                    &error,
+                    CallError::Unanswered(Refusal::Nobody { why, .. }) if format!("{why:?}").starts_with(name)
+                ),
+                "{which}: {error:?}"
+            );
+        }
+    }
 }
 
 #[tokio::test]

@@ -15,7 +15,9 @@ pub enum CallError {
     /// The server answered with an error.
     #[error("the server reported error {}: {}", .0.code.0, .0.message)]
     Server(ErrorData),
-    /// A question found no answer, so the call cannot go on.
+    /// A question found no answer, so the call cannot go on. Where the person stopped the program, or the question was taken
+    /// off the screen on this side, every call ends so; a question pushed to this client (2025-06-18, 2025-11-25) that ends
+    /// otherwise is told to the server, which decides.
     #[error(transparent)]
     Unanswered(#[from] Refusal),
     /// The server came back with questions too often.

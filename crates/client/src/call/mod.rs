@@ -15,6 +15,7 @@ mod tasks;
 mod visits;
 mod wanted;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_elicit_forms::view;
@@ -32,6 +33,7 @@ use visits::Visits;
 use wanted::Wanted;
 
 use crate::connection::Connection;
+use crate::line::Interruption;
 
 /// How one call is made.
 #[derive(Debug, Clone, Default)]
@@ -86,31 +88,45 @@ impl<H: ClientHandler> Connection<H> {
 
     async fn drive(
         &self,
-        mut wanted: Wanted,
+        wanted: Wanted,
         options: &CallOptions,
     ) -> Result<ServerResult, CallError> {
         let course = Course {
             call: wanted.call(),
             over: CancellationToken::new(),
+            interruption: Arc::default(),
             options,
         };
+        let ended = self.drive_to_end(wanted, &course).await;
+        // Whatever the server makes of a question that was interrupted, the call ends in the same way on every revision.
+        match course.interruption.take() {
+            Some(refusal) => Err(CallError::Unanswered(refusal)),
+            None => ended,
+        }
+    }
+
+    async fn drive_to_end(
+        &self,
+        mut wanted: Wanted,
+        course: &Course<'_>,
+    ) -> Result<ServerResult, CallError> {
         // Whatever was asked on the way goes off the screen when the call is over, also when this future is dropped.
         let _over = course.over.clone().drop_guard();
         let most = self.eliciting().desk().rounds();
         let mut rounds = Rounds::new(most);
         let mut visits = Visits::new(most);
         loop {
-            match self.attempt(&wanted, &course).await {
+            match self.attempt(&wanted, course).await {
                 Ok(ServerResult::InputRequiredResult(required)) => {
-                    let (responses, state) = rounds.answer(self, required, &course).await?;
+                    let (responses, state) = rounds.answer(self, required, course).await?;
                     wanted.go_on(responses, state);
                 }
                 Ok(ServerResult::CreateTaskResult(created)) => {
-                    return tasks::follow(self, created.task, &course).await;
+                    return tasks::follow(self, created.task, course).await;
                 }
                 Ok(result) => return Ok(result),
                 Err(CallError::Server(error)) if visits::are_required(&error) => {
-                    visits.go(self, &error, &course).await?;
+                    visits.go(self, &error, course).await?;
                     wanted.again();
                 }
                 Err(error) => return Err(error),
@@ -139,6 +155,8 @@ pub(crate) struct Course<'o> {
     pub(crate) call: view::Call,
     /// Cancelled when the call is over.
     pub(crate) over: CancellationToken,
+    /// Ends the call when one of its questions is interrupted.
+    pub(crate) interruption: Arc<Interruption>,
     pub(crate) options: &'o CallOptions,
 }
 

@@ -1,5 +1,6 @@
 //! One request and its response, watched.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::ClientHandler;
@@ -25,7 +26,11 @@ impl<H: ClientHandler> Connection<H> {
             .send_cancellable_request(request, PeerRequestOptions::no_options())
             .await
             .map_err(|error| CallError::from_rmcp(error, self.trouble()))?;
-        let _under_way = line.begin(&handle.id, course.call.clone());
+        let _under_way = line.begin(
+            &handle.id,
+            course.call.clone(),
+            Arc::clone(&course.interruption),
+        );
         let mut sent = Sent {
             handle: Some(handle),
         };
@@ -38,6 +43,7 @@ impl<H: ClientHandler> Connection<H> {
                 return response.map_err(|error| CallError::from_rmcp(error, self.trouble()));
             }
             () = ended.cancelled() => CallError::Broken(self.trouble().unwrap_or(Trouble::Closed)),
+            () = course.interruption.came() => CallError::Stopped,
             () = course.options.stop.cancelled() => CallError::Stopped,
             after = silence(line, course.options.silence) => CallError::Silent { after },
         };

@@ -8,7 +8,6 @@ mod queue;
 mod refusal;
 mod settings;
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use mcp_elicit_core::answer::Outcome;
@@ -52,17 +51,14 @@ pub(crate) struct Incoming<'a> {
 pub(crate) struct Desk {
     server: String,
     settings: Settings,
-    consent: Mutex<Consent>,
     meter: Meter,
 }
 
 impl Desk {
     pub(crate) fn new(server: String, settings: Settings) -> Self {
-        let consent = Mutex::new(settings.consent.clone());
         Self {
             server,
             settings,
-            consent,
             meter: Meter::default(),
         }
     }
@@ -88,10 +84,11 @@ impl Desk {
     }
 
     fn rule(&self) -> Rule {
-        self.consent
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .rule(&self.server)
+        let mut rule = self.settings.consent.rule(&self.server);
+        if self.settings.person.has_declined(&self.server) {
+            rule.answer = Some(Standing::Decline);
+        }
+        rule
     }
 
     /// Puts the question before the person and brings back what the server gets.
@@ -289,14 +286,13 @@ impl Desk {
 
     /// The person said no to this server, once and for all.
     pub(crate) fn decline_from_now_on(&self) -> Consent {
-        let mut consent = self.consent.lock().unwrap_or_else(PoisonError::into_inner);
-        consent.decline_from_now_on(&self.server);
-        let changed = consent.clone();
-        drop(consent);
-        for observer in &self.settings.observers {
-            observer.consent_changed(&changed);
-        }
-        changed
+        let policy = self.settings.consent.clone();
+        let person = &self.settings.person;
+        person.decline_from_now_on(&self.server, policy, |changed| {
+            for observer in &self.settings.observers {
+                observer.consent_changed(changed);
+            }
+        })
     }
 }
 

@@ -24,7 +24,8 @@ pub trait Observer: Send + Sync + 'static {
         let _ = (question, why);
     }
 
-    /// The person said no to a server once and for all. This is the policy that says so, for whoever keeps it.
+    /// The person said no to a server once and for all. This is the policy that says so, with every other server that the
+    /// same [`Person`](super::Person) declined, to be kept. Called for one change at a time.
     fn consent_changed(&self, consent: &Consent) {
         let _ = consent;
     }

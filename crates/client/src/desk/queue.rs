@@ -1,20 +1,25 @@
 //! The questions that wait for one person: all can be seen, one is shown at a time, in the order they came.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcp_elicit_core::wire::Mode;
 use mcp_elicit_forms::view;
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
+use crate::consent::Consent;
 use crate::question::Question;
 
-/// One person's queue. Give the same `Person` to every server whose questions the same person answers.
+/// One person: their queue, and the servers they declined for good. Give the same `Person` to every server whose questions
+/// the same person answers.
 #[derive(Debug, Clone)]
 pub struct Person {
     turn: Arc<Semaphore>,
     pending: Arc<Mutex<BTreeMap<u64, Entry>>>,
     count: Arc<watch::Sender<usize>>,
+    declined: Arc<Mutex<BTreeSet<String>>>,
+    /// Held while a policy with a new decline is handed out, so that the last one handed out is the newest.
+    handing_out: Arc<Mutex<()>>,
 }
 
 /// A question that waits, as a list shows it.
@@ -45,6 +50,8 @@ impl Default for Person {
             turn: Arc::new(Semaphore::new(1)),
             pending: Arc::default(),
             count: Arc::new(watch::Sender::new(0)),
+            declined: Arc::default(),
+            handing_out: Arc::default(),
         }
     }
 }
@@ -53,6 +60,35 @@ impl Person {
     /// A person nobody has asked yet.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Returns `true` if the person declined every later question of the server that the client calls `server`.
+    pub(crate) fn has_declined(&self, server: &str) -> bool {
+        self.lock_declined().contains(server)
+    }
+
+    /// Declines every later question of `server`, and hands `policy`, with this and every earlier word of the person in
+    /// it, to `keep`.
+    pub(crate) fn decline_from_now_on(
+        &self,
+        server: &str,
+        mut policy: Consent,
+        keep: impl FnOnce(&Consent),
+    ) -> Consent {
+        let _one_at_a_time = self
+            .handing_out
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        self.lock_declined().insert(server.to_owned());
+        for declined in self.lock_declined().iter() {
+            policy.decline_from_now_on(declined);
+        }
+        keep(&policy);
+        policy
+    }
+
+    fn lock_declined(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.declined.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Everything that waits for this person, in the order it came; the first is being shown.
@@ -104,7 +140,7 @@ impl Person {
         self.count.send_replace(pending.len());
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Entry>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Entry>> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -101,6 +101,18 @@ impl Refusal {
         }
     }
 
+    /// Returns `true` if the call ends with the question, on every revision: the person stopped, or the question was taken
+    /// off the screen on this side.
+    pub(crate) fn ends_the_call(&self) -> bool {
+        matches!(
+            self,
+            Self::Nobody {
+                why: Unanswered::Interrupted | Unanswered::Withdrawn { .. },
+                ..
+            }
+        )
+    }
+
     /// A word for the record.
     pub fn code(&self) -> &'static str {
         match self {

@@ -44,14 +44,14 @@ impl Settings {
         self
     }
 
-    /// What the person allows.
+    /// What the person allows. A decline for good is remembered by the [`person`](Self::person), for all their servers.
     #[must_use]
     pub fn consent(mut self, consent: Consent) -> Self {
         self.consent = consent;
         self
     }
 
-    /// Whose questions these are: one queue for each person, across servers.
+    /// Whose questions these are: one queue and one set of declined servers for each person, across servers.
     #[must_use]
     pub fn person(mut self, person: Person) -> Self {
         self.person = person;
