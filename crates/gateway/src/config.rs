@@ -9,6 +9,7 @@ use mcp_elicit_client::connection::{BearerToken, TokenFault};
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::record::Retention;
 use crate::relay::{AnswerWith, Settings};
 use crate::serve::child::Program;
 use crate::serve::upstream::{NoAddress, Upstream};
@@ -31,6 +32,8 @@ pub struct Config {
     pub in_memory: bool,
     /// The largest message, in bytes.
     pub max_frame: usize,
+    /// How long answers, results and ended questions are kept.
+    pub retention: Retention,
     /// The servers, by name.
     pub servers: Vec<Server>,
 }
@@ -44,6 +47,10 @@ pub struct Server {
     pub settings: Settings,
     /// Who is asked at once what comes to the desk; `None` for the inbox only.
     pub answering: Option<Answering>,
+    /// Whether the operator gave it its name; else people see the name that it reports, and its command.
+    pub is_named: bool,
+    /// Whether the gateway's own environment configures it, as that of a client does which starts the gateway for one server.
+    pub is_configured_by_environment: bool,
 }
 
 /// Who is asked beside the inbox.
@@ -200,6 +207,15 @@ struct File {
     record: Record,
     #[serde(default)]
     max_frame: Option<usize>,
+    /// Seconds.
+    #[serde(default)]
+    keep_answers: Option<u64>,
+    /// Seconds.
+    #[serde(default)]
+    keep_results: Option<u64>,
+    /// Days.
+    #[serde(default)]
+    keep_ended: Option<u64>,
     #[serde(default)]
     servers: BTreeMap<String, Spanned<FileServer>>,
 }
@@ -275,8 +291,20 @@ impl Config {
             state: file.state,
             in_memory: file.record == Record::Memory,
             max_frame: file.max_frame.unwrap_or(MAX_FRAME),
+            retention: retention(file.keep_answers, file.keep_results, file.keep_ended),
             servers,
         })
+    }
+}
+
+/// How long what is kept is kept: answers and results in seconds, ended questions in days.
+pub fn retention(answers: Option<u64>, results: Option<u64>, ended: Option<u64>) -> Retention {
+    let usual = Retention::default();
+    let days = |days: u64| Duration::from_secs(days.saturating_mul(24 * 60 * 60));
+    Retention {
+        answers: answers.map_or(usual.answers, Duration::from_secs),
+        results: results.map_or(usual.results, Duration::from_secs),
+        ended: ended.map_or(usual.ended, days),
     }
 }
 
@@ -331,6 +359,8 @@ impl FileServer {
             target,
             settings,
             answering,
+            is_named: true,
+            is_configured_by_environment: false,
         })
     }
 }
@@ -367,6 +397,7 @@ mod tests {
             listen = "127.0.0.1:8080"
             inbox = "127.0.0.1:7878"
             record = "memory"
+            keep-answers = 60
             [servers.files]
             command = ["npx", "-y", "files"]
             env = { DEBUG = "1" }
@@ -379,6 +410,8 @@ mod tests {
         let config = Config::parse(text).unwrap();
         assert_eq!(config.servers.len(), 2);
         assert!(config.in_memory);
+        assert_eq!(config.retention.answers, Duration::from_mins(1));
+        assert_eq!(config.retention.results, Duration::from_mins(15));
         let files = &config.servers[1];
         assert_eq!(
             (files.settings.server.as_str(), files.settings.pending),

@@ -13,6 +13,8 @@
 //! | [`inbox`] | where people answer: pages and a JSON API |
 //! | [`answerer`] | the operator's terminal or program, asked at once |
 //! | [`config`] | what an operator decides |
+//! | [`server_identity`] | which server runs, told apart from every other |
+//! | [`state_file`] | files in the state folder, whole or not there |
 //! | [`office`] | what a running gateway has beside its sessions |
 
 pub mod answerer;
@@ -22,4 +24,6 @@ pub mod office;
 pub mod record;
 pub mod relay;
 pub mod serve;
+pub mod server_identity;
+pub mod state_file;
 pub mod store;

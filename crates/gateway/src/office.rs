@@ -14,14 +14,14 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use crate::answerer::Answerer;
-use crate::config::{Answering, Config};
+use crate::config::{Answering, Config, Server};
 use crate::inbox::Inbox;
 use crate::inbox::client::InboxClient;
 use crate::inbox::place::StateFolder;
-use crate::record::seal::Seal;
-use crate::record::{Book, Lease};
+use crate::record::{Book, Keys, Lease, SessionIdentity};
 use crate::serve::clock;
 use crate::serve::session::Who;
+use crate::server_identity::server_identity;
 use crate::store::{Memory, Sqlite, Store, StoreFault};
 
 /// How often other gateways' answers are looked for.
@@ -122,22 +122,22 @@ impl Office {
     async fn opened(config: &Config) -> Result<Self, StartFault> {
         let folder = folder(config.state.as_deref())?;
         let mut opening = None;
-        let (store, seal, lease) = if config.in_memory {
+        let (store, keys, lease) = if config.in_memory {
             let store: Arc<dyn Store> = Arc::new(Memory::default());
-            (store, Seal::random(), Lease::alone())
+            (store, Keys::random(), Lease::alone())
         } else {
             let store = Arc::new(Sqlite::at(&folder.state.record()));
             opening = Some(open_beside(store.clone()));
             let store: Arc<dyn Store> = store;
             (
                 store,
-                Seal::kept(&folder.state.seal()),
+                Keys::kept(&folder.state.seal(), &folder.state.identity()),
                 Lease::take(&folder.state.leases()),
             )
         };
-        let seal = seal.map_err(|source| folder.fault(source))?;
+        let keys = keys.map_err(|source| folder.fault(source))?;
         let lease = lease.map_err(|source| folder.fault(source))?;
-        let book = Arc::new(Book::new(store, seal, lease, clock::now));
+        let book = Arc::new(Book::new(store, keys, lease, clock::now).retaining(config.retention));
         keep_house(book.clone());
         let mut office = Self {
             book,
@@ -276,8 +276,14 @@ impl Office {
         }
     }
 
-    /// A session's identity.
-    pub fn who(&self, server: &str, principal: &str) -> Who {
+    /// A session of this caller with this server.
+    pub fn who(&self, server: &Server, caller: &str) -> Who {
+        let name = &server.settings.server;
+        let key = self.book.identity_key();
+        let identity = SessionIdentity {
+            server: server_identity(server, key, std::env::vars_os()),
+            caller: caller.to_owned(),
+        };
         let answering = self.answering.clone();
         let link = move |id: &str| match &*answering.borrow() {
             AnsweredAt::Here(inbox) => inbox.deep_link(id),
@@ -285,10 +291,10 @@ impl Office {
             AnsweredAt::Nowhere => None,
         };
         Who {
-            server: server.to_owned(),
-            principal: principal.to_owned(),
+            server: name.clone(),
+            identity,
             link: Arc::new(link),
-            answerer: self.answerers.get(server).cloned(),
+            answerer: self.answerers.get(name).cloned(),
         }
     }
 }

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use mcp_elicit_gateway::config::{Config, ConfigFault, MAX_FRAME, Server, Target, WhoAnswers};
+use mcp_elicit_gateway::config::{
+    Config, ConfigFault, MAX_FRAME, Server, Target, WhoAnswers, retention,
+};
 use mcp_elicit_gateway::inbox::is_loopback;
 use mcp_elicit_gateway::office::{Office, StartFault};
 use mcp_elicit_gateway::relay::Settings;
@@ -44,7 +46,7 @@ pub(crate) struct GatewayArgs {
     /// Read servers and settings from this TOML file
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "upstream", "token_env", "command", "listen", "inbox", "answer_with", "answer_command", "name", "hold", "pending",
-        "questions_per_minute", "max_frame", "record",
+        "questions_per_minute", "max_frame", "record", "keep_answers", "keep_results", "keep_ended",
     ])]
     config: Option<PathBuf>,
 
@@ -84,6 +86,18 @@ pub(crate) struct GatewayArgs {
     /// The largest message, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = MAX_FRAME)]
     max_frame: usize,
+
+    /// Seconds that an answer is kept for the same call made again, after the person gave it [default: 900]
+    #[arg(long, value_name = "SECONDS")]
+    keep_answers: Option<u64>,
+
+    /// Seconds that the result of a call that was handed back is kept for the same call made again [default: 900]
+    #[arg(long, value_name = "SECONDS")]
+    keep_results: Option<u64>,
+
+    /// Days that ended questions stay in the record [default: 30]
+    #[arg(long, value_name = "DAYS")]
+    keep_ended: Option<u64>,
 
     /// Where questions are written
     #[arg(long, value_enum, value_name = "WHERE", default_value_t = Record::Sqlite)]
@@ -321,6 +335,7 @@ impl GatewayArgs {
             ..Settings::default()
         };
         let target = self.target()?;
+        let is_named = self.name.is_some();
         let server = self.name.unwrap_or_else(|| name_of(&target));
         Ok(Config {
             listen: self.listen,
@@ -329,10 +344,13 @@ impl GatewayArgs {
             state: self.state,
             in_memory: self.record == Record::Memory,
             max_frame: self.max_frame,
+            retention: retention(self.keep_answers, self.keep_results, self.keep_ended),
             servers: vec![Server {
                 target,
                 settings: Settings { server, ..settings },
                 answering,
+                is_named,
+                is_configured_by_environment: true,
             }],
         })
     }

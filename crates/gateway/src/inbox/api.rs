@@ -313,22 +313,17 @@ impl Rooms {
     /// What a list says of a question.
     fn summary(&self, row: &Row) -> Value {
         let exchange = &row.exchange;
-        let readable = self.desk.readable(row);
-        let (mode, message) = match readable.as_ref().map(|readable| &readable.request) {
-            Some(Request::Url { message, .. }) => ("url", message.as_str()),
-            Some(Request::Form { message, .. }) => ("form", message.as_str()),
-            None => ("form", ""),
-        };
         json!({
             "id": row.id,
             "phase": exchange.phase(),
             "server": row.body.server,
+            "serverAddress": row.body.address,
             "principal": row.body.principal,
             "kind": row.body.kind,
             "target": row.body.target,
             "others": row.body.others,
-            "mode": mode,
-            "message": message,
+            "mode": row.body.mode,
+            "message": row.body.message,
             "askedAt": exchange.asked_at(),
             "until": exchange.deadline(),
             "endedAt": exchange.ended_at(),
@@ -358,8 +353,14 @@ impl Rooms {
             .as_deref()
             .map_or(Value::Null, json);
         match self.desk.readable(row).map(|readable| readable.request) {
-            Some(Request::Form { schema, .. }) => whole["requestedSchema"] = json(schema.get()),
-            Some(Request::Url { url, .. }) => whole["url"] = json!(url),
+            Some(Request::Form { message, schema }) => {
+                whole["message"] = json!(message);
+                whole["requestedSchema"] = json(schema.get());
+            }
+            Some(Request::Url { message, url, .. }) => {
+                whole["message"] = json!(message);
+                whole["url"] = json!(url);
+            }
             None => {}
         }
         whole

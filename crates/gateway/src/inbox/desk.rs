@@ -7,7 +7,7 @@ use mcp_elicit_core::answer::{Draft, Outcome};
 use mcp_elicit_core::exchange::Phase;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
-use mcp_elicit_core::wire::{Request, Revision};
+use mcp_elicit_core::wire::{Mode, Request, Revision};
 use mcp_elicit_forms::view::{Call, CallKind, Origin, Question};
 use mcp_elicit_forms::web::{
     Brief, Desk, DeskFault, Docket, Ended, Ending, Found, QuestionId, Settled, Wanted,
@@ -16,11 +16,15 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::record::{Book, BookFault, Settling};
+use crate::relay::CallKind as Calls;
 use crate::serve::clock::system_time;
 use crate::store::{Page, Row, Which};
 
 /// How many rows are looked through for a list.
 const LOOKED_THROUGH: usize = 10_000;
+
+/// The form of a question of which a list shows the message only.
+const NO_FIELDS: &str = r#"{"type":"object","properties":{}}"#;
 
 /// The questions of one book.
 pub struct BookDesk {
@@ -43,7 +47,7 @@ impl BookDesk {
 
     /// The row as a person sees it; `None` when it cannot be read any more.
     pub fn readable(&self, row: &Row) -> Option<Readable> {
-        let params = serde_json::from_str(&row.body.params).ok()?;
+        let params = serde_json::from_str(row.params.as_deref()?).ok()?;
         let request = Request::parse(params, Revision::LATEST).ok()?;
         let origin = origin(row);
         let question = match &request {
@@ -66,10 +70,10 @@ impl BookDesk {
     }
 
     fn call(&self, row: &Row) -> Option<Call> {
-        let kind = match row.body.kind.as_deref()? {
-            "prompt" => CallKind::Prompt,
-            "resource" => CallKind::Resource,
-            _ => CallKind::Tool,
+        let kind = match row.body.kind? {
+            Calls::Prompt => CallKind::Prompt,
+            Calls::Resource => CallKind::Resource,
+            Calls::Tool => CallKind::Tool,
         };
         let call = Call::new(kind, row.body.target.clone()?).or_one_of(row.body.others.clone());
         let arguments: Option<Value> = self
@@ -84,11 +88,18 @@ impl BookDesk {
 
     fn brief(&self, row: &Row) -> Option<Brief> {
         let id = QuestionId::new(row.id.clone())?;
-        let brief = Brief::of(
-            id,
-            &self.readable(row)?.question,
-            system_time(row.exchange.asked_at()),
-        );
+        // A list reads the beginning of the message and no form.
+        let message = row.body.message.clone();
+        let question = Question::form(origin(row), message, Form::parse(NO_FIELDS).ok()?);
+        let question = match self.call(row) {
+            Some(call) => question.for_call(call),
+            None => question,
+        };
+        let question = match row.exchange.deadline() {
+            Some(deadline) => question.until(system_time(deadline)),
+            None => question,
+        };
+        let brief = Brief::of(id, &question, system_time(row.exchange.asked_at()));
         Some(match ended(row) {
             Some(ended) => brief.ended(ended),
             None => brief,
@@ -130,7 +141,10 @@ fn may_match(row: &Row, words: &str) -> bool {
         return true;
     }
     let target = row.body.target.as_deref().unwrap_or_default();
-    let text = plain(&format!("{} {target} {}", row.body.server, row.body.params));
+    let text = plain(&format!(
+        "{} {target} {}",
+        row.body.server, row.body.message
+    ));
     words
         .split_whitespace()
         .all(|word| text.contains(&plain(word)))
@@ -163,16 +177,20 @@ fn client_words(row: &Row) -> String {
         .as_deref()
         .and_then(|info| serde_json::from_str(info).ok());
     let name = info.as_ref().and_then(|info| info.get("name")?.as_str());
-    match name {
+    let whom = match name {
         Some(name) => format!("for {name}, through the gateway"),
         None => "through the gateway".to_owned(),
+    };
+    match &row.body.address {
+        Some(address) => format!("{address}, {whom}"),
+        None => whom,
     }
 }
 
 fn ended(row: &Row) -> Option<Ended> {
     let exchange = &row.exchange;
     let reason = || exchange.reason().unwrap_or_default().to_owned();
-    let url = row.body.params.contains("\"mode\":\"url\"");
+    let url = row.body.mode == Mode::Url;
     let how = match exchange.phase() {
         Phase::Asked | Phase::Shown => return None,
         Phase::Answered | Phase::Declined | Phase::Cancelled

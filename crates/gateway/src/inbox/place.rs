@@ -54,6 +54,11 @@ impl StateFolder {
         self.path.join("seal.key")
     }
 
+    /// The key that tells servers, callers and questions apart. It is never changed.
+    pub fn identity(&self) -> PathBuf {
+        self.path.join("identity.key")
+    }
+
     /// The leases of running gateways.
     pub fn leases(&self) -> PathBuf {
         self.path.join("running")

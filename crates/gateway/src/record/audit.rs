@@ -1,9 +1,9 @@
 //! The audit: what happened to every question, as a chain that shows when a link was changed or taken out.
 
 use mcp_elicit_core::exchange::Moment;
-use mcp_elicit_core::wire::Mode;
 use serde::Serialize;
 
+use crate::relay::CallKind;
 use crate::store::{Audited, Row, Store, StoreFault, chained};
 
 /// How many links are read at once.
@@ -35,11 +35,6 @@ struct Entry<'a> {
 /// What the audit says of one event, JSON.
 pub(crate) fn entry(event: &str, row: &Row, now: Moment) -> String {
     let body = &row.body;
-    let mode = if body.params.contains("\"mode\":\"url\"") {
-        Mode::Url
-    } else {
-        Mode::Form
-    };
     let delivery = row.exchange.delivery_reason();
     let entry = Entry {
         at: now.as_millis(),
@@ -47,8 +42,8 @@ pub(crate) fn entry(event: &str, row: &Row, now: Moment) -> String {
         id: &row.id,
         server: &body.server,
         principal: &body.principal,
-        mode: mode.as_str(),
-        kind: body.kind.as_deref(),
+        mode: body.mode.as_str(),
+        kind: body.kind.map(CallKind::word),
         target: body.target.as_deref(),
         others: &body.others,
         by: row.exchange.ended_by(),

@@ -144,7 +144,8 @@ impl Book {
         match next.exchange.delivery() {
             Some(Delivery::Failed) => {
                 if let Some(transit) = transit {
-                    let sealed = |text: &String| self.seal.close(&place(&next.id, "content"), text);
+                    let sealed =
+                        |text: &String| self.keys.seal.close(&place(&next.id, "content"), text);
                     next.content = transit.content.as_ref().map(sealed).transpose()?;
                     next.arguments.clone_from(&transit.arguments);
                 }

@@ -1,28 +1,72 @@
 //! Looking around: what is due is ended, and what other gateways' pages did is passed on.
 
-use mcp_elicit_core::exchange::Phase;
+use std::time::Duration;
 
-use super::{Book, BookFault};
-use crate::relay::{Ending, Event, is_ambiguous};
-use crate::store::{Page, Store as _, Which};
+use mcp_elicit_core::exchange::{Lapse, Moment, Phase, Step};
 
-/// How many of the questions that wait are looked at in one round, those that wait longest first.
+use super::{Book, BookFault, Retention, audit};
+use crate::relay::{Ending, Event};
+use crate::store::{Row, Store as _};
+
+/// How many rows that something is to be done about are looked at in one round.
 const LOOKED_THROUGH: usize = 10_000;
 
 impl Book {
-    /// Ends what is due, and what no call can come back for.
+    /// Ends what is due, and what no call can come back for; erases what is kept no longer.
     pub async fn look_around(&self) -> Result<(), BookFault> {
-        for row in self
-            .store
-            .list(Which::Open, Page::first(LOOKED_THROUGH))
-            .await?
-        {
-            if row.exchange.is_due(self.now()) {
+        for row in self.store.due(self.now(), LOOKED_THROUGH).await? {
+            let now = self.now();
+            let exchange = &row.exchange;
+            if exchange.is_due(now) {
                 self.expire(&row).await?;
-            } else if is_ambiguous(&row.body.others) && !self.is_waited_for(&row) {
-                // Whoever answered it would answer for nobody.
-                self.end_by_itself(&row, &Ending::ServerGone.step()).await?;
+            } else if exchange.is_open() {
+                if !row.can_be_found() && !self.is_waited_for(&row) {
+                    // Whoever answered it would answer for nobody.
+                    self.end_by_itself(&row, &Ending::ServerGone.step()).await?;
+                }
+            } else if row.is_in_transit() {
+                if !self.is_kept_by_a_gateway(&row) {
+                    self.delivery_in_doubt(&[row.id]).await?;
+                }
+            } else if !exchange.is_deliverable(now) {
+                self.lapse(row).await?;
             }
+        }
+        let Retention {
+            answers,
+            results,
+            ended,
+        } = self.retention;
+        let span = ended.max(answers).max(results);
+        let before = self.now().as_millis().saturating_sub(millis(span));
+        self.store.purge(Moment::from_millis(before)).await?;
+        Ok(())
+    }
+
+    /// Whether a gateway that runs may still be told what became of the answer that it took out.
+    fn is_kept_by_a_gateway(&self, row: &Row) -> bool {
+        self.lease.is_mine(&row.owner) || self.lease.is_held(&row.owner)
+    }
+
+    /// No call came for the answer in time: its value is erased.
+    async fn lapse(&self, row: Row) -> Result<(), BookFault> {
+        if self.is_anothers(&row) {
+            return Ok(());
+        }
+        let seen = row.exchange.version();
+        let why = Lapse::KeptTooLong;
+        let Ok(exchange) = row.exchange.step(&Step::Lapse { why }, self.now()) else {
+            return Ok(());
+        };
+        let next = Row {
+            exchange,
+            content: None,
+            arguments: None,
+            ..row
+        };
+        let entry = audit::entry("lapsed", &next, self.now());
+        if self.put(next, seen, vec![entry]).await? {
+            self.changed();
         }
         Ok(())
     }
@@ -61,4 +105,8 @@ impl Book {
             });
         }
     }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }

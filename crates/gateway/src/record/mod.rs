@@ -13,6 +13,7 @@
 //! | `noting` | questions in a client's own dialog, written behind |
 //! | `looking` | what is due is ended; what other gateways did is passed on |
 //! | `company` | whether other gateways share the record, and what they left in it |
+//! | [`identity`] | whose a question is: server, caller, call and question |
 //! | [`audit`] | what happened, as a chain |
 //! | [`seal`] | values, unreadable while they wait |
 //! | `lease` | which gateways run |
@@ -20,6 +21,7 @@
 pub mod audit;
 mod company;
 mod delivery;
+pub mod identity;
 mod lease;
 mod looking;
 mod noting;
@@ -30,17 +32,20 @@ mod taking;
 
 use std::collections::HashMap;
 use std::io;
+use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use mcp_elicit_core::answer::Draft;
 use mcp_elicit_core::exchange::Moment;
 use tokio::sync::{mpsc, watch};
 
 use crate::relay::{Event, QuestionKey};
-use crate::store::{Change, Journal, Page, Row, Store, StoreFault, Which};
+use crate::store::{Change, Durability, Journal, Page, Row, Store, StoreFault, Which};
 use company::Company;
 use delivery::InTransit;
+pub use identity::{IdentityKey, ServerIdentity, SessionIdentity};
 pub use lease::Lease;
 use noting::Noted;
 use seal::Seal;
@@ -150,10 +155,59 @@ impl Live {
     }
 }
 
+/// The keys of a record.
+#[derive(Clone)]
+pub struct Keys {
+    /// Seals values.
+    pub seal: Seal,
+    /// Tells servers, callers, calls and questions apart.
+    pub identity: IdentityKey,
+}
+
+impl Keys {
+    /// Makes keys for this process alone.
+    pub fn random() -> io::Result<Self> {
+        Ok(Self {
+            seal: Seal::random()?,
+            identity: IdentityKey::random()?,
+        })
+    }
+
+    /// Reads the keys in these files, each made when there is none.
+    pub fn kept(seal: &Path, identity: &Path) -> io::Result<Self> {
+        Ok(Self {
+            seal: Seal::kept(seal)?,
+            identity: IdentityKey::kept(identity)?,
+        })
+    }
+}
+
+/// How long what is kept is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// How long after the act an answer may be delivered to the same call made again.
+    pub answers: Duration,
+    /// How long the result of a call that nobody waits for is kept for the same call made again.
+    pub results: Duration,
+    /// How long questions that ended stay in the record.
+    pub ended: Duration,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self {
+            answers: Duration::from_mins(15),
+            results: Duration::from_mins(15),
+            ended: Duration::from_hours(30 * 24),
+        }
+    }
+}
+
 /// The book of questions.
 pub struct Book {
     store: Journal,
-    seal: Seal,
+    keys: Keys,
+    retention: Retention,
     lease: Lease,
     company: Company,
     clock: fn() -> Moment,
@@ -167,10 +221,11 @@ pub struct Book {
 
 impl Book {
     /// A book over this store. The lease says that this gateway runs. Runs in a tokio runtime, in which it writes.
-    pub fn new(store: Arc<dyn Store>, seal: Seal, lease: Lease, clock: fn() -> Moment) -> Self {
+    pub fn new(store: Arc<dyn Store>, keys: Keys, lease: Lease, clock: fn() -> Moment) -> Self {
         Self {
             store: Journal::before(store),
-            seal,
+            keys,
+            retention: Retention::default(),
             lease,
             company: Company::default(),
             clock,
@@ -180,6 +235,18 @@ impl Book {
             changes: watch::channel(0).0,
             counts: Counts::default(),
         }
+    }
+
+    /// Sets how long what is kept is kept.
+    #[must_use]
+    pub fn retaining(mut self, retention: Retention) -> Self {
+        self.retention = retention;
+        self
+    }
+
+    /// The key that tells servers and callers apart.
+    pub fn identity_key(&self) -> &IdentityKey {
+        &self.keys.identity
     }
 
     /// The store below, with the journal before it.
@@ -236,7 +303,19 @@ impl Book {
 
     /// Writes the row where it still has the version that was seen; `false` when somebody else was first.
     async fn put(&self, row: Row, seen: u64, audit: Vec<String>) -> Result<bool, BookFault> {
-        Ok(self.store.change(vec![Change { row, seen, audit }]).await?)
+        // What a person did, and what became of it, survives a loss of power.
+        let durability = if !audit.is_empty() && row.holds_an_act() {
+            Durability::Flushed
+        } else {
+            Durability::Committed
+        };
+        let change = Change {
+            row,
+            seen,
+            audit,
+            durability,
+        };
+        Ok(self.store.change(vec![change]).await?)
     }
 
     /// The row of this id.
@@ -252,7 +331,10 @@ impl Book {
     /// The arguments of the call that a question came up in, JSON.
     pub fn arguments(&self, row: &Row) -> Option<String> {
         let sealed = row.arguments.as_deref()?;
-        self.seal.open(&place(&row.id, "arguments"), sealed).ok()
+        self.keys
+            .seal
+            .open(&place(&row.id, "arguments"), sealed)
+            .ok()
     }
 
     /// What somebody typed so far. It lives in this process only and ends with the question.

@@ -12,12 +12,11 @@ use mcp_elicit_core::exchange::Step;
 use tokio::sync::mpsc;
 
 use super::delivery::InTransit;
-use super::raising::{params_of, sameness};
 use super::settling::{Stepped, is_late};
-use super::{Book, BookFault, Known, Live, Raised, Settling, audit, place};
+use super::{Book, BookFault, Known, Live, Raised, SessionIdentity, Settling, audit, place};
 use crate::relay::reply::{content_of, reply};
 use crate::relay::{Asked, Ending, Event, QuestionKey};
-use crate::store::{Change, Row, Write};
+use crate::store::{Change, Durability, Row, Write};
 
 /// A question that only this gateway may settle. Its row here is the truth.
 #[derive(Clone)]
@@ -37,8 +36,7 @@ impl Book {
     /// full. [`Book::write_behind`] is to follow.
     pub fn note(
         &self,
-        server: &str,
-        principal: &str,
+        who: &SessionIdentity,
         asked: &Asked,
         question: QuestionKey,
         tell: &mpsc::UnboundedSender<Event>,
@@ -46,12 +44,11 @@ impl Book {
         if !self.store.has_room() {
             return Ok(None);
         }
-        let params = params_of(&asked.request);
-        let same = sameness(server, principal, asked, &params)?;
+        let same = who.same(&self.keys.identity, asked)?;
         if !self.is_new(&same) {
             return Ok(None);
         }
-        let mut row = self.new_row(server, principal, asked, params, same)?;
+        let mut row = self.new_row(who, asked, same)?;
         row.claimed = true;
         let id = row.id.clone();
         let row_same = row.same.clone();
@@ -192,19 +189,30 @@ impl Book {
         let sealed = noted
             .content
             .as_deref()
-            .map(|text| self.seal.close(&place(id, "content"), text));
+            .map(|text| self.keys.seal.close(&place(id, "content"), text));
         noted.row.content = sealed.transpose()?;
         Ok(())
     }
 
     /// Under the lock of what is live, which keeps the order.
     fn hand_on(&self, row: Row, seen: Option<u64>, audit: Vec<String>) {
+        // An answer that waits is told from one that was delivered in the same write, and was never there before.
+        let durability = if row.content.is_some() {
+            Durability::Flushed
+        } else {
+            Durability::Committed
+        };
         self.store.behind(match seen {
             None => Write::Insert {
                 row: Box::new(row),
                 audit,
             },
-            Some(seen) => Write::Change(vec![Change { row, seen, audit }]),
+            Some(seen) => Write::Change(vec![Change {
+                row,
+                seen,
+                audit,
+                durability,
+            }]),
         });
     }
 

@@ -3,13 +3,12 @@
 use std::collections::hash_map::Entry;
 use std::sync::atomic::Ordering;
 
-use data_encoding::HEXLOWER;
 use mcp_elicit_core::exchange::Exchange;
-use mcp_elicit_core::wire::{Request, Revision};
-use sha2::{Digest as _, Sha256};
+use mcp_elicit_core::wire::Request;
 use tokio::sync::mpsc;
 
-use super::{Book, BookFault, Known, Live, Raised, TRIES, audit, place, seal};
+use super::identity::params_of;
+use super::{Book, BookFault, Known, Live, Raised, SessionIdentity, TRIES, audit, place, seal};
 use crate::relay::{Asked, Event, Place, QuestionKey};
 use crate::store::{Body, Row, Store as _};
 
@@ -18,14 +17,12 @@ impl Book {
     /// principal that nobody waits for any more.
     pub async fn raise(
         &self,
-        server: &str,
-        principal: &str,
+        who: &SessionIdentity,
         asked: &Asked,
         question: QuestionKey,
         tell: &mpsc::UnboundedSender<Event>,
     ) -> Result<Raised, BookFault> {
-        let params = params_of(&asked.request);
-        let same = sameness(server, principal, asked, &params)?;
+        let same = who.same(&self.keys.identity, asked)?;
         let live = || Live {
             question,
             tell: tell.clone(),
@@ -44,7 +41,7 @@ impl Book {
             }
             return taken;
         }
-        let row = self.new_row(server, principal, asked, params, same.clone())?;
+        let row = self.new_row(who, asked, same.clone())?;
         let id = row.id.clone();
         // Known before it is written: an answer from another process must find who waits.
         self.live().insert(id.clone(), live());
@@ -69,10 +66,8 @@ impl Book {
 
     pub(super) fn new_row(
         &self,
-        server: &str,
-        principal: &str,
+        who: &SessionIdentity,
         asked: &Asked,
-        params: String,
         same: String,
     ) -> Result<Row, BookFault> {
         let id = seal::unguessable()?;
@@ -81,28 +76,33 @@ impl Book {
         let sure = calling.filter(|_| asked.others.is_empty());
         let arguments = sure.and_then(|calling| calling.arguments.as_deref());
         let arguments = arguments
-            .map(|text| self.seal.close(&place(&id, "arguments"), text))
+            .map(|text| self.keys.seal.close(&place(&id, "arguments"), text))
             .transpose()?;
         Ok(Row {
             same,
             owner: self.lease.name().to_owned(),
             claimed: false,
-            exchange: Exchange::ask(self.now(), Some(asked.until)),
+            exchange: Exchange::ask(self.now(), Some(asked.until))
+                .keeping_answer(self.retention.answers),
             body: Body {
-                server: server.to_owned(),
-                principal: principal.to_owned(),
+                server: who.server.shown_name(asked.server_info.as_deref()),
+                address: (!who.server.is_named).then(|| who.server.address.clone()),
+                principal: who.caller.clone(),
+                mode: asked.request.mode(),
+                message: Body::beginning_of(asked.request.message()),
+                elicitation_id: elicitation_id(&asked.request),
                 server_info: asked.server_info.clone(),
                 client_info: asked.client_info.clone(),
-                kind: calling.map(|calling| calling.kind.word().to_owned()),
+                kind: calling.map(|calling| calling.kind),
                 target: calling.map(|calling| calling.target.clone()),
                 others: asked.others.clone(),
-                params,
                 fields: asked.fields.clone(),
                 cautions: asked.cautions.clone(),
                 at_client: asked.place == Place::Client,
             },
             arguments,
             content: None,
+            params: Some(params_of(&asked.request)),
             id,
         })
     }
@@ -157,32 +157,9 @@ impl Book {
     }
 }
 
-/// The params as the newest revision says them, which is how a question is kept.
-pub(super) fn params_of(request: &Request) -> String {
-    match request.to_raw_params(Revision::LATEST) {
-        Ok(params) => params.get().to_owned(),
-        Err(_) => String::from("{}"),
+fn elicitation_id(request: &Request) -> Option<String> {
+    match request {
+        Request::Url { elicitation_id, .. } => elicitation_id.clone(),
+        Request::Form { .. } => None,
     }
-}
-
-/// What finds the same question of the same call again; nothing finds one of which it is not known whose it is.
-pub(super) fn sameness(
-    server: &str,
-    principal: &str,
-    asked: &Asked,
-    params: &str,
-) -> Result<String, BookFault> {
-    if asked.is_ambiguous() {
-        return Ok(seal::unguessable()?);
-    }
-    let call = asked
-        .calling
-        .as_ref()
-        .map_or("", |calling| calling.digest.as_str());
-    let mut hash = Sha256::new();
-    for part in [server, principal, call, params] {
-        hash.update(part.len().to_le_bytes());
-        hash.update(part);
-    }
-    Ok(HEXLOWER.encode(&hash.finalize()))
 }

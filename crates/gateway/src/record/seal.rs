@@ -1,12 +1,14 @@
 //! What a person said is sealed before it is stored: XChaCha20-Poly1305, bound to its question and column.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::Path;
 
 use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use data_encoding::HEXLOWER;
+
+use crate::state_file;
 
 const KEY: usize = 32;
 const NONCE: usize = 24;
@@ -30,21 +32,7 @@ impl Seal {
 
     /// The key in this file, made when there is none. Only its owner may read it.
     pub fn kept(path: &Path) -> io::Result<Self> {
-        match fs::read(path) {
-            Ok(key) => {
-                let key: [u8; KEY] = key
-                    .try_into()
-                    .map_err(|_| io::Error::other("the key file is not 32 bytes"))?;
-                Ok(Self::of(&key))
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let key = random::<KEY>()?;
-                write_secret(path, &key)?;
-                // Another gateway may have been first: what is in the file counts.
-                Self::kept(path)
-            }
-            Err(error) => Err(error),
-        }
+        Ok(Self::of(&key_file(path, &random::<KEY>()?)?))
     }
 
     fn of(key: &[u8; KEY]) -> Self {
@@ -85,7 +73,7 @@ impl Seal {
     clippy::disallowed_methods,
     reason = "keys, nonces and names that nobody can guess"
 )]
-fn random<const N: usize>() -> io::Result<[u8; N]> {
+pub(crate) fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
     Ok(bytes)
@@ -96,17 +84,45 @@ pub fn unguessable() -> io::Result<String> {
     Ok(HEXLOWER.encode(&random::<16>()?))
 }
 
-/// Writes a file that only its owner may read; an existing one stays as it is.
-pub(crate) fn write_secret(path: &Path, bytes: &[u8]) -> io::Result<()> {
+/// Returns the key in this file, which is `fresh` when there is none. Of several processes that come at once, the first
+/// makes it. A file that a process was cut off in while it wrote is written anew: nothing was ever sealed with it.
+pub(crate) fn key_file(path: &Path, fresh: &[u8; KEY]) -> io::Result<[u8; KEY]> {
+    let read = || match fs::read(path) {
+        Ok(bytes) if bytes.len() > KEY => {
+            Err(io::Error::other("the key file has more than 32 bytes"))
+        }
+        Ok(bytes) => Ok(<[u8; KEY]>::try_from(bytes).ok()),
+        Err(error) => Err(error),
+    };
+    match read() {
+        Ok(Some(key)) => return Ok(key),
+        Ok(None) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            state_file::create_once(path, fresh)?;
+        }
+        Err(error) => return Err(error),
+    }
+    // What is in the file counts; one process at a time writes it anew.
     let mut options = fs::OpenOptions::new();
-    options.write(true).create_new(true);
+    options.create(true).truncate(false).write(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    match options.open(path) {
-        Ok(mut file) => file.write_all(bytes),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(error),
+    let mut guard = path.as_os_str().to_owned();
+    guard.push(".lock");
+    if let Some(key) = read()? {
+        return Ok(key);
     }
+    let lock = options.open(guard)?;
+    lock.lock()?;
+    if read()?.is_none() {
+        state_file::replace(path, fresh)?;
+    }
+    read()?.ok_or_else(|| io::Error::other("the key file is not 32 bytes"))
+}
+
+/// Writes a file that only its owner may read; an existing one stays as it is.
+pub(crate) fn write_secret(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    state_file::create_once(path, bytes).map(|_| ())
 }
 
 #[cfg(test)]
@@ -128,6 +144,25 @@ mod tests {
             Err(Broken)
         );
         assert_eq!(seal.open("q1.content", &sealed[..10]), Err(Broken));
+    }
+
+    #[test]
+    fn a_key_that_was_half_written_is_written_anew_once() {
+        for half in [&b""[..], &[7; 5]] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("seal.key");
+            fs::write(&path, half).unwrap();
+            let keys: Vec<[u8; KEY]> = std::thread::scope(|scope| {
+                let one = |number: u8| {
+                    let path = &path;
+                    scope.spawn(move || key_file(path, &[number; KEY]).unwrap())
+                };
+                let all: Vec<_> = (0..8).map(one).collect();
+                all.into_iter().map(|one| one.join().unwrap()).collect()
+            });
+            assert!(keys.iter().all(|key| *key == keys[0]), "{keys:?}");
+            assert_eq!(fs::read(&path).unwrap(), keys[0]);
+        }
     }
 
     #[test]

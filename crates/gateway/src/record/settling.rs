@@ -139,7 +139,7 @@ impl Book {
             return Ok(stepped);
         }
         let content = content
-            .map(|text| self.seal.close(&place(id, "content"), text))
+            .map(|text| self.keys.seal.close(&place(id, "content"), text))
             .transpose()?;
         let mut tries = 0..TRIES;
         let mut waits = 0..WAITS;

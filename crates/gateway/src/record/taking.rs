@@ -10,7 +10,7 @@ use super::delivery::InTransit;
 use super::settling::Stepped;
 use super::{Book, BookFault, Known, audit, place};
 use crate::relay::reply::{content_of, reply};
-use crate::store::{Change, Row, Store as _};
+use crate::store::{Change, Durability, Row, Store as _};
 
 /// A client's answer that is not written yet: it is to be written together with its delivery. The question was written
 /// before it was asked; the client waits with its request until the server has the answer, and would lose the two together.
@@ -170,13 +170,19 @@ impl Book {
         let content = row
             .content
             .as_deref()
-            .map(|sealed| self.seal.open(&place(id, "content"), sealed))
+            .map(|sealed| self.keys.seal.open(&place(id, "content"), sealed))
             .transpose()?;
         let seen = row.exchange.version();
         let row = Row { exchange, ..row };
         let audit = vec![audit::entry("delivered", &row, self.now())];
         let reply = reply(action, content.as_deref());
-        Ok(Some((Change { row, seen, audit }, reply)))
+        let change = Change {
+            row,
+            seen,
+            audit,
+            durability: Durability::Flushed,
+        };
+        Ok(Some((change, reply)))
     }
 
     /// An answer in hand, and its row as answered and delivered in one.
@@ -191,7 +197,15 @@ impl Book {
         row.arguments = None;
         let audit = vec![answered, audit::entry("delivered", &row, now)];
         let reply = reply(action, hand.content.as_deref());
-        Some((Change { row, seen, audit }, reply))
+        // The value was never written, so nothing can be sent twice.
+        let durability = Durability::Committed;
+        let change = Change {
+            row,
+            seen,
+            audit,
+            durability,
+        };
+        Some((change, reply))
     }
 
     /// The row, read again when what is remembered of it is no answer: another gateway's page may have given it.

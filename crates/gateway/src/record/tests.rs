@@ -9,6 +9,7 @@ use crate::store::Memory;
 
 mod in_hand;
 mod refused;
+mod validity;
 
 fn clock() -> Moment {
     Moment::from_millis(1_000)
@@ -17,10 +18,27 @@ fn clock() -> Moment {
 fn book(store: Arc<dyn Store>) -> Book {
     Book::new(
         store,
-        Seal::random().unwrap(),
+        Keys::random().unwrap(),
         Lease::alone().unwrap(),
         clock,
     )
+}
+
+/// A caller of a server.
+fn of(server: &str, caller: &str) -> SessionIdentity {
+    SessionIdentity {
+        server: ServerIdentity {
+            name: "s".to_owned(),
+            is_named: true,
+            address: server.to_owned(),
+            key: server.to_owned(),
+        },
+        caller: caller.to_owned(),
+    }
+}
+
+fn local() -> SessionIdentity {
+    of("s", "local")
 }
 
 fn form() -> mcp_elicit_core::form::Form {
@@ -54,7 +72,7 @@ async fn the_first_answer_wins_and_is_taken_once() {
     let book = book(store.clone());
     let (tell, mut told) = mpsc::unbounded_channel();
     let raised = book
-        .raise("s", "local", &asked("Who?"), QuestionKey(4), &tell)
+        .raise(&local(), &asked("Who?"), QuestionKey(4), &tell)
         .await
         .unwrap();
     let answers = form().check(serde_json::json!({"name": "Ada"})).unwrap();
@@ -125,31 +143,31 @@ async fn a_question_nobody_waits_for_is_found_by_the_same_call_only() {
     let (first, _) = mpsc::unbounded_channel();
     let (second, mut told) = mpsc::unbounded_channel();
     let one = book
-        .raise("s", "local", &asked("Who?"), QuestionKey(1), &first)
+        .raise(&local(), &asked("Who?"), QuestionKey(1), &first)
         .await
         .unwrap();
     let beside = book
-        .raise("s", "local", &asked("Who?"), QuestionKey(2), &second)
+        .raise(&local(), &asked("Who?"), QuestionKey(2), &second)
         .await
         .unwrap();
     assert_ne!(one.id, beside.id, "somebody waits for the first");
     book.let_go(&first).await.unwrap();
     assert_ne!(
-        book.raise("s", "eve", &asked("Who?"), QuestionKey(3), &second)
+        book.raise(&of("s", "eve"), &asked("Who?"), QuestionKey(3), &second)
             .await
             .unwrap()
             .id,
         one.id
     );
     assert_ne!(
-        book.raise("s", "local", &asked("Who else?"), QuestionKey(4), &second)
+        book.raise(&local(), &asked("Who else?"), QuestionKey(4), &second)
             .await
             .unwrap()
             .id,
         one.id
     );
     let again = book
-        .raise("s", "local", &asked("Who?"), QuestionKey(5), &second)
+        .raise(&local(), &asked("Who?"), QuestionKey(5), &second)
         .await
         .unwrap();
     assert_eq!(
@@ -171,7 +189,7 @@ async fn a_question_nobody_waits_for_is_found_by_the_same_call_only() {
     book.let_go(&second).await.unwrap();
     let (third, _) = mpsc::unbounded_channel();
     let answered = book
-        .raise("s", "local", &asked("Who?"), QuestionKey(6), &third)
+        .raise(&local(), &asked("Who?"), QuestionKey(6), &third)
         .await
         .unwrap();
     assert_eq!(
@@ -207,7 +225,7 @@ fn accept() -> Outcome {
 async fn an_answer_that_is_delivered_at_once_is_one_write_without_its_value() {
     let (below, book) = alone().await;
     let (tell, _told) = mpsc::unbounded_channel();
-    let raised = book.note("s", "local", &at_client("Who?"), QuestionKey(1), &tell);
+    let raised = book.note(&local(), &at_client("Who?"), QuestionKey(1), &tell);
     let id = raised.unwrap().expect("it is new").id;
     assert_eq!(
         book.settle_noted(&id, &accept(), "client"),
@@ -245,7 +263,7 @@ fn event(entry: &str) -> String {
 async fn an_answer_that_nobody_took_waits_for_the_same_call() {
     let (below, book) = alone().await;
     let (first, _told) = mpsc::unbounded_channel();
-    let noted = book.note("s", "local", &at_client("Who?"), QuestionKey(1), &first);
+    let noted = book.note(&local(), &at_client("Who?"), QuestionKey(1), &first);
     let id = noted.unwrap().unwrap().id;
     book.write_behind(&id).unwrap();
     book.settle_noted(&id, &accept(), "client");
@@ -262,10 +280,10 @@ async fn an_answer_that_nobody_took_waits_for_the_same_call() {
     let row = below.find(id.clone()).await.unwrap().unwrap();
     assert!(!row.claimed && row.exchange.phase().action().is_some());
     let (second, _told) = mpsc::unbounded_channel();
-    let again = book.note("s", "local", &at_client("Who?"), QuestionKey(2), &second);
+    let again = book.note(&local(), &at_client("Who?"), QuestionKey(2), &second);
     assert_eq!(again.unwrap(), None, "the record has to be asked");
     let again = book
-        .raise("s", "local", &at_client("Who?"), QuestionKey(2), &second)
+        .raise(&local(), &at_client("Who?"), QuestionKey(2), &second)
         .await;
     assert_eq!(
         again.unwrap(),
@@ -282,7 +300,7 @@ async fn an_answer_that_nobody_took_waits_for_the_same_call() {
 async fn a_client_that_leaves_leaves_its_question_to_all() {
     let (below, book) = alone().await;
     let (tell, _told) = mpsc::unbounded_channel();
-    let noted = book.note("s", "local", &at_client("Who?"), QuestionKey(1), &tell);
+    let noted = book.note(&local(), &at_client("Who?"), QuestionKey(1), &tell);
     let id = noted.unwrap().unwrap().id;
     book.write_behind(&id).unwrap();
     book.flush().await.unwrap();
@@ -301,7 +319,7 @@ async fn a_client_that_leaves_leaves_its_question_to_all() {
 async fn a_page_answers_a_noted_question_first_and_durably() {
     let (below, book) = alone().await;
     let (tell, mut told) = mpsc::unbounded_channel();
-    let noted = book.note("s", "local", &at_client("Who?"), QuestionKey(1), &tell);
+    let noted = book.note(&local(), &at_client("Who?"), QuestionKey(1), &tell);
     let id = noted.unwrap().unwrap().id;
     book.write_behind(&id).unwrap();
     book.shown(&id).await.unwrap();
@@ -337,7 +355,7 @@ async fn a_page_answers_a_noted_question_first_and_durably() {
 async fn in_company_a_question_is_for_all() {
     let folder = tempfile::tempdir().unwrap();
     let below: Arc<Memory> = Arc::default();
-    let seal = Seal::random().unwrap();
+    let seal = Keys::random().unwrap();
     let open = || {
         let lease = Lease::take(folder.path()).unwrap();
         Book::new(below.clone(), seal.clone(), lease, clock)
@@ -345,7 +363,7 @@ async fn in_company_a_question_is_for_all() {
     let first = open();
     first.look_for_company().await.unwrap();
     let (tell, mut told) = mpsc::unbounded_channel();
-    let noted = first.note("s", "local", &at_client("Who?"), QuestionKey(1), &tell);
+    let noted = first.note(&local(), &at_client("Who?"), QuestionKey(1), &tell);
     let id = noted.unwrap().expect("alone").id;
     first.write_behind(&id).unwrap();
     first.flush().await.unwrap();
@@ -354,7 +372,7 @@ async fn in_company_a_question_is_for_all() {
     assert!(second.is_anothers(&row) && !first.is_anothers(&row));
     second.shown(&id).await.unwrap();
     assert_eq!(second.find(&id).await.unwrap().unwrap(), row, "left alone");
-    let beside = first.note("s", "local", &at_client("What?"), QuestionKey(2), &tell);
+    let beside = first.note(&local(), &at_client("What?"), QuestionKey(2), &tell);
     assert_eq!(
         beside.unwrap(),
         None,
@@ -386,11 +404,11 @@ async fn in_company_a_question_is_for_all() {
     // Alone again, it looks what was left.
     drop(second);
     first.look_for_company().await.unwrap();
-    let again = first.note("s", "local", &at_client("Who?"), QuestionKey(3), &tell);
+    let again = first.note(&local(), &at_client("Who?"), QuestionKey(3), &tell);
     assert_eq!(again.unwrap(), None, "the record has its answer");
     assert!(
         first
-            .note("s", "local", &at_client("What?"), QuestionKey(4), &tell)
+            .note(&local(), &at_client("What?"), QuestionKey(4), &tell)
             .unwrap()
             .is_some()
     );

@@ -32,7 +32,8 @@ pub enum Place {
 }
 
 /// What a client may be calling when a question comes up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum CallKind {
     /// `tools/call`
     Tool,

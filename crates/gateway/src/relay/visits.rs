@@ -123,7 +123,7 @@ impl Relay {
                     .as_ref()
                     .map(|complete| complete.elicitation_id.as_str());
                 let demand = self.calls.get(*key).and_then(|call| call.demand.as_deref());
-                matches!((id, demand), (Some(id), Some(demand)) if demand.contains(id))
+                matches!((id, demand), (Some(id), Some(demand)) if wants_visit(demand, id))
             })
             .collect();
         for key in again {
@@ -132,6 +132,23 @@ impl Relay {
         }
         self.forward_complete(via, complete)
     }
+}
+
+/// Whether this answer of a server wants the visit of this id.
+fn wants_visit(demand: &str, id: &str) -> bool {
+    let required = Glance::at(demand.as_bytes())
+        .and_then(|glance| glance.error)
+        .and_then(|range| frame::raw_at(demand, &range).map(UrlRequired::parse));
+    let Some(Ok(required)) = required else {
+        return false;
+    };
+    let of = |request: &mcp_elicit_core::wire::Request| match request {
+        mcp_elicit_core::wire::Request::Url { elicitation_id, .. } => {
+            elicitation_id.as_deref() == Some(id)
+        }
+        mcp_elicit_core::wire::Request::Form { .. } => false,
+    };
+    required.elicitations.iter().any(of)
 }
 
 /// Two answers that want the same visits, whatever their ids.

@@ -125,6 +125,11 @@ impl Front {
         }
     }
 
+    /// Whose request it is.
+    fn caller(&self, headers: &HeaderMap) -> String {
+        principal(headers, self.office.book.identity_key())
+    }
+
     /// How many sessions, calls and questions are open.
     pub fn open(&self) -> (usize, usize, usize) {
         let sessions = self.sessions();
@@ -176,7 +181,7 @@ impl Front {
             many_doors: true,
             ..self.server.settings.clone()
         };
-        let who = self.office.who(&settings.server, principal);
+        let who = self.office.who(&self.server, principal);
         let book = self.office.book.clone();
         let (session, driver) = match &self.server.target {
             Target::Program(program) => {
@@ -259,7 +264,7 @@ impl Front {
         };
         let held = self.sessions().get(name).cloned();
         // Another principal's session is not there, as far as this one can tell.
-        match held.filter(|held| held.principal == principal(headers) && !name.contains(' ')) {
+        match held.filter(|held| held.principal == self.caller(headers) && !name.contains(' ')) {
             Some(held) => {
                 held.touch();
                 Ok(held)
@@ -320,7 +325,7 @@ async fn post(State(front): State<Arc<Front>>, headers: HeaderMap, body: Body) -
         {
             return with_id(&message.frame, &message.glance, wrong);
         }
-        return match front.shared(&principal(&headers)) {
+        return match front.shared(&front.caller(&headers)) {
             Ok(held) => take(&held, &message, &headers, None, true).await,
             Err(response) => *response,
         };
@@ -334,7 +339,7 @@ async fn post(State(front): State<Arc<Front>>, headers: HeaderMap, body: Body) -
             Err(response) => *response,
         };
     }
-    match front.own(&principal(&headers)) {
+    match front.own(&front.caller(&headers)) {
         Ok((name, held)) => {
             let response = take(&held, &message, &headers, Some(name.clone()), false).await;
             if Challenge::is(response.status()) {

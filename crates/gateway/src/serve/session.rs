@@ -18,7 +18,7 @@ use super::challenge::Challenge;
 use super::clock;
 use super::frame::Frame;
 use crate::answerer::Answerer;
-use crate::record::Book;
+use crate::record::{Book, SessionIdentity};
 use crate::relay::{CallKey, Door, Down, Effect, Event, QuestionKey, Relay, Settings, Up};
 pub use driver::Driver;
 use keeping::Later;
@@ -95,8 +95,8 @@ pub type LinkOf = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 pub struct Who {
     /// The server by the operator's name.
     pub server: String,
-    /// Whose calls these are.
-    pub principal: String,
+    /// Whose calls these are and which server they go to, as the record tells them apart.
+    pub identity: SessionIdentity,
     /// The address of a question's page, by its id.
     pub link: LinkOf,
     /// Who is asked at once what comes to the operator's desk.

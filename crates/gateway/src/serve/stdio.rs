@@ -118,7 +118,7 @@ fn serve_client(
     attach: impl FnOnce(&Arc<Session>) -> io::Result<()>,
 ) -> Result<(), StartFault> {
     let client = StdioClient::open().map_err(fault_of(server))?;
-    let who = office.who(&server.settings.server, "local");
+    let who = office.who(server, "local");
     let book = office.book.clone();
     let (session, driver) = Session::new(server.settings.clone(), who, client, side, book);
     attach(&session).map_err(fault_of(server))?;

@@ -7,8 +7,14 @@ use std::time::Duration;
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::exchange::{Exchange, Moment, Step};
 
+use mcp_elicit_core::wire::Mode;
+
 use super::failing::Failing;
-use super::{Body, Change, Journal, Memory, Page, Row, Sqlite, Store, Which, Write, chained};
+use crate::relay::CallKind;
+
+use super::{
+    Body, Change, Durability, Journal, Memory, Page, Row, Sqlite, Store, Which, Write, chained,
+};
 
 fn row(id: &str, at: u64) -> Row {
     let asked = Moment::from_millis(at);
@@ -23,16 +29,20 @@ fn row(id: &str, at: u64) -> Row {
             principal: "local".to_owned(),
             server_info: None,
             client_info: None,
-            kind: Some("tool".to_owned()),
+            kind: Some(CallKind::Tool),
             others: Vec::new(),
             target: Some("deploy".to_owned()),
-            params: "{}".to_owned(),
+            address: None,
+            mode: Mode::Form,
+            message: "Who?".to_owned(),
+            elicitation_id: None,
             fields: vec!["name".to_owned()],
             cautions: Vec::new(),
             at_client: false,
         },
         arguments: Some(vec![1, 2]),
         content: None,
+        params: Some("{}".to_owned()),
     }
 }
 
@@ -52,6 +62,7 @@ fn change(row: Row, seen: u64) -> Change {
         row,
         seen,
         audit: vec!["changed".to_owned()],
+        durability: Durability::Flushed,
     }
 }
 
@@ -212,6 +223,66 @@ async fn ids(store: &dyn Store, which: Which, page: Page) -> Vec<String> {
     rows.into_iter().map(|row| row.id).collect()
 }
 
+/// What is due is told, and what ended long ago is deleted.
+async fn sweeps(store: &dyn Store) {
+    let at = Moment::from_millis;
+    let keep = Duration::from_secs(10);
+    let insert = async |row: Row| store.insert(row, "asked".to_owned()).await.unwrap();
+    // Asked at 1 s, with a deadline of a minute, and answers kept for 10 s.
+    let of = |id: &str| {
+        let row = row(id, 1_000);
+        let exchange = row.exchange.clone().keeping_answer(keep);
+        Row { exchange, ..row }
+    };
+    let answered = |row: &Row| acted(row);
+    insert(of("open")).await;
+    insert(of("answered")).await;
+    let waits = answered(&of("answered"));
+    assert!(store.change(vec![change(waits.clone(), 0)]).await.unwrap());
+    let mut lost = of("lost");
+    lost.body.target = None;
+    insert(lost).await;
+    insert(of("taken")).await;
+    let mut taken = answered(&of("taken"));
+    taken.exchange = taken.exchange.step(&Step::Deliver, at(3_000)).unwrap();
+    assert!(store.change(vec![change(taken.clone(), 0)]).await.unwrap());
+    let due = async |now: u64| {
+        let rows = store.due(at(now), 100).await.unwrap();
+        let mut ids: Vec<String> = rows.into_iter().map(|row| row.id).collect();
+        ids.sort();
+        ids
+    };
+    assert_eq!(due(2_500).await, ["lost", "taken"]);
+    assert_eq!(due(12_000).await, ["answered", "lost", "taken"]);
+    assert_eq!(due(61_000).await, ["answered", "lost", "open", "taken"]);
+    let erased = Row {
+        content: None,
+        arguments: None,
+        ..taken.clone()
+    };
+    let done = change(erased, taken.exchange.version());
+    assert!(store.change(vec![done]).await.unwrap());
+    assert_eq!(due(2_500).await, ["lost"]);
+    assert_eq!(store.purge(at(2_000)).await.unwrap(), 0, "not old enough");
+    assert_eq!(store.purge(at(9_000)).await.unwrap(), 1, "what waits stays");
+    assert!(store.find("taken".to_owned()).await.unwrap().is_none());
+    let found = store.find("open".to_owned()).await.unwrap().unwrap();
+    let listed = store.list(Which::Open, Page::first(1)).await.unwrap();
+    assert_eq!(found.params.as_deref(), Some("{}"));
+    assert_eq!(
+        listed[0].params, None,
+        "a list does not read what was asked"
+    );
+}
+
+#[tokio::test]
+async fn every_store_is_swept() {
+    sweeps(&Memory::default()).await;
+    sweeps(&Journal::before(Arc::new(Memory::default()))).await;
+    let folder = tempfile::tempdir().unwrap();
+    sweeps(&Sqlite::at(&folder.path().join("sweep.sqlite"))).await;
+}
+
 #[tokio::test]
 async fn memory_keeps_the_contract() {
     keeps_the_contract(&Memory::default()).await;
@@ -332,4 +403,58 @@ async fn what_cannot_be_written_is_told_to_who_waits_and_else_tried_again() {
     assert!(journal.has_room());
     assert!(below.find("a".to_owned()).await.unwrap().is_some());
     assert!(below.find("b".to_owned()).await.unwrap().is_none());
+}
+
+/// A file of the first version: what was asked, answered and audited then is still there, as data.
+#[tokio::test]
+async fn a_file_of_an_older_version_is_brought_up_to_date() {
+    use sqlx::Connection as _;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("record.sqlite");
+    let options = sqlx::sqlite::SqliteConnectOptions::new()
+        .filename(&path)
+        .create_if_missing(true);
+    let mut old = sqlx::SqliteConnection::connect_with(&options)
+        .await
+        .unwrap();
+    sqlx::raw_sql(include_str!("schema.sql"))
+        .execute(&mut old)
+        .await
+        .unwrap();
+    sqlx::raw_sql(include_str!("fixture.sql"))
+        .execute(&mut old)
+        .await
+        .unwrap();
+    old.close().await.unwrap();
+    let store = Sqlite::open(&path).await.unwrap();
+    let open = store.find("open".to_owned()).await.unwrap().unwrap();
+    assert_eq!(
+        (open.body.mode, open.body.message.as_str()),
+        (Mode::Url, "Sign in")
+    );
+    assert_eq!(open.body.kind, Some(CallKind::Tool));
+    assert!(open.params.unwrap().contains("https://a.example/"));
+    let listed = store.list(Which::Open, Page::first(9)).await.unwrap();
+    assert_eq!((listed.len(), listed[0].params.as_deref()), (1, None));
+    let answered = store.find("answered".to_owned()).await.unwrap().unwrap();
+    assert_eq!(
+        answered.body.mode,
+        Mode::Form,
+        "an unknown keyword is no mode"
+    );
+    let at = Moment::from_millis;
+    assert_eq!(answered.exchange.valid_until(), Some(at(2_000 + 900_000)));
+    let due = store.due(at(902_000), 9).await.unwrap();
+    assert_eq!(
+        due.len(),
+        2,
+        "the open one's deadline, and the answer's end"
+    );
+    assert_eq!(store.audit(1, 9).await.unwrap().len(), 1);
+    assert!(
+        store
+            .change(vec![change(acted(&listed[0]), 0)])
+            .await
+            .unwrap()
+    );
 }

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::FutureExt as _;
+use mcp_elicit_core::exchange::Moment;
 
 use super::{Audited, Memory, Page, Row, Store, StoreFault, Stored, Which, Write};
 
@@ -46,6 +47,14 @@ impl Store for Failing {
 
     fn left_over(&self) -> Stored<'_, Vec<String>> {
         self.below.left_over()
+    }
+
+    fn due(&self, now: Moment, most: usize) -> Stored<'_, Vec<Row>> {
+        self.below.due(now, most)
+    }
+
+    fn purge(&self, before: Moment) -> Stored<'_, usize> {
+        self.below.purge(before)
     }
 
     fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<Audited>> {

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt as _;
+use mcp_elicit_core::exchange::Moment;
 use tokio::sync::{Notify, oneshot};
 
 use super::{Audited, Page, Row, Store, StoreFault, Stored, Which, Write};
@@ -329,6 +330,22 @@ impl Store for Journal {
         async move {
             self.flush().await?;
             self.shared.store.left_over().await
+        }
+        .boxed()
+    }
+
+    fn due(&self, now: Moment, most: usize) -> Stored<'_, Vec<Row>> {
+        async move {
+            self.flush().await?;
+            self.shared.store.due(now, most).await
+        }
+        .boxed()
+    }
+
+    fn purge(&self, before: Moment) -> Stored<'_, usize> {
+        async move {
+            self.flush().await?;
+            self.shared.store.purge(before).await
         }
         .boxed()
     }

@@ -121,7 +121,11 @@ impl Store for Memory {
                 })
                 .collect();
             rows.sort_by_key(|row| place(which, row));
-            rows.into_iter().take(page.most).cloned().collect()
+            let listed = |row: &Row| Row {
+                params: None,
+                ..row.clone()
+            };
+            rows.into_iter().take(page.most).map(listed).collect()
         });
         async { Ok(found) }.boxed()
     }
@@ -144,6 +148,33 @@ impl Store for Memory {
             rows.map(|row| row.same.clone()).collect()
         });
         async { Ok(found) }.boxed()
+    }
+
+    fn due(&self, now: Moment, most: usize) -> Stored<'_, Vec<Row>> {
+        let is_due = |row: &&Row| {
+            let exchange = &row.exchange;
+            row.due_at().is_some_and(|due| due <= now)
+                || exchange.is_open() && !row.can_be_found()
+                || row.is_in_transit()
+        };
+        let found = self.with(|inner| {
+            let rows = inner.rows.values().filter(is_due);
+            rows.take(most).cloned().collect()
+        });
+        async { Ok(found) }.boxed()
+    }
+
+    fn purge(&self, before: Moment) -> Stored<'_, usize> {
+        let is_old = |row: &Row| {
+            let ended = row.exchange.ended_at().is_some_and(|ended| ended < before);
+            ended && row.exchange.is_over()
+        };
+        let count = self.with(|inner| {
+            let all = inner.rows.len();
+            inner.rows.retain(|_, row| !is_old(row));
+            all - inner.rows.len()
+        });
+        async move { Ok(count) }.boxed()
     }
 
     fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<Audited>> {

@@ -8,8 +8,11 @@
 use data_encoding::HEXLOWER;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use mcp_elicit_core::exchange::Exchange;
+use mcp_elicit_core::exchange::{Delivery, Exchange, Moment};
+use mcp_elicit_core::wire::Mode;
 use serde::{Deserialize, Serialize};
+
+use crate::relay::CallKind;
 
 pub mod journal;
 pub mod memory;
@@ -43,6 +46,8 @@ pub struct Row {
     pub arguments: Option<Vec<u8>>,
     /// The answer's content, sealed; dropped once it was delivered.
     pub content: Option<Vec<u8>>,
+    /// The params of the question in the newest revision, JSON. `None` in a list, which does not read them.
+    pub params: Option<String>,
 }
 
 impl Row {
@@ -51,13 +56,59 @@ impl Row {
         let target = self.body.target.as_ref();
         target.is_some() && !crate::relay::is_ambiguous(&self.body.others)
     }
+
+    /// Returns when time alone changes the row; `None` when it does not.
+    pub fn due_at(&self) -> Option<Moment> {
+        if self.exchange.is_over() {
+            return None;
+        }
+        let exchange = &self.exchange;
+        exchange.valid_until().or(if exchange.is_open() {
+            exchange.deadline()
+        } else {
+            None
+        })
+    }
+
+    /// Returns `true` when an answer was taken out, and nobody has said yet what became of it.
+    pub fn is_in_transit(&self) -> bool {
+        self.exchange.delivery() == Some(Delivery::Delivered)
+            && (self.content.is_some() || self.arguments.is_some())
+    }
+
+    /// Returns `true` when what the row says of a person's answer must survive a loss of power: the answer was kept, or a
+    /// kept one was taken out.
+    pub fn holds_an_act(&self) -> bool {
+        self.exchange.delivery().is_some()
+    }
+}
+
+/// Longest beginning of a message that lists show, in characters.
+pub const MESSAGE: usize = 1_000;
+
+impl Body {
+    /// Returns the beginning of a message, as far as lists show it.
+    pub fn beginning_of(message: &str) -> String {
+        message.chars().take(MESSAGE).collect()
+    }
 }
 
 /// What does not change about a question, and holds nothing that a person said.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Body {
-    /// The server by the operator's name.
+    /// The server by the name that people know: the operator's, else what it calls itself.
     pub server: String,
+    /// The server's command or URL, where the operator gave it no name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// Form or url.
+    pub mode: Mode,
+    /// The beginning of the message, for lists.
+    #[serde(default)]
+    pub message: String,
+    /// The id that the server gave a link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elicitation_id: Option<String>,
     /// Whose call it is.
     pub principal: String,
     /// `serverInfo`, JSON.
@@ -68,15 +119,13 @@ pub struct Body {
     pub client_info: Option<String>,
     /// `tool`, `prompt` or `resource`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kind: Option<String>,
+    pub kind: Option<CallKind>,
     /// What is called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     /// What else may have been called, each name once, where the server did not say for which call it asks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<String>,
-    /// The params of the question in the newest revision, JSON.
-    pub params: String,
     /// Names of the form's fields.
     pub fields: Vec<String>,
     /// What a person should be warned of.
@@ -94,6 +143,18 @@ pub struct Change {
     pub seen: u64,
     /// What the audit says of it, in order; nothing when nothing worth auditing changed.
     pub audit: Vec<String>,
+    /// What it must survive.
+    pub durability: Durability,
+}
+
+/// What a write must survive once it is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Durability {
+    /// The end of the process, however it ends.
+    #[default]
+    Committed,
+    /// A loss of power.
+    Flushed,
 }
 
 /// What is written as one: all of it or none.
@@ -108,6 +169,19 @@ pub enum Write {
     },
     /// Rows to be changed.
     Change(Vec<Change>),
+}
+
+impl Write {
+    /// Returns what it must survive.
+    pub fn durability(&self) -> Durability {
+        match self {
+            Self::Insert { .. } => Durability::Committed,
+            Self::Change(changes) => {
+                let all = changes.iter().map(|change| change.durability);
+                all.max().unwrap_or_default()
+            }
+        }
+    }
 }
 
 /// One link of the audit chain.
@@ -185,12 +259,18 @@ pub trait Store: Send + Sync + 'static {
     fn find(&self, id: String) -> Stored<'_, Option<Row>>;
     /// The rows of the same question that were not delivered, oldest first.
     fn same(&self, same: String) -> Stored<'_, Vec<Row>>;
-    /// One page of rows.
+    /// One page of rows, without what was asked in full (`Row::params`).
     fn list(&self, which: Which, page: Page) -> Stored<'_, Vec<Row>>;
     /// How many rows wait.
     fn waiting(&self) -> Stored<'_, usize>;
     /// What finds the rows again (`Row::same`) that wait, or whose answer was not delivered.
     fn left_over(&self) -> Stored<'_, Vec<String>>;
+    /// Rows that something is to be done about: those whose time has come, those that wait and cannot be found again, and
+    /// answers that were taken out and of which nothing is known. At most so many.
+    fn due(&self, now: Moment, most: usize) -> Stored<'_, Vec<Row>>;
+    /// Deletes rows that ended before this moment and of which nothing is kept, and erases what was deleted from the disk.
+    /// Returns how many.
+    fn purge(&self, before: Moment) -> Stored<'_, usize>;
     /// The audit chain from this number on, at most so many.
     fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<Audited>>;
 

@@ -10,19 +10,39 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures::FutureExt as _;
+use mcp_elicit_core::exchange::Moment;
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteRow, SqliteSynchronous,
 };
 use sqlx::{ConnectOptions as _, Connection as _, Row as _, SqlSafeStr as _};
 use tokio::sync::{Mutex, MutexGuard};
 
-use super::{Audited, Page, Row, Store, StoreFault, Stored, Which, Write};
+use super::{Audited, Durability, Page, Row, Store, StoreFault, Stored, Which, Write};
 use writing::signed;
 
 /// What brings a file from one schema to the next; a file's `user_version` says how many were run.
-const MIGRATIONS: [&str; 2] = [include_str!("schema.sql"), include_str!("claimed.sql")];
+const MIGRATIONS: [&str; 3] = [
+    include_str!("schema.sql"),
+    include_str!("claimed.sql"),
+    include_str!("typed.sql"),
+];
 
-const COLUMNS: &str = "id, same, owner, claimed, exchange, body, arguments, content";
+const COLUMNS: &str = "id, same, owner, claimed, exchange, body, arguments, content, params";
+/// What a list reads.
+const LISTED: &str = "id, same, owner, claimed, exchange, body, arguments, content, NULL AS params";
+
+/// Rows that something is to be done about.
+const DUE: &str = "WHERE id IN (SELECT id FROM question WHERE due_at IS NOT NULL AND due_at <= ?1 \
+    UNION SELECT id FROM question WHERE open = 1 AND findable = 0 \
+    UNION SELECT id FROM question WHERE delivered = 1 AND (content IS NOT NULL OR arguments IS NOT NULL))";
+
+/// Rows that ended long ago; an answer that may still be delivered has not ended.
+const PURGE: &str = "DELETE FROM question WHERE open = 0 AND ended_at < ?1 AND due_at IS NULL";
+
+/// Brings everything into the main file and cuts the log, in which erased values are still to be found. Without waiting
+/// for readers: it is tried again.
+const CHECKPOINT: &str =
+    "PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE); PRAGMA busy_timeout = 10000";
 
 /// Rows that wait, or that a person acted on and that were not delivered.
 const LEFT_OVER: &str = "SELECT same FROM question WHERE delivered = 0 \
@@ -42,6 +62,8 @@ struct File {
     last: Option<(i64, String)>,
     /// Whether somebody left in the middle of a transaction.
     unfinished: bool,
+    /// What transactions survive now; `None` while that was not said to the database.
+    durability: Option<Durability>,
 }
 
 impl Sqlite {
@@ -69,6 +91,7 @@ impl Sqlite {
         let mut file = self.file.lock().await;
         if file.connection.is_none() {
             file.connection = Some(connect(&self.path).await?);
+            file.durability = None;
         }
         if file.unfinished {
             let connection = file.connection()?;
@@ -80,14 +103,15 @@ impl Sqlite {
         Ok(file)
     }
 
-    /// Rows by a condition and an order; `?1` in it is `value`.
+    /// These columns of rows by a condition and an order; `?1` in it is `value`.
     async fn rows(
         &self,
+        columns: &'static str,
         tail: &'static str,
         value: Option<String>,
         most: usize,
     ) -> Result<Vec<Row>, StoreFault> {
-        let text = sqlx::AssertSqlSafe(format!("SELECT {COLUMNS} FROM question {tail} LIMIT ?2"))
+        let text = sqlx::AssertSqlSafe(format!("SELECT {columns} FROM question {tail} LIMIT ?2"))
             .into_sql_str();
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let rows = {
@@ -107,18 +131,21 @@ impl File {
 }
 
 async fn connect(path: &Path) -> Result<SqliteConnection, StoreFault> {
+    let is_new = !path.exists();
     let options = SqliteConnectOptions::new()
         .filename(path)
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
-        // While a new file is laid out nothing in it is worth waiting for the disk.
-        .synchronous(SqliteSynchronous::Off)
+        // While a new file is laid out nothing in it is worth waiting for the disk; what is in an old one is.
+        .synchronous(if is_new {
+            SqliteSynchronous::Off
+        } else {
+            SqliteSynchronous::Full
+        })
+        .pragma("secure_delete", "ON")
         .busy_timeout(Duration::from_secs(10));
     let mut connection = options.connect().await?;
     migrate(&mut connection).await?;
-    sqlx::raw_sql("PRAGMA synchronous = NORMAL")
-        .execute(&mut connection)
-        .await?;
     Ok(connection)
 }
 
@@ -158,6 +185,7 @@ fn read(row: &SqliteRow) -> Result<Row, StoreFault> {
         body: serde_json::from_str(row.try_get("body")?)?,
         arguments: row.try_get("arguments")?,
         content: row.try_get("content")?,
+        params: row.try_get("params")?,
     })
 }
 
@@ -177,11 +205,18 @@ impl Store for Sqlite {
     }
 
     fn find(&self, id: String) -> Stored<'_, Option<Row>> {
-        async move { Ok(self.rows("WHERE id = ?1", Some(id), 1).await?.pop()) }.boxed()
+        async move {
+            Ok(self
+                .rows(COLUMNS, "WHERE id = ?1", Some(id), 1)
+                .await?
+                .pop())
+        }
+        .boxed()
     }
 
     fn same(&self, same: String) -> Stored<'_, Vec<Row>> {
         self.rows(
+            COLUMNS,
             "WHERE same = ?1 AND delivered = 0 ORDER BY asked_at",
             Some(same),
             100,
@@ -203,7 +238,7 @@ impl Store for Sqlite {
                  ORDER BY ended_at DESC, rowid DESC"
             }
         };
-        self.rows(tail, page.after, page.most).boxed()
+        self.rows(LISTED, tail, page.after, page.most).boxed()
     }
 
     fn waiting(&self) -> Stored<'_, usize> {
@@ -213,6 +248,33 @@ impl Store for Sqlite {
                 .fetch_one(file.connection()?)
                 .await?;
             Ok(usize::try_from(count).unwrap_or(0))
+        }
+        .boxed()
+    }
+
+    fn due(&self, now: Moment, most: usize) -> Stored<'_, Vec<Row>> {
+        async move {
+            let text =
+                sqlx::AssertSqlSafe(format!("SELECT {COLUMNS} FROM question {DUE} LIMIT ?2"));
+            let most = i64::try_from(most).unwrap_or(i64::MAX);
+            let rows = {
+                let mut file = self.file().await?;
+                let query = sqlx::query(text).bind(writing::millis(now)).bind(most);
+                query.fetch_all(file.connection()?).await?
+            };
+            rows.iter().map(read).collect()
+        }
+        .boxed()
+    }
+
+    fn purge(&self, before: Moment) -> Stored<'_, usize> {
+        async move {
+            let mut file = self.file().await?;
+            let connection = file.connection()?;
+            let query = sqlx::query(PURGE).bind(writing::millis(before));
+            let count = query.execute(&mut *connection).await?.rows_affected();
+            sqlx::raw_sql(CHECKPOINT).execute(connection).await?;
+            Ok(usize::try_from(count).unwrap_or(usize::MAX))
         }
         .boxed()
     }

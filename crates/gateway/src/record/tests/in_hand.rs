@@ -16,7 +16,7 @@ fn at_rounds_client(message: &str) -> Asked {
 
 async fn raised(book: &Book, message: &str, tell: &mpsc::UnboundedSender<Event>) -> String {
     let asked = at_rounds_client(message);
-    let raised = book.raise("s", "local", &asked, QuestionKey(1), tell).await;
+    let raised = book.raise(&local(), &asked, QuestionKey(1), tell).await;
     raised.unwrap().id
 }
 
@@ -54,7 +54,7 @@ async fn a_page_that_wrote_first_wins_over_an_answer_in_hand() {
     // A page of another process, which knows nothing of what is in hand here.
     let other = Book::new(
         below.clone(),
-        book.seal.clone(),
+        book.keys.clone(),
         Lease::alone().unwrap(),
         clock,
     );
@@ -85,7 +85,8 @@ async fn an_answer_in_hand_is_kept_when_its_session_goes_or_its_round_is_not_who
     assert!(row.exchange.phase().action().is_some() && row.content.is_some());
     let (second, _told) = mpsc::unbounded_channel();
     let asked = at_rounds_client("When?");
-    let again = book.raise("s", "local", &asked, QuestionKey(2), &second);
+    let who = local();
+    let again = book.raise(&who, &asked, QuestionKey(2), &second);
     let expected = Raised {
         id: left,
         answered: true,
@@ -161,7 +162,8 @@ async fn a_lookup_that_failed_is_made_again() {
     below.lookups.store(1, Ordering::SeqCst);
     let (tell, _told) = mpsc::unbounded_channel();
     let asked = at_rounds_client("Who?");
-    let failed = book.raise("s", "local", &asked, QuestionKey(1), &tell);
+    let who = local();
+    let failed = book.raise(&who, &asked, QuestionKey(1), &tell);
     assert!(failed.await.is_err());
     assert_eq!(raised(&book, "Who?", &tell).await, id);
 }
@@ -220,7 +222,7 @@ async fn an_answer_to_nobody_knows_which_call_is_found_by_none() {
     let (below, book) = alone().await;
     let (tell, _told) = mpsc::unbounded_channel();
     let raise = async |asked: Asked, tell: &mpsc::UnboundedSender<Event>| {
-        let raised = book.raise("s", "local", &asked, QuestionKey(1), tell).await;
+        let raised = book.raise(&local(), &asked, QuestionKey(1), tell).await;
         raised.unwrap().id
     };
     let answered = raise(ambiguous("Sure?"), &tell).await;

@@ -14,7 +14,7 @@ async fn events_of(below: &Memory) -> Vec<String> {
 /// The same call asks the same question again and gets the answer that is kept for it.
 async fn taken_again(book: &Book, asked: &Asked, id: &str) -> Vec<String> {
     let (tell, _told) = mpsc::unbounded_channel();
-    let again = book.raise("s", "local", asked, QuestionKey(2), &tell).await;
+    let again = book.raise(&local(), asked, QuestionKey(2), &tell).await;
     let expected = Raised {
         id: id.to_owned(),
         answered: true,
@@ -28,7 +28,7 @@ async fn a_refused_answer_is_kept_for_the_next_call_and_lapses_when_refused_agai
     let (below, book) = alone().await;
     let (tell, _told) = mpsc::unbounded_channel();
     let raised = book
-        .raise("s", "local", &asked("Who?"), QuestionKey(1), &tell)
+        .raise(&local(), &asked("Who?"), QuestionKey(1), &tell)
         .await;
     let ids = [raised.unwrap().id];
     book.settle(&ids[0], &accept(), "inbox").await.unwrap();
@@ -45,7 +45,7 @@ async fn a_refused_answer_is_kept_for_the_next_call_and_lapses_when_refused_agai
     assert_eq!((row.content, row.arguments), (None, None));
     let (tell, _told) = mpsc::unbounded_channel();
     let anew = book
-        .raise("s", "local", &asked("Who?"), QuestionKey(3), &tell)
+        .raise(&local(), &asked("Who?"), QuestionKey(3), &tell)
         .await;
     assert_ne!(anew.unwrap().id, ids[0], "asked again");
     let told = [
@@ -65,7 +65,7 @@ async fn a_refused_answer_is_kept_for_the_next_call_and_lapses_when_refused_agai
 async fn a_dialogs_answer_that_was_refused_is_written_sealed() {
     let (below, book) = alone().await;
     let (tell, _told) = mpsc::unbounded_channel();
-    let noted = book.note("s", "local", &at_client("Who?"), QuestionKey(1), &tell);
+    let noted = book.note(&local(), &at_client("Who?"), QuestionKey(1), &tell);
     let ids = [noted.unwrap().unwrap().id];
     book.settle_noted(&ids[0], &accept(), "client");
     let first = book.take_noted(&ids).unwrap();
@@ -87,7 +87,7 @@ async fn an_answer_in_hand_that_was_refused_is_kept() {
     let (below, book) = alone().await;
     let (tell, _told) = mpsc::unbounded_channel();
     let raised = book
-        .raise("s", "local", &at_client("Who?"), QuestionKey(1), &tell)
+        .raise(&local(), &at_client("Who?"), QuestionKey(1), &tell)
         .await;
     let ids = [raised.unwrap().id];
     assert!(book.settle_in_hand(&ids[0], &accept(), "client"));
@@ -103,7 +103,7 @@ async fn an_answer_in_doubt_is_erased_and_never_sent_again() {
     let (below, book) = alone().await;
     let (tell, _told) = mpsc::unbounded_channel();
     let raised = book
-        .raise("s", "local", &asked("Who?"), QuestionKey(1), &tell)
+        .raise(&local(), &asked("Who?"), QuestionKey(1), &tell)
         .await;
     let ids = [raised.unwrap().id];
     book.settle(&ids[0], &accept(), "inbox").await.unwrap();
@@ -115,7 +115,7 @@ async fn an_answer_in_doubt_is_erased_and_never_sent_again() {
     assert_eq!(book.take(&ids).await.unwrap(), None);
     let (tell, _told) = mpsc::unbounded_channel();
     let anew = book
-        .raise("s", "local", &asked("Who?"), QuestionKey(3), &tell)
+        .raise(&local(), &asked("Who?"), QuestionKey(3), &tell)
         .await;
     assert_ne!(anew.unwrap().id, ids[0], "asked again");
 }
@@ -128,9 +128,7 @@ async fn a_refused_answer_that_no_call_can_come_for_is_erased() {
         others: vec!["deploy".to_owned()],
         ..asked("Who?")
     };
-    let raised = book
-        .raise("s", "local", &unsure, QuestionKey(1), &tell)
-        .await;
+    let raised = book.raise(&local(), &unsure, QuestionKey(1), &tell).await;
     let ids = [raised.unwrap().id];
     book.settle(&ids[0], &accept(), "inbox").await.unwrap();
     book.take(&ids).await.unwrap().unwrap();

@@ -1,16 +1,15 @@
 //! Who may come in, as whom, and what is said to those who may not.
 
 use axum::response::{IntoResponse as _, Response};
-use data_encoding::HEXLOWER;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use mcp_elicit_core::fault::code;
 use mcp_elicit_core::wire::{Revision, meta, method};
 use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
 
 use super::super::headers::{METHOD, NAME, Said, VERSION, repeats};
 use crate::office::StartFault;
+use crate::record::IdentityKey;
 use crate::relay::glance::Glance;
 
 /// Headers of a client's request that go on to the server.
@@ -22,14 +21,11 @@ const CARRIED: [&str; 5] = [
     "x-request-id",
 ];
 
-/// Whose request it is: told apart by the credentials it carries.
-pub(super) fn principal(headers: &HeaderMap) -> String {
+/// Whose request it is: told apart by the credentials it carries, of which a keyed hash is kept and nothing else.
+pub(super) fn principal(headers: &HeaderMap, key: &IdentityKey) -> String {
     match headers.get(AUTHORIZATION) {
         None => "anonymous".to_owned(),
-        Some(value) => {
-            let hash = Sha256::digest(value.as_bytes());
-            format!("bearer-{}", HEXLOWER.encode(&hash[..8]))
-        }
+        Some(value) => key.caller(value.as_bytes()),
     }
 }
 

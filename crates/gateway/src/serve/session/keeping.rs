@@ -26,9 +26,7 @@ impl Session {
         let event = match effect {
             Effect::Record { question, asked } if !asked.outlives => {
                 let who = &self.who;
-                let raised =
-                    self.book
-                        .note(&who.server, &who.principal, &asked, question, &self.tell);
+                let raised = self.book.note(&who.identity, &asked, question, &self.tell);
                 match raised {
                     Ok(None) => return Some(Effect::Record { question, asked }),
                     Ok(Some(raised)) => {
@@ -112,13 +110,7 @@ impl Session {
             Effect::Record { question, asked } => {
                 let raised = self
                     .book
-                    .raise(
-                        &self.who.server,
-                        &self.who.principal,
-                        &asked,
-                        question,
-                        &self.tell,
-                    )
+                    .raise(&self.who.identity, &asked, question, &self.tell)
                     .await;
                 self.tell(match raised {
                     Ok(raised) => {

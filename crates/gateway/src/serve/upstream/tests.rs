@@ -14,9 +14,8 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::*;
-use crate::record::Book;
 use crate::record::Lease;
-use crate::record::seal::Seal;
+use crate::record::{Book, Keys, ServerIdentity, SessionIdentity};
 use crate::relay::Settings;
 use crate::serve::clock;
 use crate::serve::session::Who;
@@ -123,16 +122,24 @@ async fn rig(app: Router<Seen>, repeating: Repeating) -> Rig {
     let app = app.with_state(seen.clone());
     tokio::spawn(async move { axum::serve(listener, app).await });
     let server = HttpServer::new(&Upstream { url, token: None }, 1 << 20, repeating).unwrap();
-    let seal = Seal::random().unwrap();
+    let keys = Keys::random().unwrap();
     let book = Book::new(
         Arc::new(Memory::default()),
-        seal,
+        keys,
         Lease::alone().unwrap(),
         clock::now,
     );
     let who = Who {
         server: "s".to_owned(),
-        principal: "anonymous".to_owned(),
+        identity: SessionIdentity {
+            server: ServerIdentity {
+                name: "s".to_owned(),
+                is_named: true,
+                address: String::new(),
+                key: String::new(),
+            },
+            caller: "anonymous".to_owned(),
+        },
         link: Arc::new(|_| None),
         answerer: None,
     };

@@ -4,40 +4,40 @@ use std::collections::HashSet;
 
 use sqlx::{AssertSqlSafe, Connection as _, Row as _, Sqlite as Database, Transaction};
 
-use super::super::{Change, Row, StoreFault, Write, chained};
+use super::super::{Change, Durability, Row, StoreFault, Write, chained};
 use super::File;
 
-/// What an insert says of a row: its parameters are 1 to 13, which [`bound_whole`] binds.
+/// What an insert says of a row: its parameters are 1 to 16, which [`bound_whole`] binds.
 macro_rules! whole {
     () => {
         "INSERT INTO question (id, same, owner, version, open, delivered, asked_at, ended_at, exchange, body, arguments, \
-         content, claimed) "
+         content, claimed, due_at, findable, params) "
     };
 }
 
-/// What a change says of a row: its parameters are 1 to 11, which [`bound_change`] binds.
+/// What a change says of a row: its parameters are 1 to 12, which [`bound_change`] binds.
 macro_rules! change {
     () => {
         "UPDATE question SET owner = ?3, version = ?4, open = ?5, delivered = ?6, ended_at = ?7, exchange = ?8, \
-         arguments = ?9, content = ?10, claimed = ?11 WHERE id = ?1 AND version = ?2"
+         arguments = ?9, content = ?10, claimed = ?11, due_at = ?12 WHERE id = ?1 AND version = ?2"
     };
 }
 
-/// One row and its link of the audit, both or neither: neither when the chain has grown since `?14` was its last number.
+/// One row and its link of the audit, both or neither: neither when the chain has grown since `?17` was its last number.
 const INSERT: &str = concat!(
     "BEGIN IMMEDIATE; \
-     INSERT INTO audit (number, entry, hash) SELECT ?14 + 1, ?15, ?16 \
-     WHERE ?14 = (SELECT coalesce(max(number), 0) FROM audit); ",
+     INSERT INTO audit (number, entry, hash) SELECT ?17 + 1, ?18, ?19 \
+     WHERE ?17 = (SELECT coalesce(max(number), 0) FROM audit); ",
     whole!(),
-    "SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13 WHERE changes() = 1; \
+    "SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16 WHERE changes() = 1; \
      SELECT changes(); COMMIT"
 );
 
 /// The same for a change of the row whose version is `?2`.
 const CHANGE: &str = concat!(
     "BEGIN IMMEDIATE; \
-     INSERT INTO audit (number, entry, hash) SELECT ?12 + 1, ?13, ?14 \
-     WHERE ?12 = (SELECT coalesce(max(number), 0) FROM audit) \
+     INSERT INTO audit (number, entry, hash) SELECT ?13 + 1, ?14, ?15 \
+     WHERE ?13 = (SELECT coalesce(max(number), 0) FROM audit) \
      AND EXISTS (SELECT 1 FROM question WHERE id = ?1 AND version = ?2); ",
     change!(),
     " AND changes() = 1; \
@@ -46,7 +46,7 @@ const CHANGE: &str = concat!(
 
 /// Rows, their links written beside them; [`ROW_VALUES`] follows for each.
 const INSERT_ROWS: &str = concat!(whole!(), "VALUES ");
-const ROW_VALUES: &str = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+const ROW_VALUES: &str = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 /// A change of a row, its links written beside it.
 const CHANGE_ROW: &str = change!();
@@ -54,8 +54,8 @@ const CHANGE_ROW: &str = change!();
 /// Changes of rows, each of another row; [`CHANGE_VALUES`] follows for each, in the order of [`change`], and then [`CHANGED`].
 const CHANGE_ROWS: &str = "UPDATE question SET owner = new.column3, version = new.column4, open = new.column5, \
      delivered = new.column6, ended_at = new.column7, exchange = new.column8, arguments = new.column9, \
-     content = new.column10, claimed = new.column11 FROM (VALUES ";
-const CHANGE_VALUES: &str = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+     content = new.column10, claimed = new.column11, due_at = new.column12 FROM (VALUES ";
+const CHANGE_VALUES: &str = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 /// Tells which rows were as they were seen.
 const CHANGED: &str = ") AS new WHERE question.id = new.column1 AND question.version = new.column2 RETURNING question.id";
 
@@ -68,8 +68,27 @@ const LINKS_AT_ONCE: usize = 200;
 const LAST: &str = "SELECT number, hash FROM audit ORDER BY number DESC LIMIT 1";
 
 impl File {
-    /// Writes all that is wanted, each for itself.
+    /// Writes all that is wanted, each for itself, and on the disk where any of it must survive a loss of power.
     pub(super) async fn write_wanted(&mut self, wanted: &[Write]) -> Result<Vec<bool>, StoreFault> {
+        let durability = wanted.iter().map(Write::durability).max();
+        self.set_durability(durability.unwrap_or_default()).await?;
+        self.write_each(wanted).await
+    }
+
+    async fn set_durability(&mut self, durability: Durability) -> Result<(), StoreFault> {
+        if self.durability == Some(durability) {
+            return Ok(());
+        }
+        let pragma = match durability {
+            Durability::Committed => "PRAGMA synchronous = NORMAL",
+            Durability::Flushed => "PRAGMA synchronous = FULL",
+        };
+        sqlx::raw_sql(pragma).execute(self.connection()?).await?;
+        self.durability = Some(durability);
+        Ok(())
+    }
+
+    async fn write_each(&mut self, wanted: &[Write]) -> Result<Vec<bool>, StoreFault> {
         let done = match wanted {
             [] => return Ok(Vec::new()),
             [Write::Insert { row, audit }] if audit.len() == 1 => {
@@ -77,7 +96,9 @@ impl File {
             }
             [Write::Change(changes)] if changes.is_empty() => true,
             [Write::Change(changes)] if changes.len() == 1 && changes[0].audit.len() == 1 => {
-                let Change { row, seen, audit } = &changes[0];
+                let Change {
+                    row, seen, audit, ..
+                } = &changes[0];
                 self.write(row, Some(*seen), &audit[0]).await?
             }
             [Write::Change(changes)] if changes.len() == 1 && changes[0].audit.is_empty() => {
@@ -326,7 +347,10 @@ fn bound_whole<'q>(query: Query<'q>, row: &'q Row) -> Result<Query<'q>, StoreFau
         .bind(serde_json::to_string(&row.body)?)
         .bind(row.arguments.as_deref())
         .bind(row.content.as_deref())
-        .bind(row.claimed))
+        .bind(row.claimed)
+        .bind(row.due_at().map(millis))
+        .bind(row.can_be_found())
+        .bind(row.params.as_deref()))
 }
 
 /// Binds what a change says of a row, in the order of [`change`].
@@ -343,10 +367,11 @@ fn bound_change<'q>(query: Query<'q>, row: &'q Row, seen: u64) -> Result<Query<'
         .bind(serde_json::to_string(exchange)?)
         .bind(row.arguments.as_deref())
         .bind(row.content.as_deref())
-        .bind(row.claimed))
+        .bind(row.claimed)
+        .bind(row.due_at().map(millis)))
 }
 
-fn millis(moment: mcp_elicit_core::exchange::Moment) -> i64 {
+pub(super) fn millis(moment: mcp_elicit_core::exchange::Moment) -> i64 {
     i64::try_from(moment.as_millis()).unwrap_or(i64::MAX)
 }
 

@@ -1,0 +1,250 @@
+//! Which server runs: what tells it apart from every other, and how it is shown.
+//!
+//! A server is its command line, the folder it is started in and the environment that configures it; or its URL and the
+//! token for it. Two entries of a client that start the same program with other arguments or another key in the
+//! environment are two servers: no answer goes from one to the other. What only says where the gateway was started from
+//! (a terminal, a desktop session) does not count, since the same server must be known again after a restart.
+
+use std::ffi::OsString;
+
+use crate::config::{Server, Target};
+use crate::record::{IdentityKey, ServerIdentity};
+use crate::serve::child::Program;
+
+/// The longest command that is shown, in characters.
+const SHOWN: usize = 200;
+
+/// Variables that say where a process was started from, not what it is to do.
+const OF_THE_SESSION: [&str; 17] = [
+    "_",
+    "COLORTERM",
+    "COLUMNS",
+    "DISPLAY",
+    "INVOCATION_ID",
+    "JOURNAL_STREAM",
+    "LINES",
+    "LS_COLORS",
+    "OLDPWD",
+    "PWD",
+    "SHLVL",
+    "STY",
+    "TERM",
+    "TMUX",
+    "TMUX_PANE",
+    "WAYLAND_DISPLAY",
+    "WINDOWID",
+];
+/// How the names of others begin.
+const OF_THE_SESSION_BY_START: [&str; 8] = [
+    "DBUS_",
+    "ITERM_",
+    "KITTY_",
+    "MCP_ELICIT_",
+    "SSH_",
+    "TERM_",
+    "VTE_",
+    "XDG_",
+];
+/// How the names of others end.
+const OF_THE_SESSION_BY_END: [&str; 2] = ["_PID", "_SESSION_ID"];
+
+/// Returns the server's identity. `environment` is the gateway's own, which counts where it configures the server.
+pub fn server_identity(
+    server: &Server,
+    key: &IdentityKey,
+    environment: impl IntoIterator<Item = (OsString, OsString)>,
+) -> ServerIdentity {
+    let (hash, address) = match &server.target {
+        Target::Program(program) => {
+            let own = environment
+                .into_iter()
+                .filter(|_| server.is_configured_by_environment);
+            (key_of_program(program, key, own), shown_command(program))
+        }
+        Target::Url(at) => {
+            let token = at.token.as_ref().map_or("", |token| token.secret());
+            let hash = key.hash("server-url", &[at.url.as_bytes(), token.as_bytes()]);
+            (hash, shown_url(&at.url))
+        }
+    };
+    ServerIdentity {
+        name: server.settings.server.clone(),
+        is_named: server.is_named,
+        address,
+        key: hash,
+    }
+}
+
+fn key_of_program(
+    program: &Program,
+    key: &IdentityKey,
+    environment: impl Iterator<Item = (OsString, OsString)>,
+) -> String {
+    let folder = std::env::current_dir().unwrap_or_default();
+    let mut variables: Vec<(OsString, OsString)> = environment
+        .filter(|(name, _)| !is_of_the_session(&name.to_string_lossy()))
+        .collect();
+    let set = program.environment.iter();
+    variables.extend(set.map(|(name, value)| (name.into(), value.into())));
+    variables.sort_unstable();
+    let mut parts: Vec<&[u8]> = vec![
+        folder.as_os_str().as_encoded_bytes(),
+        program.program.as_encoded_bytes(),
+    ];
+    parts.extend(program.arguments.iter().map(|word| word.as_encoded_bytes()));
+    // A name of its own for the border between arguments and variables.
+    parts.push(b"\0environment");
+    for (name, value) in &variables {
+        parts.push(name.as_encoded_bytes());
+        parts.push(value.as_encoded_bytes());
+    }
+    key.hash("server-program", &parts)
+}
+
+fn is_of_the_session(name: &str) -> bool {
+    OF_THE_SESSION.contains(&name)
+        || OF_THE_SESSION_BY_START
+            .iter()
+            .any(|start| name.starts_with(start))
+        || OF_THE_SESSION_BY_END.iter().any(|end| name.ends_with(end))
+}
+
+/// The command as a person knows it, without what looks like a secret.
+fn shown_command(program: &Program) -> String {
+    let mut shown = program.program.to_string_lossy().into_owned();
+    let mut hide_next = false;
+    for word in &program.arguments {
+        let word = word.to_string_lossy();
+        shown.push(' ');
+        let (name, value) = word.split_once('=').unwrap_or((&word, ""));
+        let secret = is_secret(name);
+        if std::mem::take(&mut hide_next) {
+            shown.push('…');
+        } else if secret && !value.is_empty() {
+            shown.push_str(name);
+            shown.push_str("=…");
+        } else {
+            hide_next = secret && name.starts_with('-');
+            shown.push_str(&word);
+        }
+    }
+    cut(&shown)
+}
+
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    [
+        "token",
+        "secret",
+        "password",
+        "passwd",
+        "apikey",
+        "api-key",
+        "api_key",
+        "credential",
+    ]
+    .iter()
+    .any(|word| name.contains(word))
+}
+
+/// The URL without credentials and query.
+fn shown_url(url: &str) -> String {
+    let bare = url.split(['?', '#']).next().unwrap_or_default();
+    let shown = match bare.split_once("://") {
+        Some((scheme, rest)) => {
+            let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            let host = host.rsplit('@').next().unwrap_or(host);
+            format!("{scheme}://{host}{path}")
+        }
+        None => bare.to_owned(),
+    };
+    cut(&shown)
+}
+
+fn cut(text: &str) -> String {
+    if text.chars().count() <= SHOWN {
+        return text.to_owned();
+    }
+    let mut short: String = text.chars().take(SHOWN - 1).collect();
+    short.push('…');
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::relay::Settings;
+    use crate::serve::upstream::Upstream;
+
+    fn program(words: &[&str], environment: &[(&str, &str)]) -> Server {
+        let program = Program::from_words(words.iter().copied()).unwrap();
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        Server {
+            target: Target::Program(Program {
+                environment: environment.iter().map(owned).collect(),
+                ..program
+            }),
+            settings: Settings::default(),
+            answering: None,
+            is_named: false,
+            is_configured_by_environment: true,
+        }
+    }
+
+    fn ambient(pairs: &[(&str, &str)]) -> Vec<(OsString, OsString)> {
+        let owned = |(name, value): &(&str, &str)| (name.into(), value.into());
+        pairs.iter().map(owned).collect()
+    }
+
+    #[test]
+    fn servers_that_run_differently_are_two_servers() {
+        let key = IdentityKey::random().unwrap();
+        let of = |server: &Server, pairs: &[(&str, &str)]| {
+            server_identity(server, &key, ambient(pairs)).key
+        };
+        let staging = program(&["npx", "env", "staging"], &[]);
+        let one = of(&staging, &[("API_KEY", "a"), ("TERM", "xterm")]);
+        assert_eq!(one, of(&staging, &[("TERM", "dumb"), ("API_KEY", "a")]));
+        assert_ne!(
+            one,
+            of(&staging, &[("API_KEY", "b")]),
+            "configured otherwise"
+        );
+        let production = program(&["npx", "env", "production"], &[]);
+        assert_ne!(one, of(&production, &[("API_KEY", "a")]));
+        let set = program(&["npx", "env", "staging"], &[("REGION", "eu")]);
+        assert_ne!(one, of(&set, &[("API_KEY", "a")]));
+        let of_a_file = Server {
+            is_configured_by_environment: false,
+            ..program(&["npx", "env", "staging"], &[("API_KEY", "a")])
+        };
+        assert_eq!(of(&of_a_file, &[]), of(&of_a_file, &[("API_KEY", "b")]));
+    }
+
+    #[test]
+    fn an_address_is_shown_without_secrets() {
+        let key = IdentityKey::random().unwrap();
+        let shown = |server: &Server| server_identity(server, &key, []).address;
+        let words = [
+            "npx",
+            "-y",
+            "files",
+            "--token",
+            "hunter2",
+            "--api-key=hunter3",
+            "x=1",
+        ];
+        assert_eq!(
+            shown(&program(&words, &[])),
+            "npx -y files --token … --api-key=… x=1"
+        );
+        let far = Server {
+            target: Target::Url(Upstream {
+                url: "https://me:pw@example.com:8080/mcp?key=1".to_owned(),
+                token: None,
+            }),
+            ..program(&["x"], &[])
+        };
+        assert_eq!(shown(&far), "https://example.com:8080/mcp");
+    }
+}
