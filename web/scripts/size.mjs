@@ -7,7 +7,7 @@ import { cssText } from "./css.mjs";
 
 const form = join(import.meta.dirname, "../packages/form/src");
 /** Bytes after gzip -9, by entry. */
-const BOUNDS = { define: 15_000, index: 13_000 };
+const BOUNDS = { define: 20_000, index: 13_000 };
 
 let failed = false;
 for (const [name, bound] of Object.entries(BOUNDS)) {

@@ -1,6 +1,592 @@
-/** @internal */
-export class ElicitationEvent<D> extends CustomEvent<D> {}
-export type ElementState = "loading";
-export interface MCPElicitationEventMap {}
-const Base = globalThis.HTMLElement ?? (class {} as typeof HTMLElement);
-export class MCPElicitation extends Base {}
+import { minutesLeft } from "../behaviour/clock.js";
+import { type Form, parse } from "../check/form.js";
+import css from "../style/element.css";
+import type { Answers, Checked, Defect, Draft, DraftValue, ElicitRequest, Origin, Violation } from "../types.js";
+import { type Control, control } from "./field.js";
+import { h } from "./h.js";
+import { inert } from "./inert.js";
+import { type Labels, type Say, sayWith } from "./labels.js";
+import { cautions, openable } from "./url.js";
+
+/** What the element shows. `refused` means that the request itself is not a legal question. */
+export type ElementState = "loading" | "editing" | "reviewing" | "submitting" | "refused" | "done" | "withdrawn" | "expired";
+
+const Base: typeof HTMLElement = globalThis.HTMLElement ?? (class {} as typeof HTMLElement);
+const BaseEvent: typeof CustomEvent = globalThis.CustomEvent ?? (class {} as unknown as typeof CustomEvent);
+
+/** What a person did. Until the work handed to `respondWith` is done, the element shows that it is sending. */
+export class ElicitationEvent<D> extends BaseEvent<D> {
+  /** @internal */
+  _work: Promise<unknown> | undefined;
+
+  /** Keeps the question on the screen until `work` is done. If it fails, nothing is lost, and its `violations` are shown beside the fields. */
+  respondWith(work: Promise<unknown>): void {
+    this._work = work;
+  }
+}
+
+/** The events of the element. All bubble, are composed and can be cancelled; `preventDefault` leaves the element as it was. */
+export interface MCPElicitationEventMap {
+  /** The person accepted: with checked content, or without for a url-mode request. */
+  accept: ElicitationEvent<{ content?: Answers }>;
+  decline: ElicitationEvent<Record<string, never>>;
+  cancel: ElicitationEvent<{ dirty: boolean }>;
+  /** Something was entered. */
+  draft: ElicitationEvent<{ draft: Draft }>;
+}
+
+/** The wanted properties, which a page may set before the element is defined. */
+const PROPERTIES = ["request", "origin", "deadline", "draft", "labels", "renderMessage"] as const;
+const OVER: readonly ElementState[] = ["done", "withdrawn", "expired"];
+let sheet: CSSStyleSheet | undefined;
+
+const same = (a: unknown, b: unknown) => a === b || JSON.stringify(a) === JSON.stringify(b);
+
+/** `<mcp-elicitation>`: shows one elicitation request and hands over what the person does. */
+export class MCPElicitation extends Base {
+  static readonly formAssociated = true;
+  static readonly observedAttributes = ["review", "disabled"];
+
+  #request: ElicitRequest | null = null;
+  #origin: Origin | null = null;
+  #deadline: number | null = null;
+  #labels: Partial<Labels> = {};
+  #renderMessage: ((text: string) => Node) | undefined;
+  #draft: Record<string, DraftValue> = {};
+  #form: Form | undefined;
+  #defects: readonly Defect[] = [];
+  #url: URL | undefined;
+  #state: ElementState = "loading";
+  #violations: readonly Violation[] = [];
+  #dirty = false;
+  #failed = false;
+  #visited = false;
+  #notice = "";
+  #disabled = false;
+  #controls: Control[] = [];
+  #touched = new Set<string>();
+  #timer: ReturnType<typeof setInterval> | undefined;
+  #root: ShadowRoot | undefined;
+  #internals: ElementInternals | undefined;
+  #say: Say = sayWith({});
+
+  /** The parameters of `elicitation/create`, of any revision. */
+  get request(): ElicitRequest | null {
+    return this.#request;
+  }
+  set request(request: ElicitRequest | null) {
+    if (same(request, this.#request)) return;
+    this.#request = request;
+    this.#form = this.#url = undefined;
+    this.#defects = this.#violations = [];
+    this.#draft = {};
+    this.#touched.clear();
+    this.#dirty = this.#visited = this.#failed = false;
+    this.#notice = "";
+    let legal = false;
+    if (request?.mode === "url") legal = !!(this.#url = openable(request.url));
+    else if (request) {
+      const parsed = parse(request.requestedSchema);
+      if (parsed.ok) {
+        legal = true;
+        this.#form = parsed.form;
+        this.#draft = draftOf(parsed.form.defaults());
+      } else this.#defects = parsed.defects;
+    }
+    this.#enter(request ? (legal ? "editing" : "refused") : "loading");
+  }
+
+  /** Who asks. */
+  get origin(): Origin | null {
+    return this.#origin;
+  }
+  set origin(origin: Origin | null) {
+    if (same(origin, this.#origin)) return;
+    this.#origin = origin;
+    this.#render();
+  }
+
+  /** When the time to answer runs out: a date, milliseconds since 1970, or an ISO 8601 text. */
+  get deadline(): number | null {
+    return this.#deadline;
+  }
+  set deadline(deadline: Date | number | string | null) {
+    const time = deadline === null ? NaN : new Date(deadline).getTime();
+    this.#deadline = Number.isNaN(time) ? null : time;
+    this.#tick();
+  }
+
+  /** What is entered so far. */
+  get draft(): Draft {
+    return { ...this.#draft };
+  }
+  set draft(draft: Draft | null) {
+    if (!draft || same(draft, this.#draft)) return;
+    this.#draft = Object.fromEntries(Object.entries({ ...draft }));
+    this.#dirty = true;
+    this.#render();
+  }
+
+  /** Words that replace the English ones. */
+  get labels(): Partial<Labels> {
+    return this.#labels;
+  }
+  set labels(labels: Partial<Labels>) {
+    if (same(labels, this.#labels) && labels?.messages === this.#labels.messages) return;
+    this.#labels = labels ?? {};
+    this.#say = sayWith(this.#labels);
+    this.#render();
+  }
+
+  /** Makes a node of the server's message; without it the message is shown as it is. */
+  get renderMessage(): ((text: string) => Node) | undefined {
+    return this.#renderMessage;
+  }
+  set renderMessage(render: ((text: string) => Node) | undefined) {
+    if (render === this.#renderMessage) return;
+    this.#renderMessage = render;
+    this.#render();
+  }
+
+  /** What the element shows. */
+  get state(): ElementState {
+    return this.#state;
+  }
+
+  /** What is wrong with what is entered, as far as it is shown. */
+  get violations(): readonly Violation[] {
+    return this.#violations;
+  }
+
+  /** The form of a form-mode request; undefined where it is illegal. */
+  get form(): Form | undefined {
+    return this.#form;
+  }
+
+  /** What makes the requested schema illegal. */
+  get defects(): readonly Defect[] {
+    return this.#defects;
+  }
+
+  get name(): string {
+    return this.getAttribute("name") ?? "";
+  }
+  set name(name: string) {
+    this.setAttribute("name", name);
+  }
+
+  /** Whether a review is shown before answers are sent. */
+  get review(): boolean {
+    return this.hasAttribute("review");
+  }
+  set review(review: boolean) {
+    this.toggleAttribute("review", review);
+  }
+
+  get disabled(): boolean {
+    return this.hasAttribute("disabled");
+  }
+  set disabled(disabled: boolean) {
+    this.toggleAttribute("disabled", disabled);
+  }
+
+  get validity(): ValidityState | undefined {
+    return this.#internals?.validity;
+  }
+
+  /** Ends the question because the server withdrew it. Nothing is sent. */
+  withdraw(reason?: string): void {
+    if (OVER.includes(this.#state)) return;
+    this.#notice = reason ? inert(reason) : this.#say("withdrawn");
+    this.#enter("withdrawn");
+  }
+
+  /** Shows reasons why an answer was not taken, beside their fields. */
+  refuse(violations: readonly Violation[]): void {
+    if (this.#state !== "editing") this.#enter("editing");
+    this.#complain(violations, true);
+  }
+
+  /** Moves the focus to the first field. */
+  focusFirst(): void {
+    (this.#controls[0] ?? this.#root?.querySelector<HTMLElement>("[part~=primary]"))?.focus();
+  }
+
+  /** Does what the main button does: shows the review, or accepts. */
+  submit(): void {
+    if (this.#disabled || (this.#state !== "editing" && this.#state !== "reviewing")) return;
+    if (this.#url) return this.#act("accept", {}, "sent");
+    const unfinished = this.#controls.filter((control) => control.unfinished());
+    const checked = this.#check();
+    if (unfinished.length || !checked?.ok) {
+      if (this.#state === "reviewing") this.#enter("editing");
+      return this.#complain(checked && !checked.ok ? checked.violations : [], true);
+    }
+    this.#violations = [];
+    if (this.review && this.#state === "editing" && this.#form?.fields.length) return this.#enter("reviewing", "[part~=review]");
+    this.#act("accept", { content: checked.answers }, "sent");
+  }
+
+  /** @internal */
+  connectedCallback(): void {
+    for (const name of PROPERTIES) {
+      if (!Object.hasOwn(this, name)) continue;
+      const value: unknown = this[name];
+      delete (this as Record<string, unknown>)[name];
+      (this as Record<string, unknown>)[name] = value;
+    }
+    if (!this.#root) {
+      if (!sheet) (sheet = new CSSStyleSheet()).replaceSync(css);
+      this.#root = this.attachShadow({ mode: "open", delegatesFocus: true });
+      this.#root.adoptedStyleSheets = [sheet];
+      this.#internals = this.attachInternals();
+      this.#root.addEventListener("keydown", (event) => this.#key(event as KeyboardEvent));
+    }
+    this.#disabled = this.matches(":disabled");
+    this.#enter(this.#state);
+    this.#timer = setInterval(() => this.#tick(), 1000);
+  }
+
+  /** @internal */
+  disconnectedCallback(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** @internal */
+  attributeChangedCallback(): void {
+    this.#render();
+  }
+
+  /** @internal */
+  formDisabledCallback(disabled: boolean): void {
+    this.#disabled = disabled;
+    this.#render();
+  }
+
+  /** @internal */
+  formResetCallback(): void {
+    if (this.#form) this.#draft = draftOf(this.#form.defaults());
+    this.#touched.clear();
+    this.#violations = [];
+    this.#dirty = false;
+    this.#render();
+  }
+
+  /** @internal */
+  formStateRestoreCallback(state: unknown): void {
+    if (typeof state !== "string" || !this.#form) return;
+    try {
+      this.draft = JSON.parse(state) as Draft;
+    } catch {
+      // It is not a state of this element.
+    }
+  }
+
+  #check(): Checked | undefined {
+    return this.#form?.read(this.#draft);
+  }
+
+  /** Goes to a state; what `focus` selects takes the focus. */
+  #enter(state: ElementState, focus?: string): void {
+    this.#state = state;
+    const states = this.#internals?.states;
+    states?.clear();
+    states?.add(state);
+    this.#render();
+    this.#tick();
+    if (focus) this.#root?.querySelector<HTMLElement>(focus)?.focus();
+  }
+
+  /** Tells the page what the person did, and waits for what the page does about it. */
+  #act(type: "accept" | "decline" | "cancel", detail: object, notice: "sent" | "declined" | "cancelled"): void {
+    if (OVER.includes(this.#state) || this.#state === "submitting") return;
+    const before = this.#state === "refused" ? "refused" : "editing";
+    const event = new ElicitationEvent(type, { detail, bubbles: true, composed: true, cancelable: true });
+    this.#failed = false;
+    if (!this.dispatchEvent(event)) return;
+    const done = () => {
+      this.#notice = this.#say(notice);
+      this.#enter("done", "[part~=notice]");
+    };
+    if (!event._work) return done();
+    this.#enter("submitting", "[part~=notice]");
+    const current = this.#request;
+    event._work.then(
+      () => this.#state === "submitting" && current === this.#request && done(),
+      (error: { violations?: readonly Violation[] } | undefined) => {
+        if (this.#state !== "submitting" || current !== this.#request) return;
+        this.#enter(before);
+        const violations = Array.isArray(error?.violations) ? error.violations : [];
+        this.#failed = !violations.length;
+        this.#complain(violations, true);
+      },
+    );
+  }
+
+  #cancel(): void {
+    const dialog = this.#root!.querySelector("dialog");
+    if (this.#dirty && this.#form && dialog) return dialog.showModal();
+    this.#act("cancel", { dirty: this.#dirty }, "cancelled");
+  }
+
+  #key(event: KeyboardEvent): void {
+    if (event.defaultPrevented || event.isComposing || this.#root!.querySelector("dialog[open]")) return;
+    if (event.key === "Escape" && !OVER.includes(this.#state) && this.#state !== "submitting" && !this.#disabled) this.#cancel();
+    else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.submit();
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  /** Shows what is wrong: beside the fields, and with `all` in the summary, which takes the focus. */
+  #complain(violations: readonly Violation[], all = false): void {
+    this.#violations = violations;
+    const problems: HTMLElement[] = [];
+    const known = new Set<string>();
+    for (const control of this.#controls) {
+      const { name, label } = control.field;
+      known.add(name);
+      if (all) this.#touched.add(name);
+      const unfinished = control.unfinished();
+      const messages = unfinished ? [unfinished] : violations.filter(({ field }) => field === name).map((violation) => this.#message(violation));
+      control.show(this.#touched.has(name) ? messages : []);
+      if (messages.length && this.#touched.has(name))
+        problems.push(h("button", { type: "button", part: "problem", click: () => control.focus() }, h("bdi", {}, inert(label)), `: ${messages.join("; ")}`));
+    }
+    for (const violation of violations) if (!known.has(violation.field)) problems.push(h("span", {}, inert(violation.field), " ", this.#message(violation)));
+    this.#update();
+    const summary = this.#root?.querySelector<HTMLElement>("[part~=summary]");
+    if (!summary) return;
+    const shown = all || (!summary.hidden && !this.#failed);
+    summary.hidden = !(this.#failed || (shown && problems.length));
+    if (summary.hidden) return summary.replaceChildren();
+    summary.replaceChildren(
+      h("strong", {}, this.#failed ? this.#say("failed") : this.#say("problems", problems.length)),
+      h("ul", {}, ...problems.map((problem) => h("li", {}, problem))),
+    );
+    if (all) summary.focus();
+  }
+
+  #message(violation: Violation): string {
+    return inert(this.#labels.messages?.(violation) ?? violation.message, 1000);
+  }
+
+  /** Tells a surrounding form what would be sent. */
+  #update(): void {
+    const internals = this.#internals;
+    if (!internals) return;
+    const checked = this.#check();
+    internals.setFormValue(checked?.ok ? JSON.stringify(checked.answers) : null, JSON.stringify(this.#draft));
+    const first = checked && !checked.ok && checked.violations[0];
+    const anchor = this.#root!.querySelector<HTMLElement>("[part~=field]") ?? undefined;
+    if (first && !OVER.includes(this.#state)) internals.setValidity({ customError: true }, `${first.field}: ${first.message}`, anchor);
+    else internals.setValidity({});
+  }
+
+  #entered(control: Control): void {
+    const { name } = control.field;
+    this.#draft = Object.fromEntries([...Object.entries(this.#draft).filter(([key]) => key !== name), [name, control.read()]]);
+    this.#dirty = true;
+    this.#failed = false;
+    this.#judge();
+    this.dispatchEvent(new ElicitationEvent("draft", { detail: { draft: this.draft }, bubbles: true, composed: true, cancelable: true }));
+  }
+
+  /** Shows what is wrong with the fields that were left once. */
+  #judge(): void {
+    const checked = this.#check();
+    this.#complain(checked?.ok === false ? checked.violations.filter(({ field }) => this.#touched.has(field)) : []);
+  }
+
+  #tick(): void {
+    if (this.#deadline === null || !this.#root) return;
+    const left = Math.ceil((this.#deadline - Date.now()) / 1000);
+    const open = !OVER.includes(this.#state) && this.#state !== "loading";
+    if (open && left <= 0) {
+      this.#notice = this.#say("expired");
+      return this.#enter("expired");
+    }
+    const clock = this.#root.querySelector<HTMLElement>("[part~=clock]");
+    if (!clock) return;
+    clock.hidden = !open;
+    const hours = Math.floor(left / 3600);
+    const words = minutesLeft(left) ?? (hours < 48 ? this.#say("hours", hours, Math.floor(left / 60) % 60) : this.#say("days", Math.floor(hours / 24)));
+    clock.replaceChildren(h("span", { part: "unseen" }, this.#say("time"), " "), words);
+    clock.toggleAttribute("data-short", left <= 30);
+  }
+
+  #render(): void {
+    const root = this.#root;
+    if (!root) return;
+    const say = this.#say;
+    const state = this.#state;
+    const request = this.#request;
+    const over = OVER.includes(state);
+    const waiting = state === "submitting";
+    const busy = waiting || this.#disabled;
+    const focused = root.activeElement?.id;
+    this.#controls = [];
+
+    const button = (word: keyof Labels & Parameters<Say>[0], part: string, click?: () => void) =>
+      h("button", { part: `button ${part}`, type: click ? "button" : "submit", disabled: busy, click }, say(word));
+    const decline = button("decline", "decline", () => this.#act("decline", {}, "declined"));
+    const cancel = button(this.#url ? "notNow" : "cancel", "cancel", () => this.#cancel());
+    const actions = (...buttons: Node[]) => h("div", { part: "actions" }, ...buttons, h("slot", { name: "actions" }));
+
+    let body: Node[] = [];
+    if (request && !over) {
+      const summary = h("div", { part: "summary", role: "alert", tabindex: -1, hidden: true });
+      if (state === "refused") {
+        const reasons = this.#defects.slice(0, 20).map(({ pointer, code }) => h("li", {}, inert(`${pointer || "/"}: ${code}`)));
+        if (request.mode === "url") reasons.push(h("li", { part: "address" }, inert(request.url, 8000)));
+        body = [h("div", { part: "warning", role: "note" }, h("p", {}, say("refused")), h("ul", {}, ...reasons)), summary, actions(decline, cancel)];
+      } else if (this.#url) body = [summary, ...this.#visit(this.#url, busy), actions(button("visited", this.#visited ? "primary" : "visited"), cancel, decline)];
+      else if (state === "reviewing") {
+        body = [...this.#reviewed(), actions(button("accept", "primary"), button("change", "change", () => this.#enter("editing", "[part~=field] *:is(input,textarea)")), decline, cancel)];
+      } else {
+        const form = this.#form!;
+        this.#controls = form.fields.map((field, i) => {
+          const made = control(field, Object.hasOwn(this.#draft, field.name) ? this.#draft[field.name]! : null, `f${i}`, say);
+          made.root.addEventListener("input", (event) => (event.target as HTMLInputElement).type !== "search" && this.#entered(made));
+          made.root.addEventListener("focusout", (event) => {
+            if (!this.#dirty || made.root.contains(event.relatedTarget as Node | null) || this.#state !== "editing") return;
+            this.#touched.add(field.name);
+            this.#judge();
+          });
+          return made;
+        });
+        const unchecked = form.unenforced.map((name) => h("p", { part: "limit" }, say("unchecked", inert(name))));
+        const fields = h("div", { part: "fields", inert: busy }, ...this.#controls.map(({ root }) => root));
+        const review = this.review && form.fields.length;
+        body = [summary, fields, ...unchecked, actions(button(review ? "review" : "accept", "primary"), decline, cancel)];
+      }
+      body = [
+        h("form", { part: "form", novalidate: true, submit: (event: Event) => (event.preventDefault(), this.submit()) }, ...body),
+        h("dialog", { "aria-labelledby": "sure" },
+          h("h3", { id: "sure" }, say("sure")),
+          h("p", {}, say("sureText")),
+          h("div", { part: "row" },
+            h("button", { part: "button primary", type: "button", click: () => (root.querySelector("dialog")!.close(), this.#act("cancel", { dirty: true }, "cancelled")) }, say("sureYes")),
+            h("button", { part: "button", type: "button", autofocus: true, click: () => root.querySelector("dialog")!.close() }, say("sureNo")),
+          ),
+        ),
+      ];
+    }
+    const notice = over ? this.#notice : waiting ? say("submitting") : state === "loading" ? say("loading") : "";
+    root.replaceChildren(
+      h("section", { part: "card", "aria-labelledby": "asks", "aria-busy": waiting },
+        h("slot", { name: "before" }),
+        request && this.#header(request),
+        ...body,
+        h("div", { part: "notice", role: "status", tabindex: -1 }, over ? h("slot", { name: "done" }, notice) : notice),
+      ),
+    );
+    root.querySelector("dialog")?.addEventListener("cancel", (event) => event.stopPropagation());
+    if (state === "editing") {
+      const checked = this.#touched.size || this.#violations.length ? this.#check() : undefined;
+      this.#complain(checked?.ok === false ? checked.violations.filter(({ field }) => this.#touched.has(field)) : []);
+      if (focused) root.getElementById(focused)?.focus();
+    } else this.#update();
+    this.#tick();
+  }
+
+  #header(request: ElicitRequest): HTMLElement {
+    const say = this.#say;
+    const origin = this.#origin;
+    const server = inert(origin?.server ?? "?");
+    const facts = [origin?.claimed && say("claims", inert(origin.claimed)), origin?.version && say("version", inert(origin.version)), origin?.connection && inert(origin.connection)];
+    const tool = origin?.tool;
+    const given = Object.entries(tool?.arguments ?? {});
+    const called = tool && inert(tool.name);
+    const message = this.#renderMessage?.(request.message) ?? inert(request.message, 32000, true);
+    return h("header", { part: "header" },
+      h("div", { part: "asker" },
+        h("h2", { part: "origin", id: "asks" }, h("bdi", {}, server), " ", h("span", {}, say(request.mode === "url" ? "asksVisit" : "asks"))),
+        h("p", { part: "clock", hidden: true }),
+      ),
+      facts.some(Boolean) && h("p", { part: "facts" }, facts.filter(Boolean).join(" · ")),
+      called && !given.length && h("p", { part: "call" }, say("tool", called)),
+      called && given.length > 0 && h("details", { part: "call", open: given.length < 5 },
+        h("summary", {}, say("toolCalled", called)),
+        h("dl", { tabindex: 0 }, ...given.flatMap(([name, value]) => [h("dt", {}, inert(name)), h("dd", {}, inert(typeof value === "string" ? value : JSON.stringify(value), 4000, true))])),
+      ),
+      h("slot", { name: "message" }, h("div", { part: "message", dir: "auto" }, message)),
+    );
+  }
+
+  #visit(url: URL, busy: boolean): Node[] {
+    const say = this.#say;
+    const warnings = cautions(url, say);
+    const [before = "", after = ""] = url.href.split(url.host, 2).length > 1 ? [url.href.slice(0, hostAt(url)), url.href.slice(hostAt(url) + url.host.length)] : [];
+    const open = h("a", {
+      part: this.#visited ? "button" : "button primary",
+      href: url.href,
+      target: "_blank",
+      rel: "noopener noreferrer",
+      referrerpolicy: "no-referrer",
+      inert: busy,
+      click: () => {
+        this.#visited = true;
+        this.#render();
+        this.#root!.querySelector<HTMLElement>("[part~=primary]")?.focus();
+      },
+    }, say("open"));
+    return [
+      h("h3", {}, say("where")),
+      h("p", { part: "description" }, say("whereText")),
+      h("p", { part: "host", dir: "ltr" }, h("strong", {}, url.host)),
+      h("p", { part: "address", dir: "ltr", role: "group", tabindex: 0, "aria-label": say("address") }, before, h("b", {}, url.host), after),
+      warnings.length > 0 && h("div", { part: "warning", role: "note" }, h("ul", {}, ...warnings.map((warning) => h("li", {}, warning)))),
+      h("p", {}, open),
+    ].filter((node) => node !== false) as Node[];
+  }
+
+  #reviewed(): Node[] {
+    const say = this.#say;
+    const checked = this.#check();
+    const answers = checked?.ok ? checked.answers : undefined;
+    const words = (field: Form["fields"][number]): string[] => {
+      const value = answers && Object.hasOwn(answers, field.name) ? answers[field.name] : undefined;
+      if (value === undefined) return [];
+      if (typeof value === "boolean") return [say(value ? "yes" : "no")];
+      const options = "options" in field ? field.options : [];
+      return [value].flat().map((one) => {
+        const title = options.find(({ value }) => value === one)?.title;
+        return title === undefined || title === one ? `${one}` : `${title} (${one})`;
+      });
+    };
+    return [
+      h("h3", { part: "review", tabindex: -1 }, say("reviewTitle")),
+      h("p", { part: "description" }, say("nothingSent")),
+      h("dl", { part: "answers" },
+        ...this.#form!.fields.map((field) => {
+          const values = words(field);
+          return h("div", {}, h("dt", {}, h("bdi", {}, inert(field.label))), ...(values.length ? values.map((value) => h("dd", {}, value)) : [h("dd", { part: "none" }, say("empty"))]));
+        }),
+      ),
+    ];
+  }
+}
+
+/** Where the host begins in the address: after the scheme and what stands before an @. */
+function hostAt(url: URL): number {
+  const start = url.protocol.length + 2;
+  const end = url.href.indexOf("/", start);
+  return url.href.lastIndexOf("@", end) >= start ? url.href.lastIndexOf("@", end) + 1 : start;
+}
+
+/** A draft of values. */
+function draftOf(values: object): Record<string, DraftValue> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, typeof value === "number" ? `${value}` : (value as DraftValue)]));
+}
+
+export interface MCPElicitation {
+  addEventListener<K extends keyof MCPElicitationEventMap>(type: K, listener: (this: MCPElicitation, event: MCPElicitationEventMap[K]) => unknown, options?: boolean | AddEventListenerOptions): void;
+  addEventListener(type: string, listener: EventListenerOrEventListenerObject, options?: boolean | AddEventListenerOptions): void;
+}
+
+declare global {
+  interface HTMLElementTagNameMap {
+    "mcp-elicitation": MCPElicitation;
+  }
+}

@@ -1,0 +1,170 @@
+import { growing } from "../behaviour/grow.js";
+import { searchable } from "../behaviour/search.js";
+import { stepped } from "../behaviour/stepper.js";
+import type { ChoiceField, DraftValue, Field } from "../types.js";
+import { h } from "./h.js";
+import { hints } from "./hints.js";
+import { inert } from "./inert.js";
+import type { Say } from "./labels.js";
+
+/** One field on the screen. */
+export interface Control {
+  readonly field: Field;
+  readonly root: HTMLElement;
+  /** Returns what is entered. */
+  readonly read: () => DraftValue;
+  /** Returns what is wrong with it before it can be read: half a date, an unknown zone. */
+  readonly unfinished: () => string | false;
+  readonly show: (errors: readonly string[]) => void;
+  readonly focus: () => void;
+}
+
+/** Longer lists have a box to search in. */
+const SEARCHED = 12;
+
+/** Makes the control of a field with what was entered before. `id` is unique in the element. */
+export function control(field: Field, entered: DraftValue, id: string, say: Say): Control {
+  const label = inert(field.label);
+  const hint = hints(field, say);
+  const about = field.description && inert(field.description, 4000, true);
+  const described = [about && `${id}a`, hint && `${id}l`, `${id}e`].filter(Boolean).join(" ");
+  const aria = { "aria-describedby": described };
+  const errors = h("ul", { part: "error", id: `${id}e`, "aria-live": "polite" });
+  const name = [h("bdi", {}, label), " ", h("span", { part: field.required ? "need required" : "need" }, say(field.required ? "required" : "optional"))];
+  const texts = [
+    about && h("p", { part: "description", id: `${id}a`, dir: "auto" }, about),
+    hint && h("p", { part: "limit", id: `${id}l` }, hint),
+  ];
+  const text = typeof entered === "string" ? entered : "";
+  /** The control that is marked as wrong and takes the focus. */
+  let main: HTMLElement;
+  let root: HTMLElement;
+  let unfinished: () => string | false = () => false;
+  let read: () => DraftValue;
+
+  /** A field of one input under its label. */
+  const single = (input: HTMLInputElement | HTMLTextAreaElement, box: HTMLElement = input) => {
+    main = input;
+    root = h("div", { part: "field" }, h("label", { part: "label", for: id }, ...name), ...texts, box, errors);
+    read = () => (main as HTMLInputElement).value || null;
+  };
+  /** A field of several inputs under a legend. */
+  const group = (role: string | undefined, ...content: Node[]) => {
+    main = root = h("fieldset", { part: "field", role, "aria-required": role === "radiogroup" && field.required, ...aria }, h("legend", { part: "label" }, ...name), ...texts, ...content, errors);
+  };
+  const line = (more: object) => {
+    const input = h("input", { part: "control", id, autocomplete: "off", "aria-required": field.required, ...aria, ...more });
+    return input;
+  };
+
+  if (field.kind === "text" && field.format === "date-time") {
+    const [, local = "", zone = ""] = /^([^[]*?)(?:\[(.*)\]|(Z|[+-][\d:]+)?)$/i.exec(text) ?? [];
+    const offset = /(Z|[+-]\d\d:\d\d)$/i.exec(text)?.[0] ?? "";
+    const date = line({ type: "datetime-local", step: 1 });
+    date.value = local.replace(" ", "T");
+    const zones = `${id}d`;
+    const place = h("input", { part: "control", id: `${id}z`, list: zones, autocomplete: "off", spellcheck: "false", ...aria });
+    place.value = zone || offset || Intl.DateTimeFormat().resolvedOptions().timeZone;
+    const list = h("datalist", { id: zones });
+    // Four hundred names are made when they are looked at.
+    place.addEventListener("focus", () => list.childElementCount || list.append(...Intl.supportedValuesOf("timeZone").map((value) => h("option", { value }))));
+    const part = (input: HTMLElement, word: string) => h("div", {}, h("label", { for: input.id }, word), input);
+    group("group", h("div", { part: "moment" }, part(date, say("moment")), part(place, say("zone")), list));
+    read = () => (date.value ? `${date.value}[${place.value.trim()}]` : null);
+    unfinished = () => {
+      if (date.validity.badInput) return say("incomplete");
+      return !!date.value && !/^(z|[+\-\u2212]\d\d?(:?\d\d)?)$/i.test(place.value.trim()) && !isZone(place.value.trim()) && say("unknownZone");
+    };
+  } else if (field.kind === "text") {
+    const long = !field.format && (/\n/.test(text) || field.maxLength! > 200);
+    const input = long
+      ? h("textarea", { part: "control", id, rows: 4, dir: "auto", "aria-required": field.required, ...aria })
+      : line({ type: field.format === "date" ? "date" : "text", inputmode: field.format && (field.format === "uri" ? "url" : field.format), dir: "auto" });
+    input.value = text;
+    single(input);
+    if (input instanceof HTMLInputElement) {
+      if (!field.format) growing(input, (area) => (main = area));
+      else unfinished = () => input.validity.badInput && say("incomplete");
+    }
+  } else if (field.kind === "number" || field.kind === "integer") {
+    const input = line({ type: "text", inputmode: field.kind === "integer" ? "numeric" : "decimal" });
+    input.value = text;
+    const { multipleOf = 1, minimum = "", maximum = "" } = field;
+    const move = (direction: bigint) => {
+      const next = stepped(input.value, `${multipleOf}`, `${minimum}`, `${maximum}`, direction);
+      if (next === null) return;
+      input.value = next;
+      input.dispatchEvent(new Event("input", { bubbles: true, composed: true }));
+    };
+    const button = (sign: string, key: "less" | "more", direction: bigint) =>
+      h("button", { part: "step", type: "button", tabindex: -1, "aria-label": say(key, label), click: () => move(direction) }, sign);
+    input.addEventListener("keydown", (event) => {
+      const direction = { ArrowUp: 1n, ArrowDown: -1n }[event.key];
+      if (direction) {
+        event.preventDefault();
+        move(direction);
+      }
+    });
+    single(input, h("div", { part: "stepper" }, input, button("−", "less", -1n), button("+", "more", 1n)));
+  } else {
+    const several = field.kind === "choices";
+    const options: readonly { readonly value: string | boolean; readonly title?: string }[] =
+      field.kind === "boolean" ? [{ value: true, title: say("yes") }, { value: false, title: say("no") }] : (field as ChoiceField).options;
+    const isPicked = (value: string | boolean) => (Array.isArray(entered) ? entered.includes(value) : entered === value);
+    const inputs: HTMLInputElement[] = [];
+    const option = (title: string, checked: boolean, part = "option") => {
+      const input = h("input", { type: several ? "checkbox" : "radio", name: id, checked });
+      inputs.push(input);
+      return h("label", { part }, input, h("bdi", {}, title));
+    };
+    const rows = options.map(({ value, title }) => option(inert(title ?? value), isPicked(value)));
+    const none = !several && !field.required && option(say("noAnswer"), !options.some(({ value }) => isPicked(value)), "option none");
+    const short = rows.length < 5 && rows.every((row) => row.textContent.length < 20);
+    const picks = h("div", { part: short ? "options row" : "options" }, none, ...rows);
+    const picked = () => options.filter((_, i) => inputs[i]!.checked);
+    if (rows.length > SEARCHED) {
+      const find = h("input", { part: "search", type: "search", autocomplete: "off", placeholder: say("search", rows.length), "aria-label": say("searchIn", label) });
+      const tally = h("p", { part: "tally", "aria-live": "polite" });
+      let found: number | null = null;
+      const tell = () => {
+        const chosen = picked().map(({ value, title }) => inert(title ?? value));
+        const more = chosen.length - 3;
+        tally.textContent = `${found === null ? "" : say("found", found)} ${chosen.length ? say("chosen", chosen.slice(0, 3).join(", ") + (more > 0 ? ` +${more}` : "")) : ""}`.trim();
+      };
+      searchable(find, none ? [none, ...rows] : rows, (count) => {
+        found = count;
+        tell();
+      });
+      picks.addEventListener("change", tell);
+      group(several ? "group" : "radiogroup", h("div", { part: "list" }, find, picks, tally));
+      tell();
+    } else group(several ? "group" : "radiogroup", picks);
+    read = () => {
+      const values = picked().map(({ value }) => value);
+      return several ? (values as string[]) : (values[0] ?? null);
+    };
+  }
+
+  return {
+    field,
+    root: root!,
+    read: read!,
+    unfinished,
+    focus: () => (main.matches("fieldset") ? main.querySelector<HTMLElement>("input:checked,input")! : main).focus(),
+    show(messages) {
+      const wrong = messages.length > 0;
+      root.toggleAttribute("data-wrong", wrong);
+      if (wrong) main.setAttribute("aria-invalid", "true");
+      else main.removeAttribute("aria-invalid");
+      if ([...errors.children].map((line) => line.textContent).join("\n") !== messages.join("\n")) errors.replaceChildren(...messages.map((message) => h("li", {}, message)));
+    },
+  };
+}
+
+function isZone(timeZone: string): boolean {
+  try {
+    return !!Intl.DateTimeFormat("en", { timeZone });
+  } catch {
+    return false;
+  }
+}

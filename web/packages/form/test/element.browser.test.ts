@@ -1,0 +1,445 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { confirm, everyKind, origin, short, url } from "./browser/requests.js";
+import { events, findings, put, type Site, site } from "./browser/site.js";
+
+let web: Site;
+beforeAll(async () => {
+  web = await site();
+});
+afterAll(() => web?.close());
+
+/** Opens the page, runs the steps, and fails on anything that the policy refused or the page threw. */
+async function on(steps: (page: Page) => Promise<void>, options: Parameters<Site["open"]>[0] = {}) {
+  const { page, problems } = await web.open(options);
+  try {
+    await steps(page);
+    expect(problems).toEqual([]);
+  } finally {
+    await page.close();
+  }
+}
+
+const state = (page: Page) => page.evaluate("element.state");
+const button = (page: Page, name: string | RegExp) => page.getByRole("button", { name, exact: true });
+
+describe("answers", () => {
+  test("every kind of field, by its accessible name, gives checked content", () =>
+    on(async (page) => {
+      await put(page, { request: everyKind, origin });
+      await page.getByLabel("Release name").fill("Winter release");
+      await page.getByRole("radio", { name: "Production" }).check();
+      await page.getByRole("textbox", { name: /^Replicas/ }).fill("4");
+      await page.getByRole("textbox", { name: /^Replicas/ }).press("ArrowUp");
+      await page.getByRole("textbox", { name: /^Ratio/ }).fill("0.1");
+      await page.getByRole("button", { name: "More: Ratio" }).click();
+      await page.getByRole("button", { name: "More: Ratio" }).click();
+      await page.getByRole("radiogroup", { name: /Run the migrations/ }).getByRole("radio", { name: "No", exact: true }).check();
+      await page.getByLabel("Tell whom").fill(" ana@example.org ");
+      await page.getByLabel("Status page").fill("https://status.example");
+      await page.getByLabel("Day").fill("2026-12-24");
+      await page.getByRole("group", { name: /Start at/ }).getByLabel("Date and time").fill("2026-07-30T09:00");
+      await page.getByLabel("Search the options of Regions").fill("region 1");
+      await page.getByRole("checkbox", { name: "Region 13" }).check();
+      await page.getByRole("checkbox", { name: "Region 1", exact: true }).check();
+      await page.getByRole("checkbox", { name: "safe" }).check();
+      await button(page, "Send answer").click();
+      expect(await events(page)).toEqual([
+        {
+          type: "accept",
+          detail: {
+            content: {
+              name: "Winter release", environment: "prod", replicas: 5, ratio: 0.3, migrate: false, mail: "ana@example.org", page: "https://status.example", day: "2026-12-24",
+              start: "2026-07-30T09:00:00+02:00", regions: ["r1", "r13"], tags: ["safe"],
+            },
+          },
+        },
+      ]);
+      expect(await state(page)).toBe("done");
+      expect(await page.getByRole("status").textContent()).toContain("Answer sent.");
+    }));
+
+  test("a form without fields asks to confirm", () =>
+    on(async (page) => {
+      await put(page, { request: confirm });
+      await button(page, "Send answer").click();
+      expect(await events(page)).toEqual([{ type: "accept", detail: { content: {} } }]);
+    }));
+
+  test("decline and cancel are acts of their own", () =>
+    on(async (page) => {
+      await put(page, { request: short });
+      await button(page, "Decline").click();
+      expect(await events(page)).toEqual([{ type: "decline", detail: {} }]);
+      await put(page, { request: short });
+      await button(page, "Cancel").click();
+      expect(await events(page)).toEqual([{ type: "cancel", detail: { dirty: false } }]);
+    }));
+
+  test("names of prototypes are ordinary field names", () =>
+    on(async (page) => {
+      const schema = '{"type":"object","properties":{"__proto__":{"type":"string"},"constructor":{"type":"string"}},"required":["__proto__"]}';
+      await put(page, { request: { message: "m", requestedSchema: JSON.parse(schema) as object } });
+      await page.getByLabel("__proto__").fill("x");
+      await page.getByLabel("constructor").fill("y");
+      await button(page, "Send answer").click();
+      expect(JSON.stringify(await events(page))).toBe('[{"type":"accept","detail":{"content":{"__proto__":"x","constructor":"y"}}}]');
+    }));
+});
+
+describe("wrong answers", () => {
+  test("a field is judged when it is left, and the summary leads to it", () =>
+    on(async (page) => {
+      await put(page, { request: short });
+      const name = page.getByLabel("Name");
+      await name.fill("a");
+      expect(await page.getByText("must have at least 2 characters").count()).toBe(0);
+      await page.getByRole("textbox", { name: /^Age/ }).focus();
+      await page.getByText("must have at least 2 characters").waitFor();
+      expect(await name.getAttribute("aria-invalid")).toBe("true");
+      await name.fill("");
+      await page.getByRole("textbox", { name: /^Age/ }).fill("-1");
+      await button(page, "Send answer").click();
+      const alert = page.getByRole("alert");
+      expect(await alert.evaluate((node) => (node.getRootNode() as ShadowRoot).activeElement === node)).toBe(true);
+      expect(await alert.textContent()).toContain("need another look: 2");
+      await alert.getByRole("button", { name: /Age/ }).click();
+      expect(await page.getByRole("textbox", { name: /^Age/ }).evaluate((node) => (node.getRootNode() as ShadowRoot).activeElement === node)).toBe(true);
+      await name.fill("Ada");
+      expect(await page.getByText("a value is required").count()).toBe(0);
+      await page.getByRole("textbox", { name: /^Age/ }).fill("36");
+      expect(await alert.count()).toBe(0);
+      await button(page, "Send answer").click();
+      expect((await events(page))[0]).toEqual({ type: "accept", detail: { content: { name: "Ada", age: 36 } } });
+    }));
+
+  test("a date that is half typed is not complete", () =>
+    on(async (page) => {
+      await put(page, { request: { message: "m", requestedSchema: { type: "object", properties: { d: { type: "string", title: "Day", format: "date" } } } } });
+      await page.getByLabel("Day").focus();
+      await page.keyboard.type("12");
+      await button(page, "Send answer").click();
+      expect(await page.getByRole("list").first().textContent()).toContain("is not complete yet");
+      expect(await events(page)).toEqual([]);
+    }));
+
+  test("a refused answer stays with its reasons, and nothing is lost", () =>
+    on(async (page) => {
+      await put(page, { request: short });
+      await page.evaluate(() => {
+        const { element } = window as unknown as { element: HTMLElement };
+        element.addEventListener("accept", (event) => {
+          const failure = Object.assign(new Error("no"), { violations: [{ field: "name", rule: "enum", message: "is taken" }] });
+          (event as unknown as { respondWith(work: Promise<unknown>): void }).respondWith(Promise.reject(failure));
+        }, { once: true });
+      });
+      await page.getByLabel("Name").fill("Ada");
+      await button(page, "Send answer").click();
+      await page.locator("[part~=error]").getByText("is taken").waitFor();
+      expect(await state(page)).toBe("editing");
+      expect(await page.getByLabel("Name").inputValue()).toBe("Ada");
+    }));
+
+  test("while the page works on it, nothing can be pressed; preventDefault leaves everything as it was", () =>
+    on(async (page) => {
+      await put(page, { request: short });
+      await page.evaluate(() => {
+        const { element } = window as unknown as { element: HTMLElement };
+        const work = new Promise((done) => Object.assign(window, { done }));
+        element.addEventListener("accept", (event) => (event as unknown as { respondWith(work: Promise<unknown>): void }).respondWith(work), { once: true });
+        element.addEventListener("decline", (event) => event.preventDefault());
+      });
+      await page.getByLabel("Name").fill("Ada");
+      await button(page, "Decline").click();
+      expect(await state(page)).toBe("editing");
+      await button(page, "Send answer").click();
+      expect(await state(page)).toBe("submitting");
+      expect(await button(page, "Decline").isDisabled()).toBe(true);
+      await page.evaluate("done()");
+      await expect.poll(() => state(page)).toBe("done");
+    }));
+});
+
+describe("keyboard", () => {
+  test("a form is answered without a pointer", () =>
+    on(async (page) => {
+      await put(page, {
+        request: { message: "m", requestedSchema: { type: "object", properties: { a: { type: "string", title: "A" }, n: { type: "integer", title: "N" }, c: { type: "string", title: "C", enum: ["x", "y"] }, s: { type: "array", title: "S", items: { enum: ["p", "q"] } } }, required: ["a", "c"] } },
+      });
+      await page.evaluate("element.focusFirst()");
+      await page.keyboard.type("text");
+      await page.keyboard.press("Tab");
+      await page.keyboard.press("ArrowUp");
+      await page.keyboard.press("ArrowUp");
+      await page.keyboard.press("Tab");
+      await page.keyboard.press("Space");
+      await page.keyboard.press("ArrowDown");
+      await page.keyboard.press("Tab");
+      await page.keyboard.press("Tab");
+      await page.keyboard.press("Space");
+      await page.keyboard.press("Control+Enter");
+      expect(await events(page)).toEqual([{ type: "accept", detail: { content: { a: "text", n: 1, c: "y", s: ["q"] } } }]);
+    }));
+
+  test("Escape cancels, and asks first where something was entered", () =>
+    on(async (page) => {
+      await put(page, { request: short });
+      await page.evaluate("element.focusFirst()");
+      await page.keyboard.press("Escape");
+      expect(await events(page)).toEqual([{ type: "cancel", detail: { dirty: false } }]);
+      await put(page, { request: short });
+      await page.getByLabel("Name").fill("Ada");
+      await page.keyboard.press("Escape");
+      expect(await page.getByRole("dialog").textContent()).toContain("Cancel this question?");
+      await page.keyboard.press("Escape");
+      expect(await events(page)).toEqual([]);
+      expect(await page.getByLabel("Name").inputValue()).toBe("Ada");
+      await page.getByLabel("Name").focus();
+      await page.keyboard.press("Escape");
+      await button(page, "Cancel the question").click();
+      expect(await events(page)).toEqual([{ type: "cancel", detail: { dirty: true } }]);
+    }));
+
+  test("the search box: Escape clears it, Down enters the list, Enter picks the only match", () =>
+    on(async (page) => {
+      await put(page, { request: everyKind });
+      const find = page.getByLabel("Search the options of Regions");
+      await find.fill("région 13");
+      await find.press("Enter");
+      expect(await page.getByRole("checkbox", { name: "Region 13" }).isChecked()).toBe(true);
+      await find.press("Escape");
+      expect(await find.inputValue()).toBe("");
+      expect(await events(page)).toEqual([]);
+      await find.press("ArrowDown");
+      await page.keyboard.press("Space");
+      expect(await page.getByRole("checkbox", { name: "Region 0" }).isChecked()).toBe(true);
+      expect(await page.locator("[part~=tally]").textContent()).toBe("Chosen: Region 0, Region 13");
+    }));
+
+  test("Enter in a text field goes on; pasted line breaks are kept", () =>
+    on(async (page) => {
+      await put(page, { request: short });
+      const name = page.getByLabel("Name");
+      await name.evaluate((input) => {
+        const data = new DataTransfer();
+        data.setData("text/plain", "two\nlines");
+        input.dispatchEvent(new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true }));
+      });
+      expect(await name.inputValue()).toBe("two\nlines");
+      await page.getByRole("textbox", { name: /^Age/ }).press("Enter");
+      expect(await events(page)).toEqual([{ type: "accept", detail: { content: { name: "two\nlines" } } }]);
+    }));
+});
+
+describe("review", () => {
+  test("shows exactly what is sent, and leads back", () =>
+    on(async (page) => {
+      await put(page, { request: everyKind }, { review: "" });
+      await page.getByRole("textbox", { name: /^Replicas/ }).fill("1 0");
+      await page.getByRole("textbox", { name: /^Replicas/ }).fill("1e1");
+      await page.getByRole("radio", { name: "Yes" }).check();
+      await page.getByRole("checkbox", { name: "Region 2", exact: true }).check();
+      await button(page, "Review answers").click();
+      expect(await state(page)).toBe("reviewing");
+      const text = await page.locator("[part~=answers]").innerText();
+      expect(text).toMatch(/Replicas\s+10\b/);
+      expect(text).toContain("Staging (staging)");
+      expect(text).toContain("Region 2 (r2)");
+      expect(text).toMatch(/Note\s+no answer/);
+      expect(await events(page)).toEqual([]);
+      await button(page, "Change answers").click();
+      await page.getByLabel("Release name").fill("Other");
+      await page.getByLabel("Release name").press("Enter");
+      await button(page, "Send answer").click();
+      expect((await events(page))[0]!.detail["content"]).toMatchObject({ name: "Other", replicas: 10, regions: ["r2"] });
+    }));
+});
+
+describe("url mode", () => {
+  test("the whole address is shown, opened only on a click, and agreed to afterwards", () =>
+    on(async (page) => {
+      await put(page, { request: url, origin });
+      const link = page.getByRole("link", { name: "Open in a new tab" });
+      expect(await link.getAttribute("href")).toBe(url.url);
+      expect(await link.getAttribute("rel")).toBe("noopener noreferrer");
+      expect(await page.getByRole("group", { name: "The whole address" }).textContent()).toBe(url.url);
+      expect(await page.locator("[part~=address] b").textContent()).toBe("login.example.org:8443");
+      expect(await page.getByRole("note").textContent()).toContain("8443");
+      expect(page.context().pages().length).toBe(1);
+      await button(page, "I have done this").click();
+      expect(await events(page)).toEqual([{ type: "accept", detail: {} }]);
+    }));
+
+  test.each([
+    ["http://user:pw@xn--80ak6aa92e.com/", ["encrypted", "user name", "scripts"]],
+    ["https://192.168.0.1/", ["number"]],
+    [`https://example.org/${"x".repeat(300)}`, ["long"]],
+  ])("cautions: %s", (address, words) =>
+    on(async (page) => {
+      await put(page, { request: { ...url, url: address } });
+      const note = (await page.getByRole("note").textContent()) ?? "";
+      for (const word of words) expect(note).toContain(word);
+    }));
+
+  test.each(["javascript:alert(1)", "data:text/html,x", "file:///etc/passwd", "no address"])("%s is text and cannot be opened", (address) =>
+    on(async (page) => {
+      await put(page, { request: { ...url, url: address } });
+      expect(await state(page)).toBe("refused");
+      expect(await page.getByRole("link").count()).toBe(0);
+      expect(await page.getByRole("note").textContent()).toContain(address);
+      await button(page, "Decline").click();
+      expect(await events(page)).toEqual([{ type: "decline", detail: {} }]);
+    }));
+});
+
+describe("states", () => {
+  test("an illegal schema is refused with pointer and code; decline and cancel remain", () =>
+    on(async (page) => {
+      await put(page, { request: { message: "m", requestedSchema: { type: "object", properties: { a: { type: "object" } } } } });
+      expect(await state(page)).toBe("refused");
+      expect(await page.getByRole("note").textContent()).toContain("/properties/a/type: nested");
+      await button(page, "Not now").or(button(page, "Cancel")).click();
+      expect(await events(page)).toEqual([{ type: "cancel", detail: { dirty: false } }]);
+    }));
+
+  test("withdrawn and expired questions are no act of a person", () =>
+    on(async (page) => {
+      await put(page, { request: short });
+      await page.getByLabel("Name").fill("Ada");
+      await page.evaluate("element.withdraw()");
+      expect(await state(page)).toBe("withdrawn");
+      expect(await page.getByRole("button").count()).toBe(0);
+      await put(page, { request: short, deadline: 1 });
+      expect(await state(page)).toBe("expired");
+      expect(await events(page)).toEqual([]);
+    }));
+
+  test("properties that were set before the element is defined are taken over, and equal ones keep what was entered", () =>
+    on(async (page) => {
+      await put(page, { request: short });
+      await page.getByLabel("Name").fill("Ada");
+      await page.evaluate((request) => {
+        const { element } = window as unknown as { element: { request: unknown; labels: unknown } };
+        element.request = request;
+        element.labels = {};
+      }, short);
+      expect(await page.getByLabel("Name").inputValue()).toBe("Ada");
+      await page.evaluate(() => {
+        const { element } = window as unknown as { element: { labels: unknown } };
+        element.labels = { accept: "Antwort senden", messages: ({ rule }: { rule: string }) => `Regel ${rule}` };
+      });
+      expect(await page.getByLabel("Name").inputValue()).toBe("Ada");
+      await page.getByLabel("Name").fill("A");
+      await button(page, "Antwort senden").click();
+      expect(await page.getByRole("alert").textContent()).toContain("Regel minLength");
+    }));
+
+  test("it takes part in a form", () =>
+    on(async (page) => {
+      await put(page, { request: short }, { name: "answer" });
+      await page.evaluate(() => {
+        const form = document.createElement("form");
+        document.querySelector("#place")!.append(form);
+        form.append((window as unknown as { element: Node }).element);
+      });
+      const value = () => page.evaluate(() => new FormData(document.querySelector("form")!).get("answer"));
+      expect(await value()).toBe(null);
+      expect(await page.evaluate("document.querySelector('form').checkValidity()")).toBe(false);
+      await page.getByLabel("Name").fill("Ada");
+      expect(await value()).toBe('{"name":"Ada"}');
+      expect(await page.evaluate("document.querySelector('form').checkValidity()")).toBe(true);
+      await page.evaluate("document.querySelector('form').reset()");
+      expect(await page.getByLabel("Name").inputValue()).toBe("");
+    }));
+});
+
+describe("hostile requests", () => {
+  test("markup and bidi characters in every text show as text", () =>
+    on(async (page) => {
+      const evil = '<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>\u202egpj';
+      await put(page, {
+        origin: { server: evil, claimed: evil, version: evil, connection: evil, tool: { name: evil, arguments: { [evil]: evil } } },
+        request: {
+          message: evil,
+          requestedSchema: {
+            type: "object",
+            properties: {
+              [evil]: { type: "string", title: evil, description: evil, pattern: "^[<]", default: "<b>" },
+              c: { type: "string", title: evil, oneOf: [{ const: evil, title: evil }] },
+              m: { type: "array", title: evil, items: { enum: [evil] } },
+            },
+          },
+        },
+      });
+      expect(await page.evaluate("element.shadowRoot.querySelectorAll('img,script,b').length")).toBe(0);
+      expect(await page.evaluate("window.pwned")).toBe(undefined);
+      const text = (await page.evaluate("element.shadowRoot.textContent")) as string;
+      expect(text).not.toContain("\u202e");
+      expect(text).toContain("‹U+202E›");
+      await page.evaluate("element.setAttribute('review','')");
+      await button(page, "Review answers").click();
+      expect(await page.evaluate("element.shadowRoot.querySelectorAll('img,script').length")).toBe(0);
+    }));
+
+  test("five hundred options are shown and found; ten megabytes are refused", () =>
+    on(async (page) => {
+      await put(page, { request: { message: "m", requestedSchema: { type: "object", properties: { c: { type: "string", title: "C", enum: Array.from({ length: 500 }, (_, i) => `o${i}`) } } } } });
+      await page.getByLabel("Search the options of C").fill("o499");
+      await page.getByRole("radio", { name: "o499" }).check();
+      await button(page, "Send answer").click();
+      expect((await events(page))[0]!.detail).toEqual({ content: { c: "o499" } });
+      await page.evaluate(() => {
+        const { element } = window as unknown as { element: { request: unknown } };
+        element.request = { message: "m", requestedSchema: { type: "object", properties: { a: { type: "string", description: "x".repeat(10_000_000) } } } };
+      });
+      expect(await page.getByRole("note").textContent()).toContain("too-large");
+      await page.evaluate(() => {
+        const { element } = window as unknown as { element: { request: unknown } };
+        element.request = { message: "y".repeat(10_000_000), requestedSchema: { type: "object", properties: {} } };
+      });
+      expect(((await page.evaluate("element.shadowRoot.textContent")) as string).length).toBeLessThan(40_000);
+    }));
+});
+
+const LOOKS: readonly { name: string; request: object; attributes?: Record<string, string>; then?: (page: Page) => Promise<unknown> }[] = [
+  { name: "editing", request: everyKind },
+  { name: "wrong", request: everyKind, then: async (page) => (await page.getByLabel("Release name").fill("x"), page.getByRole("button", { name: "Send answer" }).click()) },
+  {
+    name: "reviewing",
+    request: everyKind,
+    attributes: { review: "" },
+    then: async (page) => {
+      await page.getByRole("radio", { name: "Yes" }).check();
+      await page.getByRole("checkbox", { name: "Region 2", exact: true }).check();
+      await page.getByRole("button", { name: "Review answers" }).click();
+    },
+  },
+  { name: "url", request: url },
+  { name: "refused", request: { message: "m", requestedSchema: { type: "object", properties: { a: { type: "object" } } } } },
+  { name: "confirm", request: confirm },
+  { name: "done", request: confirm, then: (page) => page.getByRole("button", { name: "Send answer" }).click() },
+  { name: "sure", request: short, then: async (page) => (await page.getByLabel("Name").fill("x"), page.keyboard.press("Escape")) },
+];
+const VIEWS = [
+  { name: "light", options: {} },
+  { name: "dark", options: { colorScheme: "dark" } },
+  { name: "narrow", options: { width: 320 } },
+  { name: "forced", options: { forcedColors: "active" } },
+] as const;
+
+describe("looks", () => {
+  const folder = join(import.meta.dirname, "screenshots");
+  const keep = process.env["SCREENSHOTS"];
+  if (keep) mkdirSync(folder, { recursive: true });
+
+  test.each(VIEWS.flatMap((view) => LOOKS.filter((look) => view.name !== "forced" || look.name === "editing").map((look) => [`${look.name}, ${view.name}`, look, view] as const)))("axe finds nothing: %s", (_, look, view) =>
+    on(async (page) => {
+      await put(page, { request: look.request, origin, deadline: Date.now() + 595_000 }, look.attributes);
+      await look.then?.(page);
+      if (keep) await page.screenshot({ path: join(folder, `${look.name}-${view.name}.png`), fullPage: true });
+      expect(await findings(page)).toEqual([]);
+      expect(await page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
+    }, view.options));
+});
