@@ -107,6 +107,78 @@ fn an_answer_survives_the_gateway_being_killed() {
     );
 }
 
+/// The client closes its end, as it does when it is stopped, and waits for the gateway to end.
+fn close(mut raw: Raw) {
+    raw.stdin = None;
+    raw.child.wait().unwrap();
+}
+
+#[test]
+fn a_call_that_was_handed_back_goes_on_after_a_normal_close() {
+    let state = tempfile::tempdir().unwrap();
+    let open = || {
+        let mut raw = Raw::start(gateway(state.path(), &["--hold", "0"], &DEMO_SERVER));
+        raw.initialize("2025-11-25", &json!({}));
+        raw
+    };
+    let mut first = open();
+    first.call(2, "deploy", &json!({}));
+    assert!(text(&first.result(2)).starts_with("Not done yet"));
+    close(first);
+    let mut second = open();
+    let (_, waiting) = inbox(state.path(), &["list"]);
+    let id = waiting[0]["id"].as_str().unwrap();
+    assert!(inbox(state.path(), &["accept", id, "environment=staging"]).0);
+    second.call(2, "deploy", &json!({}));
+    let done = second.result(2);
+    assert!(text(&done).contains("staging"), "{done}");
+    let (_, ended) = inbox(state.path(), &["list", "--ended"]);
+    assert_eq!(ended.len(), 1, "asked once: {ended:?}");
+}
+
+/// How many results are in the record.
+fn kept_results(state: &Path) -> i64 {
+    use sqlx::Connection as _;
+    let options = sqlx::sqlite::SqliteConnectOptions::new().filename(state.join("record.sqlite"));
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let mut file = sqlx::SqliteConnection::connect_with(&options)
+            .await
+            .unwrap();
+        let count = sqlx::query_scalar("SELECT count(*) FROM call");
+        count.fetch_one(&mut file).await.unwrap()
+    })
+}
+
+#[test]
+fn a_result_that_nobody_waited_for_is_found_after_a_normal_close() {
+    let state = tempfile::tempdir().unwrap();
+    let open = || {
+        let mut raw = Raw::start(gateway(state.path(), &["--hold", "0"], &DEMO_SERVER));
+        raw.initialize("2025-11-25", &json!({}));
+        raw
+    };
+    let mut first = open();
+    first.call(2, "deploy", &json!({}));
+    assert!(text(&first.result(2)).starts_with("Not done yet"));
+    let (_, waiting) = inbox(state.path(), &["list"]);
+    let id = waiting[0]["id"].as_str().unwrap();
+    assert!(inbox(state.path(), &["accept", id, "environment=staging"]).0);
+    let start = std::time::Instant::now();
+    while kept_results(state.path()) == 0 {
+        assert!(start.elapsed() < PATIENCE, "the server never finished");
+        std::thread::yield_now();
+    }
+    close(first);
+    let mut second = open();
+    second.call(5, "deploy", &json!({}));
+    let done = second.result(5);
+    assert!(text(&done).contains("staging"), "{done}");
+    assert_eq!(kept_results(state.path()), 0, "given away once");
+    let (_, ended) = inbox(state.path(), &["list", "--ended"]);
+    assert_eq!(ended.len(), 1, "asked once: {ended:?}");
+}
+
 #[test]
 fn a_rounds_client_is_answered_and_asked_in_its_own_era() {
     let state = tempfile::tempdir().unwrap();

@@ -293,7 +293,17 @@ impl Config {
             max_frame: file.max_frame.unwrap_or(MAX_FRAME),
             retention: retention(file.keep_answers, file.keep_results, file.keep_ended),
             servers,
-        })
+        }
+        .with_kept_results())
+    }
+
+    /// Tells every server's relays how long results are kept.
+    #[must_use]
+    pub fn with_kept_results(mut self) -> Self {
+        for server in &mut self.servers {
+            server.settings.keep_results = self.retention.results;
+        }
+        self
     }
 }
 

@@ -145,6 +145,12 @@ impl Office {
             answerers: Arc::default(),
             opening,
         };
+        if !config.in_memory
+            && let Ok(Err(fault)) = tokio::time::timeout(LOOKING, office.book.load_calls()).await
+        {
+            // What is wrong with the record is told when it is first needed.
+            tracing::warn!(%fault, "results that were kept could not be read");
+        }
         office.serve_inbox(config, &folder).await?;
         office.answerers = Arc::new(office.meet_answerers(config)?);
         Ok(office)

@@ -352,7 +352,8 @@ impl GatewayArgs {
                 is_named,
                 is_configured_by_environment: true,
             }],
-        })
+        }
+        .with_kept_results())
     }
 
     fn target(&self) -> Result<Target, Failure> {

@@ -17,7 +17,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 /// A raw client on stdio.
 pub(crate) struct Raw {
     pub(crate) child: Child,
-    stdin: Option<ChildStdin>,
+    pub(crate) stdin: Option<ChildStdin>,
     lines: mpsc::Receiver<Value>,
 }
 

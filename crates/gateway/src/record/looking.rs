@@ -39,6 +39,7 @@ impl Book {
         } = self.retention;
         let span = ended.max(answers).max(results);
         let before = self.now().as_millis().saturating_sub(millis(span));
+        self.load_calls().await?;
         self.store.purge(Moment::from_millis(before)).await?;
         Ok(())
     }
@@ -77,6 +78,7 @@ impl Book {
         if !self.lease.has_company() {
             return Ok(());
         }
+        self.load_calls().await?;
         let ids: Vec<String> = self.live().keys().cloned().collect();
         for id in ids {
             let Some(row) = self.find(&id).await? else {

@@ -12,6 +12,7 @@
 //! | `delivery` | what became of an answer that was taken out |
 //! | `noting` | questions in a client's own dialog, written behind |
 //! | `looking` | what is due is ended; what other gateways did is passed on |
+//! | `calls` | calls that nobody waits for, and their results |
 //! | `company` | whether other gateways share the record, and what they left in it |
 //! | [`identity`] | whose a question is: server, caller, call and question |
 //! | [`audit`] | what happened, as a chain |
@@ -19,6 +20,7 @@
 //! | `lease` | which gateways run |
 
 pub mod audit;
+mod calls;
 mod company;
 mod delivery;
 pub mod identity;
@@ -33,7 +35,7 @@ mod taking;
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -215,6 +217,9 @@ pub struct Book {
     /// Answers that were taken out without ever being in the store, until it is known what became of them.
     in_transit: Mutex<HashMap<String, InTransit>>,
     drafts: Mutex<HashMap<String, Draft>>,
+    /// Calls that nobody waits for, by their ids in the record.
+    unattended: Mutex<HashMap<String, calls::Unattended>>,
+    unattended_count: AtomicUsize,
     changes: watch::Sender<u64>,
     counts: Counts,
 }
@@ -232,6 +237,8 @@ impl Book {
             live: Mutex::default(),
             in_transit: Mutex::default(),
             drafts: Mutex::default(),
+            unattended: Mutex::default(),
+            unattended_count: AtomicUsize::new(0),
             changes: watch::channel(0).0,
             counts: Counts::default(),
         }

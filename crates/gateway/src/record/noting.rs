@@ -285,6 +285,7 @@ impl Book {
                 }
             }
         }
+        self.let_go_of_calls(tell);
         self.changed();
         done.and(self.store.flush().await.map_err(Into::into))
     }

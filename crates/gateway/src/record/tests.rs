@@ -7,6 +7,7 @@ use super::*;
 use crate::relay::{Asked, CallKind, Calling, Ending, Place};
 use crate::store::Memory;
 
+mod calls;
 mod in_hand;
 mod refused;
 mod validity;

@@ -5,6 +5,8 @@ pub use mcp_elicit_core::exchange::Moment;
 use mcp_elicit_core::wire::Request;
 use std::fmt;
 
+use super::kept_calls::FoundCall;
+
 /// Where a frame for the client goes: the stream of one HTTP request, or the session's own stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Door(pub u64);
@@ -207,6 +209,47 @@ pub enum Effect {
         /// The records.
         records: Vec<String>,
     },
+    /// Look up whether the record knows this call, then tell [`Event::CallFound`].
+    FindCall {
+        /// The stream that it came on.
+        door: Door,
+        /// The call as it came.
+        frame: String,
+        /// What the same call made again has too.
+        digest: String,
+        /// How the server calls itself.
+        server_info: Option<String>,
+    },
+    /// Nobody waits for this call any more, on which the server works.
+    KeepCall {
+        /// Which.
+        call: CallKey,
+        /// What the same call made again has too.
+        digest: String,
+        /// How the server calls itself.
+        server_info: Option<String>,
+    },
+    /// The server has answered a call that nobody waits for.
+    KeepResult {
+        /// Which.
+        call: CallKey,
+        /// The answer as the server wrote it.
+        result: String,
+    },
+    /// A call is waited for again, or nothing is kept of it any more.
+    DropCall {
+        /// Which.
+        call: CallKey,
+    },
+    /// Tell [`Event::FollowedCallEnded`] when the same call of another session has ended.
+    FollowCall {
+        /// The call that waits for it.
+        call: CallKey,
+        /// What the same call made again has too.
+        digest: String,
+        /// How the server calls itself.
+        server_info: Option<String>,
+    },
     /// The client gave the call up: nobody wants what the server still says on its stream.
     Abandon {
         /// The call whose upstream request is to be given up.
@@ -256,6 +299,25 @@ pub enum Event {
         question: QuestionKey,
         /// Why.
         ending: Ending,
+    },
+    /// The record has looked a call up.
+    CallFound {
+        /// The stream that it came on.
+        door: Door,
+        /// The call as it came.
+        frame: String,
+        /// What the record knows of it.
+        found: FoundCall,
+    },
+    /// The call that this one follows has ended, or its result is in the record.
+    FollowedCallEnded {
+        /// The call that follows.
+        call: CallKey,
+    },
+    /// Another session of the caller has the result of this call.
+    CallTaken {
+        /// Which.
+        call: CallKey,
     },
     /// The client closed the stream of this request.
     DoorClosed(Door),

@@ -138,6 +138,7 @@ impl Relay {
             return;
         };
         self.parked.entry(digest).or_default().push_back(key);
+        self.keep_call(key);
     }
 
     /// Every held call is handed back at once: the gateway is about to stop.
@@ -251,13 +252,14 @@ impl Relay {
             call.client_id = id;
         }
         self.cancel_timers(|timer| *timer == Timer::Forget(key));
+        self.drop_call(key);
         if self
             .calls
             .get(key)
             .is_some_and(|call| call.finished.is_some())
         {
             self.deliver_finished(key);
-        } else if self.waits_on_desk(key) {
+        } else if self.waits_on_desk(key) || self.following.contains(&key) {
             self.hold(now, key);
         } else {
             self.put_round(key);

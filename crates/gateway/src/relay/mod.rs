@@ -23,6 +23,7 @@
 //! | `question`, `round` | open questions, and the rounds that wait for them |
 //! | `asking` | a question is checked, placed, written and put |
 //! | `settling` | an answer is taken and delivered |
+//! | [`kept_calls`] | calls that nobody waits for, beyond this session |
 //! | `holding` | held calls: kept alive, handed back, resumed |
 //! | `visits` | `-32042`: links to visit before a call is made again |
 //! | `whose` | which call a pushed question is for, where nothing says so |
@@ -35,6 +36,7 @@ mod frame;
 pub mod glance;
 mod handshake;
 mod holding;
+pub mod kept_calls;
 mod openings;
 mod pushed;
 mod question;
@@ -66,6 +68,7 @@ pub use effect::{
 };
 use glance::{Glance, Shape};
 use handshake::{Client, Server};
+pub use kept_calls::FoundCall;
 use question::Questions;
 pub use settings::{AnswerWith, Settings};
 
@@ -118,6 +121,12 @@ pub struct Relay {
     questions: Questions,
     /// Calls nobody waits for, by the digest of what they call, oldest first.
     parked: HashMap<String, VecDeque<CallKey>>,
+    /// Calls that wait for what another session's same call brings.
+    following: HashSet<CallKey>,
+    /// Whether the record knows calls that nobody waits for.
+    finds_calls: bool,
+    /// Streams of calls that are being looked up.
+    finding: Vec<Door>,
     /// Calls that went back to a rounds client as `input_required`, by the state it echoes.
     handles: HashMap<String, CallKey>,
     /// Rounds that a rounds client has as the server wrote them.
@@ -148,6 +157,9 @@ impl Relay {
             calls: Calls::default(),
             questions: Questions::default(),
             parked: HashMap::new(),
+            following: HashSet::new(),
+            finds_calls: false,
+            finding: Vec::new(),
             handles: HashMap::new(),
             echoes: BTreeMap::new(),
             server_requests: HashSet::new(),
@@ -242,7 +254,13 @@ impl Relay {
             Event::Taken { replies } => self.taken(now, replies),
             Event::NotTaken { questions } => self.not_taken(now, &questions),
             Event::Ended { question, ending } => self.ended(now, question, ending, false),
-            Event::DoorClosed(door) => self.door_closed(now, door),
+            Event::CallFound { door, frame, found } => self.call_found(now, door, &frame, found),
+            Event::FollowedCallEnded { call } => self.followed_call_ended(call),
+            Event::CallTaken { call } => self.forget(call),
+            Event::DoorClosed(door) => {
+                self.finding.retain(|known| *known != door);
+                self.door_closed(now, door);
+            }
             Event::ServerGone(why) => self.server_gone(now, &why),
             Event::Restarted => self.restarted(now),
             Event::Drain => self.drain(),

@@ -212,9 +212,7 @@ impl Relay {
             return Down::Taken;
         };
         let Some(door) = call.door else {
-            call.finished = Some(text.to_owned());
-            let at = now.after(self.settings.patience);
-            self.at(at, Timer::Forget(key));
+            self.keep_result(now, key, text.to_owned());
             return Down::Taken;
         };
         let same_id = call.client_id.as_json() == call.upstream_id.as_json();
@@ -264,8 +262,9 @@ impl Relay {
         if let Some(call) = self.calls.get_mut(key) {
             call.finished = Some(frame);
         }
-        let at = now.after(self.settings.patience);
+        let at = now.after(self.settings.keep_results);
         self.at(at, Timer::Forget(key));
+        self.drop_call(key);
     }
 
     pub(super) fn remove_call(&mut self, key: CallKey) -> Option<super::calls::Call> {
@@ -274,6 +273,7 @@ impl Relay {
             self.cancel_timers(|timer| {
                 matches!(timer, Timer::Hold(call) | Timer::KeepAlive(call) | Timer::Again(call) | Timer::Forget(call) if *call == key)
             });
+            self.following.remove(&key);
             self.handles.retain(|_, call| *call != key);
             self.parked.retain(|_, calls| {
                 calls.retain(|call| *call != key);
@@ -285,7 +285,9 @@ impl Relay {
 
     /// Nobody came for what the call brought.
     pub(super) fn forget(&mut self, key: CallKey) {
-        self.remove_call(key);
+        if self.remove_call(key).is_some() {
+            self.drop_call(key);
+        }
     }
 
     /// The server ended: every call that waits for it ends with a clear error, every question is withdrawn.

@@ -27,13 +27,15 @@ impl Relay {
             }
             return self.echo_returns(door, text, glance, kind, &state);
         }
-        if self.parked.is_empty() {
+        if self.parked.is_empty() && !self.finds_calls {
             return None;
         }
         let digest = calls::calling(kind, text).ok()?.digest;
-        let call = self.unpark(&digest)?;
-        self.resume(now, call, door, text, glance);
-        Some(Up::Taken)
+        if let Some(call) = self.unpark(&digest) {
+            self.resume(now, call, door, text, glance);
+            return Some(Up::Taken);
+        }
+        self.finds_calls.then(|| self.find_call(door, text, digest))
     }
 
     /// The client retries a call that the gateway sent back to it with a state of its own.

@@ -39,6 +39,8 @@ pub struct Settings {
     pub keep_alive: Duration,
     /// How long a question waits for an answer.
     pub patience: Duration,
+    /// How long the result of a call that nobody waits for is kept.
+    pub keep_results: Duration,
     /// How long the server may take to say which era it speaks.
     pub probe: Duration,
     /// Questions pending at once in one session; `None` for no bound.
@@ -59,6 +61,7 @@ impl Default for Settings {
             hold: Duration::from_secs(50),
             keep_alive: Duration::from_secs(10),
             patience: Duration::from_hours(24),
+            keep_results: Duration::from_mins(15),
             probe: Duration::from_secs(3),
             pending: Some(100),
             per_minute: Some(60),

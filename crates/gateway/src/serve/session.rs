@@ -151,6 +151,7 @@ impl Session {
     /// A frame came from the client.
     pub fn from_client(&self, door: Door, frame: Frame<'_>) {
         let mut relay = self.relay();
+        relay.set_finds_calls(self.book.has_calls());
         let up = match frame {
             Frame::Lent(bytes) => relay.client_frame(clock::now(), door, bytes),
             Frame::Seen(bytes, glance) => {
@@ -310,7 +311,12 @@ impl Session {
                 | Effect::Settle { .. }
                 | Effect::Take { .. }
                 | Effect::End { .. }
-                | Effect::Confirm { .. } => {
+                | Effect::Confirm { .. }
+                | Effect::FindCall { .. }
+                | Effect::KeepCall { .. }
+                | Effect::KeepResult { .. }
+                | Effect::DropCall { .. }
+                | Effect::FollowCall { .. } => {
                     let _the_driver_has_ended = self.jobs.send(Job::Effect(effect));
                 }
             }

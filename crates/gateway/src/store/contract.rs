@@ -275,6 +275,32 @@ async fn sweeps(store: &dyn Store) {
     );
 }
 
+/// A result is kept for its time, and given away once.
+async fn keeps_results(store: &dyn Store) {
+    let at = Moment::from_millis;
+    let call = |id: &str, until: u64| super::KeptCall {
+        id: id.to_owned(),
+        same: "same".to_owned(),
+        result: vec![1, 2],
+        until: at(until),
+    };
+    store.keep_call(call("a", 5_000)).await.unwrap();
+    store.keep_call(call("b", 9_000)).await.unwrap();
+    assert_eq!(store.calls(at(4_999)).await.unwrap().len(), 2);
+    assert_eq!(store.calls(at(5_000)).await.unwrap(), [call("b", 9_000)]);
+    let b = Some(call("b", 9_000));
+    assert_eq!(store.take_call("b".to_owned()).await.unwrap(), b);
+    assert_eq!(store.take_call("b".to_owned()).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn every_store_keeps_results() {
+    keeps_results(&Memory::default()).await;
+    keeps_results(&Journal::before(Arc::new(Memory::default()))).await;
+    let folder = tempfile::tempdir().unwrap();
+    keeps_results(&Sqlite::at(&folder.path().join("calls.sqlite"))).await;
+}
+
 #[tokio::test]
 async fn every_store_is_swept() {
     sweeps(&Memory::default()).await;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures::FutureExt as _;
 use mcp_elicit_core::exchange::Moment;
 
-use super::{Audited, Memory, Page, Row, Store, StoreFault, Stored, Which, Write};
+use super::{Audited, KeptCall, Memory, Page, Row, Store, StoreFault, Stored, Which, Write};
 
 /// Fails as often as it is told to.
 #[derive(Default)]
@@ -55,6 +55,18 @@ impl Store for Failing {
 
     fn purge(&self, before: Moment) -> Stored<'_, usize> {
         self.below.purge(before)
+    }
+
+    fn keep_call(&self, call: KeptCall) -> Stored<'_, ()> {
+        self.below.keep_call(call)
+    }
+
+    fn take_call(&self, id: String) -> Stored<'_, Option<KeptCall>> {
+        self.below.take_call(id)
+    }
+
+    fn calls(&self, now: Moment) -> Stored<'_, Vec<KeptCall>> {
+        self.below.calls(now)
     }
 
     fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<Audited>> {

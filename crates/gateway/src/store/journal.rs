@@ -16,7 +16,7 @@ use futures::FutureExt as _;
 use mcp_elicit_core::exchange::Moment;
 use tokio::sync::{Notify, oneshot};
 
-use super::{Audited, Page, Row, Store, StoreFault, Stored, Which, Write};
+use super::{Audited, KeptCall, Page, Row, Store, StoreFault, Stored, Which, Write};
 
 /// How long a write that nobody waits for waits for others.
 pub const LAG: Duration = Duration::from_millis(10);
@@ -348,6 +348,18 @@ impl Store for Journal {
             self.shared.store.purge(before).await
         }
         .boxed()
+    }
+
+    fn keep_call(&self, call: KeptCall) -> Stored<'_, ()> {
+        self.shared.store.keep_call(call)
+    }
+
+    fn take_call(&self, id: String) -> Stored<'_, Option<KeptCall>> {
+        self.shared.store.take_call(id)
+    }
+
+    fn calls(&self, now: Moment) -> Stored<'_, Vec<KeptCall>> {
+        self.shared.store.calls(now)
     }
 
     fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<Audited>> {

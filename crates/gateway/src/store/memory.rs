@@ -6,12 +6,13 @@ use std::sync::{Mutex, PoisonError};
 use futures::FutureExt as _;
 use mcp_elicit_core::exchange::Moment;
 
-use super::{Audited, Change, Page, Row, Store, Stored, Which, Write, chained};
+use super::{Audited, Change, KeptCall, Page, Row, Store, Stored, Which, Write, chained};
 
 #[derive(Default)]
 struct Inner {
     rows: BTreeMap<String, Row>,
     audit: Vec<Audited>,
+    calls: BTreeMap<String, KeptCall>,
 }
 
 /// A store in memory.
@@ -175,6 +176,24 @@ impl Store for Memory {
             all - inner.rows.len()
         });
         async move { Ok(count) }.boxed()
+    }
+
+    fn keep_call(&self, call: KeptCall) -> Stored<'_, ()> {
+        self.with(|inner| inner.calls.insert(call.id.clone(), call));
+        async { Ok(()) }.boxed()
+    }
+
+    fn take_call(&self, id: String) -> Stored<'_, Option<KeptCall>> {
+        let taken = self.with(|inner| inner.calls.remove(&id));
+        async { Ok(taken) }.boxed()
+    }
+
+    fn calls(&self, now: Moment) -> Stored<'_, Vec<KeptCall>> {
+        let calls = self.with(|inner| {
+            inner.calls.retain(|_, call| now < call.until);
+            inner.calls.values().cloned().collect()
+        });
+        async { Ok(calls) }.boxed()
     }
 
     fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<Audited>> {

@@ -157,6 +157,19 @@ pub enum Durability {
     Flushed,
 }
 
+/// The result of a call that nobody waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptCall {
+    /// Unguessable.
+    pub id: String,
+    /// What finds the same call of the same caller again; hex.
+    pub same: String,
+    /// The server's answer, sealed.
+    pub result: Vec<u8>,
+    /// Until when it is kept.
+    pub until: Moment,
+}
+
 /// What is written as one: all of it or none.
 #[derive(Clone, Debug)]
 pub enum Write {
@@ -271,6 +284,12 @@ pub trait Store: Send + Sync + 'static {
     /// Deletes rows that ended before this moment and of which nothing is kept, and erases what was deleted from the disk.
     /// Returns how many.
     fn purge(&self, before: Moment) -> Stored<'_, usize>;
+    /// Writes the result of a call; it survives a loss of power.
+    fn keep_call(&self, call: KeptCall) -> Stored<'_, ()>;
+    /// Deletes the result of a call and returns it; `None` where somebody else was first.
+    fn take_call(&self, id: String) -> Stored<'_, Option<KeptCall>>;
+    /// Deletes results that are kept no longer, and returns the others.
+    fn calls(&self, now: Moment) -> Stored<'_, Vec<KeptCall>>;
     /// The audit chain from this number on, at most so many.
     fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<Audited>>;
 

@@ -17,14 +17,15 @@ use sqlx::sqlite::{
 use sqlx::{ConnectOptions as _, Connection as _, Row as _, SqlSafeStr as _};
 use tokio::sync::{Mutex, MutexGuard};
 
-use super::{Audited, Durability, Page, Row, Store, StoreFault, Stored, Which, Write};
+use super::{Audited, Durability, KeptCall, Page, Row, Store, StoreFault, Stored, Which, Write};
 use writing::signed;
 
 /// What brings a file from one schema to the next; a file's `user_version` says how many were run.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     include_str!("schema.sql"),
     include_str!("claimed.sql"),
     include_str!("typed.sql"),
+    include_str!("calls.sql"),
 ];
 
 const COLUMNS: &str = "id, same, owner, claimed, exchange, body, arguments, content, params";
@@ -189,6 +190,16 @@ fn read(row: &SqliteRow) -> Result<Row, StoreFault> {
     })
 }
 
+fn read_call(row: &SqliteRow) -> Result<KeptCall, StoreFault> {
+    let until: i64 = row.try_get("until")?;
+    Ok(KeptCall {
+        id: row.try_get("id")?,
+        same: row.try_get("same")?,
+        result: row.try_get("result")?,
+        until: Moment::from_millis(u64::try_from(until).unwrap_or(0)),
+    })
+}
+
 impl Store for Sqlite {
     fn write<'a>(&'a self, wanted: &'a [Write]) -> Stored<'a, Vec<bool>> {
         async move { self.file().await?.write_wanted(wanted).await }.boxed()
@@ -275,6 +286,51 @@ impl Store for Sqlite {
             let count = query.execute(&mut *connection).await?.rows_affected();
             sqlx::raw_sql(CHECKPOINT).execute(connection).await?;
             Ok(usize::try_from(count).unwrap_or(usize::MAX))
+        }
+        .boxed()
+    }
+
+    fn keep_call(&self, call: KeptCall) -> Stored<'_, ()> {
+        async move {
+            let mut file = self.file().await?;
+            file.set_durability(Durability::Flushed).await?;
+            sqlx::query("INSERT INTO call (id, same, result, until) VALUES (?1, ?2, ?3, ?4)")
+                .bind(call.id)
+                .bind(call.same)
+                .bind(call.result)
+                .bind(writing::millis(call.until))
+                .execute(file.connection()?)
+                .await?;
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn take_call(&self, id: String) -> Stored<'_, Option<KeptCall>> {
+        async move {
+            let mut file = self.file().await?;
+            let row =
+                sqlx::query("DELETE FROM call WHERE id = ?1 RETURNING id, same, result, until")
+                    .bind(id)
+                    .fetch_optional(file.connection()?)
+                    .await?;
+            row.as_ref().map(read_call).transpose()
+        }
+        .boxed()
+    }
+
+    fn calls(&self, now: Moment) -> Stored<'_, Vec<KeptCall>> {
+        async move {
+            let mut file = self.file().await?;
+            let connection = file.connection()?;
+            sqlx::query("DELETE FROM call WHERE until <= ?1")
+                .bind(writing::millis(now))
+                .execute(&mut *connection)
+                .await?;
+            let rows = sqlx::query("SELECT id, same, result, until FROM call")
+                .fetch_all(connection)
+                .await?;
+            rows.iter().map(read_call).collect()
         }
         .boxed()
     }

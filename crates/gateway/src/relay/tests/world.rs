@@ -132,6 +132,12 @@ impl World {
                 }
                 Effect::Take { questions, records } => self.take(questions, &records),
                 Effect::End { record, .. } => self.end(&record),
+                // One session has no other to share calls with.
+                Effect::FindCall { .. }
+                | Effect::KeepCall { .. }
+                | Effect::KeepResult { .. }
+                | Effect::DropCall { .. }
+                | Effect::FollowCall { .. } => {}
                 Effect::Confirm { .. } | Effect::Abandon { .. } => {}
                 Effect::Restart => {
                     self.restarts += 1;

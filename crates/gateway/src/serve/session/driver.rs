@@ -64,7 +64,9 @@ impl Driver {
         for job in jobs.drain(..) {
             match job {
                 Job::Effect(effect) => {
-                    if together.iter().any(|other| meet(other, &effect)) {
+                    if together.iter().any(|other| meet(other, &effect))
+                        || together.iter().any(is_of_a_call) && is_of_a_call(&effect)
+                    {
                         self.keep_records(&mut together).await;
                     }
                     together.push(effect);
@@ -101,6 +103,14 @@ impl Driver {
     }
 }
 
+/// Whether it says something of a call that nobody waits for: such are told in their order.
+fn is_of_a_call(effect: &Effect) -> bool {
+    matches!(
+        effect,
+        Effect::FindCall { .. } | Effect::KeepResult { .. } | Effect::DropCall { .. }
+    )
+}
+
 /// Whether both concern the same record. A question that is being written has none yet.
 fn meet(one: &Effect, other: &Effect) -> bool {
     records(one)
@@ -115,6 +125,11 @@ fn records(effect: &Effect) -> &[String] {
         Effect::Record { .. }
         | Effect::ToClient { .. }
         | Effect::ToServer { .. }
+        | Effect::FindCall { .. }
+        | Effect::KeepCall { .. }
+        | Effect::KeepResult { .. }
+        | Effect::DropCall { .. }
+        | Effect::FollowCall { .. }
         | Effect::Abandon { .. }
         | Effect::Restart => &[],
     }

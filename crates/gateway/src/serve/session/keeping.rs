@@ -3,7 +3,7 @@
 use super::super::clock;
 use super::Session;
 use crate::record::{BookFault, Raised, Settling};
-use crate::relay::{Effect, Event, Place, QuestionKey, Relay};
+use crate::relay::{Effect, Event, FoundCall, Place, QuestionKey, Relay};
 
 /// Records that are to be written when the frames are on their way.
 #[derive(Default)]
@@ -85,6 +85,42 @@ impl Session {
             },
             // Their values never were in the store.
             Effect::Confirm { records } if self.book.confirm_in_transit(&records) => return None,
+            Effect::FindCall {
+                door,
+                frame,
+                digest,
+                server_info,
+            } => {
+                let info = server_info.as_deref();
+                if self.book.knows_call(&self.who.identity, info, &digest) {
+                    return Some(Effect::FindCall {
+                        door,
+                        frame,
+                        digest,
+                        server_info,
+                    });
+                }
+                let found = FoundCall::Nothing;
+                Event::CallFound { door, frame, found }
+            }
+            Effect::KeepCall {
+                call,
+                digest,
+                server_info,
+            } => {
+                let (who, info) = (&self.who.identity, server_info.as_deref());
+                self.note(self.book.keep_call(who, info, &digest, &self.tell, call));
+                return None;
+            }
+            Effect::FollowCall {
+                call,
+                digest,
+                server_info,
+            } => {
+                let (who, info) = (&self.who.identity, server_info.as_deref());
+                self.book.follow_call(who, info, &digest, &self.tell, call);
+                return None;
+            }
             other => return Some(other),
         };
         relay.handle(clock::now(), event);
@@ -144,7 +180,29 @@ impl Session {
             }
             Effect::End { record, ending } => self.note(self.book.end(&record, ending).await),
             Effect::Confirm { records } => self.note(self.book.confirm(&records).await),
-            Effect::ToClient { .. }
+            Effect::FindCall {
+                door,
+                frame,
+                digest,
+                server_info,
+            } => {
+                let (who, info) = (&self.who.identity, server_info.as_deref());
+                let found = self.book.find_call(who, info, &digest).await;
+                let found = found.unwrap_or_else(|fault| {
+                    self.note(Err(fault));
+                    FoundCall::Nothing
+                });
+                self.tell(Event::CallFound { door, frame, found });
+            }
+            Effect::KeepResult { call, result } => {
+                self.note(self.book.keep_result(&self.tell, call, &result).await);
+            }
+            Effect::DropCall { call } => {
+                self.note(self.book.drop_call(&self.tell, call).await);
+            }
+            Effect::KeepCall { .. }
+            | Effect::FollowCall { .. }
+            | Effect::ToClient { .. }
             | Effect::ToServer { .. }
             | Effect::Abandon { .. }
             | Effect::Restart => {}

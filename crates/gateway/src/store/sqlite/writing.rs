@@ -75,7 +75,10 @@ impl File {
         self.write_each(wanted).await
     }
 
-    async fn set_durability(&mut self, durability: Durability) -> Result<(), StoreFault> {
+    pub(super) async fn set_durability(
+        &mut self,
+        durability: Durability,
+    ) -> Result<(), StoreFault> {
         if self.durability == Some(durability) {
             return Ok(());
         }
