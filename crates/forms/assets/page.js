@@ -4,6 +4,7 @@ const base = document.body.dataset.base;
 const form = document.querySelector("form[data-question]");
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 
+remember();
 for (const only of all("[data-js]")) only.hidden = false;
 
 countdown();
@@ -11,6 +12,26 @@ if (form) question(form);
 const search = document.querySelector("[data-search]");
 if (search) queue(search);
 if (document.body.dataset.events) listen();
+
+// ---- where the pages are ----
+
+// Pages for people who are signed in lie below a path that no link tells. What this origin stores is read by no other
+// server on this machine, as cookies would be; so a link without the path finds the way from here.
+function remember() {
+  try {
+    if (document.body.dataset.events) {
+      localStorage.setItem(`mcp-elicit ${base.slice(0, base.lastIndexOf("/"))}`, base);
+    }
+    const { enter } = document.body.dataset;
+    const known = enter && localStorage.getItem(`mcp-elicit ${base}`);
+    if (known && known.startsWith(`${base}/`) && /^[A-Za-z0-9_-]{32,}$/.test(known.slice(base.length + 1))) {
+      const search = location.pathname.endsWith("/login") ? "" : location.search;
+      location.replace(known + enter + search);
+    }
+  } catch {
+    // Storage that is switched off: the page says how to sign in.
+  }
+}
 
 // ---- time left ----
 

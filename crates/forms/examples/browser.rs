@@ -15,7 +15,7 @@ use serde_json::json;
 #[expect(clippy::print_stderr, reason = "an example talks to its reader")]
 async fn main() -> Result<(), Box<dyn Error>> {
     let browser = Browser::start().await?;
-    eprintln!("answer at {}", browser.login_link());
+    eprintln!("answer at {}", browser.login_link()?);
     let asked: Vec<_> = questions()?
         .into_iter()
         .map(|question| {

@@ -57,6 +57,7 @@ pub(super) async fn act<D: Desk>(
     };
     let press = Press {
         rooms: &rooms,
+        by: site.by(&headers),
         id,
         question,
         draft,
@@ -104,6 +105,8 @@ fn shown_bytes(id: &QuestionId, answers: &Answers) -> Vec<u8> {
 /// One press, with all it may need.
 struct Press<'a, D> {
     rooms: &'a Rooms<D>,
+    /// Who is recorded as having pressed.
+    by: String,
     id: QuestionId,
     question: Arc<Question>,
     draft: Option<Draft>,
@@ -258,7 +261,7 @@ impl<D: Desk> Press<'_, D> {
             match self
                 .rooms
                 .desk
-                .settle(&self.id, outcome, &self.site().by)
+                .settle(&self.id, outcome, &self.by)
                 .await?
             {
                 Settled::Won => self.here(""),

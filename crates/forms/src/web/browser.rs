@@ -14,7 +14,8 @@ use tokio::sync::{oneshot, watch};
 
 use super::desk::{Ending, QuestionId};
 use super::memory::Questions;
-use super::site::{Secret, Site, random_text};
+use super::sessions::random_text;
+use super::site::Site;
 use super::{clock, router, serve};
 use crate::view::{NotAnswered, Question, Reply};
 
@@ -68,8 +69,7 @@ impl Browser {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
         let listener = TcpListener::bind(at).await?;
-        let secret = Secret::random()?;
-        let site = Site::loopback(listener.local_addr()?, secret);
+        let site = Site::loopback(listener.local_addr()?)?;
         let desk = Arc::new(Questions::default());
         let served = watch::Sender::new(0);
         let app = router(Arc::clone(&desk), site.clone())
@@ -88,16 +88,19 @@ impl Browser {
         })
     }
 
-    /// Calls `tell` with the link to each question as it is asked: to print it, or to open it. The link holds the
-    /// login secret, so it is for the person only and belongs in no log.
+    /// Calls `tell` with the link to each question as it is asked: to print it, or to open it. The link signs one browser
+    /// in, so it is for the person only and belongs in no log.
     #[must_use]
     pub fn announcing(mut self, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.announce = Some(Arc::new(tell));
         self
     }
 
-    /// The link that signs the person in and shows all questions. It holds the login secret.
-    pub fn login_link(&self) -> String {
+    /// Makes a link that signs the person in, once, and shows all questions.
+    ///
+    /// # Errors
+    /// When the system gives no randomness.
+    pub fn login_link(&self) -> io::Result<String> {
         self.site.login_link()
     }
 
@@ -154,14 +157,18 @@ impl Browser {
     ) -> Result<Reply, NotAnswered> {
         let id = QuestionId::new(random_text()?)
             .ok_or_else(|| io::Error::other("a random name is always a name"))?;
+        let link = match &self.announce {
+            Some(_) => Some(self.site.question_link(&id)?),
+            None => None,
+        };
         let deadline = question.deadline();
         let mut answer = self.desk.put(id.clone(), question, offers_from_now_on);
         let on_page = OnPage {
             desk: &self.desk,
             id: &id,
         };
-        if let Some(announce) = &self.announce {
-            announce(&self.site.question_link(&id));
+        if let (Some(announce), Some(link)) = (&self.announce, &link) {
+            announce(link);
         }
         let over = async {
             match deadline {

@@ -1,18 +1,18 @@
-//! From the secret in a link to the cookie.
+//! From the key in a link to a session.
 
 use axum::extract::{RawQuery, State};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 
 use super::desk::Desk;
 use super::notices;
 use super::router::{Rooms, go, page};
-use super::site::Site;
 
-/// Exchanges the secret for the cookie, and goes on to a page without the secret in its address.
+/// Exchanges the key for a session, once, and goes on to a page without the key in its address.
 pub(super) async fn enter<D: Desk>(
     State(rooms): State<Rooms<D>>,
     RawQuery(query): RawQuery,
+    method: Method,
     headers: HeaderMap,
 ) -> Response {
     let site = &rooms.site;
@@ -24,15 +24,43 @@ pub(super) async fn enter<D: Desk>(
             _ => {}
         }
     }
+    let next = next.filter(|next| is_plain(next));
+    let next = next.unwrap_or_else(|| "/".to_owned());
     let Some(key) = key else {
-        return page(StatusCode::UNAUTHORIZED, &notices::login(site, false));
+        return page(
+            StatusCode::UNAUTHORIZED,
+            &notices::no_session(site, Some(&next)),
+        );
     };
-    if !site.is_secret(&key) {
-        return page(StatusCode::UNAUTHORIZED, &notices::login(site, true));
-    }
-    let next = next
-        .filter(|next| is_ours(site, next))
-        .unwrap_or_else(|| format!("{}/", site.base));
+    let browser = headers
+        .get(header::USER_AGENT)
+        .and_then(|browser| browser.to_str().ok())
+        .unwrap_or("unknown");
+    // Programs that look at a link before a person opens it ask for its head.
+    let session = if method == Method::HEAD {
+        Ok(None)
+    } else {
+        site.redeem(&key, browser)
+    };
+    let session = match session {
+        Ok(Some(session)) => session,
+        Ok(None) => {
+            return page(
+                StatusCode::UNAUTHORIZED,
+                &notices::spent_link(site, &next),
+            );
+        }
+        Err(error) => {
+            tracing::error!(%error, "a session could not be made");
+            let line = "The session could not be written down. Try the link again in a moment.";
+            return page(
+                StatusCode::SERVICE_UNAVAILABLE,
+                &notices::refused(site, "Not right now", line),
+            );
+        }
+    };
+    tracing::info!(session = %session.id, "a browser signed in");
+    let next = format!("{}{next}", site.base);
     // On a request that another site started, browsers keep a strict cookie back until one of our own pages asks.
     let foreign = headers
         .get("sec-fetch-site")
@@ -42,32 +70,27 @@ pub(super) async fn enter<D: Desk>(
     } else {
         go(&next)
     };
-    if let Ok(cookie) = HeaderValue::from_str(&site.session_cookie()) {
+    if let Ok(cookie) = HeaderValue::from_str(&site.session_cookie(&session)) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
     response
 }
 
-/// Whether `path` is a page of ours: never an address elsewhere.
-fn is_ours(site: &Site, path: &str) -> bool {
-    let Some(rest) = path.strip_prefix(site.base.as_str()) else {
-        return false;
-    };
-    let plain = rest
+/// Whether `path` can be a page of ours, below whatever path they lie: never an address elsewhere.
+pub(super) fn is_plain(path: &str) -> bool {
+    let plain = path
         .bytes()
         .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'-' | b'_'));
-    rest.starts_with('/') && !rest.contains("//") && plain
+    path.starts_with('/') && !path.contains("//") && plain
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::web::Secret;
+    use super::is_plain;
 
     #[test]
     fn one_is_sent_on_to_our_own_pages_only() {
-        let site = Site::loopback(([127, 0, 0, 1], 1).into(), Secret::random().unwrap());
-        assert!(is_ours(&site, "/") && is_ours(&site, "/q/abc_-9"));
+        assert!(is_plain("/") && is_plain("/q/abc_-9"));
         for bad in [
             "",
             "//evil.example",
@@ -77,8 +100,7 @@ mod tests {
             "/q//x",
             "/\r\nX: y",
         ] {
-            assert!(!is_ours(&site, bad), "{bad}");
+            assert!(!is_plain(bad), "{bad}");
         }
-        assert!(!is_ours(&site.under("/inbox"), "/q/abc"));
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! - [`router`]: the pages over any [`Desk`], to merge into an application of one's own
 //! - [`Desk`]: where the questions lie; [`Found`], [`Settled`], [`Brief`] and the rest are what is said to it and by it
-//! - [`Site`], [`Secret`]: where the pages are served, and who may reach them
+//! - [`Site`]: where the pages are served, and who may reach them; [`SessionStore`]: where its sessions are kept
 //! - [`Browser`]: a desk in memory with a server of its own, for programs that ask one person on this machine
 //! - [`serve`]: a small server for loopback, with limits
 //!
@@ -19,7 +19,7 @@
 //! use mcp_elicit_forms::web::Browser;
 //!
 //! let browser = Browser::start().await?;
-//! eprintln!("answer at {}", browser.login_link());
+//! eprintln!("answer at {}", browser.login_link()?);
 //! let outcome = browser.ask(question, std::future::pending()).await?;
 //! # Ok(()) }
 //! ```
@@ -39,6 +39,7 @@ mod prose;
 mod reading;
 mod router;
 mod server;
+mod sessions;
 mod show;
 mod site;
 mod step;
@@ -47,4 +48,5 @@ pub use browser::Browser;
 pub use desk::{Brief, Desk, DeskFault, Docket, Ended, Ending, Found, QuestionId, Settled, Wanted};
 pub use router::router;
 pub use server::serve;
-pub use site::{Secret, Site};
+pub use sessions::{MemorySessions, NewSession, Session, SessionStore, SessionTable};
+pub use site::Site;

@@ -23,6 +23,7 @@ fn notice(shell: Shell, tone: Tone, head: &str, line: &str) -> NoticePage {
         lines: vec![line.to_owned()],
         acts,
         forward: None,
+        enter: None,
     }
 }
 
@@ -124,29 +125,36 @@ pub(super) fn unknown(shell: Shell) -> NoticePage {
     )
 }
 
-/// One must sign in.
-pub(super) fn login(site: &Site, wrong: bool) -> NoticePage {
-    let shell = Shell {
-        base: site.base.clone(),
+/// A page for somebody without a session. `meant` is the page that a browser with one is led to, where it may have one.
+pub(super) fn no_session(site: &Site, meant: Option<&str>) -> NoticePage {
+    let line = "This browser is not signed in, or not any more.";
+    let mut page = notice(outside(site), Tone::Locked, "Sign in", line);
+    page.lines.push(site.sign_in.clone());
+    page.enter = meant.map(str::to_owned);
+    page
+}
+
+/// A login link that signs nobody in.
+pub(super) fn spent_link(site: &Site, meant: &str) -> NoticePage {
+    let line = "This link is not, or no longer, the right one: each signs one browser in, once.";
+    let mut page = notice(outside(site), Tone::Locked, "Sign in", line);
+    page.lines.push(site.sign_in.clone());
+    page.enter = Some(meant.to_owned());
+    page
+}
+
+/// What a page for strangers has around it, which says nothing about where the other pages are.
+fn outside(site: &Site) -> Shell {
+    Shell {
+        base: site.prefix.clone(),
         inside: false,
         pending: 0,
-    };
-    let line = if wrong {
-        "This link is not, or no longer, the right one. Links change when the program is started again."
-    } else {
-        "Open the link that the program printed where it was started. It signs this browser in."
-    };
-    notice(shell, Tone::Locked, "Sign in", line)
+    }
 }
 
 /// Signed in, on a request that another page started: the cookie comes along from here on only.
 pub(super) fn forward(site: &Site, next: String) -> NoticePage {
-    let shell = Shell {
-        base: site.base.clone(),
-        inside: false,
-        pending: 0,
-    };
-    let mut page = notice(shell, Tone::Good, "Signed in", "One moment.");
+    let mut page = notice(outside(site), Tone::Good, "Signed in", "One moment.");
     page.acts.push(Act {
         href: next.clone(),
         label: "Go on".to_owned(),
@@ -157,10 +165,5 @@ pub(super) fn forward(site: &Site, next: String) -> NoticePage {
 
 /// A request that was refused, and why.
 pub(super) fn refused(site: &Site, head: &str, line: &str) -> NoticePage {
-    let shell = Shell {
-        base: site.base.clone(),
-        inside: false,
-        pending: 0,
-    };
-    notice(shell, Tone::Bad, head, line)
+    notice(outside(site), Tone::Bad, head, line)
 }

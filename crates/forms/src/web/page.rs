@@ -232,4 +232,6 @@ pub(super) struct NoticePage {
     pub acts: Vec<Act>,
     /// Where to go on by itself.
     pub forward: Option<String>,
+    /// The page that a signed-in browser is led to from here, below the path that it remembers.
+    pub enter: Option<String>,
 }

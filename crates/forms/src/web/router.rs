@@ -35,33 +35,39 @@ impl<D> Clone for Rooms<D> {
 
 /// The pages of `desk`, served as `site`: merge it into any axum application, or hand it to [`serve`](super::serve).
 ///
-/// Everything under it is behind the login, answers to its own host names only, and takes nothing from pages of
-/// another origin. Its routes: `/`, `/q/{id}` and below, `/events`, `/state`, `/login`, `/assets/{name}`.
+/// Everything under it answers to its own host names only, and takes nothing from pages of another origin. Open to
+/// strangers are `/login`, `/assets/{name}`, and `/` and `/q/{id}`, which say how to sign in and lead those who are to their
+/// pages. These lie below the site's secret path: `/`, `/q/{id}` and below, `/events`, `/state`.
 pub fn router<D: Desk>(desk: Arc<D>, site: Site) -> Router {
-    let base = site.base.clone();
+    let (prefix, base) = (site.prefix.clone(), site.base.clone());
     let rooms = Rooms {
         desk,
         site: Arc::new(site),
     };
-    let at = |path: &str| format!("{base}{path}");
+    let open = |path: &str| format!("{prefix}{path}");
+    let inside = |path: &str| format!("{base}{path}");
     let mut pages = Router::new()
-        .route(&at("/"), get(asking::queue::<D>))
-        .route(&at("/q/{id}"), get(asking::question::<D>))
+        .route(&open("/"), any(outside::<D>))
+        .route(&open("/login"), get(login::enter::<D>))
+        .route(&open("/assets/{name}"), get(asset))
+        .route(&base, get(queue_is_below))
+        .route(&inside("/"), get(asking::queue::<D>))
+        .route(&inside("/q/{id}"), get(asking::question::<D>))
         .route(
-            &at("/q/{id}/{part}"),
+            &inside("/q/{id}/{part}"),
             get(part::<D>).post(answering::act::<D>),
         )
-        .route(&at("/events"), get(news::events::<D>))
-        .route(&at("/state"), get(news::state::<D>))
-        .route(&at("/login"), get(login::enter::<D>))
-        .route(&at("/assets/{name}"), get(asset));
-    pages = if base.is_empty() {
-        pages.fallback(nowhere::<D>)
+        .route(&inside("/events"), get(news::events::<D>))
+        .route(&inside("/state"), get(news::state::<D>))
+        .route(&inside("/assets/{name}"), get(asset))
+        .route(&inside("/{*rest}"), any(nowhere::<D>));
+    pages = if prefix.is_empty() {
+        pages.fallback(outside::<D>)
     } else {
         // What is beside the pages is somebody else's to answer.
         pages
-            .route(&base, get(queue_is_below))
-            .route(&at("/{*rest}"), any(nowhere::<D>))
+            .route(&prefix, get(queue_is_below))
+            .route(&open("/{*rest}"), any(outside::<D>))
     };
     pages
         .layer(from_fn_with_state(rooms.clone(), guard::<D>))
@@ -79,9 +85,11 @@ async fn guard<D: Desk>(State(rooms): State<Rooms<D>>, request: Request, next: N
     let site = &rooms.site;
     let headers = request.headers();
     let reading = matches!(*request.method(), Method::GET | Method::HEAD);
-    let path = request.uri().path();
-    let path = path.strip_prefix(site.base.as_str()).unwrap_or(path);
-    let open = path == "/login" || path.starts_with("/assets/");
+    let is_inside = request
+        .uri()
+        .path()
+        .strip_prefix(site.base.as_str())
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     let mut response = if !site.is_for_us(headers) {
         let line = "This address was reached under a name that is not its own.";
         page(
@@ -94,13 +102,26 @@ async fn guard<D: Desk>(State(rooms): State<Rooms<D>>, request: Request, next: N
             StatusCode::FORBIDDEN,
             &notices::refused(site, "Refused", line),
         )
-    } else if !open && !site.is_signed_in(headers) {
-        page(StatusCode::UNAUTHORIZED, &notices::login(site, false))
+    } else if is_inside && !site.is_signed_in(headers) {
+        page(StatusCode::UNAUTHORIZED, &notices::no_session(site, None))
     } else {
         next.run(request).await
     };
     rules(&mut response);
     response
+}
+
+/// Says how to sign in; a script leads a browser that is signed in to the page that was meant.
+async fn outside<D: Desk>(State(rooms): State<Rooms<D>>, uri: Uri) -> Response {
+    let path = uri.path();
+    let meant = path
+        .strip_prefix(rooms.site.prefix.as_str())
+        .filter(|path| login::is_plain(path))
+        .unwrap_or("/");
+    page(
+        StatusCode::UNAUTHORIZED,
+        &notices::no_session(&rooms.site, Some(meant)),
+    )
 }
 
 /// What browsers are told on every response.
@@ -273,7 +294,7 @@ mod tests {
 
     use super::*;
     use crate::web::memory::Questions;
-    use crate::web::{Secret, serve};
+    use crate::web::serve;
 
     async fn get(at: std::net::SocketAddr, path: &str, cookie: &str) -> String {
         let mut stream = TcpStream::connect(at).await.unwrap();
@@ -290,9 +311,9 @@ mod tests {
     async fn under_a_path_the_pages_keep_to_it() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let at = listener.local_addr().unwrap();
-        let site = Site::loopback(at, Secret::random().unwrap()).under("inbox/");
-        let login = site.login_link();
-        let cookie = site.session_cookie().split(';').next().unwrap().to_owned();
+        let site = Site::loopback(at).unwrap().under("inbox/");
+        let login = site.login_link().unwrap();
+        let base = site.base.clone();
         let beside = Router::new()
             .route("/beside", axum::routing::get(|| async { "beside" }))
             .fallback(|| async { "elsewhere" });
@@ -302,34 +323,44 @@ mod tests {
         let path = login.split_once(&at.to_string()).unwrap().1;
         assert!(path.starts_with("/inbox/login?key="));
         let entered = get(at, path, "").await;
-        assert!(entered.starts_with("HTTP/1.1 303") && entered.contains("location: /inbox/\r\n"));
-        assert!(entered.contains("Path=/inbox;"));
-        let queue = get(at, "/inbox/", &cookie).await;
+        assert!(entered.starts_with("HTTP/1.1 303"));
+        assert!(entered.contains(&format!("location: {base}/\r\n")));
+        assert!(base.starts_with("/inbox/") && entered.contains(&format!("Path={base};")));
+        let cookie = entered.split_once("set-cookie: ").unwrap().1;
+        let cookie = cookie.split(';').next().unwrap().to_owned();
+        let queue = get(at, &format!("{base}/"), &cookie).await;
         assert!(queue.starts_with("HTTP/1.1 200") && queue.contains("Nothing is waiting"));
         assert!(
-            !queue.contains("href=\"/assets") && queue.contains("href=\"/inbox/assets/style.css\"")
+            !queue.contains("href=\"/assets")
+                && queue.contains(&format!("href=\"{base}/assets/style.css\""))
         );
         assert!(
-            get(at, "/inbox", &cookie)
+            get(at, &base, &cookie)
                 .await
-                .contains("location: /inbox/\r\n")
+                .contains(&format!("location: {base}/\r\n"))
         );
         assert!(
             get(at, "/inbox/assets/style.css", "")
                 .await
                 .starts_with("HTTP/1.1 200")
         );
-        assert!(get(at, "/inbox/", "").await.starts_with("HTTP/1.1 401"));
+        for (path, status) in [("/none", 404), ("/q/none", 404), ("/", 200)] {
+            let path = format!("{base}{path}");
+            let status = format!("HTTP/1.1 {status}");
+            assert!(get(at, &path, &cookie).await.starts_with(&status), "{path}");
+            assert!(get(at, &path, "").await.starts_with("HTTP/1.1 401"));
+        }
         assert!(
-            get(at, "/inbox/none", &cookie)
+            get(at, "/inbox", "")
                 .await
-                .starts_with("HTTP/1.1 404")
+                .contains("location: /inbox/\r\n")
         );
-        assert!(
-            get(at, "/inbox/q/none", &cookie)
-                .await
-                .starts_with("HTTP/1.1 404")
-        );
+        // Outside, the cookie opens nothing, and no page says where the inside is.
+        for path in ["/inbox/", "/inbox/q/none", "/inbox/none/at/all", "/inbox/login"] {
+            let said = get(at, path, &cookie).await;
+            assert!(said.starts_with("HTTP/1.1 401"), "{path}: {said}");
+            assert!(!said.contains(&base), "{path}: {said}");
+        }
         assert!(get(at, "/beside", "").await.ends_with("beside"));
         assert!(get(at, "/none", "").await.ends_with("elsewhere"));
     }

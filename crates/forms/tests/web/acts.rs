@@ -38,7 +38,7 @@ async fn only_what_was_reviewed_is_sent() {
     ] {
         let reply = visitor.post(&accept, &body).await;
         assert_eq!(
-            reply.header("location"),
+            visitor.inside(&reply),
             Some(format!("{here}/review?changed").as_str())
         );
     }
@@ -71,7 +71,7 @@ async fn an_answer_that_the_form_refuses_is_never_sent() {
         )
         .await;
     assert_eq!(
-        reply.header("location"),
+        visitor.inside(&reply),
         Some(format!("{here}?check").as_str())
     );
     assert!(asked.is_waiting());
@@ -93,7 +93,7 @@ async fn after_the_end_nothing_is_taken() {
         .post(&format!("{here}/accept"), &format!("csrf={csrf}"))
         .await;
     assert_eq!(
-        reply.header("location"),
+        visitor.inside(&reply),
         Some(format!("{here}?late").as_str())
     );
     assert!(
@@ -147,7 +147,7 @@ async fn of_many_answers_at_once_one_wins() {
     let mut won = Vec::new();
     for press in presses {
         let (act, reply) = press.await.unwrap();
-        match reply.header("location") {
+        match visitor.inside(&reply) {
             Some(location) if location == here => won.push(act),
             Some(location) => assert_eq!(location, format!("{here}?late")),
             None => panic!("{}", reply.head),
@@ -189,7 +189,7 @@ async fn a_form_that_asks_for_a_secret_waits_until_one_insists() {
         )
         .await;
     assert_eq!(
-        reply.header("location"),
+        visitor.inside(&reply),
         Some(format!("{here}/review?insist").as_str())
     );
     assert!(asked.is_waiting());

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
+use mcp_elicit_testkit::chromium::{Chromium, Setup};
+
 use crate::fixtures::{Asking, asks, every_kind, link, nothing, short};
 use crate::http::{Visitor, send};
 
@@ -37,7 +39,7 @@ async fn a_name_that_was_made_to_point_here_gets_nothing() {
         for path in PATHS {
             let path = path.replace("/q/{id}", asked.path());
             let head = [
-                format!("GET {path} HTTP/1.1"),
+                format!("GET {}{path} HTTP/1.1", visitor.base),
                 format!("Host: {name}"),
                 format!("Cookie: {}", visitor.cookie),
             ];
@@ -56,7 +58,7 @@ async fn a_name_that_was_made_to_point_here_gets_nothing() {
             "{name}"
         );
     }
-    let key = asking.browser.login_link();
+    let key = asking.browser.login_link().unwrap();
     let path = key.split_once(&visitor.host).unwrap().1;
     let reply = send(
         &visitor.host,
@@ -86,6 +88,7 @@ async fn without_the_cookie_nothing_is_shown_and_nothing_is_done() {
     ] {
         let stranger = Visitor {
             host: visitor.host.clone(),
+            base: visitor.base.clone(),
             cookie,
         };
         for path in PATHS {
@@ -108,13 +111,103 @@ async fn without_the_cookie_nothing_is_shown_and_nothing_is_done() {
         "/login?key=",
         "/login?key=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
     ] {
-        let reply = visitor.get(path).await;
+        let reply = visitor.get_as_is(path).await;
         assert!(
             reply.status == 401 && reply.header("set-cookie").is_none(),
             "{path}"
         );
     }
+    // Outside the secret path even the cookie opens nothing, and nothing tells that path.
+    for path in PATHS {
+        let reply = visitor
+            .get_as_is(&path.replace("/q/{id}", asked.path()))
+            .await;
+        assert_eq!(reply.status, 401, "{path}");
+        assert!(
+            !reply.body.contains("deploy-bot") && !reply.body.contains(&visitor.base),
+            "{path}"
+        );
+    }
     assert!(asked.is_waiting());
+}
+
+#[tokio::test]
+async fn a_login_link_works_once() {
+    let mut asking = Asking::start().await;
+    let asked = asking.ask(asks("Go?", &nothing())).await;
+    let host = crate::http::host(&asked.link);
+    let path = asked.link.split_once(&host).unwrap().1;
+    let head = |method: &str| [format!("{method} {path} HTTP/1.1"), format!("Host: {host}")];
+    // Who looks at the link before the person does takes nothing away.
+    let looked = send(&host, &head("HEAD"), "").await;
+    assert!(looked.status == 401 && looked.header("set-cookie").is_none());
+    let first = send(&host, &head("GET"), "").await;
+    assert!(first.status == 303 && first.header("set-cookie").is_some());
+    let again = send(&host, &head("GET"), "").await;
+    assert!(again.status == 401 && again.header("set-cookie").is_none());
+    assert!(
+        again.body.contains("signs one browser in, once"),
+        "{}",
+        again.body
+    );
+    assert!(again.body.contains(&format!("data-enter=\"{}\"", asked.path())));
+}
+
+/// A server at another port of the same host; what it was sent first.
+async fn elsewhere() -> (String, tokio::sync::oneshot::Receiver<String>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let at = listener.local_addr().unwrap().to_string();
+    let (tell, told) = tokio::sync::oneshot::channel();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(tokio::io::AsyncReadExt::read_u8(&mut stream).await.unwrap());
+        }
+        let page = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi";
+        stream.write_all(page.as_bytes()).await.unwrap();
+        tell.send(String::from_utf8(head).unwrap()).unwrap();
+    });
+    (at, told)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_port_of_the_same_host_gets_no_session_from_a_click() {
+    let Some(page) = Chromium::start(Setup::default()).await else {
+        return;
+    };
+    let (at, told) = elsewhere().await;
+    let mut asking = Asking::start().await;
+    let asked = asking.ask(link(&format!("http://{at}/q/x"))).await;
+    page.open(&asked.link).await;
+    page.click("[data-open]").await;
+    let head = told.await.unwrap().to_lowercase();
+    assert!(head.starts_with("get /q/x "), "{head}");
+    for leak in ["cookie:", "referer:", "mcp-elicit"] {
+        assert!(!head.contains(leak), "{leak} {head}");
+    }
+    page.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_without_a_secret_finds_the_way_in_for_a_browser_with_a_session() {
+    let Some(page) = Chromium::start(Setup::default()).await else {
+        return;
+    };
+    let mut asking = Asking::start().await;
+    let asked = asking.ask(asks("Go?", &nothing())).await;
+    let deep = format!(
+        "http://{}{}",
+        crate::http::host(&asked.link),
+        asked.path()
+    );
+    page.open(&deep).await;
+    page.shows("not signed in").await;
+    page.open(&asked.link).await;
+    page.at("form[data-question]").await;
+    page.open(&deep).await;
+    page.at("form[data-question]").await;
+    page.close().await;
 }
 
 #[tokio::test]
@@ -220,7 +313,7 @@ async fn too_much_and_the_wrong_kind_are_refused() {
     );
     for method in ["PUT", "DELETE", "PATCH"] {
         let mut head = visitor.post_head(&path);
-        head[0] = format!("{method} {path} HTTP/1.1");
+        head[0] = format!("{method} {}{path} HTTP/1.1", visitor.base);
         assert_eq!(
             send(&visitor.host, &head, &format!("csrf={csrf}"))
                 .await
@@ -395,7 +488,7 @@ async fn ten_thousand_questions_are_shown_in_part_and_found_by_searching() {
                 .await,
         );
     }
-    let visitor = Visitor::enter(&asking.browser.login_link()).await;
+    let visitor = Visitor::enter(&asking.browser.login_link().unwrap()).await;
     let page = visitor.get("/").await;
     assert_eq!(page.body.matches("class=\"rowlink\"").count(), 200);
     assert!(page.body.contains("9800 more are waiting") && page.body.len() < 400_000);

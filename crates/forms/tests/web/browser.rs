@@ -39,10 +39,9 @@ pub(crate) async fn at_question(
     let mut asking = Asking::start().await;
     let asked = asking.ask(question).await;
     chromium.open(&asked.link).await;
-    assert_eq!(
-        chromium.path().await,
-        asked.path(),
-        "the secret has left the address"
+    assert!(
+        chromium.path().await.ends_with(asked.path()),
+        "the key has left the address"
     );
     Some((chromium, asking, asked))
 }

@@ -168,7 +168,7 @@ async fn a_link_is_opened_by_the_person_and_learns_nothing_of_us() {
             .find(|window| *window != ours)
             .expect("a new tab");
         page.client.switch_to_window(opened).await.unwrap();
-        page.until("return location.pathname === '/assets/icon.svg'")
+        page.until("return location.pathname.endsWith('/assets/icon.svg')")
             .await;
         assert_eq!(
             page.run("return window.opener === null && document.referrer === ''")
@@ -189,7 +189,7 @@ async fn the_queue_updates_itself_and_is_worked_by_keyboard() {
     else {
         return;
     };
-    page.open(&asking.browser.login_link()).await;
+    page.open(&asking.browser.login_link().unwrap()).await;
     page.shows("First of all").await;
     assert_eq!(page.title().await, "(1) Questions");
     let second = asking.ask(asks("Second of all", &nothing())).await;
@@ -203,11 +203,11 @@ async fn the_queue_updates_itself_and_is_worked_by_keyboard() {
     page.press(DOWN).await;
     page.press(ENTER).await;
     page.at("[data-act=accept]").await;
-    assert_eq!(page.path().await, second.path());
+    assert!(page.path().await.ends_with(second.path()));
     page.click("[data-act=accept]").await;
     assert_eq!(second.content().await, json!({}));
 
-    page.open(&asking.browser.login_link()).await;
+    page.open(&asking.browser.login_link().unwrap()).await;
     page.shows("answered").await;
     drop(asked);
     page.close().await;
@@ -304,6 +304,6 @@ async fn a_login_that_another_site_started_goes_on_by_itself() {
     .await;
     page.click("#go").await;
     page.at("[data-act=accept]").await;
-    assert_eq!(page.path().await, asked.path());
+    assert!(page.path().await.ends_with(asked.path()));
     page.close().await;
 }

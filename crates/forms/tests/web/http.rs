@@ -53,10 +53,12 @@ pub(crate) async fn send(at: &str, head: &[String], body: &str) -> Reply {
     }
 }
 
-/// Somebody with the cookie, at one site.
+/// Somebody with a session, at one site.
 pub(crate) struct Visitor {
     pub(crate) host: String,
     pub(crate) cookie: String,
+    /// The path below which the pages lie.
+    pub(crate) base: String,
 }
 
 impl Visitor {
@@ -71,13 +73,21 @@ impl Visitor {
         )
         .await;
         let cookie = reply.header("set-cookie").expect("the link signs in");
+        let path = cookie.split("Path=").nth(1).expect("the cookie has a path");
         Self {
             cookie: cookie.split(';').next().expect("a cookie").to_owned(),
+            base: path.split(';').next().unwrap_or_default().to_owned(),
             host,
         }
     }
 
+    /// Asks for a page of the inside.
     pub(crate) async fn get(&self, path: &str) -> Reply {
+        self.get_as_is(&format!("{}{path}", self.base)).await
+    }
+
+    /// Asks for just this path.
+    pub(crate) async fn get_as_is(&self, path: &str) -> Reply {
         let head = [
             format!("GET {path} HTTP/1.1"),
             format!("Host: {}", self.host),
@@ -86,10 +96,15 @@ impl Visitor {
         send(&self.host, &head, "").await
     }
 
+    /// Where a reply sends on to, below the path of the pages.
+    pub(crate) fn inside<'a>(&self, reply: &'a Reply) -> Option<&'a str> {
+        reply.header("location")?.strip_prefix(&self.base)
+    }
+
     /// The head of a POST as our own pages send it.
     pub(crate) fn post_head(&self, path: &str) -> Vec<String> {
         vec![
-            format!("POST {path} HTTP/1.1"),
+            format!("POST {}{path} HTTP/1.1", self.base),
             format!("Host: {}", self.host),
             format!("Cookie: {}", self.cookie),
             format!("Origin: http://{}", self.host),

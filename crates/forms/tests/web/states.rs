@@ -78,10 +78,10 @@ async fn every_state_is_accessible() {
 async fn every_state(look: &mut Look) {
     let mut asking = Asking::start().await;
     asking.offers = true;
-    let host = crate::http::host(&asking.browser.login_link());
+    let host = crate::http::host(&asking.browser.login_link().unwrap());
     look.page.open(&format!("http://{host}/")).await;
     look.at("login").await;
-    look.page.open(&asking.browser.login_link()).await;
+    look.page.open(&asking.browser.login_link().unwrap()).await;
     look.at("queue-empty").await;
     look.page.open(&format!("http://{host}/q/nothing")).await;
     look.at("not-found").await;
@@ -148,7 +148,7 @@ async fn every_state(look: &mut Look) {
         look.at(&format!("{state}-for-good")).await;
         waiting.push(asked);
     }
-    look.page.open(&asking.browser.login_link()).await;
+    look.page.open(&asking.browser.login_link().unwrap()).await;
     look.at("queue").await;
 
     for (state, act) in [
@@ -174,7 +174,7 @@ async fn every_state(look: &mut Look) {
     assert!(asked.outcome().await.is_err());
     look.page.open(&link).await;
     look.at("expired").await;
-    look.page.open(&asking.browser.login_link()).await;
+    look.page.open(&asking.browser.login_link().unwrap()).await;
     look.at("queue-recent").await;
     assert!(waiting.iter().all(crate::fixtures::Asked::is_waiting));
 }
