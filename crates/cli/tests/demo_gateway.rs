@@ -39,7 +39,7 @@ fn a_prepared_answer_goes_through_the_inbox() {
     let answered = named(&events, "answered");
     assert_eq!(
         (answered["phase"].as_str(), answered["by"].as_str()),
-        (Some("answered"), Some("the command line"))
+        (Some("answered"), Some("on the command line"))
     );
     let result = named(&events, "result").to_string();
     assert!(result.contains("staging"), "{result}");
@@ -63,7 +63,7 @@ fn people_are_told_what_happens() {
         "cannot ask",
         "The server asks",
         "inbox",
-        "answered by the command line",
+        "answered on the command line",
     ] {
         assert!(run.stderr.contains(words), "{words}: {}", run.stderr);
     }

@@ -9,6 +9,7 @@ use mcp_elicit_client::connection::{BearerToken, TokenFault};
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::inbox::place::Presence;
 use crate::record::Retention;
 use crate::relay::{AnswerWith, Settings};
 use crate::serve::child::Program;
@@ -26,6 +27,10 @@ pub struct Config {
     pub inbox: Option<SocketAddr>,
     /// Whether any free port will do where something else listens at that address, which nobody has named.
     pub inbox_may_move: bool,
+    /// Which answers count from now on; `None` for what holds for the state folder already.
+    pub presence: Option<Presence>,
+    /// Whether the desktop is told of questions.
+    pub notify: bool,
     /// The state folder; `None` for the usual one.
     pub state: Option<PathBuf>,
     /// Whether the record is kept in memory only.
@@ -202,6 +207,10 @@ struct File {
     #[serde(default)]
     inbox: Option<Spanned<SocketAddr>>,
     #[serde(default)]
+    presence: Option<FilePresence>,
+    #[serde(default)]
+    notify: Option<bool>,
+    #[serde(default)]
     state: Option<PathBuf>,
     #[serde(default)]
     record: Record,
@@ -218,6 +227,22 @@ struct File {
     keep_ended: Option<u64>,
     #[serde(default)]
     servers: BTreeMap<String, Spanned<FileServer>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum FilePresence {
+    Any,
+    Page,
+}
+
+impl From<FilePresence> for Presence {
+    fn from(presence: FilePresence) -> Self {
+        match presence {
+            FilePresence::Any => Self::Any,
+            FilePresence::Page => Self::Page,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -288,6 +313,8 @@ impl Config {
             listen: file.listen,
             inbox,
             inbox_may_move: false,
+            presence: file.presence.map(Presence::from),
+            notify: file.notify.unwrap_or(true),
             state: file.state,
             in_memory: file.record == Record::Memory,
             max_frame: file.max_frame.unwrap_or(MAX_FRAME),
@@ -408,6 +435,8 @@ mod tests {
             inbox = "127.0.0.1:7878"
             record = "memory"
             keep-answers = 60
+            presence = "page"
+            notify = false
             [servers.files]
             command = ["npx", "-y", "files"]
             env = { DEBUG = "1" }
@@ -419,7 +448,8 @@ mod tests {
         "#;
         let config = Config::parse(text).unwrap();
         assert_eq!(config.servers.len(), 2);
-        assert!(config.in_memory);
+        assert!(config.in_memory && !config.notify);
+        assert_eq!(config.presence, Some(Presence::Page));
         assert_eq!(config.retention.answers, Duration::from_mins(1));
         assert_eq!(config.retention.results, Duration::from_mins(15));
         let files = &config.servers[1];

@@ -10,15 +10,16 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use mcp_elicit_client::responder::{self, Responder, Terminal};
 use mcp_elicit_forms::terminal::Face;
-use tokio::net::TcpListener;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use crate::answerer::Answerer;
 use crate::config::{Answering, Config, Server};
-use crate::inbox::Inbox;
-use crate::inbox::client::InboxClient;
-use crate::inbox::place::StateFolder;
+use crate::inbox::place::{InboxLock, Presence, StateFolder};
+use crate::inbox::{Inbox, notify};
 use crate::record::{Book, Keys, Lease, SessionIdentity};
+use crate::relay::AnswerWith;
 use crate::serve::clock;
 use crate::serve::session::Who;
 use crate::server_identity::server_identity;
@@ -74,6 +75,12 @@ pub enum StartFault {
         /// Whether there is one, but it belongs to another program now.
         background: bool,
     },
+    /// Only pages may answer, and a server's questions are put elsewhere, or there are no pages.
+    #[error("only pages may answer here, {why}")]
+    PagesOnly {
+        /// What does not go with that.
+        why: String,
+    },
     /// A server's address cannot be used.
     #[error("the server's address cannot be used: {why}")]
     Address {
@@ -94,8 +101,8 @@ enum AnsweredAt {
 }
 
 /// How often it is looked whether another gateway still serves the inbox.
-const LOOKING: Duration = Duration::from_secs(1);
-/// How often, and how long apart, another gateway that has just been started is asked whether it serves the inbox.
+const LOOKING: Duration = Duration::from_millis(500);
+/// How often, and how long apart, it is looked whether another gateway that has just been started serves the inbox.
 const ASKS: u32 = 40;
 const BETWEEN: Duration = Duration::from_millis(50);
 
@@ -115,12 +122,16 @@ pub struct Office {
 impl Office {
     /// Opens the record and serves the inbox. Runs in a tokio runtime, whose tasks keep house. Boxed as
     /// [`http::serve`](crate::serve::http::serve) is.
-    pub fn open(config: &Config) -> BoxFuture<'_, Result<Self, StartFault>> {
+    ///
+    /// Where only pages may answer, servers whose questions might go elsewhere are set to the inbox.
+    pub fn open(config: &mut Config) -> BoxFuture<'_, Result<Self, StartFault>> {
         Box::pin(Self::opened(config))
     }
 
-    async fn opened(config: &Config) -> Result<Self, StartFault> {
+    async fn opened(config: &mut Config) -> Result<Self, StartFault> {
         let folder = folder(config.state.as_deref())?;
+        settle_presence(config, &folder)?;
+        let config = &*config;
         let mut opening = None;
         let (store, keys, lease) = if config.in_memory {
             let store: Arc<dyn Store> = Arc::new(Memory::default());
@@ -163,28 +174,36 @@ impl Office {
         if !crate::inbox::is_loopback(at) {
             return Err(StartFault::NotLoopback { at });
         }
-        let taken = match TcpListener::bind(at).await {
-            Ok(listener) => return self.serve_inbox_on(listener, at, folder),
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => error,
-            Err(source) => return Err(StartFault::Listen { at, source }),
-        };
-        // Another gateway on the same record serves the same questions, as long as it runs.
-        if !config.in_memory
-            && let Some(served) = serves_the_same(at, config.inbox_may_move, &folder.state).await
-        {
-            let base = format!("http://{served}");
-            self.answering.send_replace(AnsweredAt::Elsewhere(base));
-            tokio::spawn(self.clone().take_over(served, folder.clone()));
-            return Ok(());
+        let may_move = config.inbox_may_move;
+        if config.in_memory {
+            // Its questions are in no record that other processes could share.
+            let lock = match folder.state.served_inbox().await {
+                Some(_) => None,
+                None => lock(folder)?,
+            };
+            let listener = bind(at, may_move).await?;
+            return self.serve_inbox_on(listener, at, folder, lock, config.notify);
         }
-        if !config.inbox_may_move {
-            return Err(StartFault::Listen { at, source: taken });
+        for _ in 0..ASKS {
+            if let Some(lock) = lock(folder)? {
+                let listener = bind(at, may_move).await?;
+                return self.serve_inbox_on(listener, at, folder, Some(lock), config.notify);
+            }
+            // Another gateway on the same record serves the same questions, as long as it runs.
+            if let Some(base) = folder.state.served_inbox().await {
+                if may_move || is_at(&base, at) {
+                    self.answering.send_replace(AnsweredAt::Elsewhere(base));
+                    let office = self.clone();
+                    tokio::spawn(office.take_over(at, may_move, folder.clone(), config.notify));
+                    return Ok(());
+                }
+                break;
+            }
+            tokio::time::sleep(BETWEEN).await;
         }
-        let free = SocketAddr::new(at.ip(), 0);
-        let listener = TcpListener::bind(free).await;
-        let listener = listener.map_err(|source| StartFault::Listen { at: free, source })?;
-        tracing::warn!(%at, "something else listens where the inbox usually is, so it is at another port");
-        self.serve_inbox_on(listener, free, folder)
+        // An address of its own, beside that of the gateway which serves commands.
+        let listener = bind(at, may_move).await?;
+        self.serve_inbox_on(listener, at, folder, None, config.notify)
     }
 
     fn serve_inbox_on(
@@ -192,36 +211,68 @@ impl Office {
         listener: TcpListener,
         at: SocketAddr,
         folder: &Folder,
+        lock: Option<InboxLock>,
+        notify: bool,
     ) -> Result<(), StartFault> {
-        let token = folder
-            .state
-            .token()
+        let inbox = Inbox::serve(self.book.clone(), listener, &folder.state, lock)
             .map_err(|source| folder.fault(source))?;
-        let served = listener
-            .local_addr()
-            .map_err(|source| StartFault::Listen { at, source })?;
-        let inbox = Inbox::serve(self.book.clone(), listener, &token, std::future::pending())
-            .map_err(|source| StartFault::Listen { at, source })?;
-        folder
-            .state
-            .write_inbox(served)
-            .map_err(|source| folder.fault(source))?;
+        tracing::debug!(%at, address = %inbox.address(), "the inbox is served");
         self.answering.send_replace(AnsweredAt::Here(inbox));
+        if notify {
+            notify::start(self.book.clone());
+        }
         Ok(())
     }
 
-    /// Serves the inbox as soon as the gateway that does has ended.
-    async fn take_over(self, at: SocketAddr, folder: Folder) {
+    /// Serves the inbox as soon as the gateway that does has ended, where that did if possible.
+    async fn take_over(self, at: SocketAddr, may_move: bool, folder: Folder, notify: bool) {
+        let mut held = None;
+        let mut before = at;
         loop {
             tokio::time::sleep(LOOKING).await;
-            let Ok(listener) = TcpListener::bind(at).await else {
+            if let AnsweredAt::Elsewhere(base) = &*self.answering.borrow()
+                && let Some(served) = address(base)
+            {
+                before = served;
+            }
+            if held.is_none() {
+                held = match lock(&folder) {
+                    Ok(Some(lock)) => Some(lock),
+                    // Another gateway may have been faster, at an address of its own.
+                    Ok(None) => {
+                        self.follow(&folder).await;
+                        continue;
+                    }
+                    Err(fault) => {
+                        tracing::error!(%fault, "the inbox of a gateway that has ended could not be taken over");
+                        return;
+                    }
+                };
+            }
+            let Ok(listener) = bind(before, may_move).await else {
                 continue;
             };
-            if let Err(fault) = self.serve_inbox_on(listener, at, &folder) {
+            let served = self.serve_inbox_on(listener, before, &folder, held.take(), notify);
+            if let Err(fault) = served {
                 tracing::error!(%fault, "the inbox of a gateway that has ended could not be taken over");
             }
             return;
         }
+    }
+
+    /// Notes where the gateway that serves the inbox has it now.
+    async fn follow(&self, folder: &Folder) {
+        let Some(now) = folder.state.served_inbox().await else {
+            return;
+        };
+        self.answering
+            .send_if_modified(|answering| match answering {
+                AnsweredAt::Elsewhere(known) if *known != now => {
+                    *known = now;
+                    true
+                }
+                AnsweredAt::Elsewhere(_) | AnsweredAt::Here(_) | AnsweredAt::Nowhere => false,
+            });
     }
 
     /// Whoever is asked at once. The terminal is one, however many servers ask there.
@@ -253,20 +304,31 @@ impl Office {
         Ok(found)
     }
 
-    /// Where people answer: with the login for the person, to be shown on stderr only.
-    pub fn login_link(&self) -> Option<String> {
+    /// Where people answer; the address signs nobody in.
+    pub fn inbox(&self) -> Option<String> {
         match &*self.answering.borrow() {
-            AnsweredAt::Here(inbox) => Some(inbox.login_link()),
-            AnsweredAt::Elsewhere(base) => Some(base.clone()),
+            AnsweredAt::Here(inbox) => Some(inbox.address()),
+            AnsweredAt::Elsewhere(base) => Some(format!("{base}/")),
             AnsweredAt::Nowhere => None,
         }
     }
 
-    /// Waits until people answer somewhere else than before; the link as [`Office::login_link`] has it.
-    pub async fn moved_inbox(&self) -> Option<String> {
+    /// Makes an address that signs a browser in, once: for the person only, at a terminal and in no log. `None` where this
+    /// gateway does not serve the inbox.
+    ///
+    /// # Errors
+    /// When the sessions cannot be written.
+    pub fn login_link(&self) -> io::Result<Option<String>> {
+        match &*self.answering.borrow() {
+            AnsweredAt::Here(inbox) => inbox.login_link().map(Some),
+            AnsweredAt::Elsewhere(_) | AnsweredAt::Nowhere => Ok(None),
+        }
+    }
+
+    /// Waits until people answer somewhere else than before; `false` when that cannot happen any more.
+    pub async fn moved_inbox(&self) -> bool {
         let mut answering = self.answering.subscribe();
-        answering.changed().await.ok()?;
-        self.login_link()
+        answering.changed().await.is_ok()
     }
 
     /// Waits until the record turns out to be unusable, which is for ever when it is not.
@@ -305,26 +367,82 @@ impl Office {
     }
 }
 
-/// The address of the inbox that another gateway on the same record serves there, or `elsewhere`; `None` when it is
-/// somebody else who listens. One that has just been started is given a moment.
-async fn serves_the_same(
-    at: SocketAddr,
-    elsewhere: bool,
-    state: &StateFolder,
-) -> Option<SocketAddr> {
-    for _ in 0..ASKS {
-        if let (Some(base), Ok(token)) = (state.inbox(), state.known_token())
-            && let Some(served) = base.strip_prefix("http://")
-            && let Ok(served) = served.parse()
-            && (elsewhere || served == at)
-            && let Ok(inbox) = InboxClient::new(&base, token)
-            && let Ok(Ok(_)) = tokio::time::timeout(LOOKING, inbox.page(false, None, 1)).await
-        {
-            return Some(served);
-        }
-        tokio::time::sleep(BETWEEN).await;
+/// Sets the folder to what the operator wants, and the servers to what holds for the folder.
+fn settle_presence(config: &mut Config, folder: &Folder) -> Result<(), StartFault> {
+    if let Some(presence) = config.presence {
+        let set = folder.state.set_presence(presence);
+        set.map_err(|source| folder.fault(source))?;
     }
-    None
+    let presence = folder.state.presence();
+    if presence.map_err(|source| folder.fault(source))? == Presence::Any {
+        return Ok(());
+    }
+    if config.inbox.is_none() {
+        let why = "and there is no inbox".to_owned();
+        return Err(StartFault::PagesOnly { why });
+    }
+    for server in &mut config.servers {
+        let settings = &mut server.settings;
+        if server.answering.is_some() || settings.answer_with == AnswerWith::Client {
+            let why = format!("and `answer-with` of {} asks elsewhere", settings.server);
+            return Err(StartFault::PagesOnly { why });
+        }
+        settings.answer_with = AnswerWith::Desk;
+    }
+    Ok(())
+}
+
+fn lock(folder: &Folder) -> Result<Option<InboxLock>, StartFault> {
+    folder
+        .state
+        .lock_inbox()
+        .map_err(|source| folder.fault(source))
+}
+
+/// Listens there or, where something else does and any port will do, at a free one.
+async fn bind(at: SocketAddr, may_move: bool) -> Result<TcpListener, StartFault> {
+    match TcpListener::bind(at).await {
+        Ok(listener) => Ok(listener),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse && may_move => {
+            let free = SocketAddr::new(at.ip(), 0);
+            let listener = TcpListener::bind(free).await;
+            let listener = listener.map_err(|source| StartFault::Listen { at: free, source })?;
+            // The first message does not wait for this.
+            tokio::spawn(async move {
+                if is_inbox(at).await {
+                    tracing::warn!(%at, "the inbox of another state folder is where the inbox usually is, so this one is at another port");
+                } else {
+                    tracing::warn!(%at, "something else listens where the inbox usually is, so it is at another port");
+                }
+            });
+            Ok(listener)
+        }
+        Err(source) => Err(StartFault::Listen { at, source }),
+    }
+}
+
+/// Whether an inbox of mcp-elicit answers there, as far as that can be seen without showing it anything.
+async fn is_inbox(at: SocketAddr) -> bool {
+    let asked = async {
+        let mut stream = TcpStream::connect(at).await?;
+        let request =
+            format!("GET /api/questions HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut reply = Vec::new();
+        stream.take(4_096).read_to_end(&mut reply).await?;
+        Ok::<_, io::Error>(String::from_utf8_lossy(&reply).contains("\"no-token\""))
+    };
+    let asked = tokio::time::timeout(Duration::from_secs(2), asked).await;
+    matches!(asked, Ok(Ok(true)))
+}
+
+/// The address in the link to an inbox.
+fn address(base: &str) -> Option<SocketAddr> {
+    base.strip_prefix("http://")?.parse().ok()
+}
+
+fn is_at(base: &str, at: SocketAddr) -> bool {
+    address(base) == Some(at)
 }
 
 #[derive(Clone)]

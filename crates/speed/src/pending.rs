@@ -8,6 +8,9 @@ use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
+use mcp_elicit_forms::web::SessionStore as _;
+use mcp_elicit_gateway::inbox::place::StateFolder;
+
 use crate::line::Line;
 use crate::memory;
 use crate::run::{now, stop};
@@ -26,6 +29,8 @@ struct Inbox {
     host: String,
     token: String,
     cookie: String,
+    /// The path below which the pages lie.
+    pages: String,
 }
 
 impl Inbox {
@@ -117,8 +122,8 @@ pub(crate) fn measure(gateway: &Path, count: u32) -> io::Result<String> {
     let asked = begun.elapsed().as_secs_f64();
     let after = memory::below(id).now;
     let page = inbox.time("/api/questions?most=100")?;
-    let list = inbox.time("/")?;
-    let search = inbox.time("/?find=nothing+like+this")?;
+    let list = inbox.time(&format!("{}/", inbox.pages))?;
+    let search = inbox.time(&format!("{}/?find=nothing+like+this", inbox.pages))?;
     let mut answered = Vec::new();
     for _ in 0..ANSWERS {
         let said: serde_json::Value = serde_json::from_str(&inbox.get("/api/questions?most=1")?)?;
@@ -156,16 +161,34 @@ fn inbox(line: &mut Line, state: &Path) -> io::Result<Inbox> {
     stderr.read_line(&mut said)?;
     thread::spawn(move || io::copy(&mut stderr, &mut io::sink()));
     let (_, address) = said.trim().split_once("http://").ok_or_else(gone)?;
-    let (host, login) = address.split_once('/').ok_or_else(gone)?;
+    let (host, _) = address.split_once('/').ok_or_else(gone)?;
+    let mut key = String::new();
+    let sessions = StateFolder::at(state).sessions();
+    sessions.change(&mut |table| {
+        key = table.add_login(clock(), PATIENCE)?;
+        Ok(())
+    })?;
     let mut inbox = Inbox {
         host: host.to_owned(),
         token: fs::read_to_string(state.join("inbox.token"))?
             .trim()
             .to_owned(),
         cookie: String::new(),
+        pages: String::new(),
     };
-    let (head, _) = inbox.send("GET", &format!("/{login}"), "")?;
-    let cookie = head.get("set-cookie").split(';').next().unwrap_or_default();
-    inbox.cookie.push_str(cookie);
+    let (head, _) = inbox.send("GET", &format!("/login?key={key}"), "")?;
+    let set = head.get("set-cookie");
+    inbox
+        .cookie
+        .push_str(set.split(';').next().unwrap_or_default());
+    let path = set.split("Path=").nth(1).unwrap_or_default();
+    inbox
+        .pages
+        .push_str(path.split(';').next().unwrap_or_default());
     Ok(inbox)
+}
+
+#[expect(clippy::disallowed_methods, reason = "a link ends at a time of day")]
+fn clock() -> std::time::SystemTime {
+    std::time::SystemTime::now()
 }

@@ -10,6 +10,7 @@ use mcp_elicit_client::responder::{
 use mcp_elicit_core::wire::Capability;
 use mcp_elicit_forms::terminal::Face;
 
+use super::private_link::PrivateLink;
 use super::stop;
 use crate::args::answers::AnswerArgs;
 use crate::args::program::of_answer_command;
@@ -175,11 +176,21 @@ pub(crate) fn terminal(plain: bool) -> Result<Answering, Failure> {
     Ok(Answering::by(Terminal::new(face)))
 }
 
-/// The link to each question holds the login secret; it is shown to the person only, and opened for them.
+/// The link to each question signs one browser in, once; it is shown to the person only, and opened for them.
 async fn browser() -> Result<Answering, Failure> {
-    let tell = |link: &str| {
+    let (links, opening) = std::sync::mpsc::channel::<String>();
+    // A link is opened for as long as the browser may need for it, which is until this process ends.
+    std::thread::spawn(move || {
+        let mut opened = Vec::new();
+        for link in opening {
+            // The person can copy it.
+            opened.extend(PrivateLink::open(&link));
+        }
+    });
+    let tell = move |link: &str| {
         screen::say(format_args!("answer in the browser: {link}"));
-        stop::try_to_open_in_browser(link);
+        // The thread ends with the process.
+        let _ = links.send(link.to_owned());
     };
     let pages = Browser::start(tell).await.map_err(|error| {
         Failure::unanswered("cannot serve pages on this machine").because(error)

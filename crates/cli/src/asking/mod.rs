@@ -17,6 +17,7 @@ pub(crate) mod failures;
 pub(crate) mod handler;
 mod help;
 mod listing;
+pub(crate) mod private_link;
 mod progress;
 pub(crate) mod stop;
 pub(crate) mod wanted;

@@ -54,11 +54,6 @@ pub(crate) fn open_in_browser(address: &str) -> io::Result<()> {
     }
 }
 
-/// Opens a link that is shown beside it, so that a person without a browser here can copy it.
-pub(crate) fn try_to_open_in_browser(address: &str) {
-    let _the_person_can_copy_it = opened(address);
-}
-
 /// Starts the system's opener; what comes out is how it ended. The browser may live on: only its starter is waited for,
 /// so that it leaves no zombie.
 fn opened(address: &str) -> io::Result<Receiver<io::Result<ExitStatus>>> {

@@ -8,6 +8,7 @@ use std::cell::Cell;
 use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use futures::StreamExt as _;
 use mcp_elicit_client::connection::Target;
@@ -19,6 +20,7 @@ use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
 use mcp_elicit_core::wire::{Request, Revision};
 use mcp_elicit_forms::view;
+use mcp_elicit_forms::web::SessionStore as _;
 use mcp_elicit_gateway::inbox::client::{InboxClient, InboxFault};
 use mcp_elicit_gateway::inbox::place::StateFolder;
 use serde_json::{Map, Value, json};
@@ -26,6 +28,7 @@ use serde_json::{Map, Value, json};
 use crate::args::answers::AnswerArgs;
 use crate::asking::events::{self, Events};
 use crate::asking::handler::Handler;
+use crate::asking::private_link::PrivateLink;
 use crate::asking::{answering, exit_of, failures, stop};
 use crate::failure::{Exit, Failure};
 use crate::screen::{self, GOOD, HINT, styled};
@@ -80,7 +83,7 @@ async fn play(args: &AnswerArgs, terminal: bool) -> Result<Exit, Failure> {
         .await
         .map_err(|error| failures::connecting(error, &target))?;
     events.connected(&connection, &target)?;
-    let inbox = Inbox::find(state.path())?;
+    let inbox = Inbox::find(state.path()).await?;
     let options = CallOptions {
         stop: stop.clone(),
         ..CallOptions::default()
@@ -170,30 +173,38 @@ fn introduce() {
     }
 }
 
+/// How long a login link of the demo waits for its one use.
+const LOGIN_LIFE: Duration = Duration::from_hours(1);
+
+#[expect(clippy::disallowed_methods, reason = "a link ends at a time of day")]
+fn now() -> SystemTime {
+    SystemTime::now()
+}
+
 /// The gateway's inbox.
 struct Inbox {
     client: InboxClient,
-    login: String,
+    folder: StateFolder,
     /// Whether a question came.
     asked: Cell<bool>,
     /// What the person did about it.
     action: Cell<Option<Action>>,
+    /// Leads the browser that was started to the login.
+    opened: Cell<Option<PrivateLink>>,
 }
 
 impl Inbox {
     /// Where the gateway wrote it down, which it did before it spoke to the client.
-    fn find(state: &Path) -> Result<Self, Failure> {
+    async fn find(state: &Path) -> Result<Self, Failure> {
         let folder = StateFolder::at(state);
-        let (Some(at), Ok(token)) = (folder.inbox(), folder.known_token()) else {
-            return Err(Failure::connection("the gateway serves no inbox"));
-        };
-        let login = format!("{at}/login?key={token}");
-        let client = InboxClient::new(&at, token).map_err(failed)?;
+        let client = InboxClient::running(&folder).await.map_err(failed)?;
+        let client = client.ok_or_else(|| Failure::connection("the gateway serves no inbox"))?;
         Ok(Self {
             client,
-            login,
+            folder,
             asked: Cell::new(false),
             action: Cell::new(None),
+            opened: Cell::new(None),
         })
     }
 
@@ -227,6 +238,19 @@ impl Inbox {
         Err(Failure::connection("the inbox has ended"))
     }
 
+    fn login_link(&self) -> Result<String, Failure> {
+        let unwritable =
+            |error: std::io::Error| Failure::connection("no login link can be made").because(error);
+        let at = self.folder.inbox().unwrap_or_default();
+        let mut key = String::new();
+        let changed = self.folder.sessions().change(&mut |table| {
+            key = table.add_login(now(), LOGIN_LIFE)?;
+            Ok(())
+        });
+        changed.map_err(unwritable)?;
+        Ok(format!("{at}/login?key={key}"))
+    }
+
     fn tell_asked(&self, question: &Value, on_page: bool, json: bool) -> Result<(), Failure> {
         if json {
             screen::print_json(&json!({
@@ -245,14 +269,13 @@ impl Inbox {
             );
         }
         if on_page {
-            // The link holds the login: for the person at this screen only.
-            screen::say(format_args!(
-                "{} {}",
-                styled(HINT, "Answer here:"),
-                self.login
-            ));
+            // Each link signs one browser in, once: for the person at this screen only.
+            let shown = self.login_link()?;
+            screen::say(format_args!("{} {shown}", styled(HINT, "Answer here:")));
             if !json {
-                stop::try_to_open_in_browser(&self.login);
+                let link = self.login_link()?;
+                // A person without a browser here copies the other one.
+                self.opened.set(PrivateLink::open(&link).ok());
             }
         }
         Ok(())
@@ -315,7 +338,7 @@ fn told_answered(question: &Value, json: bool) -> Result<(), Failure> {
     }
     let word = |name: &str| question[name].as_str().unwrap_or_default().to_owned();
     screen::say(format_args!(
-        "{} {} by {}. The call goes on:",
+        "{} {} {}. The call goes on:",
         styled(GOOD, "The question is"),
         word("phase"),
         view::inert::line(&word("by"), 80)

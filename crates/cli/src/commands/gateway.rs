@@ -2,8 +2,9 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::io::IsTerminal as _;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -11,6 +12,7 @@ use mcp_elicit_gateway::config::{
     Config, ConfigFault, MAX_FRAME, Server, Target, WhoAnswers, retention,
 };
 use mcp_elicit_gateway::inbox::is_loopback;
+use mcp_elicit_gateway::inbox::place::Presence;
 use mcp_elicit_gateway::office::{Office, StartFault};
 use mcp_elicit_gateway::relay::Settings;
 use mcp_elicit_gateway::serve::child::Program;
@@ -107,6 +109,15 @@ pub(crate) struct GatewayArgs {
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
 
+    /// Whose answers count in this state folder from now on, for all its gateways: `page` for those of people at a page of
+    /// the inbox only, `any` for commands, programs and the client's own dialogs too
+    #[arg(long, value_enum, value_name = "WHOSE")]
+    presence: Option<PresenceArg>,
+
+    /// Show no notice on the desktop when a question waits
+    #[arg(long)]
+    no_notify: bool,
+
     /// How to log to stderr
     #[arg(long, value_enum, value_name = "FORM", default_value_t = Log::People)]
     log: Log,
@@ -150,6 +161,24 @@ impl From<AnswerWith> for WhoAnswers {
     }
 }
 
+/// Whose answers count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PresenceArg {
+    /// Those of pages, commands, programs and clients
+    Any,
+    /// Those of pages only
+    Page,
+}
+
+impl From<PresenceArg> for Presence {
+    fn from(presence: PresenceArg) -> Self {
+        match presence {
+            PresenceArg::Any => Self::Any,
+            PresenceArg::Page => Self::Page,
+        }
+    }
+}
+
 /// Where questions are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Record {
@@ -184,15 +213,45 @@ pub(crate) fn run(args: GatewayArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-async fn serve(config: Config) -> Result<(), Failure> {
-    let office = Office::open(&config).await.map_err(cannot_start)?;
-    if let Some(link) = office.login_link() {
-        screen::say(format_args!("inbox: {link}"));
-    }
-    let watched = office.clone();
-    tokio::spawn(async move {
-        while let Some(link) = watched.moved_inbox().await {
+/// Says where people answer. A link that signs a browser in is for the person at a terminal: a log that others may read gets
+/// the address alone.
+fn tell_inbox(office: &Office, state: Option<&Path>) {
+    let Some(address) = office.inbox() else {
+        return;
+    };
+    let link = if std::io::stderr().is_terminal() {
+        office.login_link()
+    } else {
+        Ok(None)
+    };
+    match link {
+        Ok(Some(link)) => {
             screen::say(format_args!("inbox: {link}"));
+            screen::say(
+                "       the link signs one browser in, once; `mcp-elicit inbox open` makes another",
+            );
+        }
+        Ok(None) => {
+            let state =
+                state.map_or_else(String::new, |state| format!(" --state {}", state.display()));
+            screen::say(format_args!(
+                "inbox: {address} (sign in with `mcp-elicit inbox open{state}`)"
+            ));
+        }
+        Err(error) => {
+            screen::say(format_args!("inbox: {address}"));
+            tracing::error!(%error, "no login link can be made");
+        }
+    }
+}
+
+async fn serve(mut config: Config) -> Result<(), Failure> {
+    let office = Office::open(&mut config).await.map_err(cannot_start)?;
+    tell_inbox(&office, config.state.as_deref());
+    let (watched, state) = (office.clone(), config.state.clone());
+    tokio::spawn(async move {
+        while watched.moved_inbox().await {
+            tell_inbox(&watched, state.as_deref());
         }
     });
     let watched = office.clone();
@@ -260,6 +319,9 @@ fn cannot_start(fault: StartFault) -> Failure {
         StartFault::Listen { .. } => Failure::usage("cannot start the gateway").hint(
             "something else listens there: name another address with `--inbox` or `--listen`.",
         ),
+        StartFault::PagesOnly { .. } => Failure::usage("cannot start the gateway").hint(
+            "leave out `--answer-with` and `--inbox off`, or let others answer too with `--presence any`.",
+        ),
         StartFault::NotLoopback { .. } => Failure::usage("cannot start the gateway")
             .hint("serve the inbox at 127.0.0.1 and reach it through a proxy of your own."),
         StartFault::Program { .. } | StartFault::Address { .. } => {
@@ -304,6 +366,8 @@ impl GatewayArgs {
                 .map_err(|fault| bad_config(&path.display().to_string(), fault))?;
             return Ok(Config {
                 state: self.state.or(config.state),
+                presence: self.presence.map(Presence::from).or(config.presence),
+                notify: config.notify && !self.no_notify,
                 ..config
             });
         }
@@ -341,6 +405,8 @@ impl GatewayArgs {
             listen: self.listen,
             inbox,
             inbox_may_move: self.inbox.is_none(),
+            presence: self.presence.map(Presence::from),
+            notify: !self.no_notify,
             state: self.state,
             in_memory: self.record == Record::Memory,
             max_frame: self.max_frame,

@@ -109,21 +109,16 @@ fn another_hosts_name_reaches_nothing() {
 fn pages_elsewhere_can_post_nothing() {
     let site = site(&[]);
     let inbox = &site.gateway.inbox;
-    let (login, decline) = (
-        site.gateway
-            .login
-            .split_once(inbox.as_str())
-            .unwrap()
-            .1
-            .to_owned(),
-        format!("POST /q/{}/decline HTTP/1.1", site.question),
-    );
+    let login = site.gateway.login.split_once(inbox.as_str()).unwrap().1;
     let signed_in = send(inbox, &[&format!("GET {login} HTTP/1.1")], "").unwrap();
     let cookie = signed_in.header("set-cookie").unwrap();
     assert!(
         cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"),
         "{cookie}"
     );
+    let pages = cookie.split("Path=").nth(1).unwrap();
+    let pages = pages.split(';').next().unwrap();
+    let decline = format!("POST {pages}/q/{}/decline HTTP/1.1", site.question);
     let cookie = format!("Cookie: {}", cookie.split(';').next().unwrap());
     let own = format!("Origin: http://{inbox}");
     let kind = "Content-Type: application/x-www-form-urlencoded";

@@ -114,7 +114,11 @@ fn the_api_is_what_its_document_says() {
         "post",
         hand_in("nobody", &json!({"action": "decline"})),
     );
-    let good = json!({"action": "accept", "content": {"environment": "staging"}, "by": "a script"});
+    let good = json!({"action": "accept", "content": {"environment": "staging"}});
+    // Who answers is not for the one who answers to say.
+    let claimed =
+        json!({"action": "accept", "content": {"environment": "staging"}, "by": "the boss"});
+    contract.holds(acts, "post", hand_in(&ids[0], &claimed));
     contract.holds(acts, "post", hand_in(&ids[0], &good));
     gateway.result(2);
     contract.holds(acts, "post", hand_in(&ids[0], &good));
@@ -132,6 +136,11 @@ fn the_api_is_what_its_document_says() {
         gateway.api("GET", "/api/questions?ended=true", ""),
     );
     assert_eq!(ended["questions"].as_array().unwrap().len(), 3);
+    for question in ended["questions"].as_array().unwrap() {
+        assert_eq!(question["by"], "over the API");
+        assert_eq!(question["onBehalfOf"], "the user of this computer");
+        assert_eq!(question["client"], json!({"name": "raw", "version": "1"}));
+    }
     contract.holds(
         one,
         "get",

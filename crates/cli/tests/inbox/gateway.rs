@@ -7,6 +7,8 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
+use mcp_elicit_forms::web::SessionStore as _;
+use mcp_elicit_gateway::inbox::place::StateFolder;
 use serde_json::{Value, json};
 
 use crate::http::{PATIENCE, Reply, send};
@@ -20,7 +22,7 @@ pub(crate) struct Gateway {
     client: Raw,
     /// Host and port of the inbox.
     pub(crate) inbox: String,
-    /// The link that signs in.
+    /// A link that signs in, once.
     pub(crate) login: String,
     /// Host and port of `--listen`.
     pub(crate) serving: Option<String>,
@@ -39,9 +41,10 @@ impl Gateway {
         command.stderr(Stdio::piped());
         let mut client = Raw::start(command);
         let (links, said) = listen(client.child.stderr.take().unwrap());
-        let login = links
+        let told = links
             .recv_timeout(PATIENCE)
             .expect("it says where the inbox is");
+        let inbox = host(&told);
         let serving = more.contains(&"--listen").then(|| {
             let link = links
                 .recv_timeout(PATIENCE)
@@ -49,8 +52,8 @@ impl Gateway {
             host(&link)
         });
         Self {
-            inbox: host(&login),
-            login,
+            login: login_link(state, &inbox),
+            inbox,
             serving,
             token: std::fs::read_to_string(state.join("inbox.token"))
                 .unwrap()
@@ -125,6 +128,25 @@ impl DerefMut for Gateway {
     fn deref_mut(&mut self) -> &mut Raw {
         &mut self.client
     }
+}
+
+/// A link that signs a browser in, once, as `mcp-elicit inbox open` makes it.
+pub(crate) fn login_link(state: &Path, inbox: &str) -> String {
+    let mut key = String::new();
+    let hour = std::time::Duration::from_hours(1);
+    StateFolder::at(state)
+        .sessions()
+        .change(&mut |table| {
+            key = table.add_login(now(), hour)?;
+            Ok(())
+        })
+        .unwrap();
+    format!("http://{inbox}/login?key={key}")
+}
+
+#[expect(clippy::disallowed_methods, reason = "a link ends at a time of day")]
+fn now() -> std::time::SystemTime {
+    std::time::SystemTime::now()
 }
 
 /// A request of the API.

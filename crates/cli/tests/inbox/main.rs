@@ -1,6 +1,7 @@
 //! The gateway's inbox as people, scripts, attackers and crashes meet it: the real program, real sockets, real files.
 #![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
+mod access;
 mod asker;
 mod attacks;
 mod browser;

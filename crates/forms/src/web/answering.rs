@@ -258,12 +258,7 @@ impl<D: Desk> Press<'_, D> {
     /// Hands the act in; the first one wins.
     async fn settle(&self, outcome: Outcome) -> Result<Response, DeskFault> {
         Ok(
-            match self
-                .rooms
-                .desk
-                .settle(&self.id, outcome, &self.by)
-                .await?
-            {
+            match self.rooms.desk.settle(&self.id, outcome, &self.by).await? {
                 Settled::Won => self.here(""),
                 Settled::Late(_) => self.here("?late"),
                 Settled::Gone => unknown(self.site()),

@@ -45,10 +45,7 @@ pub(super) async fn enter<D: Desk>(
     let session = match session {
         Ok(Some(session)) => session,
         Ok(None) => {
-            return page(
-                StatusCode::UNAUTHORIZED,
-                &notices::spent_link(site, &next),
-            );
+            return page(StatusCode::UNAUTHORIZED, &notices::spent_link(site, &next));
         }
         Err(error) => {
             tracing::error!(%error, "a session could not be made");

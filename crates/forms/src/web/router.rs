@@ -356,7 +356,12 @@ mod tests {
                 .contains("location: /inbox/\r\n")
         );
         // Outside, the cookie opens nothing, and no page says where the inside is.
-        for path in ["/inbox/", "/inbox/q/none", "/inbox/none/at/all", "/inbox/login"] {
+        for path in [
+            "/inbox/",
+            "/inbox/q/none",
+            "/inbox/none/at/all",
+            "/inbox/login",
+        ] {
             let said = get(at, path, &cookie).await;
             assert!(said.starts_with("HTTP/1.1 401"), "{path}: {said}");
             assert!(!said.contains(&base), "{path}: {said}");

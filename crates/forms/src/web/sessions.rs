@@ -301,10 +301,8 @@ pub trait SessionStore: Send + Sync + 'static {
     ///
     /// # Errors
     /// When it cannot be read or written, or the change itself failed.
-    fn change(
-        &self,
-        change: &mut dyn FnMut(&mut SessionTable) -> io::Result<()>,
-    ) -> io::Result<()>;
+    fn change(&self, change: &mut dyn FnMut(&mut SessionTable) -> io::Result<()>)
+    -> io::Result<()>;
 }
 
 /// Sessions that end with the process.
@@ -384,12 +382,17 @@ mod tests {
         let mut table = SessionTable::new().unwrap();
         let mut open = || {
             let key = table.add_login(at(0), HOUR).unwrap();
-            table.redeem(&key, at(0), "Fire\u{1b}[2Jfox").unwrap().unwrap()
+            table
+                .redeem(&key, at(0), "Fire\u{1b}[2Jfox")
+                .unwrap()
+                .unwrap()
         };
         let (one, two) = (open(), open());
         let unused = table.add_login(at(0), HOUR).unwrap();
         assert!(table.revoke(&one.id) && !table.revoke(&one.id) && !table.revoke(""));
-        assert!(table.find(&one.cookie, at(1)).is_none() && table.find(&two.cookie, at(1)).is_some());
+        assert!(
+            table.find(&one.cookie, at(1)).is_none() && table.find(&two.cookie, at(1)).is_some()
+        );
         assert!(!table.live(at(1))[0].browser().contains('\u{1b}'));
         assert_eq!(table.revoke_all(), 1);
         assert!(table.find(&two.cookie, at(1)).is_none() && !table.is_unused(&unused, at(1)));

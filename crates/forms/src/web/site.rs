@@ -358,8 +358,8 @@ impl Site {
 }
 
 fn tag(key: &str, voice: Voice, what: &[u8]) -> String {
-    let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes())
-        .expect("HMAC takes a key of any length");
+    let mut mac =
+        Hmac::<Sha256>::new_from_slice(key.as_bytes()).expect("HMAC takes a key of any length");
     mac.update(voice.word());
     mac.update(what);
     URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes())
@@ -455,7 +455,13 @@ mod tests {
         let site = site().under("/ask/");
         let session = site.redeem(&login_key(&site), "").unwrap().unwrap();
         let set = site.session_cookie(&session);
-        let path = set.split("Path=").nth(1).unwrap().split(';').next().unwrap();
+        let path = set
+            .split("Path=")
+            .nth(1)
+            .unwrap()
+            .split(';')
+            .next()
+            .unwrap();
         let secret = path.strip_prefix("/ask/").unwrap();
         assert!(secret.len() >= 43, "{path}");
         let id = super::super::QuestionId::new("abc").unwrap();
@@ -468,7 +474,10 @@ mod tests {
         ] {
             assert!(!given.contains(secret), "{given}");
         }
-        assert_ne!(Site::loopback(([127, 0, 0, 1], 1).into()).unwrap().base, site.base);
+        assert_ne!(
+            Site::loopback(([127, 0, 0, 1], 1).into()).unwrap().base,
+            site.base
+        );
     }
 
     #[test]

@@ -150,7 +150,11 @@ async fn a_login_link_works_once() {
         "{}",
         again.body
     );
-    assert!(again.body.contains(&format!("data-enter=\"{}\"", asked.path())));
+    assert!(
+        again
+            .body
+            .contains(&format!("data-enter=\"{}\"", asked.path()))
+    );
 }
 
 /// A server at another port of the same host; what it was sent first.
@@ -196,11 +200,7 @@ async fn a_link_without_a_secret_finds_the_way_in_for_a_browser_with_a_session()
     };
     let mut asking = Asking::start().await;
     let asked = asking.ask(asks("Go?", &nothing())).await;
-    let deep = format!(
-        "http://{}{}",
-        crate::http::host(&asked.link),
-        asked.path()
-    );
+    let deep = format!("http://{}{}", crate::http::host(&asked.link), asked.path());
     page.open(&deep).await;
     page.shows("not signed in").await;
     page.open(&asked.link).await;

@@ -100,13 +100,14 @@ async fn of_two_tabs_one_wins_and_the_other_is_told() {
         else {
             return;
         };
+        let here = page.client.current_url().await.unwrap();
         let first = page.client.window().await.unwrap();
         let second = page.client.new_window(true).await.unwrap().handle;
         page.client.switch_to_window(second.clone()).await.unwrap();
         if setup.without_script {
             page.forbid_script().await;
         }
-        page.open(&asked.link).await;
+        page.open(here.as_str()).await;
         page.at("[data-act=decline]").await;
         page.client.switch_to_window(first).await.unwrap();
         page.click("[data-act=accept]").await;

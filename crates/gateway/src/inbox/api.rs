@@ -1,5 +1,5 @@
-//! The inbox as JSON, for scripts and `mcp-elicit inbox`. Every request carries the token; none is taken from a page
-//! of another origin, nor under another host's name.
+//! The inbox as JSON: for programs at the inbox's address, where every request carries the token and none is taken from a page of
+//! another origin or under another host's name; and for `mcp-elicit inbox` at the state folder's socket.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -17,11 +17,14 @@ use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::wire::{Action, Request};
 use mcp_elicit_forms::view;
-use mcp_elicit_forms::web::Site;
+use mcp_elicit_forms::web::{QuestionId, Site};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::desk::BookDesk;
+use subtle::ConstantTimeEq as _;
+
+use super::desk::{self, BookDesk};
+use super::place::{Presence, StateFolder};
 use crate::record::{Book, BookFault, Settling};
 use crate::store::{Page, Row, Which};
 
@@ -32,16 +35,51 @@ const MOST: usize = 1_000;
 /// Questions on one page unless asked otherwise.
 const USUAL: usize = 100;
 
+/// Who is let in, and as whom an answer is recorded.
+#[derive(Clone)]
+pub enum Access {
+    /// Programs that show the state folder's token, at the address of the site.
+    Token(Site),
+    /// Commands of the user whose state folder it is, of which the system makes sure. Links of questions start with this
+    /// address, where there is one.
+    Owner(Option<String>),
+}
+
+impl Access {
+    /// Who answered, in words for a person.
+    fn by(&self) -> &'static str {
+        match self {
+            Self::Token(_) => "over the API",
+            Self::Owner(_) => "on the command line",
+        }
+    }
+
+    /// The page of a question.
+    fn link(&self, id: &str) -> Option<String> {
+        let id = QuestionId::new(id)?;
+        match self {
+            Self::Token(site) => Some(site.deep_link(&id)),
+            Self::Owner(base) => Some(format!("{}/q/{id}", base.as_deref()?.trim_end_matches('/'))),
+        }
+    }
+}
+
 #[derive(Clone)]
 struct Rooms {
     book: Arc<Book>,
     desk: Arc<BookDesk>,
-    site: Site,
+    state: StateFolder,
+    access: Access,
 }
 
-/// The API below `/api`.
-pub fn router(book: Arc<Book>, desk: Arc<BookDesk>, site: Site) -> Router {
-    let rooms = Rooms { book, desk, site };
+/// The API, to be nested below `/api`.
+pub fn router(book: Arc<Book>, desk: Arc<BookDesk>, state: StateFolder, access: Access) -> Router {
+    let rooms = Rooms {
+        book,
+        desk,
+        state,
+        access,
+    };
     Router::new()
         .route("/openapi.json", get(openapi))
         .route("/questions", get(list))
@@ -55,15 +93,18 @@ pub fn router(book: Arc<Book>, desk: Arc<BookDesk>, site: Site) -> Router {
 }
 
 async fn guard(State(rooms): State<Rooms>, request: HttpRequest, next: Next) -> Response {
+    let Access::Token(site) = &rooms.access else {
+        return next.run(request).await;
+    };
     let headers = request.headers();
-    if !rooms.site.is_for_us(headers) {
+    if !site.is_for_us(headers) {
         return problem(
             StatusCode::MISDIRECTED_REQUEST,
             "wrong-host",
             "this address was reached under another name",
         );
     }
-    if headers.contains_key(header::ORIGIN) && !rooms.site.is_from_us(headers) {
+    if headers.contains_key(header::ORIGIN) && !site.is_from_us(headers) {
         return problem(
             StatusCode::FORBIDDEN,
             "wrong-origin",
@@ -74,7 +115,14 @@ async fn guard(State(rooms): State<Rooms>, request: HttpRequest, next: Next) -> 
         .get(header::AUTHORIZATION)
         .and_then(|value| value.to_str().ok())
         .and_then(|value| value.strip_prefix("Bearer "));
-    if !token.is_some_and(|token| rooms.site.is_secret(token)) {
+    // Read anew each time, so that one that was rotated away opens nothing.
+    let known = rooms.state.known_token();
+    let is_known = |token: &str| {
+        known
+            .as_ref()
+            .is_ok_and(|known| known.as_bytes().ct_eq(token.as_bytes()).into())
+    };
+    if !token.is_some_and(is_known) {
         return problem(
             StatusCode::UNAUTHORIZED,
             "no-token",
@@ -198,8 +246,6 @@ struct Answer {
     action: Action,
     #[serde(default)]
     content: Option<Map<String, Value>>,
-    #[serde(default)]
-    by: Option<String>,
     /// Accept although the form asks for a credential.
     #[serde(default)]
     insist: bool,
@@ -227,6 +273,9 @@ async fn answer(
             );
         }
     };
+    if let Some(refusal) = rooms.refuses_answers() {
+        return refusal;
+    }
     let row = match rooms.book.find(&id).await {
         Ok(Some(row)) => row,
         Ok(None) => return no_question(),
@@ -236,12 +285,12 @@ async fn answer(
         Ok(outcome) => outcome,
         Err(refusal) => return *refusal,
     };
-    let by = answer.by.as_deref().unwrap_or("a script");
-    match rooms.book.settle(&id, &outcome, by).await {
-        Ok(Settling::Won) => Json(
-            json!({"id": id, "phase": mcp_elicit_core::exchange::Phase::of_action(answer.action)}),
-        )
-        .into_response(),
+    let waited_for = rooms.book.is_waited_for(&row);
+    match rooms.book.settle(&id, &outcome, rooms.access.by()).await {
+        Ok(Settling::Won) => {
+            let phase = mcp_elicit_core::exchange::Phase::of_action(answer.action);
+            Json(json!({"id": id, "phase": phase, "waitedFor": waited_for})).into_response()
+        }
         Ok(Settling::Late(row)) => {
             let error = json!({"code": "too-late", "message": format!("the question is {} already", row.exchange.phase())});
             (
@@ -270,6 +319,26 @@ async fn events(State(rooms): State<Rooms>) -> Sse<impl Stream<Item = Result<Eve
 }
 
 impl Rooms {
+    /// The refusal of any answer, where only pages may answer.
+    fn refuses_answers(&self) -> Option<Response> {
+        match self.state.presence() {
+            Ok(Presence::Any) => None,
+            Ok(Presence::Page) => Some(problem(
+                StatusCode::FORBIDDEN,
+                "pages-only",
+                "here only a person at a page of the inbox may answer",
+            )),
+            Err(error) => {
+                tracing::error!(%error, "who may answer cannot be read");
+                Some(problem(
+                    StatusCode::FORBIDDEN,
+                    "pages-only",
+                    "who may answer cannot be read, so only pages may",
+                ))
+            }
+        }
+    }
+
     /// What the person did, an accepted form's content checked.
     fn checked(&self, row: &Row, answer: &Answer) -> Result<Outcome, Box<Response>> {
         let Some(readable) = self.desk.readable(row) else {
@@ -319,6 +388,8 @@ impl Rooms {
             "server": row.body.server,
             "serverAddress": row.body.address,
             "principal": row.body.principal,
+            "onBehalfOf": desk::caller(row),
+            "client": desk::client(row).map(|(name, version)| json!({"name": name, "version": version})),
             "kind": row.body.kind,
             "target": row.body.target,
             "others": row.body.others,
@@ -335,7 +406,7 @@ impl Rooms {
             "validUntil": exchange.valid_until(),
             "waitedFor": exchange.is_open() && self.book.is_waited_for(row),
             "askedInClient": row.body.at_client,
-            "link": mcp_elicit_forms::web::QuestionId::new(row.id.clone()).map(|id| self.site.deep_link(&id)),
+            "link": self.access.link(&row.id),
         })
     }
 
@@ -347,12 +418,15 @@ impl Rooms {
         whole["cautions"] = json!(row.body.cautions);
         whole["serverInfo"] = row.body.server_info.as_deref().map_or(Value::Null, json);
         whole["clientInfo"] = row.body.client_info.as_deref().map_or(Value::Null, json);
-        whole["arguments"] = self
-            .book
-            .arguments(row)
-            .as_deref()
-            .map_or(Value::Null, json);
-        match self.desk.readable(row).map(|readable| readable.request) {
+        let arguments = self.book.arguments(row);
+        whole["arguments"] = arguments.as_deref().map_or(Value::Null, json);
+        whole["argumentsText"] = json!(arguments);
+        let readable = self.desk.readable(row);
+        whole["needsInsisting"] = json!(readable.as_ref().is_some_and(|readable| {
+            let warnings = view::warnings(&readable.question);
+            warnings.iter().any(|warning| warning.needs_insisting)
+        }));
+        match readable.map(|readable| readable.request) {
             Some(Request::Form { message, schema }) => {
                 whole["message"] = json!(message);
                 whole["requestedSchema"] = json(schema.get());

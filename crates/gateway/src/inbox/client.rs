@@ -1,10 +1,16 @@
 //! The inbox's API from the other side, for commands in another terminal.
 
+use axum::Router;
+use axum::body::Body;
+use futures::stream::BoxStream;
 use futures::{Stream, StreamExt as _, stream};
 use reqwest::{Client, Method, StatusCode, Url};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tower::ServiceExt as _;
 
+use super::place::StateFolder;
+use super::stored;
 use crate::serve::sse::EventReader;
 
 /// Questions on one page.
@@ -21,11 +27,23 @@ pub struct Listed {
     pub waiting: usize,
 }
 
-/// A running inbox, reached over its API.
+/// An inbox, reached over its API.
 pub struct InboxClient {
-    client: Client,
-    base: Url,
-    token: String,
+    over: Transport,
+}
+
+/// How the API is reached.
+enum Transport {
+    /// Over HTTP: at an address with the token, or at the socket of a state folder.
+    Http {
+        client: Client,
+        base: Url,
+        token: Option<String>,
+        #[cfg(unix)]
+        _socket: Option<super::socket::SocketPath>,
+    },
+    /// In this process, over the record itself.
+    Record(Router),
 }
 
 /// Why the inbox did not do it.
@@ -45,6 +63,20 @@ pub enum InboxFault {
         /// What was given.
         at: String,
     },
+    /// No gateway serves the inbox of this state folder, and it has no record that can be read.
+    #[error("no gateway runs on the state folder {folder}, and it has no record")]
+    NothingThere {
+        /// The state folder.
+        folder: String,
+    },
+    /// The record of the state folder cannot be opened.
+    #[error("the record in {folder} cannot be read")]
+    Record {
+        /// The state folder.
+        folder: String,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// It refused, in its own words.
     #[error("{message}")]
     Refused {
@@ -61,7 +93,7 @@ pub enum InboxFault {
 }
 
 impl InboxClient {
-    /// The inbox at this address.
+    /// The inbox at this address, for a program that was given its token. No proxy is used, whatever the environment says.
     pub fn new(at: &str, token: String) -> Result<Self, InboxFault> {
         let base = Url::parse(at)
             .and_then(|url| url.join("/api/"))
@@ -70,7 +102,9 @@ impl InboxClient {
             return Err(InboxFault::Address { at: at.to_owned() });
         }
         mcp_elicit_client::tls::ready();
-        let mut client = Client::builder().redirect(reqwest::redirect::Policy::none());
+        let mut client = Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none());
         if base.scheme() == "http" {
             // Nothing is followed to https, so the system's certificates need not be read.
             client = client.tls_certs_only([]);
@@ -80,10 +114,80 @@ impl InboxClient {
             source,
         })?;
         Ok(Self {
-            client,
-            base,
-            token,
+            over: Transport::Http {
+                client,
+                base,
+                token: Some(token),
+                #[cfg(unix)]
+                _socket: None,
+            },
         })
+    }
+
+    /// The inbox that a gateway serves from this state folder right now; `None` where none does.
+    pub async fn running(folder: &StateFolder) -> Result<Option<Self>, InboxFault> {
+        let Some(at) = folder.served_inbox().await else {
+            return Ok(None);
+        };
+        Self::served(folder, &at).map(Some)
+    }
+
+    #[cfg(unix)]
+    fn served(folder: &StateFolder, at: &str) -> Result<Self, InboxFault> {
+        let broken = |_| InboxFault::Address { at: at.to_owned() };
+        let socket = super::socket::SocketPath::of(&folder.socket()).map_err(broken)?;
+        mcp_elicit_client::tls::ready();
+        let client = Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .tls_certs_only([])
+            .unix_socket(socket.as_path())
+            .build()
+            .map_err(|source| InboxFault::Unreachable {
+                at: at.to_owned(),
+                source,
+            })?;
+        // The host of an address over a socket is a name only.
+        let base = Url::parse("http://inbox/api/").map_err(|_| InboxFault::NotAnInbox)?;
+        Ok(Self {
+            over: Transport::Http {
+                client,
+                base,
+                token: None,
+                _socket: Some(socket),
+            },
+        })
+    }
+
+    #[cfg(not(unix))]
+    fn served(folder: &StateFolder, at: &str) -> Result<Self, InboxFault> {
+        let unreadable = |_| InboxFault::NotAnInbox;
+        Self::new(at, folder.known_token().map_err(unreadable)?)
+    }
+
+    /// The inbox of this state folder: the one that a gateway serves, else its record, opened by this process.
+    pub async fn find(folder: &StateFolder) -> Result<Self, InboxFault> {
+        if let Some(running) = Self::running(folder).await? {
+            return Ok(running);
+        }
+        let named = || folder.path().display().to_string();
+        if !folder.record().exists() {
+            return Err(InboxFault::NothingThere { folder: named() });
+        }
+        match stored::api(folder).await {
+            Ok(api) => Ok(Self {
+                over: Transport::Record(api),
+            }),
+            Err(source) => Err(InboxFault::Record {
+                folder: named(),
+                source,
+            }),
+        }
+    }
+
+    /// Returns whether a gateway serves this inbox, so that changes are told as they happen.
+    pub fn is_running(&self) -> bool {
+        matches!(self.over, Transport::Http { .. })
     }
 
     /// One page of the questions that wait, or of those that ended; behind this question, when one is named.
@@ -134,7 +238,7 @@ impl InboxClient {
         content: Option<Value>,
         insist: bool,
     ) -> Result<Value, InboxFault> {
-        let mut body = json!({"action": action, "by": "the command line", "insist": insist});
+        let mut body = json!({"action": action, "insist": insist});
         if let Some(content) = content {
             body["content"] = content;
         }
@@ -148,15 +252,10 @@ impl InboxClient {
 
     /// Something for every change, and once at the start.
     pub async fn changes(&self) -> Result<impl Stream<Item = ()> + use<>, InboxFault> {
-        let response = self
-            .request(Method::GET, "events")?
-            .send()
-            .await
-            .map_err(|source| self.unreachable(source))?;
-        if !response.status().is_success() {
+        let (status, chunks) = self.ask(Method::GET, "events", None).await?;
+        if !status.is_success() {
             return Err(InboxFault::NotAnInbox);
         }
-        let chunks = response.bytes_stream();
         let events = stream::unfold(
             (chunks, EventReader::default()),
             |(mut chunks, mut reader)| async move {
@@ -173,17 +272,65 @@ impl InboxClient {
         Ok(events)
     }
 
-    fn request(&self, method: Method, path: &str) -> Result<reqwest::RequestBuilder, InboxFault> {
-        let url = self.base.join(path).map_err(|_| InboxFault::Address {
-            at: path.to_owned(),
-        })?;
-        Ok(self.client.request(method, url).bearer_auth(&self.token))
-    }
-
-    fn unreachable(&self, source: reqwest::Error) -> InboxFault {
-        InboxFault::Unreachable {
-            at: self.base.origin().ascii_serialization(),
-            source: source.without_url(),
+    /// Sends a request; its status, and the body as it comes.
+    async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> Result<
+        (
+            StatusCode,
+            BoxStream<'static, Result<bytes::Bytes, InboxFault>>,
+        ),
+        InboxFault,
+    > {
+        match &self.over {
+            Transport::Http {
+                client,
+                base,
+                token,
+                ..
+            } => {
+                let unreachable = |at: &Url, source: reqwest::Error| InboxFault::Unreachable {
+                    at: at.origin().ascii_serialization(),
+                    source: source.without_url(),
+                };
+                let url = base.join(path).map_err(|_| InboxFault::Address {
+                    at: path.to_owned(),
+                })?;
+                let mut request = client.request(method, url);
+                if let Some(token) = token {
+                    request = request.bearer_auth(token);
+                }
+                if let Some(body) = body {
+                    request = request
+                        .header("content-type", "application/json")
+                        .body(body.to_string());
+                }
+                let response = request
+                    .send()
+                    .await
+                    .map_err(|source| unreachable(base, source))?;
+                let (status, at) = (response.status(), base.clone());
+                let chunks = response
+                    .bytes_stream()
+                    .map(move |chunk| chunk.map_err(|source| unreachable(&at, source)));
+                Ok((status, chunks.boxed()))
+            }
+            Transport::Record(api) => {
+                let request = http::Request::builder()
+                    .method(method)
+                    .uri(format!("/{path}"))
+                    .header("content-type", "application/json")
+                    .body(body.map_or_else(Body::empty, |body| Body::from(body.to_string())))
+                    .map_err(|_| InboxFault::NotAnInbox)?;
+                let Ok(response) = api.clone().oneshot(request).await;
+                let status = response.status();
+                let chunks = response.into_body().into_data_stream();
+                let chunks = chunks.map(|chunk| chunk.map_err(|_| InboxFault::NotAnInbox));
+                Ok((status, chunks.boxed()))
+            }
         }
     }
 
@@ -193,22 +340,12 @@ impl InboxClient {
         path: &str,
         body: Option<Value>,
     ) -> Result<Value, InboxFault> {
-        let mut request = self.request(method, path)?;
-        if let Some(body) = body {
-            request = request
-                .header("content-type", "application/json")
-                .body(body.to_string());
+        let (status, mut chunks) = self.ask(method, path, body).await?;
+        let mut text = Vec::new();
+        while let Some(chunk) = chunks.next().await {
+            text.extend_from_slice(&chunk?);
         }
-        let response = request
-            .send()
-            .await
-            .map_err(|source| self.unreachable(source))?;
-        let status = response.status();
-        let text = response
-            .text()
-            .await
-            .map_err(|source| self.unreachable(source))?;
-        let said: Value = serde_json::from_str(&text).map_err(|_| InboxFault::NotAnInbox)?;
+        let said: Value = serde_json::from_slice(&text).map_err(|_| InboxFault::NotAnInbox)?;
         if status == StatusCode::OK {
             Ok(said)
         } else {

@@ -58,6 +58,11 @@ impl BookDesk {
                 Question::url(origin, message.clone(), Link::parse(url).ok()?)
             }
         };
+        let question = question.on_behalf_of(caller(row));
+        let question = match client(row) {
+            Some((name, version)) => question.through(&name, version.as_deref()),
+            None => question,
+        };
         let question = match self.call(row) {
             Some(call) => question.for_call(call),
             None => question,
@@ -76,12 +81,8 @@ impl BookDesk {
             Calls::Tool => CallKind::Tool,
         };
         let call = Call::new(kind, row.body.target.clone()?).or_one_of(row.body.others.clone());
-        let arguments: Option<Value> = self
-            .book
-            .arguments(row)
-            .and_then(|text| serde_json::from_str(&text).ok());
-        Some(match arguments {
-            Some(arguments) => call.with(arguments),
+        Some(match self.book.arguments(row) {
+            Some(arguments) => call.with_json(arguments),
             None => call,
         })
     }
@@ -152,7 +153,11 @@ fn may_match(row: &Row, words: &str) -> bool {
 
 /// Who asks: by the operator's name first, and what the server says of itself apart from it.
 fn origin(row: &Row) -> Origin {
-    let origin = Origin::new(row.body.server.clone()).connected(client_words(row));
+    let origin = match &row.body.address {
+        Some(address) => Origin::unnamed(address.clone()),
+        None => Origin::new(row.body.server.clone()),
+    };
+    let origin = origin.connected("through the gateway");
     let info: Option<Value> = row
         .body
         .server_info
@@ -169,22 +174,23 @@ fn origin(row: &Row) -> Origin {
     }
 }
 
-/// For whom: the client that made the call.
-fn client_words(row: &Row) -> String {
-    let info: Option<Value> = row
-        .body
-        .client_info
-        .as_deref()
-        .and_then(|info| serde_json::from_str(info).ok());
-    let name = info.as_ref().and_then(|info| info.get("name")?.as_str());
-    let whom = match name {
-        Some(name) => format!("for {name}, through the gateway"),
-        None => "through the gateway".to_owned(),
-    };
-    match &row.body.address {
-        Some(address) => format!("{address}, {whom}"),
-        None => whom,
+/// On whose behalf the call was made, in words for a person.
+pub fn caller(row: &Row) -> String {
+    match row.body.principal.as_str() {
+        "local" => "the user of this computer".to_owned(),
+        "anonymous" => "a client that did not say who it is".to_owned(),
+        principal => match principal.strip_prefix("bearer-") {
+            Some(token) => format!("whoever has the token {token}"),
+            None => principal.to_owned(),
+        },
     }
+}
+
+/// The client that made the call, by the name and version it gave for itself.
+pub fn client(row: &Row) -> Option<(String, Option<String>)> {
+    let info: Value = serde_json::from_str(row.body.client_info.as_deref()?).ok()?;
+    let word = |name: &str| info.get(name)?.as_str().map(str::to_owned);
+    Some((word("name")?, word("version")))
 }
 
 fn ended(row: &Row) -> Option<Ended> {

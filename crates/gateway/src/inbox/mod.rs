@@ -5,62 +5,107 @@
 //! | [`desk`] | the book as the pages see it: one question after another, answers checked by the form |
 //! | [`api`] | the same as JSON, behind a token; `openapi.json` describes it |
 //! | [`client`] | the API from the other side |
-//! | [`place`] | where the inbox is and with which token, written down for other commands |
+//! | [`place`] | the state folder: where the inbox is, who may use it |
+//! | [`sessions`] | which browsers are signed in |
+//! | `socket` | the API for commands of the same user |
+//! | `stored` | the API over a record that no gateway serves |
+//! | [`notify`] | a notice on the desktop when a question waits |
 
 pub mod api;
 pub mod client;
 pub mod desk;
+pub mod notify;
 pub mod place;
+pub mod sessions;
+#[cfg(unix)]
+mod socket;
+mod stored;
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
-use mcp_elicit_forms::web::{self, QuestionId, Secret, Site};
+use mcp_elicit_forms::web::{self, QuestionId, Site};
 use tokio::net::TcpListener;
 
 use crate::record::Book;
+use api::Access;
 use desk::BookDesk;
+use place::{InboxLock, StateFolder};
+
+/// How long a login link waits for its one use.
+const LOGIN_LIFE: Duration = Duration::from_hours(1);
 
 /// A running inbox.
 #[derive(Clone)]
 pub struct Inbox {
     site: Site,
+    /// Held for as long as this serves the state folder's inbox.
+    _lock: Option<Arc<InboxLock>>,
 }
 
 impl Inbox {
-    /// Serves the inbox at this address until `stop` is done. A loopback address only: another is reached through a
-    /// proxy of the operator's.
+    /// Serves the pages of this record at a loopback address, until the process ends; another address is reached through a
+    /// proxy of the operator's. With the lock of the state folder, writes down where they are and serves the folder's
+    /// commands too.
     ///
     /// # Errors
-    /// When the listener has no address, or the token is too short to be a secret.
+    /// When the listener has no address, or the state folder cannot be used.
     pub fn serve(
         book: Arc<Book>,
         listener: TcpListener,
-        token: &str,
-        stop: impl Future<Output = ()> + Send + 'static,
+        folder: &StateFolder,
+        lock: Option<InboxLock>,
     ) -> io::Result<Self> {
         let at = listener.local_addr()?;
-        let secret =
-            Secret::kept(token).ok_or_else(|| io::Error::other("the inbox token is too short"))?;
-        let site = Site::loopback(at, secret);
+        // Made before anybody can be let in with it.
+        folder.token()?;
+        let site = Site::loopback(at)?
+            .with_sessions(Arc::new(folder.sessions()))?
+            .with_login_life(LOGIN_LIFE)
+            .naming_sessions()
+            .signed_in_by("On the computer where the gateway runs, `mcp-elicit inbox open` signs a browser in.");
         let desk = Arc::new(BookDesk::new(book.clone()));
+        let api = |access| api::router(book.clone(), desk.clone(), folder.clone(), access);
         let app: Router = Router::new()
-            .nest("/api", api::router(book, desk.clone(), site.clone()))
-            .merge(web::router(desk, site.clone()));
-        tokio::spawn(web::serve(listener, app, stop));
-        Ok(Self { site })
+            .nest("/api", api(Access::Token(site.clone())))
+            .merge(web::router(desk.clone(), site.clone()));
+        tokio::spawn(web::serve(listener, app, std::future::pending()));
+        if lock.is_some() {
+            folder.write_inbox(at)?;
+            #[cfg(unix)]
+            serve_commands(folder, api(Access::Owner(Some(site.address()))));
+        }
+        Ok(Self {
+            site,
+            _lock: lock.map(Arc::new),
+        })
     }
 
-    /// The address that signs a person in. It holds the secret: for the person only.
-    pub fn login_link(&self) -> String {
+    /// Makes an address that signs a browser in, once: for the person only.
+    pub fn login_link(&self) -> io::Result<String> {
         self.site.login_link()
     }
 
-    /// The address of a question's page, for somebody who is signed in.
+    /// The address of the pages, which signs nobody in.
+    pub fn address(&self) -> String {
+        self.site.address()
+    }
+
+    /// The address of a question's page, which signs nobody in.
     pub fn deep_link(&self, id: &str) -> Option<String> {
         QuestionId::new(id).map(|id| self.site.deep_link(&id))
+    }
+}
+
+/// Serves commands of the same user. Where no socket can be made, the pages work all the same.
+#[cfg(unix)]
+fn serve_commands(folder: &StateFolder, api: Router) {
+    let app = Router::new().nest("/api", api);
+    if let Err(error) = socket::serve(&folder.socket(), app) {
+        tracing::error!(%error, "`mcp-elicit inbox` will not find this gateway: its socket cannot be made");
     }
 }
 

@@ -1,11 +1,25 @@
-//! Where the inbox is and with which token: files in the state folder, so that other commands find it.
+//! The state folder: where the inbox is, who may use it, and what proves that.
+//!
+//! | file | what it is for |
+//! | --- | --- |
+//! | `inbox.lock` | held by the gateway that serves the inbox of this folder |
+//! | `inbox.address` | where its pages are |
+//! | `inbox.sock` | its API for commands of the same user |
+//! | `inbox.token` | what other programs show the API at that address |
+//! | `inbox.sessions` | the browsers that are signed in |
+//! | `inbox.presence` | whether only pages may answer |
 
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use super::sessions::FileSessions;
 use crate::record::seal;
+use crate::state_file;
+
+/// Files by which a folder is known to be one of ours.
+const OURS: [&str; 3] = ["seal.key", "inbox.token", "record.sqlite"];
 
 /// The folder in which a person's gateways keep what must outlive them.
 #[derive(Clone, Debug)]
@@ -13,15 +27,30 @@ pub struct StateFolder {
     path: PathBuf,
 }
 
+/// The right to serve the inbox of a state folder. It ends with the process, however that ends.
+#[derive(Debug)]
+pub struct InboxLock {
+    _file: File,
+}
+
+/// Which answers count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// Those of pages, commands and programs.
+    Any,
+    /// Those of pages only.
+    Page,
+}
+
 impl StateFolder {
-    /// This folder, made when there is none; on Unix for its owner only.
+    /// This folder, made when there is none; on Unix for its owner only. An existing folder that is open to other users is
+    /// closed to them, and that is logged, when it is empty or one of ours.
+    ///
+    /// # Errors
+    /// When it cannot be made, or is somebody's folder for other things that other users may read.
     pub fn open(path: &Path) -> io::Result<Self> {
-        fs::create_dir_all(path)?;
-        #[cfg(unix)]
-        fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
-        Ok(Self {
-            path: path.to_owned(),
-        })
+        make_private(path)?;
+        Ok(Self::at(path))
     }
 
     /// This folder, to be read from; nothing is made.
@@ -29,6 +58,11 @@ impl StateFolder {
         Self {
             path: path.to_owned(),
         }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Where it is unless told otherwise: `$MCP_ELICIT_STATE`, else the user's state folder.
@@ -64,31 +98,222 @@ impl StateFolder {
         self.path.join("running")
     }
 
-    /// The inbox's token, made when there is none.
+    /// The API's token, made when there is none.
     pub fn token(&self) -> io::Result<String> {
-        let path = self.path.join("inbox.token");
-        if !path.exists() {
-            let token = format!("{}{}", seal::unguessable()?, seal::unguessable()?);
-            seal::write_secret(&path, token.as_bytes())?;
+        match self.known_token() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                state_file::create_once(&self.token_file(), new_token()?.as_bytes())?;
+                self.known_token()
+            }
+            known => known,
         }
-        Ok(fs::read_to_string(path)?.trim().to_owned())
     }
 
-    /// The inbox's token as it was made by the gateway.
+    /// The API's token as it was made by the gateway.
     pub fn known_token(&self) -> io::Result<String> {
-        Ok(fs::read_to_string(self.path.join("inbox.token"))?
-            .trim()
-            .to_owned())
+        let token = fs::read_to_string(self.token_file())?.trim().to_owned();
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        if token.len() < 32 || !token.bytes().all(plain) {
+            return Err(io::Error::other("inbox.token holds no token"));
+        }
+        Ok(token)
+    }
+
+    /// Puts another token in the place of the API's: the one before opens nothing any more.
+    pub fn rotate_token(&self) -> io::Result<()> {
+        state_file::replace(&self.token_file(), new_token()?.as_bytes())
+    }
+
+    /// Where the token is.
+    pub fn token_file(&self) -> PathBuf {
+        self.path.join("inbox.token")
+    }
+
+    /// The browsers that are signed in.
+    pub fn sessions(&self) -> FileSessions {
+        FileSessions::at(self.path.join("inbox.sessions"))
+    }
+
+    /// The right to serve the inbox; `None` while another gateway has it.
+    pub fn lock_inbox(&self) -> io::Result<Option<InboxLock>> {
+        let mut options = fs::OpenOptions::new();
+        options.create(true).truncate(false).write(true);
+        let file = options.open(self.path.join("inbox.lock"))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(InboxLock { _file: file })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// The socket of the API.
+    pub fn socket(&self) -> PathBuf {
+        self.path.join("inbox.sock")
     }
 
     /// Writes down where the inbox is.
     pub fn write_inbox(&self, at: SocketAddr) -> io::Result<()> {
-        fs::write(self.path.join("inbox.address"), format!("http://{at}\n"))
+        let text = format!("http://{at}\n");
+        state_file::replace(&self.path.join("inbox.address"), text.as_bytes())
     }
 
-    /// Where the inbox is, as written down by the gateway that serves it.
+    /// Where the inbox is, as written down by the gateway that served it last.
     pub fn inbox(&self) -> Option<String> {
         let text = fs::read_to_string(self.path.join("inbox.address")).ok()?;
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+    }
+
+    /// Where the inbox is served right now; `None` while it is not. Other programs that have its port do not count.
+    pub async fn served_inbox(&self) -> Option<String> {
+        if self.is_served().await {
+            self.inbox()
+        } else {
+            None
+        }
+    }
+
+    #[cfg(unix)]
+    async fn is_served(&self) -> bool {
+        super::socket::connect(&self.socket()).await.is_ok()
+    }
+
+    #[cfg(not(unix))]
+    async fn is_served(&self) -> bool {
+        let (Some(at), Ok(token)) = (self.inbox(), self.known_token()) else {
+            return false;
+        };
+        match super::client::InboxClient::new(&at, token) {
+            Ok(inbox) => inbox.page(false, None, 1).await.is_ok(),
+            Err(_) => false,
+        }
+    }
+
+    /// Which answers count, as it was set last; any unless it was.
+    pub fn presence(&self) -> io::Result<Presence> {
+        match fs::read_to_string(self.path.join("inbox.presence")) {
+            Ok(text) if text.trim() == "page" => Ok(Presence::Page),
+            Ok(text) if text.trim() == "any" => Ok(Presence::Any),
+            Ok(_) => Err(io::Error::other(
+                "inbox.presence is neither `page` nor `any`",
+            )),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Presence::Any),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sets which answers count, for every gateway and command of this folder from now on.
+    pub fn set_presence(&self, presence: Presence) -> io::Result<()> {
+        let word: &[u8] = match presence {
+            Presence::Any => b"any\n",
+            Presence::Page => b"page\n",
+        };
+        state_file::replace(&self.path.join("inbox.presence"), word)
+    }
+}
+
+fn new_token() -> io::Result<String> {
+    Ok(format!("{}{}", seal::unguessable()?, seal::unguessable()?))
+}
+
+#[cfg(unix)]
+fn make_private(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+    if let Ok(known) = fs::metadata(path) {
+        if known.mode() & 0o077 == 0 {
+            return Ok(());
+        }
+        let is_ours = OURS.iter().any(|name| path.join(name).exists());
+        if !is_ours && fs::read_dir(path)?.next().is_some() {
+            let why = format!(
+                "other users may read it, and it has other things in it: run `chmod 700 {}`, or name another folder",
+                path.display()
+            );
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        }
+        fs::set_permissions(path, fs::Permissions::from_mode(0o700))?;
+        tracing::warn!(folder = %path.display(), "the state folder was open to other users; it is its owner's only now");
+        return Ok(());
+    }
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+}
+
+#[cfg(not(unix))]
+fn make_private(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_gateway_at_a_time_may_serve_the_inbox() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = StateFolder::at(folder.path());
+        let lock = state.lock_inbox().unwrap();
+        assert!(lock.is_some() && state.lock_inbox().unwrap().is_none());
+        drop(lock);
+        assert!(state.lock_inbox().unwrap().is_some());
+    }
+
+    #[test]
+    fn a_token_is_kept_until_another_takes_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = StateFolder::at(folder.path());
+        let first = state.token().unwrap();
+        assert_eq!(state.token().unwrap(), first);
+        state.rotate_token().unwrap();
+        assert_ne!(state.token().unwrap(), first);
+        let names: Vec<_> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        assert_eq!(names, ["inbox.token"], "nothing is left beside it");
+        fs::write(state.token_file(), "").unwrap();
+        assert!(state.token().is_err() && state.known_token().is_err());
+    }
+
+    #[test]
+    fn presence_is_what_was_set_last() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = StateFolder::at(folder.path());
+        assert_eq!(state.presence().unwrap(), Presence::Any);
+        state.set_presence(Presence::Page).unwrap();
+        assert_eq!(state.presence().unwrap(), Presence::Page);
+        state.set_presence(Presence::Any).unwrap();
+        assert_eq!(state.presence().unwrap(), Presence::Any);
+        fs::write(folder.path().join("inbox.presence"), "pag").unwrap();
+        assert!(state.presence().is_err(), "never taken for `any`");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_for_other_things_is_not_taken_over() {
+        use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+        let folder = tempfile::tempdir().unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        let open = fs::Permissions::from_mode(0o755);
+        let path = folder.path().join("other");
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("letter"), "dear").unwrap();
+        fs::set_permissions(&path, open.clone()).unwrap();
+        let refused = StateFolder::open(&path).unwrap_err();
+        assert!(refused.to_string().contains("chmod 700"), "{refused}");
+        assert_eq!(mode(&path), 0o755, "it was left as it is");
+        // One of ours is closed again, and so is an empty one.
+        fs::write(path.join("seal.key"), "k").unwrap();
+        StateFolder::open(&path).unwrap();
+        assert_eq!(mode(&path), 0o700);
+        let empty = folder.path().join("empty");
+        fs::create_dir(&empty).unwrap();
+        fs::set_permissions(&empty, open).unwrap();
+        StateFolder::open(&empty).unwrap();
+        assert_eq!(mode(&empty), 0o700);
+        let new = folder.path().join("a/b");
+        StateFolder::open(&new).unwrap();
+        assert_eq!(mode(&new), 0o700);
     }
 }

@@ -86,24 +86,26 @@ impl Book {
     }
 
     /// Looks whether other gateways share the record. In company, what this one claimed is for all again; alone, what
-    /// others left is remembered.
-    pub async fn look_for_company(&self) -> Result<(), BookFault> {
+    /// others left is remembered. Returns whether others share it, or may have since the last look: a command that answers a
+    /// question is there for a moment only.
+    pub async fn look_for_company(&self) -> Result<bool, BookFault> {
         let Ok(mark) = self.lease.mark() else {
             *self.company.alone() = None;
-            return Ok(());
+            return Ok(true);
         };
         if self.lease.has_company() {
             *self.company.alone() = None;
-            return self.share_all().await;
+            self.share_all().await?;
+            return Ok(true);
         }
         let known = *self.company.alone() == Some(mark);
         if known && !self.company.has_gathered() {
-            return Ok(());
+            return Ok(false);
         }
         let since = self.company.left().last;
         let left = self.store.left_over().await?;
         self.company.are_left(left, since);
         *self.company.alone() = Some(mark);
-        Ok(())
+        Ok(!known)
     }
 }

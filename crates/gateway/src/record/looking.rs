@@ -74,8 +74,7 @@ impl Book {
 
     /// Tells the sessions here what happened to their questions in other processes.
     pub async fn hear_others(&self) -> Result<(), BookFault> {
-        self.look_for_company().await?;
-        if !self.lease.has_company() {
+        if !self.look_for_company().await? {
             return Ok(());
         }
         self.load_calls().await?;

@@ -1,6 +1,7 @@
 //! `inbox`: what servers asked through the gateway, and answers to it, from another terminal or a script.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use futures::StreamExt as _;
@@ -9,6 +10,8 @@ use mcp_elicit_gateway::inbox::client::{InboxClient, InboxFault};
 use mcp_elicit_gateway::inbox::place::StateFolder;
 use serde_json::Value;
 
+mod open;
+mod sessions;
 mod show;
 
 use super::in_runtime;
@@ -21,13 +24,14 @@ const WHOLE: usize = 32;
 /// How many of the questions that ended an id's beginning is looked for in.
 const LATELY: usize = 2_000;
 
-/// List and answer the questions that wait in a running gateway
+/// Open the inbox, list and answer its questions, and say who may
 #[derive(Debug, Args)]
 pub(crate) struct InboxArgs {
     #[command(subcommand)]
     act: Act,
 
-    /// The inbox's address; found in the state folder unless set
+    /// The inbox's address, with the state folder's token; unless set, the gateway is reached over the state folder's socket,
+    /// and without a gateway the record itself is read
     #[arg(long, value_name = "URL", global = true)]
     inbox: Option<String>,
 
@@ -77,8 +81,35 @@ enum Act {
         /// Its id, or the beginning of it
         id: String,
     },
-    /// Print each question as it comes, until stopped
+    /// Print each question as it comes, also of gateways that start later, until stopped
     Watch,
+    /// Sign a browser in and show the queue, or one question
+    Open {
+        /// The question's id, or the beginning of it
+        id: Option<String>,
+    },
+    /// The browsers that are signed in
+    Sessions {
+        #[command(subcommand)]
+        act: SessionsAct,
+    },
+    /// Replace the API's token; programs that use it have to read it again. Browsers stay signed in
+    Rotate,
+}
+
+#[derive(Debug, Subcommand)]
+enum SessionsAct {
+    /// Each with when it was signed in and last used
+    List,
+    /// End one, or all
+    Revoke {
+        /// Its id, as the list has it
+        #[arg(required_unless_present = "all")]
+        id: Option<String>,
+        /// All of them, and every login link that was not used
+        #[arg(long, conflicts_with = "id")]
+        all: bool,
+    },
 }
 
 /// Runs the command to its end.
@@ -87,7 +118,25 @@ pub(crate) fn run(args: InboxArgs) -> Result<Exit, Failure> {
 }
 
 async fn act(args: InboxArgs) -> Result<Exit, Failure> {
-    let inbox = args.client()?;
+    match &args.act {
+        Act::Open { id } => {
+            let folder = args.folder()?;
+            let id = match id {
+                Some(id) => Some(whole(&args.client().await?, id).await?),
+                None => None,
+            };
+            return open::open(&folder, id.as_deref()).await;
+        }
+        Act::Sessions { act } => return sessions::run(&args.known_folder()?, act, args.json),
+        Act::Rotate => return rotate(&args.known_folder()?),
+        Act::Watch => return watch(&args).await,
+        Act::List { .. }
+        | Act::Show { .. }
+        | Act::Accept { .. }
+        | Act::Decline { .. }
+        | Act::Cancel { .. } => {}
+    }
+    let inbox = args.client().await?;
     match &args.act {
         Act::List { ended, most } => {
             let questions = inbox.list(*ended, None, *most).await.map_err(failed)?;
@@ -140,23 +189,94 @@ async fn act(args: InboxArgs) -> Result<Exit, Failure> {
             let id = whole(&inbox, id).await?;
             args.hand_in(&inbox, &id, "cancel", None, false).await
         }
-        Act::Watch => watch(&args, &inbox).await,
+        Act::Open { .. } | Act::Sessions { .. } | Act::Rotate | Act::Watch => Ok(Exit::Done),
     }
 }
 
-async fn watch(args: &InboxArgs, inbox: &InboxClient) -> Result<Exit, Failure> {
-    let changes = inbox.changes().await.map_err(failed)?;
-    let mut changes = std::pin::pin!(changes);
+/// How often it is looked whether a gateway runs.
+const LOOKING: Duration = Duration::from_millis(500);
+
+async fn watch(args: &InboxArgs) -> Result<Exit, Failure> {
+    let folder = args.folder()?;
     let mut last: Option<String> = None;
+    let mut told = false;
+    loop {
+        let inbox = match &args.inbox {
+            Some(_) => Some(args.client().await?),
+            None => InboxClient::running(&folder).await.map_err(failed)?,
+        };
+        let followed = match &inbox {
+            Some(inbox) => follow(args, inbox, &mut last, &mut told).await,
+            None => Ok(()),
+        };
+        match followed {
+            Ok(()) => {}
+            // It ended, or is only about to serve.
+            Err(Stopped::Inbox(InboxFault::Unreachable { .. })) => {}
+            Err(Stopped::Inbox(fault)) => return Err(failed(fault)),
+            Err(Stopped::Failure(failure)) => return Err(failure),
+        }
+        if !told {
+            told = true;
+            screen::say(format_args!(
+                "no gateway serves the inbox of {} now; waiting for one",
+                folder.path().display()
+            ));
+        }
+        tokio::time::sleep(LOOKING).await;
+    }
+}
+
+/// Why a gateway's questions are not followed any more.
+enum Stopped {
+    Inbox(InboxFault),
+    Failure(Failure),
+}
+
+/// Prints the questions of one gateway as they come, until it ends.
+async fn follow(
+    args: &InboxArgs,
+    inbox: &InboxClient,
+    last: &mut Option<String>,
+    told: &mut bool,
+) -> Result<(), Stopped> {
+    let changes = inbox.changes().await.map_err(Stopped::Inbox)?;
+    let mut changes = std::pin::pin!(changes);
     while changes.next().await.is_some() {
+        *told = false;
         // Those that wait are listed in the order in which they came: what is new stands behind the last.
         let new = inbox.list(false, last.as_deref(), usize::MAX).await;
-        for question in new.map_err(failed)? {
-            args.print(&question)?;
-            last = question["id"].as_str().map(str::to_owned).or(last);
+        for question in new.map_err(Stopped::Inbox)? {
+            args.print(&question).map_err(Stopped::Failure)?;
+            *last = question["id"].as_str().map(str::to_owned).or(last.take());
         }
     }
-    Err(Failure::connection("the inbox has ended").hint("start a gateway, then watch again."))
+    Ok(())
+}
+
+fn rotate(folder: &StateFolder) -> Result<Exit, Failure> {
+    folder
+        .rotate_token()
+        .map_err(|error| Failure::usage("the token cannot be written").because(error))?;
+    screen::say(format_args!(
+        "the API's token was replaced; programs that use it read it from {}",
+        folder.token_file().display()
+    ));
+    Ok(Exit::Done)
+}
+
+/// Sessions cannot be read or written.
+fn unwritable(error: &std::io::Error) -> Failure {
+    Failure::usage("the inbox's sessions cannot be read or written").because(error)
+}
+
+/// No gateway serves the inbox of this folder.
+fn no_gateway(folder: &StateFolder) -> Failure {
+    Failure::connection(format!(
+        "no gateway serves the inbox of the state folder {}",
+        folder.path().display()
+    ))
+    .hint("start `mcp-elicit gateway`, or name its state folder with `--state DIR`.")
 }
 
 /// The id that begins like this, when only one question that waits does; else among those that ended lately.
@@ -209,9 +329,15 @@ fn failed(fault: InboxFault) -> Failure {
                 "does-not-fit" => failure.hint("`mcp-elicit inbox show ID` says what fits."),
                 "asks-for-a-credential" => failure.hint("never give a credential in a form; if this is none, say so with `--insist`."),
                 "too-late" => failure.hint("the first answer stands; `mcp-elicit inbox list --ended` shows it."),
+                "pages-only" => failure.hint("`mcp-elicit inbox open` opens the page."),
                 _ => failure,
             }
         }
+        fault @ InboxFault::NothingThere { .. } => {
+            Failure::connection("there is no inbox").because(fault)
+                .hint("start `mcp-elicit gateway`, or name its state folder with `--state DIR`.")
+        }
+        fault @ InboxFault::Record { .. } => Failure::usage("there is no inbox").because(fault),
         other => Failure::connection("the inbox cannot be reached")
             .because(other)
             .hint("start a gateway, or name its inbox with `--inbox URL` and its state folder with `--state DIR`."),
@@ -219,25 +345,37 @@ fn failed(fault: InboxFault) -> Failure {
 }
 
 impl InboxArgs {
-    fn client(&self) -> Result<InboxClient, Failure> {
-        let path = self
-            .state
-            .clone()
-            .or_else(StateFolder::usual)
-            .ok_or_else(|| Failure::usage("there is no state folder"))?;
-        let folder = StateFolder::at(&path);
-        let at =
-            self.inbox
-                .clone()
-                .or_else(|| folder.inbox())
-                .ok_or_else(|| {
-                    Failure::connection("no gateway has served an inbox from this state folder")
-                .hint("start `mcp-elicit gateway`, or name its state folder with `--state DIR`.")
-                })?;
+    fn folder(&self) -> Result<StateFolder, Failure> {
+        let path = self.state.clone().or_else(StateFolder::usual);
+        let path = path.ok_or_else(|| {
+            Failure::usage("there is no state folder")
+                .hint("name the gateway's with `--state DIR`.")
+        })?;
+        Ok(StateFolder::at(&path))
+    }
+
+    /// The state folder, which some gateway must have made.
+    fn known_folder(&self) -> Result<StateFolder, Failure> {
+        let folder = self.folder()?;
+        if folder.token_file().exists() {
+            return Ok(folder);
+        }
+        let path = folder.path().display();
+        Err(
+            Failure::usage(format!("no gateway has served an inbox from {path}"))
+                .hint("start `mcp-elicit gateway`, or name its state folder with `--state DIR`."),
+        )
+    }
+
+    async fn client(&self) -> Result<InboxClient, Failure> {
+        let folder = self.folder()?;
+        let Some(at) = &self.inbox else {
+            return InboxClient::find(&folder).await.map_err(failed);
+        };
         let token = folder
             .known_token()
             .map_err(|error| Failure::usage("the inbox's token cannot be read").because(error))?;
-        InboxClient::new(&at, token).map_err(failed)
+        InboxClient::new(at, token).map_err(failed)
     }
 
     fn print(&self, question: &Value) -> Result<(), Failure> {
@@ -262,7 +400,12 @@ impl InboxArgs {
             screen::print_json(&said)?;
         } else {
             let phase = said["phase"].as_str().unwrap_or("done");
-            screen::say(format_args!("{}  {phase}", show::short(id)));
+            let later = if said["waitedFor"] == false {
+                "; no call waits for it now, the same call made again gets the answer"
+            } else {
+                ""
+            };
+            screen::say(format_args!("{}  {phase}{later}", show::short(id)));
         }
         Ok(Exit::Done)
     }

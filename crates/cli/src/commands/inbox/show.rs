@@ -1,7 +1,7 @@
 //! Questions of the inbox as text for people. What a server wrote is made harmless first.
 
 use mcp_elicit_core::form::Form;
-use mcp_elicit_forms::view::{Call, Control, FieldView, inert};
+use mcp_elicit_forms::view::{Call, Control, FieldView, Pick, inert};
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -57,6 +57,22 @@ fn lines(question: &Value) -> Vec<String> {
     };
     let line = |text: &str| inert::line(text, inert::LABEL);
     add("server", line(text("server").unwrap_or("-")));
+    if let Some(name) = question["serverInfo"]["name"].as_str() {
+        let version = question["serverInfo"]["version"]
+            .as_str()
+            .unwrap_or_default();
+        add(
+            "",
+            line(format!("calls itself {name} {version}").trim_end()),
+        );
+    }
+    if let Some(caller) = text("onBehalfOf") {
+        add("for", line(caller));
+    }
+    if let Some(name) = question["client"]["name"].as_str() {
+        let version = question["client"]["version"].as_str().unwrap_or_default();
+        add("through", line(format!("{name} {version}").trim_end()));
+    }
     if let Some(call) = call(question) {
         let kind = text("kind").unwrap_or("call");
         match call.doubt() {
@@ -64,11 +80,17 @@ fn lines(question: &Value) -> Vec<String> {
             None => add(kind, call.name()),
         }
     }
-    if !question["arguments"].is_null() {
-        add(
-            "arguments",
-            inert::line(&question["arguments"].to_string(), inert::DESCRIPTION),
-        );
+    if let Some(arguments) = text("argumentsText") {
+        let whole = Call::tool("").with_json(arguments);
+        for (at, (name, value)) in whole.arguments_in_full().into_iter().enumerate() {
+            let value = value.replace('\n', "\n  ");
+            let shown = if name.is_empty() {
+                value
+            } else {
+                format!("{name}: {value}")
+            };
+            add(if at == 0 { "arguments" } else { "" }, shown);
+        }
     }
     for caution in question["cautions"].as_array().into_iter().flatten() {
         add(
@@ -90,9 +112,26 @@ fn lines(question: &Value) -> Vec<String> {
             example.extend([" ", &*inert::line(&field.name, inert::LABEL), "=..."]);
         }
         add("field", described(&field));
+        if let Some(description) = &field.description {
+            add(
+                "",
+                description
+                    .lines()
+                    .map(|line| format!("  {line}\n"))
+                    .collect(),
+            );
+        }
     }
     if is_open(question) {
-        add("answer", format!("mcp-elicit inbox accept {id}{example}"));
+        let insist = if question["needsInsisting"] == true {
+            " --insist"
+        } else {
+            ""
+        };
+        add(
+            "answer",
+            format!("mcp-elicit inbox accept {id}{insist}{example}"),
+        );
         if let Some(link) = text("link") {
             add("", format!("or at {link}"));
         }
@@ -108,7 +147,7 @@ fn state(question: &Value) -> String {
     let phase = question["phase"].as_str().unwrap_or("-");
     let mut said = vec![phase.to_owned()];
     if let Some(by) = question["by"].as_str() {
-        said.push(format!("by {}", inert::line(by, inert::LABEL)));
+        said.push(inert::line(by, inert::LABEL));
     }
     if let Some(reason) = question["reason"].as_str() {
         said.push(inert::line(reason, inert::LABEL));
@@ -138,34 +177,46 @@ fn described(field: &FieldView) -> String {
         said.extend([", \u{201c}", &*field.label, "\u{201d}"]);
     }
     let kind = match &field.control {
-        Control::YesNo => Some("true or false".to_owned()),
-        Control::One(options) => Some(format!(
-            "one of {}",
-            listed(options.iter().map(|pick| pick.value.as_str()))
-        )),
-        Control::Several { options, .. } => Some(format!(
-            "several of {}, with commas",
-            listed(options.iter().map(|pick| pick.value.as_str()))
-        )),
-        Control::Number { whole: true, .. } => Some("a whole number".to_owned()),
-        Control::Number { .. } => Some("a number".to_owned()),
-        Control::Text { .. }
+        Control::YesNo => Some("yes or no".to_owned()),
+        Control::One(options) => Some(format!("one of {}", listed(options))),
+        Control::Several { options, .. } => {
+            Some(format!("several of {}, with commas", listed(options)))
+        }
+        // The bounds say what it is.
+        Control::Number { .. }
+        | Control::Text { .. }
         | Control::Email
         | Control::Uri
         | Control::Date
         | Control::DateTime => None,
     };
     let hint = Some(field.hint()).filter(|hint| !hint.is_empty());
-    for more in kind.into_iter().chain(hint) {
+    let default = field.shown(&field.default);
+    let default = default.map(|default| {
+        format!(
+            "{} unless you say otherwise",
+            inert::line(&default, inert::LABEL)
+        )
+    });
+    for more in kind.into_iter().chain(hint).chain(default) {
         said.push_str(", ");
         said.push_str(&more);
     }
     said
 }
 
-fn listed<'a>(values: impl Iterator<Item = &'a str>) -> String {
-    let values: Vec<String> = values
-        .map(|value| inert::line(value, inert::LABEL))
+/// The values to write, each with its title where that says something else.
+fn listed(options: &[Pick]) -> String {
+    let values: Vec<String> = options
+        .iter()
+        .map(|pick| {
+            let value = inert::line(&pick.value, inert::LABEL);
+            if pick.label == value {
+                value
+            } else {
+                format!("{value} (\u{201c}{}\u{201d})", pick.label)
+            }
+        })
         .collect();
     let mut shown = values
         .iter()
@@ -188,22 +239,44 @@ mod tests {
     #[test]
     fn a_question_says_what_it_wants_and_cannot_drive_the_terminal() {
         let question = json!({"id": "5f2c1a9b5f2c1a9b5f2c1a9b5f2c1a9b", "phase": "asked", "server": "deploy\u{1b}[31m", "target": "release",
-            "kind": "tool", "arguments": {"build": 7}, "message": "Where to?\nThink.", "waitedFor": true, "until": 1_000_000,
+            "kind": "tool", "argumentsText": "{\"build\":7,\"force\":true}", "onBehalfOf": "ana", "client": {"name": "Claude", "version": "2"},
+            "needsInsisting": false, "message": "Where to?\nThink.", "waitedFor": true, "until": 1_000_000,
             "requestedSchema": {"type": "object", "required": ["where"], "properties": {
                 "where": {"type": "string", "title": "Environment", "enum": ["staging", "production"]},
+                "count": {"type": "integer", "minimum": 1, "maximum": 100, "default": 3, "description": "How many\ncopies"},
+                "size": {"type": "string", "oneOf": [{"const": "s", "title": "Small"}, {"const": "l", "title": "Large"}]},
                 "sure": {"type": "boolean"}}}});
         let shown = lines(&question).join("\n");
         for part in [
             "5f2c1a9b, asked, can be answered until 1970-01-01 00:16:40 UTC, a call waits for it",
             "tool       release",
-            "{\"build\":7}",
+            "arguments  build: 7\n           force: true",
+            "for        ana",
+            "through    Claude 2",
+            "count  optional, a whole number, 1 to 100, 3 unless you say otherwise\n             How many\n             copies",
+            "one of s (\u{201c}Small\u{201d}) | l (\u{201c}Large\u{201d})",
             "where  required, \u{201c}Environment\u{201d}, one of staging | production",
-            "sure  optional, true or false",
+            "sure  optional, yes or no",
             "mcp-elicit inbox accept 5f2c1a9b where=...",
         ] {
             assert!(shown.contains(part), "{part}: {shown}");
         }
-        assert!(!shown.contains('\u{1b}'));
+        assert!(!shown.contains('\u{1b}') && !shown.contains("--insist"));
+        assert_eq!(shown.matches("whole number").count(), 1);
+        let mut secret = question.clone();
+        secret["needsInsisting"] = json!(true);
+        assert!(
+            lines(&secret)
+                .join("\n")
+                .contains("accept 5f2c1a9b --insist where=...")
+        );
+        let mut deep = question.clone();
+        deep["argumentsText"] = json!("{\"a\":1e999,\"force\":true\u{1b}");
+        let shown_raw = lines(&deep).join("\n");
+        assert!(
+            shown_raw.contains("force") && !shown_raw.contains('\u{1b}'),
+            "{shown_raw}"
+        );
         let mut several = question.clone();
         several["others"] = json!(["plan"]);
         let shown = lines(&several).join("\n");

@@ -1,0 +1,136 @@
+//! `inbox open`: a browser is signed in to the inbox that this state folder's gateway serves.
+
+use std::io::{self, IsTerminal as _};
+use std::time::{Duration, SystemTime};
+
+use mcp_elicit_forms::web::SessionStore as _;
+use mcp_elicit_gateway::inbox::place::StateFolder;
+use mcp_elicit_gateway::inbox::sessions::FileSessions;
+
+use crate::asking::private_link::PrivateLink;
+use crate::failure::{Exit, Failure};
+use crate::screen;
+
+/// How long a link that is shown in a terminal waits for its one use.
+const SHOWN_LIFE: Duration = Duration::from_hours(1);
+/// How long a link that a browser is given waits for it.
+const OPENED_LIFE: Duration = Duration::from_mins(2);
+/// How long, and how often, it is looked whether the browser has come.
+const WITHIN: Duration = Duration::from_secs(20);
+const LOOKING: Duration = Duration::from_millis(100);
+
+/// Signs a browser in and shows the queue, or this question.
+pub(super) async fn open(folder: &StateFolder, question: Option<&str>) -> Result<Exit, Failure> {
+    let base = folder
+        .served_inbox()
+        .await
+        .ok_or_else(|| super::no_gateway(folder))?;
+    let links = Links {
+        sessions: folder.sessions(),
+        base,
+        next: question.map_or_else(String::new, |id| format!("&next=/q/{id}")),
+    };
+    let at_terminal = io::stderr().is_terminal();
+    let (key, link) = links.new(OPENED_LIFE)?;
+    let opened = PrivateLink::open(&link);
+    let page = match (opened, at_terminal) {
+        (Ok(page), _) => page,
+        (Err(_), true) => {
+            links.drop_key(&key)?;
+            let (_, link) = links.new(SHOWN_LIFE)?;
+            screen::say(
+                "no browser could be started here; open this link, it signs one browser in, once:",
+            );
+            screen::say(format_args!("  {link}"));
+            return Ok(Exit::Done);
+        }
+        (Err(error), false) => {
+            links.drop_key(&key)?;
+            return Err(Failure::usage("no browser could be started here")
+                .because(error)
+                .hint("run it in a terminal, which is shown a link to open."));
+        }
+    };
+    let mut keys = vec![key];
+    if at_terminal {
+        let (key, link) = links.new(SHOWN_LIFE)?;
+        screen::say(
+            "opening the inbox in your browser; if nothing appears, open this link, it signs one browser in, once:",
+        );
+        screen::say(format_args!("  {link}"));
+        keys.push(key);
+    }
+    let came = links.wait_for_use(&keys).await?;
+    drop(page);
+    if came {
+        // The other one is not needed any more.
+        for key in &keys {
+            links.drop_key(key)?;
+        }
+        screen::say("signed in");
+        return Ok(Exit::Done);
+    }
+    if at_terminal {
+        screen::say("no browser has come yet; the link above still works");
+        return Ok(Exit::Done);
+    }
+    links.drop_key(&keys[0])?;
+    Err(
+        Failure::usage("the browser that was started has not opened the inbox")
+            .hint("run it in a terminal, which is shown a link to open."),
+    )
+}
+
+/// The links of one inbox.
+struct Links {
+    sessions: FileSessions,
+    base: String,
+    next: String,
+}
+
+impl Links {
+    /// A new key, and the link with it.
+    fn new(&self, life: Duration) -> Result<(String, String), Failure> {
+        let mut key = String::new();
+        self.change(|table| {
+            key = table.add_login(now(), life)?;
+            Ok(())
+        })?;
+        let link = format!("{}/login?key={key}{}", self.base, self.next);
+        Ok((key, link))
+    }
+
+    fn drop_key(&self, key: &str) -> Result<(), Failure> {
+        self.change(|table| {
+            table.drop_login(key);
+            Ok(())
+        })
+    }
+
+    fn change(
+        &self,
+        mut change: impl FnMut(&mut mcp_elicit_forms::web::SessionTable) -> io::Result<()>,
+    ) -> Result<(), Failure> {
+        let changed = self.sessions.change(&mut change);
+        changed.map_err(|error| super::unwritable(&error))
+    }
+
+    /// Whether a browser has used one of the keys in time.
+    async fn wait_for_use(&self, keys: &[String]) -> Result<bool, Failure> {
+        let looks = WITHIN.as_millis() / LOOKING.as_millis();
+        for _ in 0..looks {
+            let table = self.sessions.read();
+            let table = table.map_err(|error| super::unwritable(&error))?;
+            if keys.iter().any(|key| !table.is_unused(key, now())) {
+                return Ok(true);
+            }
+            tokio::time::sleep(LOOKING).await;
+        }
+        Ok(false)
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "keys end at a time of day")]
+pub(super) fn now() -> SystemTime {
+    SystemTime::now()
+}

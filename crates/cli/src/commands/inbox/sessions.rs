@@ -1,0 +1,84 @@
+//! `inbox sessions`: the browsers that are signed in, and the end of that.
+
+use mcp_elicit_forms::web::{Session, SessionStore as _};
+use mcp_elicit_gateway::inbox::place::StateFolder;
+use serde_json::json;
+
+use super::open::now;
+use super::{SessionsAct, unwritable};
+use crate::failure::{Exit, Failure};
+use crate::screen;
+
+/// Lists sessions, or ends them. Gateways see it at the next request of the browser.
+pub(super) fn run(folder: &StateFolder, act: &SessionsAct, json: bool) -> Result<Exit, Failure> {
+    match act {
+        SessionsAct::List => list(folder, json),
+        SessionsAct::Revoke { id: Some(id), .. } => revoke(folder, id),
+        SessionsAct::Revoke { id: None, .. } => revoke_all(folder),
+    }
+}
+
+fn list(folder: &StateFolder, json: bool) -> Result<Exit, Failure> {
+    let table = folder.sessions().read();
+    let table = table.map_err(|error| unwritable(&error))?;
+    let live = table.live(now());
+    for session in &live {
+        if json {
+            screen::print_json(&json!({
+                "id": session.id(), "signedInAt": session.created(), "lastUsedAt": session.used(), "browser": session.browser(),
+            }))?;
+        } else {
+            screen::print(line(session))?;
+        }
+    }
+    if live.is_empty() && !json {
+        screen::say("no browser is signed in");
+    }
+    Ok(Exit::Done)
+}
+
+fn line(session: &Session) -> String {
+    let moment = |seconds: u64| {
+        let millis = i64::try_from(seconds)
+            .ok()
+            .and_then(|s| s.checked_mul(1_000));
+        millis
+            .and_then(super::super::audit::moment)
+            .unwrap_or_else(|| "-".to_owned())
+    };
+    format!(
+        "{}  signed in {}  last used {}  {}",
+        session.id(),
+        moment(session.created()),
+        moment(session.used()),
+        session.browser()
+    )
+}
+
+fn revoke(folder: &StateFolder, id: &str) -> Result<Exit, Failure> {
+    let mut ended = false;
+    let changed = folder.sessions().change(&mut |table| {
+        ended = table.revoke(id);
+        Ok(())
+    });
+    changed.map_err(|error| unwritable(&error))?;
+    if !ended {
+        return Err(Failure::usage(format!("there is no session `{id}`"))
+            .hint("`mcp-elicit inbox sessions list` has them."));
+    }
+    screen::say(format_args!("{id}  ended"));
+    Ok(Exit::Done)
+}
+
+fn revoke_all(folder: &StateFolder) -> Result<Exit, Failure> {
+    let mut ended = 0;
+    let changed = folder.sessions().change(&mut |table| {
+        ended = table.revoke_all();
+        Ok(())
+    });
+    changed.map_err(|error| unwritable(&error))?;
+    screen::say(format_args!(
+        "{ended} session(s) ended; unused login links are void too"
+    ));
+    Ok(Exit::Done)
+}

@@ -1,0 +1,120 @@
+//! The API for commands of the same user: a Unix socket in the state folder, which nobody else may enter. Who holds a port
+//! on this machine is anybody's guess; who holds a file in a folder of mode 0700 is not.
+
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use axum::Router;
+use axum::serve::Listener;
+use tokio::net::{UnixListener, UnixStream};
+
+/// The longest path that the system takes for a socket, on every system.
+const LONGEST: usize = 100;
+
+/// A path to a socket that the system takes, for as long as this lives.
+#[derive(Debug)]
+pub(super) struct SocketPath {
+    path: PathBuf,
+    // Holds open the folder that the path goes through.
+    _folder: Option<std::fs::File>,
+}
+
+impl SocketPath {
+    /// The path itself, or a short one through the open folder where it is too long.
+    pub(super) fn of(path: &Path) -> io::Result<Self> {
+        if path.as_os_str().as_bytes().len() <= LONGEST {
+            return Ok(Self {
+                path: path.to_owned(),
+                _folder: None,
+            });
+        }
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        if !cfg!(target_os = "linux") {
+            let why = "the state folder's path is too long for a socket; name a shorter one";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        let folder = std::fs::File::open(folder)?;
+        let number = std::os::fd::AsRawFd::as_raw_fd(&folder);
+        Ok(Self {
+            path: PathBuf::from(format!("/proc/self/fd/{number}")).join(name),
+            _folder: Some(folder),
+        })
+    }
+
+    pub(super) fn as_path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// Connects to the socket, which shows that the gateway that made it still serves it.
+pub(super) async fn connect(path: &Path) -> io::Result<UnixStream> {
+    UnixStream::connect(SocketPath::of(path)?.as_path()).await
+}
+
+/// Serves `app` at this socket for as long as the process runs, in the place of one that was left behind. Only whoever has the
+/// folder's inbox lock may call this.
+pub(super) fn serve(path: &Path, app: Router) -> io::Result<()> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let listener = UnixListener::bind(SocketPath::of(path)?.as_path())?;
+    tokio::spawn(async move {
+        if let Err(error) = axum::serve(OwnUser(listener), app).await {
+            tracing::error!(%error, "the inbox's socket failed");
+        }
+    });
+    Ok(())
+}
+
+/// Connections of programs that run as the same user; others, which the folder keeps out already, are dropped.
+struct OwnUser(UnixListener);
+
+impl Listener for OwnUser {
+    type Io = UnixStream;
+    type Addr = ();
+
+    async fn accept(&mut self) -> (UnixStream, ()) {
+        loop {
+            let (stream, _) = Listener::accept(&mut self.0).await;
+            let ours = rustix::process::geteuid().as_raw();
+            // Root reads every folder anyway.
+            if stream
+                .peer_cred()
+                .is_ok_and(|peer| peer.uid() == ours || peer.uid() == 0)
+            {
+                return (stream, ());
+            }
+            tracing::warn!("another user's program was turned away from the inbox's socket");
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::get;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_socket_that_was_left_behind_is_taken_over_and_a_long_path_works() {
+        let folder = tempfile::tempdir().unwrap();
+        let deep = folder.path().join("a".repeat(120));
+        for folder in [folder.path(), &deep] {
+            std::fs::create_dir_all(folder).unwrap();
+            let path = folder.join("inbox.sock");
+            drop(UnixListener::bind(SocketPath::of(&path).unwrap().as_path()).unwrap());
+            assert!(connect(&path).await.is_err(), "nobody listens any more");
+            let app = Router::new().route("/", get(|| async { "here" }));
+            serve(&path, app).unwrap();
+            assert!(connect(&path).await.is_ok());
+        }
+    }
+}
