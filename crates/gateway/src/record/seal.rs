@@ -120,11 +120,6 @@ pub(crate) fn key_file(path: &Path, fresh: &[u8; KEY]) -> io::Result<[u8; KEY]> 
     read()?.ok_or_else(|| io::Error::other("the key file is not 32 bytes"))
 }
 
-/// Writes a file that only its owner may read; an existing one stays as it is.
-pub(crate) fn write_secret(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    state_file::create_once(path, bytes).map(|_| ())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
