@@ -430,6 +430,8 @@ const PATTERNS: &[(&str, &[&str])] = &[
         r"^(a?){3}b{0}c{2,3}?$",
         &["cc", "aacc", "accc", "aaaacc", "bcc"],
     ),
+    (r"\B", &["b👍a", "é", "bé", "ab", "a"]),
+    (r"^\B.\B$", &["👍", "a"]),
     (r"\bfoo\B", &["foo", "foobar", "xfoobar", "a foob"]),
     (r"^(|a|b*)+$", &["", "aab", "c"]),
     (r"(^a|b$)", &["ax", "xb", "xa"]),

@@ -67,7 +67,7 @@ export interface Defect {
   /** Where in the schema, as an RFC 6901 JSON Pointer. */
   readonly pointer: string;
   readonly code: DefectCode;
-  /** What the sentence of `explain` is made with. */
+  /** Numbers and rules that the sentence of `explain` is made with. */
   readonly args: readonly (string | number)[];
 }
 

@@ -39,9 +39,9 @@ function json(text: string): { value: unknown } | null {
 const plain = (verdict: Verdict) => JSON.stringify({ ...verdict, answers: verdict.answers === undefined ? undefined : JSON.stringify(JSON.parse(verdict.answers)) }, Object.keys(order));
 const order = { verdict: 0, answers: 0, ignored: 0, violations: 0, defects: 0 };
 
-function ofParsed(parsed: Parsed): Verdict {
+function ofParsed(parsed: Parsed, schema: unknown): Verdict {
   if (parsed.ok) return { verdict: "form" };
-  return { verdict: "defects", defects: parsed.defects.map((defect) => [defect.pointer, defect.code, explain(defect)]) };
+  return { verdict: "defects", defects: parsed.defects.map((defect) => [defect.pointer, defect.code, explain(defect, schema)]) };
 }
 
 function ofChecked(checked: Checked, withIgnored: boolean): Verdict {
@@ -64,8 +64,8 @@ function differences(lines: readonly Line[]): { found: string[]; compared: numbe
       found.push(`${id}: the schema is not JSON`);
       continue;
     }
-    if (core) compare(id, schema, web ?? core, ofParsed(parsed));
-    else if (!parsed.ok) for (const { core, web } of cases ?? []) compare(id, schema, web ?? core, ofParsed(parsed));
+    if (core) compare(id, schema, web ?? core, ofParsed(parsed, value!.value));
+    else if (!parsed.ok) for (const { core, web } of cases ?? []) compare(id, schema, web ?? core, ofParsed(parsed, value!.value));
     else
       for (const { content, draft, core, web } of cases ?? []) {
         const expected = web ?? core;

@@ -22,50 +22,42 @@ const FORMATS: Readonly<Record<string, string>> = {
 /** How many options a message spells out; more are counted. */
 const SPELLED = 8;
 
+/** What a rule wants; `{}` stands for its limit. */
+const RULES: Readonly<Record<RuleCode, string>> = {
+  required: "a value is required",
+  type: "must be {}",
+  minLength: "must have at least {} characters",
+  maxLength: "must have at most {} characters",
+  pattern: "must match the pattern {}",
+  format: "must be {}",
+  minimum: "must be {} or more",
+  maximum: "must be {} or less",
+  exclusiveMinimum: "must be more than {}",
+  exclusiveMaximum: "must be less than {}",
+  multipleOf: "must be a multiple of {}",
+  const: "must be {}",
+  enum: "must be one of {}",
+  minItems: "pick at least {} options",
+  maxItems: "pick at most {} options",
+  uniqueItems: "each option can be picked once",
+  additionalProperties: "the form has no such field and takes no others",
+  precision: "has more digits than this page can send exactly",
+};
+
 /** Says what a rule wants, as the Rust crate does, without the field's name. */
 export function message(rule: RuleCode, limit: Json = null): string {
-  const one = limit === 1;
-  const value = `${limit}`;
-  switch (rule) {
-    case "required":
-      return "a value is required";
-    case "type":
-      return `must be ${TYPES[value]}`;
-    case "minLength":
-      return one ? "must not be empty" : `must have at least ${value} characters`;
-    case "maxLength":
-      return `must have at most ${value} character${one ? "" : "s"}`;
-    case "pattern":
-      return `must match the pattern ${value}`;
-    case "format":
-      return `must be ${FORMATS[value]}`;
-    case "minimum":
-      return `must be ${value} or more`;
-    case "maximum":
-      return `must be ${value} or less`;
-    case "exclusiveMinimum":
-      return `must be more than ${value}`;
-    case "exclusiveMaximum":
-      return `must be less than ${value}`;
-    case "multipleOf":
-      return `must be a multiple of ${value}`;
-    case "const":
-      return `must be ${JSON.stringify(limit)}`;
-    case "enum": {
-      const options = limit as readonly string[];
-      const more = options.length - SPELLED;
-      return `must be one of ${options.slice(0, SPELLED).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
-    }
-    case "minItems":
-    case "maxItems":
-      return `pick at ${rule === "minItems" ? "least" : "most"} ${value} option${one ? "" : "s"}`;
-    case "uniqueItems":
-      return "each option can be picked once";
-    case "additionalProperties":
-      return "the form has no such field and takes no others";
-    case "precision":
-      return "has more digits than this page can send exactly";
+  if (rule === "minLength" && limit === 1) return "must not be empty";
+  let value = `${limit}`;
+  if (rule === "type") value = TYPES[value]!;
+  if (rule === "format") value = FORMATS[value]!;
+  if (rule === "const") value = JSON.stringify(limit);
+  if (Array.isArray(limit)) {
+    const more = limit.length - SPELLED;
+    value = limit.slice(0, SPELLED).join(", ") + (more > 0 ? ` and ${more} more` : "");
   }
+  // A pattern may hold what a replacement text would take for a sign.
+  const text = RULES[rule].replace("{}", () => value);
+  return limit === 1 && /(Length|Items)$/.test(rule) ? text.slice(0, -1) : text;
 }
 
 /** Makes a violation of a field. */

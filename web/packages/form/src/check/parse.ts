@@ -1,6 +1,6 @@
 import type { ChoiceOption, Defect, DefectCode, Field, Limits } from "../types.js";
 import { checkField, type Matcher } from "./field.js";
-import { clip, message } from "./message.js";
+import { message } from "./message.js";
 import { compile } from "./pattern.js";
 
 /** The bounds unless others are given: those of the Rust crate. */
@@ -20,7 +20,7 @@ type Keywords = Readonly<Record<string, unknown>>;
 const words = (text: string) => new Set(text.split(" "));
 
 /** Validation keywords of JSON Schema, draft-04 to 2020-12: to ignore one would ignore a rule in silence. */
-const CONSTRAINS = words(
+export const CONSTRAINS = words(
   "allOf anyOf oneOf not if then else enum const type items additionalItems prefixItems contains minContains maxContains minItems maxItems uniqueItems unevaluatedItems properties patternProperties additionalProperties propertyNames minProperties maxProperties required dependencies dependentRequired dependentSchemas unevaluatedProperties minimum maximum exclusiveMinimum exclusiveMaximum multipleOf divisibleBy disallow extends minLength maxLength pattern format $ref $dynamicRef $recursiveRef",
 );
 const REFERENCES = words("$ref $dynamicRef $recursiveRef");
@@ -29,14 +29,16 @@ const FIELD = words(
   "type title description default const enum enumNames oneOf items format pattern minLength maxLength minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minItems maxItems uniqueItems",
 );
 const NESTED = words("properties patternProperties additionalProperties required");
-const TEXT = ["minLength", "maxLength", "pattern", "format"];
+export const TEXT = ["minLength", "maxLength", "pattern", "format"];
 
-const isObject = (value: unknown): value is Keywords => typeof value === "object" && value !== null && !Array.isArray(value);
+export const isObject = (value: unknown): value is Keywords => typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** What kind of JSON value this is, for messages. */
-function kindOf(value: unknown): string {
-  if (value === null) return "null";
-  return Array.isArray(value) ? "an array" : `a${typeof value === "object" ? "n" : ""} ${typeof value}`;
+/** The first keyword of a titled option that does not belong there, or has the wrong type. */
+export function oddKey(option: Keywords): string | undefined {
+  return Object.keys(option).find((key) => {
+    const text = typeof option[key] === "string";
+    return key === "const" || key === "title" ? !text : CONSTRAINS.has(key) && !(key === "type" && option[key] === "string");
+  });
 }
 
 const get = (keywords: Keywords, key: string) => (Object.hasOwn(keywords, key) ? keywords[key] : undefined);
@@ -71,7 +73,7 @@ export function readSchema(given: unknown, limits: Limits): Read | readonly Defe
     return defects;
   }
   if (!isObject(schema)) {
-    defect("", "not-an-object", kindOf(schema));
+    defect("", "not-an-object");
     return defects;
   }
 
@@ -80,9 +82,9 @@ export function readSchema(given: unknown, limits: Limits): Read | readonly Defe
     const at = child("", key);
     if (key === "additionalProperties") {
       closed = value === false;
-      if (typeof value !== "boolean" && !(isObject(value) && !Object.keys(value).length)) defect(at, "unsupported-keyword", "closed");
+      if (typeof value !== "boolean" && !(isObject(value) && !Object.keys(value).length)) defect(at, "unsupported-keyword");
     } else if (REFERENCES.has(key)) defect(at, "reference");
-    else if (!ROOT.has(key) && CONSTRAINS.has(key)) defect(at, "unsupported-keyword", "root", key);
+    else if (!ROOT.has(key) && CONSTRAINS.has(key)) defect(at, "unsupported-keyword");
   }
   const type = get(schema, "type");
   if (type === undefined) defect("", "root-type");
@@ -91,7 +93,7 @@ export function readSchema(given: unknown, limits: Limits): Read | readonly Defe
   let fields: Field[] = [];
   if (!isObject(properties)) {
     if (properties === undefined) defect("", "no-properties");
-    else defect("/properties", "no-properties", kindOf(properties));
+    else defect("/properties", "no-properties");
     return defects;
   }
   const entries = Object.entries(properties);
@@ -105,14 +107,13 @@ export function readSchema(given: unknown, limits: Limits): Read | readonly Defe
 
   function readRequired(required: unknown) {
     if (required === undefined) return;
-    const wrong = (at: string, value: unknown) => defect(at, "keyword-type", "required", "a list of field names", kindOf(value));
-    if (!Array.isArray(required)) return wrong("/required", required);
+    if (!Array.isArray(required)) return defect("/required", "keyword-type");
     const places = new Map(fields.map((field, i) => [field.name, i]));
     required.forEach((name: unknown, i) => {
       const at = child("/required", i);
-      if (typeof name !== "string") return wrong(at, name);
+      if (typeof name !== "string") return defect(at, "keyword-type");
       const place = places.get(name);
-      if (place === undefined) defect(at, "required-unknown", clip(name));
+      if (place === undefined) defect(at, "required-unknown");
       else fields[place] = { ...fields[place]!, required: true };
     });
   }
@@ -123,25 +124,26 @@ export function readSchema(given: unknown, limits: Limits): Read | readonly Defe
     const base = { name, label: name, required: false };
     const unread: Field = { ...base, kind: "boolean" };
     if (!isObject(field)) {
-      defect(at, "field-not-an-object", kindOf(field));
+      defect(at, "field-not-an-object");
       return unread;
     }
     const keywords = field;
     const has = (key: string) => Object.hasOwn(keywords, key);
-    const wrong = (key: string, wanted: string, value: unknown) => defect(child(at, key), "keyword-type", key, wanted, kindOf(value));
+    /** A defect at a keyword of the field. */
+    const wrong = (key: string, code: DefectCode = "keyword-type", ...args: (string | number)[]) => defect(child(at, key), code, ...args);
     /** Reads a keyword that wants a certain type. */
-    const read = <T>(key: string, wanted: string, fits: (value: unknown) => value is T): T | undefined => {
+    const read = <T>(key: string, fits: (value: unknown) => value is T): T | undefined => {
       const value = get(keywords, key);
       if (value === undefined || fits(value)) return value;
-      wrong(key, wanted, value);
+      wrong(key);
       return undefined;
     };
-    const text = (key: string) => read(key, "a string", (value) => typeof value === "string");
-    const number = (key: string) => read(key, "a number", (value) => typeof value === "number");
+    const text = (key: string) => read(key, (value) => typeof value === "string");
+    const number = (key: string) => read(key, (value) => typeof value === "number");
     const count = (key: string) =>
-      read(key, "a whole number, 0 or more", (value): value is number => Number.isInteger(value) && (value as number) >= 0 && (value as number) < 2 ** 64);
-    const refuseOptions = (kind: string) => {
-      for (const key of ["enum", "oneOf"]) if (has(key)) defect(child(at, key), "enum-not-string", kind);
+      read(key, (value): value is number => Number.isInteger(value) && (value as number) >= 0 && (value as number) < 2 ** 64);
+    const refuseOptions = () => {
+      for (const key of ["enum", "oneOf"]) if (has(key)) wrong(key, "enum-not-string");
     };
     /** The first rule that a value breaks. */
     const firstBroken = (field: Field, value: unknown) => {
@@ -151,22 +153,22 @@ export function readSchema(given: unknown, limits: Limits): Read | readonly Defe
     };
     const checkConstant = (field: Field, constant: unknown) => {
       if (constant !== undefined)
-        checkField(field, constant, (rule, limit) => defect(child(at, "const"), "impossible-range", "const", message(rule, limit)), matchers.get(name));
+        checkField(field, constant, (rule, limit) => wrong("const", "impossible-range", message(rule, limit)), matchers.get(name));
     };
     const withDefault = (field: Field): Field => {
       const value = get(keywords, "default");
       if (value === undefined) return field;
       const broken = firstBroken(field, value);
       if (!broken) return { ...field, default: value } as Field;
-      defect(child(at, "default"), "default-invalid", broken);
+      wrong("default", "default-invalid", broken);
       return field;
     };
 
     for (const key of Object.keys(keywords)) {
       if (FIELD.has(key)) continue;
-      if (REFERENCES.has(key)) defect(child(at, key), "reference");
-      else if (NESTED.has(key)) defect(child(at, key), "nested", key);
-      else if (CONSTRAINS.has(key)) defect(child(at, key), "unsupported-keyword", "field", key);
+      if (REFERENCES.has(key)) wrong(key, "reference");
+      else if (NESTED.has(key)) wrong(key, "nested");
+      else if (CONSTRAINS.has(key)) wrong(key, "unsupported-keyword");
     }
     const title = text("title");
     const description = text("description");
@@ -177,7 +179,7 @@ export function readSchema(given: unknown, limits: Limits): Read | readonly Defe
       const kind = get(keywords, "type");
       if (kind === undefined) return defect(at, "missing-type"), undefined;
       if (kind === "array") return readChoices(base);
-      if (typeof kind === "string" && has("items")) defect(child(at, "items"), "unsupported-keyword", "items");
+      if (typeof kind === "string" && has("items")) wrong("items", "unsupported-keyword");
       switch (kind) {
         case "string":
           return has("enum") || has("oneOf") ? readChoice(base) : readText(base);
@@ -187,11 +189,7 @@ export function readSchema(given: unknown, limits: Limits): Read | readonly Defe
         case "boolean":
           return readBoolean(base);
       }
-      const where = child(at, "type");
-      if (Array.isArray(kind)) defect(where, "type-list");
-      else if (kind === "object") defect(where, "nested");
-      else if (typeof kind === "string") defect(where, "unknown-type", clip(kind));
-      else wrong("type", "a string", kind);
+      wrong("type", Array.isArray(kind) ? "type-list" : kind === "object" ? "nested" : typeof kind === "string" ? "unknown-type" : undefined);
       return undefined;
     }
 
@@ -200,10 +198,10 @@ export function readSchema(given: unknown, limits: Limits): Read | readonly Defe
       const pattern = readPattern();
       const format = text("format");
       const known = ["email", "uri", "date", "date-time"].includes(format!);
-      if (format !== undefined && !known) defect(child(at, "format"), "unsupported-format", clip(format));
+      if (format !== undefined && !known) wrong("format", "unsupported-format");
       const constant = text("const");
       const field = set({ ...base, kind: "text", minLength, maxLength, pattern, format: known ? format : undefined, constant });
-      if (minLength! > maxLength!) defect(child(at, "minLength"), "impossible-range", "length", minLength!, maxLength!);
+      if (minLength! > maxLength!) wrong("minLength", "impossible-range", minLength!, maxLength!);
       checkConstant(field, constant);
       return withDefault(field);
     }
@@ -212,8 +210,8 @@ export function readSchema(given: unknown, limits: Limits): Read | readonly Defe
       const source = text("pattern");
       if (source === undefined) return undefined;
       const matcher = compile(source, limits.patternBytes, budget);
-      if (matcher === "syntax") defect(child(at, "pattern"), "pattern-syntax");
-      else if (matcher === "cost") defect(child(at, "pattern"), "pattern-cost", limits.patternBytes, limits.patternStates);
+      if (matcher === "syntax") wrong("pattern", "pattern-syntax");
+      else if (matcher === "cost") wrong("pattern", "pattern-cost", limits.patternBytes, limits.patternStates);
       else {
         if (matcher) matchers.set(name, matcher);
         else unenforced.push(name);
@@ -223,17 +221,17 @@ export function readSchema(given: unknown, limits: Limits): Read | readonly Defe
     }
 
     function readNumber(base: object, kind: "number" | "integer") {
-      refuseOptions("a number");
+      refuseOptions();
       const whole = kind === "integer";
       const [minimum, maximum] = [number("minimum"), number("maximum")];
       const [exclusiveMinimum, exclusiveMaximum] = [number("exclusiveMinimum"), number("exclusiveMaximum")];
       const [multipleOf, constant] = [number("multipleOf"), number("const")];
       const field = set({ ...base, kind, minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf, constant });
-      if (multipleOf! <= 0) defect(child(at, "multipleOf"), "keyword-type", "multipleOf", "more than 0");
+      if (multipleOf! <= 0) wrong("multipleOf");
       for (const [low, open, key] of [[minimum, false, "minimum"], [exclusiveMinimum, true, "exclusiveMinimum"]] as const) {
         for (const [high, shut] of [[maximum, false], [exclusiveMaximum, true]] as const) {
           if (low !== undefined && high !== undefined && isEmpty(low, open, high, shut, whole))
-            defect(child(at, key), "impossible-range", whole ? "whole number" : "number", `${low}`, `${high}`);
+            wrong(key, "impossible-range", low, high);
         }
       }
       checkConstant(field, constant);
@@ -241,41 +239,39 @@ export function readSchema(given: unknown, limits: Limits): Read | readonly Defe
     }
 
     function readBoolean(base: object) {
-      refuseOptions("a boolean");
+      refuseOptions();
       const given = get(keywords, "const");
       const sound = given === undefined || typeof given === "boolean";
-      if (!sound) defect(child(at, "const"), "impossible-range", "boolean", kindOf(given));
+      if (!sound) wrong("const", "impossible-range");
       return withDefault(set({ ...base, kind: "boolean", constant: sound ? given : undefined }));
     }
 
     function readChoice(base: object) {
-      for (const key of TEXT) if (has(key)) defect(child(at, key), "unsupported-keyword", "choice", key);
-      if (has("enum") && has("oneOf")) return defect(child(at, "enum"), "options-twice", "enum"), undefined;
+      for (const key of TEXT) if (has(key)) wrong(key, "unsupported-keyword");
+      if (has("enum") && has("oneOf")) return wrong("enum", "options-twice"), undefined;
       let options = has("enum") ? readOptions(keywords["enum"], "enum", at) : readOptions(keywords["oneOf"], "oneOf", at);
       if (!options) return undefined;
       if (has("enum") && has("enumNames")) options = readNames(options, keywords["enumNames"]);
       const constant = text("const");
-      if (constant !== undefined && !options.some((option) => option.value === constant)) defect(child(at, "const"), "impossible-range", "option");
+      if (constant !== undefined && !options.some((option) => option.value === constant)) wrong("const", "impossible-range");
       return withDefault(set({ ...base, kind: "choice", options, constant }));
     }
 
     function readNames(options: readonly ChoiceOption[], names: unknown): readonly ChoiceOption[] {
-      if (!Array.isArray(names)) wrong("enumNames", "a list of strings", names);
-      else if (!names.every((name) => typeof name === "string")) defect(child(at, "enumNames"), "keyword-type", "enumNames", "a list of strings");
+      if (!Array.isArray(names) || !names.every((name) => typeof name === "string")) wrong("enumNames");
       else if (names.length === options.length) return options.map(({ value }, i) => ({ value, title: names[i] as string }));
       return options;
     }
 
     function readChoices(base: object) {
-      refuseOptions("a list (put the options into `items`)");
-      if (has("const")) defect(child(at, "const"), "unsupported-keyword", "list");
+      refuseOptions();
+      if (has("const")) wrong("const", "unsupported-keyword");
       const options = readItems();
       const [minItems, maxItems] = [count("minItems"), count("maxItems")];
-      const unique = read("uniqueItems", "true or false", (value) => typeof value === "boolean") ?? false;
+      const unique = read("uniqueItems", (value) => typeof value === "boolean") ?? false;
       if (!options) return undefined;
-      const range = (...args: (string | number)[]) => defect(child(at, "minItems"), "impossible-range", ...args);
-      if (minItems! > maxItems!) range("picks", minItems!, maxItems!);
-      else if (minItems! > options.length) range("options", minItems!, options.length);
+      const most = Math.min(maxItems ?? Infinity, options.length);
+      if (minItems! > most) wrong("minItems", "impossible-range", minItems!, minItems! > maxItems! ? maxItems! : most);
       return withDefault(set({ ...base, kind: "choices", options, minItems, maxItems, unique }));
     }
 
@@ -295,7 +291,7 @@ export function readSchema(given: unknown, limits: Limits): Read | readonly Defe
           defect(child(where, key), "array-items");
         }
       }
-      if (seen > 1) return defect(where, "options-twice", "items"), undefined;
+      if (seen > 1) return defect(where, "options-twice"), undefined;
       if (!seen && sound) defect(where, "array-items");
       return sound ? options : undefined;
     }
@@ -303,26 +299,16 @@ export function readSchema(given: unknown, limits: Limits): Read | readonly Defe
 
   function readOptions(list: unknown, key: string, parent: string): readonly ChoiceOption[] | undefined {
     const at = child(parent, key);
-    if (!Array.isArray(list)) return defect(at, "no-options", key, kindOf(list)), undefined;
+    if (!Array.isArray(list)) return defect(at, "no-options"), undefined;
     if (list.length > limits.options) return defect(at, "too-many-options", list.length, limits.options), undefined;
-    if (!list.length) return defect(at, "no-options", key), undefined;
+    if (!list.length) return defect(at, "no-options"), undefined;
     const options: ChoiceOption[] = [];
     list.forEach((entry: unknown, i) => {
-      const shape = (...args: string[]) => defect(child(at, i), "option-shape", ...args);
-      if (key === "enum") {
-        if (typeof entry === "string") options.push({ value: entry });
-        else shape("string", kindOf(entry));
-        return;
-      }
-      if (!isObject(entry)) return shape("object", kindOf(entry));
-      for (const [key, value] of Object.entries(entry)) {
-        if (key === "const" || key === "title") {
-          if (typeof value !== "string") return shape("key", key, kindOf(value));
-        } else if (!(key === "type" && value === "string") && CONSTRAINS.has(key)) return shape("keyword", clip(key));
-      }
-      const [value, title] = [get(entry, "const"), get(entry, "title")];
-      if (typeof value !== "string") return shape();
-      options.push(typeof title === "string" ? { value, title } : { value });
+      if (key === "enum" && typeof entry === "string") options.push({ value: entry });
+      else if (key !== "enum" && isObject(entry) && typeof get(entry, "const") === "string" && !oddKey(entry)) {
+        const [value, title] = [entry["const"] as string, get(entry, "title") as string | undefined];
+        options.push(title === undefined ? { value } : { value, title });
+      } else defect(child(at, i), "option-shape");
     });
     const seen = new Set<string>();
     // Places are those among the options that could be read, as the Rust crate counts them.

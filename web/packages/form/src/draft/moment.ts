@@ -1,3 +1,4 @@
+import { matches } from "../check/format.js";
 import { trim } from "./trim.js";
 
 /** Reads a date, year first, with any of three separators and without leading zeros: 2026/2/3. A day first could be a month. */
@@ -23,7 +24,7 @@ export function readDateTime(text: string): string | undefined {
 /** A local time in a zone, as the moment it means. A time that a change of clocks skips is the one after it; of two, the first is taken. */
 function withZone(local: string, zone: string): string | undefined {
   const found = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(?::(\d\d)(\.\d+)?)?$/.exec(local.trim());
-  const wall = found ? Date.parse(`${found[1]}T${found[2]}:${found[3] ?? "00"}Z`) : NaN;
+  const wall = found && matches("date", found[1]!) ? Date.parse(`${found[1]}T${found[2]}:${found[3] ?? "00"}Z`) : NaN;
   if (Number.isNaN(wall)) return undefined;
   const before = offsetAt(wall - 864e5, zone);
   const after = offsetAt(wall + 864e5, zone);

@@ -16,8 +16,11 @@ export function readDraft(field: Field, entered: DraftValue, broken: Broken): El
       return typeof value === "string" ? readText(value, field.format) : wrong("string") as undefined;
     case "number":
     case "integer": {
-      const number = typeof value === "string" ? readNumber(trim(value)) : undefined;
-      if (number === undefined) return wrong(field.kind) as undefined;
+      const text = typeof value === "string" ? trim(value) : "";
+      const number = readNumber(text);
+      // A point stands where it groups digits in many countries, 1.000: a whole number has no fraction.
+      const doubtful = field.kind === "integer" && /^[-+\u2212]?[1-9]\d{0,2}\.\d{3}$/.test(text);
+      if (number === undefined || doubtful) return wrong(field.kind) as undefined;
       if (number === null) return void broken("precision") as undefined;
       return number;
     }
