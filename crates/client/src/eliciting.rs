@@ -31,6 +31,8 @@ pub struct Eliciting<H> {
     desk: Arc<Desk>,
     line: Line,
     connected: Option<Arc<str>>,
+    /// Whether its name is only how it is started or reached.
+    unnamed: bool,
     follows_tasks: bool,
 }
 
@@ -41,6 +43,7 @@ impl<H> Clone for Eliciting<H> {
             desk: Arc::clone(&self.desk),
             line: self.line.clone(),
             connected: self.connected.clone(),
+            unnamed: self.unnamed,
             follows_tasks: self.follows_tasks,
         }
     }
@@ -62,6 +65,7 @@ impl<H> Eliciting<H> {
             desk: Arc::new(Desk::new(server.into(), settings)),
             line: Line::default(),
             connected: None,
+            unnamed: false,
             follows_tasks: false,
         }
     }
@@ -70,6 +74,14 @@ impl<H> Eliciting<H> {
     #[must_use]
     pub fn connected(mut self, how: impl Into<Arc<str>>) -> Self {
         self.connected = Some(how.into());
+        self
+    }
+
+    /// Says that the server has no name but the command or address that [`new`](Self::new) got: the person is then shown the
+    /// name the server reports, with the command beside it.
+    #[must_use]
+    pub fn unnamed(mut self) -> Self {
+        self.unnamed = true;
         self
     }
 
@@ -127,7 +139,7 @@ impl<H> Eliciting<H> {
             revision: self.line.revision(),
             origin: self
                 .line
-                .origin(self.desk.server(), self.connected.as_deref()),
+                .origin(self.desk.server(), self.unnamed, self.connected.as_deref()),
             call,
             ends,
             line: &self.line,

@@ -107,9 +107,19 @@ impl Line {
         self.lock().ended.clone()
     }
 
-    /// Who asks, as the person must see it: the name the client gave, then what the server claims.
-    pub(crate) fn origin(&self, name: &str, connected: Option<&str>) -> view::Origin {
-        let mut origin = view::Origin::new(name);
+    /// Returns who asks, as the person must see it: the name the client gave, or for an `unnamed` server the one it reports,
+    /// then what is known of it.
+    pub(crate) fn origin(
+        &self,
+        name: &str,
+        unnamed: bool,
+        connected: Option<&str>,
+    ) -> view::Origin {
+        let mut origin = if unnamed {
+            view::Origin::unnamed(name)
+        } else {
+            view::Origin::new(name)
+        };
         if let Some(claimed) = &self.lock().claimed {
             origin = origin.claiming(&claimed.name, &claimed.version);
         }

@@ -79,6 +79,11 @@ function question(form) {
   const live = form.dataset.live && all("[data-field]", form).length ? checks(form) : null;
   keys(form, live);
   visit(form);
+  // Enter may still be held down from the page before: it presses nothing until it was let go.
+  form.addEventListener("keydown", (event) => {
+    const acts = event.target.closest("button, a");
+    if (event.repeat && event.key === "Enter" && acts) event.preventDefault();
+  });
   // One press is enough; a second one would only be told that the question is closed.
   let sent = false;
   form.addEventListener("submit", (event) => {
@@ -198,7 +203,8 @@ function keys(form, live) {
   let typed = false;
   form.addEventListener("input", (event) => { if (event.target.type !== "search") typed = true; });
   addEventListener("keydown", (event) => {
-    if (event.defaultPrevented || event.isComposing) return;
+    // A key that is held down decides nothing.
+    if (event.defaultPrevented || event.isComposing || event.repeat) return;
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
       form.requestSubmit(form.querySelector(".btn.main[type=submit]") ?? undefined);
@@ -327,15 +333,11 @@ function grow(input) {
   });
 }
 
-// Once the page was opened, saying so is the next thing to do.
+// Opening the page is agreeing to it, as in the terminal: the browser opens the tab itself, then the server is told.
 function visit(form) {
   const open = form.querySelector("[data-open]");
   const done = form.querySelector("[data-done]");
-  open?.addEventListener("click", () => {
-    open.classList.remove("main");
-    done.classList.add("main");
-    done.focus({ preventScroll: true });
-  });
+  open?.addEventListener("click", () => setTimeout(() => form.requestSubmit(done)));
 }
 
 // ---- the queue ----

@@ -172,7 +172,8 @@ pub(crate) fn terminal(plain: bool) -> Result<Answering, Failure> {
     let face = if plain { Face::plain() } else { Face::detect() };
     let face = face
         .map_err(|error| Failure::unanswered("there is no terminal to ask in").because(error))?
-        .opening(stop::open_in_browser);
+        .opening(stop::open_in_browser)
+        .host_says_what_was_done();
     Ok(Answering::by(Terminal::new(face)))
 }
 

@@ -91,15 +91,23 @@ async fn conversation(call: &Call) -> Result<Exit, Failure> {
     if let Some(time) = call.answers.timeout {
         settings = settings.answer_within(time);
     }
-    let connected = format!(
-        "over {}: {}",
-        call.target.transport(),
-        call.target.describe()
-    );
+    let unnamed = call.server == call.target.describe();
+    let connected = if unnamed {
+        format!("over {}", call.target.transport())
+    } else {
+        format!(
+            "over {}: {}",
+            call.target.transport(),
+            call.target.describe()
+        )
+    };
     let handler = Handler::new(call.answers.json);
-    let eliciting = Eliciting::new(handler, call.server.clone(), settings)
+    let mut eliciting = Eliciting::new(handler, call.server.clone(), settings)
         .connected(connected)
         .following_tasks();
+    if unnamed {
+        eliciting = eliciting.unnamed();
+    }
     let connection = connect(call, eliciting, &stop).await?;
     events.connected(&connection, &call.target)?;
     let call_options = CallOptions {

@@ -56,7 +56,7 @@ impl Responder for Browser {
         })
     }
 
-    /// The page of a link is answered with "I have done this".
+    /// The page of a link is answered with "Yes, open it".
     fn visited<'a>(&'a self, _hosts: &'a [String]) -> Waiting<'a> {
         Box::pin(std::future::ready(Ok(())))
     }

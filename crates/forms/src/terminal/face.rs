@@ -27,6 +27,8 @@ pub struct Face {
     place: Mutex<Place>,
     clock: Box<Clock>,
     open: Box<Open>,
+    /// Whether the line that says what the person did is left to the host.
+    host_says: bool,
     /// The zone that is proposed where a time needs one.
     zone: String,
     /// An address that could not be opened stands on the terminal to be copied.
@@ -141,6 +143,7 @@ impl Face {
             clock: Box::new(system_time),
             open: Box::new(no_browser),
             zone: zone_here(),
+            host_says: false,
             to_copy: AtomicBool::new(false),
         }
     }
@@ -186,6 +189,14 @@ impl Face {
             place: Mutex::new(place),
             ..self
         }
+    }
+
+    /// Leaves out the line that says what the person did, for a host that says it: the same news is not told twice. What became
+    /// of a link, and why a question is gone, is said all the same.
+    #[must_use]
+    pub fn host_says_what_was_done(mut self) -> Self {
+        self.host_says = true;
+        self
     }
 
     /// Proposes this zone where a time is given without one, and not this machine's: `Europe/Brussels`.
@@ -257,6 +268,7 @@ impl Face {
                 color: *color,
                 charset: *charset,
                 zone: &self.zone,
+                host_says: self.host_says,
                 handle,
                 clock,
                 open: &open,

@@ -23,6 +23,8 @@ pub(super) struct Screen<'a> {
     pub(super) charset: Charset,
     /// The zone that is proposed where a time needs one.
     pub(super) zone: &'a str,
+    /// Whether the host says what the person did.
+    pub(super) host_says: bool,
     pub(super) handle: &'a Handle,
     pub(super) clock: &'a (dyn Fn() -> SystemTime + Send + Sync),
     /// Opens a link once the person agreed.
@@ -111,6 +113,7 @@ impl Screen<'_> {
                     words::address(link)
                 ),
             },
+            _ if self.host_says => Ok(()),
             (outcome, _) => writeln!(self.out, "{asker}: {}", words::done(outcome)),
         }
     }

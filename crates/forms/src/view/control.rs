@@ -148,7 +148,13 @@ pub struct FieldView {
 impl FieldView {
     /// The view of one field.
     pub fn of(field: &Field) -> Self {
-        let label = inert::line(field.label(), inert::LABEL);
+        let label = match (field.title(), field.name()) {
+            // What a question about one thing calls its only field, where its author gave no title.
+            (None, "choice") => "Your choice".to_owned(),
+            (None, "choices") => "Your choices".to_owned(),
+            (None, "confirm") => "Your answer".to_owned(),
+            _ => inert::line(field.label(), inert::LABEL),
+        };
         let description = field
             .description()
             .map(|raw| inert::text(raw.trim(), inert::DESCRIPTION));

@@ -29,6 +29,28 @@ pub fn line(raw: &str, most: usize) -> String {
     shown.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// JSON text for a terminal: characters that act on a screen are spelled as JSON escapes, so that it stays the same JSON. Line
+/// breaks stay.
+pub fn json(raw: &str) -> String {
+    let mut out = String::with_capacity(raw.len());
+    for c in raw.chars() {
+        let acts = c.is_control()
+            || hides_or_reorders(c)
+            || matches!(
+                c,
+                '\u{200e}' | '\u{200f}' | '\u{61c}' | '\u{2028}' | '\u{2029}'
+            );
+        if acts && c != '\n' {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(out, "\\u{unit:04x}"); // writing to a String cannot fail
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
 fn neutral(raw: &str, most: usize, breaks: bool) -> String {
     let mut out = String::with_capacity(raw.len().min(most));
     let mut chars = raw.chars().peekable();
@@ -126,6 +148,21 @@ mod tests {
     fn breaks_stay_in_text_and_leave_lines() {
         assert_eq!(text("a\r\nb\rc\u{2028}d", MESSAGE), "a\nb\nc\nd");
         assert_eq!(line("a\r\n  b\tc", LABEL), "a b c");
+    }
+
+    #[test]
+    fn json_stays_the_same_and_acts_on_nothing() {
+        let value = serde_json::json!({"a": "\u{9b}31m\u{202e}x\u{e0041}\u{7f}", "b": "日本\n"});
+        let shown = json(&serde_json::to_string_pretty(&value).unwrap());
+        assert!(
+            shown.contains(r"\u009b31m\u202ex\udb40\udc41\u007f"),
+            "{shown}"
+        );
+        assert!(shown.contains("日本"));
+        assert_eq!(
+            serde_json::from_str::<serde_json::Value>(&shown).unwrap(),
+            value
+        );
     }
 
     #[test]

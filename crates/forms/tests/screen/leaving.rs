@@ -107,6 +107,18 @@ fn a_question_whose_time_is_over_leaves_the_screen_and_says_so() {
 }
 
 #[test]
+fn what_was_done_is_said_once() {
+    for (case, times) in [("deploy", 1), ("quiet", 0)] {
+        let mut terminal = ask(case, 80, 24);
+        terminal.wait_for("Esc cancel");
+        terminal.press(CTRL_X);
+        assert_eq!(ended(&mut terminal), "ENDED decline");
+        let said = terminal.seen().matches("demo: declined.").count();
+        assert_eq!(said, times, "{case}");
+    }
+}
+
+#[test]
 fn a_crash_gives_the_terminal_back() {
     let mut terminal = ask("crash", 80, 24);
     terminal.wait_for("the clock broke");

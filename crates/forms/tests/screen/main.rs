@@ -160,6 +160,11 @@ fn asked() {
             _ => now(),
         }
     });
+    let face = if case == "quiet" {
+        face.host_says_what_was_done()
+    } else {
+        face
+    };
     let face = face
         .in_zone("Europe/Brussels")
         .with_clock(move || clock.lock().unwrap()())

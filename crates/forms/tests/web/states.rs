@@ -61,6 +61,26 @@ fn long() -> Question {
     .for_call(Call::tool(word).with(arguments))
 }
 
+/// Everything that is known about who asks, with arguments that no other reader takes.
+fn known() -> Question {
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    let sent = format!(
+        r#"{{"script":"{}","force":true,"force":false,"big":1e999,"deep":{deep}}}"#,
+        "echo harmless; ".repeat(60)
+    );
+    let schema = json!({"type": "object", "properties": {"amount": {"type": "number", "title": "Amount"}, "day": {"type": "string", "title": "Day", "format": "date"}}});
+    Question::form(
+        Origin::unnamed("/home/ana/projects/tools/target/debug/runner --fast")
+            .claiming("Runner", "2.0")
+            .connected("through the gateway"),
+        "Run it?",
+        form(&schema),
+    )
+    .on_behalf_of("ana@example.org")
+    .through("Claude Code", Some("2.1"))
+    .for_call(Call::tool("run").with_json(sent))
+}
+
 #[tokio::test]
 async fn every_state_is_accessible() {
     for (way, setup) in WAYS {
@@ -85,6 +105,21 @@ async fn every_state(look: &mut Look) {
     look.at("queue-empty").await;
     look.page.open(&format!("http://{host}/q/nothing")).await;
     look.at("not-found").await;
+
+    let who = asking.ask(known()).await;
+    look.page.open(&who.link).await;
+    look.at("known").await;
+    look.page
+        .run("document.querySelector('details.call').open = true")
+        .await;
+    look.page.shows("1e999").await;
+    look.at("arguments").await;
+    look.page.fill("#f0", "1.000").await;
+    look.page
+        .run("document.querySelector('[data-act=review]').click()")
+        .await;
+    look.page.at("dl.review .typed").await;
+    look.at("review-typed").await;
 
     let every = asking.ask(asks("Where should I deploy **build 4812**?\n\nIt runs `make release`; see [the plan](https://plan.example).", &every_kind()).until(in_seconds(600))).await;
     look.page.open(&every.link).await;

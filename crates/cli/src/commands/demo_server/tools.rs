@@ -184,7 +184,10 @@ impl Demo {
             .visit("Sign in to Example to connect your account", CONNECT_PAGE)
             .key("connect")
             .await?;
-        Ok("The page was opened; the account is connected once you have signed in there".into())
+        Ok(
+            "You agreed to open the page; the account is connected once you have signed in there"
+                .into(),
+        )
     }
 
     #[tool(

@@ -98,7 +98,7 @@ struct Looked {
 const CHOOSE: &str = "Choose with the arrow keys first, then press Enter.";
 const CHOOSE_SEND: &str = "Nothing is sent yet: choose Send with y, then press Enter.";
 const PRESS: &str = "Press Enter to confirm.";
-const READ_FIRST: &str = "Read the address to its end first: press ↓.";
+const READ_FIRST: &str = "Read the address to its end first, with the down arrow.";
 
 impl Desk {
     pub(super) fn new(sheet: Sheet, zone: &str) -> Self {
