@@ -68,6 +68,7 @@ impl Relay {
             until,
             outlives: self.outlives(place),
         };
+        let entry = self.entry_of(call, &origin, &request);
         let key = self.questions.insert(Question {
             call,
             others: others.clone(),
@@ -79,6 +80,7 @@ impl Relay {
             step: Step::Writing,
             record: None,
             link: None,
+            entry,
             at_client: None,
             responded: false,
             frame: frame.map(Into::into),
@@ -206,7 +208,9 @@ impl Relay {
         match (place, call) {
             (_, Some(call)) if echo => self.echo_recorded(now, call),
             (Place::Client, Some(call)) if self.client.era() == Some(Era::Rounds) => {
-                self.put_round(call);
+                if !self.answers_what_was_brought(key, call) {
+                    self.put_round(call);
+                }
             }
             (Place::Client, _) => self.push_to_client(now, key),
             (Place::Desk, Some(call)) => self.hold_all(now, key, call),

@@ -9,6 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::effect::{CallKey, CallKind, Calling, Door, Moment, QuestionKey};
 use super::glance::{self, Glance};
+use super::returns::Brought;
 use super::round::Round;
 
 /// One request of the client.
@@ -48,6 +49,12 @@ pub(super) struct Call {
     /// The server's answer that wants something first, as it wrote it: links visited (`-32042`), or a round that the client
     /// gets as it is.
     pub(super) demand: Option<String>,
+    /// The states under which its client has a round.
+    pub(super) states: Vec<String>,
+    /// What a retry brought for its questions, which are asked anew.
+    pub(super) brought: Option<Brought>,
+    /// The keys that its questions have had in `inputRequests`, and how often each was asked.
+    pub(super) asked_keys: HashMap<String, u32>,
     /// What is called, or why that cannot be shown; read when first needed.
     calling: Option<Result<Calling, CallDefect>>,
 }
@@ -72,6 +79,9 @@ impl Call {
             held: None,
             finished: None,
             demand: None,
+            states: Vec::new(),
+            brought: None,
+            asked_keys: HashMap::new(),
             calling: None,
         }
     }

@@ -1,7 +1,8 @@
 //! Rounds that a client of the rounds era has as the server wrote them, and the retries that answer them.
 //!
-//! A retry is told by the server's `requestState` and by what it calls: a server may give every call the same state.
-//! Whoever answers first is heard: where that was a page of the inbox, the retry goes on with that answer.
+//! All but the state is the server's: the client carries the gateway's, with the server's inside, and the retry goes on with
+//! the server's again. Whoever answers first is heard: where that was a page of the inbox, the retry goes on with that
+//! answer.
 
 use std::collections::HashMap;
 
@@ -10,17 +11,19 @@ use mcp_elicit_core::wire::{Envelope, InputRequired, InputResponses, members};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::calls;
 use super::frame::{self, Refusal};
 use super::glance::Glance;
 use super::question::{AtClient, EchoKey, Origin, Step};
-use super::{CallKey, CallKind, Door, Down, Ending, Moment, QuestionKey, Relay, Up};
+use super::request_state::{ServerState, StateClaims};
+use super::returns::with_server_state;
+use super::{CallKey, Door, Down, Effect, Ending, Moment, QuestionKey, Relay, Up};
 
 /// A round that the client has as the server wrote it.
 pub(super) struct Echo {
-    state: String,
-    /// What is called, as a digest: the retry calls the same.
-    digest: Option<String>,
+    /// The state that the client carries, once the round is out.
+    state: Option<String>,
+    /// The state that the server gave.
+    server: ServerState,
     /// Its questions that nobody has taken an answer of.
     open: Vec<QuestionKey>,
     /// The retry that waits for its answers to be recorded; then it goes on as it came.
@@ -74,25 +77,21 @@ impl Relay {
         required: &InputRequired,
         text: &str,
     ) -> Down {
-        let asks = required.questions().next().is_some();
-        let Some(state) = required.state.clone().filter(|_| asks) else {
-            // Nothing to record: the client and the server settle it.
-            let Some(glance) = Glance::at(text.as_bytes()) else {
-                return Down::Taken;
-            };
-            return self.finish(now, key, text, &glance);
+        let server = ServerState {
+            state: required.state.clone(),
         };
-        let digest = self
-            .calls
-            .get_mut(key)
-            .and_then(|call| Some(call.calling()?.digest.clone()));
-        self.last_echo += 1;
-        let round = EchoKey(self.last_echo);
+        let number = self.next_state();
+        if required.questions().next().is_none() {
+            // Nothing to record: the client and the server settle it.
+            self.send_round(now, key, text, number, Vec::new(), server);
+            return Down::Taken;
+        }
+        let round = EchoKey(number);
         self.echoes.insert(
             round,
             Echo {
-                state,
-                digest,
+                state: None,
+                server,
                 open: Vec::new(),
                 retry: None,
             },
@@ -141,35 +140,92 @@ impl Relay {
         }) else {
             return;
         };
-        for question in questions {
-            if let Some(question) = self.questions.get_mut(question) {
+        let mut asked = Vec::new();
+        let mut round = None;
+        for key in questions {
+            if let Some(question) = self.questions.get_mut(key) {
                 question.at_client = Some(AtClient::Round);
                 question.call = None;
+                asked.extend(Some(question.entry.clone()).zip(question.record.clone()));
+                if let Origin::Echo { round: known, .. } = &question.origin {
+                    round = Some(*known);
+                }
             }
         }
-        if let Some(glance) = Glance::at(text.as_bytes())
-            && let Down::Forward { door, last } = self.finish(now, key, &text, &glance)
-        {
-            self.tell_client(door, text, last);
+        let Some(round) = round else {
+            return;
+        };
+        let Some(server) = self.echoes.get(&round).map(|echo| echo.server.clone()) else {
+            return;
+        };
+        let state = self.send_round(now, key, &text, round.0, asked, server);
+        if let Some(echo) = self.echoes.get_mut(&round) {
+            echo.state = state;
         }
     }
 
+    /// The client gets the round under a state of the gateway's, with the server's inside.
+    fn send_round(
+        &mut self,
+        now: Moment,
+        key: CallKey,
+        text: &str,
+        number: u64,
+        asked: Vec<(String, String)>,
+        server: ServerState,
+    ) -> Option<String> {
+        let state = self.sealed_state(key, number, asked, Some(server));
+        let sent = state.as_deref().and_then(|state| with_state(text, state));
+        let sent = sent.and_then(|text| Some((Glance::at(text.as_bytes())?, text)));
+        let Some((glance, text)) = sent else {
+            let why = "the server's question cannot be given a state";
+            self.fail(now, key, &Refusal::new(-32603, why));
+            return None;
+        };
+        if let Down::Forward { door, last } = self.finish(now, key, &text, &glance) {
+            self.tell_client(door, text, last);
+        }
+        state
+    }
+
     /// The client retries a call whose questions went to it as the server wrote them.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a frame, where it came from, and what was read of it"
+    )]
     pub(super) fn echo_returns(
         &mut self,
         door: Door,
         text: &str,
         glance: &Glance,
-        kind: CallKind,
         state: &str,
-    ) -> Option<Up> {
-        let round = self.echo_of(kind, text, state)?;
-        let asked = self.echoes.get(&round)?.open.clone();
-        let params = glance
-            .params
-            .as_ref()
-            .and_then(|range| frame::raw_at(text, range))?;
-        let responses = InputResponses::of_params(params).ok()?.unwrap_or_default();
+        claims: &StateClaims,
+        server: &ServerState,
+        responses: &InputResponses,
+    ) -> Up {
+        let Some(retry) = with_server_state(text, glance, server.state.as_deref(), false) else {
+            let why = "`params` must be an object with each member once";
+            return self.refuse(door, text, glance, &Refusal::new(-32602, why));
+        };
+        let round = EchoKey(claims.number);
+        let known = |echo: &&Echo| echo.state.as_deref() == Some(state);
+        let Some(asked) = self
+            .echoes
+            .get(&round)
+            .filter(known)
+            .map(|echo| echo.open.clone())
+        else {
+            // The gateway was started anew, or the round's time is over: what the record still asks, the client has
+            // answered with this.
+            self.spend(state.to_owned());
+            for (_, record) in &claims.asked {
+                self.effects.push_back(Effect::End {
+                    record: record.clone(),
+                    ending: Ending::CallEnded,
+                });
+            }
+            return self.pass_on(door, retry);
+        };
         let mut answers = Vec::new();
         let mut answered = Vec::new();
         let mut unanswered = Vec::new();
@@ -185,7 +241,7 @@ impl Relay {
                 answered.push(key);
                 continue;
             }
-            match self.answer_for(key, &entry, &responses) {
+            match self.answer_for(key, &entry, responses) {
                 Ok(Some(reply)) => {
                     let content = reply.answers().map(Answers::to_value);
                     let action = Value::from(reply.action().as_str());
@@ -193,18 +249,21 @@ impl Relay {
                     answers.push((key, reply));
                 }
                 Ok(None) => unanswered.push(key),
-                Err(refusal) => return Some(self.refuse(door, text, glance, &refusal)),
+                Err(refusal) => return self.refuse(door, text, glance, &refusal),
             }
         }
         if answers.is_empty() && answered.is_empty() {
-            return None;
+            return self.pass_on(door, retry);
         }
-        self.echoes.get_mut(&round)?.retry = Some(Retry {
-            door,
-            text: text.to_owned(),
-            own,
-            replies: Vec::new(),
-        });
+        self.spend(state.to_owned());
+        if let Some(echo) = self.echoes.get_mut(&round) {
+            echo.retry = Some(Retry {
+                door,
+                text: retry,
+                own,
+                replies: Vec::new(),
+            });
+        }
         for key in unanswered {
             self.drop_question(key, Ending::CallEnded);
         }
@@ -214,29 +273,7 @@ impl Relay {
         if !answered.is_empty() {
             self.take_answers(answered);
         }
-        Some(Up::Taken)
-    }
-
-    /// The oldest round under this state that was not answered yet: one of the same call, or the only one there is.
-    fn echo_of(&self, kind: CallKind, text: &str, state: &str) -> Option<EchoKey> {
-        let digest = calls::calling(kind, text)
-            .ok()
-            .map(|calling| calling.digest);
-        let sent = |echo: &Echo| {
-            echo.open.iter().all(|key| {
-                self.questions
-                    .get(*key)
-                    .is_some_and(|question| question.at_client == Some(AtClient::Round))
-            })
-        };
-        let waits = |echo: &Echo| echo.state == state && echo.retry.is_none() && sent(echo);
-        let mut found = self.echoes.iter().filter(|(_, echo)| waits(echo));
-        let same = |(_, echo): &(&EchoKey, &Echo)| echo.digest == digest;
-        if let Some((round, _)) = found.clone().find(same) {
-            return Some(*round);
-        }
-        let (round, _) = found.next()?;
-        found.next().is_none().then_some(*round)
+        Up::Taken
     }
 
     /// Whether a retry waits for the answers of this round.
@@ -272,18 +309,7 @@ impl Relay {
             return;
         };
         let text = retry.changed().unwrap_or(retry.text);
-        let door = retry.door;
-        let Some(glance) = Glance::at(text.as_bytes()) else {
-            return;
-        };
-        let kind = glance
-            .method
-            .clone()
-            .and_then(|range| CallKind::of_method(&text[range]));
-        let (capability, changed) = self.rounds_capability(&text, &glance);
-        if let Up::Forward(call) = self.start(door, &text, &glance, kind, changed, capability) {
-            self.tell_server(text, call);
-        }
+        self.pass_on(retry.door, text);
     }
 
     /// A retry that cannot go on since its answer was lost to another.
@@ -301,4 +327,12 @@ impl Relay {
             self.refuse(door, &text, &glance, refusal);
         }
     }
+}
+
+/// The round with another state; all else stays as the server wrote it.
+fn with_state(text: &str, state: &str) -> Option<String> {
+    let range = Glance::at(text.as_bytes())?.result?;
+    let result = members::Members::read(frame::raw_at(text, &range)?, "result").ok()?;
+    let changed = result.with("requestState", Some(&members::raw_text(state)));
+    Some(frame::spliced(text, &range, changed.get()))
 }

@@ -127,18 +127,25 @@ impl Relay {
         self.tell_client(door, frame, true);
     }
 
-    /// Nobody waits for the call any more; being made again finds it.
+    /// Nobody waits for the call any more; being made again finds it, in another session of the caller too.
     pub(super) fn park(&mut self, key: CallKey) {
+        if self.leave_at_client(key) {
+            self.keep_call(key);
+        }
+    }
+
+    /// The call waits for its client; being made again in this session finds it. `false` when nothing finds it.
+    pub(super) fn leave_at_client(&mut self, key: CallKey) -> bool {
         self.stop_holding(key);
         let Some(call) = self.calls.get_mut(key) else {
-            return;
+            return false;
         };
         call.door = None;
         let Some(digest) = call.calling().map(|calling| calling.digest.clone()) else {
-            return;
+            return false;
         };
         self.parked.entry(digest).or_default().push_back(key);
-        self.keep_call(key);
+        true
     }
 
     /// Every held call is handed back at once: the gateway is about to stop.
@@ -220,14 +227,24 @@ impl Relay {
         result
     }
 
-    /// The oldest call of this digest that waits for being made again.
-    pub(super) fn unpark(&mut self, digest: &str) -> Option<CallKey> {
-        let waiting = self.parked.get_mut(digest)?;
-        let key = waiting.pop_front();
-        if waiting.is_empty() {
-            self.parked.remove(digest);
-        }
-        key
+    /// The oldest call of this digest that waits for being made again and fits.
+    pub(super) fn unpark(
+        &mut self,
+        digest: &str,
+        fits: impl Fn(&Self, CallKey) -> bool,
+    ) -> Option<CallKey> {
+        let waiting = self.parked.get(digest)?;
+        let key = waiting.iter().copied().find(|call| fits(self, *call))?;
+        self.unpark_call(key);
+        Some(key)
+    }
+
+    /// The call waits no longer for being made again.
+    pub(super) fn unpark_call(&mut self, key: CallKey) {
+        self.parked.retain(|_, calls| {
+            calls.retain(|call| *call != key);
+            !calls.is_empty()
+        });
     }
 
     /// A call goes on for a client that made it again.

@@ -18,6 +18,7 @@
 //! | `requests`, `responses` | frames from the client, frames from the server |
 //! | `returns` | calls that come back: a round's retry, a call that was handed back |
 //! | `calls` | the client's requests on their way |
+//! | [`request_state`] | the state that a client of the rounds era carries: sealed, for one call |
 //! | `echoes` | rounds that the client has as the server wrote them |
 //! | `reply` | an answer as the record says it |
 //! | `question`, `round` | open questions, and the rounds that wait for them |
@@ -41,6 +42,7 @@ mod openings;
 mod pushed;
 mod question;
 pub(crate) mod reply;
+mod request_state;
 mod requests;
 mod responses;
 mod returns;
@@ -70,6 +72,7 @@ use glance::{Glance, Shape};
 use handshake::{Client, Server};
 pub use kept_calls::FoundCall;
 use question::Questions;
+pub use request_state::StateSeal;
 pub use settings::{AnswerWith, Settings};
 
 /// What the shell does with a frame of the client.
@@ -115,6 +118,7 @@ enum Timer {
 /// The state machine between one client session and one server.
 pub struct Relay {
     settings: Settings,
+    seal: StateSeal,
     client: Client,
     server: Server,
     calls: Calls,
@@ -131,6 +135,8 @@ pub struct Relay {
     handles: HashMap<String, CallKey>,
     /// Rounds that a rounds client has as the server wrote them.
     echoes: BTreeMap<question::EchoKey, echoes::Echo>,
+    /// States that were used, the last ones.
+    spent: VecDeque<String>,
     /// Ids of the server's requests that went to the client and are no questions; a bounded number.
     server_requests: HashSet<Id>,
     /// Requests that wait for the server's era to be known; a bounded number.
@@ -143,15 +149,20 @@ pub struct Relay {
     arriving: Option<Bytes>,
     /// When the client's frame that is being looked at came.
     arrived: Moment,
+    /// What a retry brought for the call that is being started anew.
+    brought: Option<returns::Brought>,
+    /// The last time that was told.
+    now: Moment,
     last_id: u64,
-    last_echo: u64,
+    last_state: u64,
 }
 
 impl Relay {
     /// A relay that has seen nothing yet.
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: Settings, seal: StateSeal) -> Self {
         Self {
             settings,
+            seal,
             client: Client::Unknown,
             server: Server::Unknown,
             calls: Calls::default(),
@@ -162,6 +173,7 @@ impl Relay {
             finding: Vec::new(),
             handles: HashMap::new(),
             echoes: BTreeMap::new(),
+            spent: VecDeque::new(),
             server_requests: HashSet::new(),
             waiting: VecDeque::new(),
             timers: BTreeSet::new(),
@@ -169,8 +181,10 @@ impl Relay {
             effects: VecDeque::new(),
             arriving: None,
             arrived: Moment::from_millis(0),
+            brought: None,
+            now: Moment::from_millis(0),
             last_id: 0,
-            last_echo: 0,
+            last_state: 0,
         }
     }
 
@@ -201,6 +215,7 @@ impl Relay {
             return self.refuse_unreadable(door, frame);
         };
         self.arrived = now;
+        self.now = now;
         match shape {
             Shape::Request => self.client_request(now, door, text, glance),
             Shape::Notification => self.client_notification(now, text, glance),
@@ -224,6 +239,7 @@ impl Relay {
         frame: &[u8],
         glance: &Glance,
     ) -> Down {
+        self.now = now;
         let (Some(shape), Ok(text)) = (glance.shape(), std::str::from_utf8(frame)) else {
             let defect = match Glance::read(frame) {
                 Err(defect) => defect.to_string(),
@@ -240,6 +256,7 @@ impl Relay {
 
     /// Something happened that is no frame.
     pub fn handle(&mut self, now: Moment, event: Event) {
+        self.now = now;
         match event {
             Event::Recorded {
                 question,
@@ -271,6 +288,7 @@ impl Relay {
 
     /// Time has passed: everything that is due happens.
     pub fn tick(&mut self, now: Moment) {
+        self.now = now;
         while let Some(&(at, timer)) = self.timers.first() {
             if at > now {
                 return;

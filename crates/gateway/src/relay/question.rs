@@ -28,6 +28,8 @@ pub(super) struct Question {
     pub(super) record: Option<String>,
     /// Where a person can answer.
     pub(super) link: Option<String>,
+    /// Its key in the `inputRequests` of a client of the rounds era.
+    pub(super) entry: String,
     /// How the client was asked, if it was.
     pub(super) at_client: Option<AtClient>,
     /// Whether the client has responded to that, in whatever way.

@@ -136,6 +136,7 @@ impl Relay {
         let mut sent: Cow<'_, str> = changed.map_or(Cow::Borrowed(text), Cow::Owned);
         let mut call = Call::new(self.arrived, door, id.clone(), kind);
         call.capability = capability;
+        call.brought = self.brought.take();
         if self.calls.by_upstream(&id).is_some() || id.as_json().contains(OWN) {
             // Another client's request, or an earlier one still at work, has this id.
             call.upstream_id = self.own_id();

@@ -269,16 +269,15 @@ impl Relay {
 
     pub(super) fn remove_call(&mut self, key: CallKey) -> Option<super::calls::Call> {
         let call = self.calls.remove(key)?;
+        for state in &call.states {
+            self.handles.remove(state);
+        }
         if call.held.is_some() || call.door.is_none() {
             self.cancel_timers(|timer| {
                 matches!(timer, Timer::Hold(call) | Timer::KeepAlive(call) | Timer::Again(call) | Timer::Forget(call) if *call == key)
             });
             self.following.remove(&key);
-            self.handles.retain(|_, call| *call != key);
-            self.parked.retain(|_, calls| {
-                calls.retain(|call| *call != key);
-                !calls.is_empty()
-            });
+            self.unpark_call(key);
         }
         Some(call)
     }

@@ -32,8 +32,8 @@ impl Relay {
         Down::Taken
     }
 
-    /// Whether the client, of this era too, may have the round as it is. One that asks must have a state to find the retry
-    /// by; one that asks nothing may wait until the client is back.
+    /// Whether the client, of this era too, may have the round as it is, but for its state. One that asks nothing may wait
+    /// until the client is back.
     fn client_answers_all(&self, key: CallKey, required: &InputRequired) -> bool {
         let Some(call) = self.calls.get(key) else {
             return false;
@@ -46,7 +46,7 @@ impl Relay {
             .questions()
             .all(|(_, request)| call.capability.has(request.mode()));
         let asks = required.questions().next().is_some();
-        !asks || (required.state.is_some() && call.door.is_some() && to_client && can)
+        !asks || (call.door.is_some() && to_client && can)
     }
 
     /// The gateway answers the round itself, piece by piece.

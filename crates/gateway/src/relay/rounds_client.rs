@@ -8,9 +8,9 @@ use mcp_elicit_core::wire::{
     message, meta,
 };
 
-use super::frame::{self, OWN, Refusal};
+use super::frame::{self, Refusal};
 use super::glance::{self, Glance};
-use super::question::{AtClient, Origin, Step};
+use super::question::{AtClient, Step};
 use super::round::Entry;
 use super::{CallKey, CallKind, Door, Moment, Place, QuestionKey, Relay, Up};
 
@@ -109,6 +109,9 @@ impl Relay {
             return;
         }
         let Some((requests, state)) = self.round_for_client(key, &questions, others) else {
+            let why = "the questions of this call cannot be put into `input_required`";
+            let now = self.now;
+            self.fail(now, key, &Refusal::new(-32603, why));
             return;
         };
         for question in &questions {
@@ -123,49 +126,38 @@ impl Relay {
         let Ok(result) = required.to_result() else {
             return;
         };
-        self.handles.insert(state, key);
-        self.stop_holding(key);
+        self.handles.insert(state.clone(), key);
         if let Some(call) = self.calls.get_mut(key) {
-            call.door = None;
+            call.states.push(state);
         }
+        // The same call made again from its first round finds these questions.
+        self.leave_at_client(key);
         self.tell_client(door, message::result(&client_id, &result), true);
     }
 
     fn round_for_client(
-        &self,
+        &mut self,
         key: CallKey,
         questions: &[QuestionKey],
         others: Vec<(String, InputRequest)>,
     ) -> Option<(Vec<(String, InputRequest)>, String)> {
         let mut requests = others;
+        let mut asked = Vec::new();
         for question in questions {
             let question = self.questions.get(*question)?;
+            asked.push((question.entry.clone(), question.record.clone()?));
             requests.push((
-                Self::entry_name(question)?,
+                question.entry.clone(),
                 InputRequest::Elicit(question.request.clone()),
             ));
         }
-        // Unguessable by the records' ids; the call's number tells two rounds of one call apart.
-        let records: Vec<&str> = self
-            .calls
-            .get(key)?
-            .questions
-            .iter()
-            .filter_map(|question| self.questions.get(*question)?.record.as_deref())
-            .collect();
-        let state = format!("{OWN}{}.{}", key.0, records.join("."));
-        (!records.is_empty()).then_some((requests, state))
-    }
-
-    fn entry_name(question: &super::question::Question) -> Option<String> {
-        match &question.origin {
-            Origin::Round { entry } => Some(entry.clone()),
-            Origin::Pushed { .. } | Origin::Visit | Origin::Echo { .. } => question.record.clone(),
-        }
+        let number = self.next_state();
+        let state = self.sealed_state(key, number, asked, None)?;
+        Some((requests, state))
     }
 
     /// The questions of a call that its client is to answer.
-    fn questions_for_client(&self, key: CallKey) -> Vec<QuestionKey> {
+    pub(super) fn questions_for_client(&self, key: CallKey) -> Vec<QuestionKey> {
         let Some(call) = self.calls.get(key) else {
             return Vec::new();
         };
@@ -212,10 +204,10 @@ impl Relay {
             let Some(known) = self.questions.get(question) else {
                 continue;
             };
-            let Some(entry) = Self::entry_name(known).filter(|_| known.step == Step::Open) else {
+            if known.step != Step::Open {
                 continue;
-            };
-            if let Some(outcome) = self.answer_for(question, &entry, responses)? {
+            }
+            if let Some(outcome) = self.answer_for(question, &known.entry, responses)? {
                 answers.push((question, outcome));
             }
         }

@@ -19,7 +19,9 @@ use super::clock;
 use super::frame::Frame;
 use crate::answerer::Answerer;
 use crate::record::{Book, SessionIdentity};
-use crate::relay::{CallKey, Door, Down, Effect, Event, QuestionKey, Relay, Settings, Up};
+use crate::relay::{
+    CallKey, Door, Down, Effect, Event, QuestionKey, Relay, Settings, StateSeal, Up,
+};
 pub use driver::Driver;
 use keeping::Later;
 
@@ -122,7 +124,9 @@ impl Session {
     ) -> (Arc<Self>, Driver) {
         let (jobs, job_list) = mpsc::unbounded_channel();
         let (tell, told) = mpsc::unbounded_channel();
-        let relay = Mutex::new(Relay::new(settings));
+        let key = book.identity_key().derive("request state");
+        let seal = StateSeal::new(&key, &who.identity.server.key, &who.identity.caller);
+        let relay = Mutex::new(Relay::new(settings, seal));
         let session = Arc::new(Self {
             relay,
             client,

@@ -26,7 +26,7 @@ fn required(id: &Value) -> String {
     .to_string()
 }
 
-/// A call with this argument, which the server answers with a question.
+/// A call with this argument, which the server answers with a question, and the state that the client is given.
 fn asked(world: &mut World, argument: u64) -> Value {
     let mut call: Value = serde_json::from_str(&world.client.call().1).unwrap();
     call["params"]["arguments"] = json!({"n": argument});
@@ -36,13 +36,14 @@ fn asked(world: &mut World, argument: u64) -> Value {
     tell_all(world);
     let (_, told) = world.to_client.pop_back().unwrap();
     assert!(told.contains("input_required"), "{told}");
+    let told: Value = serde_json::from_str(&told).unwrap();
+    call["params"]["requestState"] = told["result"]["requestState"].clone();
     call
 }
 
 fn retry(world: &mut World, call: &Value, id: u64, name: &str) {
     let mut retry = call.clone();
     retry["id"] = json!(id);
-    retry["params"]["requestState"] = json!("asked");
     retry["params"]["inputResponses"] =
         json!({"who": {"action": "accept", "content": {"name": name}}});
     world.client_sends(&retry.to_string());
@@ -82,13 +83,17 @@ fn a_retry_goes_on_as_it_came() {
     let reply =
         r#"{"action":"accept","content":{"age":36.0,"name":"Ada","zz":1},"_meta":{"x":1e-7}}"#;
     call["id"] = json!(20);
-    call["params"]["requestState"] = json!("asked");
     call["params"]["inputResponses"] = json!({"who": null});
     let retry = call.to_string().replace("null", reply);
     world.client_sends(&retry);
     tell_all(&mut world);
     let sent = world.to_server.pop_front().unwrap();
     assert!(sent.contains(reply), "{sent}");
+    let sent: Value = serde_json::from_str(&sent).unwrap();
+    assert_eq!(
+        sent["params"]["requestState"], "asked",
+        "the server's own state"
+    );
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod chaos;
 mod echoes;
 mod held;
 mod passing;
+mod states;
 mod table;
 mod transcripts;
 mod whose;

@@ -134,7 +134,8 @@ fn what_is_no_message_is_answered_with_an_error_or_dropped() {
 
 #[test]
 fn a_client_that_comes_before_any_opening_is_let_through() {
-    let mut relay = crate::relay::Relay::new(crate::relay::Settings::default());
+    let mut relay =
+        crate::relay::Relay::new(crate::relay::Settings::default(), super::world::seal());
     let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     assert!(matches!(
         relay.client_frame(Moment::from_millis(0), Door::SESSION, ping),
@@ -211,7 +212,8 @@ fn sampling_that_cannot_be_bridged_is_refused() {
 /// sampling and no roots, whatever that client can do in rounds.
 #[test]
 fn a_session_declares_no_more_than_reaches_the_client() {
-    let mut relay = crate::relay::Relay::new(crate::relay::Settings::default());
+    let mut relay =
+        crate::relay::Relay::new(crate::relay::Settings::default(), super::world::seal());
     let now = Moment::from_millis(0);
     let discover = serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",

@@ -9,13 +9,18 @@ use std::time::Duration;
 
 use mcp_elicit_core::wire::{Action, Capability, Revision};
 
-use crate::relay::{Door, Down, Effect, Event, Moment, Relay, Settings, Up};
+use crate::relay::{Door, Down, Effect, Event, Moment, Relay, Settings, StateSeal, Up};
 use client::Client;
 use record::Kept;
 pub(super) use server::Asks;
 use server::Peer;
 
 pub(super) const ANSWER: &str = r#"{"name":"Ada","age":36}"#;
+
+/// The sealing of states that outlives a restart.
+pub(super) fn seal() -> StateSeal {
+    StateSeal::new(&[7; 32], "server", "caller")
+}
 
 pub(super) struct World {
     pub(super) relay: Relay,
@@ -51,7 +56,7 @@ impl World {
         asks: Asks,
     ) -> Self {
         Self {
-            relay: Relay::new(settings),
+            relay: Relay::new(settings, seal()),
             now: Moment::from_millis(1_000_000),
             server: Peer::new(server, asks),
             client: Client::new(client, capability),
@@ -150,7 +155,7 @@ impl World {
     /// The gateway is killed and started again, its server with it. Only the record stays; whoever called must open a
     /// session and call again.
     pub(super) fn restart(&mut self, settings: Settings) {
-        self.relay = Relay::new(settings);
+        self.relay = Relay::new(settings, seal());
         self.to_client.clear();
         self.to_server.clear();
         self.events.clear();

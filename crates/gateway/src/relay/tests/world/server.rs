@@ -87,7 +87,7 @@ impl Peer {
         json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string()
     }
 
-    pub(super) fn receive(&mut self, frame: &str) -> Vec<String> {
+    pub(in crate::relay::tests) fn receive(&mut self, frame: &str) -> Vec<String> {
         let frame: Value = serde_json::from_str(frame).unwrap();
         self.seen.push(frame.clone());
         let id = frame["id"].clone();
