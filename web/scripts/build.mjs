@@ -19,7 +19,7 @@ export async function buildForm() {
   const out = join(form, "dist");
   await rm(out, { recursive: true, force: true });
   await build({
-    entryPoints: ["index", "element", "define", "explain"].map((name) => join(form, `src/${name}.ts`)),
+    entryPoints: ["index", "element", "define", "explain", "render"].map((name) => join(form, `src/${name}.ts`)),
     outdir: out,
     bundle: true,
     splitting: true,
@@ -29,6 +29,8 @@ export async function buildForm() {
     charset: "utf8",
     chunkNames: "chunk-[hash]",
     plugins: [cssText],
+    // The sources are no part of the package: what has side effects is said of the built files.
+    ignoreAnnotations: true,
     logLevel: "warning",
   });
   const cache = {};
@@ -39,4 +41,26 @@ export async function buildForm() {
   execFileSync(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", join(form, "tsconfig.json")], { stdio: "inherit" });
 }
 
-if (process.argv[1] === import.meta.filename) await buildForm();
+/** Builds the React package after the form, whose declarations it takes. */
+export async function buildReact() {
+  const react = join(root, "packages/react");
+  const out = join(react, "dist");
+  await rm(out, { recursive: true, force: true });
+  await build({
+    entryPoints: [join(react, "src/index.ts")],
+    outdir: out,
+    bundle: true,
+    packages: "external",
+    format: "esm",
+    target: "es2022",
+    jsx: "automatic",
+    charset: "utf8",
+    logLevel: "warning",
+  });
+  execFileSync(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", join(react, "tsconfig.json")], { stdio: "inherit" });
+}
+
+if (process.argv[1] === import.meta.filename) {
+  await buildForm();
+  await buildReact();
+}

@@ -1,0 +1,1 @@
+export { render, type RenderOptions } from "./queue/render.js";
