@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the official conformance suite against our server (crates/server/examples/conformance) on every revision it knows,
+# Runs the official conformance suite against our server (crates/server/examples/conformance_server) on every revision it knows,
 # with the tasks extension, and prints one line per scenario. Needs node and npm. Exits 1 if anything failed.
 #
 #   tests/conformance/run.sh            install the suite if it is not there, build, run
@@ -17,10 +17,10 @@ if [ ! -f "$suite" ]; then
   sed -i -E '0,/globSync as [a-zA-Z_$]+,/s///' "$suite"
 fi
 
-cargo build --quiet -p mcp-elicit-server --example conformance
+cargo build --quiet -p mcp-elicit-server --example conformance_server
 port=${PORT:-18765}
 out=$(mktemp -d)
-"${CARGO_TARGET_DIR:-target}/debug/examples/conformance" --listen "127.0.0.1:$port" &
+"${CARGO_TARGET_DIR:-target}/debug/examples/conformance_server" --listen "127.0.0.1:$port" &
 server=$!
 trap 'kill $server 2>/dev/null; rm -rf "$out"' EXIT
 url=http://127.0.0.1:$port/mcp

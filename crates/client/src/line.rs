@@ -167,13 +167,12 @@ impl Line {
     /// What ends the call that a pushed question belongs to. Several requests may serve one call, as those of a task do.
     pub(crate) fn interruption(&self, stream: Option<&RequestId>) -> Option<Arc<Interruption>> {
         let state = self.lock();
-        let begun = match stream {
-            Some(id) => state.calls.get(&id.to_string())?,
-            None => {
-                let first = state.calls.values().next()?;
-                let same = |begun: &Begun| Arc::ptr_eq(&begun.interruption, &first.interruption);
-                state.calls.values().all(same).then_some(first)?
-            }
+        let begun = if let Some(id) = stream {
+            state.calls.get(&id.to_string())?
+        } else {
+            let first = state.calls.values().next()?;
+            let same = |begun: &Begun| Arc::ptr_eq(&begun.interruption, &first.interruption);
+            state.calls.values().all(same).then_some(first)?
         };
         Some(Arc::clone(&begun.interruption))
     }

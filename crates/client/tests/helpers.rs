@@ -1,5 +1,10 @@
 //! The short names for answers, each with what it takes and what it refuses; and the errors that a server gets.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends where something is not there"
+)]
+
 mod wire;
 
 use mcp_elicit_client::answer::{

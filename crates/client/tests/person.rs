@@ -132,8 +132,11 @@ fn of_many_at_once_the_last_policy_that_is_kept_has_every_no() {
     assert_eq!(last.server.len(), names.len());
 }
 
-/// Whoever shows it ends without an answer, for this reason.
-fn ends(why: fn() -> Unanswered) -> Settings {
+/// Makes the reason for which a question gets no answer.
+type Reason = fn() -> Unanswered;
+
+/// The question is shown and gets no answer, for this reason.
+fn ends(why: Reason) -> Settings {
     Settings::default().responder(Callback::forms(move |_| async move { Err(why()) }))
 }
 
@@ -177,12 +180,12 @@ async fn asked_once(
         ..CallOptions::default()
     };
     let (called, ()) = tokio::join!(connection.call_tool("go", Map::new(), &options), serving);
-    called.unwrap_err()
+    called.expect_err("the call has no result")
 }
 
 #[tokio::test]
 async fn an_interrupted_question_ends_the_call_in_one_way() {
-    let reasons: [(fn() -> Unanswered, &str); 2] = [
+    let reasons: [(Reason, &str); 2] = [
         (|| Unanswered::Interrupted, "Interrupted"),
         (
             || Unanswered::Withdrawn {

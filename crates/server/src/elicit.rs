@@ -302,14 +302,12 @@ impl Elicit {
         done: impl Future<Output = T> + Send,
         at_most: std::time::Duration,
     ) -> Result<T, Unanswered> {
-        match self.call.way.patience() {
-            Some(patience) => patience.wait(done, at_most).await,
-            // A task has a cancellation of its own, which ends what it waits for.
-            None => {
-                let waited = tokio::time::timeout(at_most, done).await;
-                waited.map_err(|_| Unanswered::TimedOut { after: at_most })
-            }
+        if let Some(patience) = self.call.way.patience() {
+            return patience.wait(done, at_most).await;
         }
+        // A task has a cancellation of its own, which ends what it waits for.
+        let waited = tokio::time::timeout(at_most, done).await;
+        waited.map_err(|_| Unanswered::TimedOut { after: at_most })
     }
 
     /// Tells a client of 2025-11-25 that the visit it was asked for is done. Others find out by going on.

@@ -140,7 +140,7 @@ impl Replay {
                     return Err(Difference::Question { was, now });
                 }
                 Ended::Waiting(_) => {
-                    (journal, responses) = self.answer(carried(rounds.take_journal()))?;
+                    (journal, responses) = self.answer(carried(&rounds.take_journal()))?;
                 }
             }
         }
@@ -203,8 +203,8 @@ impl Replay {
 }
 
 /// The journal as it comes back in the state.
-fn carried(journal: Journal) -> Journal {
-    let text = serde_json::to_string(&journal);
+fn carried(journal: &Journal) -> Journal {
+    let text = serde_json::to_string(journal);
     let read = text.and_then(|text| serde_json::from_str(&text));
     // What was just written can be read; otherwise the run begins anew, and the difference is seen.
     read.unwrap_or_default()

@@ -97,6 +97,18 @@ fn summary(suite: &Program, url: &str, revision: &str) -> String {
 }
 
 #[test]
+fn a_client_that_comes_back_gets_its_result() {
+    let Some(_) = conformance::suite() else {
+        return;
+    };
+    let server = Server::start();
+    let verdict = conformance::of_server(&server.url, "server-sse-polling", "2025-11-25").unwrap();
+    assert!(verdict.is_good() && verdict.warned.is_empty(), "{verdict}");
+    let resumed = "server-sse-disconnect-resume".to_owned();
+    assert!(verdict.passed.contains(&resumed), "{verdict}");
+}
+
+#[test]
 fn every_scenario_that_asks() {
     let Some(suite) = conformance::suite() else {
         return;

@@ -15,8 +15,10 @@ mod asking;
 mod by_hand;
 mod in_tasks;
 mod plain;
+mod reconnection;
 mod schemas;
 
+use listen::over_http;
 use mcp_elicit_server::{Elicit, ElicitingExt, Settings};
 use rmcp::handler::server::router::prompt::PromptRouter;
 use rmcp::handler::server::router::tool::ToolRouter;
@@ -160,10 +162,16 @@ impl ServerHandler for Conformance {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let settings = Settings::default().audience("conformance");
     let server = Conformance::new();
-    listen::serve(std::env::args().skip(1), move || {
-        server.clone().eliciting(settings.clone())
-    })
-    .await
+    let wrapped = move || server.clone().eliciting(settings.clone());
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [flag, address] = &arguments[..]
+        && flag == "--listen"
+    {
+        let listener = tokio::net::TcpListener::bind(address).await?;
+        let router = over_http::router(axum::Router::new(), wrapped);
+        return over_http::run(listener, reconnection::with_streams_that_end(router)).await;
+    }
+    listen::serve(arguments.into_iter(), wrapped).await
 }
 
 /// What most tools of the suite say in the end.

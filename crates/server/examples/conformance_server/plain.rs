@@ -18,7 +18,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Conformance, asking, text};
+use super::{Conformance, asking, reconnection, text};
 
 /// One red pixel.
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
@@ -154,6 +154,15 @@ impl Conformance {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         Ok(text("done"))
+    }
+
+    #[tool(
+        name = "test_reconnection",
+        description = "Ends the stream of its call before the result is there"
+    )]
+    async fn reconnection(&self, context: RequestContext<RoleServer>) -> CallToolResult {
+        reconnection::until_client_is_back(&context).await;
+        text("The client came back for this.")
     }
 }
 

@@ -1,6 +1,6 @@
 //! How the examples are served: on stdin and stdout, or with `--listen ADDR` over HTTP at `/mcp`.
 
-mod over_http;
+pub(crate) mod over_http;
 
 use std::error::Error;
 

@@ -15,15 +15,28 @@ pub(crate) async fn serve<S: ServerHandler>(
     pages: axum::Router,
     server: impl Fn() -> S + Send + Sync + 'static,
 ) -> Result<(), Box<dyn Error>> {
+    run(listener, router(pages, server)).await
+}
+
+/// The pages with MCP beside them.
+pub(crate) fn router<S: ServerHandler>(
+    pages: axum::Router,
+    server: impl Fn() -> S + Send + Sync + 'static,
+) -> axum::Router {
     let mcp = StreamableHttpService::new(
         move || Ok(server()),
         LocalSessionManager::default().into(),
         StreamableHttpServerConfig::default(),
     );
+    pages.nest_service("/mcp", mcp)
+}
+
+/// Serves `router` for ever.
+pub(crate) async fn run(listener: TcpListener, router: axum::Router) -> Result<(), Box<dyn Error>> {
     // Without TCP_NODELAY a question over server-sent events can wait 40 ms for an acknowledgement.
     let listener = listener.tap_io(|stream| {
         let _slower_but_right = stream.set_nodelay(true);
     });
-    axum::serve(listener, pages.nest_service("/mcp", mcp)).await?;
+    axum::serve(listener, router).await?;
     Ok(())
 }

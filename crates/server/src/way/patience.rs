@@ -96,14 +96,14 @@ impl Patience {
         let mut work = std::pin::pin!(work);
         loop {
             // The work goes on while the caller is being told.
-            let word = async {
+            let telling = async {
                 tokio::time::sleep(period).await;
                 Box::pin(self.tell_caller("Still at work")).await;
             };
             tokio::select! {
                 biased;
                 value = &mut work => return value,
-                () = word => {}
+                () = telling => {}
             }
         }
     }

@@ -37,16 +37,12 @@ struct Port {
     /// serde does not know this default.
     #[schemars(default = "usual_port")]
     port: u16,
-    #[schemars(default = "usual_host")]
+    #[schemars(extend("default" = "localhost"))]
     host: Option<String>,
 }
 
 fn usual_port() -> u16 {
     3000
-}
-
-fn usual_host() -> Option<String> {
-    Some("localhost".to_owned())
 }
 
 #[derive(Deserialize)]

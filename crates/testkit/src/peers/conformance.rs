@@ -25,6 +25,8 @@ pub struct Verdict {
     pub passed: Vec<String>,
     /// The ids of the checks that failed, each with the reason.
     pub failed: Vec<(String, String)>,
+    /// The ids of the checks that the suite only warns of, each with the reason.
+    pub warned: Vec<(String, String)>,
     /// What the suite printed, for when it checked nothing.
     pub said: String,
 }
@@ -42,6 +44,9 @@ impl fmt::Display for Verdict {
         writeln!(f, "{}: {passed} passed, {failed} failed", self.scenario)?;
         for (check, why) in &self.failed {
             writeln!(f, "  {check}: {why}")?;
+        }
+        for (check, why) in &self.warned {
+            writeln!(f, "  warning, {check}: {why}")?;
         }
         if passed + failed == 0 {
             writeln!(f, "{}", self.said)?;
@@ -103,6 +108,7 @@ fn run(target: &[&str], scenario: &str, revision: &str) -> Option<Verdict> {
         scenario: scenario.to_owned(),
         passed: Vec::new(),
         failed: Vec::new(),
+        warned: Vec::new(),
         said: format!("{}{}", finished.stdout, finished.stderr),
     };
     for checks in checks_in(results.path()) {
@@ -119,7 +125,8 @@ impl Verdict {
         match text("status").as_str() {
             "SUCCESS" => self.passed.push(text("id")),
             "FAILURE" => self.failed.push((text("id"), text("errorMessage"))),
-            // Warnings, information and skipped checks decide nothing.
+            "WARNING" => self.warned.push((text("id"), text("errorMessage"))),
+            // Information and skipped checks decide nothing.
             _ => {}
         }
     }

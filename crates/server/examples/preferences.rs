@@ -1,0 +1,147 @@
+//! Preferences: a form known at run time, which shows what is set now. Who declines or closes it keeps everything as it is.
+
+mod listen;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use mcp_elicit_core::form::Form;
+use mcp_elicit_server::{Elicit, ElicitingExt, Outcome, Settings, Unanswered};
+use rmcp::model::{ServerCapabilities, ServerConfig};
+use rmcp::{ServerHandler, tool, tool_handler, tool_router};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// What a person prefers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Preferences {
+    notifications: bool,
+    theme: String,
+    max_file_size: f64,
+}
+
+#[derive(Clone)]
+struct Workflow(Arc<Mutex<Preferences>>);
+
+/// The form, with what is set now filled in.
+fn form(now: &Preferences) -> Result<Form, Unanswered> {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "notifications": {
+                "type": "boolean", "title": "Enable notifications", "default": now.notifications,
+                "description": "Desktop notifications for important events"
+            },
+            "theme": {
+                "type": "string", "title": "Color theme", "default": now.theme,
+                "oneOf": [
+                    { "const": "light", "title": "Light" },
+                    { "const": "dark", "title": "Dark" },
+                    { "const": "auto", "title": "Auto (system)" }
+                ]
+            },
+            "max_file_size": {
+                "type": "number", "title": "Max file size (MB)", "default": now.max_file_size,
+                "minimum": 1, "maximum": 100
+            }
+        },
+        "required": ["notifications", "theme", "max_file_size"]
+    });
+    Form::from_value(&schema).map_err(|defects| Unanswered::Author(defects.to_string()))
+}
+
+#[tool_router]
+impl Workflow {
+    #[tool(description = "Let the person change their preferences")]
+    async fn preferences(&self, elicit: Elicit) -> Result<String, Unanswered> {
+        // In a step: the form that is shown is the same in every run, also when somebody changes them meanwhile.
+        let now = elicit.step("look up", async || self.current()).await?;
+        let asked = elicit.ask("Customize your workflow preferences", form(&now)?);
+        let answers = match asked.outcome().await? {
+            Outcome::Accept(answers) => answers,
+            Outcome::Decline | Outcome::Cancel => return Ok("Nothing was changed".into()),
+        };
+        let wanted: Preferences = answers
+            .into()
+            .map_err(|misfit| Unanswered::Author(misfit.to_string()))?;
+        if wanted == now {
+            return Ok("Nothing was changed".into());
+        }
+        let theme = wanted.theme.clone();
+        elicit.step("save", async || self.save(wanted)).await?;
+        Ok(format!("Saved; the theme is {theme}"))
+    }
+
+    fn current(&self) -> Preferences {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn save(&self, wanted: Preferences) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = wanted;
+    }
+}
+
+#[tool_handler]
+impl ServerHandler for Workflow {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+    }
+}
+
+/// What is set before anybody changed it.
+fn usual() -> Preferences {
+    Preferences {
+        notifications: false,
+        theme: "auto".to_owned(),
+        max_file_size: 10.0,
+    }
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let workflow = Workflow(Arc::new(Mutex::new(usual())));
+    let settings = Settings::default().audience("workflow");
+    listen::serve(std::env::args().skip(1), move || {
+        workflow.clone().eliciting(settings.clone())
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use mcp_elicit_server::testing::{Answer, Person};
+
+    use super::*;
+
+    async fn change(person: &Person, workflow: &Workflow) -> String {
+        let said = person.run(|elicit| workflow.preferences(elicit)).await;
+        said.unwrap().unwrap()
+    }
+
+    #[tokio::test]
+    async fn what_is_set_is_shown_and_what_is_changed_is_kept() {
+        let workflow = Workflow(Arc::new(Mutex::new(usual())));
+        let dark = json!({ "notifications": true, "theme": "dark", "max_file_size": 10 });
+        let person = Person::who([Answer::accept(dark.clone()), Answer::accept(dark)]);
+        assert_eq!(change(&person, &workflow).await, "Saved; the theme is dark");
+        assert_eq!(change(&person, &workflow).await, "Nothing was changed");
+        let theme = |question: usize| {
+            let schema = person.asked()[question].schema.clone().unwrap();
+            schema["properties"]["theme"]["default"].clone()
+        };
+        assert_eq!((theme(0), theme(1)), (json!("auto"), json!("dark")));
+        assert!(workflow.current().notifications);
+    }
+
+    #[tokio::test]
+    async fn whoever_says_no_keeps_everything_as_it_is() {
+        for answer in [Answer::Decline, Answer::Cancel] {
+            let workflow = Workflow(Arc::new(Mutex::new(usual())));
+            let person = Person::who([answer]);
+            assert_eq!(change(&person, &workflow).await, "Nothing was changed");
+            assert_eq!(workflow.current(), usual());
+        }
+    }
+}
