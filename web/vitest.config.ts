@@ -15,7 +15,7 @@ export default defineConfig({
   test: {
     maxWorkers: 2,
     projects: [
-      { extends: true, test: { name: "unit", include: ["packages/*/test/**/*.test.{ts,tsx}"], exclude: ["**/*.browser.test.*"] } },
+      { extends: true, test: { name: "unit", testTimeout: 60_000, include: ["packages/*/test/**/*.test.{ts,tsx}"], exclude: ["**/*.browser.test.*"] } },
       { extends: true, test: { name: "browser", include: ["packages/*/test/**/*.browser.test.ts"], testTimeout: 60_000, hookTimeout: 60_000, fileParallelism: false } },
     ],
   },

@@ -3,4 +3,5 @@ import { MCPElicitation } from "./element/element.js";
 // Importing this on a server does nothing.
 if (typeof customElements !== "undefined" && !customElements.get("mcp-elicitation")) customElements.define("mcp-elicitation", MCPElicitation);
 
+export { ask } from "./element/ask.js";
 export { MCPElicitation };

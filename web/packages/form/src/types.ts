@@ -6,10 +6,10 @@ export type ElicitContent = Record<string, string | number | boolean | string[]>
 
 /** Parameters of a form-mode `elicitation/create`, of any revision. */
 export interface FormRequest {
-  mode?: "form";
+  mode?: "form" | undefined;
   message: string;
   requestedSchema: object;
-  _meta?: object;
+  _meta?: object | undefined;
 }
 
 /** Parameters of a url-mode `elicitation/create`. Revision 2026-07-28 has no `elicitationId`. */
@@ -17,8 +17,8 @@ export interface UrlRequest {
   mode: "url";
   message: string;
   url: string;
-  elicitationId?: string;
-  _meta?: object;
+  elicitationId?: string | undefined;
+  _meta?: object | undefined;
 }
 
 /** Parameters of `elicitation/create`. The types of both TypeScript SDKs are assignable to it. */

@@ -2,7 +2,7 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { confirm, everyKind, origin, short, url } from "./browser/requests.js";
+import { confirm, deploy, everyKind, origin, short, url } from "./browser/requests.js";
 import { events, findings, put, type Site, site } from "./browser/site.js";
 
 let web: Site;
@@ -417,6 +417,7 @@ const LOOKS: readonly { name: string; request: object; attributes?: Record<strin
     },
   },
   { name: "url", request: url },
+  { name: "deploy", request: deploy, then: async (page) => (await page.getByLabel("Release name").fill("Autumn"), page.getByRole("radio", { name: "Yes" }).check()) },
   { name: "refused", request: { message: "m", requestedSchema: { type: "object", properties: { a: { type: "object" } } } } },
   { name: "confirm", request: confirm },
   { name: "done", request: confirm, then: (page) => page.getByRole("button", { name: "Send answer" }).click() },

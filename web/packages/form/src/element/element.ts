@@ -14,14 +14,14 @@ export type ElementState = "loading" | "editing" | "reviewing" | "submitting" | 
 const Base: typeof HTMLElement = globalThis.HTMLElement ?? (class {} as typeof HTMLElement);
 const BaseEvent: typeof CustomEvent = globalThis.CustomEvent ?? (class {} as unknown as typeof CustomEvent);
 
+/** What pages do about the events. */
+const works = new WeakMap<Event, Promise<unknown>>();
+
 /** What a person did. Until the work handed to `respondWith` is done, the element shows that it is sending. */
 export class ElicitationEvent<D> extends BaseEvent<D> {
-  /** @internal */
-  _work: Promise<unknown> | undefined;
-
   /** Keeps the question on the screen until `work` is done. If it fails, nothing is lost, and its `violations` are shown beside the fields. */
   respondWith(work: Promise<unknown>): void {
-    this._work = work;
+    works.set(this, work);
   }
 }
 
@@ -308,10 +308,11 @@ export class MCPElicitation extends Base {
       this.#notice = this.#say(notice);
       this.#enter("done", "[part~=notice]");
     };
-    if (!event._work) return done();
+    const work = works.get(event);
+    if (!work) return done();
     this.#enter("submitting", "[part~=notice]");
     const current = this.#request;
-    event._work.then(
+    work.then(
       () => this.#state === "submitting" && current === this.#request && done(),
       (error: { violations?: readonly Violation[] } | undefined) => {
         if (this.#state !== "submitting" || current !== this.#request) return;

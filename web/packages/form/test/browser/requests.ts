@@ -32,6 +32,16 @@ export const everyKind = {
   },
 };
 
+/** What the guide shows. */
+export const deploy = {
+  message: "Where should I deploy build 4812?",
+  requestedSchema: {
+    type: "object",
+    properties: Object.fromEntries(["name", "environment", "replicas", "migrate", "start"].map((name) => [name, everyKind.requestedSchema.properties[name as "name"]])),
+    required: ["name", "environment", "replicas", "migrate"],
+  },
+};
+
 export const confirm = { message: "Delete the branch?", requestedSchema: { type: "object", properties: {} } };
 
 export const short = {
