@@ -8,6 +8,7 @@
 //! - [`commands`]: one file for each subcommand; its doc comment is its help
 //! - [`failure`]: every way to fail, as a person reads it, and its exit code
 //! - [`input`]: files and stdin, with bounds
+//! - [`sign_in`]: OAuth in the browser, for servers over HTTP that want it
 //! - [`screen`]: what a program reads goes to stdout, what people read to stderr
 
 mod args;
@@ -16,6 +17,7 @@ mod commands;
 mod failure;
 mod input;
 mod screen;
+mod sign_in;
 
 use std::process::ExitCode;
 

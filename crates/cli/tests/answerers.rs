@@ -45,10 +45,13 @@ fn a_program_answers() {
     let done = raw.result(2);
     assert!(text(&done).contains("staging"), "{done}");
     let asked: Value = serde_json::from_str(&fs::read_to_string(&note).unwrap()).unwrap();
+    // A server that was not named is known by its command and by the name that it reports.
     assert_eq!(
-        (&asked["mode"], &asked["server"]),
-        (&json!("form"), &json!("mcp-elicit"))
+        (&asked["mode"], &asked["claimed"]),
+        (&json!("form"), &json!("mcp-elicit-demo"))
     );
+    let server = asked["server"].as_str().unwrap();
+    assert!(server.ends_with("mcp-elicit demo-server"), "{asked}");
     assert!(
         asked["requestedSchema"]["properties"]["environment"].is_object(),
         "{asked}"
@@ -103,7 +106,7 @@ fn a_program_that_fails_alone_fails_the_question() {
 }
 
 mod at_a_terminal {
-    use std::fs::{File, OpenOptions};
+    use std::fs::{File, OpenOptions, read_to_string};
     use std::io::{BufRead as _, BufReader, Write as _};
     use std::process::Command;
 
@@ -159,14 +162,73 @@ mod at_a_terminal {
             json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "deploy", "arguments": {}}}),
         );
         terminal.wait_for("Environment");
-        terminal.press_for("\r", "Note");
-        terminal.press_for("\r", "Send");
+        terminal.press_for(" ", "● staging");
+        terminal.press_for("\t\t", "▸ Send");
         terminal.press("\r");
         let done: Value = serde_json::from_str(&answers.next().unwrap().unwrap()).unwrap();
         assert!(text(&done).contains("staging"), "{done}");
         // The end of its stdin is the end of the gateway.
         drop(stdin);
         assert!(terminal.ended_well());
+    }
+
+    #[test]
+    fn a_no_to_every_later_question_holds_as_long_as_the_gateway_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["to", "from"] {
+            let made = Command::new("mkfifo")
+                .arg(folder.path().join(name))
+                .status();
+            assert!(made.unwrap().success());
+        }
+        let mut command = pty::command("sh");
+        let gateway = r#"exec "$0" "$@" < to > from 2> said"#;
+        command.args([
+            "-c",
+            gateway,
+            PROGRAM,
+            "gateway",
+            "--answer-with",
+            "terminal",
+        ]);
+        command.args(["--inbox", "off", "--state", "state", "--"]);
+        command.args(SERVER);
+        command.cwd(folder.path());
+        let mut terminal = Terminal::start(command, 100, 40);
+
+        let to = folder.path().join("to");
+        let mut stdin = OpenOptions::new().write(true).open(to).unwrap();
+        let from = File::open(folder.path().join("from")).unwrap();
+        let mut answers = BufReader::new(from).lines();
+        let mut send = |frame: Value| writeln!(stdin, "{frame}").unwrap();
+        let mut result = |id: u64| loop {
+            let frame: Value = serde_json::from_str(&answers.next().unwrap().unwrap()).unwrap();
+            if frame["id"] == id {
+                break frame;
+            }
+        };
+        send(
+            json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}}),
+        );
+        result(1);
+        send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        let call = |id: u64, tool: &str| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool, "arguments": {}}});
+        send(call(2, "deploy"));
+        terminal.wait_for("Environment");
+        terminal.press_for("\x12", "Decline this and every later question");
+        terminal.press("y");
+        assert!(text(&result(2)).contains("declined"));
+        // Nobody presses a key for these.
+        for (id, tool) in [(3, "deploy"), (4, "plan-trip")] {
+            send(call(id, tool));
+            let done = result(id);
+            assert!(text(&done).contains("declined"), "{done}");
+        }
+        drop(stdin);
+        assert!(terminal.ended_well());
+        let said = read_to_string(folder.path().join("said")).unwrap();
+        assert!(said.contains("until this gateway ends"), "{said}");
     }
 
     /// Without a terminal the gateway says so at its start, and not when somebody is waiting.

@@ -193,3 +193,22 @@ fn a_browser_that_cannot_be_opened_leaves_the_address_to_copy() {
         assert!(seen.contains(said), "{opener}: {seen}");
     }
 }
+
+#[test]
+fn a_secret_that_a_person_gives_anyway_is_not_on_the_screen() {
+    let ask = r#"echo '{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"Who are you?","requestedSchema":{"type":"object","required":["password"],"properties":{"password":{"type":"string"}}}}}'; read r"#;
+    let mut terminal = scripted(ask);
+    let seen = terminal.wait_for("Answer anyway");
+    if !seen.contains("▸ Answer anyway") {
+        terminal.press_for(DOWN, "▸ Answer anyway");
+    }
+    terminal.press_for(ENTER, "┃");
+    let typed = terminal.press_for("hunter2", "*******");
+    assert!(!typed.contains("hunter"), "{typed}");
+    let review = terminal.press_for(ENTER, "(hidden)");
+    assert!(!review.contains("hunter"), "{review}");
+    terminal.press("\x03");
+    assert_eq!(terminal.ended(), 130);
+    let left = terminal.wait_for("stopped");
+    assert!(!left.contains("hunter"), "{left}");
+}

@@ -4,7 +4,8 @@
 //! a time, and whatever the responder brings goes through the book like any other answer: the first valid act wins. A
 //! responder that breaks is no answer of a person's: the question stays in the inbox, or fails where there is none.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use mcp_elicit_client::Person;
 use mcp_elicit_client::answer::Answer;
@@ -26,6 +27,8 @@ pub struct Answerer {
     person: Person,
     /// Whether there is no inbox that a question could wait in.
     alone: bool,
+    /// The servers whose every later question the person declined, as long as this gateway runs.
+    declined: Mutex<BTreeSet<String>>,
 }
 
 /// Why a question was not answered here.
@@ -45,6 +48,7 @@ impl Answerer {
             responder,
             person: Person::new(),
             alone,
+            declined: Mutex::default(),
         })
     }
 
@@ -105,10 +109,27 @@ impl Answerer {
     async fn in_turn(&self, record: &str, question: &Question) -> Result<Answer, Unanswered> {
         let place = self.person.enter(question);
         let _turn = place.turn().await;
+        let server = question.shown().origin().server();
+        // What the person said to a question before was said to this one too, so it is not shown.
+        if self.declined().contains(&server) {
+            return Ok(Outcome::Decline.into());
+        }
         if let Err(fault) = self.book.shown(record).await {
             tracing::warn!(%fault, "the record does not know that a question was shown");
         }
-        self.responder.respond(question).await
+        let answer = self.responder.respond(question).await?;
+        if answer.is_from_now_on() {
+            self.declined().insert(server.clone());
+            tracing::warn!(
+                server,
+                "every later question of this server is declined until this gateway ends"
+            );
+        }
+        Ok(answer)
+    }
+
+    fn declined(&self) -> std::sync::MutexGuard<'_, BTreeSet<String>> {
+        self.declined.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Completes when the question is no longer to be asked here, with the reason in words for a person.

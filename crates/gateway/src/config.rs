@@ -35,6 +35,8 @@ pub struct Config {
     pub state: Option<PathBuf>,
     /// Whether the record is kept in memory only.
     pub in_memory: bool,
+    /// Whether the person at the terminal is asked line by line, without a screen.
+    pub plain: bool,
     /// The largest message, in bytes.
     pub max_frame: usize,
     /// How long answers, results and ended questions are kept.
@@ -91,10 +93,11 @@ impl WhoAnswers {
         self,
         command: Option<Program>,
         inbox: bool,
-    ) -> Result<(AnswerWith, Option<Answering>), NoSuchPair> {
+    ) -> Result<(AnswerWith, Option<Answering>), WhoAnswersError> {
         Ok(match (self, command) {
             (Self::Command, Some(program)) => (AnswerWith::Desk, Some(Answering::Program(program))),
-            (Self::Command, None) | (_, Some(_)) => return Err(NoSuchPair),
+            (Self::Command, None) | (_, Some(_)) => return Err(WhoAnswersError::CommandMismatch),
+            (Self::Inbox, None) if !inbox => return Err(WhoAnswersError::NoInbox),
             (Self::Terminal, None) => (AnswerWith::Desk, Some(Answering::Terminal)),
             (Self::Inbox, None) => (AnswerWith::Desk, None),
             (Self::Auto, None) if inbox => (AnswerWith::Auto, None),
@@ -104,10 +107,16 @@ impl WhoAnswers {
     }
 }
 
-/// A program to answer with that is not asked, or none where one is.
+/// Options about who answers that do not go together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`answer-command` goes with `answer-with` command, and one needs the other")]
-pub struct NoSuchPair;
+pub enum WhoAnswersError {
+    /// A program to answer with that is not asked, or none where one is.
+    #[error("`answer-command` goes with `answer-with` command, and one needs the other")]
+    CommandMismatch,
+    /// Questions go to the inbox only, and there is none.
+    #[error("`answer-with` inbox needs an inbox: without one nobody can ever answer")]
+    NoInbox,
+}
 
 /// Where a server is.
 #[derive(Clone, Debug)]
@@ -122,7 +131,7 @@ pub enum Target {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigFault {
     /// Not TOML, or not what may stand there.
-    #[error("{0}")]
+    #[error("{}", plain_words(.0))]
     Toml(#[from] toml::de::Error),
     /// A server has neither, or both, or what goes with the other.
     #[error(
@@ -141,13 +150,13 @@ pub enum ConfigFault {
         /// The name.
         name: String,
     },
-    /// `answer-with` and `answer-command` do not go together.
+    /// `answer-with` does not go with `answer-command` or the inbox.
     #[error("server `{name}`: {fault}")]
     AnswerCommand {
         /// The server.
         name: String,
         /// What is wrong.
-        fault: NoSuchPair,
+        fault: WhoAnswersError,
     },
     /// The token for a server cannot be used.
     #[error("server `{name}`: {fault}")]
@@ -184,6 +193,23 @@ pub enum ConfigFault {
         /// What is wrong there.
         fault: Box<ConfigFault>,
     },
+}
+
+/// The parser's words, with those replaced that only programmers know.
+fn plain_words(error: &toml::de::Error) -> String {
+    let mut text = error.to_string();
+    for (theirs, ours) in [
+        ("expected u64", "expected a whole number"),
+        ("expected usize", "expected a whole number"),
+        ("expected u32", "expected a whole number"),
+        (
+            "expected socket address",
+            "expected an address such as 127.0.0.1:8080",
+        ),
+    ] {
+        text = text.replace(theirs, ours);
+    }
+    text
 }
 
 impl ConfigFault {
@@ -317,6 +343,7 @@ impl Config {
             notify: file.notify.unwrap_or(true),
             state: file.state,
             in_memory: file.record == Record::Memory,
+            plain: false,
             max_frame: file.max_frame.unwrap_or(MAX_FRAME),
             retention: retention(file.keep_answers, file.keep_results, file.keep_ended),
             servers,
@@ -369,7 +396,7 @@ impl FileServer {
         let command = self.answer_command.map(Spanned::into_inner);
         // A command of no words is as wrong as none where one is needed.
         let settled = match command.map(Program::from_words) {
-            Some(None) => Err(NoSuchPair),
+            Some(None) => Err(WhoAnswersError::CommandMismatch),
             command => self.answer_with.settle(command.flatten(), inbox),
         };
         let (answer_with, answering) = match settled {
@@ -466,6 +493,9 @@ mod tests {
         let wrong = "listen = \"127.0.0.1:8080\"\n[servers.a]\nurl = \"http://x\"\nholdd = 3\n";
         let said = Config::parse(wrong).unwrap_err().to_string();
         assert!(said.contains("line 4") && said.contains("holdd"), "{said}");
+        let wrong = "[servers.a]\nurl = \"http://x\"\nhold = \"long\"\n";
+        let said = Config::parse(wrong).unwrap_err().to_string();
+        assert!(said.contains("expected a whole number"), "{said}");
         assert!(matches!(Config::parse(""), Err(ConfigFault::NoServer)));
         let two = "[servers.a]\nurl = \"http://x\"\n[servers.b]\nurl = \"http://y\"\n";
         assert!(matches!(Config::parse(two), Err(ConfigFault::NoListen)));
@@ -482,6 +512,11 @@ mod tests {
                 "answer-with",
             ),
             ("[servers.a]\nurl = \"ftp://x\"\n", 2, "http and https"),
+            (
+                "[servers.a]\nurl = \"http://x\"\nanswer-with = \"inbox\"\n",
+                1,
+                "nobody can ever answer",
+            ),
             (
                 "[servers.a]\nurl = \"http://x\"\ntoken-env = \"NO_SUCH_TOKEN\"\n",
                 3,

@@ -290,7 +290,7 @@ impl Office {
                 (None, _) => continue,
                 (Some(Answering::Terminal), Some(known)) => known.clone(),
                 (Some(Answering::Terminal), None) => {
-                    let only = over(Arc::new(Terminal::new(face()?)));
+                    let only = over(Arc::new(Terminal::new(face(config.plain)?)));
                     terminal = Some(only.clone());
                     only
                 }
@@ -473,8 +473,13 @@ fn folder(named: Option<&Path>) -> Result<Folder, StartFault> {
 }
 
 /// The face of the terminal that this process was started in.
-fn face() -> Result<Face, StartFault> {
-    let face = Face::on_tty().map_err(|_| StartFault::NoTerminal { background: false })?;
+fn face(plain: bool) -> Result<Face, StartFault> {
+    let face = if plain {
+        Face::plain_on_tty()
+    } else {
+        Face::on_tty()
+    };
+    let face = face.map_err(|_| StartFault::NoTerminal { background: false })?;
     if in_background() {
         return Err(StartFault::NoTerminal { background: true });
     }

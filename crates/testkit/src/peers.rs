@@ -89,6 +89,17 @@ pub fn openid_provider(redirects: &[String]) -> Option<Listening> {
     Some(provider.env("REDIRECT_URIS", redirects.join(" ")).listen())
 }
 
+/// The provider of [`openid_provider`] for servers over HTTP that want a sign-in: clients register themselves, and tokens
+/// are for the resource that is asked for, end after 20 seconds and can be refreshed.
+///
+/// # Panics
+///
+/// As [`openid_provider`].
+pub fn resource_provider(redirects: &[String]) -> Option<Listening> {
+    let provider = tool("oidc", "provider.mjs")?.env("RESOURCES", "1");
+    Some(provider.env("REDIRECT_URIS", redirects.join(" ")).listen())
+}
+
 /// A tool of a folder of `tests/peers` that needs a newer node than the peers do.
 fn tool(folder: &str, script: &str) -> Option<Program> {
     node_home()?;

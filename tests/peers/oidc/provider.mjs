@@ -4,6 +4,9 @@
 //
 // REDIRECT_URIS in the environment lists, separated by spaces, what is registered for the client `connect` (secret
 // `connect-secret`) and the public client `connect-public`. Whoever signs in is called what they type.
+//
+// With RESOURCES set, clients register themselves, tokens are for the resource that is asked for, end after 20 seconds and can
+// be refreshed, and `connect` may look them up at /token/introspection.
 import http from 'node:http';
 import { Provider } from 'oidc-provider';
 
@@ -12,6 +15,22 @@ await new Promise((listening) => server.listen(Number(process.argv[3] ?? 0), '12
 const issuer = `http://127.0.0.1:${server.address().port}`;
 const redirect_uris = (process.env.REDIRECT_URIS ?? '').split(' ').filter(Boolean);
 const code = { redirect_uris, grant_types: ['authorization_code', 'refresh_token'], response_types: ['code'] };
+
+const resources = process.env.RESOURCES && {
+  issueRefreshToken: () => true,
+  features: {
+    devInteractions: { enabled: false },
+    registration: { enabled: true },
+    introspection: { enabled: true, allowedPolicy: () => true },
+    resourceIndicators: {
+      enabled: true,
+      useGrantedResource: () => true,
+      getResourceServerInfo: (_, resource) => ({
+        scope: 'calendar.read', audience: resource, accessTokenFormat: 'opaque', accessTokenTTL: 20,
+      }),
+    },
+  },
+};
 
 const provider = new Provider(issuer, {
   clients: [
@@ -24,6 +43,7 @@ const provider = new Provider(issuer, {
   findAccount: (_, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
   interactions: { url: (_, interaction) => `/interaction/${interaction.uid}` },
   features: { devInteractions: { enabled: false } },
+  ...resources,
 });
 provider.on('server_error', (_, error) => console.error(error));
 
@@ -49,7 +69,8 @@ async function interact(request, response) {
     result = { login: { accountId: form.get('login') } };
   } else {
     const grant = new provider.Grant({ accountId: session.accountId, clientId: params.client_id });
-    grant.addOIDCScope(params.scope);
+    grant.addOIDCScope(params.scope ?? 'openid');
+    if (params.resource) grant.addResourceScope(params.resource, params.scope ?? 'calendar.read');
     result = { consent: { grantId: await grant.save() } };
   }
   await provider.interactionFinished(request, response, result, { mergeWithLastSubmission: !form.has('no') });

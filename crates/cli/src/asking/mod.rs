@@ -25,13 +25,17 @@ pub(crate) mod wanted;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_elicit_client::connection::Target;
+use mcp_elicit_client::connection::{ConnectError, Target};
 use mcp_elicit_client::{CallOptions, Connection, Eliciting, Options, Settings};
 use mcp_elicit_core::wire::Revision;
+use rmcp::transport::AuthorizationManager;
+use rmcp::transport::auth::AuthClient;
+use tokio_util::sync::CancellationToken;
 
 use crate::args::answers::AnswerArgs;
 use crate::args::server::{Access, Protocol};
 use crate::failure::{Exit, Failure};
+use crate::sign_in::SignIn;
 use consent::{Keeper, PolicyFile};
 use events::Events;
 use handler::Handler;
@@ -45,6 +49,8 @@ pub(crate) struct Call {
     pub(crate) target: Target,
     /// What the server is given to let this client in, and its environment.
     pub(crate) access: Access,
+    /// How to sign in, where the person wants to.
+    pub(crate) sign_in: Option<SignIn>,
     /// The name the person knows the server by.
     pub(crate) server: String,
     pub(crate) protocol: Protocol,
@@ -147,7 +153,7 @@ async fn conversation(call: &Call) -> Result<Exit, Failure> {
 async fn connect(
     call: &Call,
     eliciting: Eliciting<Handler>,
-    stop: &tokio_util::sync::CancellationToken,
+    stop: &CancellationToken,
 ) -> Result<Connection<Handler>, Failure> {
     let options = Options {
         revision: revision(call.protocol),
@@ -157,13 +163,46 @@ async fn connect(
         environment: call.access.environment.clone(),
         ..Options::default()
     };
-    let waiting = progress::show(format!("connecting to {}", call.server), call.answers.json);
-    let opened = tokio::select! {
-        opened = Connection::open(&call.target, eliciting, &options) => opened,
-        () = stop.cancelled() => return Err(failures::stopped()),
+    let Some(sign_in) = &call.sign_in else {
+        return open(call, eliciting, &options, None, stop)
+            .await?
+            .map_err(|error| failures::connecting(error, &call.target));
     };
-    drop(waiting);
-    opened.map_err(|error| failures::connecting(error, &call.target))
+    if let Some(known) = sign_in.known().await? {
+        match open(call, eliciting.clone(), &options, Some(known), stop).await? {
+            // The server does not take these tokens any more.
+            Err(ConnectError::Unauthorized { .. }) => sign_in.forget().await?,
+            opened => return opened.map_err(|error| failures::connecting(error, &call.target)),
+        }
+    }
+    let signed_in = sign_in.in_browser(stop).await?;
+    open(call, eliciting, &options, Some(signed_in), stop)
+        .await?
+        .map_err(|error| failures::connecting(error, &call.target))
+}
+
+/// Connects, with an authorization where there is one.
+async fn open(
+    call: &Call,
+    eliciting: Eliciting<Handler>,
+    options: &Options,
+    authorization: Option<AuthorizationManager>,
+    stop: &CancellationToken,
+) -> Result<Result<Connection<Handler>, ConnectError>, Failure> {
+    let _waiting = progress::show(format!("connecting to {}", call.server), call.answers.json);
+    let opening = async {
+        match (authorization, &call.target) {
+            (Some(manager), Target::Url(url)) => {
+                let wrap = |http| AuthClient::new(http, manager);
+                Connection::open_wrapped(url, eliciting, options, wrap).await
+            }
+            (_, target) => Connection::open(target, eliciting, options).await,
+        }
+    };
+    tokio::select! {
+        opened = opening => Ok(opened),
+        () = stop.cancelled() => Err(failures::stopped()),
+    }
 }
 
 /// How the process ends when a result came.

@@ -12,6 +12,7 @@ use crate::asking;
 use crate::asking::consent::PolicyFile;
 use crate::asking::wanted::Wanted;
 use crate::failure::{Exit, Failure};
+use crate::sign_in::{SignIn, SignInArgs};
 
 /// List what any server has, call a tool, get a prompt or read a resource, and answer what it asks on the way
 #[derive(Debug, Args)]
@@ -54,6 +55,9 @@ pub(crate) struct CallArgs {
     server: ServerArgs,
 
     #[command(flatten)]
+    sign_in: SignInArgs,
+
+    #[command(flatten)]
     answers: AnswerArgs,
 }
 
@@ -65,6 +69,7 @@ Examples:
   mcp-elicit call deploy --elicit off -- mcp-elicit demo-server
   mcp-elicit call echo message=hello -- npx -y @modelcontextprotocol/server-everything
   mcp-elicit call --prompt plan city=Bern --env DEBUG=1 -- my-server
+  mcp-elicit call --list --url https://example.com/mcp --sign-in
   mcp-elicit call --resource file:///notes.txt --url http://127.0.0.1:8000/mcp --header-env X-Key=MY_KEY
 
 Exit codes:
@@ -91,10 +96,18 @@ pub(crate) fn run(args: CallArgs) -> Result<Exit, Failure> {
     };
     let wanted = args.wanted()?;
     let target = args.server.target()?;
+    let sign_in = SignIn::from_args(
+        &args.sign_in,
+        &target,
+        state,
+        args.answers.json,
+        args.answers.timeout,
+    )?;
     in_order(asking::run(asking::Call {
         server: target.describe(),
         target,
         access: args.server.access()?,
+        sign_in,
         protocol: args.server.protocol,
         wanted,
         answers: args.answers,

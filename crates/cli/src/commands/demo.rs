@@ -72,6 +72,7 @@ pub(crate) fn run(args: DemoArgs) -> Result<Exit, Failure> {
         target,
         server: "demo".to_owned(),
         access: Access::default(),
+        sign_in: None,
         protocol: Protocol::Auto,
         wanted: Wanted::Tool {
             name: "deploy".to_owned(),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use mcp_elicit_gateway::config::{
-    Config, ConfigFault, MAX_FRAME, Server, Target, WhoAnswers, retention,
+    Config, ConfigFault, MAX_FRAME, Server, Target, WhoAnswers, WhoAnswersError, retention,
 };
 use mcp_elicit_gateway::inbox::is_loopback;
 use mcp_elicit_gateway::inbox::place::Presence;
@@ -63,6 +63,10 @@ pub(crate) struct GatewayArgs {
     /// Who is asked
     #[arg(long, value_enum, value_name = "WHO", default_value_t = AnswerWith::Auto)]
     answer_with: AnswerWith,
+
+    /// With `--answer-with terminal`: ask line by line, without a screen
+    #[arg(long)]
+    plain: bool,
 
     /// With `--answer-with command`: the program and its arguments, quoted as in a shell. It reads each question as one
     /// line of JSON and writes {"action", "content"}
@@ -206,7 +210,10 @@ pub(crate) fn run(args: GatewayArgs) -> Result<Exit, Failure> {
         if let Some(at) = config.inbox.filter(|at| !is_loopback(*at)) {
             return Err(cannot_start(StartFault::NotLoopback { at }));
         }
-        screen::say(format_args!("good: {} server(s)", config.servers.len()));
+        screen::say(format_args!(
+            "configuration is valid (servers: {})",
+            config.servers.len()
+        ));
         return Ok(Exit::Done);
     }
     in_runtime(serve(config))?;
@@ -265,6 +272,9 @@ async fn serve_clients(office: Office, config: Config) -> Result<(), Failure> {
     let Some(server) = config.servers.first().cloned() else {
         return Err(Failure::usage("no server named"));
     };
+    if config.listen.is_none() && std::io::stdin().is_terminal() {
+        say_what_is_waited_for();
+    }
     match (config.listen, &server.target) {
         (None, Target::Program(program)) => {
             let (program, max_frame) = (program.clone(), config.max_frame);
@@ -306,6 +316,18 @@ async fn serve_clients(office: Office, config: Config) -> Result<(), Failure> {
     }
 }
 
+/// A person who starts a gateway by hand sees nothing happen: it is for a client to start.
+fn say_what_is_waited_for() {
+    screen::say(
+        "waiting for an MCP client on stdin; this command belongs into a client's configuration",
+    );
+    screen::say(format_args!(
+        "{} to try it, put it behind `mcp-elicit call --list --`; to serve clients over HTTP, add `--listen 127.0.0.1:8080`; \
+         to end it, press Ctrl-C",
+        screen::styled(screen::HINT, "next:")
+    ));
+}
+
 fn cannot_start(fault: StartFault) -> Failure {
     let failure = match &fault {
         StartFault::State { .. } | StartFault::NoState => {
@@ -316,9 +338,9 @@ fn cannot_start(fault: StartFault) -> Failure {
             .hint("move the record out of the state folder, or start with `--record memory`."),
         StartFault::NoTerminal { .. } => Failure::usage("cannot start the gateway")
             .hint("start it from a terminal, or choose another `--answer-with`."),
-        StartFault::Listen { .. } => Failure::usage("cannot start the gateway").hint(
-            "something else listens there: name another address with `--inbox` or `--listen`.",
-        ),
+        StartFault::Listen { at, source } => {
+            Failure::usage("cannot start the gateway").hint(why_not_there(*at, source))
+        }
         StartFault::PagesOnly { .. } => Failure::usage("cannot start the gateway").hint(
             "leave out `--answer-with` and `--inbox off`, or let others answer too with `--presence any`.",
         ),
@@ -329,6 +351,26 @@ fn cannot_start(fault: StartFault) -> Failure {
         }
     };
     failure.because(fault)
+}
+
+/// What to do where an address cannot be served.
+fn why_not_there(at: SocketAddr, error: &std::io::Error) -> String {
+    use std::io::ErrorKind;
+    match error.kind() {
+        ErrorKind::AddrInUse => {
+            "something else listens there: name another address with `--inbox` or `--listen`."
+                .to_owned()
+        }
+        ErrorKind::AddrNotAvailable => format!(
+            "this machine has no address {}: use 127.0.0.1, or an address of this machine.",
+            at.ip()
+        ),
+        ErrorKind::PermissionDenied => format!(
+            "this user may not serve port {}: use one above 1023.",
+            at.port()
+        ),
+        _ => "name another address with `--inbox` or `--listen`.".to_owned(),
+    }
 }
 
 /// Starts the log on stderr, with what `MCP_ELICIT_LOG` lets through.
@@ -366,6 +408,7 @@ impl GatewayArgs {
                 .map_err(|fault| bad_config(&path.display().to_string(), fault))?;
             return Ok(Config {
                 state: self.state.or(config.state),
+                plain: self.plain,
                 presence: self.presence.map(Presence::from).or(config.presence),
                 notify: config.notify && !self.no_notify,
                 ..config
@@ -387,9 +430,12 @@ impl GatewayArgs {
         let (answer_with, answering) = WhoAnswers::from(self.answer_with)
             .settle(command, inbox.is_some())
             .map_err(|fault| {
-                Failure::usage("nobody to answer").because(fault).hint(
-                    "write both: `--answer-with command --answer-command \"PROGRAM ARGUMENT...\"`.",
-                )
+                Failure::usage("nobody to answer").because(fault).hint(match fault {
+                    WhoAnswersError::CommandMismatch => {
+                        "write both: `--answer-with command --answer-command \"PROGRAM ARGUMENT...\"`."
+                    }
+                    WhoAnswersError::NoInbox => "leave out `--inbox off`, or choose another `--answer-with`.",
+                })
             })?;
         let settings = Settings {
             answer_with,
@@ -409,6 +455,7 @@ impl GatewayArgs {
             notify: !self.no_notify,
             state: self.state,
             in_memory: self.record == Record::Memory,
+            plain: self.plain,
             max_frame: self.max_frame,
             retention: retention(self.keep_answers, self.keep_results, self.keep_ended),
             servers: vec![Server {
@@ -425,7 +472,7 @@ impl GatewayArgs {
     fn target(&self) -> Result<Target, Failure> {
         if let Some(url) = &self.upstream {
             Upstream::check(url).map_err(|fault| {
-                Failure::usage("no server can be there")
+                Failure::usage("invalid upstream URL")
                     .because(fault)
                     .hint("write it like `--upstream https://example.com/mcp`.")
             })?;

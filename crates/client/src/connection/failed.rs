@@ -20,7 +20,7 @@ pub enum ConnectError {
         source: std::io::Error,
     },
     /// The URL cannot be used.
-    #[error("{url:?} is no http or https URL")]
+    #[error("invalid URL {url:?}: expected http or https")]
     Url {
         /// The URL.
         url: String,

@@ -245,12 +245,24 @@ fn read(field: &Field, typed: &Typed) -> Result<Option<Value>, Rule> {
 fn read_text(text: &str, format: Option<Format>) -> String {
     match format {
         None => text.to_owned(),
-        Some(Format::Email | Format::Uri) => text.trim().to_owned(),
+        Some(Format::Email) => text.trim().to_owned(),
+        Some(Format::Uri) => read_uri(text.trim()).unwrap_or_else(|| text.trim().to_owned()),
         Some(Format::Date) => read_date(text.trim()).unwrap_or_else(|| text.trim().to_owned()),
         Some(Format::DateTime) => {
             read_date_time(text.trim()).unwrap_or_else(|| text.trim().to_owned())
         }
     }
+}
+
+/// An http or https address in its own letters, as it is spelled in ASCII: the host in Punycode, the rest percent-encoded.
+/// `None` for one that is in ASCII already, and for what the parser would repair.
+fn read_uri(text: &str) -> Option<String> {
+    let repaired = |c: char| c.is_whitespace() || c.is_control() || c == '\\';
+    if text.is_ascii() || text.contains(repaired) {
+        return None;
+    }
+    let url = url::Url::parse(text).ok()?;
+    matches!(url.scheme(), "http" | "https").then(|| url.into())
 }
 
 /// Year first, with any of three separators and without leading zeros: 2026/2/3. A day first could be a month.
@@ -390,6 +402,24 @@ mod tests {
             let read = form.read_field("a", &Typed::Text((*text).to_owned()));
             assert_eq!(read.ok().flatten(), *expected, "{text:?}");
         }
+    }
+
+    #[test]
+    fn addresses_in_their_own_letters_are_sent_in_ascii() {
+        reads(
+            r#"{"a":{"type":"string","format":"uri"}}"#,
+            &[
+                (
+                    " https://例え.jp/パス?q=ü ",
+                    Some(json!("https://xn--r8jz45g.jp/%E3%83%91%E3%82%B9?q=%C3%BC")),
+                ),
+                ("https://example.com", Some(json!("https://example.com"))),
+                ("例え.jp", None),
+                ("ftp://例え.jp/", None),
+                ("https://例え.jp/a b", None),
+                ("https://例え.jp\\@evil.example/", None),
+            ],
+        );
     }
 
     #[test]

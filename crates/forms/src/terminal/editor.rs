@@ -18,6 +18,8 @@ pub(super) struct Editor {
     lines: bool,
     /// What stands here was suggested and not touched yet: typing replaces it.
     suggested: bool,
+    /// A star stands for each character.
+    masked: bool,
 }
 
 /// What an editor looks like: its rows, and row and column of the cursor.
@@ -35,6 +37,7 @@ impl Editor {
             at: 0,
             lines,
             suggested: false,
+            masked: false,
         };
         editor.insert(text);
         editor
@@ -45,6 +48,12 @@ impl Editor {
         let mut editor = Self::new(text, lines);
         editor.suggested = !editor.text.is_empty();
         editor
+    }
+
+    /// An editor that does not show what it holds.
+    pub(super) fn masked(mut self, masked: bool) -> Self {
+        self.masked = masked;
+        self
     }
 
     pub(super) fn is_suggested(&self) -> bool {
@@ -189,7 +198,11 @@ impl Editor {
         let mut used = 0;
         let mut cursor = None;
         for (at, grapheme) in self.text.grapheme_indices(true) {
-            let shown = inert::text(grapheme, inert::LABEL);
+            let shown = if self.masked && grapheme != "\n" {
+                "*".to_owned()
+            } else {
+                inert::text(grapheme, inert::LABEL)
+            };
             let columns = if grapheme == "\n" { 0 } else { shown.width() };
             // A full row breaks before the next character, and before the cursor, which needs a column too.
             if used + columns > width || (used == width && at == self.at) {

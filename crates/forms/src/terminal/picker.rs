@@ -281,6 +281,7 @@ mod tests {
             },
             hints: Vec::new(),
             default: Typed::Nothing,
+            is_secret: false,
         }
     }
 

@@ -143,7 +143,12 @@ pub struct FieldView {
     pub hints: Vec<String>,
     /// What it holds before the person does anything: its default, or nothing.
     pub default: Typed,
+    /// Whether it certainly asks for a credential, so that what is typed into it is not shown.
+    pub is_secret: bool,
 }
+
+/// Stands for what is typed into a field that asks for a credential.
+const HIDDEN: &str = "(hidden)";
 
 impl FieldView {
     /// The view of one field.
@@ -170,6 +175,7 @@ impl FieldView {
             control: Control::of(field.kind()),
             hints: hints::of(field.kind()),
             default: default_of(field),
+            is_secret: false,
         }
     }
 
@@ -192,6 +198,7 @@ impl FieldView {
         match typed {
             Typed::Nothing => None,
             Typed::Text(text) if text.is_empty() => None,
+            Typed::Text(_) if self.is_secret => Some(HIDDEN.to_owned()),
             Typed::Text(text) => Some(inert::text(text, inert::DESCRIPTION)),
             Typed::Flag(flag) => Some(if *flag { "Yes" } else { "No" }.to_owned()),
             Typed::Picked(values) => {
@@ -206,6 +213,7 @@ impl FieldView {
     pub fn sent(&self, value: &Value) -> Vec<String> {
         match value {
             Value::Bool(flag) => vec![if *flag { "Yes" } else { "No" }.to_owned()],
+            Value::String(_) | Value::Number(_) if self.is_secret => vec![HIDDEN.to_owned()],
             Value::String(text) if self.control.options().is_empty() => {
                 vec![inert::text(text, inert::ARGUMENTS)]
             }

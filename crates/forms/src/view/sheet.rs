@@ -1,6 +1,7 @@
 //! The answer being given: what each field holds, what is wrong with it, and where the person is.
 
 use mcp_elicit_core::answer::{Draft, Outcome, Typed};
+use mcp_elicit_core::secrecy::{self, Level};
 
 use super::{
     Effect, Event, FieldView, NotAnswered, Question, Reply, Stage, Warning, judged, warnings,
@@ -39,13 +40,27 @@ pub struct Sheet {
     reviewed: bool,
 }
 
+/// Marks the fields that certainly ask for a credential.
+fn hide_secrets(question: &Question, fields: &mut [FieldView]) {
+    let Some(form) = question.as_form() else {
+        return;
+    };
+    let suspicions = secrecy::inspect(form, question.raw_message());
+    for field in fields {
+        field.is_secret = suspicions.iter().any(|suspicion| {
+            suspicion.level() == Level::Certain && suspicion.field() == Some(&*field.name)
+        });
+    }
+}
+
 impl Sheet {
     /// A sheet with every field at its default.
     pub fn new(question: Question) -> Self {
-        let fields: Vec<_> = question
+        let mut fields: Vec<_> = question
             .as_form()
             .map(|form| form.fields().iter().map(FieldView::of).collect())
             .unwrap_or_default();
+        hide_secrets(&question, &mut fields);
         let entries = fields
             .iter()
             .map(|field| Entry {

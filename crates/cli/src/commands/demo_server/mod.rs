@@ -8,6 +8,7 @@ use axum::serve::ListenerExt as _;
 use clap::Args;
 use mcp_elicit_server::{Eliciting, ElicitingExt as _, Settings};
 use rmcp::ServiceExt as _;
+use rmcp::service::ServerInitializeError;
 use rmcp::transport::StreamableHttpServerConfig;
 use rmcp::transport::streamable_http_server::StreamableHttpService;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -41,12 +42,22 @@ fn server(settings: Settings) -> Eliciting<Demo> {
 }
 
 async fn over_stdio() -> Result<Exit, Failure> {
-    let running = server(Settings::default())
+    let running = match server(Settings::default())
         .serve(rmcp::transport::stdio())
         .await
-        .map_err(|error| {
-            Failure::connection("the client did not complete the MCP handshake").because(error)
-        })?;
+    {
+        Ok(running) => running,
+        // A client may change its mind; nothing went wrong here.
+        Err(ServerInitializeError::ConnectionClosed(_)) => {
+            screen::say("the client closed the connection before the MCP handshake");
+            return Ok(Exit::Done);
+        }
+        Err(error) => {
+            return Err(
+                Failure::connection("the client did not complete the MCP handshake").because(error),
+            );
+        }
+    };
     running
         .waiting()
         .await

@@ -109,10 +109,13 @@ impl Desk {
             .map(
                 |(index, field)| match Picker::of(field, sheet.typed(index)) {
                     Some(picker) => Tool::Picker(picker),
-                    None => Tool::Editor(Editor::suggesting(
-                        text_of(sheet.typed(index)),
-                        field.control.takes_lines(),
-                    )),
+                    None => Tool::Editor(
+                        Editor::suggesting(
+                            text_of(sheet.typed(index)),
+                            field.control.takes_lines(),
+                        )
+                        .masked(field.is_secret),
+                    ),
                 },
             )
             .collect();

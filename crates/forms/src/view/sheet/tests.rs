@@ -255,6 +255,10 @@ fn a_form_that_wants_a_secret_is_not_sent_until_the_person_insists() {
     assert!(matches!(sheet.handle(Event::Accept), Effect::Show));
     assert_eq!(sheet.stage(), Stage::Caution);
     sheet.handle(Event::Insist);
+    sheet.handle(Event::Edit(0, text("hunter2")));
+    assert!(sheet.fields()[0].is_secret);
+    assert_eq!(sheet.shown(0).as_deref(), Some("(hidden)"));
+    assert_eq!(sheet.sent(0), Some(vec!["(hidden)".to_owned()]));
     sheet.handle(Event::Review);
     let Effect::Done(outcome) = sheet.handle(Event::Accept) else {
         panic!()

@@ -1,0 +1,258 @@
+//! Signing in where a server over HTTP wants OAuth: the person agrees in the browser, and the tokens are kept for later
+//! calls. rmcp discovers, registers, exchanges and refreshes; this is the person's side of it.
+//!
+//! - [`callback`]: the page of this machine that the browser comes back to
+//! - [`store`]: tokens in a file of the state folder, for their owner only
+
+mod callback;
+mod store;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use mcp_elicit_client::connection::Target;
+use rmcp::transport::AuthorizationManager;
+use rmcp::transport::auth::{
+    AuthError, AuthorizationRequest, AuthorizationSession, CredentialStore as _, OAuthClientConfig,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::asking::{failures, stop};
+use crate::failure::Failure;
+use crate::screen;
+use callback::{Callback, CameBack};
+use store::FileStore;
+
+/// The name under which this client is registered.
+const NAME: &str = "mcp-elicit";
+
+/// How to sign in at a server over HTTP.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Sign-in")]
+pub(crate) struct SignInArgs {
+    /// Sign in with OAuth in the browser where the server at the URL wants it. Tokens are kept in the state folder and
+    /// refreshed, so that later calls do not ask again
+    #[arg(long, requires = "url", conflicts_with_all = ["command", "token_env"])]
+    sign_in: bool,
+
+    /// The id of a client that is registered already; without it, this client registers itself
+    #[arg(long, value_name = "ID", requires = "sign_in")]
+    client_id: Option<String>,
+
+    /// Environment variable that holds the secret of that client
+    #[arg(long, value_name = "VARIABLE", requires = "client_id")]
+    client_secret_env: Option<String>,
+
+    /// A scope to ask for; repeat for more. Without it, what the server says
+    #[arg(long = "scope", value_name = "SCOPE", requires = "sign_in")]
+    scopes: Vec<String>,
+
+    /// The port of http://127.0.0.1:PORT/callback, where it is registered; a free one by default
+    #[arg(
+        long,
+        value_name = "PORT",
+        requires = "sign_in",
+        default_value_t = 0,
+        hide_default_value = true
+    )]
+    callback_port: u16,
+}
+
+/// A sign-in, ready to be done.
+pub(crate) struct SignIn {
+    url: String,
+    args: SignInArgs,
+    secret: Option<String>,
+    store: FileStore,
+    /// Whether nothing but JSON goes to stdout, so that a program watches.
+    json: bool,
+    within: Option<Duration>,
+}
+
+impl SignIn {
+    /// The sign-in that the options ask for; `state` is the state folder.
+    pub(crate) fn from_args(
+        args: &SignInArgs,
+        target: &Target,
+        state: Option<PathBuf>,
+        json: bool,
+        within: Option<Duration>,
+    ) -> Result<Option<Self>, Failure> {
+        let (true, Target::Url(url)) = (args.sign_in, target) else {
+            return Ok(None);
+        };
+        let state = state.ok_or_else(|| {
+            Failure::usage("there is no folder to keep the sign-in in")
+                .hint("name one with `--state DIR`.")
+        })?;
+        let secret = match &args.client_secret_env {
+            None => None,
+            Some(variable) => Some(std::env::var(variable).map_err(|_| {
+                Failure::usage(format!(
+                    "the environment variable {variable} for the client's secret is not set"
+                ))
+            })?),
+        };
+        Ok(Some(Self {
+            url: url.clone(),
+            args: args.clone(),
+            secret,
+            store: FileStore::new(&state, url),
+            json,
+            within,
+        }))
+    }
+
+    /// The authorization of a sign-in before, where its tokens can still be used.
+    pub(crate) async fn known(&self) -> Result<Option<AuthorizationManager>, Failure> {
+        let mut manager = self.manager().await?;
+        let stored = self
+            .store
+            .load()
+            .await
+            .map_err(|error| self.failed(error))?;
+        let Some(stored) = stored else {
+            return Ok(None);
+        };
+        let same_client = self
+            .args
+            .client_id
+            .as_ref()
+            .is_none_or(|id| *id == stored.client_id);
+        let same_scopes =
+            self.args.scopes.iter().all(|scope| {
+                stored.granted_scopes.is_empty() || stored.granted_scopes.contains(scope)
+            });
+        if !same_client || !same_scopes {
+            return Ok(None);
+        }
+        let known = manager
+            .initialize_from_store()
+            .await
+            .map_err(|error| self.failed(error))?;
+        if !known {
+            return Ok(None);
+        }
+        if let (Some(id), Some(secret)) = (&self.args.client_id, &self.secret) {
+            let client = OAuthClientConfig::new(id, &self.url).with_client_secret(secret);
+            manager
+                .configure_client(client)
+                .map_err(|error| self.failed(error))?;
+        }
+        match manager.get_access_token().await {
+            Ok(_) => Ok(Some(manager)),
+            Err(AuthError::AuthorizationRequired) => Ok(None),
+            // A client that registered itself with a secret cannot refresh without it.
+            Err(AuthError::TokenRefreshFailed(_)) => Ok(None),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    /// Signs in: the person is shown a link, agrees in the browser and comes back.
+    pub(crate) async fn in_browser(
+        &self,
+        stop: &CancellationToken,
+    ) -> Result<AuthorizationManager, Failure> {
+        let callback = Callback::listen(self.args.callback_port)
+            .await
+            .map_err(|error| {
+                Failure::usage("cannot listen for the browser's return")
+                    .because(error)
+                    .hint("name a free port with `--callback-port`, or leave it out.")
+            })?;
+        let mut manager = self.manager().await?;
+        let metadata = manager
+            .resolve_metadata()
+            .await
+            .map_err(|error| self.failed(error))?;
+        manager.set_metadata(metadata.metadata);
+        let mut request = AuthorizationRequest::new(callback.address())
+            .with_client_name(NAME)
+            .with_initial_scope_selection()
+            .with_scopes(&self.args.scopes);
+        if let Some(id) = &self.args.client_id {
+            request = request.with_preregistered_client(id);
+        }
+        if let Some(secret) = &self.secret {
+            request = request.with_client_secret(secret);
+        }
+        let session = AuthorizationSession::new(manager, request)
+            .await
+            .map_err(|(_, error)| self.failed(error))?;
+        let link = session.get_authorization_url().to_owned();
+        screen::say(format_args!("sign in here: {}", screen::harmless(&link)));
+        if !self.json {
+            let link = link.clone();
+            // Who has no browser here can copy the link.
+            drop(tokio::task::spawn_blocking(move || {
+                stop::open_in_browser(&link)
+            }));
+        }
+        let time = async {
+            match self.within {
+                Some(within) => tokio::time::sleep(within).await,
+                None => std::future::pending().await,
+            }
+        };
+        let came_back = tokio::select! {
+            came_back = callback.wait(&link) => came_back,
+            () = stop.cancelled() => return Err(failures::stopped()),
+            () = time => return Err(Failure::unanswered("nobody signed in within the time-out")),
+        };
+        match came_back {
+            CameBack::Code(address) => {
+                session
+                    .handle_callback_url(&address)
+                    .await
+                    .map_err(|error| self.failed(error))?;
+                screen::say("signed in");
+                Ok(session.auth_manager)
+            }
+            CameBack::Denied => Err(Failure::declined("the sign-in was declined")),
+            CameBack::Failed(code) => Err(Failure::refused(format!(
+                "the sign-in failed: {}",
+                screen::harmless(&code)
+            ))),
+            CameBack::Never => Err(Failure::connection(
+                "the page for the browser's return ended",
+            )),
+        }
+    }
+
+    /// Forgets the tokens, which the server does not take any more.
+    pub(crate) async fn forget(&self) -> Result<(), Failure> {
+        self.store.clear().await.map_err(|error| self.failed(error))
+    }
+
+    async fn manager(&self) -> Result<AuthorizationManager, Failure> {
+        mcp_elicit_client::tls::ready();
+        let mut manager = AuthorizationManager::new(self.url.as_str())
+            .await
+            .map_err(|error| self.failed(error))?;
+        manager.set_credential_store(self.store.clone());
+        Ok(manager)
+    }
+
+    /// Errors of the flow. None of them holds a token or a code.
+    fn failed(&self, error: AuthError) -> Failure {
+        let failure = Failure::connection(format!("cannot sign in at {}", self.url));
+        let hint = match &error {
+            AuthError::RegistrationFailed(_) => Some(
+                "register a client by hand, and name it with `--client-id ID`; its redirect URI is the one of `--callback-port`.",
+            ),
+            AuthError::CredentialStoreError(_) => {
+                Some("check the folder of `--state DIR`, and delete the file if it is broken.")
+            }
+            AuthError::NoAuthorizationSupport | AuthError::MetadataError(_) => {
+                Some("the server may not want a sign-in: call without `--sign-in`.")
+            }
+            _ => None,
+        };
+        let failure = failure.because(error);
+        match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Tokens in a file of the state folder: one file per server, readable by its owner only, replaced as a whole.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use mcp_elicit_gateway::inbox::place::StateFolder;
+use rmcp::transport::auth::{
+    AuthError, CredentialRefreshGuard, CredentialStore, StoredCredentials,
+};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// The folder within the state folder.
+const FOLDER: &str = "sign-in";
+
+/// The tokens for one server.
+#[derive(Debug, Clone)]
+pub(super) struct FileStore {
+    state: PathBuf,
+    url: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    /// For people who look into the folder.
+    server: String,
+    credentials: StoredCredentials,
+}
+
+impl FileStore {
+    /// The tokens for the server at `url`, below the state folder.
+    pub(super) fn new(state: &Path, url: &str) -> Self {
+        Self {
+            state: state.to_owned(),
+            url: url.to_owned(),
+        }
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.state.join(FOLDER)
+    }
+
+    fn file(&self, ending: &str) -> PathBuf {
+        let digest = Sha256::digest(self.url.as_bytes());
+        let name: String = digest[..16]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        self.folder().join(format!("{name}.{ending}"))
+    }
+
+    fn read(&self) -> io::Result<Option<StoredCredentials>> {
+        let text = match fs::read(self.file("json")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            text => text?,
+        };
+        // The parser's own words may quote what stands in the file.
+        let kept: Kept = serde_json::from_slice(&text)
+            .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it holds no tokens"))?;
+        Ok((kept.server == self.url).then_some(kept.credentials))
+    }
+
+    fn write(&self, credentials: StoredCredentials) -> io::Result<()> {
+        StateFolder::open(&self.state)?;
+        StateFolder::open(&self.folder())?;
+        let kept = Kept {
+            server: self.url.clone(),
+            credentials,
+        };
+        let beside = self.file(&format!("json.{}", std::process::id()));
+        let _left_by_a_crash = fs::remove_file(&beside);
+        let mut file = private(&beside)?;
+        let written = serde_json::to_vec(&kept)?;
+        file.write_all(&written)?;
+        file.sync_all()?;
+        fs::rename(&beside, self.file("json"))
+    }
+
+    fn remove(&self) -> io::Result<()> {
+        match fs::remove_file(self.file("json")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
+    }
+
+    fn failed(&self, error: &io::Error) -> AuthError {
+        AuthError::CredentialStoreError(format!("{}: {error}", self.file("json").display()))
+    }
+}
+
+/// A new file that only its owner reads.
+fn private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+#[async_trait]
+impl CredentialStore for FileStore {
+    async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
+        self.read().map_err(|error| self.failed(&error))
+    }
+
+    async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
+        self.write(credentials).map_err(|error| self.failed(&error))
+    }
+
+    async fn clear(&self) -> Result<(), AuthError> {
+        self.remove().map_err(|error| self.failed(&error))
+    }
+
+    /// Two calls at once must not spend one refresh token twice.
+    async fn acquire_refresh_guard(&self) -> Result<Option<CredentialRefreshGuard>, AuthError> {
+        let path = self.file("lock");
+        let locked = tokio::task::spawn_blocking(move || {
+            let mut options = OpenOptions::new();
+            let file = options
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(path)?;
+            file.lock()?;
+            Ok::<_, io::Error>(file)
+        });
+        match locked.await {
+            Ok(Ok(file)) => Ok(Some(CredentialRefreshGuard::new(file))),
+            Ok(Err(error)) => Err(self.failed(&error)),
+            Err(_) => Err(AuthError::InternalError(
+                "the lock's thread ended".to_owned(),
+            )),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn credentials(id: &str) -> StoredCredentials {
+        StoredCredentials::new(id.to_owned(), None, Vec::new(), None)
+    }
+
+    #[test]
+    fn tokens_are_kept_per_server_for_their_owner_only() {
+        let state = tempfile::tempdir().expect("a folder");
+        let store = FileStore::new(state.path(), "https://a.example/mcp");
+        assert!(store.read().expect("nothing yet").is_none());
+        store.write(credentials("one")).expect("written");
+        store.write(credentials("two")).expect("replaced");
+        let read = store.read().expect("read").expect("kept");
+        assert_eq!(read.client_id, "two");
+        let other = FileStore::new(state.path(), "https://b.example/mcp");
+        assert!(other.read().expect("read").is_none());
+        #[cfg(unix)]
+        for (path, mode) in [(store.file("json"), 0o600), (store.folder(), 0o700)] {
+            use std::os::unix::fs::PermissionsExt as _;
+            let has = fs::metadata(&path)
+                .expect("it is there")
+                .permissions()
+                .mode();
+            assert_eq!(has & 0o777, mode, "{}", path.display());
+        }
+        fs::write(store.file("json"), "secret, and no JSON").expect("written");
+        let told = store.read().expect_err("it is broken").to_string();
+        assert!(!told.contains("secret"), "{told}");
+        store.remove().expect("removed");
+        store.remove().expect("nothing left to remove");
+    }
+}

@@ -1,0 +1,314 @@
+//! `call --sign-in` at a server that takes tokens of a real OpenID provider only: a person goes through the provider's pages
+//! step by step, and the tokens serve later calls.
+//!
+//! Without node the tests say so loudly and test nothing.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test ends where something is not there"
+)]
+
+#[expect(dead_code, reason = "not every step is needed here")]
+#[path = "../../server/tests/oauth/walker.rs"]
+mod walker;
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use axum::middleware::{Next, from_fn};
+use axum::response::IntoResponse as _;
+use axum::routing::get;
+use mcp_elicit_testkit::peers::{self, Listening};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData,
+    ServerCapabilities, ServerConfig,
+};
+use rmcp::service::RequestContext;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use rmcp::{RoleServer, ServerHandler};
+use serde_json::{Value, json};
+use walker::Walker;
+
+#[derive(Clone)]
+struct Calendar;
+
+impl ServerHandler for Calendar {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+    }
+
+    async fn call_tool(
+        &self,
+        _: CallToolRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        Ok(CallToolResult::success(vec![ContentBlock::text("nothing until noon")]).into())
+    }
+}
+
+/// The server, and every token that let somebody in.
+struct Served {
+    url: String,
+    tokens: Arc<Mutex<Vec<String>>>,
+}
+
+/// Serves the calendar to those whose token the provider knows.
+async fn serve(provider: &Listening) -> Served {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let url = format!("{base}/mcp");
+    let tokens: Arc<Mutex<Vec<String>>> = Arc::default();
+    let (issuer, known) = (provider.url().to_owned(), Arc::clone(&tokens));
+    let challenge =
+        format!("Bearer resource_metadata=\"{base}/.well-known/oauth-protected-resource\"");
+    let guard = move |request: Request, next: Next| {
+        let (issuer, known, challenge) = (issuer.clone(), Arc::clone(&known), challenge.clone());
+        async move {
+            let token = request.headers().get(AUTHORIZATION);
+            let token = token.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
+            let token = token.map(str::to_owned);
+            match token {
+                Some(token) if is_known(&issuer, &token).await => {
+                    known.lock().unwrap().push(token);
+                    next.run(request).await
+                }
+                _ => (StatusCode::UNAUTHORIZED, [(WWW_AUTHENTICATE, challenge)]).into_response(),
+            }
+        }
+    };
+    let mcp = StreamableHttpService::new(
+        || Ok(Calendar),
+        LocalSessionManager::default().into(),
+        StreamableHttpServerConfig::default(),
+    );
+    let metadata = json!({
+        "resource": url, "authorization_servers": [provider.url()], "scopes_supported": ["calendar.read"]});
+    let app = axum::Router::new()
+        .nest_service("/mcp", mcp)
+        .layer(from_fn(guard))
+        .route(
+            "/.well-known/oauth-protected-resource",
+            get(move || std::future::ready(axum::Json(metadata.clone()))),
+        );
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    Served { url, tokens }
+}
+
+async fn is_known(issuer: &str, token: &str) -> bool {
+    let asked = reqwest::Client::new()
+        .post(format!("{issuer}/token/introspection"))
+        .basic_auth("connect", Some("connect-secret"))
+        .header("content-type", "application/x-www-form-urlencoded")
+        .body(format!("token={token}"))
+        .send()
+        .await
+        .unwrap();
+    let told: Value = serde_json::from_str(&asked.text().await.unwrap()).unwrap();
+    told["active"] == true
+}
+
+/// A call under way.
+struct Called {
+    child: Child,
+    stderr: BufReader<std::process::ChildStderr>,
+    said: String,
+}
+
+fn call(served: &Served, state: &Path, more: &[&str]) -> Called {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_mcp-elicit"))
+        .args([
+            "call",
+            "today",
+            "--decline",
+            "--sign-in",
+            "--url",
+            &served.url,
+        ])
+        .arg("--state")
+        .arg(state)
+        .args(more)
+        // No browser is to be found from here.
+        .env("PATH", "/nonexistent")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let stderr = BufReader::new(child.stderr.take().unwrap());
+    Called {
+        child,
+        stderr,
+        said: String::new(),
+    }
+}
+
+impl Called {
+    /// The link to the provider, and where the provider sends the browser back to.
+    fn link(&mut self) -> (String, String) {
+        loop {
+            let mut line = String::new();
+            assert_ne!(
+                self.stderr.read_line(&mut line).unwrap(),
+                0,
+                "{}",
+                self.said
+            );
+            self.said.push_str(&line);
+            if let Some(link) = line.trim().strip_prefix("sign in here: ") {
+                let parsed = url::Url::parse(link).unwrap();
+                let parameter = |name: &str| {
+                    let mut pairs = parsed.query_pairs();
+                    pairs
+                        .find(|(known, _)| known == name)
+                        .unwrap()
+                        .1
+                        .into_owned()
+                };
+                assert_eq!(parameter("code_challenge_method"), "S256");
+                return (link.to_owned(), parameter("redirect_uri"));
+            }
+        }
+    }
+
+    /// The exit code, stdout and stderr.
+    fn ended(mut self) -> (Option<i32>, String, String) {
+        self.stderr.read_to_string(&mut self.said).unwrap();
+        let mut stdout = String::new();
+        self.child
+            .stdout
+            .take()
+            .unwrap()
+            .read_to_string(&mut stdout)
+            .unwrap();
+        (self.child.wait().unwrap().code(), stdout, self.said)
+    }
+}
+
+/// Runs a call that needs no person.
+async fn call_alone(served: &Served, state: &Path) -> (Option<i32>, String, String) {
+    let called = call(served, state, &[]);
+    tokio::task::spawn_blocking(move || called.ended())
+        .await
+        .unwrap()
+}
+
+async fn provider(redirects: &[String]) -> Option<Listening> {
+    let redirects = redirects.to_vec();
+    let starting = tokio::task::spawn_blocking(move || peers::resource_provider(&redirects));
+    starting.await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_signs_in_once_and_later_calls_are_let_in() {
+    let somewhere = ["http://127.0.0.1/callback".to_owned()];
+    let Some(provider) = provider(&somewhere).await else {
+        return;
+    };
+    let mut walker = Walker::new();
+    let served = serve(&provider).await;
+    let state = tempfile::tempdir().unwrap();
+    let mut called = call(&served, state.path(), &[]);
+    let (link, back) = tokio::task::block_in_place(|| called.link());
+    assert!(back.starts_with("http://127.0.0.1:"), "{back}");
+
+    // A page that guesses gets nothing, and the sign-in goes on.
+    let guess = walker.get(&format!("{back}?code=x&state=y")).await;
+    assert_eq!(guess.status, StatusCode::BAD_REQUEST);
+    let page = walker.get(&link).await;
+    let came_back = walker.agree(page, "ana", &back).await;
+    let page = walker.get(came_back.as_str()).await;
+    assert!(page.body.contains("go back to the terminal"), "{page:?}");
+    let (code, stdout, stderr) = tokio::task::block_in_place(|| called.ended());
+    assert_eq!(
+        (code, &*stdout),
+        (Some(0), "nothing until noon\n"),
+        "{stderr}"
+    );
+
+    let first = served.tokens.lock().unwrap().last().unwrap().clone();
+    let kept = std::fs::read_dir(state.path().join("sign-in")).unwrap();
+    let kept = kept.map(|entry| entry.unwrap().path());
+    let kept: Vec<_> = kept
+        .filter(|path| path.extension().is_some_and(|end| end == "json"))
+        .collect();
+    assert_eq!(kept.len(), 1, "{kept:?}");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = std::fs::metadata(&kept[0]).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+    assert!(std::fs::read_to_string(&kept[0]).unwrap().contains(&first));
+
+    // Tokens last 20 seconds, which is too near to their end: the second call refreshes them, and asks nobody.
+    let (code, stdout, again) = call_alone(&served, state.path()).await;
+    assert_eq!(
+        (code, &*stdout),
+        (Some(0), "nothing until noon\n"),
+        "{again}"
+    );
+    assert!(!again.contains("sign in here"), "{again}");
+    let last = served.tokens.lock().unwrap().last().unwrap().clone();
+    assert_ne!(first, last, "the token was refreshed");
+    for said in [stderr, again] {
+        assert!(!said.contains(&first) && !said.contains(&last), "{said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sign_in_that_is_declined_is_no_error() {
+    let somewhere = ["http://127.0.0.1/callback".to_owned()];
+    let Some(provider) = provider(&somewhere).await else {
+        return;
+    };
+    let mut walker = Walker::new();
+    let served = serve(&provider).await;
+    let state = tempfile::tempdir().unwrap();
+    let mut called = call(&served, state.path(), &[]);
+    let (link, back) = tokio::task::block_in_place(|| called.link());
+    let page = walker.get(&link).await;
+    let came_back = walker.refuse(page, &back).await;
+    walker.get(came_back.as_str()).await;
+    let (code, _, stderr) = tokio::task::block_in_place(|| called.ended());
+    assert_eq!(code, Some(5), "{stderr}");
+    assert!(
+        stderr.contains("declined: the sign-in was declined"),
+        "{stderr}"
+    );
+    assert!(served.tokens.lock().unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_is_registered_already_signs_in_by_its_id() {
+    let port = {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        free.local_addr().unwrap().port()
+    };
+    let registered = format!("http://127.0.0.1:{port}/callback");
+    let Some(provider) = provider(std::slice::from_ref(&registered)).await else {
+        return;
+    };
+    let mut walker = Walker::new();
+    let served = serve(&provider).await;
+    let state = tempfile::tempdir().unwrap();
+    let port = port.to_string();
+    let options = ["--client-id", "connect-public", "--callback-port", &port];
+    let mut called = call(&served, state.path(), &options);
+    let (link, back) = tokio::task::block_in_place(|| called.link());
+    assert_eq!(back, registered);
+    assert!(link.contains("client_id=connect-public"), "{link}");
+    let page = walker.get(&link).await;
+    let came_back = walker.agree(page, "ana", &back).await;
+    walker.get(came_back.as_str()).await;
+    let (code, stdout, stderr) = tokio::task::block_in_place(|| called.ended());
+    assert_eq!(
+        (code, &*stdout),
+        (Some(0), "nothing until noon\n"),
+        "{stderr}"
+    );
+}
