@@ -173,7 +173,11 @@ fn on_date(text: &str) -> Option<String> {
     };
     match (a.len(), b.len(), c.len()) {
         (4, 1..=2, 1..=2) => on_day(a.parse().ok()?, b.parse().ok()?, c.parse().ok()?),
-        (1..=2, 1..=2, 4) => on_year_last(a.parse().ok()?, b.parse().ok()?, c.parse().ok()?),
+        (1..=2, 1..=2, 4) => Some(on_year_last(
+            a.parse().ok()?,
+            b.parse().ok()?,
+            c.parse().ok()?,
+        )),
         (1..=2, 1..=2, 2) => {
             Some("write the year first and with four digits, as in 2026-02-28".to_owned())
         }
@@ -188,7 +192,7 @@ fn on_day(year: u16, month: usize, day: u8) -> Option<String> {
             "there is no month {month}: write the year, the month and the day"
         ));
     };
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let days = if month == 2 && !leap { 28 } else { *days };
     match day {
         0 => Some("days are counted from 1".to_owned()),
@@ -199,18 +203,18 @@ fn on_day(year: u16, month: usize, day: u8) -> Option<String> {
 }
 
 /// The year last: which number is the month cannot be told where both may be.
-fn on_year_last(a: u8, b: u8, year: u16) -> Option<String> {
+fn on_year_last(a: u8, b: u8, year: u16) -> String {
     let date = |month: u8, day: u8| {
         let sound = (1..=12).contains(&month) && on_day(year, month.into(), day).is_none();
         sound.then(|| format!("{year}-{month:02}-{day:02}"))
     };
-    Some(match (date(b, a), date(a, b)) {
+    match (date(b, a), date(a, b)) {
         (Some(one), Some(other)) if one != other => {
             format!("this can be read in two ways: write {one} or {other}")
         }
         (Some(date), _) | (_, Some(date)) => format!("write the year first: {date}"),
         (None, None) => "there is no such day; write the year first, as in 2026-02-28".to_owned(),
-    })
+    }
 }
 
 fn on_date_time(text: &str) -> Option<String> {

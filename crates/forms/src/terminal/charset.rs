@@ -87,15 +87,14 @@ pub(super) struct AsciiOnly<W>(pub(super) W);
 
 impl<W: Write> Write for AsciiOnly<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match std::str::from_utf8(bytes) {
-            Ok(text) => self.0.write_all(Charset::Ascii.spell(text).as_bytes())?,
-            Err(_) => {
-                let ascii: Vec<u8> = bytes
-                    .iter()
-                    .map(|byte| if byte.is_ascii() { *byte } else { b'?' })
-                    .collect();
-                self.0.write_all(&ascii)?;
-            }
+        if let Ok(text) = std::str::from_utf8(bytes) {
+            self.0.write_all(Charset::Ascii.spell(text).as_bytes())?;
+        } else {
+            let ascii: Vec<u8> = bytes
+                .iter()
+                .map(|byte| if byte.is_ascii() { *byte } else { b'?' })
+                .collect();
+            self.0.write_all(&ascii)?;
         }
         Ok(bytes.len())
     }

@@ -322,7 +322,7 @@ mod tests {
             format!("- {disguised}"),
             format!("> {disguised}"),
             format!("[{disguised}](https://b.example/&#x200b;)"),
-            format!("![x](<y&#x202e;z>)"),
+            "![x](<y&#x202e;z>)".to_owned(),
             disguised.to_owned(),
         ];
         for text in spelled {

@@ -3,7 +3,7 @@
 //! A [`SessionTable`] is data: it holds digests, never a key or a cookie that could be used. A [`SessionStore`] keeps
 //! one, in memory ([`MemorySessions`]) or wherever its owner wants.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -44,7 +44,10 @@ pub(super) fn random_text() -> io::Result<String> {
 
 fn digest(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    digest.iter().fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}"); // writing to a String cannot fail
+        hex
+    })
 }
 
 fn same(a: &str, b: &str) -> bool {

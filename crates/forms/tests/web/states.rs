@@ -1,4 +1,5 @@
 //! Every state of every page, looked at by axe-core in light, dark and narrow.
+#![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
 use mcp_elicit_forms::view::{Call, Origin, Question};
 use mcp_elicit_testkit::chromium::Chromium;

@@ -24,7 +24,7 @@ const BINARY: &str = "ASCII ASCII_Hex_Digit AHex Alphabetic Alpha Any Assigned B
 pub(super) fn spelling(name: &str, negated: bool) -> Option<String> {
     let among = |list: &str, name: &str| list.split_ascii_whitespace().any(|known| known == name);
     let known = match name.split_once('=') {
-        Some(("General_Category" | "gc", category)) if matches!(category, "Cs" | "Surrogate") => {
+        Some(("General_Category" | "gc", "Cs" | "Surrogate")) => {
             return Some(surrogates(negated).to_owned());
         }
         Some(("General_Category" | "gc", category)) => among(CATEGORIES, category),

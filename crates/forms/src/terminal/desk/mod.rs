@@ -326,7 +326,9 @@ impl Desk {
         let confirm = self.sheet.stage() == Stage::Confirm;
         let scrolls = self.scrolls();
         match (key.code, self.at) {
-            (KeyCode::Char('y' | 'Y'), _) if confirm && self.must_read_on() => {
+            (KeyCode::Char('y' | 'Y'), _) | (KeyCode::Enter | KeyCode::Char(' '), Some(0))
+                if confirm && self.must_read_on() =>
+            {
                 self.notice = Some(READ_FIRST);
             }
             (KeyCode::Char('y' | 'Y'), _) if confirm => {
@@ -334,9 +336,6 @@ impl Desk {
             }
             (KeyCode::Char('n' | 'N'), _) if confirm => {
                 (self.at, self.notice) = (Some(1), Some(PRESS));
-            }
-            (KeyCode::Enter | KeyCode::Char(' '), Some(0)) if confirm && self.must_read_on() => {
-                self.notice = Some(READ_FIRST);
             }
             (KeyCode::Enter | KeyCode::Char(' '), Some(at)) => return self.push(at),
             (KeyCode::Enter, None) => self.notice = Some(CHOOSE),
