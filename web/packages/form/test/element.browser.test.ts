@@ -183,6 +183,38 @@ describe("keyboard", () => {
       expect(await events(page)).toEqual([{ type: "accept", detail: { content: { a: "text", n: 1, c: "y", s: ["q"] } } }]);
     }));
 
+  test("a key that is held down decides nothing", () =>
+    on(async (page) => {
+      await put(page, { request: confirm });
+      await button(page, "Send answer").focus();
+      const held = () => page.evaluate("element.shadowRoot.activeElement.dispatchEvent(new KeyboardEvent('keydown', { key: 'Enter', repeat: true, bubbles: true, cancelable: true, composed: true }))");
+      expect(await held()).toBe(false);
+      await put(page, { request: short });
+      await page.getByLabel("Name").fill("Ada");
+      expect(await held()).toBe(false);
+      expect(await events(page)).toEqual([]);
+    }));
+
+  test("ask shows a request without taking the focus, and returns what the person does", () =>
+    on(async (page) => {
+      await page.evaluate(async (request) => {
+        const chat = document.createElement("textarea");
+        document.querySelector("#place")!.append(chat);
+        chat.focus();
+        const { ask } = window as unknown as { ask(request: object, context: object): Promise<unknown> };
+        const stop = new AbortController();
+        Object.assign(window, { chat, stop, first: ask(request, { server: "files", signal: new AbortController().signal }), second: ask(request, { server: "other", signal: stop.signal }).catch((error: { code: string }) => error.code) });
+      }, short);
+      expect(await page.evaluate("document.activeElement === chat")).toBe(true);
+      expect(await page.getByRole("heading", { name: "files asks" }).count()).toBe(1);
+      await page.evaluate("stop.abort()");
+      expect(await page.evaluate("second")).toBe("withdrawn");
+      await page.getByLabel("Name").fill("Ada");
+      await button(page, "Send answer").click();
+      expect(await page.evaluate("first")).toEqual({ action: "accept", content: { name: "Ada" } });
+      expect(await page.locator("mcp-elicitation").count()).toBe(0);
+    }));
+
   test("Escape cancels, and asks first where something was entered", () =>
     on(async (page) => {
       await put(page, { request: short });
@@ -336,6 +368,14 @@ describe("states", () => {
       expect(await page.getByRole("alert").textContent()).toContain("Regel minLength");
     }));
 
+  test("a draft may come before its request, and lies over the defaults", () =>
+    on(async (page) => {
+      await put(page, { draft: { replicas: "7" }, request: everyKind });
+      expect(await page.getByRole("textbox", { name: /^Replicas/ }).inputValue()).toBe("7");
+      expect(await page.getByLabel("Release name").inputValue()).toBe("Autumn release");
+      expect(await page.evaluate("element.matches(':state(editing)')")).toBe(true);
+    }));
+
   test("it takes part in a form", () =>
     on(async (page) => {
       await put(page, { request: short }, { name: "answer" });
@@ -421,6 +461,17 @@ const LOOKS: readonly { name: string; request: object; attributes?: Record<strin
   { name: "refused", request: { message: "m", requestedSchema: { type: "object", properties: { a: { type: "object" } } } } },
   { name: "confirm", request: confirm },
   { name: "done", request: confirm, then: (page) => page.getByRole("button", { name: "Send answer" }).click() },
+  { name: "loading", request: null as never },
+  { name: "withdrawn", request: short, then: (page) => page.evaluate("element.withdraw()") },
+  {
+    name: "submitting",
+    request: short,
+    then: async (page) => {
+      await page.evaluate("element.addEventListener('accept', (event) => event.respondWith(new Promise(() => {})))");
+      await page.getByLabel("Name").fill("Ada");
+      await page.getByRole("button", { name: "Send answer" }).click();
+    },
+  },
   { name: "sure", request: short, then: async (page) => (await page.getByLabel("Name").fill("x"), page.keyboard.press("Escape")) },
 ];
 const VIEWS = [

@@ -31,7 +31,8 @@ export function ask(params: ElicitRequest, context?: { signal: AbortSignal; serv
     }
     element.request = params;
     if (context) element.origin = { server: context.server };
+    // It does not take the focus: a key that was meant for the page must not answer.
     parent.appendChild(element);
-    element.focusFirst();
+    element.scrollIntoView({ block: "nearest" });
   });
 }

@@ -53,6 +53,8 @@ export class MCPElicitation extends Base {
   #labels: Partial<Labels> = {};
   #renderMessage: ((text: string) => Node) | undefined;
   #draft: Record<string, DraftValue> = {};
+  /** A draft that came before its request. */
+  #early: Draft | null = null;
   #form: Form | undefined;
   #defects: readonly Defect[] = [];
   #url: URL | undefined;
@@ -90,7 +92,8 @@ export class MCPElicitation extends Base {
       if (parsed.ok) {
         legal = true;
         this.#form = parsed.form;
-        this.#draft = draftOf(parsed.form.defaults());
+        this.#draft = { ...draftOf(parsed.form.defaults()), ...this.#early };
+        this.#early = null;
       } else this.#defects = parsed.defects;
     }
     this.#enter(request ? (legal ? "editing" : "refused") : "loading");
@@ -122,7 +125,8 @@ export class MCPElicitation extends Base {
   }
   set draft(draft: Draft | null) {
     if (!draft || same(draft, this.#draft)) return;
-    this.#draft = Object.fromEntries(Object.entries({ ...draft }));
+    if (!this.#request) this.#early = draft;
+    this.#draft = { ...draft };
     this.#dirty = true;
     this.#render();
   }
@@ -333,7 +337,9 @@ export class MCPElicitation extends Base {
   #key(event: KeyboardEvent): void {
     if (event.defaultPrevented || event.isComposing || this.#root!.querySelector("dialog[open]")) return;
     if (event.key === "Escape" && !OVER.includes(this.#state) && this.#state !== "submitting" && !this.#disabled) this.#cancel();
-    else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.submit();
+    else if (event.key === "Enter" && event.repeat && !(event.target as Element).matches("textarea")) {
+      // A key that is held down decides nothing.
+    } else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.submit();
     else return;
     event.preventDefault();
     event.stopPropagation();
@@ -518,7 +524,8 @@ export class MCPElicitation extends Base {
   #visit(url: URL, busy: boolean): Node[] {
     const say = this.#say;
     const warnings = cautions(url, say);
-    const [before = "", after = ""] = url.href.split(url.host, 2).length > 1 ? [url.href.slice(0, hostAt(url)), url.href.slice(hostAt(url) + url.host.length)] : [];
+    const start = hostAt(url);
+    const [before, after] = [url.href.slice(0, start), url.href.slice(start + url.host.length)];
     const open = h("a", {
       part: this.#visited ? "button" : "button primary",
       href: url.href,

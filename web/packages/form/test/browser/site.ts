@@ -25,7 +25,7 @@ export interface Site {
 
 export async function site(): Promise<Site> {
   const { outputFiles } = await build({
-    stdin: { contents: 'import * as form from "./src/index.js"; import "./src/define.js"; window.form = form;', resolveDir: root },
+    stdin: { contents: 'import * as form from "./src/index.js"; import { ask } from "./src/define.js"; Object.assign(window, { form, ask });', resolveDir: root },
     bundle: true,
     write: false,
     format: "esm",
