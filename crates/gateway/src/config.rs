@@ -12,7 +12,7 @@ use toml::Spanned;
 use crate::inbox::place::Presence;
 use crate::record::Retention;
 use crate::relay::{AnswerWith, Settings};
-use crate::serve::child::Program;
+use crate::serve::process::{Inherits, Program};
 use crate::serve::upstream::{NoAddress, Upstream};
 
 /// The largest message, in bytes, unless told otherwise: 64 MiB.
@@ -52,6 +52,9 @@ pub struct Server {
     pub target: Target,
     /// Its settings, its name among them.
     pub settings: Settings,
+    /// Whether all calls of a caller go to one child, where the server asks in a way that calls for several: for a server
+    /// that keeps in memory what calls share.
+    pub share_child: bool,
     /// Who is asked at once what comes to the desk; `None` for the inbox only.
     pub answering: Option<Answering>,
     /// Whether the operator gave it its name; else people see the name that it reports, and its command.
@@ -135,7 +138,7 @@ pub enum ConfigFault {
     Toml(#[from] toml::de::Error),
     /// A server has neither, or both, or what goes with the other.
     #[error(
-        "server `{name}` needs either `command`, with `env` if it wants, or `url`, with `token-env` if it wants"
+        "server `{name}` needs either `command`, optionally with `env`, `pass-env` and `share-child`, or `url`, optionally with `token-env`"
     )]
     Target {
         /// The server.
@@ -291,6 +294,11 @@ struct FileServer {
     token_env: Option<Spanned<String>>,
     #[serde(default)]
     env: BTreeMap<String, String>,
+    /// Variables of the gateway's own environment that `command` gets beside the usual ones.
+    #[serde(default)]
+    pass_env: Vec<String>,
+    #[serde(default)]
+    share_child: bool,
     #[serde(default)]
     answer_with: WhoAnswers,
     #[serde(default)]
@@ -384,10 +392,13 @@ impl FileServer {
         let program = self.command.map(Program::from_words);
         let target = match (program, self.url, self.token_env) {
             (Some(Some(program)), None, None) => Target::Program(Program {
-                environment: self.env.into_iter().collect(),
+                environment: environment(self.env, self.pass_env),
+                inherits: Inherits::Usual,
                 ..program
             }),
-            (None, Some(url), variable) if self.env.is_empty() => {
+            (None, Some(url), variable)
+                if self.env.is_empty() && self.pass_env.is_empty() && !self.share_child =>
+            {
                 Target::Url(at_url(&name, &url, variable.as_ref())?)
             }
             _ => return Err((ConfigFault::Target { name }, None)),
@@ -422,11 +433,20 @@ impl FileServer {
         Ok(Server {
             target,
             settings,
+            share_child: self.share_child,
             answering,
             is_named: true,
             is_configured_by_environment: false,
         })
     }
+}
+
+/// What is set for a program: variables with their values, and those of the gateway's own environment that it is to have.
+fn environment(set: BTreeMap<String, String>, passed: Vec<String>) -> Vec<(String, String)> {
+    let passed = passed.into_iter().filter(|name| !set.contains_key(name));
+    let passed = passed.filter_map(|name| Some((name.clone(), std::env::var(&name).ok()?)));
+    let passed: Vec<_> = passed.collect();
+    set.into_iter().chain(passed).collect()
 }
 
 fn at_url(

@@ -81,6 +81,9 @@ pub enum StartFault {
         /// What does not go with that.
         why: String,
     },
+    /// Every client has its own children, and there are too many.
+    #[error("too many children run")]
+    TooManyChildren,
     /// A server's address cannot be used.
     #[error("the server's address cannot be used: {why}")]
     Address {

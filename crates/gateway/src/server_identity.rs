@@ -9,7 +9,7 @@ use std::ffi::OsString;
 
 use crate::config::{Server, Target};
 use crate::record::{IdentityKey, ServerIdentity};
-use crate::serve::child::Program;
+use crate::serve::process::Program;
 
 /// The longest command that is shown, in characters.
 const SHOWN: usize = 200;
@@ -180,6 +180,7 @@ mod tests {
         let program = Program::from_words(words.iter().copied()).unwrap();
         let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         Server {
+            share_child: false,
             target: Target::Program(Program {
                 environment: environment.iter().map(owned).collect(),
                 ..program

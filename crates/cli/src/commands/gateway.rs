@@ -15,7 +15,7 @@ use mcp_elicit_gateway::inbox::is_loopback;
 use mcp_elicit_gateway::inbox::place::Presence;
 use mcp_elicit_gateway::office::{Office, StartFault};
 use mcp_elicit_gateway::relay::Settings;
-use mcp_elicit_gateway::serve::child::Program;
+use mcp_elicit_gateway::serve::process::Program;
 use mcp_elicit_gateway::serve::upstream::Upstream;
 use mcp_elicit_gateway::serve::{http, stdio};
 use tracing_subscriber::filter::Targets;
@@ -48,7 +48,7 @@ pub(crate) struct GatewayArgs {
     /// Read servers and settings from this TOML file
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "upstream", "token_env", "command", "listen", "inbox", "answer_with", "answer_command", "name", "hold", "pending",
-        "questions_per_minute", "max_frame", "record", "keep_answers", "keep_results", "keep_ended",
+        "questions_per_minute", "max_frame", "record", "keep_answers", "keep_results", "keep_ended", "share_child",
     ])]
     config: Option<PathBuf>,
 
@@ -88,6 +88,11 @@ pub(crate) struct GatewayArgs {
     /// Most questions a minute in one session; `off` for no bound
     #[arg(long, value_name = "N|off", default_value = "60")]
     questions_per_minute: String,
+
+    /// Send all calls of a client of 2026-07-28 to one child, for a server that keeps in memory what calls share: calls in
+    /// which it may ask are then made one after the other
+    #[arg(long)]
+    share_child: bool,
 
     /// The largest message, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = MAX_FRAME)]
@@ -254,6 +259,12 @@ fn tell_inbox(office: &Office, state: Option<&Path>) {
 
 async fn serve(mut config: Config) -> Result<(), Failure> {
     let office = Office::open(&mut config).await.map_err(cannot_start)?;
+    for server in config.servers.iter().filter(|server| server.share_child) {
+        screen::say(format_args!(
+            "{}: one child for all calls of a client (share-child); calls in which it may ask wait for each other",
+            server.settings.server
+        ));
+    }
     tell_inbox(&office, config.state.as_deref());
     let (watched, state) = (office.clone(), config.state.clone());
     tokio::spawn(async move {
@@ -346,7 +357,9 @@ fn cannot_start(fault: StartFault) -> Failure {
         ),
         StartFault::NotLoopback { .. } => Failure::usage("cannot start the gateway")
             .hint("serve the inbox at 127.0.0.1 and reach it through a proxy of your own."),
-        StartFault::Program { .. } | StartFault::Address { .. } => {
+        StartFault::Program { .. }
+        | StartFault::Address { .. }
+        | StartFault::TooManyChildren => {
             Failure::connection("cannot reach the server")
         }
     };
@@ -461,6 +474,7 @@ impl GatewayArgs {
             servers: vec![Server {
                 target,
                 settings: Settings { server, ..settings },
+                share_child: self.share_child,
                 answering,
                 is_named,
                 is_configured_by_environment: true,
@@ -533,6 +547,8 @@ fn bound<N: std::str::FromStr>(option: &str, text: &str) -> Result<Option<N>, Fa
 
 #[cfg(test)]
 mod tests {
+    use mcp_elicit_gateway::serve::process::Inherits;
+
     use super::*;
 
     #[test]
@@ -542,6 +558,7 @@ mod tests {
                 program: name.into(),
                 arguments: vec![],
                 environment: vec![],
+                inherits: Inherits::All,
             })
         };
         assert_eq!(name_of(&program("/usr/bin/files.sh")), "files");

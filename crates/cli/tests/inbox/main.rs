@@ -17,3 +17,4 @@ mod many;
 #[path = "../raw/mod.rs"]
 mod raw;
 mod sealed;
+mod turns;

@@ -34,6 +34,12 @@ impl Relay {
         request: Request,
         frame: Option<&str>,
     ) -> Result<QuestionKey, Refusal> {
+        // Asked in one of several calls, it might be asked in the wrong one.
+        let nowhere = whose.is_ambiguous() && self.client.era() == Some(Era::Rounds);
+        if nowhere && self.settings.answer_with == AnswerWith::Client {
+            let why = "several calls are at work, so it is not known whose question this is, and there is no inbox;                        make the call again";
+            return Err(Refusal::new(-32000, why));
+        }
         let Whose {
             call,
             others,
@@ -46,7 +52,7 @@ impl Relay {
         self.within_limits(now)
             .map_err(|fault| Refusal::fault(fault, revision))?;
         let place = self
-            .place(call, &origin, &request, form.as_ref())
+            .place(call.filter(|_| !nowhere), &origin, &request, form.as_ref())
             .map_err(|fault| Refusal::fault(fault, revision))?;
         let until = now.after(self.settings.patience);
         let frame = frame.filter(|_| self.may_have_frame(request.mode()));

@@ -11,6 +11,7 @@ use super::effect::{CallKey, CallKind, Calling, Door, Moment, QuestionKey};
 use super::glance::{self, Glance};
 use super::returns::Brought;
 use super::round::Round;
+use super::turns::Queued;
 
 /// One request of the client.
 pub(super) struct Call {
@@ -32,6 +33,8 @@ pub(super) struct Call {
     pub(super) upstream_token: Option<Id>,
     /// When it came.
     pub(super) since: Moment,
+    /// When it came, or was made again last.
+    pub(super) came_at: Moment,
     /// Questions that are open in it.
     pub(super) questions: Vec<QuestionKey>,
     /// Open questions that are taken to be another call's and may be this one's.
@@ -46,6 +49,14 @@ pub(super) struct Call {
     pub(super) held: Option<Moment>,
     /// The response that came while nobody waited, as the server wrote it.
     pub(super) finished: Option<String>,
+    /// What it waits with for its turn, while it does.
+    pub(super) queued: Option<Queued>,
+    /// Whether it is one of those that take turns, and has its own.
+    pub(super) has_turn: bool,
+    /// Whether it was seen to ask.
+    pub(super) asked: bool,
+    /// Records whose answers go to the server when the call is made again.
+    pub(super) delivers: Vec<String>,
     /// The server's answer that wants something first, as it wrote it: links visited (`-32042`), or a round that the client
     /// gets as it is.
     pub(super) demand: Option<String>,
@@ -71,6 +82,7 @@ impl Call {
             token: None,
             upstream_token: None,
             since: now,
+            came_at: now,
             questions: Vec::new(),
             maybe: Vec::new(),
             round: None,
@@ -78,6 +90,10 @@ impl Call {
             progress: 0.0,
             held: None,
             finished: None,
+            queued: None,
+            has_turn: false,
+            asked: false,
+            delivers: Vec::new(),
             demand: None,
             states: Vec::new(),
             brought: None,
@@ -96,6 +112,27 @@ impl Call {
         std::str::from_utf8(self.kept.as_ref()?).ok()
     }
 
+    /// Whether it waits for its turn: the server knows nothing of it.
+    pub(super) fn is_queued(&self) -> bool {
+        self.queued.is_some()
+    }
+
+    /// Whether it can be made on another connection instead, with nothing lost.
+    pub(super) fn can_move(&self) -> bool {
+        self.is_queued() && self.door.is_some() && self.brought.is_none()
+    }
+
+    /// Reads the token for progress out of the request, where that was not done yet.
+    pub(super) fn learn_token(&mut self) {
+        if self.token.is_none() && self.upstream_token.is_none() {
+            self.token = self.frame().and_then(|frame| {
+                let glance = Glance::at(frame.as_bytes())?;
+                progress_token(frame, &glance)
+            });
+            self.upstream_token = self.token.clone();
+        }
+    }
+
     /// What is called; `None` when no question may come up in it, or when that cannot be read.
     pub(super) fn calling(&mut self) -> Option<&Calling> {
         self.read_calling()?.ok()
@@ -112,6 +149,13 @@ impl Call {
         }
         Some(self.calling.as_ref()?.as_ref().map_err(|defect| *defect))
     }
+}
+
+/// The name or URI that a request calls; `None` where that cannot be read.
+pub(super) fn target(frame: &str) -> Option<String> {
+    let index = Glance::at(frame.as_bytes())?;
+    let call = CallFrame::read(frame, &index).ok()?;
+    Some(call.target.into_owned())
 }
 
 /// Reads what a request of this kind calls.
@@ -153,6 +197,14 @@ pub(super) struct Calls {
 }
 
 impl Calls {
+    /// No calls yet; the first gets the key after this.
+    pub(super) fn after(last: u64) -> Self {
+        Self {
+            last,
+            ..Self::default()
+        }
+    }
+
     /// Takes a call in. Its upstream id must be free.
     pub(super) fn insert(&mut self, call: Call) -> CallKey {
         self.last += 1;
@@ -191,8 +243,8 @@ impl Calls {
 
     /// The server is done with this upstream id, which another call may have by now; the call lives on.
     pub(super) fn settle_upstream(&mut self, key: CallKey) {
-        if self.is_upstream(key)
-            && let Some(call) = self.by_key.get(&key)
+        if let Some(call) = self.by_key.get(&key)
+            && self.is_with(key, call)
         {
             self.by_upstream.remove(&call.upstream_id);
         }
@@ -200,7 +252,8 @@ impl Calls {
 
     /// Whether the server still works on the call.
     pub(super) fn is_upstream(&self, key: CallKey) -> bool {
-        self.get(key).is_some_and(|call| self.is_with(key, call))
+        self.get(key)
+            .is_some_and(|call| self.is_with(key, call) && !call.is_queued())
     }
 
     /// Whether the server still works on this call of this key.
@@ -210,7 +263,10 @@ impl Calls {
 
     /// Whether the server may be asking in this call of this key right now.
     fn fits(&self, key: CallKey, call: &Call) -> bool {
-        call.kind.is_some() && call.finished.is_none() && self.is_with(key, call)
+        call.kind.is_some()
+            && call.finished.is_none()
+            && !call.is_queued()
+            && self.is_with(key, call)
     }
 
     /// The call that the client knows by this id, the one somebody waits for first.

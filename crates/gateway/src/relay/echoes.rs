@@ -37,6 +37,8 @@ struct Retry {
     own: HashMap<String, Value>,
     /// What the record has for it, by the keys of the round.
     replies: Vec<(String, String)>,
+    /// The records of what it brings to the server.
+    records: Vec<String>,
 }
 
 impl Retry {
@@ -262,6 +264,7 @@ impl Relay {
                 text: retry,
                 own,
                 replies: Vec::new(),
+                records: Vec::new(),
             });
         }
         for key in unanswered {
@@ -294,7 +297,13 @@ impl Relay {
     }
 
     /// The answer to one of a retry's questions is out of the record; the retry goes on with its last.
-    pub(super) fn retry_goes_on(&mut self, round: EchoKey, entry: &str, reply: String) {
+    pub(super) fn retry_goes_on(
+        &mut self,
+        round: EchoKey,
+        entry: &str,
+        reply: String,
+        record: Option<String>,
+    ) {
         let Some(echo) = self.echoes.get_mut(&round) else {
             return;
         };
@@ -302,13 +311,16 @@ impl Relay {
             return;
         };
         retry.replies.push((entry.to_owned(), reply));
+        retry.records.extend(record);
         if !echo.open.is_empty() {
             return;
         }
-        let Some(retry) = self.echoes.remove(&round).and_then(|echo| echo.retry) else {
+        let Some(mut retry) = self.echoes.remove(&round).and_then(|echo| echo.retry) else {
             return;
         };
+        let records = std::mem::take(&mut retry.records);
         let text = retry.changed().unwrap_or(retry.text);
+        self.deliveries.begin(records, None);
         self.pass_on(retry.door, text);
     }
 

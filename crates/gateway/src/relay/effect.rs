@@ -20,6 +20,10 @@ impl Door {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallKey(pub u64);
 
+/// Answers that go to the server in one frame, by a number of the relay's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct DeliveryKey(pub u64);
+
 /// One question, by a number of the relay's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QuestionKey(pub u64);
@@ -172,6 +176,8 @@ pub enum Effect {
         frame: String,
         /// The call that it starts anew, if it does.
         call: Option<CallKey>,
+        /// The answers in it, whose fate is to be told: [`Event::Accepted`], [`Event::Refused`] or [`Event::Lost`].
+        delivery: Option<DeliveryKey>,
     },
     /// Write the question down, then tell [`Event::Recorded`]. Of one that does not outlive its connection
     /// ([`Asked::outlives`]), the record may know before it is written.
@@ -204,8 +210,20 @@ pub enum Effect {
         /// Why.
         ending: Ending,
     },
-    /// The answers reached the server: their values may be dropped.
+    /// The server has accepted the answers: their values may be dropped.
     Confirm {
+        /// The records.
+        records: Vec<String>,
+    },
+    /// The server has refused the answers: their values are kept for the next call.
+    Refused {
+        /// The records.
+        records: Vec<String>,
+        /// What the server said, in words.
+        why: String,
+    },
+    /// Nobody can say whether the server has the answers: they are not sent again.
+    InDoubt {
         /// The records.
         records: Vec<String>,
     },
@@ -292,6 +310,22 @@ pub enum Event {
     NotTaken {
         /// Whose.
         questions: Vec<QuestionKey>,
+    },
+    /// The server has accepted these answers.
+    Accepted(DeliveryKey),
+    /// The server has not taken these answers, and will not.
+    Refused {
+        /// Which.
+        delivery: DeliveryKey,
+        /// Why, in words.
+        why: String,
+    },
+    /// Nobody can say whether the server has these answers.
+    Lost {
+        /// Which.
+        delivery: DeliveryKey,
+        /// Why, in words.
+        why: String,
     },
     /// Somebody else ended the question (its time ran out in the record).
     Ended {

@@ -3,7 +3,7 @@
 use mcp_elicit_core::wire::{Progress, members, message};
 use serde_json::{Number, json};
 
-use super::calls;
+use super::calls::Call;
 use super::frame::Refusal;
 use super::glance::Glance;
 use super::question::Question;
@@ -15,7 +15,7 @@ const STEP: f64 = 0.001;
 impl Relay {
     /// The call has a question on the desk: it is held.
     pub(super) fn hold(&mut self, now: Moment, key: CallKey) {
-        let hold = self.settings.hold;
+        let hold = self.hold_time();
         let Some(call) = self.calls.get_mut(key) else {
             return;
         };
@@ -23,13 +23,7 @@ impl Relay {
             return;
         }
         call.held = Some(now);
-        if call.token.is_none() && call.upstream_token.is_none() {
-            call.token = call.frame().and_then(|frame| {
-                let glance = Glance::at(frame.as_bytes())?;
-                calls::progress_token(frame, &glance)
-            });
-            call.upstream_token = call.token.clone();
-        }
+        call.learn_token();
         self.at(now.after(hold), Timer::Hold(key));
         self.keep_alive(now, key);
     }
@@ -103,9 +97,16 @@ impl Relay {
         self.at(now.after(wait), Timer::KeepAlive(key));
     }
 
+    /// Where a person can answer what the call waits for: its own question, or one of the call before it.
     fn link_of(&self, key: CallKey) -> Option<String> {
-        let mut questions = self.questions_in(key);
-        questions.find_map(|question| question.link.clone())
+        let link = |key| {
+            self.questions_in(key)
+                .find_map(|question| question.link.clone())
+        };
+        if self.calls.get(key).is_some_and(Call::is_queued) {
+            return self.calls.asking().map(|(key, _)| key).min().and_then(link);
+        }
+        link(key)
     }
 
     fn waiting_words(&self, key: CallKey) -> String {
@@ -116,13 +117,17 @@ impl Relay {
     }
 
     /// The person takes long: the caller gets a plain result that says where to answer, and the call waits for it.
-    pub(super) fn hand_back(&mut self, key: CallKey) {
+    pub(super) fn hand_back(&mut self, now: Moment, key: CallKey) {
         let Some(frame) = self.hand_back_frame(key) else {
             return;
         };
         let Some(door) = self.calls.get(key).and_then(|call| call.door) else {
             return;
         };
+        if self.calls.get(key).is_some_and(Call::is_queued) {
+            // The server knows nothing of it, so nothing else ends it.
+            self.at(now.after(self.settings.patience), Timer::Forget(key));
+        }
         self.park(key);
         self.tell_client(door, frame, true);
     }
@@ -181,7 +186,7 @@ impl Relay {
         let link = self.link_of(key);
         let server = self.settings.server.clone();
         let call = self.calls.get_mut(key)?;
-        let (id, kind) = (call.client_id.clone(), call.kind?);
+        let (id, kind, queued) = (call.client_id.clone(), call.kind?, call.is_queued());
         let target = call.calling()?.target.clone();
         let needs = if call.questions.is_empty() {
             "may need"
@@ -192,12 +197,19 @@ impl Relay {
             || "where its operator set it up".to_owned(),
             |link| format!("here: {link}"),
         );
-        let text = format!(
-            "Not done yet. The server {server} {needs} a person's answer before the {} {target} can go on. \
+        let text = if queued {
+            format!(
+                "Not done yet. The server {server} is at work on another call, which waits for a person's answer. \
+                 Ask the person to answer {place} - then call {target} again with the same arguments."
+            )
+        } else {
+            format!(
+                "Not done yet. The server {server} {needs} a person's answer before the {} {target} can go on. \
              Ask the person to answer {place} - then call {target} again with the same arguments. \
              The call goes on where it stopped; nothing is asked twice.",
-            kind.word()
-        );
+                kind.word()
+            )
+        };
         let frame = match kind {
             CallKind::Tool => {
                 let result =
@@ -265,6 +277,7 @@ impl Relay {
             return;
         };
         call.door = Some(door);
+        call.came_at = now;
         if let Some(id) = id {
             call.client_id = id;
         }
@@ -276,6 +289,8 @@ impl Relay {
             .is_some_and(|call| call.finished.is_some())
         {
             self.deliver_finished(key);
+        } else if self.calls.get(key).is_some_and(Call::is_queued) {
+            self.hold_queued(now, key);
         } else if self.waits_on_desk(key) || self.following.contains(&key) {
             self.hold(now, key);
         } else {

@@ -102,7 +102,9 @@ impl Relay {
 
     /// Nobody waits for the call: the record is told, for other sessions of the caller.
     pub(super) fn keep_call(&mut self, key: CallKey) {
-        if self.following.contains(&key) {
+        // The server knows nothing of one that waits for its turn.
+        let queued = self.calls.get(key).is_some_and(Call::is_queued);
+        if queued || self.following.contains(&key) {
             return;
         }
         let server_info = self.server.info();

@@ -23,14 +23,18 @@
 //! | `reply` | an answer as the record says it |
 //! | `question`, `round` | open questions, and the rounds that wait for them |
 //! | `asking` | a question is checked, placed, written and put |
-//! | `settling` | an answer is taken and delivered |
 //! | [`kept_calls`] | calls that nobody waits for, beyond this session |
+//! | `settling` | an answer is taken and sent |
+//! | `deliveries` | an answer that was sent is accepted, refused or lost |
 //! | `holding` | held calls: kept alive, handed back, resumed |
 //! | `visits` | `-32042`: links to visit before a call is made again |
-//! | `whose` | which call a pushed question is for, where nothing says so |
+//! | `turns` | which calls are with the server at once |
+//! | `waits` | calls that the client gave up for lack of time |
+//! | `whose` | which call a pushed question is for |
 
 mod asking;
 mod calls;
+mod deliveries;
 mod echoes;
 pub mod effect;
 mod frame;
@@ -52,7 +56,9 @@ mod rounds_client;
 pub mod settings;
 mod settling;
 mod trial;
+mod turns;
 mod visits;
+mod waits;
 mod whose;
 
 #[cfg(test)]
@@ -64,9 +70,11 @@ use bytes::Bytes;
 use mcp_elicit_core::wire::{Id, Revision};
 
 use calls::Calls;
+use deliveries::Deliveries;
 pub(crate) use effect::is_ambiguous;
 pub use effect::{
-    Asked, CallKey, CallKind, Calling, Door, Effect, Ending, Event, Moment, Place, QuestionKey,
+    Asked, CallKey, CallKind, Calling, DeliveryKey, Door, Effect, Ending, Event, Moment, Place,
+    QuestionKey,
 };
 use glance::{Glance, Shape};
 use handshake::{Client, Server};
@@ -74,6 +82,8 @@ pub use kept_calls::FoundCall;
 use question::Questions;
 pub use request_state::StateSeal;
 pub use settings::{AnswerWith, Settings};
+pub use turns::Askers;
+pub use waits::ClientWaits;
 
 /// What the shell does with a frame of the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +133,7 @@ pub struct Relay {
     server: Server,
     calls: Calls,
     questions: Questions,
+    deliveries: Deliveries,
     /// Calls nobody waits for, by the digest of what they call, oldest first.
     parked: HashMap<String, VecDeque<CallKey>>,
     /// Calls that wait for what another session's same call brings.
@@ -141,6 +152,10 @@ pub struct Relay {
     server_requests: HashSet<Id>,
     /// Requests that wait for the server's era to be known; a bounded number.
     waiting: VecDeque<(Door, Vec<u8>)>,
+    /// Calls that wait for their turn, oldest first.
+    queue: VecDeque<CallKey>,
+    /// Whether a call was given up that the server may still be at work on.
+    gave_up: bool,
     timers: BTreeSet<(Moment, Timer)>,
     /// When the last questions were asked, for the limit on questions a minute.
     asked_at: VecDeque<Moment>,
@@ -160,13 +175,15 @@ pub struct Relay {
 impl Relay {
     /// A relay that has seen nothing yet.
     pub fn new(settings: Settings, seal: StateSeal) -> Self {
+        let calls = Calls::after(settings.first_call);
         Self {
             settings,
             seal,
             client: Client::Unknown,
             server: Server::Unknown,
-            calls: Calls::default(),
+            calls,
             questions: Questions::default(),
+            deliveries: Deliveries::default(),
             parked: HashMap::new(),
             following: HashSet::new(),
             finds_calls: false,
@@ -176,6 +193,8 @@ impl Relay {
             spent: VecDeque::new(),
             server_requests: HashSet::new(),
             waiting: VecDeque::new(),
+            queue: VecDeque::new(),
+            gave_up: false,
             timers: BTreeSet::new(),
             asked_at: VecDeque::new(),
             effects: VecDeque::new(),
@@ -216,11 +235,13 @@ impl Relay {
         };
         self.arrived = now;
         self.now = now;
-        match shape {
+        let up = match shape {
             Shape::Request => self.client_request(now, door, text, glance),
             Shape::Notification => self.client_notification(now, text, glance),
             Shape::Response => self.client_response(now, text, glance),
-        }
+        };
+        self.next_turns();
+        up
     }
 
     /// A frame came from the server; `call` names the request on whose stream it came, where streams are apart.
@@ -247,11 +268,13 @@ impl Relay {
             };
             return self.server_defect(now, frame, &defect);
         };
-        match shape {
+        let down = match shape {
             Shape::Request => self.server_request(now, call, text, glance),
             Shape::Notification => self.server_notification(now, call, text, glance),
             Shape::Response => self.server_response(now, text, glance),
-        }
+        };
+        self.next_turns();
+        down
     }
 
     /// Something happened that is no frame.
@@ -270,6 +293,9 @@ impl Relay {
             Event::Settled { question } => self.settled(now, question),
             Event::Taken { replies } => self.taken(now, replies),
             Event::NotTaken { questions } => self.not_taken(now, &questions),
+            Event::Accepted(delivery) => self.accepted(delivery),
+            Event::Refused { delivery, why } => self.refused(now, delivery, why),
+            Event::Lost { delivery, why } => self.lost(now, delivery, &why),
             Event::Ended { question, ending } => self.ended(now, question, ending, false),
             Event::CallFound { door, frame, found } => self.call_found(now, door, &frame, found),
             Event::FollowedCallEnded { call } => self.followed_call_ended(call),
@@ -284,6 +310,7 @@ impl Relay {
             Event::Stop => self.leave("the gateway was stopped"),
             Event::SessionEnded => self.leave("the session was ended"),
         }
+        self.next_turns();
     }
 
     /// Time has passed: everything that is due happens.
@@ -296,12 +323,13 @@ impl Relay {
             self.timers.pop_first();
             match timer {
                 Timer::Probe => self.probe_timed_out(now),
-                Timer::Hold(call) => self.hand_back(call),
+                Timer::Hold(call) => self.hand_back(now, call),
                 Timer::KeepAlive(call) => self.keep_alive(now, call),
                 Timer::Again(call) => self.again(now, call),
                 Timer::Forget(call) => self.forget(call),
                 Timer::Patience(question) => self.ended(now, question, Ending::TimedOut, true),
             }
+            self.next_turns();
         }
     }
 
@@ -346,7 +374,12 @@ impl Relay {
     }
 
     fn tell_server(&mut self, frame: String, call: Option<CallKey>) {
-        self.effects.push_back(Effect::ToServer { frame, call });
+        let delivery = self.deliveries.take_next();
+        self.effects.push_back(Effect::ToServer {
+            frame,
+            call,
+            delivery,
+        });
     }
 
     fn at(&mut self, at: Moment, timer: Timer) {

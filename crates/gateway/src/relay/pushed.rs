@@ -39,6 +39,9 @@ impl Relay {
             None => Err(mcp_elicit_core::wire::WireDefect::Missing { member: "params" }),
         };
         let whose = self.whose(via);
+        if let Ok(request) = &request {
+            self.seen_asking(&whose.candidates(), request.mode());
+        }
         let origin = Origin::Pushed { id: id.clone() };
         let asked = request
             .map_err(|defect| {

@@ -14,6 +14,7 @@ use super::calls::{self, Call};
 use super::frame::{self, OWN, Refusal};
 use super::glance::{self, Glance};
 use super::handshake::{Client, Server};
+use super::waits::is_timeout;
 use super::{CallKey, CallKind, Door, Effect, Ending, Moment, Relay, Up};
 
 /// How many requests may wait for the server's era to be known.
@@ -158,6 +159,11 @@ impl Relay {
             call.keep(shared.unwrap_or_else(|| Bytes::copy_from_slice(sent.as_bytes())));
         }
         let key = self.calls.insert(call);
+        if kind.is_some() && self.waits_for_turn(key) {
+            let original = Bytes::copy_from_slice(text.as_bytes());
+            self.queue(self.arrived, key, original);
+            return Up::Taken;
+        }
         match sent {
             Cow::Borrowed(_) => Up::Forward(Some(key)),
             Cow::Owned(sent) => {
@@ -209,7 +215,7 @@ impl Relay {
             .and_then(|range| frame::raw_at(text, range));
         let Some(Ok(Cancelled {
             request_id: Some(id),
-            ..
+            reason,
         })) = params.map(Cancelled::parse)
         else {
             return Up::Forward(None);
@@ -217,6 +223,9 @@ impl Relay {
         let Some(key) = self.calls.by_client(&id) else {
             return Up::Forward(None);
         };
+        if reason.is_some_and(|reason| is_timeout(&reason)) && self.client_timed_out(now, key) {
+            return Up::Taken;
+        }
         self.give_up(now, key, params, &id)
     }
 
@@ -230,6 +239,7 @@ impl Relay {
         if !upstream {
             return Up::Taken;
         }
+        self.gave_up |= call.kind.is_some();
         self.effects.push_back(Effect::Abandon { call: key });
         if call.upstream_id.as_json() == id.as_json() {
             return Up::Forward(None);
@@ -269,25 +279,36 @@ impl Relay {
     /// The stream of a request is closed: in the rounds era that gives the request up (2026-07-28, transports).
     pub(super) fn door_closed(&mut self, now: Moment, door: Door) {
         for key in self.calls.at_door(door) {
-            let held = self.calls.get(key).is_some_and(|call| call.held.is_some());
-            if held {
+            let call = self.calls.get(key);
+            if call.is_some_and(Call::is_queued) {
+                self.remove_call(key);
+            } else if call.is_some_and(|call| call.held.is_some()) {
                 // A person is being asked: the call waits for being made again.
                 self.park(key);
             } else if self.client.era() == Some(Era::Rounds) {
                 self.end_questions_of(now, key, Ending::WithdrawnByClient);
-                let upstream = self.calls.is_upstream(key);
-                if let Some(call) = self.remove_call(key)
-                    && upstream
-                {
-                    self.effects.push_back(Effect::Abandon { call: key });
-                    let notice = Cancelled {
-                        request_id: Some(call.upstream_id),
-                        reason: None,
-                    };
-                    self.tell_server(notice.to_message(), None);
-                }
+                self.cancel_upstream(key);
+                self.remove_call(key);
             }
         }
+    }
+
+    /// The server is told that nobody wants the call any more, where it still works on it.
+    pub(super) fn cancel_upstream(&mut self, key: CallKey) {
+        if !self.calls.is_upstream(key) {
+            return;
+        }
+        let Some(call) = self.calls.get(key) else {
+            return;
+        };
+        let id = call.upstream_id.clone();
+        self.gave_up |= call.kind.is_some();
+        self.effects.push_back(Effect::Abandon { call: key });
+        let notice = Cancelled {
+            request_id: Some(id),
+            reason: None,
+        };
+        self.tell_server(notice.to_message(), None);
     }
 
     /// A request is refused; other frames have nobody to tell.

@@ -14,7 +14,7 @@ use super::frame::{self, Refusal};
 use super::glance::{self, Glance, Unclear};
 use super::handshake::Server;
 use super::question::Origin;
-use super::{CallKey, Door, Down, Ending, Moment, Relay, Timer};
+use super::{CallKey, Door, Down, Effect, Ending, Moment, Relay, Timer};
 
 /// How many requests of the server that are no questions may wait for the client.
 const REQUESTS: usize = 1_024;
@@ -207,6 +207,7 @@ impl Relay {
         glance: &Glance,
     ) -> Down {
         self.calls.settle_upstream(key);
+        self.turn_ends(key);
         self.end_questions_of(now, key, Ending::CallEnded);
         let Some(call) = self.calls.get_mut(key) else {
             return Down::Taken;
@@ -249,6 +250,7 @@ impl Relay {
     /// The call ends with an error of the gateway's own.
     pub(super) fn fail(&mut self, now: Moment, key: CallKey, refusal: &Refusal) {
         self.end_questions_of(now, key, Ending::CallEnded);
+        self.keep_undelivered(key);
         let Some(call) = self.calls.get(key) else {
             return;
         };
@@ -268,6 +270,7 @@ impl Relay {
     }
 
     pub(super) fn remove_call(&mut self, key: CallKey) -> Option<super::calls::Call> {
+        self.keep_undelivered(key);
         let call = self.calls.remove(key)?;
         for state in &call.states {
             self.handles.remove(state);
@@ -280,6 +283,16 @@ impl Relay {
             self.unpark_call(key);
         }
         Some(call)
+    }
+
+    /// Answers that the call was to bring to the server, and will not, are kept for the next one.
+    fn keep_undelivered(&mut self, key: CallKey) {
+        let call = self.calls.get_mut(key);
+        let records = call.map(|call| std::mem::take(&mut call.delivers));
+        if let Some(records) = records.filter(|records| !records.is_empty()) {
+            let why = "the call ended before it could be made again".to_owned();
+            self.effects.push_back(Effect::Refused { records, why });
+        }
     }
 
     /// Nobody came for what the call brought.

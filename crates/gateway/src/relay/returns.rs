@@ -25,6 +25,11 @@ pub(super) struct Brought {
 }
 
 impl Relay {
+    /// Whether this state is of a round that a call of this relay waits with, or waited.
+    pub(super) fn knows_state(&self, state: &str) -> bool {
+        self.handles.contains_key(state) || self.spent.iter().any(|known| known == state)
+    }
+
     /// Whether the request goes on with something the gateway holds: a round that the client was sent, a question
     /// that it answers now, or a call that was handed back.
     pub(super) fn resumes(

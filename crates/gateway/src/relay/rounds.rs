@@ -189,6 +189,9 @@ impl Relay {
             return;
         };
         self.calls.renew(key, id);
+        let delivers = self.calls.get_mut(key);
+        let delivers = delivers.map(|call| std::mem::take(&mut call.delivers));
+        self.deliveries.begin(delivers.unwrap_or_default(), None);
         self.tell_server(frame, Some(key));
     }
 

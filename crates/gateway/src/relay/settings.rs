@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use mcp_elicit_core::wire::Capability;
 
+use super::turns::Askers;
+use super::waits::ClientWaits;
+
 /// Where questions go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AnswerWith {
@@ -49,6 +52,16 @@ pub struct Settings {
     pub per_minute: Option<u32>,
     /// How often a call may ask in a row, in rounds.
     pub rounds: u32,
+    /// Whether the server answers each call on a stream of its own, and asks there (HTTP).
+    pub streams_apart: bool,
+    /// Whether the server is known to speak the pushed era, from another connection with it.
+    pub is_pushed: bool,
+    /// After which number calls are numbered: connections that serve one caller together number apart.
+    pub first_call: u64,
+    /// Which tools of the server were seen to ask.
+    pub askers: Askers,
+    /// How long clients were seen to wait for a call.
+    pub client_waits: ClientWaits,
     /// Whether several client requests share this relay, each with a stream of its own (HTTP).
     pub many_doors: bool,
 }
@@ -66,6 +79,11 @@ impl Default for Settings {
             pending: Some(100),
             per_minute: Some(60),
             rounds: 32,
+            streams_apart: false,
+            is_pushed: false,
+            first_call: 0,
+            askers: Askers::default(),
+            client_waits: ClientWaits::default(),
             many_doors: false,
         }
     }

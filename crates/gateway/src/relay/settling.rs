@@ -71,17 +71,20 @@ impl Relay {
     pub(super) fn taken(&mut self, now: Moment, replies: Vec<(QuestionKey, String)>) {
         let mut rounds: Vec<CallKey> = Vec::new();
         let mut visits: Vec<(CallKey, bool)> = Vec::new();
-        let mut records = Vec::new();
         for (key, reply) in replies {
             let Some(question) = self.take_question(key) else {
                 continue;
             };
-            records.extend(question.record.clone());
+            let record = question.record.clone();
             match (&question.origin, question.call) {
-                (Origin::Pushed { id }, _) => {
+                (Origin::Pushed { id }, call) => {
+                    self.deliveries.begin(record.into_iter().collect(), call);
                     self.send_reply(id, &reply, question.own_reply.as_ref());
                 }
                 (Origin::Round { .. }, Some(call)) => {
+                    if let Some(call) = self.calls.get_mut(call) {
+                        call.delivers.extend(record);
+                    }
                     if let Some(round) = self
                         .calls
                         .get_mut(call)
@@ -91,8 +94,15 @@ impl Relay {
                         rounds.push(call);
                     }
                 }
-                (Origin::Visit, Some(call)) => visits.push((call, is_accept(&reply))),
-                (Origin::Echo { entry, round }, _) => self.retry_goes_on(*round, entry, reply),
+                (Origin::Visit, Some(call)) => {
+                    if let Some(call) = self.calls.get_mut(call) {
+                        call.delivers.extend(record);
+                    }
+                    visits.push((call, is_accept(&reply)));
+                }
+                (Origin::Echo { entry, round }, _) => {
+                    self.retry_goes_on(*round, entry, reply, record);
+                }
                 (Origin::Round { .. } | Origin::Visit, None) => {}
             }
             self.hold_ends(&question);
@@ -102,9 +112,6 @@ impl Relay {
             self.collect_round(now, call);
         }
         self.visited(now, visits);
-        if !records.is_empty() {
-            self.effects.push_back(Effect::Confirm { records });
-        }
     }
 
     /// The server hears what the record says: in the client's words, unless somebody else's answer was the first.

@@ -80,8 +80,15 @@ impl Relay {
     /// Asks a server that was not spoken to yet for its era, on behalf of a request that waits.
     pub(super) fn try_discover(&mut self, now: Moment) {
         let id = self.own_id();
-        let trial = Trial::new(id.clone(), Opener::Request);
-        self.send_probe(now, trial, &id, Step::Discover);
+        let mut trial = Trial::new(id.clone(), Opener::Request);
+        let step = if self.settings.is_pushed {
+            trial.open = vec![(id.clone(), Step::Initialize)];
+            trial.both = true;
+            Step::Initialize
+        } else {
+            Step::Discover
+        };
+        self.send_probe(now, trial, &id, step);
     }
 
     /// Asks in the era that was not asked yet.

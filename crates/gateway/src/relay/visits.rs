@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::frame::{self, Refusal};
 use super::glance::Glance;
 use super::question::{Origin, Step};
-use super::{AnswerWith, CallKey, Down, Moment, Relay, Timer};
+use super::{AnswerWith, CallKey, Down, Effect, Moment, Relay, Timer};
 
 /// How long a call waits before it is made again when the visit was agreed to but its completion not announced.
 const PATIENCE_FOR_COMPLETION: Duration = Duration::from_secs(5);
@@ -96,6 +96,11 @@ impl Relay {
     }
 
     fn refuse_visit(&mut self, now: Moment, key: CallKey) {
+        if let Some(call) = self.calls.get_mut(key) {
+            // The server has no part in a visit that is not agreed to.
+            let records = std::mem::take(&mut call.delivers);
+            self.effects.push_back(Effect::Confirm { records });
+        }
         let refusal = Refusal::new(
             -32603,
             "the person did not agree to visit what the server needs visited",

@@ -1,8 +1,9 @@
-//! Which call a pushed question is for. Over HTTP its stream says so; over stdio nothing does.
+//! Which call a pushed question is for. A stream of its own says so, and so does being the only call with the server; where
+//! neither does ([`turns`](super::turns) says when), the question may be for any of several calls.
 //!
-//! An answer finds its question by the question's own id, so a wrong guess brings no answer to the wrong call. It would
-//! name the wrong tool to a person, and hold the wrong call. So the guess is a good one, every call that may be meant is
-//! held, and whoever is asked is told of all of them.
+//! An answer finds its question by the question's own id, so no guess brings an answer to the wrong call. But such a question
+//! is never asked in one of the calls, its answer is never used again, whoever is asked is told of all of them, and all are
+//! held for it.
 
 use std::time::Duration;
 
@@ -35,6 +36,21 @@ impl From<CallKey> for Whose {
             others: Vec::new(),
             newest: None,
         }
+    }
+}
+
+impl Whose {
+    /// Whether several calls may be meant.
+    pub(super) fn is_ambiguous(&self) -> bool {
+        !self.others.is_empty()
+    }
+
+    /// All calls that may be meant.
+    pub(super) fn candidates(&self) -> Vec<CallKey> {
+        self.call
+            .into_iter()
+            .chain(self.others.iter().copied())
+            .collect()
     }
 }
 

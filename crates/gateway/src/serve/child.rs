@@ -1,42 +1,17 @@
 //! A server as a child process: frames as lines on its stdin and stdout, its stderr passed through.
 
-use std::ffi::OsString;
 use std::io::{self, BufRead as _, BufReader};
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::ChildStdout;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::thread;
-use std::time::Duration;
 
+use super::children::Counted;
 use super::frame::Frame;
-use super::pipe::Pipe;
+use super::pipe::{Pipe, Written};
+use super::process::{Process, Program};
 use super::session::{ServerSide, Session};
-use crate::relay::{CallKey, Door, Event};
+use crate::relay::{CallKey, DeliveryKey, Door, Event};
 
-/// How to start a server.
-#[derive(Clone, Debug)]
-pub struct Program {
-    /// The program.
-    pub program: OsString,
-    /// Its arguments.
-    pub arguments: Vec<OsString>,
-    /// Variables set for it beside the gateway's own.
-    pub environment: Vec<(String, String)>,
-}
-
-impl Program {
-    /// The program and its arguments as the words of a command; `None` where there is no word.
-    pub fn from_words<W: Into<OsString>>(words: impl IntoIterator<Item = W>) -> Option<Self> {
-        let mut words = words.into_iter().map(Into::into);
-        Some(Self {
-            program: words.next()?,
-            arguments: words.collect(),
-            environment: Vec::new(),
-        })
-    }
-}
-
-/// How long a server that reads its end may take to stop by itself.
-const GRACE: Duration = Duration::from_secs(2);
 /// Bytes read from a pipe at once.
 const READ: usize = 64 * 1024;
 
@@ -47,7 +22,10 @@ const KEPT: usize = 2 * 1024 * 1024;
 pub struct ChildServer {
     program: Program,
     pipe: Pipe,
-    child: Mutex<Option<Child>>,
+    process: Mutex<Option<Process>>,
+    /// Counted as long as this is there.
+    _counted: Option<Counted>,
+    me: Weak<Self>,
     session: OnceLock<Weak<Session>>,
     max_frame: usize,
     /// Whether frames are written on the driver's time, since whoever sends must not wait.
@@ -60,12 +38,15 @@ impl ChildServer {
         program: Program,
         max_frame: usize,
         later: bool,
+        counted: Option<Counted>,
     ) -> io::Result<(Arc<Self>, ChildStdout)> {
-        let (child, stdin, stdout) = spawn(&program)?;
-        let server = Arc::new(Self {
+        let (process, stdin, stdout) = Process::start(&program)?;
+        let server = Arc::new_cyclic(|me| Self {
             program,
-            pipe: Pipe::new(stdin),
-            child: Mutex::new(Some(child)),
+            pipe: Pipe::new(Box::new(stdin)),
+            process: Mutex::new(Some(process)),
+            _counted: counted,
+            me: me.clone(),
             session: OnceLock::new(),
             max_frame,
             later,
@@ -74,12 +55,20 @@ impl ChildServer {
     }
 
     /// Reads the server's frames into this session until it ends, on a thread of its own.
-    pub fn attach(self: &Arc<Self>, session: &Arc<Session>, stdout: ChildStdout) -> io::Result<()> {
+    pub fn attach(&self, session: &Arc<Session>, stdout: ChildStdout) -> io::Result<()> {
         let _set_once = self.session.set(Arc::downgrade(session));
-        let this = self.clone();
+        self.read_beside(stdout)
+    }
+
+    fn read_beside(&self, stdout: ChildStdout) -> io::Result<()> {
+        let this = self.me.upgrade();
         thread::Builder::new()
             .name("server".to_owned())
-            .spawn(move || this.read(stdout))
+            .spawn(move || {
+                if let Some(this) = this {
+                    this.read(stdout);
+                }
+            })
             .map(|_| ())
     }
 
@@ -107,34 +96,36 @@ impl ChildServer {
         }
     }
 
-    /// How the child ended, in words; `None` when it was stopped with its session.
-    fn reap(&self) -> Option<String> {
-        let child = self
-            .child
+    fn take_process(&self) -> Option<Process> {
+        self.process
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        Some(match wait(&mut child?) {
+            .take()
+    }
+
+    /// How the child ended, in words; `None` when it was stopped with its session.
+    fn reap(&self) -> Option<String> {
+        Some(match self.take_process()?.end() {
             Ok(status) => status.to_string(),
             Err(error) => error.to_string(),
         })
     }
 
     fn kill(&self) {
-        if let Some(mut child) = self
-            .child
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
-        {
-            let _ended_already = child.kill();
-            let _reaped = child.wait();
+        if let Some(Err(error)) = self.take_process().map(Process::kill) {
+            tracing::warn!(%error, "a server could not be ended");
         }
     }
 }
 
 impl ServerSide for ChildServer {
-    fn send(&self, frame: Frame<'_>, _call: Option<CallKey>, _door: Option<Door>) {
+    fn send(
+        &self,
+        frame: Frame<'_>,
+        _call: Option<CallKey>,
+        _door: Option<Door>,
+        delivery: Option<DeliveryKey>,
+    ) {
         let frame = frame.bytes();
         if memchr::memchr2(b'\n', b'\r', frame).is_some() {
             // A frame is one line here; JSON may break lines anywhere between its tokens, and nowhere else.
@@ -148,9 +139,9 @@ impl ServerSide for ChildServer {
                     }
                 })
                 .collect();
-            self.pipe.push(&line);
+            self.pipe.push(&line, delivery);
         } else {
-            self.pipe.push(frame);
+            self.pipe.push(frame, delivery);
         }
     }
 
@@ -161,7 +152,7 @@ impl ServerSide for ChildServer {
         {
             Some(session) => session.flush_later(),
             None if self.later => {}
-            None => self.pipe.flush(),
+            None => self.write_out(),
         }
     }
 
@@ -176,6 +167,7 @@ impl ServerSide for ChildServer {
 
     fn write_out(&self) {
         self.pipe.flush();
+        self.report();
     }
 
     fn abandon(&self, _call: CallKey) {}
@@ -184,12 +176,13 @@ impl ServerSide for ChildServer {
         let Some(session) = self.session() else {
             return;
         };
-        let event = match spawn(&self.program) {
-            Ok((child, stdin, stdout)) => {
-                self.pipe.reopen(stdin);
-                *self.child.lock().unwrap_or_else(PoisonError::into_inner) = Some(child);
-                self.resume(&session, stdout)
-            }
+        let started = Process::start(&self.program).and_then(|(process, stdin, stdout)| {
+            self.pipe.reopen(Box::new(stdin));
+            *self.process.lock().unwrap_or_else(PoisonError::into_inner) = Some(process);
+            self.read_beside(stdout)
+        });
+        let event = match started {
+            Ok(()) => Event::Restarted,
             Err(error) => Event::ServerGone(error.to_string()),
         };
         // Not from here: the relay is busy with what wanted this.
@@ -198,75 +191,34 @@ impl ServerSide for ChildServer {
 
     fn close(&self) {
         self.pipe.close();
-        let mut child = self
-            .child
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some(child) = &mut child {
-            let _stopped = wait(child);
+        self.report();
+        if let Some(Err(error)) = self.take_process().map(Process::end) {
+            tracing::warn!(%error, "a server could not be ended");
         }
     }
 }
 
 impl ChildServer {
-    fn resume(&self, session: &Arc<Session>, stdout: ChildStdout) -> Event {
-        let session = session.clone();
-        let max_frame = self.max_frame;
-        let reader = thread::Builder::new()
-            .name("server".to_owned())
-            .spawn(move || {
-                let mut reader = BufReader::with_capacity(READ, stdout);
-                let ended = read_frames(&mut reader, max_frame, |frame| {
-                    session.from_server(None, Frame::Lent(frame));
-                });
-                let why = ended.err().map_or_else(
-                    || "it closed its output".to_owned(),
-                    |error| error.to_string(),
-                );
-                session.tell(Event::ServerGone(why));
+    /// Tells the session what became of the answers that were written, by whichever thread.
+    fn report(&self) {
+        let reports = self.pipe.take_reports();
+        let Some(session) = self.session().filter(|_| !reports.is_empty()) else {
+            return;
+        };
+        for (delivery, written) in reports {
+            session.tell(match written {
+                Written::Whole => Event::Accepted(delivery),
+                Written::Nothing => Event::Refused {
+                    delivery,
+                    why: "the server has closed its input".to_owned(),
+                },
+                Written::Part => Event::Lost {
+                    delivery,
+                    why: "the server closed its input in the middle of it".to_owned(),
+                },
             });
-        match reader {
-            Ok(_) => Event::Restarted,
-            Err(error) => Event::ServerGone(error.to_string()),
         }
     }
-}
-
-type Stdin = Box<dyn io::Write + Send>;
-
-fn spawn(program: &Program) -> io::Result<(Child, Stdin, ChildStdout)> {
-    let mut child = Command::new(&program.program)
-        .args(&program.arguments)
-        .envs(
-            program
-                .environment
-                .iter()
-                .map(|(name, value)| (name, value)),
-        )
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::inherit())
-        .spawn()?;
-    let gone = || io::Error::other("the child has no pipes");
-    let stdin = child.stdin.take().ok_or_else(gone)?;
-    let stdout = child.stdout.take().ok_or_else(gone)?;
-    Ok((child, Box::new(stdin), stdout))
-}
-
-/// Waits for a child that was told to stop, and stops it when it does not.
-fn wait(child: &mut Child) -> io::Result<std::process::ExitStatus> {
-    let step = Duration::from_millis(10);
-    let mut waited = Duration::ZERO;
-    while waited < GRACE {
-        if let Some(status) = child.try_wait()? {
-            return Ok(status);
-        }
-        thread::sleep(step);
-        waited += step;
-    }
-    child.kill()?;
-    child.wait()
 }
 
 /// Reads lines until the end; each, without its end, is a frame. A line above `max` bytes is an error.

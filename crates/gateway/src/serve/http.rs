@@ -12,6 +12,7 @@ use axum::routing::get;
 use futures::future::BoxFuture;
 use tokio::net::TcpListener;
 
+use super::children::Children;
 use super::listen::Front;
 use super::stop;
 use crate::config::Config;
@@ -41,10 +42,17 @@ async fn serve_until_stopped(
     listener: TcpListener,
 ) -> Result<(), StartFault> {
     let local = listener.local_addr().is_ok_and(|at| at.ip().is_loopback());
+    let children = Arc::new(Children::default());
     let mut fronts = Vec::new();
     let mut app = Router::new();
     for server in &config.servers {
-        let front = Front::new(office.clone(), server.clone(), config.max_frame, local);
+        let front = Front::new(
+            office.clone(),
+            server.clone(),
+            config.max_frame,
+            local,
+            children.clone(),
+        );
         let path = format!("/mcp/{}", server.settings.server);
         app = app.nest(&path, front.router());
         if config.servers.len() == 1 {

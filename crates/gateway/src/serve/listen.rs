@@ -7,7 +7,6 @@ mod message;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use axum::Router;
@@ -18,11 +17,14 @@ use axum::routing::get;
 use http::header::{HOST, ORIGIN};
 use http::{HeaderMap, HeaderName, StatusCode};
 use mcp_elicit_core::wire::{Revision, method};
+use tokio::runtime::Handle;
 
 use super::challenge::Challenge;
 use super::child::ChildServer;
+use super::children::Children;
 use super::clock;
 use super::headers::{LAST_EVENT, SESSION, Said, VERSION};
+use super::pool::{self, Beside, Pool, Start, Started};
 use super::session::Session;
 use super::stdio::{drive, fault_of};
 use super::streams::{NoStream, Streams};
@@ -39,7 +41,9 @@ use guard::{
 use message::Message;
 
 /// Sessions at once, over all clients.
-const SESSIONS: usize = 10_000;
+const SESSIONS: usize = 1_000;
+/// Sessions at once of one caller.
+const SESSIONS_EACH: usize = 200;
 /// How long a session may be idle before it is ended.
 const IDLE: Duration = Duration::from_hours(1);
 
@@ -51,29 +55,39 @@ pub struct Front {
     /// Whether only names of this machine are answered to.
     local: bool,
     sessions: Mutex<HashMap<String, Arc<Held>>>,
+    /// The children of all servers.
+    children: Arc<Children>,
+    runtime: Handle,
 }
 
 /// One session of a client, or what the rounds-era requests of one principal share.
 struct Held {
-    session: Arc<Session>,
+    pool: Arc<Pool>,
     client: Arc<Streams>,
     principal: String,
     doors: AtomicU64,
-    /// The thread that drives the session, where it has one of its own.
-    driver: Mutex<Option<JoinHandle<()>>>,
     /// Milliseconds since 1970.
     used: AtomicU64,
 }
 
 impl Front {
     /// A server to be served; `local` when the address is a loopback one.
-    pub fn new(office: Office, server: Server, max_frame: usize, local: bool) -> Arc<Self> {
+    /// Runs in a tokio runtime.
+    pub fn new(
+        office: Office,
+        server: Server,
+        max_frame: usize,
+        local: bool,
+        children: Arc<Children>,
+    ) -> Arc<Self> {
         let front = Arc::new(Self {
             office,
             server,
             max_frame,
             local,
             sessions: Mutex::default(),
+            children,
+            runtime: Handle::current(),
         });
         let weak = Arc::downgrade(&front);
         tokio::spawn(async move {
@@ -95,15 +109,15 @@ impl Front {
 
     /// Hands back every held call, before the gateway stops.
     pub fn drain(&self) {
-        for held in self.sessions().values() {
-            held.session.drain();
+        for held in self.all() {
+            held.pool.drain();
         }
     }
 
     /// Tells who still waits for an answer that none will come.
     pub fn stop(&self) {
-        for held in self.sessions().values() {
-            held.session.stop();
+        for held in self.all() {
+            held.pool.stop();
         }
     }
 
@@ -111,17 +125,10 @@ impl Front {
     pub fn end_all(&self) {
         let ended: Vec<Arc<Held>> = self.sessions().drain().map(|(_, held)| held).collect();
         for held in &ended {
-            held.session.end();
+            held.pool.end();
         }
         for held in &ended {
-            let driver = held
-                .driver
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take();
-            if let Some(driver) = driver {
-                let _driver_panicked = driver.join();
-            }
+            held.pool.join();
         }
     }
 
@@ -132,10 +139,10 @@ impl Front {
 
     /// How many sessions, calls and questions are open.
     pub fn open(&self) -> (usize, usize, usize) {
-        let sessions = self.sessions();
+        let sessions = self.all();
         let (calls, questions) = sessions
-            .values()
-            .map(|held| held.session.open())
+            .iter()
+            .map(|held| held.pool.open())
             .fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         (sessions.len(), calls, questions)
     }
@@ -144,12 +151,16 @@ impl Front {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn all(&self) -> Vec<Arc<Held>> {
+        self.sessions().values().cloned().collect()
+    }
+
     fn end_idle(&self) {
         let now = clock::now().as_millis();
         let idle = u64::try_from(IDLE.as_millis()).unwrap_or(u64::MAX);
         self.sessions().retain(|_, held| {
             let keep = now.saturating_sub(held.used.load(Ordering::Relaxed)) < idle
-                || held.session.open() != (0, 0);
+                || held.pool.open() != (0, 0);
             if !keep {
                 held.end();
             }
@@ -170,30 +181,40 @@ impl Front {
         !host || !origin
     }
 
-    fn open_session(&self, principal: &str, client: Streams) -> Result<Arc<Held>, Box<Response>> {
-        let opened = self.start_session(principal, client);
-        opened.map_err(|fault| Box::new(cannot_start(&fault)))
+    /// What starts sessions for this caller, whose frames go there.
+    fn starts(self: &Arc<Self>, principal: &str, client: &Arc<Streams>) -> Start {
+        let (front, principal, client) = (self.clone(), principal.to_owned(), client.clone());
+        Box::new(move |beside| front.start_session(&principal, &client, beside))
     }
 
-    fn start_session(&self, principal: &str, client: Streams) -> Result<Arc<Held>, StartFault> {
-        let client = Arc::new(client);
+    fn start_session(
+        &self,
+        principal: &str,
+        client: &Arc<Streams>,
+        beside: Beside,
+    ) -> Result<Started, StartFault> {
         let settings = Settings {
             many_doors: true,
+            first_call: beside.first_call,
+            is_pushed: beside.is_pushed,
             ..self.server.settings.clone()
         };
         let who = self.office.who(&self.server, principal);
         let book = self.office.book.clone();
-        let (session, driver) = match &self.server.target {
+        match &self.server.target {
             Target::Program(program) => {
-                let (child, stdout) = ChildServer::start(program.clone(), self.max_frame, true)
-                    .map_err(fault_of(&self.server))?;
+                let counted = self.children.count().ok_or(StartFault::TooManyChildren)?;
+                let (child, stdout) =
+                    ChildServer::start(program.clone(), self.max_frame, true, Some(counted))
+                        .map_err(fault_of(&self.server))?;
                 let (session, driver) =
                     Session::new(settings, who, client.clone(), child.clone(), book);
                 child
                     .attach(&session, stdout)
                     .map_err(fault_of(&self.server))?;
                 let driver = drive(driver).map_err(fault_of(&self.server))?;
-                (session, Some(driver))
+                let driver = Some(driver);
+                Ok(Started { session, driver })
             }
             Target::Url(url) => {
                 let repeating = if client.is_of_one_client() {
@@ -201,52 +222,67 @@ impl Front {
                 } else {
                     Repeating::Client
                 };
+                let settings = Settings {
+                    streams_apart: true,
+                    ..settings
+                };
                 let upstream = HttpServer::new(url, self.max_frame, repeating)?;
                 let (session, driver) =
                     Session::new(settings, who, client.clone(), upstream.clone(), book);
                 upstream.attach(&session);
-                tokio::spawn(driver.run());
-                (session, None)
+                self.runtime.spawn(driver.run());
+                let driver = None;
+                Ok(Started { session, driver })
             }
-        };
-        Ok(Arc::new(Held {
-            session,
-            client,
-            principal: principal.to_owned(),
-            doors: AtomicU64::new(0),
-            driver: Mutex::new(driver),
-            used: AtomicU64::new(clock::now().as_millis()),
-        }))
+        }
     }
 
     /// What the rounds-era requests of one principal share: no client ever names it. One whose server has ended makes room
     /// for another.
-    fn shared(&self, principal: &str) -> Result<Arc<Held>, Box<Response>> {
+    fn shared(self: &Arc<Self>, principal: &str) -> Result<Arc<Held>, Box<Response>> {
         let name = format!("rounds {principal}");
         let mut sessions = self.sessions();
-        match sessions.get(&name) {
-            Some(held) if held.session.is_over() => held.end(),
-            Some(held) => {
+        if let Some(held) = sessions.get(&name) {
+            if !held.pool.is_over() {
                 held.touch();
                 return Ok(held.clone());
             }
-            None => has_room(&sessions)?,
+            held.end();
+        } else {
+            has_room(&sessions, principal)?;
         }
-        let held = self.open_session(principal, Streams::default())?;
+        let client = Arc::new(Streams::default());
+        let start = self.starts(principal, &client);
+        let most = match &self.server.target {
+            Target::Program(_) if !self.server.share_child => pool::CHILDREN,
+            Target::Program(_) | Target::Url(_) => 1,
+        };
+        let pool = Pool::growing(start, most, self.children.clone());
+        let held = Held::new(pool, client, principal);
         sessions.insert(name, held.clone());
         Ok(held)
     }
 
     /// A session for a client that opens one, under a name that nobody can guess.
-    fn own(&self, principal: &str) -> Result<(String, Arc<Held>), Box<Response>> {
-        has_room(&self.sessions())?;
+    fn own(self: &Arc<Self>, principal: &str) -> Result<(String, Arc<Held>), Box<Response>> {
+        has_room(&self.sessions(), principal)?;
         let Ok(name) = seal::unguessable() else {
             let why = "no randomness for a session";
             let status = StatusCode::INTERNAL_SERVER_ERROR;
             return Err(Box::new(refusal(status, -32603, why)));
         };
-        let held = self.open_session(principal, Streams::of_one_client())?;
-        self.sessions().insert(name.clone(), held.clone());
+        let client = Arc::new(Streams::of_one_client());
+        let pool = Pool::of_one(self.starts(principal, &client));
+        let pool = pool.map_err(|fault| Box::new(cannot_start(&fault)))?;
+        let held = Held::new(pool, client, principal);
+        let mut sessions = self.sessions();
+        if let Err(full) = has_room(&sessions, principal) {
+            drop(sessions);
+            held.end();
+            return Err(full);
+        }
+        sessions.insert(name.clone(), held.clone());
+        drop(sessions);
         Ok((name, held))
     }
 
@@ -279,11 +315,21 @@ impl Front {
 }
 
 impl Held {
+    fn new(pool: Arc<Pool>, client: Arc<Streams>, principal: &str) -> Arc<Self> {
+        Arc::new(Self {
+            pool,
+            client,
+            principal: principal.to_owned(),
+            doors: AtomicU64::new(0),
+            used: AtomicU64::new(clock::now().as_millis()),
+        })
+    }
+
     /// Ends the session and all its streams: who still waits for an answer is told that none will come.
     fn end(&self) {
-        self.session.tell(Event::SessionEnded);
+        self.pool.tell_all(|| Event::SessionEnded);
         self.client.end();
-        self.session.end();
+        self.pool.end();
     }
 
     /// It is in use.
@@ -292,9 +338,10 @@ impl Held {
     }
 }
 
-/// Whether another session may be opened; what is said where not.
-fn has_room(sessions: &HashMap<String, Arc<Held>>) -> Result<(), Box<Response>> {
-    if sessions.len() < SESSIONS {
+/// Whether another session may be opened for this caller; what is said where not.
+fn has_room(sessions: &HashMap<String, Arc<Held>>, principal: &str) -> Result<(), Box<Response>> {
+    let of_caller = |held: &&Arc<Held>| held.principal == principal;
+    if sessions.len() < SESSIONS && sessions.values().filter(of_caller).count() < SESSIONS_EACH {
         return Ok(());
     }
     let status = StatusCode::SERVICE_UNAVAILABLE;

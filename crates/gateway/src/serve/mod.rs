@@ -4,7 +4,9 @@
 //! | --- | --- |
 //! | [`session`] | one relay with its two sides and its record |
 //! | [`pipe`] | frames into a pipe, in order, without a thread of its own |
+//! | [`pool`] | the sessions that serve one caller together |
 //! | [`child`] | a server as a child process |
+//! | [`process`], [`children`] | its process, and how many there are |
 //! | [`stdio`] | a client on stdin and stdout |
 //! | [`http`] | the gateway as an HTTP server |
 //! | [`listen`], [`streams`] | clients over HTTP |
@@ -17,12 +19,15 @@
 
 pub mod challenge;
 pub mod child;
+pub mod children;
 pub mod clock;
 pub mod frame;
 pub mod headers;
 pub mod http;
 pub mod listen;
 pub mod pipe;
+pub mod pool;
+pub mod process;
 pub mod session;
 pub mod sse;
 pub mod stdio;

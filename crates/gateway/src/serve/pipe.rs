@@ -5,16 +5,58 @@
 
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+
+use crate::relay::DeliveryKey;
 
 /// The largest buffer that is kept for the next frames, in bytes.
 const KEPT: usize = 2 * 1024 * 1024;
 
 /// A pipe that takes frames, one a line.
 pub struct Pipe {
-    queue: Mutex<Vec<u8>>,
+    queue: Mutex<Queue>,
     writer: Mutex<Writer>,
     broken: AtomicBool,
+    /// What became of frames with answers, until somebody asks for it.
+    reports: Mutex<Vec<(DeliveryKey, Written)>>,
+}
+
+/// Frames that wait to be written.
+#[derive(Default)]
+struct Queue {
+    bytes: Vec<u8>,
+    /// Where the frames with answers stand in them.
+    deliveries: Vec<Part>,
+}
+
+/// A frame with answers among the bytes.
+struct Part {
+    delivery: DeliveryKey,
+    start: usize,
+    end: usize,
+}
+
+/// How much of a frame was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// All of it.
+    Whole,
+    /// Nothing.
+    Nothing,
+    /// A part, after which the pipe broke.
+    Part,
+}
+
+impl Part {
+    fn written(&self, bytes: usize) -> Written {
+        if bytes >= self.end {
+            Written::Whole
+        } else if bytes <= self.start {
+            Written::Nothing
+        } else {
+            Written::Part
+        }
+    }
 }
 
 struct Writer {
@@ -34,14 +76,35 @@ impl Pipe {
                 spare: Vec::new(),
             }),
             broken: AtomicBool::new(false),
+            reports: Mutex::default(),
         }
     }
 
-    /// Puts a frame at the end of the queue.
-    pub fn push(&self, frame: &[u8]) {
-        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-        queue.extend_from_slice(frame);
-        queue.push(b'\n');
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a frame at the end of the queue. What becomes of the answers in it is in [`Pipe::take_reports`] once it is
+    /// known.
+    pub fn push(&self, frame: &[u8], delivery: Option<DeliveryKey>) {
+        let mut queue = self.queue();
+        let start = queue.bytes.len();
+        queue.bytes.extend_from_slice(frame);
+        queue.bytes.push(b'\n');
+        if let Some(delivery) = delivery {
+            let end = queue.bytes.len();
+            queue.deliveries.push(Part {
+                delivery,
+                start,
+                end,
+            });
+        }
+    }
+
+    /// Takes what became of frames with answers.
+    pub fn take_reports(&self) -> Vec<(DeliveryKey, Written)> {
+        let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *reports)
     }
 
     /// Writes what is queued, unless another thread is at it and will.
@@ -60,24 +123,31 @@ impl Pipe {
 
     /// Whether nothing waits to be written.
     pub fn is_empty(&self) -> bool {
-        self.queue
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .is_empty()
+        self.queue().bytes.is_empty()
     }
 
     fn write_queue(&self, writer: &mut Writer) {
         let spare = std::mem::take(&mut writer.spare);
-        let mut frames = {
-            let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::replace(&mut *queue, spare)
+        let (mut frames, deliveries) = {
+            let mut queue = self.queue();
+            let deliveries = std::mem::take(&mut queue.deliveries);
+            (std::mem::replace(&mut queue.bytes, spare), deliveries)
         };
-        let written = match &mut writer.to {
-            Some(to) => to.write_all(&frames).and_then(|()| to.flush()),
-            None => Err(io::ErrorKind::BrokenPipe.into()),
+        let (count, written) = match &mut writer.to {
+            Some(to) => write_counted(to, &frames),
+            None => (0, Err(io::ErrorKind::BrokenPipe.into())),
         };
         if written.is_err() {
             self.broken.store(true, Ordering::Relaxed);
+        }
+        if !deliveries.is_empty() {
+            let reports = deliveries
+                .into_iter()
+                .map(|part| (part.delivery, part.written(count)));
+            self.reports
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .extend(reports);
         }
         if frames.capacity() <= KEPT {
             frames.clear();
@@ -109,6 +179,20 @@ impl Pipe {
     }
 }
 
+/// Writes all bytes; how many were, and why not more.
+fn write_counted(to: &mut dyn Write, bytes: &[u8]) -> (usize, io::Result<()>) {
+    let mut count = 0;
+    while count < bytes.len() {
+        match to.write(&bytes[count..]) {
+            Ok(0) => return (count, Err(io::ErrorKind::WriteZero.into())),
+            Ok(written) => count += written,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return (count, Err(error)),
+        }
+    }
+    (count, to.flush())
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::{Arc, mpsc};
@@ -130,6 +214,52 @@ mod tests {
         }
     }
 
+    /// Takes this many bytes, and then breaks.
+    struct Breaks(usize);
+
+    impl Write for Breaks {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let count = bytes.len().min(self.0).min(3);
+            self.0 -= count;
+            match count {
+                0 => Err(io::ErrorKind::BrokenPipe.into()),
+                count => Ok(count),
+            }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn what_became_of_each_answer_is_told_to_the_byte() {
+        let [one, two, three] = [1, 2, 3].map(DeliveryKey);
+        for (takes, expected) in [
+            (0, [Written::Nothing; 3]),
+            (1, [Written::Part, Written::Nothing, Written::Nothing]),
+            (4, [Written::Whole, Written::Nothing, Written::Nothing]),
+            (11, [Written::Whole, Written::Part, Written::Nothing]),
+            (16, [Written::Whole; 3]),
+        ] {
+            let pipe = Pipe::new(Box::new(Breaks(takes)));
+            pipe.push(b"one", Some(one));
+            pipe.push(b"other", None);
+            // From byte 10 on.
+            pipe.push(b"2", Some(two));
+            pipe.push(b"iii", Some(three));
+            assert_eq!(pipe.take_reports(), []);
+            pipe.flush();
+            let told = pipe.take_reports();
+            assert_eq!(
+                told,
+                [(one, expected[0]), (two, expected[1]), (three, expected[2])],
+                "{takes}"
+            );
+            assert_eq!(pipe.is_broken(), takes < 16);
+        }
+    }
+
     #[test]
     fn frames_of_many_threads_come_out_whole_and_none_is_left() {
         let (sent, written) = mpsc::channel();
@@ -139,7 +269,7 @@ mod tests {
                 let pipe = pipe.clone();
                 thread::spawn(move || {
                     for count in 0..500 {
-                        pipe.push(format!("{thread}:{count}").as_bytes());
+                        pipe.push(format!("{thread}:{count}").as_bytes(), None);
                         pipe.flush();
                     }
                 })

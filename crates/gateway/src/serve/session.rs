@@ -9,9 +9,11 @@ pub mod driver;
 mod keeping;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use bytes::Bytes;
 use http::HeaderMap;
+use mcp_elicit_core::wire::Id;
 use tokio::sync::{Notify, mpsc};
 
 use super::challenge::Challenge;
@@ -19,8 +21,10 @@ use super::clock;
 use super::frame::Frame;
 use crate::answerer::Answerer;
 use crate::record::{Book, SessionIdentity};
+use crate::relay::glance::Glance;
 use crate::relay::{
-    CallKey, Door, Down, Effect, Event, QuestionKey, Relay, Settings, StateSeal, Up,
+    CallKey, CallKind, DeliveryKey, Door, Down, Effect, Event, Moment, QuestionKey, Relay,
+    Settings, StateSeal, Up,
 };
 pub use driver::Driver;
 use keeping::Later;
@@ -43,8 +47,15 @@ pub trait ClientSide: Send + Sync {
 
 /// Where frames for the server go. Never waits: what cannot go at once is queued.
 pub trait ServerSide: Send + Sync {
-    /// Queues a frame; `call` when it starts that call, made on this stream of the client.
-    fn send(&self, frame: Frame<'_>, call: Option<CallKey>, door: Option<Door>);
+    /// Queues a frame; `call` when it starts that call, made on this stream of the client. What becomes of the answers of
+    /// `delivery` is told to the session: [`Event::Accepted`], [`Event::Refused`] or [`Event::Lost`].
+    fn send(
+        &self,
+        frame: Frame<'_>,
+        call: Option<CallKey>,
+        door: Option<Door>,
+        delivery: Option<DeliveryKey>,
+    );
     /// Gets on with what is queued, or has the session's driver do it.
     fn flush(&self);
     /// Whether that may wait for the server to read.
@@ -77,6 +88,8 @@ pub struct Session {
     jobs: mpsc::UnboundedSender<Job>,
     tell: mpsc::UnboundedSender<Event>,
     timer: Notify,
+    /// Who is to know that a call waits that another session could take, or that this one could take a call.
+    free: OnceLock<Arc<Notify>>,
     /// When the driver wakes by itself, in milliseconds since 1970.
     sleeps_until: AtomicU64,
 }
@@ -136,6 +149,7 @@ impl Session {
             jobs,
             tell,
             timer: Notify::new(),
+            free: OnceLock::new(),
             sleeps_until: AtomicU64::new(u64::MAX),
         });
         (
@@ -163,7 +177,7 @@ impl Session {
             }
         };
         if let Up::Forward(call) = up {
-            self.server.send(frame, call, Some(door));
+            self.server.send(frame, call, Some(door), None);
         }
         let told = self.carry_out(relay, Some(door), None);
         self.server.flush();
@@ -234,12 +248,19 @@ impl Session {
     pub fn tell(&self, event: Event) {
         let mut relay = self.relay();
         relay.handle(clock::now(), event);
-        self.carry_on(relay);
+        self.carry_on(relay, None);
+    }
+
+    /// Something happened, since the server wants credentials first.
+    pub fn tell_challenged(&self, event: Event, challenge: Option<&Challenge>) {
+        let mut relay = self.relay();
+        relay.handle(clock::now(), event);
+        self.carry_on(relay, challenge);
     }
 
     /// Carries out what came of something that was no frame.
-    fn carry_on(&self, relay: MutexGuard<'_, Relay>) {
-        let told = self.carry_out(relay, None, None);
+    fn carry_on(&self, relay: MutexGuard<'_, Relay>, challenge: Option<&Challenge>) {
+        let told = self.carry_out(relay, None, challenge);
         self.flush();
         self.write_behind(&told.noted);
     }
@@ -262,6 +283,55 @@ impl Session {
     /// How many calls and questions are open.
     pub fn open(&self) -> (usize, usize) {
         self.relay().open()
+    }
+
+    /// From now on this is notified when a call waits that another session could take, and when this one could take a call.
+    pub fn wake_when_free(&self, wake: Arc<Notify>) {
+        let _set_once = self.free.set(wake);
+    }
+
+    /// Whether more sessions with the server could take calls of this one.
+    pub fn can_share_calls(&self) -> bool {
+        self.relay().can_share_calls()
+    }
+
+    /// Whether a call in which the server may ask can be made right away.
+    pub fn is_free(&self) -> bool {
+        self.relay().is_free()
+    }
+
+    /// Whether a call was given up that the server may still be at work on.
+    pub fn is_spent(&self) -> bool {
+        self.relay().is_spent()
+    }
+
+    /// How many calls are on their way or wait.
+    pub fn load(&self) -> usize {
+        self.relay().load()
+    }
+
+    /// Whether the request goes on with something that is held here.
+    pub fn goes_on_here(&self, kind: CallKind, frame: &[u8], glance: &Glance) -> bool {
+        let text = std::str::from_utf8(frame);
+        text.is_ok_and(|text| self.relay().goes_on_here(kind, text, glance))
+    }
+
+    /// Whether the client knows a call here by this id.
+    pub fn knows_call(&self, id: &Id) -> bool {
+        self.relay().knows_call(id)
+    }
+
+    /// Since when the oldest call waits that another session could take.
+    pub fn queued_since(&self) -> Option<Moment> {
+        self.relay().queued_since()
+    }
+
+    /// Takes that call out.
+    pub fn take_queued(&self) -> Option<(Door, Bytes)> {
+        let mut relay = self.relay();
+        let taken = relay.take_queued();
+        self.carry_on(relay, None);
+        taken
     }
 
     /// Lets a side that may wait for its peer get on with its queue on the driver's time.
@@ -304,10 +374,15 @@ impl Session {
                     told.client = true;
                     self.to_client(door, Frame::Lent(frame.as_bytes()), last, challenge);
                 }
-                Effect::ToServer { frame, call } => {
+                Effect::ToServer {
+                    frame,
+                    call,
+                    delivery,
+                } => {
                     told.server = true;
                     let door = call.and_then(|call| relay.waits_at(call)).or(door);
-                    self.server.send(Frame::Lent(frame.as_bytes()), call, door);
+                    let frame = Frame::Lent(frame.as_bytes());
+                    self.server.send(frame, call, door, delivery);
                 }
                 Effect::Abandon { call } => self.server.abandon(call),
                 Effect::Restart => self.server.restart(),
@@ -316,6 +391,8 @@ impl Session {
                 | Effect::Take { .. }
                 | Effect::End { .. }
                 | Effect::Confirm { .. }
+                | Effect::Refused { .. }
+                | Effect::InDoubt { .. }
                 | Effect::FindCall { .. }
                 | Effect::KeepCall { .. }
                 | Effect::KeepResult { .. }
@@ -331,7 +408,12 @@ impl Session {
         }
         told.noted = later.noted;
         let deadline = relay.deadline();
+        let free = self.free.get();
+        let free = free.filter(|_| relay.queued_since().is_some() || relay.is_free());
         drop(relay);
+        if let Some(free) = free {
+            free.notify_one();
+        }
         let sleeps_until = self.sleeps_until.load(Ordering::Acquire);
         if deadline.is_some_and(|deadline| deadline.as_millis() < sleeps_until) {
             self.timer.notify_one();

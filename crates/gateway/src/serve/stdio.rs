@@ -4,15 +4,17 @@ use std::io::{self, BufReader};
 use std::sync::Arc;
 use std::thread;
 
-use super::child::{ChildServer, Program, read_frames};
+use super::child::{ChildServer, read_frames};
 use super::frame::Frame;
 use super::pipe::Pipe;
+use super::pool::{self, Beside, Pool, Started};
+use super::process::Program;
 use super::session::{ClientSide, Driver, ServerSide, Session};
 use super::upstream::{HttpServer, Repeating, Upstream};
 use crate::config::Server;
 use crate::office::{Office, StartFault};
 use crate::record::Book;
-use crate::relay::Door;
+use crate::relay::{Door, Settings};
 
 /// Bytes read from stdin at once.
 const READ: usize = 64 * 1024;
@@ -31,17 +33,19 @@ impl StdioClient {
     }
 
     /// Reads the client's frames into the session until stdin ends.
-    pub fn read(session: &Session, max_frame: usize) -> io::Result<()> {
+    pub fn read(pool: &Pool, max_frame: usize) -> io::Result<()> {
         let mut reader = BufReader::with_capacity(READ, stdin()?);
         read_frames(&mut reader, max_frame, |frame| {
-            session.from_client(Door::SESSION, Frame::Lent(frame));
+            if let Err(fault) = pool.from_client(Door::SESSION, Frame::Lent(frame)) {
+                tracing::error!(%fault, "a message could not be passed on");
+            }
         })
     }
 }
 
 impl ClientSide for StdioClient {
     fn send(&self, _door: Door, frame: Frame<'_>, _last: bool) {
-        self.pipe.push(frame.bytes());
+        self.pipe.push(frame.bytes(), None);
     }
 
     fn flush(&self) {
@@ -87,11 +91,35 @@ pub fn serve_program(
     program: &Program,
     max_frame: usize,
 ) -> Result<(), StartFault> {
-    let (child, stdout) =
-        ChildServer::start(program.clone(), max_frame, false).map_err(fault_of(server))?;
-    serve_client(office, server, child.clone(), max_frame, |session| {
-        child.attach(session, stdout)
-    })
+    let client = StdioClient::open().map_err(fault_of(server))?;
+    let most = if server.share_child {
+        1
+    } else {
+        pool::CHILDREN
+    };
+    let start = {
+        let (office, server, program) = (office.clone(), server.clone(), program.clone());
+        let client = client.clone();
+        move |beside: Beside| {
+            let (child, stdout) = ChildServer::start(program.clone(), max_frame, false, None)
+                .map_err(fault_of(&server))?;
+            let settings = Settings {
+                first_call: beside.first_call,
+                is_pushed: beside.is_pushed,
+                ..server.settings.clone()
+            };
+            start(
+                &office,
+                &server,
+                settings,
+                &client,
+                child.clone(),
+                |session| child.attach(session, stdout),
+            )
+        }
+    };
+    let pool = Pool::growing(Box::new(start), most, Arc::default());
+    serve_client(office, server, &pool, max_frame)
 }
 
 /// Serves one client on stdin and stdout, with a server over HTTP, until the client ends. Runs on a thread that may
@@ -102,33 +130,66 @@ pub fn serve_url(
     at: &Upstream,
     max_frame: usize,
 ) -> Result<(), StartFault> {
-    let upstream = HttpServer::new(at, max_frame, Repeating::Gateway)?;
-    serve_client(office, server, upstream.clone(), max_frame, |session| {
-        upstream.attach(session);
-        Ok(())
-    })
+    let client = StdioClient::open().map_err(fault_of(server))?;
+    let runtime = tokio::runtime::Handle::current();
+    let start = {
+        let (office, server, at) = (office.clone(), server.clone(), at.clone());
+        move |_: Beside| {
+            let _in_runtime = runtime.enter();
+            let upstream = HttpServer::new(&at, max_frame, Repeating::Gateway)?;
+            let settings = Settings {
+                streams_apart: true,
+                ..server.settings.clone()
+            };
+            start(
+                &office,
+                &server,
+                settings,
+                &client,
+                upstream.clone(),
+                |session| {
+                    upstream.attach(session);
+                    Ok(())
+                },
+            )
+        }
+    };
+    let pool = Pool::of_one(Box::new(start))?;
+    serve_client(office, server, &pool, max_frame)
 }
 
-/// Opens the session, reads the client to its end, ends the session, and waits until what happened in it is written.
+/// Opens a session with this side as its server.
+fn start(
+    office: &Office,
+    server: &Server,
+    settings: Settings,
+    client: &Arc<StdioClient>,
+    side: Arc<dyn ServerSide>,
+    attach: impl FnOnce(&Arc<Session>) -> io::Result<()>,
+) -> Result<Started, StartFault> {
+    let who = office.who(server, "local");
+    let book = office.book.clone();
+    let (session, driver) = Session::new(settings, who, client.clone(), side, book);
+    attach(&session).map_err(fault_of(server))?;
+    let driver = Some(drive(driver).map_err(fault_of(server))?);
+    Ok(Started { session, driver })
+}
+
+/// Reads the client to its end, ends the sessions, and waits until what happened in them is written.
 fn serve_client(
     office: &Office,
     server: &Server,
-    side: Arc<dyn ServerSide>,
+    pool: &Arc<Pool>,
     max_frame: usize,
-    attach: impl FnOnce(&Arc<Session>) -> io::Result<()>,
 ) -> Result<(), StartFault> {
-    let client = StdioClient::open().map_err(fault_of(server))?;
-    let who = office.who(server, "local");
-    let book = office.book.clone();
-    let (session, driver) = Session::new(server.settings.clone(), who, client, side, book);
-    attach(&session).map_err(fault_of(server))?;
-    let record = drive(driver).map_err(fault_of(server))?;
-    stop_on_signal(&session, office.book.clone());
-    if let Err(error) = StdioClient::read(&session, max_frame) {
-        tracing::warn!(%error, "the client's messages cannot be read any more");
+    // Here and now, so that a server that cannot be started is told before the client has said anything.
+    pool.first()?;
+    stop_on_signal(pool, office.book.clone());
+    if let Err(error) = StdioClient::read(pool, max_frame) {
+        tracing::warn!(server = %server.settings.server, %error, "the client's messages cannot be read any more");
     }
-    session.end();
-    let _driver_panicked = record.join();
+    pool.end();
+    pool.join();
     Ok(())
 }
 
@@ -147,14 +208,14 @@ pub(super) fn drive(driver: Driver) -> io::Result<thread::JoinHandle<()>> {
 }
 
 /// SIGTERM and SIGINT: what is held is handed back, then the process ends.
-fn stop_on_signal(session: &Arc<Session>, book: Arc<Book>) {
-    let session = Arc::downgrade(session);
+fn stop_on_signal(pool: &Arc<Pool>, book: Arc<Book>) {
+    let pool = Arc::downgrade(pool);
     tokio::spawn(async move {
         super::stop::signal().await;
-        if let Some(session) = session.upgrade() {
-            session.drain();
-            session.stop();
-            session.end();
+        if let Some(pool) = pool.upgrade() {
+            pool.drain();
+            pool.stop();
+            pool.end();
         }
         // The thread that reads stdin cannot be woken; everything else has been told.
         tokio::time::sleep(std::time::Duration::from_millis(300)).await;

@@ -7,10 +7,11 @@ mod params;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use mcp_elicit_client::connection::BearerToken;
 use mcp_elicit_core::wire::method;
 use reqwest::{Client, Response, Url};
@@ -18,12 +19,13 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
+use super::challenge::Challenge;
 use super::frame::Frame;
 use super::headers::{SESSION, VERSION, rounds_headers};
 use super::session::{ServerSide, Session};
 use crate::office::StartFault;
 use crate::relay::glance::{Glance, Shape};
-use crate::relay::{CallKey, Door, Event};
+use crate::relay::{CallKey, DeliveryKey, Door, Event};
 
 /// Where a server over HTTP is.
 #[derive(Clone, Debug)]
@@ -126,6 +128,8 @@ struct Outgoing {
     glance: Glance,
     call: Option<CallKey>,
     headers: HeaderMap,
+    /// The answers in it.
+    delivery: Option<DeliveryKey>,
 }
 
 impl Outgoing {
@@ -264,13 +268,103 @@ impl HttpServer {
             self.clone().start(outgoing);
             return;
         }
-        if let Err(error) = self.post(&outgoing).await {
-            tracing::warn!(error = %error.without_url(), "a message could not be sent to the server");
-        }
+        self.deliver_alone(&outgoing).await;
         if outgoing.has_method(method::INITIALIZED) && self.state().listening.is_none() {
             let task = tokio::spawn(self.clone().listen_for_session(outgoing.headers));
             self.state().listening = Some(task.abort_handle());
         }
+    }
+}
+
+/// How long a server may take to say whether it accepts an answer, or has a notification.
+const ACCEPTS: Duration = Duration::from_mins(1);
+
+/// What became of answers that were sent.
+enum Fate {
+    Accepted,
+    Refused(String),
+    Lost(String),
+}
+
+impl Fate {
+    /// By the status of the response to the message that the answers were in.
+    fn of_status(status: StatusCode) -> Self {
+        if status.is_success() {
+            Self::Accepted
+        } else if status.is_client_error() || status.is_redirection() {
+            Self::Refused(words_of(status))
+        } else {
+            Self::Lost(words_of(status))
+        }
+    }
+
+    /// Why the answers were not accepted, in words; nothing where they were.
+    fn why(&self) -> String {
+        match self {
+            Self::Accepted => String::new(),
+            Self::Refused(why) | Self::Lost(why) => why.clone(),
+        }
+    }
+
+    /// By how sending failed.
+    fn of_failure(error: reqwest::Error) -> Self {
+        // Nothing was sent without a connection.
+        let never_sent = error.is_connect() || error.is_builder();
+        let why = error.without_url().to_string();
+        if never_sent {
+            Self::Refused(why)
+        } else {
+            Self::Lost(why)
+        }
+    }
+}
+
+/// What a status says, in words.
+fn words_of(status: StatusCode) -> String {
+    let code = status.as_u16();
+    match status {
+        StatusCode::UNAUTHORIZED => {
+            format!("the server wants to be shown an authorization (HTTP status {code})")
+        }
+        StatusCode::FORBIDDEN => {
+            format!("the authorization shown is not enough for the server (HTTP status {code})")
+        }
+        _ => format!("the server answered with HTTP status {code}"),
+    }
+}
+
+impl HttpServer {
+    /// Sends a message that has no response of its own.
+    async fn deliver_alone(&self, outgoing: &Outgoing) {
+        let sent = tokio::time::timeout(ACCEPTS, self.post(outgoing)).await;
+        let mut challenge = None;
+        let fate = match sent {
+            Ok(Ok(response)) => {
+                challenge = Challenge::of(response.status(), response.headers());
+                Fate::of_status(response.status())
+            }
+            Ok(Err(error)) => Fate::of_failure(error),
+            Err(_) => Fate::Lost("the server did not say in time whether it has it".to_owned()),
+        };
+        if outgoing.delivery.is_none()
+            && let Fate::Refused(why) | Fate::Lost(why) = &fate
+        {
+            tracing::warn!(%why, "a message could not be sent to the server");
+        }
+        self.tell_fate(outgoing.delivery, fate, challenge.as_ref());
+    }
+
+    /// Tells the session what became of answers that were sent.
+    fn tell_fate(&self, delivery: Option<DeliveryKey>, fate: Fate, challenge: Option<&Challenge>) {
+        let (Some(delivery), Some(session)) = (delivery, self.session()) else {
+            return;
+        };
+        let event = match fate {
+            Fate::Accepted => Event::Accepted(delivery),
+            Fate::Refused(why) => Event::Refused { delivery, why },
+            Fate::Lost(why) => Event::Lost { delivery, why },
+        };
+        session.tell_challenged(event, challenge);
     }
 }
 
@@ -285,13 +379,20 @@ async fn send_in_order(server: Weak<HttpServer>, mut outgoing: mpsc::UnboundedRe
 }
 
 impl ServerSide for HttpServer {
-    fn send(&self, frame: Frame<'_>, call: Option<CallKey>, door: Option<Door>) {
+    fn send(
+        &self,
+        frame: Frame<'_>,
+        call: Option<CallKey>,
+        door: Option<Door>,
+        delivery: Option<DeliveryKey>,
+    ) {
         let outgoing = Outgoing {
             headers: self.headers_for(door),
             // What the relay lets out has parts that a glance finds, whoever wrote it.
             glance: frame.glance(),
             frame: frame.kept(),
             call,
+            delivery,
         };
         // With nothing before it, a request need not stand in the queue. Frames come one at a time, under the relay's
         // lock, so nothing gets in between.

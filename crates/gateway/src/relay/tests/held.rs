@@ -236,3 +236,52 @@ fn a_stop_ends_what_is_not_held_and_keeps_the_questions() {
     assert_eq!(ended, [id, other], "{told:?}");
     assert_eq!(world.relay.open().1, 1, "the question stays");
 }
+
+/// The client ends the request with this reason.
+fn cancels(world: &mut World, id: u64, reason: &str) {
+    let params = json!({"requestId": id, "reason": reason});
+    let frame = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
+    world.client_sends(&frame.to_string());
+    while let Some(event) = world.events.pop_front() {
+        world.tell(event);
+    }
+}
+
+#[test]
+fn a_call_whose_client_ran_out_of_time_waits_for_being_made_again() {
+    let revision = Revision::V2025_11_25;
+    let mut world = held(revision, revision);
+    world.pass_time(Duration::from_secs(5));
+    cancels(&mut world, 2, "timed out after 5.0s");
+    let open = world.open_on_desk();
+    assert_eq!(open.len(), 1, "the question waits on");
+    let told = world
+        .to_server
+        .iter()
+        .any(|frame| frame.contains("cancelled"));
+    assert!(!told, "the server works on");
+    world.call();
+    assert!(world.to_server.is_empty(), "no work is done twice");
+    world.to_client.clear();
+    world.pass_time(Duration::from_secs(4));
+    let handed_back = |(_, frame): &(crate::relay::Door, String)| frame.contains("Not done yet");
+    assert!(
+        world.to_client.iter().any(handed_back),
+        "before the client's time is up again"
+    );
+    world.desk = Some(Action::Accept);
+    world.settle();
+    world.call();
+    world.settle();
+    assert_eq!(world.client.text(), "accept:Ada");
+    assert_eq!((world.store.len(), world.server.answers.len()), (1, 1));
+}
+
+#[test]
+fn a_call_that_a_person_cancels_takes_its_question_along_whatever_the_words() {
+    let revision = Revision::V2025_11_25;
+    let mut world = held(revision, revision);
+    cancels(&mut world, 2, "AbortError: This operation was aborted");
+    assert!(world.open_on_desk().is_empty());
+    assert_eq!(world.relay.open(), (0, 0));
+}

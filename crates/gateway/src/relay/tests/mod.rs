@@ -8,5 +8,6 @@ mod passing;
 mod states;
 mod table;
 mod transcripts;
+mod turns;
 mod whose;
 mod world;

@@ -125,7 +125,13 @@ impl World {
             };
             match effect {
                 Effect::ToClient { door, frame, .. } => self.to_client.push_back((door, frame)),
-                Effect::ToServer { frame, .. } => self.to_server.push_back(frame),
+                Effect::ToServer {
+                    frame, delivery, ..
+                } => {
+                    self.to_server.push_back(frame);
+                    let accepted = delivery.map(Event::Accepted);
+                    self.events.extend(accepted);
+                }
                 Effect::Record { question, asked } => self.record(question, asked),
                 Effect::Settle {
                     question,
@@ -143,7 +149,8 @@ impl World {
                 | Effect::KeepResult { .. }
                 | Effect::DropCall { .. }
                 | Effect::FollowCall { .. } => {}
-                Effect::Confirm { .. } | Effect::Abandon { .. } => {}
+                Effect::Confirm { .. } | Effect::InDoubt { .. } | Effect::Abandon { .. } => {}
+                Effect::Refused { records, .. } => self.put_back(&records),
                 Effect::Restart => {
                     self.restarts += 1;
                     self.events.push_back(Event::Restarted);

@@ -8,7 +8,7 @@ use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse as _, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, StatusCode};
-use mcp_elicit_core::wire::Revision;
+use mcp_elicit_core::wire::{Revision, method};
 use tokio::sync::mpsc;
 
 use super::super::challenge::Challenge;
@@ -16,7 +16,7 @@ use super::super::frame::Frame;
 use super::super::headers::{SESSION, VERSION};
 use super::super::streams::Told;
 use super::Held;
-use super::guard::{carried, refusal, status_in_session, status_of};
+use super::guard::{cannot_start, carried, refusal, status_in_session, status_of};
 use super::message::Message;
 use crate::relay::glance::Shape;
 use crate::relay::{Door, Event};
@@ -39,12 +39,22 @@ pub(super) async fn take(
     let door = Door(held.doors.fetch_add(1, Ordering::Relaxed) + 1);
     let carried = carried(headers);
     if message.shape != Shape::Request {
-        held.session.from_client_with(door, frame, carried);
-        held.session.is_over_at(door);
+        // Requests that come without a session are given up by closing their streams: a notification could name another
+        // client's (2026-07-28, transports).
+        if !(in_rounds && message.has_method(method::CANCELLED)) {
+            let taken = held.pool.from_client_with(door, frame, carried);
+            held.pool.is_over_at(door);
+            if let Err(fault) = taken {
+                return cannot_start(&fault);
+            }
+        }
         return StatusCode::ACCEPTED.into_response();
     }
     let told = held.client.open(door);
-    held.session.from_client_with(door, frame, carried);
+    if let Err(fault) = held.pool.from_client_with(door, frame, carried) {
+        held.client.close(door);
+        return cannot_start(&fault);
+    }
     let left = Left {
         held: held.clone(),
         door,
@@ -186,10 +196,10 @@ impl Left {
 
 impl Drop for Left {
     fn drop(&mut self) {
-        self.held.session.is_over_at(self.door);
+        self.held.pool.is_over_at(self.door);
         // In the pushed era the stream can be taken up again; in the rounds era leaving gives the request up.
         if self.in_rounds && self.held.client.close(self.door) {
-            self.held.session.tell(Event::DoorClosed(self.door));
+            self.held.pool.tell_all(|| Event::DoorClosed(self.door));
         }
     }
 }

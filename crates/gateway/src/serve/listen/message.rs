@@ -64,6 +64,14 @@ fn unread(frame: &[u8], most: usize) -> String {
     }
 }
 
+impl Message {
+    /// Whether it has this method.
+    pub(super) fn has_method(&self, name: &str) -> bool {
+        let method = self.glance.method.clone();
+        method.is_some_and(|range| &self.frame[range] == name.as_bytes())
+    }
+}
+
 enum Unread {
     TooLong,
     Broken,

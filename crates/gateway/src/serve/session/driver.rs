@@ -42,6 +42,12 @@ impl Driver {
             }
         }
         self.session.server.close();
+        // What became of the last answers is told as the connection closes.
+        while let Ok(job) = self.jobs.try_recv() {
+            if let Job::Effect(effect) = job {
+                self.session.keep_record(effect).await;
+            }
+        }
         let session = &self.session;
         session.note(session.book.let_go(&session.tell).await);
     }
@@ -99,7 +105,7 @@ impl Driver {
     fn tick(&self) {
         let mut relay = self.session.relay();
         relay.tick(clock::now());
-        self.session.carry_on(relay);
+        self.session.carry_on(relay, None);
     }
 }
 
@@ -121,7 +127,10 @@ fn meet(one: &Effect, other: &Effect) -> bool {
 fn records(effect: &Effect) -> &[String] {
     match effect {
         Effect::Settle { record, .. } | Effect::End { record, .. } => std::slice::from_ref(record),
-        Effect::Take { records, .. } | Effect::Confirm { records } => records,
+        Effect::Take { records, .. }
+        | Effect::Confirm { records }
+        | Effect::Refused { records, .. }
+        | Effect::InDoubt { records } => records,
         Effect::Record { .. }
         | Effect::ToClient { .. }
         | Effect::ToServer { .. }

@@ -180,6 +180,14 @@ impl Session {
             }
             Effect::End { record, ending } => self.note(self.book.end(&record, ending).await),
             Effect::Confirm { records } => self.note(self.book.confirm(&records).await),
+            Effect::Refused { records, why } => {
+                tracing::warn!(server = %self.who.server, %why, "the server did not accept an answer");
+                self.note(self.book.delivery_refused(&records, &why).await);
+            }
+            Effect::InDoubt { records } => {
+                tracing::warn!(server = %self.who.server, "it is not known whether an answer was accepted");
+                self.note(self.book.delivery_in_doubt(&records).await);
+            }
             Effect::FindCall {
                 door,
                 frame,

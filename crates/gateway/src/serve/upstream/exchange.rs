@@ -15,9 +15,9 @@ use super::super::clock;
 use super::super::frame::Frame;
 use super::super::headers::{LAST_EVENT, SESSION};
 use super::super::sse::EventReader;
-use super::{HttpServer, Outgoing, Sent};
+use super::{Fate, HttpServer, Outgoing, Sent, words_of};
 use crate::relay::glance::{self, Glance, Shape};
-use crate::relay::{CallKey, Event};
+use crate::relay::{CallKey, DeliveryKey, Event};
 
 /// How long to wait before a lost stream is opened again, unless the server said; each failure doubles it.
 const BREATH: Duration = Duration::from_millis(500);
@@ -106,13 +106,26 @@ impl HttpServer {
             Noted::Nothing
         };
         let sent = self.post(&outgoing).await;
-        let Outgoing { call, headers, .. } = outgoing;
+        let Outgoing {
+            call,
+            headers,
+            delivery,
+            ..
+        } = outgoing;
         let answered = match sent {
             Ok(response) => {
-                self.answered(response, call, &headers, noted, id.as_deref())
+                if response.status().is_success() {
+                    self.tell_fate(delivery, Fate::Accepted, None);
+                }
+                self.answered(response, call, &headers, noted, id.as_deref(), delivery)
                     .await
             }
-            Err(error) => Err(error.without_url().to_string().into()),
+            Err(error) => {
+                let fate = Fate::of_failure(error);
+                let why = fate.why();
+                self.tell_fate(delivery, fate, None);
+                Err(why.into())
+            }
         };
         if let Some(call) = call {
             self.forget(call);
@@ -131,6 +144,7 @@ impl HttpServer {
         headers: &HeaderMap,
         noted: Noted,
         id: Option<&[u8]>,
+        delivery: Option<DeliveryKey>,
     ) -> Result<(), Trouble> {
         let status = response.status();
         let challenge = Challenge::of(status, response.headers());
@@ -148,8 +162,21 @@ impl HttpServer {
         if kind.starts_with("text/event-stream") {
             return Ok(self.read_stream(response, call, headers, noted).await?);
         }
-        let body = self.body(response).await?;
+        let body = match self.body(response).await {
+            Ok(body) => body,
+            Err(why) => {
+                self.tell_fate(delivery, Fate::of_status(status), None);
+                return Err(why.into());
+            }
+        };
         if let Some((frame, glance)) = response_to(&body, id) {
+            // Told already where the status was one of success. An error under no id came before the request was read.
+            let fate = if names(&body, id) {
+                Fate::Accepted
+            } else {
+                Fate::of_status(status)
+            };
+            self.tell_fate(delivery, fate, None);
             if noted != Noted::Nothing {
                 self.note(noted, &frame, &glance);
             }
@@ -162,6 +189,7 @@ impl HttpServer {
             }
             return Ok(());
         }
+        self.tell_fate(delivery, Fate::of_status(status), None);
         if status == StatusCode::NOT_FOUND && self.state().session_id.is_some() {
             if let Some(session) = self.session() {
                 session.tell(Event::ServerGone(
@@ -170,16 +198,7 @@ impl HttpServer {
             }
             return Ok(());
         }
-        let code = status.as_u16();
-        let why = match status {
-            StatusCode::UNAUTHORIZED => {
-                format!("the server wants to be shown an authorization (HTTP status {code})")
-            }
-            StatusCode::FORBIDDEN => {
-                format!("the authorization shown is not enough for the server (HTTP status {code})")
-            }
-            _ => format!("the server answered with HTTP status {code}"),
-        };
+        let why = words_of(status);
         Err(Trouble { why, challenge })
     }
 
@@ -361,6 +380,13 @@ fn response_to(body: &Bytes, id: Option<&[u8]>) -> Option<(Bytes, Glance)> {
         }
         _ => Some((body, glance)),
     }
+}
+
+/// Whether the response names the request of this id as what it answers.
+fn names(body: &Bytes, id: Option<&[u8]>) -> bool {
+    let glance = Glance::at(body.trim_ascii());
+    let told = glance.and_then(|glance| glance.id);
+    told.is_some_and(|told| Some(&body.trim_ascii()[told]) == id)
 }
 
 fn failed(id: &[u8], why: &str) -> Vec<u8> {

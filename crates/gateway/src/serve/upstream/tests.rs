@@ -8,6 +8,9 @@ use axum::extract::State as Shared;
 use axum::http::{HeaderMap as Headers, StatusCode};
 use axum::response::IntoResponse;
 use axum::routing::post;
+use futures::StreamExt as _;
+use mcp_elicit_core::answer::Outcome;
+use mcp_elicit_core::exchange::Delivery;
 use mcp_elicit_core::wire::meta;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -15,12 +18,12 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::*;
 use crate::record::Lease;
-use crate::record::{Book, Keys, ServerIdentity, SessionIdentity};
+use crate::record::{Book, Keys, ServerIdentity, SessionIdentity, Settling};
 use crate::relay::Settings;
 use crate::serve::clock;
 use crate::serve::session::Who;
 use crate::serve::streams::{Streams, Told};
-use crate::store::Memory;
+use crate::store::{Memory, Page, Row, Which};
 
 type Seen = Arc<Mutex<Vec<(String, Headers)>>>;
 
@@ -109,9 +112,66 @@ fn rounds() -> Router<Seen> {
     Router::new().route("/", post(call))
 }
 
+/// What the asking server says to the messages with answers, in turn.
+const REFUSES: &str = "refuses";
+
+/// A server with a session that asks in its call, and takes the answers by these statuses, in turn.
+fn asking(statuses: &'static [u16]) -> Router<Seen> {
+    let question = json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {
+        "message": "Who?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}});
+    let waiting: Arc<Mutex<Option<tokio::sync::oneshot::Sender<()>>>> = Arc::default();
+    let call = move |Shared(seen): Shared<Seen>, headers: Headers, body: String| async move {
+        let request = noted(&seen, headers.clone(), &body);
+        match request["method"].as_str() {
+            Some("initialize") => {
+                let result = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "asking", "version": "1"}});
+                (
+                    [
+                        ("mcp-session-id", "s"),
+                        ("content-type", "application/json"),
+                    ],
+                    answer(&request, &result),
+                )
+                    .into_response()
+            }
+            Some("tools/call") => {
+                let (done, accepted) = tokio::sync::oneshot::channel();
+                *waiting.lock().unwrap() = Some(done);
+                let asked = format!("data: {question}\n\n");
+                let result = answer(
+                    &request,
+                    &json!({"content": [{"type": "text", "text": "done"}]}),
+                );
+                let events =
+                    futures::stream::once(async move { Ok::<_, std::convert::Infallible>(asked) })
+                        .chain(futures::stream::once(async move {
+                            let _gone = accepted.await;
+                            Ok(format!("data: {result}\n\n"))
+                        }));
+                (EVENTS, axum::body::Body::from_stream(events)).into_response()
+            }
+            Some(_) => StatusCode::ACCEPTED.into_response(),
+            None => {
+                note(&seen, REFUSES, headers);
+                let turn = seen.lock().unwrap();
+                let turn = turn.iter().filter(|(what, _)| what == REFUSES).count() - 1;
+                let status = StatusCode::from_u16(statuses[turn]).unwrap();
+                if status.is_success()
+                    && let Some(done) = waiting.lock().unwrap().take()
+                {
+                    done.send(()).unwrap();
+                }
+                (status, [("www-authenticate", "Bearer realm=\"asking\"")]).into_response()
+            }
+        }
+    };
+    Router::new().route("/", post(call))
+}
+
 struct Rig {
     session: Arc<Session>,
     client: Arc<Streams>,
+    book: Arc<Book>,
     seen: Seen,
 }
 
@@ -129,6 +189,7 @@ async fn rig(app: Router<Seen>, repeating: Repeating) -> Rig {
         Lease::alone().unwrap(),
         clock::now,
     );
+    let book = Arc::new(book);
     let who = Who {
         server: "s".to_owned(),
         identity: SessionIdentity {
@@ -149,13 +210,14 @@ async fn rig(app: Router<Seen>, repeating: Repeating) -> Rig {
         who,
         client.clone(),
         server.clone(),
-        Arc::new(book),
+        book.clone(),
     );
     server.attach(&session);
     tokio::spawn(driver.run());
     Rig {
         session,
         client,
+        book,
         seen,
     }
 }
@@ -237,4 +299,88 @@ async fn what_a_tool_wants_in_headers_is_put_there_for_who_cannot() {
         let region = calls[0].get("mcp-param-region").map(HeaderValue::as_bytes);
         assert_eq!(region, expected, "{repeating:?}");
     }
+}
+
+fn opening() -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25",
+        "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}})
+}
+
+fn asking_call(id: u64) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "ask"}})
+}
+
+impl Rig {
+    /// The only question, once it has come to this.
+    async fn question(&self, so: impl Fn(&Row) -> bool) -> Row {
+        let mut changes = self.book.changes();
+        let found = async {
+            loop {
+                for which in [Which::Open, Which::Ended] {
+                    let rows = self.book.list(which, Page::first(10)).await.unwrap();
+                    if let Some(row) = rows.into_iter().find(|row| so(row)) {
+                        return row;
+                    }
+                }
+                changes.changed().await.unwrap();
+            }
+        };
+        tokio::time::timeout(Duration::from_mins(1), found)
+            .await
+            .unwrap()
+    }
+
+    async fn decline(&self) -> Row {
+        let row = self.question(|row| row.exchange.is_open()).await;
+        let settled = self.book.settle(&row.id, &Outcome::Decline, "page").await;
+        assert_eq!(settled.unwrap(), Settling::Won);
+        row
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_the_server_refuses_is_kept_for_the_next_call() {
+    let rig = rig(asking(&[401, 202]), Repeating::Client).await;
+    heard(&mut rig.send(1, HeaderMap::new(), &opening())).await;
+    let mut call = rig.send(2, HeaderMap::new(), &asking_call(2));
+    let asked = rig.decline().await;
+    let told = heard(&mut call).await;
+    let message = told["error"]["message"].as_str().unwrap();
+    assert!(
+        message.contains("401") && message.contains("kept"),
+        "{told}"
+    );
+    let failed = |row: &Row| row.exchange.delivery() == Some(Delivery::Failed);
+    let row = rig.question(failed).await;
+    assert_eq!(row.id, asked.id);
+    assert!(row.exchange.delivery_reason().unwrap().contains("401"));
+
+    let told = heard(&mut rig.send(3, HeaderMap::new(), &asking_call(3))).await;
+    assert_eq!(told["result"]["content"][0]["text"], "done", "{told}");
+    let delivered = |row: &Row| row.exchange.delivery() == Some(Delivery::Delivered);
+    let row = rig.question(delivered).await;
+    assert_eq!(row.id, asked.id, "asked once");
+    assert_eq!(rig.seen(REFUSES).len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_may_have_arrived_is_never_sent_again() {
+    let rig = rig(asking(&[503, 202]), Repeating::Client).await;
+    heard(&mut rig.send(1, HeaderMap::new(), &opening())).await;
+    let mut call = rig.send(2, HeaderMap::new(), &asking_call(2));
+    let asked = rig.decline().await;
+    let told = heard(&mut call).await;
+    let message = told["error"]["message"].as_str().unwrap();
+    assert!(
+        message.contains("503") && message.contains("not sent again"),
+        "{told}"
+    );
+    let in_doubt = |row: &Row| row.exchange.delivery() == Some(Delivery::InDoubt);
+    assert_eq!(rig.question(in_doubt).await.id, asked.id);
+
+    let mut call = rig.send(3, HeaderMap::new(), &asking_call(3));
+    let again = rig.decline().await;
+    assert_ne!(again.id, asked.id, "the person is asked again");
+    let told = heard(&mut call).await;
+    assert_eq!(told["result"]["content"][0]["text"], "done", "{told}");
 }

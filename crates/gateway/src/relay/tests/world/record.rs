@@ -143,6 +143,16 @@ impl World {
         kept.key = None;
     }
 
+    /// The server refused these answers: they wait for the next call.
+    pub(super) fn put_back(&mut self, records: &[String]) {
+        for record in records {
+            let kept = self.store.get_mut(record).unwrap();
+            kept.deliveries -= 1;
+            kept.told -= 1;
+            kept.key = None;
+        }
+    }
+
     /// A person answers at the desk; `false` when somebody was first.
     pub(in crate::relay::tests) fn answer(&mut self, record: &str, action: Action) -> bool {
         let kept = self.store.get_mut(record).unwrap();

@@ -1,0 +1,180 @@
+//! Calls that ask at the same time, of one client and of several, in front of a server that pushes its questions over stdio
+//! and does not say for which call: every answer comes to its own call, and no call hangs.
+
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::gateway::{Gateway, NO_LIMITS, REVISION};
+use crate::http::send;
+use crate::raw::{Raw, call, gateway, text};
+
+/// A server of the pushed era that takes any number of calls at once, asks in each, and says what it was answered.
+const ASKS: &str = "
+import json, sys
+calls, last = {}, 0
+form = {'type': 'object', 'required': ['note'], 'properties': {'note': {'type': 'string'}}}
+for line in sys.stdin:
+    frame = json.loads(line)
+    method, number = frame.get('method'), frame.get('id')
+    if method == 'initialize':
+        out = {'id': number, 'result': {'protocolVersion': '2025-11-25', 'capabilities': {'tools': {}}, 'serverInfo': {'name': 'asks', 'version': '1'}}}
+    elif method == 'tools/call':
+        last += 1
+        calls[f'q{last}'] = number
+        message = 'For %s?' % frame['params']['arguments']['n']
+        out = {'id': f'q{last}', 'method': 'elicitation/create', 'params': {'message': message, 'requestedSchema': form}}
+        calls[f'n{last}'] = frame['params']['arguments']['n']
+    elif method is not None and number is not None:
+        out = {'id': number, 'error': {'code': -32601, 'message': 'no ' + method}}
+    elif number in calls:
+        own = calls.pop('n' + number[1:])
+        note = frame.get('result', {}).get('content', {}).get('note', 'none')
+        out = {'id': calls.pop(number), 'result': {'content': [{'type': 'text', 'text': f'{own}: {note}'}]}}
+    else:
+        continue
+    print(json.dumps({'jsonrpc': '2.0', **out}), flush=True)
+";
+
+const SERVER: [&str; 4] = ["--", "python3", "-c", ASKS];
+
+fn no_python() -> bool {
+    let there = std::process::Command::new("python3")
+        .arg("--version")
+        .output();
+    if there.is_err() {
+        mcp_elicit_testkit::chromium::loudly("no python3 here, CALLS AT ONCE WERE NOT TESTED");
+    }
+    there.is_err()
+}
+
+/// How often the tests of one client are run: `MCP_ELICIT_RUNS`.
+fn runs() -> usize {
+    let named = std::env::var("MCP_ELICIT_RUNS").ok();
+    named.and_then(|runs| runs.parse().ok()).unwrap_or(2)
+}
+
+const AT_ONCE: u64 = 50;
+
+fn meta() -> Value {
+    json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}})
+}
+
+fn rounds_call(id: u64, number: u64) -> Value {
+    let mut frame = call(id, "ask", &json!({"n": number}));
+    frame["params"]["_meta"] = meta();
+    frame
+}
+
+/// The retry of the call with the answer of the person who made it.
+fn answered(asked: &Value, id: u64, number: u64) -> Value {
+    let mut frame = rounds_call(id, number);
+    let requests = asked["inputRequests"].as_object().expect("a question");
+    let replies = requests.keys().map(|key| {
+        let reply = json!({"action": "accept", "content": {"note": format!("by {number}")}});
+        (key.clone(), reply)
+    });
+    frame["params"]["inputResponses"] = replies.collect();
+    frame["params"]["requestState"] = asked["requestState"].clone();
+    frame
+}
+
+#[test]
+fn fifty_calls_of_one_rounds_client_each_get_their_own_answer() {
+    if no_python() {
+        return;
+    }
+    for _ in 0..runs() {
+        let state = tempfile::tempdir().unwrap();
+        let mut raw = Raw::start(gateway(state.path(), &NO_LIMITS, &SERVER));
+        for number in 1..=AT_ONCE {
+            raw.send(&rounds_call(number, number));
+        }
+        let mut done = 0;
+        while done < AT_ONCE {
+            let frame = raw.next();
+            let Some(id) = frame["id"].as_u64() else {
+                continue;
+            };
+            let number = id % 1_000;
+            if frame["result"]["resultType"] == "input_required" {
+                raw.send(&answered(&frame["result"], id + 1_000, number));
+                continue;
+            }
+            assert_eq!(text(&frame), format!("{number}: by {number}"), "{frame}");
+            done += 1;
+        }
+    }
+}
+
+#[test]
+fn fifty_calls_of_one_client_with_a_dialog_all_end() {
+    if no_python() {
+        return;
+    }
+    for _ in 0..runs() {
+        let state = tempfile::tempdir().unwrap();
+        let mut raw = Raw::start(gateway(state.path(), &NO_LIMITS, &SERVER));
+        raw.initialize(REVISION, &json!({"elicitation": {}}));
+        for number in 1..=AT_ONCE {
+            raw.call(number + 100, "ask", &json!({"n": number}));
+        }
+        let mut done = 0;
+        while done < AT_ONCE {
+            let frame = raw.next();
+            if frame["method"] == "elicitation/create" {
+                let note = frame["params"]["message"].clone();
+                let result = json!({"action": "accept", "content": {"note": note}});
+                raw.send(&json!({"jsonrpc": "2.0", "id": frame["id"], "result": result}));
+            } else if let Some(id) = frame["id"].as_u64() {
+                let number = id - 100;
+                assert_eq!(text(&frame), format!("{number}: For {number}?"), "{frame}");
+                done += 1;
+            }
+        }
+    }
+}
+
+fn post(at: &str, frame: &Value) -> Value {
+    let head = [
+        "POST /mcp HTTP/1.1",
+        "Content-Type: application/json",
+        "Accept: application/json, text/event-stream",
+        "MCP-Protocol-Version: 2026-07-28",
+        "Mcp-Method: tools/call",
+        "Mcp-Name: ask",
+    ];
+    send(at, &head, &frame.to_string())
+        .expect("an answer")
+        .response()
+}
+
+#[test]
+fn ten_calls_of_each_of_five_clients_without_a_session_are_never_confused() {
+    if no_python() {
+        return;
+    }
+    let state = tempfile::tempdir().unwrap();
+    let mut more = vec!["--listen", "127.0.0.1:0"];
+    more.extend(NO_LIMITS);
+    let gateway = Gateway::start(state.path(), &more, &SERVER);
+    let at = gateway.serving.clone().unwrap();
+    thread::scope(|threads| {
+        for client in 0..5 {
+            for id in 1..=10 {
+                let at = &at;
+                threads.spawn(move || {
+                    let number = client * 100 + id;
+                    // The ids are the same for every client.
+                    let asked = post(at, &rounds_call(id, number));
+                    assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+                    let done = post(at, &answered(&asked["result"], id + 50, number));
+                    assert_eq!(text(&done), format!("{number}: by {number}"), "{done}");
+                });
+            }
+        }
+    });
+    assert_eq!(gateway.waiting(), Vec::<Value>::new());
+}

@@ -1,0 +1,352 @@
+//! The sessions that serve one caller together: one, or several with a child each, where only the connection can say for
+//! which call a server asks.
+//!
+//! A server that pushes its questions over stdio does not name the call. So each of its children has one call at a time in
+//! which it may ask; another child is started when a call has waited for a while and there are few enough, and those that
+//! nobody needs are ended. No child ever serves two callers.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use http::HeaderMap;
+use mcp_elicit_core::wire::{Cancelled, method};
+use tokio::sync::Notify;
+
+use super::children::Children;
+use super::clock;
+use super::frame::Frame;
+use super::session::Session;
+use crate::office::StartFault;
+use crate::relay::glance::Shape;
+use crate::relay::{CallKind, Door, Event, Moment};
+
+/// How many children serve one caller at most.
+pub const CHILDREN: usize = 8;
+/// How long a call waits for its turn before another child is started for it.
+const PATIENCE: Duration = Duration::from_millis(250);
+/// How long a child may have nothing to do before it is ended.
+const IDLE: Duration = Duration::from_mins(1);
+/// Numbers of calls that each session has for itself.
+const NUMBERS: u32 = 40;
+
+/// A session that was started, with the thread that drives it where it has one of its own.
+pub struct Started {
+    /// The session.
+    pub session: Arc<Session>,
+    /// What drives it.
+    pub driver: Option<JoinHandle<()>>,
+}
+
+/// What a further session of the same caller is to know.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Beside {
+    /// After which number its calls are numbered.
+    pub first_call: u64,
+    /// Whether the server is known to speak the pushed era.
+    pub is_pushed: bool,
+}
+
+/// Starts a session.
+pub type Start = Box<dyn Fn(Beside) -> Result<Started, StartFault> + Send + Sync>;
+
+/// The sessions of one caller.
+pub struct Pool {
+    start: Start,
+    most: usize,
+    /// All children of the gateway, where these are some of them.
+    children: Option<Arc<Children>>,
+    members: Mutex<Vec<Member>>,
+    started: AtomicU64,
+    wake: Arc<Notify>,
+}
+
+struct Member {
+    session: Arc<Session>,
+    driver: Option<JoinHandle<()>>,
+    used: Moment,
+}
+
+impl Pool {
+    /// One session, started here and now.
+    pub fn of_one(start: Start) -> Result<Arc<Self>, StartFault> {
+        let pool = Self::of(start, 1, None);
+        pool.first()?;
+        Ok(pool)
+    }
+
+    /// At most this many sessions; the first is started when it is needed. Runs in a tokio runtime.
+    pub fn growing(start: Start, most: usize, children: Arc<Children>) -> Arc<Self> {
+        let pool = Self::of(start, most.max(1), Some(children));
+        if pool.most > 1 {
+            let (weak, wake) = (Arc::downgrade(&pool), pool.wake.clone());
+            tokio::spawn(tend(weak, wake));
+        }
+        pool
+    }
+
+    fn of(start: Start, most: usize, children: Option<Arc<Children>>) -> Arc<Self> {
+        Arc::new(Self {
+            start,
+            most,
+            children,
+            members: Mutex::default(),
+            started: AtomicU64::new(0),
+            wake: Arc::default(),
+        })
+    }
+
+    fn members(&self) -> MutexGuard<'_, Vec<Member>> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn sessions(&self) -> Vec<Arc<Session>> {
+        self.members()
+            .iter()
+            .map(|member| member.session.clone())
+            .collect()
+    }
+
+    /// The session that takes what any can take.
+    pub fn first(&self) -> Result<Arc<Session>, StartFault> {
+        let mut members = self.members();
+        if let Some(first) = members.first() {
+            return Ok(first.session.clone());
+        }
+        let member = self.begin(Beside::default())?;
+        let session = member.session.clone();
+        members.push(member);
+        Ok(session)
+    }
+
+    fn begin(&self, beside: Beside) -> Result<Member, StartFault> {
+        let number = self.started.fetch_add(1, Ordering::Relaxed);
+        let Started { session, driver } = (self.start)(Beside {
+            first_call: number << NUMBERS,
+            ..beside
+        })?;
+        if self.most > 1 {
+            session.wake_when_free(self.wake.clone());
+        }
+        Ok(Member {
+            session,
+            driver,
+            used: clock::now(),
+        })
+    }
+
+    /// A frame came from the client.
+    pub fn from_client(&self, door: Door, frame: Frame<'_>) -> Result<(), StartFault> {
+        self.session_for(&frame)?.from_client(door, frame);
+        Ok(())
+    }
+
+    /// A frame came from the client, whose HTTP request said this in its headers.
+    pub fn from_client_with(
+        &self,
+        door: Door,
+        frame: Frame<'_>,
+        headers: HeaderMap,
+    ) -> Result<(), StartFault> {
+        self.session_for(&frame)?
+            .from_client_with(door, frame, headers);
+        Ok(())
+    }
+
+    fn session_for(&self, frame: &Frame<'_>) -> Result<Arc<Session>, StartFault> {
+        let first = self.first()?;
+        if self.most == 1 || !first.can_share_calls() {
+            return Ok(first);
+        }
+        let glance = frame.glance();
+        let bytes = frame.bytes();
+        let named = glance.method.clone();
+        let Some(named) = named.and_then(|range| std::str::from_utf8(&bytes[range]).ok()) else {
+            return Ok(first);
+        };
+        let sessions = self.sessions();
+        if glance.shape() == Some(Shape::Notification) {
+            let cancelled = glance.params.clone().filter(|_| named == method::CANCELLED);
+            let cancelled = cancelled
+                .and_then(|range| serde_json::from_slice(&bytes[range]).ok())
+                .and_then(|params| Cancelled::parse(params).ok());
+            let id = cancelled.and_then(|cancelled| cancelled.request_id);
+            let knows =
+                |session: &Arc<Session>| id.as_ref().is_some_and(|id| session.knows_call(id));
+            return Ok(sessions.into_iter().find(knows).unwrap_or(first));
+        }
+        let Some(kind) = CallKind::of_method(named) else {
+            return Ok(first);
+        };
+        let goes_on = |session: &&Arc<Session>| session.goes_on_here(kind, bytes, &glance);
+        let chosen = sessions
+            .iter()
+            .find(goes_on)
+            .or_else(|| sessions.iter().find(|session| session.is_free()))
+            .or_else(|| {
+                let usable = sessions.iter().filter(|session| !session.is_spent());
+                usable.min_by_key(|session| session.load())
+            });
+        let chosen = chosen.cloned().unwrap_or(first);
+        let mut members = self.members();
+        let member = members
+            .iter_mut()
+            .find(|member| Arc::ptr_eq(&member.session, &chosen));
+        if let Some(member) = member {
+            member.used = clock::now();
+        }
+        Ok(chosen)
+    }
+
+    /// Something happened that concerns all sessions.
+    pub fn tell_all(&self, event: impl Fn() -> Event) {
+        for session in self.sessions() {
+            session.tell(event());
+        }
+    }
+
+    /// The client's HTTP request on this stream is over.
+    pub fn is_over_at(&self, door: Door) {
+        for session in self.sessions() {
+            session.is_over_at(door);
+        }
+    }
+
+    /// Hands back what is held, before the gateway stops.
+    pub fn drain(&self) {
+        self.tell_all(|| Event::Drain);
+    }
+
+    /// Tells who still waits that the gateway stops.
+    pub fn stop(&self) {
+        self.tell_all(|| Event::Stop);
+    }
+
+    /// Whether there were servers, and all have ended.
+    pub fn is_over(&self) -> bool {
+        let sessions = self.sessions();
+        !sessions.is_empty() && sessions.iter().all(|session| session.is_over())
+    }
+
+    /// How many calls and questions are open.
+    pub fn open(&self) -> (usize, usize) {
+        let open = self.sessions().into_iter().map(|session| session.open());
+        open.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    }
+
+    /// Ends the sessions; their questions stay for the same call made again.
+    pub fn end(&self) {
+        for session in self.sessions() {
+            session.end();
+        }
+    }
+
+    /// Waits until the sessions that were ended are over, on a thread that may wait.
+    pub fn join(&self) {
+        let drivers: Vec<_> = self
+            .members()
+            .iter_mut()
+            .filter_map(|member| member.driver.take())
+            .collect();
+        for driver in drivers {
+            let _driver_panicked = driver.join();
+        }
+    }
+
+    /// Gives calls that wait to sessions that are free, and ends sessions that nobody needs. How long until something may be
+    /// due, and whether another child is to be started before that.
+    fn arrange(&self) -> (Duration, bool) {
+        let now = clock::now();
+        self.end_unneeded(now);
+        loop {
+            let sessions = self.sessions();
+            let waits = |session: &Arc<Session>| Some((session.queued_since()?, session.clone()));
+            let oldest = sessions
+                .iter()
+                .filter_map(waits)
+                .min_by_key(|(since, _)| *since);
+            let Some((since, full)) = oldest else {
+                return (IDLE, false);
+            };
+            let Some(free) = sessions.iter().find(|session| session.is_free()) else {
+                let waited = now.since(since);
+                let grows = sessions.len() < self.most;
+                return match PATIENCE.checked_sub(waited).filter(|left| !left.is_zero()) {
+                    Some(left) if grows => (left, false),
+                    None if grows => (PATIENCE, true),
+                    _ => (IDLE, false),
+                };
+            };
+            self.hand_over(&full, free);
+        }
+    }
+
+    fn hand_over(&self, from: &Session, to: &Session) {
+        if let Some((door, frame)) = from.take_queued() {
+            to.from_client(door, Frame::Lent(&frame));
+        }
+        for member in self.members().iter_mut() {
+            if std::ptr::eq(Arc::as_ptr(&member.session), to) {
+                member.used = clock::now();
+            }
+        }
+    }
+
+    fn end_unneeded(&self, now: Moment) {
+        let mut members = self.members();
+        let mut at = 0;
+        while at < members.len() && members.len() > 1 {
+            let Member { session, used, .. } = &members[at];
+            let idle = session.open() == (0, 0);
+            let unneeded = session.is_spent() || (at > 0 && now.since(*used) >= IDLE);
+            if session.is_over() || (idle && unneeded) {
+                let member = members.remove(at);
+                member.session.end();
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    /// Starts one more child, for the call that waits longest.
+    fn grow(&self) {
+        let Some(_counted) = self
+            .children
+            .as_ref()
+            .is_none_or(|children| children.has_room())
+            .then_some(())
+        else {
+            return;
+        };
+        let is_pushed = true;
+        match self.begin(Beside {
+            first_call: 0,
+            is_pushed,
+        }) {
+            Ok(member) => self.members().push(member),
+            Err(fault) => tracing::error!(%fault, "another child could not be started"),
+        }
+    }
+}
+
+/// Arranges the calls of a pool as long as there is one.
+async fn tend(pool: Weak<Pool>, wake: Arc<Notify>) {
+    let mut next = IDLE;
+    loop {
+        tokio::select! {
+            () = wake.notified() => {}
+            () = tokio::time::sleep(next) => {}
+        }
+        let Some(pool) = pool.upgrade() else { return };
+        let (due, grows) = pool.arrange();
+        next = due;
+        if grows {
+            let growing = pool.clone();
+            if let Err(error) = tokio::task::spawn_blocking(move || growing.grow()).await {
+                tracing::error!(%error, "another child could not be started");
+            }
+            (next, _) = pool.arrange();
+        }
+    }
+}
