@@ -164,7 +164,7 @@ impl Line {
         begun.map(|begun| (begun.call.clone(), begun.over.clone()))
     }
 
-    /// What ends the call that a pushed question belongs to. Several requests may serve one call, as those of a task do.
+    /// Returns the handle that ends the call of a pushed question. Several requests may serve one call, as those of a task do.
     pub(crate) fn interruption(&self, stream: Option<&RequestId>) -> Option<Arc<Interruption>> {
         let state = self.lock();
         let begun = if let Some(id) = stream {

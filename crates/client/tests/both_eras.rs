@@ -201,12 +201,12 @@ async fn nobody_there_is_an_error_and_no_decline() {
         (
             Settings::default().responder(Script::from_json("[]").unwrap()),
             PUSHED,
-            -32601,
+            -32000,
         ),
         (
             Settings::default().responder(Script::by_name([("other".to_owned(), "x".to_owned())])),
             PUSHED,
-            -32601,
+            -32000,
         ),
     ];
     for (settings, revision, code) in cases {

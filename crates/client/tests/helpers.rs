@@ -156,7 +156,7 @@ async fn a_responder_may_reject_what_it_finds_wrong() {
     );
 }
 
-/// What the server of a call gets for the question it pushes.
+/// Returns what the server of a call gets for the question it pushes.
 async fn answered(revision: Revision, settings: Settings, params: Value) -> Value {
     let (connection, mut server, _) = connected(revision, settings).await;
     let options = CallOptions::default();

@@ -22,7 +22,7 @@ struct Environment {
     /// The editor to open
     #[schemars(title = "Preferred editor")]
     editor: Editor,
-    /// Where the development server listens
+    /// The port of the development server
     #[schemars(title = "Development port", range(min = 1024, max = 65535))]
     #[serde(default = "usual_port")]
     port: u16,

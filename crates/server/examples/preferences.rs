@@ -1,4 +1,4 @@
-//! Preferences: a form known at run time, which shows what is set now. Who declines or closes it keeps everything as it is.
+//! Preferences: a form known at run time, which shows what is set now. Declining or closing it keeps everything as it is.
 
 mod listen;
 
@@ -11,7 +11,7 @@ use rmcp::{ServerHandler, tool, tool_handler, tool_router};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-/// What a person prefers.
+/// The preferences of a person.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Preferences {
     notifications: bool,
@@ -90,7 +90,7 @@ impl ServerHandler for Workflow {
     }
 }
 
-/// What is set before anybody changed it.
+/// The preferences before anybody changed them.
 fn usual() -> Preferences {
     Preferences {
         notifications: false,

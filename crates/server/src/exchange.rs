@@ -146,7 +146,7 @@ struct Wrong {
     reasons: String,
     /// The same for a program, where the form's rules were broken just now.
     findings: Vec<Finding>,
-    /// Whether the author's own check wrote the reasons: they may repeat what a person said, and stay out of the record.
+    /// `true` if the author's own check wrote the reasons: they may repeat what a person said, and stay out of the record.
     by_author: bool,
 }
 

@@ -152,7 +152,7 @@ pub(crate) struct Journal {
     steps: Vec<Step>,
     #[serde(rename = "o", default, skip_serializing_if = "Vec::is_empty")]
     out: Vec<Out>,
-    /// Whether the last run used none of the replies that had just come.
+    /// `true` if the last run used none of the replies that had just come.
     #[serde(rename = "z", default, skip_serializing_if = "std::ops::Not::not")]
     unused: bool,
 }

@@ -17,7 +17,8 @@ use crate::way::patience::Patience;
 use crate::way::rounds::{Brought, Changed, Ended, Rounds};
 use crate::way::script::{Log, Logged, Script};
 
-/// What a handler does differently when it runs again from the top for each round of answers, as on 2026-07-28.
+/// A difference between a handler that runs once and the same handler run again from the top for each round of answers, as
+/// on 2026-07-28.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Difference {
@@ -27,9 +28,9 @@ pub enum Difference {
          happen once, or may change from run to run, belongs in a step"
     )]
     Result {
-        /// How it ends where it runs once (2025-06-18, 2025-11-25).
+        /// The result where it runs once (2025-06-18, 2025-11-25).
         once: String,
-        /// How it ends where it runs again for each round (2026-07-28).
+        /// The result where it runs again for each round (2026-07-28).
         again: String,
     },
     /// It asks something else.
@@ -37,9 +38,9 @@ pub enum Difference {
         "the handler asks {now:?} where it asked {was:?}: a question is the same in every run; put what changes into a step"
     )]
     Question {
-        /// What it asked in the run before.
+        /// The question of the run before.
         was: String,
-        /// What it asks instead.
+        /// The question that is asked instead.
         now: String,
     },
     /// It asks one question more than where it runs once.
@@ -61,7 +62,7 @@ pub enum Difference {
     /// It does not come to an end.
     #[error("run again for each round of answers, the handler does not end in {rounds} rounds")]
     Endless {
-        /// How many rounds it was given.
+        /// The number of rounds it was given.
         rounds: u32,
     },
 }
@@ -109,7 +110,7 @@ struct Replay {
     capability: Capability,
     log: Log,
     questions: Vec<Logged>,
-    /// What went out so far.
+    /// The questions that went out so far.
     sent: Vec<Slot>,
 }
 
@@ -119,10 +120,10 @@ impl Replay {
         F: Fn(Elicit) -> Fut,
         Fut: Future<Output = R>,
     {
-        let most = self.shared.settings.questions_per_call;
+        let limit = self.shared.settings.questions_per_call;
         let mut journal = Journal::default();
         let mut responses = InputResponses::default();
-        for _ in 0..=most {
+        for _ in 0..=limit {
             let brought = Brought {
                 journal,
                 had_state: true,
@@ -144,7 +145,7 @@ impl Replay {
                 }
             }
         }
-        Err(Difference::Endless { rounds: most })
+        Err(Difference::Endless { rounds: limit })
     }
 
     fn elicit(&self, rounds: &Arc<Rounds>) -> Elicit {

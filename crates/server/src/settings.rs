@@ -132,7 +132,7 @@ impl Settings {
         self
     }
 
-    /// Where used states are remembered, and where large ones are kept. Without a store, this process remembers the states
+    /// Sets where used states are remembered, and where large ones are kept. Without a store, this process remembers the states
     /// that were used in it.
     #[must_use]
     pub fn store(mut self, store: Arc<dyn Store>) -> Self {
@@ -140,7 +140,7 @@ impl Settings {
         self
     }
 
-    /// Whether each state counts once. True by default: the same state sent again is refused, so that a handler finishes
+    /// Sets whether each state counts once. True by default: the same state sent again is refused, so that a handler finishes
     /// once. Without a [`store`](Self::store) this holds within one process.
     ///
     /// Single use has a price: a client that lost the answer to its retry and sends it again is refused. With false, the

@@ -3,7 +3,6 @@
 //! ```
 //! use mcp_elicit_server::testing::{Answer, Person};
 //! use mcp_elicit_server::{Elicit, Unanswered};
-//! use serde_json::json;
 //!
 //! async fn greet(elicit: Elicit) -> Result<String, Unanswered> {
 //!     let name = elicit.choose("Who are you?", ["Ada", "Grace"]).await?;
@@ -13,7 +12,7 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() {
-//! let person = Person::who([Answer::accept(json!({"choice": "Ada"})), Answer::accept(json!({"confirm": true}))]);
+//! let person = Person::who([Answer::pick("Ada"), Answer::yes()]);
 //! assert_eq!(greet(person.elicit()).await.unwrap(), "Hello, Ada");
 //! assert_eq!(person.asked()[1].message, "Greet Ada?");
 //!
@@ -21,7 +20,7 @@
 //! assert!(matches!(greet(person.elicit()).await, Err(Unanswered::Refused(_))));
 //!
 //! // As on every revision: once, and again from the top for each round of answers.
-//! let person = Person::who([Answer::accept(json!({"choice": "Ada"})), Answer::Decline]);
+//! let person = Person::who([Answer::pick("Ada"), Answer::Decline]);
 //! let result = person.run(greet).await.unwrap();
 //! assert!(matches!(result, Err(Unanswered::Refused(_))));
 //! # }
@@ -30,7 +29,7 @@
 use std::sync::Arc;
 
 use mcp_elicit_core::wire::Capability;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::elicit::Elicit;
 use crate::replay;
@@ -59,6 +58,27 @@ impl Answer {
     /// Submits the form with this content.
     pub fn accept(content: impl Into<Value>) -> Self {
         Self::Accept(content.into())
+    }
+
+    /// Says yes to a [`confirm`](Elicit::confirm).
+    pub fn yes() -> Self {
+        Self::accept(json!({ "confirm": true }))
+    }
+
+    /// Says no to a [`confirm`](Elicit::confirm), in its form. [`Decline`](Self::Decline) is a no to being asked.
+    pub fn no() -> Self {
+        Self::accept(json!({ "confirm": false }))
+    }
+
+    /// Picks a value of a [`choose`](Elicit::choose).
+    pub fn pick(value: impl Into<String>) -> Self {
+        Self::accept(json!({ "choice": value.into() }))
+    }
+
+    /// Picks values of a [`choose_many`](Elicit::choose_many).
+    pub fn picks<V: Into<String>>(values: impl IntoIterator<Item = V>) -> Self {
+        let values: Vec<String> = values.into_iter().map(Into::into).collect();
+        Self::accept(json!({ "choices": values }))
     }
 }
 

@@ -44,14 +44,14 @@ impl Settings {
         self
     }
 
-    /// What the person allows. A decline for good is remembered by the [`person`](Self::person), for all their servers.
+    /// Sets what the person allows. The [`person`](Self::person) remembers a decline for good, for all their servers.
     #[must_use]
     pub fn consent(mut self, consent: Consent) -> Self {
         self.consent = consent;
         self
     }
 
-    /// Whose questions these are: one queue and one set of declined servers for each person, across servers.
+    /// Sets the person who is asked: one queue and one set of declined servers for each person, across servers.
     #[must_use]
     pub fn person(mut self, person: Person) -> Self {
         self.person = person;

@@ -1,8 +1,8 @@
 //! A call whose event stream ends before its result is there: the client comes back with `Last-Event-ID` and gets the
 //! result on the stream of its return (2025-11-25, "Streamable HTTP", resumability).
 //!
-//! What ends the stream of one call, and sees that the client is back, is a layer around rmcp's service; the tool finds it
-//! in the parts of the HTTP request. rmcp 3.9 without an event store forgets a stream with its result, so the tool waits
+//! A layer around rmcp's service ends the stream of one call, and sees that the client is back; the tool finds it in the
+//! parts of the HTTP request. rmcp 3.9 without an event store forgets a stream with its result, so the tool waits
 //! for the client before it returns.
 
 use std::collections::HashMap;
@@ -23,9 +23,9 @@ use tokio_util::sync::CancellationToken;
 const SESSION: &str = "mcp-session-id";
 
 /// The longest wait for a client to come back.
-const PATIENCE: Duration = Duration::from_secs(10);
+const MAX_WAIT: Duration = Duration::from_secs(10);
 
-/// How often the client of each session has come back to a stream.
+/// The number of times that the client of each session has come back to a stream.
 type Returns = watch::Sender<HashMap<HeaderValue, u64>>;
 
 /// The event stream of one HTTP request.
@@ -55,7 +55,7 @@ pub(crate) async fn until_client_is_back(context: &RequestContext<RoleServer>) {
     end.cancel();
     let back = returns.wait_for(|returns| times(returns) > before);
     // A client that does not come back loses the result, as when its connection breaks.
-    let _back_or_gone = tokio::time::timeout(PATIENCE, back).await;
+    let _back_or_gone = tokio::time::timeout(MAX_WAIT, back).await;
 }
 
 async fn lend_stream(State(returns): State<Returns>, mut request: Request, next: Next) -> Response {

@@ -35,7 +35,7 @@ pub struct Asking(pub(crate) Subject);
 #[derive(Debug)]
 pub struct Accepted {
     pub(crate) answers: Option<Answers>,
-    /// Whether it passed the author's own check in an earlier run.
+    /// `true` if it passed the author's own check in an earlier run.
     pub(crate) passed: bool,
 }
 

@@ -96,7 +96,7 @@ impl Way {
         }
     }
 
-    /// What the step `name` brought in an earlier run, or leave to run it now.
+    /// Returns the result of the step `name` from an earlier run, or leave to run it now.
     pub(crate) fn begin_step(&self, name: &str) -> StepTurn {
         match self {
             Self::Rounds(rounds) => rounds.begin_step(name),
@@ -107,7 +107,7 @@ impl Way {
         }
     }
 
-    /// How this call waits for what is not a question. A task is asked after by its caller, and needs no progress.
+    /// Returns the wait of this call, for what is not a question. The caller of a task polls it, and needs no progress.
     pub(crate) fn patience(&self) -> Option<&patience::Patience> {
         match self {
             Self::Pushed(pushed) => Some(pushed.patience()),
@@ -144,7 +144,7 @@ impl Way {
     }
 }
 
-/// What to do about a step.
+/// The result of a step that ran before, or leave to run it.
 pub(crate) enum StepTurn {
     /// It ran before; this was its result.
     Remembered(Box<RawValue>),
@@ -152,7 +152,7 @@ pub(crate) enum StepTurn {
     Run(StepMemory),
 }
 
-/// Where the result of a step that runs now is kept.
+/// The place where the result of a step that runs now is remembered.
 pub(crate) enum StepMemory {
     /// Nowhere: the handler does not run again.
     NotKept,
@@ -163,7 +163,7 @@ pub(crate) enum StepMemory {
 }
 
 impl StepMemory {
-    /// Whether a result is kept at all.
+    /// Returns `true` if a result is remembered at all.
     pub(crate) fn is_kept(&self) -> bool {
         !matches!(self, Self::NotKept)
     }

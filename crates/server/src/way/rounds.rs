@@ -45,14 +45,14 @@ pub(crate) struct Rounds {
     stand: Mutex<Stand>,
     /// Fires when this run is given up: asks that a spawned task still holds must end.
     over: CancellationToken,
-    /// How it ended, once it has.
+    /// The end of the run, once it has come.
     end: OnceLock<End>,
     patience: Arc<Patience>,
     /// The results of steps that ran in the first run of a test.
     log: Option<script::Log>,
 }
 
-/// How a run ended, for asks that a spawned task still holds.
+/// The end of a run, for asks that a spawned task still holds.
 #[derive(Debug, Clone, Copy)]
 enum End {
     /// The handler returned.
@@ -65,7 +65,7 @@ enum End {
 struct Stand {
     journal: Journal,
     /// Questions whose reply came with this very request.
-    news: Vec<News>,
+    news: Vec<FreshReply>,
     /// Replies that came without a state, by the key the author gave.
     loose: InputResponses,
     /// How often each question was asked in this run.
@@ -82,11 +82,12 @@ struct Stand {
 
 /// A question whose reply came with this very request.
 #[derive(Debug)]
-struct News {
+struct FreshReply {
     slot: Slot,
     open_for: Duration,
-    /// The beginning of its message.
-    message: String,
+    /// The beginning of its message. Absent where the next run may do without the question: a visit is asked for until
+    /// what it brings is there.
+    message: Option<String>,
 }
 
 #[derive(Debug)]
@@ -166,10 +167,10 @@ impl Rounds {
                 Given::Late
             };
             journal.settle(out.slot, given);
-            news.push(News {
+            news.push(FreshReply {
                 slot: out.slot,
                 open_for: Duration::from_millis(now_ms.saturating_sub(out.since_ms)),
-                message: out.message,
+                message: (!out.url).then_some(out.message),
             });
         }
         let loose = if had_state {
@@ -238,7 +239,7 @@ impl Rounds {
         self.given_up(question.timeout).await
     }
 
-    /// What an ask brings when its run is over.
+    /// Returns the error of an ask whose run is over.
     fn ended(&self) -> Unanswered {
         match self.end.get() {
             Some(End::Returned) => Unanswered::HandlerReturned,
@@ -275,10 +276,10 @@ impl Rounds {
                 stand
                     .journal
                     .settle(slot, read_reply(&value, question.mode()));
-                stand.news.push(News {
+                stand.news.push(FreshReply {
                     slot,
                     open_for: Duration::ZERO,
-                    message: String::new(),
+                    message: None,
                 });
             }
         }
@@ -332,7 +333,7 @@ impl Rounds {
         self.lock().journal.pass(slot);
     }
 
-    /// What the step `name` brought in an earlier run, or leave to run it now.
+    /// Returns the result of the step `name` from an earlier run, or leave to run it now.
     pub(crate) fn begin_step(self: &Arc<Self>, name: &str) -> StepTurn {
         let mut stand = self.lock();
         let count = stand.steps.entry(name.to_owned()).or_default();
@@ -434,8 +435,8 @@ impl Rounds {
     /// been faster this time, so it counts when it happens twice in a row.
     fn changed(&self, alone: bool) -> Option<Changed> {
         let mut stand = self.lock();
-        let first = stand.news.first()?.message.clone();
-        let used = |news: &News| {
+        let first = stand.news.iter().find_map(|news| news.message.clone())?;
+        let used = |news: &FreshReply| {
             let asked = stand.asked.get(&news.slot.digest);
             asked.is_some_and(|asked| *asked > news.slot.occurrence)
         };

@@ -20,7 +20,7 @@ use crate::unanswered::Unanswered;
 pub(crate) struct Script {
     capability: Capability,
     stand: Arc<Mutex<Stand>>,
-    /// What happens in this run, where it is to be repeated.
+    /// The log of this run, where it is to be repeated.
     log: Option<Log>,
 }
 
@@ -93,7 +93,7 @@ impl Script {
         }
     }
 
-    /// Where the result of the step `name` is kept.
+    /// Returns the place where the result of the step `name` is remembered.
     pub(crate) fn begin_step(&self, name: &str) -> StepMemory {
         match &self.log {
             Some(log) => StepMemory::Log(log.begin_step(name)),
@@ -124,7 +124,7 @@ impl Answer {
     }
 }
 
-/// What happened in the first run of a handler: questions with their answers, and the results of steps.
+/// The log of the first run of a handler: questions with their answers, and the results of steps.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Log(Arc<Mutex<Entries>>);
 
@@ -180,7 +180,7 @@ impl Log {
         }
     }
 
-    /// What the step `name` brought in its `occurrence`th call.
+    /// Returns the result of the step `name` in its `occurrence`th call.
     pub(crate) fn step(&self, name: &str, occurrence: u32) -> Option<Box<RawValue>> {
         let entries = self.lock();
         entries.results.get(&(name.to_owned(), occurrence)).cloned()

@@ -1,4 +1,4 @@
-//! What an author gets wrong is told at once, in the same way on every revision, and nobody waits for ever.
+//! An author's mistake is told at once, in the same way on every revision, and nobody waits for ever.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -157,6 +157,14 @@ impl Careless {
         Ok("there".into())
     }
 
+    #[tool(description = "A visit that is not needed any more once it was made, and a question")]
+    async fn connects(&self, elicit: Elicit) -> Result<String, Unanswered> {
+        if self.next() == 1 {
+            elicit.visit("Sign in", "https://example.com/").await?;
+        }
+        elicit.choose("Which?", ["a", "b"]).await
+    }
+
     #[tool(description = "A default that only the schema has")]
     async fn port(&self, elicit: Elicit) -> Result<String, Unanswered> {
         let Port { port, host } = elicit.form("Which port?").await?;
@@ -289,6 +297,15 @@ async fn a_handler_may_finish_without_the_question_that_was_answered() {
     let person = Person::who("2026-07-28", [Act::Accept(json!({ "confirm": true }))]);
     let result = person.call(Careless::default(), "skips").await.unwrap();
     assert_eq!(said(&result).0, "there");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_visit_that_was_made_need_not_be_asked_for_again() {
+    for revision in ["2025-11-25", "2026-07-28"] {
+        let person = Person::who(revision, [Act::Bare, choice("b")]);
+        let result = person.call(Careless::default(), "connects").await;
+        assert_eq!(said(&result.unwrap()).0, "b", "{revision}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -10,7 +10,7 @@ fn choice(letter: &str) -> Answer {
     Answer::accept(json!({ "choice": letter }))
 }
 
-/// What is done, and how often.
+/// Counts the work that is done.
 #[derive(Default)]
 struct Works(AtomicU32);
 
@@ -79,6 +79,23 @@ async fn whatever_a_person_does_is_the_same() {
     let person = Person::who([]);
     let result = person.run(|elicit| async move { elicit.confirm("Really?").await });
     assert!(matches!(result.await, Ok(Err(Unanswered::Author(_)))));
+}
+
+#[tokio::test]
+async fn answers_have_short_names() {
+    let handler = async |elicit: Elicit| {
+        let one = ask(&elicit, "One?").await?;
+        let many = elicit.choose_many("Many?", ["a", "b", "c"]).await?;
+        elicit.confirm("Really?").await?;
+        Ok::<_, Unanswered>(format!("{one}{many:?}"))
+    };
+    let answers = || [Answer::pick("b"), Answer::picks(["a", "c"])];
+    let person = Person::who(answers().into_iter().chain([Answer::yes()]));
+    let result = person.run(handler).await.unwrap();
+    assert_eq!(result.unwrap(), r#"b["a", "c"]"#);
+    let person = Person::who(answers().into_iter().chain([Answer::no()]));
+    let result = person.run(handler).await.unwrap();
+    assert!(matches!(result, Err(Unanswered::Refused(_))), "{result:?}");
 }
 
 #[tokio::test]

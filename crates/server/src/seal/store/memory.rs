@@ -7,18 +7,18 @@ use std::sync::{Mutex, PoisonError};
 use super::{Store, StoreError, StoreFuture};
 
 /// The most states that are remembered as used. With names of 22 letters, about 30 MB.
-const MOST_USED: usize = 1 << 18;
+const MAX_USED: usize = 1 << 18;
 
 /// The most bytes that are kept.
-const MOST_KEPT: usize = 64 << 20;
+const MAX_KEPT_BYTES: usize = 64 << 20;
 
 /// A store in memory, for a server that runs as one process. Bounded: it remembers the last 262,144 states that were used,
 /// refuses older ones as used when there are more, and keeps up to 64 MiB.
 pub struct MemoryStore {
     used: Mutex<Used>,
     kept: Mutex<Kept>,
-    most_used: usize,
-    most_kept: usize,
+    max_used: usize,
+    max_kept_bytes: usize,
 }
 
 #[derive(Default)]
@@ -42,7 +42,7 @@ impl fmt::Debug for MemoryStore {
 
 impl Default for MemoryStore {
     fn default() -> Self {
-        Self::bounded(MOST_USED, MOST_KEPT)
+        Self::bounded(MAX_USED, MAX_KEPT_BYTES)
     }
 }
 
@@ -52,12 +52,12 @@ impl MemoryStore {
         Self::default()
     }
 
-    fn bounded(most_used: usize, most_kept: usize) -> Self {
+    fn bounded(max_used: usize, max_kept_bytes: usize) -> Self {
         Self {
             used: Mutex::default(),
             kept: Mutex::default(),
-            most_used,
-            most_kept,
+            max_used,
+            max_kept_bytes,
         }
     }
 }
@@ -101,7 +101,7 @@ impl Used {
 impl Store for MemoryStore {
     fn use_up<'a>(&'a self, id: &'a str, now_ms: u64, until_ms: u64) -> StoreFuture<'a, bool> {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        used.make_room(now_ms, self.most_used);
+        used.make_room(now_ms, self.max_used);
         let first =
             until_ms > used.forgotten_until && used.until.insert(id.to_owned(), until_ms).is_none();
         Box::pin(std::future::ready(Ok(first)))
@@ -115,7 +115,7 @@ impl Store for MemoryStore {
         until_ms: u64,
     ) -> StoreFuture<'a, ()> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let result = kept.keep(id, bytes, now_ms, until_ms, self.most_kept);
+        let result = kept.keep(id, bytes, now_ms, until_ms, self.max_kept_bytes);
         Box::pin(std::future::ready(result))
     }
 
