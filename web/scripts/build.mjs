@@ -59,7 +59,23 @@ export async function buildReact() {
   execFileSync(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), "-p", join(react, "tsconfig.json")], { stdio: "inherit" });
 }
 
+/** Writes the script of the inbox's pages, which the Rust build takes as it is. It is committed, so that it needs no npm. */
+export async function buildInbox() {
+  await build({
+    entryPoints: [join(root, "packages/inbox/src/page.js")],
+    outfile: join(root, "../crates/forms/assets/page.js"),
+    absWorkingDir: root,
+    bundle: true,
+    format: "esm",
+    target: "es2022",
+    charset: "utf8",
+    banner: { js: "// Made by `npm run build` in web/ from web/packages/inbox/src/page.js: change it there." },
+    logLevel: "warning",
+  });
+}
+
 if (process.argv[1] === import.meta.filename) {
+  await buildInbox();
   await buildForm();
   await buildReact();
 }

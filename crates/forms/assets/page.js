@@ -1,22 +1,79 @@
-// What makes the pages nicer to use. Every page works without it.
+// Made by `npm run build` in web/ from web/packages/inbox/src/page.js: change it there.
 
-const base = document.body.dataset.base;
-const form = document.querySelector("form[data-question]");
-const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+// packages/form/src/behaviour/clock.ts
+function minutesLeft(seconds) {
+  return seconds < 3600 ? `${Math.floor(seconds / 60)}:${`${seconds % 60}`.padStart(2, "0")}` : null;
+}
 
+// packages/form/src/behaviour/grow.ts
+function growing(input, replaced) {
+  input.addEventListener("paste", (event) => {
+    const text = event.clipboardData?.getData("text/plain") ?? "";
+    if (!/[\r\n]/.test(text.trim())) return;
+    event.preventDefault();
+    const area = document.createElement("textarea");
+    for (const { name, value } of input.attributes) if (name !== "type" && name !== "value") area.setAttribute(name, value);
+    area.rows = 4;
+    area.value = input.value.slice(0, input.selectionStart) + text + input.value.slice(input.selectionEnd);
+    input.replaceWith(area);
+    replaced(area);
+    area.focus();
+    area.dispatchEvent(new Event("input", { bubbles: true, composed: true }));
+  });
+}
+
+// packages/form/src/behaviour/search.ts
+var fold = (text) => text.trim().toLowerCase().normalize("NFKD").replace(/\p{M}/gu, "");
+function searchable(find, options2, tell) {
+  const texts = options2.map((option) => fold(option.textContent));
+  const shown = () => options2.filter((option) => !option.hidden);
+  const input = (option) => option?.querySelector("input");
+  const filter = () => {
+    const wanted = fold(find.value);
+    options2.forEach((option, i) => option.hidden = !texts[i].includes(wanted));
+    tell(wanted ? shown().length : null);
+  };
+  find.addEventListener("input", filter);
+  find.addEventListener("keydown", (event) => {
+    const { key } = event;
+    if (key === "Escape" && find.value) {
+      find.value = "";
+      filter();
+    } else if (key === "ArrowDown") input(shown()[0])?.focus();
+    else if (key === "Enter" && !event.ctrlKey && !event.metaKey) {
+      if (shown().length === 1) input(shown()[0])?.click();
+    } else return;
+    event.preventDefault();
+  });
+}
+
+// packages/form/src/behaviour/stepper.ts
+function stepped(value, step, least, most, direction) {
+  const read = (text) => /^\s*([+-]?)(\d*)(?:\.(\d*))?\s*$/.exec(text);
+  const empty = !value.trim();
+  const texts = [empty ? least || "0" : value, step, least, most].map((text) => text ? read(text) : null);
+  const places = Math.max(...texts.map((parts) => parts?.[3]?.length ?? 0));
+  const [now, by, low, high] = texts.map((parts) => parts && BigInt(parts[1] + (parts[2] || "0") + (parts[3] ?? "").padEnd(places, "0")));
+  if (now == null || by == null) return null;
+  let next = empty ? now : now + direction * by;
+  if (low != null && next < low) next = low;
+  if (high != null && next > high) next = high;
+  const digits = `${next < 0n ? -next : next}`.padStart(places + 1, "0");
+  const fraction = places ? `.${digits.slice(-places)}`.replace(/\.?0+$/, "") : "";
+  return (next < 0n ? "-" : "") + digits.slice(0, digits.length - places) + fraction;
+}
+
+// packages/inbox/src/page.js
+var base = document.body.dataset.base;
+var form = document.querySelector("form[data-question]");
+var all = (selector, root = document) => [...root.querySelectorAll(selector)];
 remember();
 for (const only of all("[data-js]")) only.hidden = false;
-
 countdown();
 if (form) question(form);
-const search = document.querySelector("[data-search]");
+var search = document.querySelector("[data-search]");
 if (search) queue(search);
 if (document.body.dataset.events) listen();
-
-// ---- where the pages are ----
-
-// Pages for people who are signed in lie below a path that no link tells. What this origin stores is read by no other
-// server on this machine, as cookies would be; so a link without the path finds the way from here.
 function remember() {
   try {
     if (document.body.dataset.events) {
@@ -25,70 +82,57 @@ function remember() {
     const { enter } = document.body.dataset;
     const known = enter && localStorage.getItem(`mcp-elicit ${base}`);
     if (known && known.startsWith(`${base}/`) && /^[A-Za-z0-9_-]{32,}$/.test(known.slice(base.length + 1))) {
-      const search = location.pathname.endsWith("/login") ? "" : location.search;
-      location.replace(known + enter + search);
+      const search2 = location.pathname.endsWith("/login") ? "" : location.search;
+      location.replace(known + enter + search2);
     }
   } catch {
-    // Storage that is switched off: the page says how to sign in.
   }
 }
-
-// ---- time left ----
-
 function countdown() {
   const loaded = Date.now();
-  const clocks = () =>
-    all("[data-left]").map((clock) => {
-      clock.dataset.end ??= String(loaded + Number(clock.dataset.left));
-      return [clock, Number(clock.dataset.end) - Date.now()];
-    });
+  const clocks = () => all("[data-left]").map((clock) => {
+    clock.dataset.end ??= String(loaded + Number(clock.dataset.left));
+    return [clock, Number(clock.dataset.end) - Date.now()];
+  });
   const tick = () => {
     for (const [clock, left] of clocks()) {
       clock.querySelector("[data-words]").textContent = words(Math.max(0, left));
-      clock.classList.toggle(clock.classList.contains("tag") ? "warn" : "short", left <= 30_000);
-      // The server's clock decides; we only ask it again a moment later.
-      if (left <= -1_000 && form && !clock.dataset.over) {
+      clock.classList.toggle(clock.classList.contains("tag") ? "warn" : "short", left <= 3e4);
+      if (left <= -1e3 && form && !clock.dataset.over) {
         clock.dataset.over = "yes";
         location.replace(form.dataset.question);
       }
     }
   };
-  if (clocks().length || document.querySelector("[data-queue]")) setInterval(tick, 1_000);
+  if (clocks().length || document.querySelector("[data-queue]")) setInterval(tick, 1e3);
 }
-
-// The same words as the server's.
 function words(milliseconds) {
-  const seconds = Math.ceil(milliseconds / 1_000);
-  const [hours, minutes] = [Math.floor(seconds / 3_600), Math.floor(seconds / 60) % 60];
-  const two = (n) => String(n).padStart(2, "0");
-  if (hours === 0) return `${minutes}:${two(seconds % 60)}`;
-  return hours < 48 ? `${hours} h ${two(minutes)} min` : `${Math.floor(hours / 24)} days`;
+  const seconds = Math.ceil(milliseconds / 1e3);
+  const hours = Math.floor(seconds / 3600);
+  if (hours === 0) return minutesLeft(seconds);
+  const minutes = String(Math.floor(seconds / 60) % 60).padStart(2, "0");
+  return hours < 48 ? `${hours} h ${minutes} min` : `${Math.floor(hours / 24)} days`;
 }
-
-// ---- a question ----
-
-function question(form) {
-  // Our own messages, beside the field, instead of the browser's bubbles.
-  form.noValidate = true;
-  for (const stepper of all("[data-stepper]", form)) steps(stepper);
-  for (const list of all("[data-list]", form)) options(list);
-  for (const input of all("[data-grows]", form)) grow(input);
-  for (const zone of all("[data-zone]", form)) {
+function question(form2) {
+  form2.noValidate = true;
+  for (const stepper of all("[data-stepper]", form2)) steps(stepper);
+  for (const list of all("[data-list]", form2)) options(list);
+  for (const input of all("[data-grows]", form2)) growing(input, () => {
+  });
+  for (const zone of all("[data-zone]", form2)) {
     if (!zone.value) zone.value = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "";
   }
-  const live = form.dataset.live && all("[data-field]", form).length ? checks(form) : null;
-  keys(form, live);
-  visit(form);
-  // Enter may still be held down from the page before: it presses nothing until it was let go.
-  form.addEventListener("keydown", (event) => {
+  const live = form2.dataset.live && all("[data-field]", form2).length ? checks(form2) : null;
+  keys(form2, live);
+  visit(form2);
+  form2.addEventListener("keydown", (event) => {
     const acts = event.target.closest("button, a");
     if (event.repeat && event.key === "Enter" && acts) event.preventDefault();
   });
-  // One press is enough; a second one would only be told that the question is closed.
   let sent = false;
-  form.addEventListener("submit", (event) => {
+  form2.addEventListener("submit", (event) => {
     if (sent) return event.preventDefault();
-    const half = all("[data-field]", form).filter(unfinished);
+    const half = all("[data-field]", form2).filter(unfinished);
     if (half.length && !event.submitter?.formNoValidate) {
       event.preventDefault();
       for (const field of half) mark(field, unfinished(field));
@@ -97,34 +141,32 @@ function question(form) {
     sent = true;
     live?.stop();
   });
-  addEventListener("pageshow", () => { sent = false; });
+  addEventListener("pageshow", () => {
+    sent = false;
+  });
 }
-
-// Saves what was typed, and shows what the form's own check says about it.
-function checks(form) {
-  const kept = form.querySelector("[data-kept]");
-  const touched = new Set(all(".field.wrong", form).map((field) => field.dataset.field));
+function checks(form2) {
+  const kept = form2.querySelector("[data-kept]");
+  const touched = new Set(all(".field.wrong", form2).map((field) => field.dataset.field));
   let timer = 0;
   let dirty = false;
   let stopped = false;
   let turn = 0;
-
-  const body = () => new URLSearchParams(new FormData(form));
-
+  const body = () => new URLSearchParams(new FormData(form2));
   const send = async () => {
     clearTimeout(timer);
     if (stopped) return;
     dirty = false;
     const mine = ++turn;
     try {
-      const reply = await fetch(form.dataset.live, { method: "POST", body: body(), redirect: "error" });
+      const reply = await fetch(form2.dataset.live, { method: "POST", body: body(), redirect: "error" });
       if (!reply.ok) {
         kept.textContent = reply.status === 413 ? "Too long to keep" : "";
         return;
       }
       const { wrong } = await reply.json();
       if (mine !== turn || stopped) return;
-      for (const field of all("[data-field]", form)) {
+      for (const field of all("[data-field]", form2)) {
         const key = field.dataset.field;
         if (touched.has(key)) mark(field, unfinished(field) ?? wrong[key] ?? []);
       }
@@ -133,42 +175,40 @@ function checks(form) {
       kept.textContent = "Not saved: no connection";
     }
   };
-
   const later = () => {
     dirty = true;
     kept.textContent = "";
     clearTimeout(timer);
     timer = setTimeout(send, 400);
   };
-
-  form.addEventListener("input", (event) => {
+  form2.addEventListener("input", (event) => {
     if (event.target.type === "search") return;
-    form.dataset.typed = "";
+    form2.dataset.typed = "";
     later();
   });
-  // A field is judged once it has been left, not while it is being filled in for the first time.
-  form.addEventListener("focusout", (event) => {
+  form2.addEventListener("focusout", (event) => {
     const field = event.target.closest("[data-field]");
     if (!field || field.contains(event.relatedTarget) || event.target.type === "search") return;
-    if (!("typed" in form.dataset)) return;
+    if (!("typed" in form2.dataset)) return;
     touched.add(field.dataset.field);
     later();
   });
-  form.addEventListener("change", (event) => {
+  form2.addEventListener("change", (event) => {
     const field = event.target.closest("[data-field]");
     if (field && ["radio", "checkbox"].includes(event.target.type)) touched.add(field.dataset.field);
   });
   addEventListener("pagehide", () => {
-    if (dirty && !stopped) fetch(form.dataset.live, { method: "POST", body: body(), keepalive: true }).catch(() => {});
+    if (dirty && !stopped) fetch(form2.dataset.live, { method: "POST", body: body(), keepalive: true }).catch(() => {
+    });
   });
-  return { stop: () => { stopped = true; clearTimeout(timer); } };
+  return { stop: () => {
+    stopped = true;
+    clearTimeout(timer);
+  } };
 }
-
-// A date that is half typed has no value yet, so only the browser can tell.
 function unfinished(field) {
   return all("input", field).some((input) => input.validity.badInput) ? ["is not complete yet"] : null;
 }
-
 function mark(field, messages) {
   const list = field.querySelector(".errors");
   const said = all("li", list).map((line) => line.textContent);
@@ -184,52 +224,46 @@ function mark(field, messages) {
   }));
   settle(field.dataset.field, messages.length === 0);
 }
-
-// The summary at the top loses what has been put right.
 function settle(key, right) {
   const summary = document.getElementById("problems");
   if (!summary) return;
   for (const line of all("[data-problem]", summary)) if (line.dataset.problem === key) line.hidden = right;
   const left = all("[data-problem]:not([hidden])", summary).length;
   summary.hidden = left === 0;
-  summary.querySelector("[data-problems]").textContent =
-    left === 1 ? "One answer needs another look" : `${left} answers need another look`;
+  summary.querySelector("[data-problems]").textContent = left === 1 ? "One answer needs another look" : `${left} answers need another look`;
 }
-
-// Escape is cancel; Ctrl+Enter goes on. What was typed is not dropped without asking.
-function keys(form, live) {
-  const cancel = form.querySelector("[data-act=cancel]");
+function keys(form2, live) {
+  const cancel = form2.querySelector("[data-act=cancel]");
   const sure = document.getElementById("sure");
   let typed = false;
-  form.addEventListener("input", (event) => { if (event.target.type !== "search") typed = true; });
+  form2.addEventListener("input", (event) => {
+    if (event.target.type !== "search") typed = true;
+  });
   addEventListener("keydown", (event) => {
-    // A key that is held down decides nothing.
     if (event.defaultPrevented || event.isComposing || event.repeat) return;
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
-      form.requestSubmit(form.querySelector(".btn.main[type=submit]") ?? undefined);
+      form2.requestSubmit(form2.querySelector(".btn.main[type=submit]") ?? void 0);
     }
     if (event.key !== "Escape" || sure?.open) return;
     event.preventDefault();
-    if (sure && (typed || "typed" in form.dataset)) sure.showModal();
-    else form.requestSubmit(cancel);
+    if (sure && (typed || "typed" in form2.dataset)) sure.showModal();
+    else form2.requestSubmit(cancel);
   });
   sure?.addEventListener("click", (event) => {
     const answer = event.target.closest("[data-sure]")?.dataset.sure;
     if (answer) sure.close();
     if (answer === "yes") {
       live?.stop();
-      form.requestSubmit(cancel);
+      form2.requestSubmit(cancel);
     }
   });
 }
-
-// Less and more, with whole decimals: 0.1 + 0.2 is 0.3, and a number of twenty digits keeps them all.
 function steps(stepper) {
   const input = stepper.querySelector("input");
   const { step, least, most } = stepper.dataset;
   const move = (direction) => {
-    const next = stepped(input.value, step || "1", least, most, direction);
+    const next = stepped(input.value, step || "1", least ?? "", most ?? "", direction);
     if (next === null) return;
     input.value = next;
     input.dispatchEvent(new Event("input", { bubbles: true }));
@@ -246,104 +280,37 @@ function steps(stepper) {
     move(event.key === "ArrowUp" ? 1n : -1n);
   });
 }
-
-function stepped(value, step, least, most, direction) {
-  const read = (text) => /^\s*([+-]?)(\d*)(?:\.(\d*))?\s*$/.exec(text ?? "");
-  const texts = [value.trim() || least || "0", step, least, most].map((text) => (text ? read(text) : null));
-  if (!texts[0] || !texts[1]) return null;
-  const places = Math.max(...texts.map((parts) => parts?.[3]?.length ?? 0));
-  const [now, by, low, high] = texts.map((parts) => parts
-    && BigInt(parts[1] + (parts[2] || "0") + (parts[3] ?? "").padEnd(places, "0")));
-  let next = value.trim() ? now + direction * by : now;
-  if (low != null && next < low) next = low;
-  if (high != null && next > high) next = high;
-  const digits = String(next < 0n ? -next : next).padStart(places + 1, "0");
-  const fraction = places ? `.${digits.slice(-places)}`.replace(/\.?0+$/, "") : "";
-  return (next < 0n ? "-" : "") + digits.slice(0, digits.length - places) + fraction;
-}
-
-// A list with a box to search in.
 function options(list) {
   const find = list.querySelector(".find");
   const tally = list.querySelector(".tally");
   const picks = all(".pick", list);
-  const texts = picks.map((pick) => fold(pick.textContent));
+  let shown = null;
   find.hidden = false;
-  const show = () => {
-    const wanted = fold(find.value);
-    let shown = 0;
-    picks.forEach((pick, i) => {
-      const hit = texts[i].includes(wanted);
-      pick.hidden = !hit;
-      if (hit) shown += 1;
-    });
-    count(wanted ? shown : null);
-  };
-  const count = (shown) => {
+  const count = () => {
     const chosen = picks.filter((pick) => pick.firstElementChild.checked && pick.firstElementChild.value !== "");
     const names = chosen.slice(0, 3).map((pick) => pick.textContent.trim()).join(", ");
     const rest = chosen.length > 3 ? ` and ${chosen.length - 3} more` : "";
     tally.textContent = [
       shown === null ? "" : shown === 1 ? "1 option matches." : `${shown} options match.`,
-      chosen.length ? `Chosen: ${names}${rest}` : "",
+      chosen.length ? `Chosen: ${names}${rest}` : ""
     ].join(" ").trim();
   };
-  find.addEventListener("input", show);
-  list.addEventListener("change", () => count(find.value ? picks.filter((pick) => !pick.hidden).length : null));
-  find.addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && find.value) {
-      event.preventDefault();
-      find.value = "";
-      show();
-    }
-    if (event.key === "ArrowDown") {
-      event.preventDefault();
-      picks.find((pick) => !pick.hidden)?.firstElementChild.focus();
-    }
-    // Enter here means "this one" when only one is left, never "send".
-    if (event.key === "Enter" && !event.ctrlKey && !event.metaKey) {
-      event.preventDefault();
-      const hits = picks.filter((pick) => !pick.hidden);
-      if (hits.length === 1) hits[0].firstElementChild.click();
-    }
+  searchable(find, picks, (found) => {
+    shown = found;
+    count();
   });
+  list.addEventListener("change", count);
   const first = picks.find((pick) => pick.firstElementChild.checked);
   if (first) first.parentElement.scrollTop = first.offsetTop - first.parentElement.offsetTop - 40;
-  count(null);
+  count();
 }
-
-function fold(text) {
-  return text.trim().toLowerCase().normalize("NFKD").replace(/\p{M}/gu, "");
+function visit(form2) {
+  const open = form2.querySelector("[data-open]");
+  const done = form2.querySelector("[data-done]");
+  open?.addEventListener("click", () => setTimeout(() => form2.requestSubmit(done)));
 }
-
-// Text of several lines, pasted into one line, gets the room it needs instead of losing its breaks.
-function grow(input) {
-  input.addEventListener("paste", (event) => {
-    const text = event.clipboardData?.getData("text/plain") ?? "";
-    if (!/[\r\n]/.test(text.trim())) return;
-    event.preventDefault();
-    const area = document.createElement("textarea");
-    for (const { name, value } of input.attributes) if (!["type", "value"].includes(name)) area.setAttribute(name, value);
-    area.rows = 4;
-    const [from, to] = [input.selectionStart, input.selectionEnd];
-    area.value = input.value.slice(0, from) + text + input.value.slice(to);
-    input.replaceWith(area);
-    area.focus();
-    area.dispatchEvent(new Event("input", { bubbles: true }));
-  });
-}
-
-// Opening the page is agreeing to it, as in the terminal: the browser opens the tab itself, then the server is told.
-function visit(form) {
-  const open = form.querySelector("[data-open]");
-  const done = form.querySelector("[data-done]");
-  open?.addEventListener("click", () => setTimeout(() => form.requestSubmit(done)));
-}
-
-// ---- the queue ----
-
-function queue(search) {
-  const find = search.querySelector("input");
+function queue(search2) {
+  const find = search2.querySelector("input");
   const rows = () => all(".rowlink");
   const filter = () => {
     const wanted = fold(find.value);
@@ -352,11 +319,10 @@ function queue(search) {
   let timer = 0;
   find.addEventListener("input", () => {
     filter();
-    // More wait than are shown: the server looks through them all.
     clearTimeout(timer);
-    if ("more" in search.dataset) timer = setTimeout(renewQueue, 300);
+    if ("more" in search2.dataset) timer = setTimeout(renewQueue, 300);
   });
-  search.addEventListener("submit", (event) => {
+  search2.addEventListener("submit", (event) => {
     event.preventDefault();
     rows().find((row) => !row.parentElement.hidden)?.focus();
   });
@@ -374,7 +340,7 @@ function queue(search) {
     if (!by) return;
     const shown = rows().filter((row) => !row.parentElement.hidden);
     const at = shown.indexOf(document.activeElement);
-    const next = shown[at < 0 ? (by > 0 ? 0 : -1) : at + by];
+    const next = shown[at < 0 ? by > 0 ? 0 : -1 : at + by];
     if (next) {
       event.preventDefault();
       next.focus();
@@ -382,10 +348,6 @@ function queue(search) {
   });
   document.addEventListener("queue", filter);
 }
-
-// ---- news from the server ----
-
-// Browsers allow few connections to one place, so only a page that is looked at holds one.
 function listen() {
   let source = null;
   let seen = null;
@@ -401,38 +363,37 @@ function listen() {
       source = null;
     } else if (!source) {
       source = new EventSource(document.body.dataset.events);
-      // Whoever answers now may have counted from the start: what is said next is new in any case.
-      source.addEventListener("open", () => { seen = null; });
+      source.addEventListener("open", () => {
+        seen = null;
+      });
       source.addEventListener("change", news);
       source.addEventListener("error", reach);
     }
   };
   document.addEventListener("visibilitychange", update);
-  addEventListener("pagehide", () => { source?.close(); source = null; });
+  addEventListener("pagehide", () => {
+    source?.close();
+    source = null;
+  });
   addEventListener("pageshow", update);
   update();
 }
-
-// A page outlives the program that made it. It must not look as if an answer could still be given.
-let unreached = 0;
+var unreached = 0;
 async function reach() {
   const reply = await fetch(form?.dataset.state ?? `${base}/state`).catch(() => null);
   unreached = reply ? 0 : unreached + 1;
-  const said = unreached > 1 && (form || search)
-    ? "The program that asks has ended, or cannot be reached. Nothing that you do on this page arrives."
-    : "";
+  const said = unreached > 1 && (form || search) ? "The program that asks has ended, or cannot be reached. Nothing that you do on this page arrives." : "";
   const place = document.querySelector("[data-gone]");
   if (place.textContent === said) return;
   place.textContent = said;
   place.className = said && "note bad";
   for (const button of all("button[type=submit]", form ?? place)) button.disabled = Boolean(said);
 }
-
 async function renewQueue() {
   const old = document.querySelector("[data-queue]");
-  const search = document.querySelector("[data-search]");
+  const search2 = document.querySelector("[data-search]");
   const address = new URL(location.href);
-  if ("more" in search.dataset) address.searchParams.set("find", search.querySelector("input").value);
+  if ("more" in search2.dataset) address.searchParams.set("find", search2.querySelector("input").value);
   const reply = await fetch(address).catch(() => null);
   if (!reply?.ok) return;
   const page = new DOMParser().parseFromString(await reply.text(), "text/html");
@@ -442,18 +403,16 @@ async function renewQueue() {
   for (const row of all("[data-row]", fresh)) if (!known.has(row.dataset.row)) row.classList.add("new");
   const focused = document.activeElement?.closest?.("[data-row]")?.dataset.row;
   for (const clock of all("[data-left]", fresh)) clock.dataset.end = String(Date.now() + Number(clock.dataset.left));
-  // The text that is read out keeps its place, so that a change in it is noticed.
   const news = old.querySelector("[data-news]");
   const said = fresh.querySelector("[data-news]");
   if (news.textContent !== said.textContent) news.textContent = said.textContent;
   said.replaceWith(news);
   old.replaceChildren(...fresh.childNodes);
-  search.hidden = page.querySelector("[data-search]")?.hidden ?? search.hidden;
+  search2.hidden = page.querySelector("[data-search]")?.hidden ?? search2.hidden;
   document.title = page.title;
   if (focused) document.querySelector(`[data-row="${CSS.escape(focused)}"] a`)?.focus();
   document.dispatchEvent(new Event("queue"));
 }
-
 async function renewQuestion() {
   const state = form?.dataset.state ?? `${base}/state`;
   const reply = await fetch(state).catch(() => null);
@@ -463,6 +422,5 @@ async function renewQuestion() {
     count.textContent = pending;
     count.hidden = pending === 0;
   }
-  // Answered elsewhere, withdrawn or over: the page that says so is the question's own.
   if (form && open === false) location.replace(form.dataset.question);
 }

@@ -479,6 +479,7 @@ const VIEWS = [
   { name: "dark", options: { colorScheme: "dark" } },
   { name: "narrow", options: { width: 320 } },
   { name: "forced", options: { forcedColors: "active" } },
+  { name: "rtl", options: { width: 320 } },
 ] as const;
 
 describe("looks", () => {
@@ -486,8 +487,9 @@ describe("looks", () => {
   const keep = process.env["SCREENSHOTS"];
   if (keep) mkdirSync(folder, { recursive: true });
 
-  test.each(VIEWS.flatMap((view) => LOOKS.filter((look) => view.name !== "forced" || look.name === "editing").map((look) => [`${look.name}, ${view.name}`, look, view] as const)))("axe finds nothing: %s", (_, look, view) =>
+  test.each(VIEWS.flatMap((view) => LOOKS.filter((look) => (view.name !== "forced" && view.name !== "rtl") || look.name === "editing").map((look) => [`${look.name}, ${view.name}`, look, view] as const)))("axe finds nothing: %s", (_, look, view) =>
     on(async (page) => {
+      if (view.name === "rtl") await page.evaluate("document.documentElement.dir = 'rtl'");
       await put(page, { request: look.request, origin, deadline: Date.now() + 595_000 }, look.attributes);
       await look.then?.(page);
       if (keep) await page.screenshot({ path: join(folder, `${look.name}-${view.name}.png`), fullPage: true });

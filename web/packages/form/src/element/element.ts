@@ -505,7 +505,7 @@ export class MCPElicitation extends Base {
     const tool = origin?.tool;
     const given = Object.entries(tool?.arguments ?? {});
     const called = tool && inert(tool.name);
-    const message = this.#renderMessage?.(request.message) ?? inert(request.message, 32000, true);
+    const message = this.#renderMessage?.(request.message) ?? inert(request.message ?? "", 32000, true);
     return h("header", { part: "header" },
       h("div", { part: "asker" },
         h("h2", { part: "origin", id: "asks" }, h("bdi", {}, server), " ", h("span", {}, say(request.mode === "url" ? "asksVisit" : "asks"))),

@@ -1,0 +1,415 @@
+// What makes the pages nicer to use. Every page works without it.
+//
+// `npm run build` in web/ writes crates/forms/assets/page.js from this.
+
+import { minutesLeft } from "../../form/src/behaviour/clock.js";
+import { growing } from "../../form/src/behaviour/grow.js";
+import { fold, searchable } from "../../form/src/behaviour/search.js";
+import { stepped } from "../../form/src/behaviour/stepper.js";
+
+const base = document.body.dataset.base;
+const form = document.querySelector("form[data-question]");
+const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+
+remember();
+for (const only of all("[data-js]")) only.hidden = false;
+
+countdown();
+if (form) question(form);
+const search = document.querySelector("[data-search]");
+if (search) queue(search);
+if (document.body.dataset.events) listen();
+
+// ---- where the pages are ----
+
+// Pages for people who are signed in lie below a path that no link tells. What this origin stores is read by no other
+// server on this machine, as cookies would be; so a link without the path finds the way from here.
+function remember() {
+  try {
+    if (document.body.dataset.events) {
+      localStorage.setItem(`mcp-elicit ${base.slice(0, base.lastIndexOf("/"))}`, base);
+    }
+    const { enter } = document.body.dataset;
+    const known = enter && localStorage.getItem(`mcp-elicit ${base}`);
+    if (known && known.startsWith(`${base}/`) && /^[A-Za-z0-9_-]{32,}$/.test(known.slice(base.length + 1))) {
+      const search = location.pathname.endsWith("/login") ? "" : location.search;
+      location.replace(known + enter + search);
+    }
+  } catch {
+    // Storage that is switched off: the page says how to sign in.
+  }
+}
+
+// ---- time left ----
+
+function countdown() {
+  const loaded = Date.now();
+  const clocks = () =>
+    all("[data-left]").map((clock) => {
+      clock.dataset.end ??= String(loaded + Number(clock.dataset.left));
+      return [clock, Number(clock.dataset.end) - Date.now()];
+    });
+  const tick = () => {
+    for (const [clock, left] of clocks()) {
+      clock.querySelector("[data-words]").textContent = words(Math.max(0, left));
+      clock.classList.toggle(clock.classList.contains("tag") ? "warn" : "short", left <= 30_000);
+      // The server's clock decides; we only ask it again a moment later.
+      if (left <= -1_000 && form && !clock.dataset.over) {
+        clock.dataset.over = "yes";
+        location.replace(form.dataset.question);
+      }
+    }
+  };
+  if (clocks().length || document.querySelector("[data-queue]")) setInterval(tick, 1_000);
+}
+
+// The same words as the server's.
+function words(milliseconds) {
+  const seconds = Math.ceil(milliseconds / 1_000);
+  const hours = Math.floor(seconds / 3_600);
+  if (hours === 0) return minutesLeft(seconds);
+  const minutes = String(Math.floor(seconds / 60) % 60).padStart(2, "0");
+  return hours < 48 ? `${hours} h ${minutes} min` : `${Math.floor(hours / 24)} days`;
+}
+
+// ---- a question ----
+
+function question(form) {
+  // Our own messages, beside the field, instead of the browser's bubbles.
+  form.noValidate = true;
+  for (const stepper of all("[data-stepper]", form)) steps(stepper);
+  for (const list of all("[data-list]", form)) options(list);
+  for (const input of all("[data-grows]", form)) growing(input, () => {});
+  for (const zone of all("[data-zone]", form)) {
+    if (!zone.value) zone.value = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "";
+  }
+  const live = form.dataset.live && all("[data-field]", form).length ? checks(form) : null;
+  keys(form, live);
+  visit(form);
+  // Enter may still be held down from the page before: it presses nothing until it was let go.
+  form.addEventListener("keydown", (event) => {
+    const acts = event.target.closest("button, a");
+    if (event.repeat && event.key === "Enter" && acts) event.preventDefault();
+  });
+  // One press is enough; a second one would only be told that the question is closed.
+  let sent = false;
+  form.addEventListener("submit", (event) => {
+    if (sent) return event.preventDefault();
+    const half = all("[data-field]", form).filter(unfinished);
+    if (half.length && !event.submitter?.formNoValidate) {
+      event.preventDefault();
+      for (const field of half) mark(field, unfinished(field));
+      return half[0].querySelector("input").focus();
+    }
+    sent = true;
+    live?.stop();
+  });
+  addEventListener("pageshow", () => { sent = false; });
+}
+
+// Saves what was typed, and shows what the form's own check says about it.
+function checks(form) {
+  const kept = form.querySelector("[data-kept]");
+  const touched = new Set(all(".field.wrong", form).map((field) => field.dataset.field));
+  let timer = 0;
+  let dirty = false;
+  let stopped = false;
+  let turn = 0;
+
+  const body = () => new URLSearchParams(new FormData(form));
+
+  const send = async () => {
+    clearTimeout(timer);
+    if (stopped) return;
+    dirty = false;
+    const mine = ++turn;
+    try {
+      const reply = await fetch(form.dataset.live, { method: "POST", body: body(), redirect: "error" });
+      if (!reply.ok) {
+        kept.textContent = reply.status === 413 ? "Too long to keep" : "";
+        return;
+      }
+      const { wrong } = await reply.json();
+      if (mine !== turn || stopped) return;
+      for (const field of all("[data-field]", form)) {
+        const key = field.dataset.field;
+        if (touched.has(key)) mark(field, unfinished(field) ?? wrong[key] ?? []);
+      }
+      kept.textContent = "Saved";
+    } catch {
+      kept.textContent = "Not saved: no connection";
+    }
+  };
+
+  const later = () => {
+    dirty = true;
+    kept.textContent = "";
+    clearTimeout(timer);
+    timer = setTimeout(send, 400);
+  };
+
+  form.addEventListener("input", (event) => {
+    if (event.target.type === "search") return;
+    form.dataset.typed = "";
+    later();
+  });
+  // A field is judged once it has been left, not while it is being filled in for the first time.
+  form.addEventListener("focusout", (event) => {
+    const field = event.target.closest("[data-field]");
+    if (!field || field.contains(event.relatedTarget) || event.target.type === "search") return;
+    if (!("typed" in form.dataset)) return;
+    touched.add(field.dataset.field);
+    later();
+  });
+  form.addEventListener("change", (event) => {
+    const field = event.target.closest("[data-field]");
+    if (field && ["radio", "checkbox"].includes(event.target.type)) touched.add(field.dataset.field);
+  });
+  addEventListener("pagehide", () => {
+    if (dirty && !stopped) fetch(form.dataset.live, { method: "POST", body: body(), keepalive: true }).catch(() => {});
+  });
+  return { stop: () => { stopped = true; clearTimeout(timer); } };
+}
+
+// A date that is half typed has no value yet, so only the browser can tell.
+function unfinished(field) {
+  return all("input", field).some((input) => input.validity.badInput) ? ["is not complete yet"] : null;
+}
+
+function mark(field, messages) {
+  const list = field.querySelector(".errors");
+  const said = all("li", list).map((line) => line.textContent);
+  field.classList.toggle("wrong", messages.length > 0);
+  const control = field.matches("fieldset") ? field : field.querySelector(".in");
+  if (messages.length) control.setAttribute("aria-invalid", "true");
+  else control.removeAttribute("aria-invalid");
+  if (said.join("\n") === messages.join("\n")) return;
+  list.replaceChildren(...messages.map((message) => {
+    const line = document.createElement("li");
+    line.textContent = message;
+    return line;
+  }));
+  settle(field.dataset.field, messages.length === 0);
+}
+
+// The summary at the top loses what has been put right.
+function settle(key, right) {
+  const summary = document.getElementById("problems");
+  if (!summary) return;
+  for (const line of all("[data-problem]", summary)) if (line.dataset.problem === key) line.hidden = right;
+  const left = all("[data-problem]:not([hidden])", summary).length;
+  summary.hidden = left === 0;
+  summary.querySelector("[data-problems]").textContent =
+    left === 1 ? "One answer needs another look" : `${left} answers need another look`;
+}
+
+// Escape is cancel; Ctrl+Enter goes on. What was typed is not dropped without asking.
+function keys(form, live) {
+  const cancel = form.querySelector("[data-act=cancel]");
+  const sure = document.getElementById("sure");
+  let typed = false;
+  form.addEventListener("input", (event) => { if (event.target.type !== "search") typed = true; });
+  addEventListener("keydown", (event) => {
+    // A key that is held down decides nothing.
+    if (event.defaultPrevented || event.isComposing || event.repeat) return;
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      form.requestSubmit(form.querySelector(".btn.main[type=submit]") ?? undefined);
+    }
+    if (event.key !== "Escape" || sure?.open) return;
+    event.preventDefault();
+    if (sure && (typed || "typed" in form.dataset)) sure.showModal();
+    else form.requestSubmit(cancel);
+  });
+  sure?.addEventListener("click", (event) => {
+    const answer = event.target.closest("[data-sure]")?.dataset.sure;
+    if (answer) sure.close();
+    if (answer === "yes") {
+      live?.stop();
+      form.requestSubmit(cancel);
+    }
+  });
+}
+
+// Less and more, with whole decimals: 0.1 + 0.2 is 0.3, and a number of twenty digits keeps them all.
+function steps(stepper) {
+  const input = stepper.querySelector("input");
+  const { step, least, most } = stepper.dataset;
+  const move = (direction) => {
+    const next = stepped(input.value, step || "1", least ?? "", most ?? "", direction);
+    if (next === null) return;
+    input.value = next;
+    input.dispatchEvent(new Event("input", { bubbles: true }));
+  };
+  for (const button of all("button", stepper)) {
+    button.addEventListener("click", (event) => {
+      event.preventDefault();
+      move(button.value.endsWith(":up") ? 1n : -1n);
+    });
+  }
+  input.addEventListener("keydown", (event) => {
+    if (event.key !== "ArrowUp" && event.key !== "ArrowDown") return;
+    event.preventDefault();
+    move(event.key === "ArrowUp" ? 1n : -1n);
+  });
+}
+
+// A list with a box to search in.
+function options(list) {
+  const find = list.querySelector(".find");
+  const tally = list.querySelector(".tally");
+  const picks = all(".pick", list);
+  let shown = null;
+  find.hidden = false;
+  const count = () => {
+    const chosen = picks.filter((pick) => pick.firstElementChild.checked && pick.firstElementChild.value !== "");
+    const names = chosen.slice(0, 3).map((pick) => pick.textContent.trim()).join(", ");
+    const rest = chosen.length > 3 ? ` and ${chosen.length - 3} more` : "";
+    tally.textContent = [
+      shown === null ? "" : shown === 1 ? "1 option matches." : `${shown} options match.`,
+      chosen.length ? `Chosen: ${names}${rest}` : "",
+    ].join(" ").trim();
+  };
+  searchable(find, picks, (found) => {
+    shown = found;
+    count();
+  });
+  list.addEventListener("change", count);
+  const first = picks.find((pick) => pick.firstElementChild.checked);
+  if (first) first.parentElement.scrollTop = first.offsetTop - first.parentElement.offsetTop - 40;
+  count();
+}
+
+// Opening the page is agreeing to it, as in the terminal: the browser opens the tab itself, then the server is told.
+function visit(form) {
+  const open = form.querySelector("[data-open]");
+  const done = form.querySelector("[data-done]");
+  open?.addEventListener("click", () => setTimeout(() => form.requestSubmit(done)));
+}
+
+// ---- the queue ----
+
+function queue(search) {
+  const find = search.querySelector("input");
+  const rows = () => all(".rowlink");
+  const filter = () => {
+    const wanted = fold(find.value);
+    for (const row of rows()) row.parentElement.hidden = !fold(row.textContent).includes(wanted);
+  };
+  let timer = 0;
+  find.addEventListener("input", () => {
+    filter();
+    // More wait than are shown: the server looks through them all.
+    clearTimeout(timer);
+    if ("more" in search.dataset) timer = setTimeout(renewQueue, 300);
+  });
+  search.addEventListener("submit", (event) => {
+    event.preventDefault();
+    rows().find((row) => !row.parentElement.hidden)?.focus();
+  });
+  addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "/" && document.activeElement !== find) {
+      event.preventDefault();
+      find.focus();
+    }
+    if (event.key === "Escape" && document.activeElement === find) {
+      find.value = "";
+      filter();
+    }
+    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!by) return;
+    const shown = rows().filter((row) => !row.parentElement.hidden);
+    const at = shown.indexOf(document.activeElement);
+    const next = shown[at < 0 ? (by > 0 ? 0 : -1) : at + by];
+    if (next) {
+      event.preventDefault();
+      next.focus();
+    }
+  });
+  document.addEventListener("queue", filter);
+}
+
+// ---- news from the server ----
+
+// Browsers allow few connections to one place, so only a page that is looked at holds one.
+function listen() {
+  let source = null;
+  let seen = null;
+  const news = async (event) => {
+    if (event.data === seen) return;
+    seen = event.data;
+    if (document.querySelector("[data-queue]")) await renewQueue();
+    else await renewQuestion();
+  };
+  const update = () => {
+    if (document.hidden) {
+      source?.close();
+      source = null;
+    } else if (!source) {
+      source = new EventSource(document.body.dataset.events);
+      // Whoever answers now may have counted from the start: what is said next is new in any case.
+      source.addEventListener("open", () => { seen = null; });
+      source.addEventListener("change", news);
+      source.addEventListener("error", reach);
+    }
+  };
+  document.addEventListener("visibilitychange", update);
+  addEventListener("pagehide", () => { source?.close(); source = null; });
+  addEventListener("pageshow", update);
+  update();
+}
+
+// A page outlives the program that made it. It must not look as if an answer could still be given.
+let unreached = 0;
+async function reach() {
+  const reply = await fetch(form?.dataset.state ?? `${base}/state`).catch(() => null);
+  unreached = reply ? 0 : unreached + 1;
+  const said = unreached > 1 && (form || search)
+    ? "The program that asks has ended, or cannot be reached. Nothing that you do on this page arrives."
+    : "";
+  const place = document.querySelector("[data-gone]");
+  if (place.textContent === said) return;
+  place.textContent = said;
+  place.className = said && "note bad";
+  for (const button of all("button[type=submit]", form ?? place)) button.disabled = Boolean(said);
+}
+
+async function renewQueue() {
+  const old = document.querySelector("[data-queue]");
+  const search = document.querySelector("[data-search]");
+  const address = new URL(location.href);
+  if ("more" in search.dataset) address.searchParams.set("find", search.querySelector("input").value);
+  const reply = await fetch(address).catch(() => null);
+  if (!reply?.ok) return;
+  const page = new DOMParser().parseFromString(await reply.text(), "text/html");
+  const fresh = page.querySelector("[data-queue]");
+  if (!fresh) return;
+  const known = new Set(all("[data-row]", old).map((row) => row.dataset.row));
+  for (const row of all("[data-row]", fresh)) if (!known.has(row.dataset.row)) row.classList.add("new");
+  const focused = document.activeElement?.closest?.("[data-row]")?.dataset.row;
+  for (const clock of all("[data-left]", fresh)) clock.dataset.end = String(Date.now() + Number(clock.dataset.left));
+  // The text that is read out keeps its place, so that a change in it is noticed.
+  const news = old.querySelector("[data-news]");
+  const said = fresh.querySelector("[data-news]");
+  if (news.textContent !== said.textContent) news.textContent = said.textContent;
+  said.replaceWith(news);
+  old.replaceChildren(...fresh.childNodes);
+  search.hidden = page.querySelector("[data-search]")?.hidden ?? search.hidden;
+  document.title = page.title;
+  if (focused) document.querySelector(`[data-row="${CSS.escape(focused)}"] a`)?.focus();
+  document.dispatchEvent(new Event("queue"));
+}
+
+async function renewQuestion() {
+  const state = form?.dataset.state ?? `${base}/state`;
+  const reply = await fetch(state).catch(() => null);
+  if (!reply?.ok) return;
+  const { open, pending } = await reply.json();
+  for (const count of all("[data-count]")) {
+    count.textContent = pending;
+    count.hidden = pending === 0;
+  }
+  // Answered elsewhere, withdrawn or over: the page that says so is the question's own.
+  if (form && open === false) location.replace(form.dataset.question);
+}
