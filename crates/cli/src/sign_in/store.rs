@@ -44,10 +44,7 @@ impl FileStore {
 
     fn file(&self, ending: &str) -> PathBuf {
         let digest = Sha256::digest(self.url.as_bytes());
-        let name: String = digest[..16]
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let name = data_encoding::HEXLOWER.encode(&digest[..16]);
         self.folder().join(format!("{name}.{ending}"))
     }
 
