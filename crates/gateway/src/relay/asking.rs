@@ -11,7 +11,7 @@ use mcp_elicit_core::wire::{Era, Request, Revision};
 use super::calls::Call;
 use super::effect::Asked;
 use super::frame::Refusal;
-use super::question::{Origin, Question, Step};
+use super::question::{Origin, Question, Step, size_of};
 use super::whose::Whose;
 use super::{AnswerWith, CallKey, Effect, Ending, Moment, Place, QuestionKey, Relay, Timer};
 
@@ -49,6 +49,7 @@ impl Relay {
         let Checked { form, cautions } =
             check(&request).map_err(|fault| Refusal::fault(fault, revision))?;
         self.can_be_shown(call, &others)?;
+        self.within_size(&request)?;
         self.within_limits(now)
             .map_err(|fault| Refusal::fault(fault, revision))?;
         let place = self
@@ -91,6 +92,8 @@ impl Relay {
             responded: false,
             frame: frame.map(Into::into),
             own_reply: None,
+            wrong: 0,
+            reason: None,
         });
         if let Some(call) = call.and_then(|call| self.calls.get_mut(call)) {
             call.questions.push(key);
@@ -106,6 +109,24 @@ impl Relay {
             asked: Box::new(asked),
         });
         Ok(key)
+    }
+
+    /// A message that a person can read, and no more in all than can wait.
+    fn within_size(&self, request: &Request) -> Result<(), Refusal> {
+        let (message, limit) = (request.message().len(), self.settings.message_bytes);
+        if message > limit {
+            let why = format!(
+                "the message of a question has {message} bytes and at most {limit} are allowed"
+            );
+            return Err(Refusal::new(-32602, why));
+        }
+        let limit = self.settings.pending_bytes;
+        if self.questions.bytes().saturating_add(size_of(request)) > limit {
+            let why =
+                format!("the questions that are pending have too many bytes: {limit} are allowed");
+            return Err(Refusal::new(-32000, why));
+        }
+        Ok(())
     }
 
     /// A question is asked only where each call that it may belong to can be shown in full.

@@ -60,6 +60,8 @@ pub(super) struct Call {
     /// The server's answer that wants something first, as it wrote it: links visited (`-32042`), or a round that the client
     /// gets as it is.
     pub(super) demand: Option<String>,
+    /// Whether it asks which tools there are.
+    pub(super) lists_tools: bool,
     /// The states under which its client has a round.
     pub(super) states: Vec<String>,
     /// What a retry brought for its questions, which are asked anew.
@@ -95,6 +97,7 @@ impl Call {
             asked: false,
             delivers: Vec::new(),
             demand: None,
+            lists_tools: false,
             states: Vec::new(),
             brought: None,
             asked_keys: HashMap::new(),

@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 
 use super::frame::{self, Refusal};
 use super::glance::Glance;
-use super::question::{AtClient, EchoKey, Origin, Step};
-use super::request_state::{ServerState, StateClaims};
+use super::question::{AtClient, BadReply, EchoKey, Origin, Step, message_again};
+use super::request_state::{CallBinding, ServerState, StateClaims};
+use super::responses::with_id;
 use super::returns::with_server_state;
 use super::{CallKey, Door, Down, Effect, Ending, Moment, QuestionKey, Relay, Up};
 
@@ -24,6 +25,8 @@ pub(super) struct Echo {
     state: Option<String>,
     /// The state that the server gave.
     server: ServerState,
+    /// The round as the server wrote it, for asking again.
+    text: String,
     /// Its questions that nobody has taken an answer of.
     open: Vec<QuestionKey>,
     /// The retry that waits for its answers to be recorded; then it goes on as it came.
@@ -94,6 +97,7 @@ impl Relay {
             Echo {
                 state: None,
                 server,
+                text: text.to_owned(),
                 open: Vec::new(),
                 retry: None,
             },
@@ -204,19 +208,15 @@ impl Relay {
         claims: &StateClaims,
         server: &ServerState,
         responses: &InputResponses,
+        binding: &CallBinding,
     ) -> Up {
         let Some(retry) = with_server_state(text, glance, server.state.as_deref(), false) else {
             let why = "`params` must be an object with each member once";
             return self.refuse(door, text, glance, &Refusal::new(-32602, why));
         };
-        let round = EchoKey(claims.number);
-        let known = |echo: &&Echo| echo.state.as_deref() == Some(state);
-        let Some(asked) = self
-            .echoes
-            .get(&round)
-            .filter(known)
-            .map(|echo| echo.open.clone())
-        else {
+        let mut known = self.echoes.iter();
+        let known = known.find(|(_, echo)| echo.state.as_deref() == Some(state));
+        let Some((round, asked)) = known.map(|(round, echo)| (*round, echo.open.clone())) else {
             // The gateway was started anew, or the round's time is over: what the record still asks, the client has
             // answered with this.
             self.spend(state.to_owned());
@@ -232,7 +232,8 @@ impl Relay {
         let mut answered = Vec::new();
         let mut unanswered = Vec::new();
         let mut own = HashMap::new();
-        for key in asked {
+        let mut wrong = Vec::new();
+        for key in asked.iter().copied() {
             let Some(question) = self.questions.get(key) else {
                 continue;
             };
@@ -251,8 +252,15 @@ impl Relay {
                     answers.push((key, reply));
                 }
                 Ok(None) => unanswered.push(key),
-                Err(refusal) => return self.refuse(door, text, glance, &refusal),
+                Err(BadReply::Malformed(refusal)) => {
+                    return self.refuse(door, text, glance, &refusal);
+                }
+                Err(BadReply::Wrong { refusal, reason }) => wrong.push((key, refusal, reason)),
             }
+        }
+        if !wrong.is_empty() {
+            self.spend(state.to_owned());
+            return self.round_again(door, text, glance, round, &asked, wrong, binding);
         }
         if answers.is_empty() && answered.is_empty() {
             return self.pass_on(door, retry);
@@ -276,6 +284,55 @@ impl Relay {
         if !answered.is_empty() {
             self.take_answers(answered);
         }
+        Up::Taken
+    }
+
+    /// Answers of the retry cannot be used: the client is asked the round again with the reasons, a few times.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a frame, where it came from, and what was read of it"
+    )]
+    fn round_again(
+        &mut self,
+        door: Door,
+        text: &str,
+        glance: &Glance,
+        round: EchoKey,
+        asked: &[QuestionKey],
+        wrong: Vec<(QuestionKey, Refusal, String)>,
+        binding: &CallBinding,
+    ) -> Up {
+        for (key, refusal, reason) in wrong {
+            let question = self.questions.get_mut(key);
+            if !question.is_some_and(|question| question.was_wrong(reason)) {
+                for key in asked {
+                    self.drop_question(*key, Ending::ClientFailed);
+                }
+                return self.refuse(door, text, glance, &refusal);
+            }
+        }
+        let (mut records, mut reasons) = (Vec::new(), Vec::new());
+        for question in asked.iter().filter_map(|key| self.questions.get(*key)) {
+            records.extend(Some(question.entry.clone()).zip(question.record.clone()));
+            reasons.extend(Some(question.entry.clone()).zip(question.reason.clone()));
+        }
+        let number = self.next_state();
+        let id = glance.id.as_ref();
+        let id = id.and_then(|range| frame::id_at(text.as_bytes(), range));
+        let sent = self.echoes.get(&round).and_then(|echo| {
+            let server = Some(echo.server.clone());
+            let state = self.state_for(binding, number, records, server)?;
+            let again = with_reasons(&with_state(&echo.text, &state)?, &reasons)?;
+            Some((with_id(&again, &id?), state))
+        });
+        let Some((again, state)) = sent else {
+            let why = "the question cannot be asked again";
+            return self.refuse(door, text, glance, &Refusal::new(-32603, why));
+        };
+        if let Some(echo) = self.echoes.get_mut(&round) {
+            echo.state = Some(state);
+        }
+        self.tell_client(door, again, true);
         Up::Taken
     }
 
@@ -347,4 +404,23 @@ fn with_state(text: &str, state: &str) -> Option<String> {
     let result = members::Members::read(frame::raw_at(text, &range)?, "result").ok()?;
     let changed = result.with("requestState", Some(&members::raw_text(state)));
     Some(frame::spliced(text, &range, changed.get()))
+}
+
+/// The round with the reasons why its questions are asked again; all else stays as the server wrote it.
+fn with_reasons(text: &str, reasons: &[(String, String)]) -> Option<String> {
+    let range = Glance::at(text.as_bytes())?.result?;
+    let mut result = frame::raw_at(text, &range)?.to_owned();
+    for (entry, reason) in reasons {
+        let all = members::Members::read(&result, "result").ok()?;
+        let requests = members::Members::read(all.get("inputRequests")?, "requests").ok()?;
+        let request = members::Members::read(requests.get(entry)?, "request").ok()?;
+        let params = members::Members::read(request.get("params")?, "params").ok()?;
+        let message = message_again(&params.need_text("message").ok()?, reason);
+        let params = params.with("message", Some(&members::raw_text(&message)));
+        let request = request.with("params", Some(&params));
+        let requests = requests.with(entry, Some(&request));
+        let changed = all.with("inputRequests", Some(&requests));
+        result = changed;
+    }
+    Some(frame::spliced(text, &range, result.get()))
 }

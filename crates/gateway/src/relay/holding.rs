@@ -212,8 +212,12 @@ impl Relay {
         };
         let frame = match kind {
             CallKind::Tool => {
-                let result =
+                let mut result =
                     json!({"resultType": "complete", "content": [{"type": "text", "text": text}]});
+                // A result without `structuredContent` is only understood of a tool without an output schema.
+                if self.catalog.may_have_output_schema(&target) {
+                    result["isError"] = json!(true);
+                }
                 message::result(&id, &members::raw_value(&self.in_era(result)))
             }
             CallKind::Prompt => {

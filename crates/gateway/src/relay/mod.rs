@@ -21,6 +21,7 @@
 //! | [`request_state`] | the state that a client of the rounds era carries: sealed, for one call |
 //! | `echoes` | rounds that the client has as the server wrote them |
 //! | `reply` | an answer as the record says it |
+//! | `catalog` | which tools have an output schema |
 //! | `question`, `round` | open questions, and the rounds that wait for them |
 //! | `asking` | a question is checked, placed, written and put |
 //! | [`kept_calls`] | calls that nobody waits for, beyond this session |
@@ -34,6 +35,7 @@
 
 mod asking;
 mod calls;
+mod catalog;
 mod deliveries;
 mod echoes;
 pub mod effect;
@@ -132,6 +134,7 @@ pub struct Relay {
     client: Client,
     server: Server,
     calls: Calls,
+    catalog: catalog::Catalog,
     questions: Questions,
     deliveries: Deliveries,
     /// Calls nobody waits for, by the digest of what they call, oldest first.
@@ -182,6 +185,7 @@ impl Relay {
             client: Client::Unknown,
             server: Server::Unknown,
             calls,
+            catalog: catalog::Catalog::default(),
             questions: Questions::default(),
             deliveries: Deliveries::default(),
             parked: HashMap::new(),

@@ -8,10 +8,11 @@ use serde_json::json;
 
 use super::calls::Call;
 use super::frame::{self, Refusal};
-use super::glance::Glance;
+use super::glance::{self, Glance};
 use super::handshake::Client;
-use super::question::{Origin, OwnReply, Question};
+use super::question::{BadReply, Origin, OwnReply, Question, message_again};
 use super::reply;
+use super::responses::with_id;
 use super::{CallKey, CallKind, Door, Ending, Moment, QuestionKey, Relay, Up};
 
 impl Relay {
@@ -67,7 +68,10 @@ impl Relay {
             .and_then(|call| self.calls.get(call))
             .and_then(|call| call.door);
         let sent = match (&question.origin, &question.frame) {
-            (Origin::Pushed { id }, Some(frame)) => Some((id.clone(), frame.to_string())),
+            (Origin::Pushed { id }, Some(frame)) => match &question.reason {
+                None => Some((id.clone(), frame.to_string())),
+                Some(reason) => reworded(frame, &own, reason).map(|frame| (own, frame)),
+            },
             _ => in_revision(question, revision)
                 .and_then(|request| pushed::create(&own, &request, revision).ok())
                 .map(|frame| (own, frame)),
@@ -104,23 +108,38 @@ impl Relay {
         };
         let checked = Reply::parse(result, question.request.mode())
             .map_err(|defect| {
-                Refusal::fault(mcp_elicit_core::fault::PeerFault::from(defect), revision)
+                let fault = mcp_elicit_core::fault::PeerFault::from(defect);
+                BadReply::Malformed(Refusal::fault(fault, revision))
             })
             .and_then(|reply| Ok((question.check(&reply, revision)?, reply.dropped_content())));
         match checked {
             Ok((outcome, dropped)) => {
-                let as_it_is = matches!(&question.origin, Origin::Pushed { .. })
-                    && question.frame.is_some()
-                    && !dropped;
-                if let Some(question) = self.questions.get_mut(key) {
-                    question.own_reply = as_it_is.then(|| OwnReply {
-                        frame: text.into(),
-                        recorded: reply::recorded(&outcome),
-                    });
-                }
+                let server_id = match &question.origin {
+                    Origin::Pushed { id } if question.frame.is_some() && !dropped => {
+                        Some(id.clone())
+                    }
+                    _ => None,
+                };
+                question.own_reply = server_id.map(|id| OwnReply {
+                    frame: if question.wrong == 0 {
+                        text.into()
+                    } else {
+                        with_id(text, &id).into()
+                    },
+                    recorded: reply::recorded(&outcome),
+                });
                 self.client_settles(key, outcome);
             }
-            Err(refusal) => self.question_fails(now, key, Ending::ClientFailed, &refusal),
+            Err(BadReply::Wrong { refusal, reason }) => {
+                if question.was_wrong(reason) {
+                    self.push_to_client(now, key);
+                } else {
+                    self.question_fails(now, key, Ending::ClientFailed, &refusal);
+                }
+            }
+            Err(BadReply::Malformed(refusal)) => {
+                self.question_fails(now, key, Ending::ClientFailed, &refusal);
+            }
         }
     }
 
@@ -272,9 +291,18 @@ impl Relay {
     }
 }
 
+/// The server's own question once more, with the reason; all else stays as the server wrote it.
+fn reworded(frame: &str, id: &Id, reason: &str) -> Option<String> {
+    let params = Glance::at(frame.as_bytes())?.params?;
+    let place = glance::member(frame.as_bytes(), &params, "message")?;
+    let message: String = serde_json::from_str(&frame[place.clone()]).ok()?;
+    let message = members::raw_text(&message_again(&message, reason));
+    Some(with_id(&frame::spliced(frame, &place, message.get()), id))
+}
+
 /// The question as this revision says it; `None` when it cannot.
 fn in_revision(question: &Question, revision: Revision) -> Option<Request> {
-    match &question.request {
+    match &question.request_again() {
         Request::Form { message, .. } => {
             let schema = question.form.as_ref()?.emit(revision).ok()?;
             Some(Request::form(message.clone(), &schema))

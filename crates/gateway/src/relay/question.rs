@@ -36,6 +36,10 @@ pub(super) struct Question {
     pub(super) responded: bool,
     /// The server's own frame, when the client may have it as it is.
     pub(super) frame: Option<Box<str>>,
+    /// How many answers of the client's own dialog could not be used.
+    pub(super) wrong: u32,
+    /// Why the last of them could not.
+    pub(super) reason: Option<String>,
     /// The client's own response, when the server may have it as it is.
     pub(super) own_reply: Option<OwnReply>,
 }
@@ -89,29 +93,78 @@ pub(super) enum AtClient {
     Round,
 }
 
+/// How often a question is asked in a client's own dialog until an answer can be used, as on the pages.
+const ATTEMPTS: u32 = 3;
+
+/// The reason why a reply of a client settles nothing.
+pub(super) enum BadReply {
+    /// It is not what the protocol says.
+    Malformed(Refusal),
+    /// It does not answer what was asked, and may be asked for again.
+    Wrong {
+        /// What the server is told in the end.
+        refusal: Refusal,
+        /// What the person is told.
+        reason: String,
+    },
+}
+
 impl Question {
     /// Checks a reply against what was asked.
-    pub(super) fn check(&self, reply: &Reply, revision: Revision) -> Result<Outcome, Refusal> {
+    pub(super) fn check(&self, reply: &Reply, revision: Revision) -> Result<Outcome, BadReply> {
         match (reply.action(), &self.form) {
             (Action::Accept, Some(form)) => match form.check_text(reply.content_or_empty()) {
                 Ok(answers) => Ok(Outcome::Accept(answers)),
-                Err(error) => Err(Refusal::fault(wrong(&error), revision)),
+                Err(error) => Err(BadReply::Wrong {
+                    refusal: Refusal::fault(wrong(&error, self.wrong + 1), revision),
+                    reason: error.to_string(),
+                }),
             },
             (Action::Accept, None) => Ok(Outcome::Visit),
             (Action::Decline, _) => Ok(Outcome::Decline),
             (Action::Cancel, _) => Ok(Outcome::Cancel),
         }
     }
+
+    /// Notes an answer that could not be used. `false` when there were too many to ask once more.
+    pub(super) fn was_wrong(&mut self, reason: String) -> bool {
+        self.wrong += 1;
+        self.reason = Some(reason);
+        self.wrong < ATTEMPTS
+    }
+
+    /// What is asked, with the reason why it is asked again.
+    pub(super) fn request_again(&self) -> Request {
+        let mut request = self.request.clone();
+        if let Some(reason) = &self.reason {
+            let (Request::Form { message, .. } | Request::Url { message, .. }) = &mut request;
+            *message = message_again(message, reason);
+        }
+        request
+    }
 }
 
-fn wrong(error: &CheckError) -> PeerFault {
+/// A message with the reason why it is asked again.
+pub(super) fn message_again(message: &str, reason: &str) -> String {
+    format!("{message}\n\nThe last answer cannot be used: {reason}")
+}
+
+/// The size of a question in bytes, as it waits.
+pub(super) fn size_of(request: &Request) -> usize {
+    match request {
+        Request::Form { message, schema } => message.len() + schema.get().len(),
+        Request::Url { message, url, .. } => message.len() + url.len(),
+    }
+}
+
+fn wrong(error: &CheckError, attempts: u32) -> PeerFault {
     let violations = match error {
         CheckError::Violations(violations) => Finding::of_answer(violations),
         CheckError::Broken(_) | CheckError::TooLarge { .. } => Vec::new(),
     };
     PeerFault::WrongAnswer {
         violations,
-        attempts: 1,
+        attempts,
     }
 }
 
@@ -121,6 +174,7 @@ pub(super) struct Questions {
     by_key: HashMap<QuestionKey, Question>,
     by_server_id: HashMap<Id, QuestionKey>,
     by_client_id: HashMap<Id, QuestionKey>,
+    bytes: usize,
     last: u64,
 }
 
@@ -131,8 +185,14 @@ impl Questions {
         if let Origin::Pushed { id } = &question.origin {
             self.by_server_id.insert(id.clone(), key);
         }
+        self.bytes += size_of(&question.request);
         self.by_key.insert(key, question);
         key
+    }
+
+    /// The size of all open questions in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     pub(super) fn get(&self, key: QuestionKey) -> Option<&Question> {
@@ -153,13 +213,18 @@ impl Questions {
     /// The client is asked with a pushed request of this id.
     pub(super) fn asked_client(&mut self, key: QuestionKey, id: &Id) {
         if let Some(question) = self.by_key.get_mut(&key) {
-            question.at_client = Some(AtClient::Pushed(id.clone()));
+            question.responded = false;
+            let before = question.at_client.replace(AtClient::Pushed(id.clone()));
+            if let Some(AtClient::Pushed(before)) = before {
+                self.by_client_id.remove(&before);
+            }
             self.by_client_id.insert(id.clone(), key);
         }
     }
 
     pub(super) fn remove(&mut self, key: QuestionKey) -> Option<Question> {
         let question = self.by_key.remove(&key)?;
+        self.bytes = self.bytes.saturating_sub(size_of(&question.request));
         if let Origin::Pushed { id } = &question.origin {
             self.by_server_id.remove(id);
         }

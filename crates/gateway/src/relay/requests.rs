@@ -138,6 +138,8 @@ impl Relay {
         let mut call = Call::new(self.arrived, door, id.clone(), kind);
         call.capability = capability;
         call.brought = self.brought.take();
+        let method = glance.method.clone().map(|range| &text[range]);
+        call.lists_tools = method == Some("tools/list");
         if self.calls.by_upstream(&id).is_some() || id.as_json().contains(OWN) {
             // Another client's request, or an earlier one still at work, has this id.
             call.upstream_id = self.own_id();
@@ -209,6 +211,10 @@ impl Relay {
     }
 
     fn client_cancels(&mut self, now: Moment, text: &str, glance: &Glance) -> Up {
+        if self.settings.many_doors && self.client.era() == Some(Era::Rounds) {
+            // Each request is given up by closing its own stream (2026-07-28, transports). Whose id this is cannot be told.
+            return Up::Taken;
+        }
         let params = glance
             .params
             .as_ref()

@@ -103,6 +103,10 @@ impl Relay {
             (method::PROGRESS, Some(params)) => self.server_progresses(via, text, glance, params),
             (method::CANCELLED, Some(params)) => self.server_cancels(via, params),
             (method::COMPLETE, Some(params)) => self.visit_completed(now, via, params),
+            ("notifications/tools/list_changed", _) => {
+                self.catalog.forget();
+                self.forward_beside(via)
+            }
             _ => self.forward_beside(via),
         }
     }
@@ -216,6 +220,12 @@ impl Relay {
             self.keep_result(now, key, text.to_owned());
             return Down::Taken;
         };
+        if call.lists_tools
+            && let Some(result) = glance.result.as_ref()
+            && let Some(result) = frame::raw_at(text, result)
+        {
+            self.catalog.learn(result);
+        }
         let same_id = call.client_id.as_json() == call.upstream_id.as_json();
         let client_id = call.client_id.clone();
         let translated = self.in_clients_era(key, text, glance);
@@ -391,7 +401,7 @@ fn asks(kind: &str) -> bool {
 }
 
 /// The response under another id.
-fn with_id(text: &str, id: &Id) -> String {
+pub(super) fn with_id(text: &str, id: &Id) -> String {
     let place = Glance::at(text.as_bytes()).and_then(|glance| glance.id);
     match place {
         Some(range) if text[range.clone()] != *id.as_json() => {

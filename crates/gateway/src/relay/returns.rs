@@ -10,9 +10,9 @@ use sha2::{Digest as _, Sha256};
 use super::calls::{self, Call};
 use super::frame::{self, Refusal};
 use super::glance::Glance;
-use super::question::Origin;
+use super::question::{BadReply, Origin};
 use super::request_state::{CallBinding, ServerState, StateClaims, StateDefect};
-use super::{CallKey, CallKind, Door, Moment, QuestionKey, Relay, Up};
+use super::{CallKey, CallKind, Door, Ending, Moment, QuestionKey, Relay, Up};
 
 /// How many used states are remembered.
 const SPENT: usize = 4_096;
@@ -107,7 +107,9 @@ impl Relay {
         match &claims.server {
             Some(server) => {
                 let server = server.clone();
-                self.echo_returns(door, text, glance, &state, &claims, &server, &responses)
+                self.echo_returns(
+                    door, text, glance, &state, &claims, &server, &responses, &binding,
+                )
             }
             None => self.own_round_returns(now, door, text, glance, state, claims, responses),
         }
@@ -149,20 +151,31 @@ impl Relay {
         let Some(&key) = self.handles.get(&state).filter(waits) else {
             return self.starts_anew(door, text, glance, state, claims, responses);
         };
-        match self.answers_of_round(key, &responses) {
-            Ok(answers) => {
-                self.handles.remove(&state);
-                self.spend(state);
-                for (question, reply) in answers {
-                    self.client_settles(question, reply);
+        let (mut right, mut wrong) = (Vec::new(), Vec::new());
+        for (question, answer) in self.answers_of_round(key, &responses) {
+            match answer {
+                Ok(outcome) => right.push((question, outcome)),
+                Err(BadReply::Malformed(refusal)) => {
+                    return self.refuse(door, text, glance, &refusal);
                 }
-                self.others_of_round(now, key, &responses);
-                self.unpark_call(key);
-                self.resume(now, key, door, text, glance);
-                Up::Taken
+                Err(BadReply::Wrong { refusal, reason }) => wrong.push((question, refusal, reason)),
             }
-            Err(refusal) => self.refuse(door, text, glance, &refusal),
         }
+        self.handles.remove(&state);
+        self.spend(state);
+        for (question, outcome) in right {
+            self.client_settles(question, outcome);
+        }
+        for (question, refusal, reason) in wrong {
+            let again = self.questions.get_mut(question);
+            if !again.is_some_and(|question| question.was_wrong(reason)) {
+                self.question_fails(now, question, Ending::ClientFailed, &refusal);
+            }
+        }
+        self.others_of_round(now, key, &responses);
+        self.unpark_call(key);
+        self.resume(now, key, door, text, glance);
+        Up::Taken
     }
 
     /// The call is not at work any more, as after a restart: it starts anew, and its questions find what the retry brings.
@@ -201,12 +214,19 @@ impl Relay {
         if !brought.asked.iter().any(same) {
             return false;
         }
-        // A wrong answer is asked for again.
-        let Ok(Some(outcome)) = self.answer_for(key, &question.entry, &brought.responses) else {
-            return false;
-        };
-        self.client_settles(key, outcome);
-        true
+        match self.answer_for(key, &question.entry, &brought.responses) {
+            Ok(Some(outcome)) => {
+                self.client_settles(key, outcome);
+                true
+            }
+            Err(BadReply::Wrong { reason, .. }) => {
+                if let Some(question) = self.questions.get_mut(key) {
+                    question.was_wrong(reason);
+                }
+                false
+            }
+            Ok(None) | Err(BadReply::Malformed(_)) => false,
+        }
     }
 
     /// A request of a rounds client goes to the server, not as it came.
@@ -248,13 +268,24 @@ impl Relay {
     ) -> Option<String> {
         let call = self.calls.get(key)?;
         let binding = CallBinding::of_frame(call.kind?, call.frame()?);
+        self.state_for(&binding, number, asked, server)
+    }
+
+    /// A state for the call that is bound so.
+    pub(super) fn state_for(
+        &self,
+        binding: &CallBinding,
+        number: u64,
+        asked: Vec<(String, String)>,
+        server: Option<ServerState>,
+    ) -> Option<String> {
         let claims = StateClaims {
             expires: self.now.after(self.settings.patience).as_millis(),
             number,
             asked,
             server,
         };
-        self.seal.seal(&binding, &claims)
+        self.seal.seal(binding, &claims)
     }
 
     /// The key of a question in `inputRequests`: the server's where it asks in rounds; else the same whenever the same

@@ -10,7 +10,7 @@ use mcp_elicit_core::wire::{
 
 use super::frame::{self, Refusal};
 use super::glance::{self, Glance};
-use super::question::{AtClient, Step};
+use super::question::{AtClient, BadReply, Step};
 use super::round::Entry;
 use super::{CallKey, CallKind, Door, Moment, Place, QuestionKey, Relay, Up};
 
@@ -148,7 +148,7 @@ impl Relay {
             asked.push((question.entry.clone(), question.record.clone()?));
             requests.push((
                 question.entry.clone(),
-                InputRequest::Elicit(question.request.clone()),
+                InputRequest::Elicit(question.request_again()),
             ));
         }
         let number = self.next_state();
@@ -198,7 +198,7 @@ impl Relay {
         &self,
         key: CallKey,
         responses: &InputResponses,
-    ) -> Result<Vec<(QuestionKey, Outcome)>, Refusal> {
+    ) -> Vec<(QuestionKey, Result<Outcome, BadReply>)> {
         let mut answers = Vec::new();
         for question in self.questions_for_client(key) {
             let Some(known) = self.questions.get(question) else {
@@ -207,11 +207,14 @@ impl Relay {
             if known.step != Step::Open {
                 continue;
             }
-            if let Some(outcome) = self.answer_for(question, &known.entry, responses)? {
-                answers.push((question, outcome));
+            if let Some(answer) = self
+                .answer_for(question, &known.entry, responses)
+                .transpose()
+            {
+                answers.push((question, answer));
             }
         }
-        Ok(answers)
+        answers
     }
 
     /// The reply to one question, checked; `None` when the retry brings none.
@@ -220,13 +223,16 @@ impl Relay {
         key: QuestionKey,
         entry: &str,
         responses: &InputResponses,
-    ) -> Result<Option<Outcome>, Refusal> {
+    ) -> Result<Option<Outcome>, BadReply> {
         let Some(question) = self.questions.get(key) else {
             return Ok(None);
         };
         match responses.reply_to(entry, question.request.mode()) {
             None => Ok(None),
-            Some(Err(defect)) => Err(Refusal::fault(PeerFault::from(defect), REVISION)),
+            Some(Err(defect)) => Err(BadReply::Malformed(Refusal::fault(
+                PeerFault::from(defect),
+                REVISION,
+            ))),
             Some(Ok(reply)) => question.check(&reply, REVISION).map(Some),
         }
     }

@@ -48,6 +48,10 @@ pub struct Settings {
     pub probe: Duration,
     /// Questions pending at once in one session; `None` for no bound.
     pub pending: Option<usize>,
+    /// The longest message of a question, in bytes.
+    pub message_bytes: usize,
+    /// The size of all questions pending at once in one session, in bytes.
+    pub pending_bytes: usize,
     /// Questions within any minute in one session; `None` for no bound.
     pub per_minute: Option<u32>,
     /// How often a call may ask in a row, in rounds.
@@ -77,6 +81,8 @@ impl Default for Settings {
             keep_results: Duration::from_mins(15),
             probe: Duration::from_secs(3),
             pending: Some(100),
+            message_bytes: 64 * 1024,
+            pending_bytes: 8 * 1024 * 1024,
             per_minute: Some(60),
             rounds: 32,
             streams_apart: false,

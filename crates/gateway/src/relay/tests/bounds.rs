@@ -361,3 +361,70 @@ fn a_call_that_cannot_be_shown_is_not_asked_about() {
         }
     }
 }
+
+#[test]
+fn what_is_too_long_to_be_read_is_not_asked() {
+    let ask = |message: &str| {
+        let schema = json!({"type": "object", "properties": {}});
+        json!({"message": message, "requestedSchema": schema})
+    };
+    let world = |settings: Settings| {
+        let revision = Revision::V2025_11_25;
+        let mut world = World::with(
+            settings,
+            revision,
+            Capability::NONE,
+            revision,
+            Asks::Nothing,
+        )
+        .opened();
+        world.desk = None;
+        world
+    };
+    let mut long = world(Settings::default());
+    let error = refused(&mut long, &ask(&"m".repeat(64 * 1024 + 1)));
+    assert_eq!(error["code"], -32602, "{error}");
+    long.server_sends(&push(1, &ask(&"m".repeat(64 * 1024))));
+    assert_eq!(long.store.len(), 1);
+
+    let mut many = world(Settings {
+        pending_bytes: 10_000,
+        ..Settings::default()
+    });
+    many.server_sends(&push(1, &ask(&"m".repeat(6_000))));
+    let error = refused(&mut many, &ask(&"m".repeat(6_000)));
+    assert_eq!(error["code"], -32000, "{error}");
+    let back =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+    many.server_sends(&back.to_string());
+    many.server_sends(&push(2, &ask(&"m".repeat(6_000))));
+    assert_eq!(many.store.len(), 2, "what is over makes room");
+}
+
+/// Clients of the rounds era share a relay over HTTP, and their ids may be equal: one cannot give up another's call.
+#[test]
+fn a_cancellation_reaches_only_ones_own_call() {
+    let settings = Settings {
+        many_doors: true,
+        ..Settings::default()
+    };
+    let revision = Revision::V2026_07_28;
+    for server in [Revision::V2025_11_25, revision] {
+        let mut world = World::with(
+            settings.clone(),
+            revision,
+            Capability::BOTH,
+            server,
+            Asks::Nothing,
+        )
+        .opened();
+        let id = world.call();
+        world.to_server.clear();
+        let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
+        world.client_sends(&cancel.to_string());
+        assert!(world.to_server.is_empty(), "{server}");
+        assert_eq!(world.relay.open().0, 1, "{server}: the call goes on");
+        world.tell(Event::DoorClosed(crate::relay::Door::SESSION));
+        assert_eq!(world.relay.open().0, 0, "{server}: its own stream ends it");
+    }
+}

@@ -285,3 +285,40 @@ fn a_call_that_a_person_cancels_takes_its_question_along_whatever_the_words() {
     assert!(world.open_on_desk().is_empty());
     assert_eq!(world.relay.open(), (0, 0));
 }
+
+/// A result without `structuredContent` breaks clients that know an output schema of the tool: an error result does not.
+#[test]
+fn a_call_that_is_handed_back_is_an_error_unless_its_tool_has_no_output_schema() {
+    for (tools, is_error) in [
+        (None, true),
+        (
+            Some(r#"{"name":"ask","outputSchema":{"type":"object"}}"#),
+            true,
+        ),
+        (Some(r#"{"name":"other"}"#), true),
+        (Some(r#"{"name":"ask","inputSchema":{}}"#), false),
+    ] {
+        for client in Revision::ALL {
+            let mut world = World::new(client, Capability::NONE, Revision::V2025_11_25, Asks::Form);
+            world.desk = None;
+            let mut world = world.opened();
+            if let Some(tools) = tools {
+                let (id, call) = world.client.call();
+                world.client_sends(&call.replace("tools/call", "tools/list"));
+                world.to_server.clear();
+                world.server_sends(&format!(
+                    r#"{{"jsonrpc":"2.0","id":{id},"result":{{"tools":[{tools}]}}}}"#
+                ));
+                world.settle();
+            }
+            world.call();
+            world.settle();
+            world.pass_time(Settings::default().hold);
+            world.settle();
+            assert!(world.client.text().starts_with("Not done yet"));
+            let (_, told) = world.client.results.last().unwrap();
+            let said = told["result"]["isError"].as_bool().unwrap_or(false);
+            assert_eq!(said, is_error, "{client} {tools:?}");
+        }
+    }
+}

@@ -2,6 +2,7 @@
 
 mod bounds;
 mod chaos;
+mod dialogs;
 mod echoes;
 mod held;
 mod passing;

@@ -14,6 +14,8 @@ pub(in crate::relay::tests) struct Client {
     pub(in crate::relay::tests) capability: Capability,
     pub(in crate::relay::tests) answer: Action,
     pub(in crate::relay::tests) content: String,
+    /// How many answers to forms are wrong before the right one.
+    pub(in crate::relay::tests) wrong_answers: u32,
     requests: HashMap<String, Value>,
     next: u64,
     pub(in crate::relay::tests) results: Vec<(u64, Value)>,
@@ -32,6 +34,7 @@ impl Client {
             capability,
             answer: Action::Accept,
             content: ANSWER.to_owned(),
+            wrong_answers: 0,
             requests: HashMap::new(),
             next: 0,
             results: Vec::new(),
@@ -89,7 +92,11 @@ impl Client {
         (self.next, frame.to_string())
     }
 
-    fn reply(&self, mode: &str) -> Value {
+    fn reply(&mut self, mode: &str) -> Value {
+        if mode == "form" && self.wrong_answers > 0 {
+            self.wrong_answers -= 1;
+            return json!({"action": "accept", "content": {"name": "Ada", "age": 3}});
+        }
         match (self.answer, mode) {
             (Action::Accept, "form") => {
                 json!({"action": "accept", "content": serde_json::from_str::<Value>(&self.content).unwrap()})
