@@ -57,20 +57,19 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
 
 /// JSON with the characters escaped that act on a terminal; it means the same. They stand in strings only.
 fn harmless_json(json: &str) -> Cow<'_, str> {
-    use std::fmt::Write as _;
-
     if !json.contains(acts_on_a_terminal) {
         return Cow::Borrowed(json);
     }
-    let mut text = String::with_capacity(json.len());
-    for c in json.chars() {
-        if acts_on_a_terminal(c) {
-            let _memory_takes_all = write!(text, "\\u{:04x}", u32::from(c));
-        } else {
-            text.push(c);
-        }
-    }
-    text.into()
+    json.chars()
+        .fold(String::new(), |mut text, c| {
+            if acts_on_a_terminal(c) {
+                text.push_str(&format!("\\u{:04x}", u32::from(c)));
+            } else {
+                text.push(c);
+            }
+            text
+        })
+        .into()
 }
 
 /// Whether a character moves the cursor, is invisible or turns the text around. All of these have one UTF-16 unit.

@@ -136,20 +136,21 @@ impl Office {
         settle_presence(config, &folder)?;
         let config = &*config;
         let mut opening = None;
-        let (store, keys, lease) = if config.in_memory {
-            let store: Arc<dyn Store> = Arc::new(Memory::default());
-            (store, Keys::random(), Lease::alone())
+        let keys = if config.in_memory {
+            Keys::random()
         } else {
-            let store = Arc::new(Sqlite::at(&folder.state.record()));
-            opening = Some(open_beside(store.clone()));
-            let store: Arc<dyn Store> = store;
-            (
-                store,
-                Keys::kept(&folder.state.seal(), &folder.state.identity()),
-                Lease::take(&folder.state.leases()),
-            )
+            Keys::kept(&folder.state.seal(), &folder.state.identity())
         };
         let keys = keys.map_err(|source| folder.fault(source))?;
+        let (store, lease) = if config.in_memory {
+            let store: Arc<dyn Store> = Arc::new(Memory::keyed(keys.chain()));
+            (store, Lease::alone())
+        } else {
+            let store = Arc::new(Sqlite::at(&folder.state.record()).keyed(keys.chain()));
+            opening = Some(open_beside(store.clone()));
+            let store: Arc<dyn Store> = store;
+            (store, Lease::take(&folder.state.leases()))
+        };
         let lease = lease.map_err(|source| folder.fault(source))?;
         let book = Arc::new(Book::new(store, keys, lease, clock::now).retaining(config.retention));
         keep_house(book.clone());

@@ -63,7 +63,7 @@ pub(crate) struct Call {
 /// Makes the request, shows its result, and says how the process ends.
 pub(crate) async fn run(call: Call) -> Result<Exit, Failure> {
     let json = call.answers.json;
-    match Box::pin(conversation(&call)).await {
+    match conversation(&call).await {
         Ok(exit) => Ok(exit),
         Err(failure) => {
             if json {
@@ -114,7 +114,7 @@ async fn conversation(call: &Call) -> Result<Exit, Failure> {
     if unnamed {
         eliciting = eliciting.unnamed();
     }
-    let connection = Box::pin(connect(call, eliciting, &stop)).await?;
+    let connection = connect(call, eliciting, &stop).await?;
     events.connected(&connection, &call.target)?;
     let call_options = CallOptions {
         silence: Some(call.answers.timeout.unwrap_or(SILENCE)),

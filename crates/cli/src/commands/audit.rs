@@ -1,11 +1,12 @@
 //! `audit`: what happened to every question, and whether the record of it is whole.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use mcp_elicit_gateway::inbox::place::StateFolder;
+use mcp_elicit_gateway::record::IdentityKey;
 use mcp_elicit_gateway::record::audit::{self, Verdict};
-use mcp_elicit_gateway::store::Sqlite;
+use mcp_elicit_gateway::store::{ChainKey, Sqlite};
 use serde_json::Value;
 
 use super::in_runtime;
@@ -59,9 +60,10 @@ async fn show(args: AuditArgs) -> Result<Exit, Failure> {
         );
     }
     let unreadable = |fault| Failure::usage("the record cannot be read").because(fault);
-    let store = Sqlite::open(&file).await.map_err(unreadable)?;
+    let key = chain_key(&path)?;
+    let store = Sqlite::at(&file).keyed(key.clone());
     let links = audit::read(&store).await.map_err(unreadable)?;
-    let verdict = audit::verify(&links);
+    let verdict = audit::verify(&links, Some(&key));
     if !args.verify {
         for link in &links {
             let entry: Value = serde_json::from_str(&link.entry).unwrap_or_default();
@@ -89,6 +91,15 @@ async fn show(args: AuditArgs) -> Result<Exit, Failure> {
             Ok(Exit::Refused)
         }
     }
+}
+
+/// The key of the chain, which the gateway keeps beside the record.
+fn chain_key(folder: &Path) -> Result<ChainKey, Failure> {
+    let state = StateFolder::at(folder);
+    let key = IdentityKey::kept(&state.identity()).map_err(|error| {
+        Failure::usage(format!("the key in {} cannot be read", folder.display())).because(error)
+    })?;
+    Ok(ChainKey::of(&key))
 }
 
 impl AuditArgs {

@@ -312,12 +312,6 @@ async fn serve_clients(office: Office, config: Config) -> Result<(), Failure> {
                 .await
                 .map_err(|source| cannot_start(StartFault::Listen { at, source }))?;
             let bound = listener.local_addr().unwrap_or(at);
-            if !is_loopback(bound) {
-                screen::say(format_args!(
-                    "{} whoever reaches {bound} can use these servers: there is no sign-in of the gateway's own, and no TLS",
-                    screen::styled(screen::WARNING, "warning:")
-                ));
-            }
             if let [_only] = config.servers.as_slice() {
                 screen::say(format_args!("serving: http://{bound}/mcp"));
             } else {

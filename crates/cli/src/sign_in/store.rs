@@ -44,7 +44,10 @@ impl FileStore {
 
     fn file(&self, ending: &str) -> PathBuf {
         let digest = Sha256::digest(self.url.as_bytes());
-        let name = data_encoding::HEXLOWER.encode(&digest[..16]);
+        let name: String = digest[..16]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         self.folder().join(format!("{name}.{ending}"))
     }
 

@@ -222,7 +222,7 @@ async fn a_record_that_cannot_be_used_stops_the_gateway_with_a_reason() {
     drop(stdin);
     assert_eq!(ended.status.code(), Some(2), "{}", said(&ended));
     assert!(
-        said(&ended).contains("written by a newer version (schema 99, known 2)"),
+        said(&ended).contains("written by a newer version (schema 99, known 4)"),
         "{}",
         said(&ended)
     );

@@ -227,6 +227,15 @@ impl Exchange {
         Ok(next)
     }
 
+    /// Returns the same state under the next version: whoever saw the version before can no longer change it.
+    #[must_use]
+    pub fn renewed(&self) -> Self {
+        Self {
+            version: self.version + 1,
+            ..self.clone()
+        }
+    }
+
     /// [`Exchange::step`] in place, when the version is still the one that was seen.
     pub fn compare_and_step(&mut self, seen: u64, step: &Step, now: Moment) -> Result<(), Refused> {
         if self.version != seen {

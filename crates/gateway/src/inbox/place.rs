@@ -223,7 +223,9 @@ fn make_private(path: &Path) -> io::Result<()> {
             return Ok(());
         }
         let is_ours = OURS.iter().any(|name| path.join(name).exists());
-        if !is_ours && fs::read_dir(path)?.next().is_some() {
+        // Another gateway that starts at once may have closed it and begun to use it meanwhile.
+        let is_open = || fs::metadata(path).is_ok_and(|now| now.mode() & 0o077 != 0);
+        if !is_ours && fs::read_dir(path)?.next().is_some() && is_open() {
             let why = format!(
                 "other users may read it, and it has other things in it: run `chmod 700 {}`, or name another folder",
                 path.display()

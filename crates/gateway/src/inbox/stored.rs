@@ -19,8 +19,9 @@ const HEARING: Duration = Duration::from_millis(400);
 
 /// The API over this folder's record. This process counts as one of the gateways that share it, for as long as it runs.
 pub(super) async fn api(folder: &StateFolder) -> Result<Router, Box<dyn Error + Send + Sync>> {
-    let store = Sqlite::open(&folder.record()).await?;
     let keys = Keys::kept(&folder.seal(), &folder.identity())?;
+    let store = Sqlite::at(&folder.record()).keyed(keys.chain());
+    store.ready().await?;
     let lease = Lease::take(&folder.leases())?;
     let book = Arc::new(Book::new(Arc::new(store), keys, lease, clock::now));
     let hears = Arc::clone(&book);

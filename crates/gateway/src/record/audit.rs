@@ -4,7 +4,7 @@ use mcp_elicit_core::exchange::Moment;
 use serde::Serialize;
 
 use crate::relay::CallKind;
-use crate::store::{Audited, Row, Store, StoreFault, chained};
+use crate::store::{Audited, ChainKey, Row, Store, StoreFault, chained, is_keyed};
 
 /// How many links are read at once.
 const PAGE: usize = 1_000;
@@ -53,6 +53,42 @@ pub(crate) fn entry(event: &str, row: &Row, now: Moment) -> String {
     serde_json::to_string(&entry).expect("texts and a number, written to memory")
 }
 
+/// What happened beside the questions themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A person opened the inbox with a login link.
+    Login,
+    /// A session of the inbox was ended by a person.
+    SessionsRevoked,
+    /// A person accepted a form although it asks for a credential.
+    Insisted,
+    /// A key or token was changed.
+    Rotated,
+}
+
+impl Event {
+    /// Returns the word in the audit.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Login => "login",
+            Self::SessionsRevoked => "sessions-revoked",
+            Self::Insisted => "insisted",
+            Self::Rotated => "rotated",
+        }
+    }
+}
+
+/// What the audit says of an event that is no step of a question, JSON.
+pub(crate) fn note(event: Event, question: Option<&str>, by: Option<&str>, now: Moment) -> String {
+    let mut entry = serde_json::json!({"at": now.as_millis(), "event": event.as_str()});
+    for (name, value) in [("id", question), ("by", by)] {
+        if let Some(value) = value {
+            entry[name] = value.into();
+        }
+    }
+    entry.to_string()
+}
+
 /// What a look at the whole chain found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -82,15 +118,24 @@ pub async fn read(store: &dyn Store) -> Result<Vec<Audited>, StoreFault> {
     }
 }
 
-/// Whether the chain is whole. A chain that was cut off at its end is whole: keep the last hash elsewhere to see that.
-pub fn verify(links: &[Audited]) -> Verdict {
+/// Whether the chain is whole, by its key. Links of older versions have none; none such follows one that has, and the last
+/// one has. A chain that was cut off at its end is whole: keep the last hash elsewhere to see that.
+pub fn verify(links: &[Audited], key: Option<&ChainKey>) -> Verdict {
     let mut before = "";
+    let mut keyed = false;
     for (at, link) in links.iter().enumerate() {
         let expected = at as u64 + 1;
-        if link.number != expected || link.hash != chained(before, &link.entry) {
+        keyed |= is_keyed(&link.hash);
+        let key = key.filter(|_| keyed);
+        let fits = (key.is_some() || !keyed) && link.hash == chained(key, before, &link.entry);
+        if link.number != expected || !fits {
             return Verdict::BrokenAt { number: expected };
         }
         before = &link.hash;
+    }
+    if key.is_some() && !keyed && !links.is_empty() {
+        // Somebody without the key has written all of it anew.
+        return Verdict::BrokenAt { number: 1 };
     }
     Verdict::Whole {
         links: links.len() as u64,

@@ -58,6 +58,7 @@ impl Book {
             if let Some(row) = self.find(id).await? {
                 let seen = row.exchange.version();
                 let row = Row {
+                    exchange: row.exchange.renewed(),
                     arguments: None,
                     content: None,
                     ..row

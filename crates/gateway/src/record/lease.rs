@@ -8,6 +8,11 @@ use std::time::SystemTime;
 
 use super::seal;
 
+/// How the name of a lease ends that is not locked yet.
+const UNFINISHED: &str = ".new";
+/// How often a lease is tried that others clear away before it is locked.
+const TRIES: usize = 100;
+
 /// This gateway's sign of life.
 pub struct Lease {
     name: String,
@@ -33,20 +38,30 @@ impl Lease {
     /// A lease in this folder, which all gateways of one store share. Files of those that ended are cleared away.
     pub fn take(folder: &Path) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
-        let name = seal::unguessable()?;
-        let path = folder.join(&name);
-        let lock = OpenOptions::new()
-            .create_new(true)
-            .write(true)
-            .open(&path)?;
-        lock.lock()?;
-        let lease = Self {
-            name,
-            folder: Some(folder.to_owned()),
-            _lock: Some(lock),
-        };
-        lease.clear_others();
-        Ok(lease)
+        for _ in 0..TRIES {
+            let name = seal::unguessable()?;
+            let aside = folder.join(format!("{name}{UNFINISHED}"));
+            let lock = OpenOptions::new()
+                .create_new(true)
+                .write(true)
+                .open(&aside)?;
+            lock.lock()?;
+            // Locked before it is seen under its name: whoever clears away what is not locked leaves it alone.
+            match fs::rename(&aside, folder.join(&name)) {
+                Ok(()) => {}
+                // Cleared away before it was locked.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            }
+            let lease = Self {
+                name,
+                folder: Some(folder.to_owned()),
+                _lock: Some(lock),
+            };
+            lease.clear_others();
+            return Ok(lease);
+        }
+        Err(io::Error::other("the folder of leases keeps changing"))
     }
 
     /// The name that rows carry.
@@ -70,7 +85,9 @@ impl Lease {
 
     /// Whether other gateways run on the same store.
     pub fn has_company(&self) -> bool {
-        self.others().iter().any(|path| is_locked(path))
+        let finished = |path: &&PathBuf| !is_unfinished(path);
+        let others = self.others();
+        others.iter().filter(finished).any(|path| is_locked(path))
     }
 
     /// When a gateway last came or went, as far as the folder of leases tells: as long as this stays the same, none did.
@@ -96,7 +113,11 @@ impl Lease {
 
     fn clear_others(&self) {
         for path in self.others() {
-            if !is_locked(&path) {
+            // Removed under its lock, so that nobody can take it in between.
+            let file = OpenOptions::new().write(true).open(&path);
+            if let Ok(file) = file
+                && file.try_lock().is_ok()
+            {
                 let _gone_already = fs::remove_file(&path);
             }
         }
@@ -111,16 +132,55 @@ impl Drop for Lease {
     }
 }
 
+/// Whether the gateway of this lease runs. Looked at with a shared lock: two that look at once do not take each other for
+/// the holder.
 fn is_locked(path: &Path) -> bool {
-    let Ok(file) = OpenOptions::new().write(true).open(path) else {
+    let Ok(file) = OpenOptions::new().read(true).write(true).open(path) else {
         return false;
     };
-    matches!(file.try_lock(), Err(TryLockError::WouldBlock))
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+}
+
+fn is_unfinished(path: &Path) -> bool {
+    path.to_string_lossy().ends_with(UNFINISHED)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Each of several that start at once, again and again, sees that those run that do.
+    #[test]
+    fn leases_that_are_taken_at_once_are_not_lost() {
+        for _ in 0..20 {
+            let folder = tempfile::tempdir().unwrap();
+            let together = std::sync::Barrier::new(8);
+            std::thread::scope(|scope| {
+                for _ in 0..8 {
+                    scope.spawn(|| {
+                        together.wait();
+                        let lease = Lease::take(folder.path()).unwrap();
+                        together.wait();
+                        let path = folder.path().join(lease.name());
+                        assert!(path.exists(), "cleared away by another");
+                        assert!(is_locked(&path) && lease.has_company());
+                        together.wait();
+                    });
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn what_a_start_that_was_cut_off_left_is_no_company_and_is_cleared_away() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("0123.new"), b"").unwrap();
+        fs::write(folder.path().join("4567"), b"").unwrap();
+        let lease = Lease::take(folder.path()).unwrap();
+        assert!(!lease.has_company());
+        let names: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
+        assert_eq!(names.len(), 1);
+    }
 
     #[test]
     fn a_lease_ends_with_its_holder() {

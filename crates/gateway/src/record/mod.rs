@@ -44,7 +44,9 @@ use mcp_elicit_core::exchange::Moment;
 use tokio::sync::{mpsc, watch};
 
 use crate::relay::{Event, QuestionKey};
-use crate::store::{Change, Durability, Journal, Page, Row, Store, StoreFault, Which};
+use crate::store::{
+    ChainKey, Change, Durability, Journal, Page, Row, Store, StoreFault, Which, Write,
+};
 use company::Company;
 use delivery::InTransit;
 pub use identity::{IdentityKey, ServerIdentity, SessionIdentity};
@@ -175,6 +177,11 @@ impl Keys {
         })
     }
 
+    /// Returns the key of the audit's chain.
+    pub fn chain(&self) -> ChainKey {
+        ChainKey::of(&self.identity)
+    }
+
     /// Reads the keys in these files, each made when there is none.
     pub fn kept(seal: &Path, identity: &Path) -> io::Result<Self> {
         Ok(Self {
@@ -259,6 +266,18 @@ impl Book {
     /// The store below, with the journal before it.
     pub fn store(&self) -> &dyn Store {
         &self.store
+    }
+
+    /// Writes into the audit what is no step of a question: who did it, and with which question if any.
+    pub async fn note_event(
+        &self,
+        event: audit::Event,
+        question: Option<&str>,
+        by: Option<&str>,
+    ) -> Result<(), BookFault> {
+        let entry = audit::note(event, question, by, self.now());
+        self.store.write(&[Write::Note(entry)]).await?;
+        Ok(())
     }
 
     /// Waits until everything that happened is written.

@@ -35,11 +35,15 @@ impl Book {
             && let Some(row) = self.left_over(&same, &live()).await?
         {
             let id = row.id.clone();
-            let taken = self.take_over(row).await;
-            if taken.is_err() {
-                self.live().remove(&id);
+            match self.take_over(row).await {
+                Ok(Some(taken)) => return Ok(taken),
+                // Another gateway was first: it is asked once more, beside it.
+                Ok(None) => drop(self.live().remove(&id)),
+                Err(fault) => {
+                    self.live().remove(&id);
+                    return Err(fault);
+                }
             }
-            return taken;
         }
         let row = self.new_row(who, asked, same.clone())?;
         let id = row.id.clone();
@@ -131,8 +135,15 @@ impl Book {
         Ok(None)
     }
 
+    /// Whether no running gateway has a call that waits for it, and something can still come of it.
+    fn may_take_over(&self, row: &Row) -> bool {
+        let elsewhere = !self.lease.is_mine(&row.owner) && self.lease.is_held(&row.owner);
+        let open = row.exchange.is_open() && !row.exchange.is_due(self.now());
+        !elsewhere && (open || row.exchange.is_deliverable(self.now()))
+    }
+
     /// The row is this gateway's from now on, so that others see that it is waited for.
-    async fn take_over(&self, mut row: Row) -> Result<Raised, BookFault> {
+    pub(super) async fn take_over(&self, mut row: Row) -> Result<Option<Raised>, BookFault> {
         let id = row.id.clone();
         for _ in 0..TRIES {
             let answered = !row.exchange.is_open();
@@ -140,17 +151,19 @@ impl Book {
             let next = Row {
                 owner: self.lease.name().to_owned(),
                 claimed: false,
+                // Of two gateways that take it over at once, the second must see that it was.
+                exchange: row.exchange.renewed(),
                 ..row
             };
             if self.put(next, seen, Vec::new()).await? {
                 self.counts.found.fetch_add(1, Ordering::Relaxed);
                 self.changed();
-                return Ok(Raised { id, answered });
+                return Ok(Some(Raised { id, answered }));
             }
-            // Somebody saw or answered it meanwhile.
+            // Somebody saw, answered or took it over meanwhile.
             match self.find(&id).await? {
-                Some(now) => row = now,
-                None => break,
+                Some(now) if self.may_take_over(&now) => row = now,
+                Some(_) | None => return Ok(None),
             }
         }
         Err(BookFault::Contended)

@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
@@ -12,11 +13,15 @@ use crate::state_file;
 
 const KEY: usize = 32;
 const NONCE: usize = 24;
+/// How many keys a file may hold: the newest, and the one before it.
+const MAX_KEYS: usize = 2;
 
-/// The key that seals values.
+/// The keys that seal values: the newest seals, each opens.
 #[derive(Clone)]
 pub struct Seal {
-    cipher: XChaCha20Poly1305,
+    ciphers: Arc<RwLock<Vec<XChaCha20Poly1305>>>,
+    /// The file with the keys, read again where none of those that are known opens: they may have been changed meanwhile.
+    path: Option<PathBuf>,
 }
 
 /// What is sealed cannot be read: another key, or not as it was written.
@@ -27,18 +32,43 @@ pub struct Broken;
 impl Seal {
     /// A key for this process alone.
     pub fn random() -> io::Result<Self> {
-        Ok(Self::of(&random::<KEY>()?))
+        Ok(Self::of(&[random::<KEY>()?], None))
     }
 
     /// The key in this file, made when there is none. Only its owner may read it.
     pub fn kept(path: &Path) -> io::Result<Self> {
-        Ok(Self::of(&key_file(path, &random::<KEY>()?)?))
+        key_file(path, &random::<KEY>()?)?;
+        Ok(Self::of(&keys_in(path)?, Some(path)))
     }
 
-    fn of(key: &[u8; KEY]) -> Self {
+    fn of(keys: &[[u8; KEY]], path: Option<&Path>) -> Self {
         Self {
-            cipher: XChaCha20Poly1305::new(key.into()),
+            ciphers: Arc::new(RwLock::new(ciphers(keys))),
+            path: path.map(Path::to_owned),
         }
+    }
+
+    /// Puts a new key in front of the one in this file, which is kept to open what it sealed until the next change. Gateways
+    /// that run seal with the new key once they see it, at the latest when they are started again.
+    pub fn rotate(path: &Path) -> io::Result<()> {
+        let mut keys = vec![random::<KEY>()?];
+        keys.extend(keys_in(path)?.first());
+        state_file::replace(path, &keys.concat())
+    }
+
+    fn ciphers(&self) -> Vec<XChaCha20Poly1305> {
+        self.ciphers
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Reads the keys again; `None` where there is no file of them.
+    fn read_again(&self) -> Option<Vec<XChaCha20Poly1305>> {
+        let keys = ciphers(&keys_in(self.path.as_deref()?).ok()?);
+        let mut known = self.ciphers.write().unwrap_or_else(PoisonError::into_inner);
+        known.clone_from(&keys);
+        Some(keys)
     }
 
     /// Seals a value for one place.
@@ -48,7 +78,9 @@ impl Seal {
             msg: value.as_bytes(),
             aad: place.as_bytes(),
         };
-        let sealed = self.cipher.encrypt(XNonce::from_slice(&nonce), payload);
+        let ciphers = self.ciphers();
+        let newest = ciphers.first().ok_or_else(|| io::Error::other("no key"))?;
+        let sealed = newest.encrypt(XNonce::from_slice(&nonce), payload);
         let mut out = nonce.to_vec();
         out.extend(sealed.map_err(|_| io::Error::other("the value is too long to seal"))?);
         Ok(out)
@@ -57,15 +89,17 @@ impl Seal {
     /// Opens what was sealed for this place.
     pub fn open(&self, place: &str, sealed: &[u8]) -> Result<String, Broken> {
         let (nonce, text) = sealed.split_at_checked(NONCE).ok_or(Broken)?;
-        let payload = Payload {
-            msg: text,
-            aad: place.as_bytes(),
+        let with = |ciphers: &[XChaCha20Poly1305]| {
+            ciphers.iter().find_map(|cipher| {
+                let payload = Payload {
+                    msg: text,
+                    aad: place.as_bytes(),
+                };
+                cipher.decrypt(XNonce::from_slice(nonce), payload).ok()
+            })
         };
-        let open = self
-            .cipher
-            .decrypt(XNonce::from_slice(nonce), payload)
-            .map_err(|_| Broken)?;
-        String::from_utf8(open).map_err(|_| Broken)
+        let open = with(&self.ciphers()).or_else(|| with(&self.read_again()?));
+        String::from_utf8(open.ok_or(Broken)?).map_err(|_| Broken)
     }
 }
 
@@ -84,14 +118,31 @@ pub fn unguessable() -> io::Result<String> {
     Ok(HEXLOWER.encode(&random::<16>()?))
 }
 
+fn ciphers(keys: &[[u8; KEY]]) -> Vec<XChaCha20Poly1305> {
+    let cipher = |key: &[u8; KEY]| XChaCha20Poly1305::new(key.into());
+    keys.iter().map(cipher).collect()
+}
+
+/// The keys in this file, the newest first.
+fn keys_in(path: &Path) -> io::Result<Vec<[u8; KEY]>> {
+    let bytes = fs::read(path)?;
+    let (keys, rest) = bytes.as_chunks::<KEY>();
+    if keys.is_empty() || keys.len() > MAX_KEYS || !rest.is_empty() {
+        return Err(io::Error::other(
+            "the key file is no list of keys of 32 bytes",
+        ));
+    }
+    Ok(keys.to_vec())
+}
+
 /// Returns the key in this file, which is `fresh` when there is none. Of several processes that come at once, the first
 /// makes it. A file that a process was cut off in while it wrote is written anew: nothing was ever sealed with it.
 pub(crate) fn key_file(path: &Path, fresh: &[u8; KEY]) -> io::Result<[u8; KEY]> {
     let read = || match fs::read(path) {
-        Ok(bytes) if bytes.len() > KEY => {
-            Err(io::Error::other("the key file has more than 32 bytes"))
-        }
-        Ok(bytes) => Ok(<[u8; KEY]>::try_from(bytes).ok()),
+        Ok(bytes) if bytes.len() > KEY && !bytes.len().is_multiple_of(KEY) => Err(
+            io::Error::other("the key file is no list of keys of 32 bytes"),
+        ),
+        Ok(bytes) => Ok(bytes.first_chunk::<KEY>().copied()),
         Err(error) => Err(error),
     };
     match read() {
@@ -158,6 +209,28 @@ mod tests {
             assert!(keys.iter().all(|key| *key == keys[0]), "{keys:?}");
             assert_eq!(fs::read(&path).unwrap(), keys[0]);
         }
+    }
+
+    #[test]
+    fn after_a_change_of_keys_what_was_sealed_opens_until_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("seal.key");
+        let running = Seal::kept(&path).unwrap();
+        let first = running.close("p", "one").unwrap();
+        Seal::rotate(&path).unwrap();
+        let next = Seal::kept(&path).unwrap();
+        assert_eq!(next.open("p", &first).unwrap(), "one");
+        let second = next.close("p", "two").unwrap();
+        assert_eq!(
+            running.open("p", &second).unwrap(),
+            "two",
+            "it reads the keys again"
+        );
+        Seal::rotate(&path).unwrap();
+        let last = Seal::kept(&path).unwrap();
+        assert_eq!(last.open("p", &second).unwrap(), "two");
+        assert_eq!(last.open("p", &first), Err(Broken));
+        assert_eq!(fs::read(&path).unwrap().len(), 2 * KEY);
     }
 
     #[test]

@@ -8,8 +8,10 @@ use crate::relay::{Asked, CallKind, Calling, Ending, Place};
 use crate::store::Memory;
 
 mod calls;
+mod chain;
 mod in_hand;
 mod refused;
+mod starts;
 mod validity;
 
 fn clock() -> Moment {
@@ -129,10 +131,13 @@ async fn the_first_answer_wins_and_is_taken_once() {
     let mut links = audit::read(&*store).await.unwrap();
     let all: String = links.iter().map(|link| link.entry.as_str()).collect();
     assert!(!all.contains("Ada") && !all.contains("moon") && all.contains("deploy"));
-    assert_eq!(audit::verify(&links), audit::Verdict::Whole { links: 3 });
+    assert_eq!(
+        audit::verify(&links, None),
+        audit::Verdict::Whole { links: 3 }
+    );
     links[1].entry = links[1].entry.replace("inbox", "nobody");
     assert_eq!(
-        audit::verify(&links),
+        audit::verify(&links, None),
         audit::Verdict::BrokenAt { number: 2 }
     );
 }

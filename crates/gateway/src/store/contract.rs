@@ -180,7 +180,7 @@ async fn keeps_the_contract(store: &dyn Store) {
     let mut before = String::new();
     for (at, link) in links.iter().enumerate() {
         assert_eq!(link.number, at as u64 + 1);
-        assert_eq!(link.hash, chained(&before, &link.entry));
+        assert_eq!(link.hash, chained(None, &before, &link.entry));
         before.clone_from(&link.hash);
     }
     assert_eq!(store.audit(8, 100).await.unwrap().len(), 1);

@@ -157,7 +157,7 @@ impl Entry {
                 [change] if change.row.id == id => Some((&mut change.row, &mut change.audit)),
                 _ => None,
             },
-            Write::Insert { .. } => None,
+            Write::Insert { .. } | Write::Note(_) => None,
         }
     }
 }

@@ -6,19 +6,33 @@ use std::sync::{Mutex, PoisonError};
 use futures::FutureExt as _;
 use mcp_elicit_core::exchange::Moment;
 
-use super::{Audited, Change, KeptCall, Page, Row, Store, Stored, Which, Write, chained};
+use super::{Audited, ChainKey, Change, KeptCall, Page, Row, Store, Stored, Which, Write, chained};
 
 #[derive(Default)]
 struct Inner {
     rows: BTreeMap<String, Row>,
     audit: Vec<Audited>,
     calls: BTreeMap<String, KeptCall>,
+    key: Option<ChainKey>,
 }
 
 /// A store in memory.
 #[derive(Default)]
 pub struct Memory {
     inner: Mutex<Inner>,
+}
+
+impl Memory {
+    /// A store whose audit chain has this key.
+    pub fn keyed(key: ChainKey) -> Self {
+        let inner = Inner {
+            key: Some(key),
+            ..Inner::default()
+        };
+        Self {
+            inner: Mutex::new(inner),
+        }
+    }
 }
 
 impl Memory {
@@ -37,6 +51,7 @@ impl Inner {
                     self.append(entry.clone());
                 }
             }
+            Write::Note(entry) => self.append(entry.clone()),
             Write::Change(changes) => {
                 let seen = |change: &Change| {
                     let row = self.rows.get(&change.row.id);
@@ -58,7 +73,7 @@ impl Inner {
 
     fn append(&mut self, entry: String) {
         let before = self.audit.last().map_or("", |last| last.hash.as_str());
-        let hash = chained(before, &entry);
+        let hash = chained(self.key.as_ref(), before, &entry);
         self.audit.push(Audited {
             number: self.audit.len() as u64 + 1,
             entry,

@@ -12,6 +12,7 @@ use mcp_elicit_core::exchange::{Delivery, Exchange, Moment};
 use mcp_elicit_core::wire::Mode;
 use serde::{Deserialize, Serialize};
 
+use crate::record::IdentityKey;
 use crate::relay::CallKind;
 
 pub mod journal;
@@ -182,13 +183,15 @@ pub enum Write {
     },
     /// Rows to be changed.
     Change(Vec<Change>),
+    /// Nothing but what the audit says.
+    Note(String),
 }
 
 impl Write {
     /// Returns what it must survive.
     pub fn durability(&self) -> Durability {
         match self {
-            Self::Insert { .. } => Durability::Committed,
+            Self::Insert { .. } | Self::Note(_) => Durability::Committed,
             Self::Change(changes) => {
                 let all = changes.iter().map(|change| change.durability);
                 all.max().unwrap_or_default()
@@ -204,7 +207,8 @@ pub struct Audited {
     pub number: u64,
     /// What happened, JSON.
     pub entry: String,
-    /// SHA-256 over the hash before (or nothing) and the entry; hex.
+    /// HMAC-SHA-256 over the hash before (or nothing) and the entry, hex behind `k1:`; plain SHA-256 in links of older
+    /// versions.
     pub hash: String,
 }
 
@@ -309,12 +313,51 @@ pub trait Store: Send + Sync + 'static {
     }
 }
 
-/// The hash of the next link.
-pub fn chained(before: &str, entry: &str) -> String {
+/// The key of an audit chain: without it nobody can make a chain whole again that was changed.
+#[derive(Clone)]
+pub struct ChainKey([u8; 32]);
+
+/// How the hash of a link begins that was made with a key.
+const KEYED: &str = "k1:";
+
+impl ChainKey {
+    /// Returns the key of the chain that goes with the key of identities.
+    pub fn of(identity: &IdentityKey) -> Self {
+        Self(identity.derive("audit chain"))
+    }
+}
+
+impl std::fmt::Debug for ChainKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ChainKey(..)")
+    }
+}
+
+/// Whether the link of this hash was made with a key.
+pub fn is_keyed(hash: &str) -> bool {
+    hash.starts_with(KEYED)
+}
+
+/// The hash of the next link: with a key where there is one.
+pub fn chained(key: Option<&ChainKey>, before: &str, entry: &str) -> String {
+    use hmac::{Hmac, Mac as _};
     use sha2::{Digest as _, Sha256};
-    let mut hash = Sha256::new();
-    hash.update(before.as_bytes());
-    hash.update(b"\n");
-    hash.update(entry.as_bytes());
-    HEXLOWER.encode(&hash.finalize())
+    let parts = [before.as_bytes(), b"\n", entry.as_bytes()];
+    match key {
+        None => {
+            let mut hash = Sha256::new();
+            for part in parts {
+                hash.update(part);
+            }
+            HEXLOWER.encode(&hash.finalize())
+        }
+        Some(key) => {
+            let mut mac =
+                Hmac::<Sha256>::new_from_slice(&key.0).expect("a key of any length will do");
+            for part in parts {
+                mac.update(part);
+            }
+            format!("{KEYED}{}", HEXLOWER.encode(&mac.finalize().into_bytes()))
+        }
+    }
 }

@@ -17,7 +17,9 @@ use sqlx::sqlite::{
 use sqlx::{ConnectOptions as _, Connection as _, Row as _, SqlSafeStr as _};
 use tokio::sync::{Mutex, MutexGuard};
 
-use super::{Audited, Durability, KeptCall, Page, Row, Store, StoreFault, Stored, Which, Write};
+use super::{
+    Audited, ChainKey, Durability, KeptCall, Page, Row, Store, StoreFault, Stored, Which, Write,
+};
 use writing::signed;
 
 /// What brings a file from one schema to the next; a file's `user_version` says how many were run.
@@ -65,6 +67,8 @@ struct File {
     unfinished: bool,
     /// What transactions survive now; `None` while that was not said to the database.
     durability: Option<Durability>,
+    /// The key of the audit's chain.
+    key: Option<ChainKey>,
 }
 
 impl Sqlite {
@@ -74,6 +78,13 @@ impl Sqlite {
             path: path.to_owned(),
             file: Mutex::default(),
         }
+    }
+
+    /// Makes the links of the audit with this key.
+    #[must_use]
+    pub fn keyed(mut self, key: ChainKey) -> Self {
+        self.file.get_mut().key = Some(key);
+        self
     }
 
     /// Opens the file, made when there is none, and brings it to this version's schema.
@@ -93,6 +104,7 @@ impl Sqlite {
         if file.connection.is_none() {
             file.connection = Some(connect(&self.path).await?);
             file.durability = None;
+            file.go_on_keyed().await?;
         }
         if file.unfinished {
             let connection = file.connection()?;

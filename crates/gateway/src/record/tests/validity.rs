@@ -190,3 +190,31 @@ async fn questions_that_ended_long_ago_are_deleted() {
     let links = audit::read(book.store()).await.unwrap();
     assert_eq!(links.len(), 2, "the audit keeps what happened");
 }
+
+/// Two gateways that take the same question over at once: one has it, the other asks beside it.
+#[tokio::test]
+async fn of_two_gateways_one_takes_a_question_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let below: Arc<Memory> = Arc::default();
+    let keys = Keys::random().unwrap();
+    let open = || {
+        let lease = Lease::take(folder.path()).unwrap();
+        Book::new(below.clone(), keys.clone(), lease, clock)
+    };
+    let gone = open();
+    let id = answered(&gone, &local(), &asked("Who?")).await;
+    drop(gone);
+    let (first, second) = (open(), open());
+    let (tell, _told) = mpsc::unbounded_channel();
+    let seen = below.find(id.clone()).await.unwrap().unwrap();
+    let taken = first
+        .raise(&local(), &asked("Who?"), QuestionKey(1), &tell)
+        .await;
+    assert_eq!(taken.unwrap().id, id);
+    // The second saw the row before the first had it.
+    assert_eq!(second.take_over(seen).await.unwrap(), None);
+    let beside = second
+        .raise(&local(), &asked("Who?"), QuestionKey(2), &tell)
+        .await;
+    assert_ne!(beside.unwrap().id, id);
+}

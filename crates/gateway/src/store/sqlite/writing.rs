@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use sqlx::{AssertSqlSafe, Connection as _, Row as _, Sqlite as Database, Transaction};
 
-use super::super::{Change, Durability, Row, StoreFault, Write, chained};
+use super::super::{ChainKey, Change, Durability, Row, StoreFault, Write, chained, is_keyed};
 use super::File;
 
 /// What an insert says of a row: its parameters are 1 to 16, which [`bound_whole`] binds.
@@ -136,7 +136,7 @@ impl File {
     ) -> Result<bool, StoreFault> {
         loop {
             let (number, before) = self.last().await?;
-            let hash = chained(&before, entry);
+            let hash = chained(self.key.as_ref(), &before, entry);
             let query = match seen {
                 None => bound_whole(sqlx::query(INSERT), row)?,
                 Some(seen) => bound_change(sqlx::query(CHANGE), row, seen)?,
@@ -164,8 +164,9 @@ impl File {
     /// Everything in one transaction, each for itself.
     async fn write_all(&mut self, wanted: &[Write]) -> Result<Vec<bool>, StoreFault> {
         self.last = None;
+        let key = self.key.clone();
         let mut step = self.connection()?.begin_with("BEGIN IMMEDIATE").await?;
-        let mut chain = Chain::end_of(&mut step).await?;
+        let mut chain = Chain::end_of(&mut step, key).await?;
         let mut done = Vec::with_capacity(wanted.len());
         let mut rest = wanted;
         while let Some(first) = rest.first() {
@@ -182,8 +183,15 @@ impl File {
                 done.extend(change_each(&mut step, &mut chain, &changes).await?);
                 changes.len()
             } else {
-                if let Write::Change(changes) = first {
-                    done.push(change_all(&mut step, &mut chain, changes).await?);
+                match first {
+                    Write::Change(changes) => {
+                        done.push(change_all(&mut step, &mut chain, changes).await?);
+                    }
+                    Write::Note(entry) => {
+                        chain.add(std::slice::from_ref(entry));
+                        done.push(true);
+                    }
+                    Write::Insert { .. } => {}
                 }
                 1
             };
@@ -201,23 +209,28 @@ struct Chain {
     number: i64,
     hash: String,
     links: Vec<(i64, String, String)>,
+    key: Option<ChainKey>,
 }
 
 impl Chain {
-    async fn end_of(step: &mut Transaction<'_, Database>) -> Result<Self, StoreFault> {
+    async fn end_of(
+        step: &mut Transaction<'_, Database>,
+        key: Option<ChainKey>,
+    ) -> Result<Self, StoreFault> {
         let last: Option<(i64, String)> = sqlx::query_as(LAST).fetch_optional(&mut **step).await?;
         let (number, hash) = last.unwrap_or_default();
         Ok(Self {
             number,
             hash,
             links: Vec::new(),
+            key,
         })
     }
 
     fn add(&mut self, entries: &[String]) {
         for entry in entries {
             self.number += 1;
-            self.hash = chained(&self.hash, entry);
+            self.hash = chained(self.key.as_ref(), &self.hash, entry);
             let link = (self.number, entry.clone(), self.hash.clone());
             self.links.push(link);
         }
@@ -247,7 +260,7 @@ impl Chain {
 fn new_rows(wanted: &[Write]) -> Vec<(&Row, &Vec<String>)> {
     let new = wanted.iter().map_while(|write| match write {
         Write::Insert { row, audit } => Some((&**row, audit)),
-        Write::Change(_) => None,
+        Write::Change(_) | Write::Note(_) => None,
     });
     new.take(ROWS_AT_ONCE).collect()
 }
@@ -257,7 +270,7 @@ fn single_changes(wanted: &[Write]) -> Vec<&Change> {
     let mut seen = HashSet::new();
     let single = wanted.iter().map_while(|write| match write {
         Write::Change(changes) if changes.len() == 1 => changes.first(),
-        Write::Change(_) | Write::Insert { .. } => None,
+        Write::Change(_) | Write::Insert { .. } | Write::Note(_) => None,
     });
     let others = single.take_while(|change| seen.insert(change.row.id.as_str()));
     others.take(ROWS_AT_ONCE).collect()
@@ -380,4 +393,19 @@ pub(super) fn millis(moment: mcp_elicit_core::exchange::Moment) -> i64 {
 
 pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// What the audit says when a chain of an older version goes on with a key.
+const GOES_ON: &str = r#"{"event":"chain-keyed"}"#;
+
+impl File {
+    /// The chain of an older version goes on with this one's key: from here on it cannot be made whole by whoever lacks that.
+    pub(super) async fn go_on_keyed(&mut self) -> Result<(), StoreFault> {
+        let (number, hash) = self.last().await?;
+        if self.key.is_none() || number == 0 || is_keyed(&hash) {
+            return Ok(());
+        }
+        self.write_all(&[Write::Note(GOES_ON.to_owned())]).await?;
+        Ok(())
+    }
 }
