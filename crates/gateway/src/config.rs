@@ -37,6 +37,8 @@ pub struct Config {
     pub in_memory: bool,
     /// Whether the person at the terminal is asked line by line, without a screen.
     pub plain: bool,
+    /// Whether clients may be served at an address that the network reaches, without being asked who they are.
+    pub insecure: bool,
     /// The largest message, in bytes.
     pub max_frame: usize,
     /// How long answers, results and ended questions are kept.
@@ -244,6 +246,8 @@ struct File {
     #[serde(default)]
     record: Record,
     #[serde(default)]
+    insecure: bool,
+    #[serde(default)]
     max_frame: Option<usize>,
     /// Seconds.
     #[serde(default)]
@@ -352,6 +356,7 @@ impl Config {
             state: file.state,
             in_memory: file.record == Record::Memory,
             plain: false,
+            insecure: file.insecure,
             max_frame: file.max_frame.unwrap_or(MAX_FRAME),
             retention: retention(file.keep_answers, file.keep_results, file.keep_ended),
             servers,

@@ -81,6 +81,14 @@ pub enum StartFault {
         /// What does not go with that.
         why: String,
     },
+    /// Anybody on the network could call the servers: there is no authentication yet.
+    #[error(
+        "{at} can be reached from the network, and the gateway does not ask its clients who they are"
+    )]
+    OpenToNetwork {
+        /// The address.
+        at: SocketAddr,
+    },
     /// Every client has its own children, and there are too many.
     #[error("too many children run")]
     TooManyChildren,

@@ -49,6 +49,7 @@ pub(crate) struct GatewayArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "upstream", "token_env", "command", "listen", "inbox", "answer_with", "answer_command", "name", "hold", "pending",
         "questions_per_minute", "max_frame", "record", "keep_answers", "keep_results", "keep_ended", "share_child",
+        "insecure",
     ])]
     config: Option<PathBuf>,
 
@@ -88,6 +89,11 @@ pub(crate) struct GatewayArgs {
     /// Most questions a minute in one session; `off` for no bound
     #[arg(long, value_name = "N|off", default_value = "60")]
     questions_per_minute: String,
+
+    /// Serve clients at an address that the network reaches: whoever reaches it can call the servers, since clients are not
+    /// asked who they are
+    #[arg(long)]
+    insecure: bool,
 
     /// Send all calls of a client of 2026-07-28 to one child, for a server that keeps in memory what calls share: calls in
     /// which it may ask are then made one after the other
@@ -355,6 +361,9 @@ fn cannot_start(fault: StartFault) -> Failure {
         StartFault::PagesOnly { .. } => Failure::usage("cannot start the gateway").hint(
             "leave out `--answer-with` and `--inbox off`, or let others answer too with `--presence any`.",
         ),
+        StartFault::OpenToNetwork { .. } => Failure::usage("cannot start the gateway").hint(
+            "listen at 127.0.0.1 behind a proxy that checks who calls, or take the risk with `--insecure`.",
+        ),
         StartFault::NotLoopback { .. } => Failure::usage("cannot start the gateway")
             .hint("serve the inbox at 127.0.0.1 and reach it through a proxy of your own."),
         StartFault::Program { .. }
@@ -469,6 +478,7 @@ impl GatewayArgs {
             state: self.state,
             in_memory: self.record == Record::Memory,
             plain: self.plain,
+            insecure: self.insecure,
             max_frame: self.max_frame,
             retention: retention(self.keep_answers, self.keep_results, self.keep_ended),
             servers: vec![Server {

@@ -15,6 +15,9 @@ use crate::relay::{CallKey, DeliveryKey, Door, Event};
 /// Bytes read from a pipe at once.
 const READ: usize = 64 * 1024;
 
+/// Bytes that may wait for a server that does not read, before more is refused.
+const QUEUED: usize = 64 * 1024 * 1024;
+
 /// The largest buffer that is kept for the next frame, in bytes.
 const KEPT: usize = 2 * 1024 * 1024;
 
@@ -158,6 +161,10 @@ impl ServerSide for ChildServer {
 
     fn is_up(&self) -> bool {
         !self.pipe.is_broken()
+    }
+
+    fn has_room(&self) -> bool {
+        self.pipe.len() < QUEUED
     }
 
     fn may_wait(&self) -> bool {

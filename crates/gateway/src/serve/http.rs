@@ -6,20 +6,24 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::header::HOST;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use futures::future::BoxFuture;
 use tokio::net::TcpListener;
 
 use super::children::Children;
-use super::listen::Front;
+use super::connections::{self, Bounds};
+use super::listen::{Front, is_local};
 use super::stop;
 use crate::config::Config;
 use crate::office::{Office, StartFault};
 
 #[derive(Clone)]
 struct Rooms {
+    /// Whether only names of this machine are answered to.
+    local: bool,
     office: Office,
     fronts: Arc<Vec<Arc<Front>>>,
     stopping: Arc<AtomicBool>,
@@ -41,7 +45,14 @@ async fn serve_until_stopped(
     config: &Config,
     listener: TcpListener,
 ) -> Result<(), StartFault> {
-    let local = listener.local_addr().is_ok_and(|at| at.ip().is_loopback());
+    let at = listener.local_addr();
+    let local = at.as_ref().is_ok_and(|at| at.ip().is_loopback());
+    if let Ok(at) = at
+        && !local
+        && !config.insecure
+    {
+        return Err(StartFault::OpenToNetwork { at });
+    }
     let children = Arc::new(Children::default());
     let mut fronts = Vec::new();
     let mut app = Router::new();
@@ -61,6 +72,7 @@ async fn serve_until_stopped(
         fronts.push(front);
     }
     let rooms = Rooms {
+        local,
         office,
         fronts: Arc::new(fronts),
         stopping: Arc::default(),
@@ -89,27 +101,26 @@ async fn serve_until_stopped(
             tracing::error!(%fault, "the record could not be kept");
         }
     };
-    serve_connections(listener, app.merge(own), stop).await;
+    connections::serve(listener, app.merge(own), Bounds::default(), stop).await;
     Ok(())
 }
 
-/// Serves until `stop`; TCP_NODELAY on every connection, since a question on a stream must not wait for company.
-async fn serve_connections(listener: TcpListener, app: Router, stop: impl Future<Output = ()>) {
-    use axum::serve::ListenerExt as _;
-    let listener = listener.tap_io(|stream| {
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "a connection keeps its delay");
-        }
-    });
-    tokio::select! {
-        ended = async { axum::serve(listener, app).await } => if let Err(error) = ended {
-            tracing::error!(%error, "no more clients can be served");
-        },
-        () = stop => {}
+impl Rooms {
+    /// What is said to a page elsewhere that reaches this machine under a name of its own.
+    fn refuses(&self, headers: &HeaderMap) -> Option<Response> {
+        let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+        let refused = self.local && !host.is_some_and(is_local);
+        refused.then(|| {
+            let why = "this address was reached from elsewhere\n";
+            (StatusCode::FORBIDDEN, why).into_response()
+        })
     }
 }
 
-async fn ready(State(rooms): State<Rooms>) -> Response {
+async fn ready(State(rooms): State<Rooms>, headers: HeaderMap) -> Response {
+    if let Some(refused) = rooms.refuses(&headers) {
+        return refused;
+    }
     if rooms.stopping.load(Ordering::Relaxed) {
         return (StatusCode::SERVICE_UNAVAILABLE, "stopping\n").into_response();
     }
@@ -123,7 +134,10 @@ async fn ready(State(rooms): State<Rooms>) -> Response {
     }
 }
 
-async fn metrics(State(rooms): State<Rooms>) -> Response {
+async fn metrics(State(rooms): State<Rooms>, headers: HeaderMap) -> Response {
+    if let Some(refused) = rooms.refuses(&headers) {
+        return refused;
+    }
     let counts = rooms.office.book.counts();
     let number = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
     let (mut sessions, mut calls, mut open) = (0, 0, 0);

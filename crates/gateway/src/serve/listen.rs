@@ -35,9 +35,8 @@ use crate::record::seal;
 use crate::relay::glance::Shape;
 use crate::relay::{Event, Settings};
 use answer::{Left, Opening, stream, take};
-use guard::{
-    cannot_start, is_local, principal, refusal, with_id, wrong_in_rounds, wrong_in_session,
-};
+pub(super) use guard::is_local;
+use guard::{cannot_start, principal, refusal, with_id, wrong_in_rounds, wrong_in_session};
 use message::Message;
 
 /// Sessions at once, over all clients.

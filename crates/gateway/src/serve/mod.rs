@@ -9,6 +9,7 @@
 //! | [`process`], [`children`] | its process, and how many there are |
 //! | [`stdio`] | a client on stdin and stdout |
 //! | [`http`] | the gateway as an HTTP server |
+//! | [`connections`] | its connections, bounded |
 //! | [`listen`], [`streams`] | clients over HTTP |
 //! | [`upstream`] | a server over HTTP |
 //! | [`headers`], [`challenge`] | what HTTP says beside the messages |
@@ -21,6 +22,7 @@ pub mod challenge;
 pub mod child;
 pub mod children;
 pub mod clock;
+pub mod connections;
 pub mod frame;
 pub mod headers;
 pub mod http;

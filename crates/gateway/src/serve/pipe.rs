@@ -126,6 +126,11 @@ impl Pipe {
         self.queue().bytes.is_empty()
     }
 
+    /// How many bytes wait to be written.
+    pub fn len(&self) -> usize {
+        self.queue().bytes.len()
+    }
+
     fn write_queue(&self, writer: &mut Writer) {
         let spare = std::mem::take(&mut writer.spare);
         let (mut frames, deliveries) = {

@@ -199,6 +199,11 @@ impl Pool {
         Ok(chosen)
     }
 
+    /// Whether the servers take what they are sent.
+    pub fn has_room(&self) -> bool {
+        self.sessions().iter().all(|session| session.has_room())
+    }
+
     /// Something happened that concerns all sessions.
     pub fn tell_all(&self, event: impl Fn() -> Event) {
         for session in self.sessions() {

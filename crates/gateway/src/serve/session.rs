@@ -66,6 +66,10 @@ pub trait ServerSide: Send + Sync {
     fn is_up(&self) -> bool {
         true
     }
+    /// Whether more may be queued: a server that does not read must not fill the memory.
+    fn has_room(&self) -> bool {
+        true
+    }
     /// Writes what is queued; the driver may wait.
     fn write_out(&self) {}
     /// What the client's request on this stream said in its HTTP headers; `None` when the request is over.
@@ -288,6 +292,11 @@ impl Session {
     /// From now on this is notified when a call waits that another session could take, and when this one could take a call.
     pub fn wake_when_free(&self, wake: Arc<Notify>) {
         let _set_once = self.free.set(wake);
+    }
+
+    /// Whether the server takes what it is sent.
+    pub fn has_room(&self) -> bool {
+        self.server.has_room()
     }
 
     /// Whether more sessions with the server could take calls of this one.

@@ -2,8 +2,8 @@
 //! lately, so that a client that lost a stream can take it up again (2025-11-25, transports, resumability).
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use tokio::sync::mpsc;
@@ -22,6 +22,41 @@ const WAITING: usize = 1_000;
 /// Streams of one client, beyond which those that were lost are given up.
 const LOST: usize = 256;
 
+/// Bytes that wait on one stream for a client that does not read, beyond which the stream is cut.
+const UNREAD: usize = 64 * 1024 * 1024;
+/// The same over all streams of the gateway.
+const UNREAD_IN_ALL: usize = 512 * 1024 * 1024;
+
+/// Bytes that wait on all streams.
+static ALL_UNREAD: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes that wait to be read, until this is dropped.
+#[derive(Debug)]
+struct Unread {
+    bytes: usize,
+    of: Arc<AtomicUsize>,
+}
+
+impl Unread {
+    /// Counts a message; `None` where too much waits beside it.
+    fn count(bytes: usize, of: &Arc<AtomicUsize>) -> Option<Arc<Self>> {
+        let before = of.fetch_add(bytes, Ordering::AcqRel);
+        let all_before = ALL_UNREAD.fetch_add(bytes, Ordering::AcqRel);
+        let of = of.clone();
+        let counted = Arc::new(Self { bytes, of });
+        // One message alone may be as long as messages may be.
+        let fits = before == 0 || (before + bytes <= UNREAD && all_before + bytes <= UNREAD_IN_ALL);
+        fits.then_some(counted)
+    }
+}
+
+impl Drop for Unread {
+    fn drop(&mut self) {
+        self.of.fetch_sub(self.bytes, Ordering::AcqRel);
+        ALL_UNREAD.fetch_sub(self.bytes, Ordering::AcqRel);
+    }
+}
+
 /// One message on a stream.
 #[derive(Clone, Debug)]
 pub struct Told {
@@ -32,6 +67,8 @@ pub struct Told {
     /// What the server wants first, where it answers with that.
     pub challenge: Option<Box<Challenge>>,
     id: String,
+    /// Counted as long as it waits to be read.
+    _unread: Option<Arc<Unread>>,
 }
 
 impl Told {
@@ -50,6 +87,8 @@ struct Stream {
     said: u64,
     /// Whether its request was answered.
     answered: bool,
+    /// Bytes that wait to be read.
+    unread: Arc<AtomicUsize>,
 }
 
 impl Stream {
@@ -191,20 +230,31 @@ impl Streams {
             last,
             challenge,
             id: format!("{}-{}", door.0, stream.count),
+            _unread: None,
         };
         stream.answered |= last;
         stream.kept.push_back((stream.count, told.clone()));
         if let Some(to) = &stream.to {
-            match to.send(told) {
-                Ok(()) => stream.said = stream.count,
-                Err(_) => stream.to = None,
+            let unread = Unread::count(told.frame.len(), &stream.unread);
+            let read_on = unread.is_some();
+            let told = Told {
+                _unread: unread,
+                ..told
+            };
+            // A client that does not read finds what is kept when it comes back for it.
+            match Some(told).filter(|_| read_on).map(|told| to.send(told)) {
+                Some(Ok(())) => stream.said = stream.count,
+                Some(Err(_)) | None => stream.to = None,
             }
         }
-        while let Some((count, _)) = stream.kept.front() {
+        let mut bytes: usize = stream.kept.iter().map(|(_, told)| told.frame.len()).sum();
+        while let Some((count, oldest)) = stream.kept.front() {
             let waits = door == Door::SESSION && *count > stream.said;
-            if stream.kept.len() <= if waits { WAITING } else { KEPT } {
+            let few = stream.kept.len() <= if waits { WAITING } else { KEPT };
+            if (few && bytes <= UNREAD) || stream.kept.len() == 1 {
                 break;
             }
+            bytes -= oldest.frame.len();
             stream.kept.pop_front();
         }
     }
@@ -291,6 +341,24 @@ mod tests {
         let (_, mut told) = streams.listen(Some("0-0")).unwrap();
         assert_eq!(told.try_recv().unwrap().frame, "heard");
         assert_eq!(told.try_recv().unwrap().frame, "missed");
+    }
+
+    #[test]
+    fn a_stream_that_nobody_reads_is_cut_and_what_is_kept_is_bounded() {
+        let streams = Streams::default();
+        let mut told = streams.open(Door(1));
+        let long = vec![b'x'; UNREAD / 4 + 1];
+        for _ in 0..6 {
+            streams.send(Door(1), Frame::Lent(&long), false);
+        }
+        let mut waiting = 0;
+        while told.try_recv().is_ok() {
+            waiting += 1;
+        }
+        assert_eq!(waiting, 3, "what waited is there, and nothing more");
+        assert_eq!(told.try_recv().err(), Some(TryRecvError::Disconnected));
+        let (_, mut told) = streams.listen(Some("1-3")).unwrap();
+        assert_eq!(told.try_recv().unwrap().id, "1-4");
     }
 
     #[test]

@@ -276,6 +276,9 @@ impl HttpServer {
     }
 }
 
+/// Messages that may wait for a server that does not take them, before more is refused.
+const QUEUED: usize = 1_024;
+
 /// How long a server may take to say whether it accepts an answer, or has a notification.
 const ACCEPTS: Duration = Duration::from_mins(1);
 
@@ -408,6 +411,10 @@ impl ServerSide for HttpServer {
     }
 
     fn flush(&self) {}
+
+    fn has_room(&self) -> bool {
+        self.queued.load(Ordering::Acquire) < QUEUED
+    }
 
     fn carry(&self, door: Door, headers: Option<HeaderMap>) {
         let mut state = self.state();

@@ -35,6 +35,10 @@ pub(super) async fn take(
     session: Option<String>,
     in_rounds: bool,
 ) -> Response {
+    if !held.pool.has_room() {
+        let why = "the server does not take what it is sent";
+        return refusal(StatusCode::SERVICE_UNAVAILABLE, -32000, why);
+    }
     let frame = Frame::Seen(&message.frame, &message.glance);
     let door = Door(held.doors.fetch_add(1, Ordering::Relaxed) + 1);
     let carried = carried(headers);

@@ -141,7 +141,8 @@ pub(super) fn status_of(frame: &[u8]) -> StatusCode {
     }
 }
 
-pub(super) fn is_local(host: &str) -> bool {
+/// Whether a `Host`, or the host of an `Origin`, is a name of this machine.
+pub(in crate::serve) fn is_local(host: &str) -> bool {
     let name = host
         .rsplit_once(':')
         .filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()))

@@ -1,5 +1,7 @@
 //! A message of a client as it comes: a body, read whole and looked at once.
 
+use std::time::Duration;
+
 use axum::body::{Body, Bytes};
 use axum::response::Response;
 use futures::StreamExt as _;
@@ -12,6 +14,9 @@ use crate::relay::glance::{Glance, Shape};
 
 /// The largest buffer that is made for a body before it has come, in bytes.
 const AT_FIRST: usize = 4 * 1024 * 1024;
+
+/// How long a body may take to arrive.
+const BODY: Duration = Duration::from_mins(1);
 
 /// A message of a client, looked at.
 pub(super) struct Message {
@@ -28,9 +33,15 @@ impl Message {
         most: usize,
     ) -> Result<Self, Box<Response>> {
         let refused = |status, why: &str| Box::new(refusal(status, -32700, why));
-        let frame = whole(headers, body, most)
+        let whole = tokio::time::timeout(BODY, whole(headers, body, most));
+        let frame = whole
             .await
+            .unwrap_or(Err(Unread::TooSlow))
             .map_err(|fault| match fault {
+                Unread::TooSlow => refused(
+                    StatusCode::REQUEST_TIMEOUT,
+                    "the message took too long to arrive",
+                ),
                 Unread::TooLong => {
                     refused(StatusCode::PAYLOAD_TOO_LARGE, "the message is too long")
                 }
@@ -73,6 +84,7 @@ impl Message {
 }
 
 enum Unread {
+    TooSlow,
     TooLong,
     Broken,
 }
