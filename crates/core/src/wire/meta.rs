@@ -17,6 +17,8 @@ pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
 /// What the client can do for this request (2026-07-28; required there).
 pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+/// The level from which on the request wants log messages (2026-07-28).
+pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 /// Name and version of the server, as it claims them (2026-07-28, in results).
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// Asks for progress notifications (every revision).

@@ -7,11 +7,13 @@ use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
 use mcp_elicit_core::secrecy;
 use mcp_elicit_core::wire::{Era, Request, Revision};
+use serde_json::value::RawValue;
 
 use super::calls::Call;
 use super::effect::Asked;
 use super::frame::Refusal;
 use super::question::{Origin, Question, Step, size_of};
+use super::unknown_members::unknown_members;
 use super::whose::Whose;
 use super::{AnswerWith, CallKey, Effect, Ending, Moment, Place, QuestionKey, Relay, Timer};
 
@@ -33,7 +35,9 @@ impl Relay {
         origin: Origin,
         request: Request,
         frame: Option<&str>,
+        params: Option<&RawValue>,
     ) -> Result<QuestionKey, Refusal> {
+        let unknown = params.map_or_else(Vec::new, unknown_members);
         // Asked in one of several calls, it might be asked in the wrong one.
         let nowhere = whose.is_ambiguous() && self.client.era() == Some(Era::Rounds);
         if nowhere && self.settings.answer_with == AnswerWith::Client {
@@ -82,6 +86,7 @@ impl Relay {
             newest,
             origin,
             request,
+            unknown,
             form,
             place,
             step: Step::Writing,

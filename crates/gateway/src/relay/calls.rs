@@ -9,6 +9,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::effect::{CallKey, CallKind, Calling, Door, Moment, QuestionKey};
 use super::glance::{self, Glance};
+use super::logging::LogLevel;
 use super::returns::Brought;
 use super::round::Round;
 use super::turns::Queued;
@@ -60,6 +61,8 @@ pub(super) struct Call {
     /// The server's answer that wants something first, as it wrote it: links visited (`-32042`), or a round that the client
     /// gets as it is.
     pub(super) demand: Option<String>,
+    /// The level from which on it wants log messages.
+    pub(super) log_level: Option<LogLevel>,
     /// Whether it asks which tools there are.
     pub(super) lists_tools: bool,
     /// The states under which its client has a round.
@@ -97,6 +100,7 @@ impl Call {
             asked: false,
             delivers: Vec::new(),
             demand: None,
+            log_level: None,
             lists_tools: false,
             states: Vec::new(),
             brought: None,

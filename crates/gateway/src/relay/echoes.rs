@@ -107,7 +107,7 @@ impl Relay {
                 entry: entry.to_owned(),
                 round,
             };
-            match self.raise(now, key.into(), origin, request.clone(), None) {
+            match self.raise(now, key.into(), origin, request.clone(), None, None) {
                 Ok(question) => {
                     if let Some(echo) = self.echoes.get_mut(&round) {
                         echo.open.push(question);

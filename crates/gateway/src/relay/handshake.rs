@@ -1,7 +1,9 @@
 //! Who speaks which era: the client by how it opens, the server by how it takes that. The client's own opening goes to
 //! the server first, with the capability added that the gateway has to give.
 
-use mcp_elicit_core::wire::{Capability, Era, Id, Meta, Revision, members, meta, method};
+use mcp_elicit_core::wire::{
+    Capability, Era, Id, Meta, Mode, Revision, members, message, meta, method,
+};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -57,6 +59,11 @@ impl Client {
         self.info()
             .and_then(|info| serde_json::from_str(&info).ok())
             .unwrap_or_else(own_info)
+    }
+
+    /// Whether the revision of a pushed client has url mode.
+    pub(super) fn has_url_mode(&self) -> bool {
+        !matches!(self, Self::Pushed { revision, .. } if !revision.has_mode(Mode::Url))
     }
 
     /// What the client says that it can do; `null` where it said nothing that can be read.
@@ -121,6 +128,15 @@ impl Server {
         }
     }
 
+    /// Whether a session's server declared that it logs.
+    pub(super) fn has_logging(&self) -> bool {
+        let Self::Pushed { result, .. } = self else {
+            return false;
+        };
+        let result: Value = serde_json::from_str(result).unwrap_or_default();
+        result["capabilities"]["logging"].is_object()
+    }
+
     /// `serverInfo`, JSON.
     pub(super) fn info(&self) -> Option<String> {
         match self {
@@ -179,9 +195,35 @@ impl Relay {
             Server::Trying(_) => return self.waits(door, text, glance),
             Server::Gone => return self.refuse(door, text, glance, &self.gone()),
         }
-        self.server = Server::Trying(Trial::new(id, opener));
+        let mut trial = Trial::new(id.clone(), opener);
+        if spoken < Revision::LATEST_PUSHED {
+            // The server's own revision decides what it can ask; what the client's cannot carry, the gateway does.
+            trial.older = Some((spoken, params.to_owned()));
+            self.server = Server::Trying(trial);
+            let newest = self.initialize_at(&id, params, Revision::LATEST_PUSHED);
+            self.tell_server(newest, None);
+            return Up::Taken;
+        }
+        self.server = Server::Trying(trial);
         let capabilities = self.with_declared(capabilities, spoken);
         self.forward_with(text, params, "capabilities", capabilities)
+    }
+
+    /// The client's `initialize` at this revision, with what the gateway adds to its capabilities.
+    pub(super) fn initialize_at(&self, id: &Id, params: &RawValue, revision: Revision) -> String {
+        let capabilities = members::member(params, "capabilities").map_or("{}", RawValue::get);
+        let mut params = params.to_owned();
+        let revised = members::raw_text(revision.as_str());
+        let declared = self.with_declared(capabilities, revision);
+        for (name, value) in [
+            ("protocolVersion", Some(revised)),
+            ("capabilities", declared),
+        ] {
+            if let (Some(value), Ok(all)) = (value, members::Members::read(&params, "params")) {
+                params = all.with(name, Some(&value));
+            }
+        }
+        message::request(id, method::INITIALIZE, Some(&params))
     }
 
     /// The client asks which revisions the server speaks.

@@ -21,6 +21,8 @@
 //! | [`request_state`] | the state that a client of the rounds era carries: sealed, for one call |
 //! | `echoes` | rounds that the client has as the server wrote them |
 //! | `reply` | an answer as the record says it |
+//! | `logging` | levels of log messages, between the eras |
+//! | `unknown_members` | members of a question that go on to another era |
 //! | `catalog` | which tools have an output schema |
 //! | `question`, `round` | open questions, and the rounds that wait for them |
 //! | `asking` | a question is checked, placed, written and put |
@@ -44,6 +46,7 @@ pub mod glance;
 mod handshake;
 mod holding;
 pub mod kept_calls;
+mod logging;
 mod openings;
 mod pushed;
 mod question;
@@ -59,6 +62,7 @@ pub mod settings;
 mod settling;
 mod trial;
 mod turns;
+mod unknown_members;
 mod visits;
 mod waits;
 mod whose;
@@ -135,6 +139,10 @@ pub struct Relay {
     server: Server,
     calls: Calls,
     catalog: catalog::Catalog,
+    /// The level that a pushed client set for its session.
+    client_log_level: Option<logging::LogLevel>,
+    /// The level that a pushed server was told.
+    server_log_level: Option<logging::LogLevel>,
     questions: Questions,
     deliveries: Deliveries,
     /// Calls nobody waits for, by the digest of what they call, oldest first.
@@ -186,6 +194,8 @@ impl Relay {
             server: Server::Unknown,
             calls,
             catalog: catalog::Catalog::default(),
+            client_log_level: None,
+            server_log_level: None,
             questions: Questions::default(),
             deliveries: Deliveries::default(),
             parked: HashMap::new(),

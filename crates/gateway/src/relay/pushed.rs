@@ -2,7 +2,6 @@
 
 use mcp_elicit_core::wire::{
     Capability, Envelope, Era, Id, Mode, Reply, Request, Revision, members, message, meta, method,
-    pushed,
 };
 use serde_json::json;
 
@@ -13,6 +12,7 @@ use super::handshake::Client;
 use super::question::{BadReply, Origin, OwnReply, Question, message_again};
 use super::reply;
 use super::responses::with_id;
+use super::unknown_members::with_members;
 use super::{CallKey, CallKind, Door, Ending, Moment, QuestionKey, Relay, Up};
 
 impl Relay {
@@ -48,7 +48,7 @@ impl Relay {
             .map_err(|defect| {
                 Refusal::fault(mcp_elicit_core::fault::PeerFault::from(defect), revision)
             })
-            .and_then(|request| self.raise(now, whose, origin, request, Some(text)));
+            .and_then(|request| self.raise(now, whose, origin, request, Some(text), params));
         if let Err(refusal) = asked {
             self.tell_server(refusal.to_response(id), None);
         }
@@ -73,7 +73,9 @@ impl Relay {
                 Some(reason) => reworded(frame, &own, reason).map(|frame| (own, frame)),
             },
             _ => in_revision(question, revision)
-                .and_then(|request| pushed::create(&own, &request, revision).ok())
+                .and_then(|request| request.to_raw_params(revision).ok())
+                .and_then(|params| with_members(&params, &question.unknown))
+                .map(|params| message::request(&own, method::CREATE, Some(&params)))
                 .map(|frame| (own, frame)),
         };
         let Some((id, frame)) = sent else {
@@ -120,12 +122,13 @@ impl Relay {
                     }
                     _ => None,
                 };
-                question.own_reply = server_id.map(|id| OwnReply {
-                    frame: if question.wrong == 0 {
-                        text.into()
-                    } else {
-                        with_id(text, &id).into()
-                    },
+                let frame = server_id.map(|id| match question.wrong {
+                    0 => text.into(),
+                    _ => with_id(text, &id).into(),
+                });
+                question.own_reply = (!dropped).then(|| OwnReply {
+                    frame,
+                    result: result.get().into(),
                     recorded: reply::recorded(&outcome),
                 });
                 self.client_settles(key, outcome);
@@ -211,8 +214,9 @@ impl Relay {
             return Up::Forward(None);
         };
         match method {
-            "ping" | "logging/setLevel" => {
-                // Neither exists there: the session is the gateway's, and each request names its own log level.
+            "logging/setLevel" => return self.set_log_level(door, &id, text, glance),
+            "ping" => {
+                // It does not exist there: the session is the gateway's.
                 self.tell_client(
                     door,
                     message::result(&id, &members::raw_value(&json!({}))),
@@ -262,6 +266,9 @@ impl Relay {
             let value = members::raw_value(own.get(key)?);
             params = Some(meta::with(params.as_deref(), key, Some(&value)).ok()?);
         }
+        if let Some(level) = self.session_log_level() {
+            params = Some(meta::with(params.as_deref(), meta::LOG_LEVEL, Some(&level)).ok()?);
+        }
         envelope.with_body(params.as_deref()?).ok()
     }
 
@@ -304,6 +311,10 @@ fn reworded(frame: &str, id: &Id, reason: &str) -> Option<String> {
 fn in_revision(question: &Question, revision: Revision) -> Option<Request> {
     match &question.request_again() {
         Request::Form { message, .. } => {
+            if revision > Revision::V2025_06_18 {
+                // Both revisions have the same forms: what is in one beside them stays.
+                return Some(question.request_again());
+            }
             let schema = question.form.as_ref()?.emit(revision).ok()?;
             Some(Request::form(message.clone(), &schema))
         }

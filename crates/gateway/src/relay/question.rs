@@ -6,6 +6,7 @@ use mcp_elicit_core::answer::{CheckError, Outcome};
 use mcp_elicit_core::fault::{Finding, PeerFault};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::wire::{Action, Id, Reply, Request, Revision};
+use serde_json::value::RawValue;
 
 use super::effect::{CallKey, Place, QuestionKey};
 use super::frame::Refusal;
@@ -20,6 +21,8 @@ pub(super) struct Question {
     pub(super) newest: Option<CallKey>,
     pub(super) origin: Origin,
     pub(super) request: Request,
+    /// Members of its params that are unknown here.
+    pub(super) unknown: Vec<(String, Box<RawValue>)>,
     /// The parsed form, in form mode.
     pub(super) form: Option<Form>,
     pub(super) place: Place,
@@ -46,8 +49,10 @@ pub(super) struct Question {
 
 /// What a client answered in its own words.
 pub(super) struct OwnReply {
-    /// The response as the client wrote it.
-    pub(super) frame: Box<str>,
+    /// The response as the client wrote it, where the server may have all of it.
+    pub(super) frame: Option<Box<str>>,
+    /// The `ElicitResult` in it, JSON.
+    pub(super) result: Box<str>,
     /// What the record says if this answer was the first.
     pub(super) recorded: String,
 }

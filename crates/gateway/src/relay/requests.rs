@@ -139,6 +139,7 @@ impl Relay {
         call.capability = capability;
         call.brought = self.brought.take();
         let method = glance.method.clone().map(|range| &text[range]);
+        call.log_level = self.wanted_log_level(text, glance);
         call.lists_tools = method == Some("tools/list");
         if self.calls.by_upstream(&id).is_some() || id.as_json().contains(OWN) {
             // Another client's request, or an earlier one still at work, has this id.

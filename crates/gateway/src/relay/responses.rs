@@ -77,7 +77,7 @@ impl Relay {
     }
 
     /// To the stream of the call it came with, or to the session's.
-    fn forward_beside(&self, via: Option<CallKey>) -> Down {
+    pub(super) fn forward_beside(&self, via: Option<CallKey>) -> Down {
         let door = via
             .and_then(|key| self.calls.get(key))
             .and_then(|call| call.door);
@@ -103,6 +103,7 @@ impl Relay {
             (method::PROGRESS, Some(params)) => self.server_progresses(via, text, glance, params),
             (method::CANCELLED, Some(params)) => self.server_cancels(via, params),
             (method::COMPLETE, Some(params)) => self.visit_completed(now, via, params),
+            ("notifications/message", _) => self.server_logs(via, text, glance),
             ("notifications/tools/list_changed", _) => {
                 self.catalog.forget();
                 self.forward_beside(via)
@@ -367,6 +368,8 @@ impl Relay {
     ) -> Down {
         match (self.client.era(), complete) {
             (Some(Era::Rounds), Some(_)) => Down::Taken,
+            // 2025-06-18 has no url mode.
+            (Some(Era::Pushed), Some(_)) if !self.client.has_url_mode() => Down::Taken,
             _ => self.forward_beside(via),
         }
     }

@@ -1,16 +1,19 @@
 //! Calls that come back: the retry of a round with its answers, and a call that is made again.
 
 use data_encoding::HEXLOWER;
+use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::wire::call_frame::canonical;
 use mcp_elicit_core::wire::{
     Envelope, Era, Id, InputRequired, InputResponses, Mode, Request, members, rounds,
 };
+use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 use super::calls::{self, Call};
 use super::frame::{self, Refusal};
 use super::glance::Glance;
-use super::question::{BadReply, Origin};
+use super::question::{BadReply, Origin, OwnReply};
+use super::reply;
 use super::request_state::{CallBinding, ServerState, StateClaims, StateDefect};
 use super::{CallKey, CallKind, Door, Ending, Moment, QuestionKey, Relay, Up};
 
@@ -164,6 +167,7 @@ impl Relay {
         self.handles.remove(&state);
         self.spend(state);
         for (question, outcome) in right {
+            self.keep_own_words(question, &outcome, &responses);
             self.client_settles(question, outcome);
         }
         for (question, refusal, reason) in wrong {
@@ -216,6 +220,8 @@ impl Relay {
         }
         match self.answer_for(key, &question.entry, &brought.responses) {
             Ok(Some(outcome)) => {
+                let responses = brought.responses.clone();
+                self.keep_own_words(key, &outcome, &responses);
                 self.client_settles(key, outcome);
                 true
             }
@@ -227,6 +233,23 @@ impl Relay {
             }
             Ok(None) | Err(BadReply::Malformed(_)) => false,
         }
+    }
+
+    /// Keeps what a retry says to a question, for a server that may have it with all its members.
+    fn keep_own_words(&mut self, key: QuestionKey, outcome: &Outcome, responses: &InputResponses) {
+        let Some(question) = self.questions.get_mut(key) else {
+            return;
+        };
+        let said = responses.get(&question.entry);
+        // Content that means nothing is dropped.
+        let meant = |said: &&RawValue| {
+            outcome.answers().is_some() || members::member(said, "content").is_none()
+        };
+        question.own_reply = said.filter(meant).map(|said| OwnReply {
+            frame: None,
+            result: said.get().into(),
+            recorded: reply::recorded(outcome),
+        });
     }
 
     /// A request of a rounds client goes to the server, not as it came.

@@ -1,7 +1,8 @@
 //! Servers of the rounds era (2026-07-28): questions that come as `input_required`.
 
 use mcp_elicit_core::answer::Outcome;
-use mcp_elicit_core::wire::{Era, Id, InputRequest, InputRequired, InputResponses};
+use mcp_elicit_core::wire::{Era, Id, InputRequest, InputRequired, InputResponses, members};
+use serde_json::value::RawValue;
 
 use super::frame::{self, Refusal};
 use super::glance::Glance;
@@ -23,10 +24,11 @@ impl Relay {
         let Some(required) = self.next_round(now, key, part, InputRequired::parse) else {
             return Down::Taken;
         };
+        let asked = part.and_then(|part| members::member(part, "inputRequests"));
         if self.client_answers_all(key, &required) {
             return self.echo_round(now, key, &required, text);
         }
-        if let Err(refusal) = self.take_round(now, key, required) {
+        if let Err(refusal) = self.take_round(now, key, required, asked) {
             self.fail(now, key, &refusal);
         }
         Down::Taken
@@ -55,15 +57,26 @@ impl Relay {
         now: Moment,
         key: CallKey,
         required: InputRequired,
+        asked: Option<&RawValue>,
     ) -> Result<(), Refusal> {
         let mut entries = Vec::new();
         for (name, request) in required.requests.iter().flatten() {
             let entry = match request {
                 InputRequest::Elicit(request) => {
+                    let raw = asked
+                        .and_then(|asked| members::member(asked, name))
+                        .and_then(|request| members::member(request, "params"));
                     let origin = Origin::Round {
                         entry: name.clone(),
                     };
-                    Entry::Question(self.raise(now, key.into(), origin, request.clone(), None)?)
+                    Entry::Question(self.raise(
+                        now,
+                        key.into(),
+                        origin,
+                        request.clone(),
+                        None,
+                        raw,
+                    )?)
                 }
                 InputRequest::Other { method, raw } => {
                     let door = self.calls.get(key).and_then(|call| call.door);
@@ -163,8 +176,7 @@ impl Relay {
                 let mut responses = InputResponses::default();
                 for (name, entry) in &round.entries {
                     if let Entry::Answered(response) = entry
-                        && let Ok(response) =
-                            serde_json::from_str::<Box<serde_json::value::RawValue>>(response)
+                        && let Ok(response) = serde_json::from_str::<Box<RawValue>>(response)
                     {
                         responses.insert(name.clone(), response);
                     }

@@ -5,13 +5,15 @@ use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::fault::PeerFault;
 use mcp_elicit_core::wire::{
     Capability, Envelope, Era, InputRequest, InputRequired, InputResponses, Meta, Revision,
-    message, meta,
+    message, meta, method,
 };
+use serde_json::value::RawValue;
 
 use super::frame::{self, Refusal};
 use super::glance::{self, Glance};
 use super::question::{AtClient, BadReply, Step};
 use super::round::Entry;
+use super::unknown_members::with_members;
 use super::{CallKey, CallKind, Door, Moment, Place, QuestionKey, Relay, Up};
 
 const REVISION: Revision = Revision::V2026_07_28;
@@ -146,9 +148,19 @@ impl Relay {
         for question in questions {
             let question = self.questions.get(*question)?;
             asked.push((question.entry.clone(), question.record.clone()?));
+            let params = question.request_again().to_raw_params(REVISION).ok()?;
+            let params = with_members(&params, &question.unknown)?;
+            let request = format!(
+                r#"{{"method":"{}","params":{}}}"#,
+                method::CREATE,
+                params.get()
+            );
             requests.push((
                 question.entry.clone(),
-                InputRequest::Elicit(question.request_again()),
+                InputRequest::Other {
+                    method: method::CREATE.to_owned(),
+                    raw: RawValue::from_string(request).ok()?,
+                },
             ));
         }
         let number = self.next_state();

@@ -90,7 +90,10 @@ impl Relay {
                         .get_mut(call)
                         .and_then(|call| call.round.as_mut())
                     {
-                        round.answer(key, reply);
+                        let own = question.own_reply.as_ref();
+                        let own = own.filter(|own| own.recorded == reply);
+                        let said = own.map_or(reply, |own| own.result.to_string());
+                        round.answer(key, said);
                         rounds.push(call);
                     }
                 }
@@ -117,12 +120,14 @@ impl Relay {
     /// The server hears what the record says: in the client's words, unless somebody else's answer was the first.
     fn send_reply(&mut self, id: &Id, reply: &str, own: Option<&OwnReply>) {
         let own = own.filter(|own| own.recorded == reply);
-        let frame = match (own, serde_json::from_str::<&RawValue>(reply)) {
-            (Some(own), _) => own.frame.to_string(),
-            (None, Ok(reply)) => message::result(id, reply),
-            (None, Err(_)) => {
-                Refusal::new(-32603, "the recorded answer could not be read").to_response(id)
-            }
+        if let Some(frame) = own.and_then(|own| own.frame.as_ref()) {
+            self.tell_server(frame.to_string(), None);
+            return;
+        }
+        let said = own.map_or(reply, |own| &own.result);
+        let frame = match serde_json::from_str::<&RawValue>(said) {
+            Ok(said) => message::result(id, said),
+            Err(_) => Refusal::new(-32603, "the recorded answer could not be read").to_response(id),
         };
         self.tell_server(frame, None);
     }

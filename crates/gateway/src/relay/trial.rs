@@ -26,6 +26,8 @@ pub(super) struct Trial {
     opener: Opener,
     /// The first error that came.
     refusal: Option<String>,
+    /// The client's own revision and params, where the server was asked for a newer one first.
+    pub(super) older: Option<(Revision, Box<RawValue>)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -68,6 +70,7 @@ impl Trial {
             restarted: false,
             opener,
             refusal: None,
+            older: None,
         }
     }
 
@@ -146,7 +149,7 @@ impl Relay {
         };
         self.cancel_timers(|timer| *timer == Timer::Probe);
         let down = match &glance.result {
-            Some(range) => self.trial_won(trial, step, text, range.clone()),
+            Some(range) => self.trial_won(trial, step, id, text, range.clone()),
             None => self.trial_lost(now, trial, Some(text)),
         };
         self.flush_waiting(now);
@@ -157,6 +160,7 @@ impl Relay {
         &mut self,
         trial: Trial,
         step: Step,
+        id: &Id,
         text: &str,
         range: std::ops::Range<usize>,
     ) -> Down {
@@ -176,14 +180,17 @@ impl Relay {
             Step::Discover => self.server = Server::rounds(result),
         }
         match (&trial.opener, step) {
-            (Opener::Initialize { door, revision, .. }, Step::Initialize)
-                if !self.must_pretend(revision) =>
-            {
-                Down::Forward {
-                    door: *door,
-                    last: true,
-                }
-            }
+            (
+                Opener::Initialize {
+                    door,
+                    revision,
+                    id: asked,
+                },
+                Step::Initialize,
+            ) if asked == id && !self.must_pretend(revision) => Down::Forward {
+                door: *door,
+                last: true,
+            },
             (Opener::Discover { door, .. }, Step::Discover) => Down::Forward {
                 door: *door,
                 last: true,
@@ -208,6 +215,15 @@ impl Relay {
 
     fn trial_lost(&mut self, now: Moment, mut trial: Trial, error: Option<&str>) -> Down {
         trial.refusal = trial.refusal.or_else(|| error.map(str::to_owned));
+        if let (Some((revision, params)), true) = (trial.older.take(), error.is_some()) {
+            // It does not negotiate: it is asked for the client's own revision.
+            let id = self.own_id();
+            let frame = self.initialize_at(&id, &params, revision);
+            trial.open.push((id, Step::Initialize));
+            self.server = Server::Trying(trial);
+            self.tell_server(frame, None);
+            return Down::Taken;
+        }
         if !trial.open.is_empty() {
             // The other question came first and is not answered yet.
             self.at(now.after(self.settings.probe), Timer::Probe);

@@ -52,7 +52,7 @@ impl Relay {
         }
         call.demand = Some(text.to_owned());
         for request in required.elicitations {
-            if let Err(refusal) = self.raise(now, key.into(), Origin::Visit, request, None) {
+            if let Err(refusal) = self.raise(now, key.into(), Origin::Visit, request, None, None) {
                 self.fail(now, key, &refusal);
                 break;
             }

@@ -1,6 +1,7 @@
 //! The relay under a simulator: a client, a server, a desk and a record on a virtual clock.
 
 mod bounds;
+mod bridging;
 mod chaos;
 mod dialogs;
 mod echoes;

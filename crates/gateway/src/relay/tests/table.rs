@@ -115,13 +115,7 @@ fn the_gateway_declares_what_the_client_lacks() {
             } else {
                 Capability::BOTH
             };
-            // 2025-06-18 has no words for url mode, so a client of it cannot be given any.
-            let said = if client == Revision::V2025_06_18 && server == Revision::V2025_11_25 {
-                Capability::FORM
-            } else {
-                expected
-            };
-            assert_eq!(world.server.declared, said, "{client} {server}");
+            assert_eq!(world.server.declared, expected, "{client} {server}");
         }
     }
 }

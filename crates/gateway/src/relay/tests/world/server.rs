@@ -96,7 +96,7 @@ impl Peer {
                 self.declared =
                     Capability::of_client(&frame["params"]["capabilities"], self.revision);
                 vec![json!({"jsonrpc": "2.0", "id": id, "result": {"protocolVersion": self.revision.as_str(),
-                    "capabilities": {"tools": {}}, "serverInfo": {"name": "peer", "version": "1"}}}).to_string()]
+                    "capabilities": {"tools": {}, "logging": {}}, "serverInfo": {"name": "peer", "version": "1"}}}).to_string()]
             }
             Some("server/discover") if self.revision == Revision::V2026_07_28 => {
                 vec![json!({"jsonrpc": "2.0", "id": id, "result": {"resultType": "complete", "supportedVersions": ["2026-07-28"],

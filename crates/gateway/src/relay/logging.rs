@@ -1,0 +1,151 @@
+//! Log messages of the server, between the eras: a pushed session has one level, each request of the rounds era its own.
+//!
+//! A request of the rounds era that names no level gets no log messages (2026-07-28, logging); a pushed server is told the
+//! most talkative level that such a request named.
+
+use mcp_elicit_core::wire::{Era, Id, Revision, members, message, meta};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::frame;
+use super::glance::{self, Glance};
+use super::{CallKey, Door, Down, Relay, Up};
+
+/// How serious a log message is (RFC 5424).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum LogLevel {
+    Debug,
+    Info,
+    Notice,
+    Warning,
+    Error,
+    Critical,
+    Alert,
+    Emergency,
+}
+
+impl LogLevel {
+    const ALL: [(Self, &'static str); 8] = [
+        (Self::Debug, "debug"),
+        (Self::Info, "info"),
+        (Self::Notice, "notice"),
+        (Self::Warning, "warning"),
+        (Self::Error, "error"),
+        (Self::Critical, "critical"),
+        (Self::Alert, "alert"),
+        (Self::Emergency, "emergency"),
+    ];
+
+    /// Reads a level, given as a JSON string.
+    fn read(json: &str) -> Option<Self> {
+        let name: String = serde_json::from_str(json).ok()?;
+        let mut all = Self::ALL.into_iter();
+        all.find(|(_, known)| *known == name)
+            .map(|(level, _)| level)
+    }
+
+    fn name(self) -> &'static str {
+        let mut all = Self::ALL.into_iter();
+        all.find(|(level, _)| *level == self)
+            .map_or("emergency", |(_, name)| name)
+    }
+}
+
+/// The level that a request of the rounds era names in its `_meta`.
+fn level_of(text: &str, glance: &Glance) -> Option<LogLevel> {
+    let place = glance::member(text.as_bytes(), glance.meta.as_ref()?, meta::LOG_LEVEL)?;
+    LogLevel::read(&text[place])
+}
+
+impl Relay {
+    /// The level of a request of a rounds client, of which a pushed server has been told.
+    pub(super) fn wanted_log_level(&mut self, text: &str, glance: &Glance) -> Option<LogLevel> {
+        if self.client.era() != Some(Era::Rounds)
+            || self.server.revision().map(Revision::era) != Some(Era::Pushed)
+        {
+            return None;
+        }
+        let level = level_of(text, glance)?;
+        self.ask_for_logs(level);
+        Some(level)
+    }
+
+    /// A pushed server has one level for all: the most talkative that a request has named so far.
+    fn ask_for_logs(&mut self, level: LogLevel) {
+        if !self.server.has_logging() || self.server_log_level.is_some_and(|known| known <= level) {
+            return;
+        }
+        self.server_log_level = Some(level);
+        let id = self.own_id();
+        let params = members::raw_value(&json!({"level": level.name()}));
+        let frame = message::request(&id, "logging/setLevel", Some(&params));
+        self.tell_server(frame, None);
+    }
+
+    /// A pushed client sets the level of its session, in which a rounds server is told it with each request.
+    pub(super) fn set_log_level(&mut self, door: Door, id: &Id, text: &str, glance: &Glance) -> Up {
+        let place = glance
+            .params
+            .as_ref()
+            .and_then(|params| glance::member(text.as_bytes(), params, "level"));
+        let Some(level) = place.and_then(|place| LogLevel::read(&text[place])) else {
+            let why = "`level` must be one of the levels of RFC 5424, in lower case";
+            let refusal = frame::Refusal::new(-32602, why);
+            self.tell_client(door, refusal.to_response(id), true);
+            return Up::Taken;
+        };
+        self.client_log_level = Some(level);
+        let nothing = members::raw_value(&json!({}));
+        self.tell_client(door, message::result(id, &nothing), true);
+        Up::Taken
+    }
+
+    /// A log message of the server. It reaches the requests of a rounds client that asked for its level, and no other; a
+    /// rounds server keeps to that itself.
+    pub(super) fn server_logs(
+        &mut self,
+        via: Option<CallKey>,
+        text: &str,
+        glance: &Glance,
+    ) -> Down {
+        let bridged = self.client.era() == Some(Era::Rounds)
+            && self.server.revision().map(Revision::era) == Some(Era::Pushed);
+        if !bridged {
+            return self.forward_beside(via);
+        }
+        let place = glance
+            .params
+            .as_ref()
+            .and_then(|params| glance::member(text.as_bytes(), params, "level"));
+        let Some(level) = place.and_then(|place| LogLevel::read(&text[place])) else {
+            return Down::Taken;
+        };
+        let asked = |key: &CallKey| {
+            let call = self.calls.get(*key)?;
+            call.log_level.filter(|wanted| *wanted <= level)?;
+            call.door
+        };
+        let mut doors: Vec<Door> = match via {
+            Some(key) => asked(&key).into_iter().collect(),
+            // Over stdio nothing says for which: each that asked for it may be meant.
+            None => {
+                let keys = self.calls.keys(|call| call.log_level.is_some());
+                keys.iter().filter_map(asked).collect()
+            }
+        };
+        doors.sort_unstable();
+        doors.dedup();
+        if let [door] = doors[..] {
+            return Down::Forward { door, last: false };
+        }
+        for door in doors {
+            self.tell_client(door, text.to_owned(), false);
+        }
+        Down::Taken
+    }
+
+    /// The level of the client's session, as a request for a rounds server says it.
+    pub(super) fn session_log_level(&self) -> Option<Box<RawValue>> {
+        Some(members::raw_text(self.client_log_level?.name()))
+    }
+}

@@ -1,0 +1,212 @@
+//! Between revisions and eras nothing is lost: links for clients without them, unknown members, log messages.
+
+use mcp_elicit_core::wire::{Action, Capability, Revision};
+use serde_json::{Value, json};
+
+use super::world::{Asks, World};
+
+const OLD: Revision = Revision::V2025_06_18;
+const PUSHED: Revision = Revision::V2025_11_25;
+const ROUNDS: Revision = Revision::V2026_07_28;
+
+fn read(frame: &str) -> Value {
+    serde_json::from_str(frame).unwrap()
+}
+
+fn tell_all(world: &mut World) {
+    while let Some(event) = world.events.pop_front() {
+        world.tell(event);
+    }
+}
+
+#[test]
+fn the_server_is_asked_for_its_newest_revision_whatever_the_client_speaks() {
+    for asks in [Asks::Url, Asks::Visit, Asks::Form] {
+        let mut world = World::new(OLD, Capability::FORM, PUSHED, asks).opened();
+        let opening = &world.server.seen[0]["params"];
+        assert_eq!(opening["protocolVersion"], "2025-11-25");
+        assert_eq!(opening["clientInfo"]["name"], "raw");
+        let told = world.client.opened.clone().unwrap();
+        assert_eq!(told["result"]["protocolVersion"], "2025-06-18");
+        assert_eq!(world.relay.server_revision(), Some(PUSHED));
+        world.call();
+        world.settle();
+        let in_inbox = usize::from(asks != Asks::Form);
+        assert_eq!(
+            world.store.len() - world.client.asked.len(),
+            in_inbox,
+            "{asks:?}"
+        );
+        let expected = if asks == Asks::Form {
+            "accept:Ada"
+        } else {
+            "accept:-"
+        };
+        assert_eq!(world.client.text(), expected, "{asks:?}");
+        let complete = json!({"jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": {"elicitationId": "e-1"}});
+        world.server_sends(&complete.to_string());
+        assert!(
+            world.to_client.is_empty(),
+            "2025-06-18 has no such notification"
+        );
+    }
+    let mut older = World::new(OLD, Capability::FORM, OLD, Asks::Form).opened();
+    assert_eq!(older.relay.server_revision(), Some(OLD));
+    older.call();
+    older.settle();
+    assert_eq!(older.client.text(), "accept:Ada");
+}
+
+#[test]
+fn a_server_that_does_not_negotiate_is_asked_for_the_clients_revision() {
+    let mut world = World::new(OLD, Capability::FORM, OLD, Asks::Nothing);
+    let open = world.client.open();
+    world.client_sends(&open);
+    let first = read(&world.to_server.pop_front().unwrap());
+    assert_eq!(first["params"]["protocolVersion"], "2025-11-25");
+    let refused = json!({"jsonrpc": "2.0", "id": first["id"], "error": {"code": -32602, "message": "Unsupported protocol version"}});
+    world.server_sends(&refused.to_string());
+    let second = read(world.to_server.front().unwrap());
+    assert_eq!(second["method"], "initialize");
+    assert_eq!(second["params"]["protocolVersion"], "2025-06-18");
+    world.settle();
+    assert!(world.client.opened.unwrap()["result"].is_object());
+}
+
+fn question() -> Value {
+    json!({"message": "Who?", "x-hint": {"a": 1}, "_meta": {"vendor/x": 2}, "requestedSchema":
+        {"type": "object", "required": ["name"], "properties": {"name": {"type": "string", "x-widget": "big"}}}})
+}
+
+fn reply() -> Value {
+    json!({"action": "accept", "content": {"name": "Ada"}, "_meta": {"vendor/y": 3}, "x-more": 4})
+}
+
+#[test]
+fn unknown_members_of_questions_and_answers_survive_the_bridge_to_a_rounds_client() {
+    let mut world = World::new(ROUNDS, Capability::BOTH, PUSHED, Asks::Nothing).opened();
+    let (_, call) = world.client.call();
+    world.client_sends(&call);
+    world.to_server.clear();
+    let push =
+        json!({"jsonrpc": "2.0", "id": 900, "method": "elicitation/create", "params": question()});
+    world.server_sends(&push.to_string());
+    tell_all(&mut world);
+    let told = read(&world.to_client.pop_back().unwrap().1);
+    let (key, asked) = told["result"]["inputRequests"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .next()
+        .unwrap();
+    assert_eq!(asked["params"]["x-hint"], json!({"a": 1}));
+    assert_eq!(asked["params"]["_meta"], json!({"vendor/x": 2}));
+    let name = &asked["params"]["requestedSchema"]["properties"]["name"];
+    assert_eq!(name["x-widget"], "big");
+    let mut retry = read(&call);
+    retry["id"] = json!(50);
+    retry["params"]["requestState"] = told["result"]["requestState"].clone();
+    retry["params"]["inputResponses"] = json!({ key: reply() });
+    world.client_sends(&retry.to_string());
+    tell_all(&mut world);
+    let answer = read(&world.to_server.pop_front().unwrap());
+    assert_eq!((&answer["id"], &answer["result"]), (&json!(900), &reply()));
+}
+
+#[test]
+fn unknown_members_of_questions_and_answers_survive_the_bridge_to_a_pushed_client() {
+    for client in [OLD, PUSHED] {
+        let mut world = World::new(client, Capability::BOTH, ROUNDS, Asks::Nothing).opened();
+        let id = world.call();
+        world.to_server.clear();
+        let asked = json!({"method": "elicitation/create", "params": question()});
+        let round = json!({"jsonrpc": "2.0", "id": id, "result": {"resultType": "input_required", "requestState": "s", "inputRequests": {"who": asked}}});
+        world.server_sends(&round.to_string());
+        tell_all(&mut world);
+        let push = read(&world.to_client.pop_back().unwrap().1);
+        assert_eq!(push["params"]["x-hint"], json!({"a": 1}), "{client}");
+        assert_eq!(push["params"]["_meta"], json!({"vendor/x": 2}), "{client}");
+        let answer = json!({"jsonrpc": "2.0", "id": push["id"], "result": reply()});
+        world.client_sends(&answer.to_string());
+        tell_all(&mut world);
+        let retry = read(&world.to_server.pop_front().unwrap());
+        assert_eq!(
+            retry["params"]["inputResponses"]["who"],
+            reply(),
+            "{client}"
+        );
+    }
+}
+
+#[test]
+fn an_answer_of_the_inbox_is_told_without_the_clients_words() {
+    let mut world = World::new(PUSHED, Capability::NONE, ROUNDS, Asks::Form).opened();
+    world.desk = Some(Action::Decline);
+    world.call();
+    world.settle();
+    assert_eq!(world.client.text(), "decline");
+}
+
+fn log(level: &str) -> String {
+    json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": level, "data": "d"}})
+        .to_string()
+}
+
+fn logged(world: &mut World) -> usize {
+    let told = world.to_client.drain(..);
+    told.filter(|(_, frame)| frame.contains("notifications/message"))
+        .count()
+}
+
+#[test]
+fn log_messages_reach_a_request_of_the_rounds_era_that_asked_for_their_level() {
+    let mut world = World::new(ROUNDS, Capability::BOTH, PUSHED, Asks::Nothing).opened();
+    world.call();
+    world.to_server.clear();
+    world.server_sends(&log("emergency"));
+    assert_eq!(logged(&mut world), 0, "no request asked for any");
+    let (_, call) = world.client.call();
+    let mut call = read(&call);
+    call["params"]["name"] = json!("other");
+    call["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = json!("warning");
+    world.client_sends(&call.to_string());
+    let sent: Vec<Value> = world
+        .to_server
+        .drain(..)
+        .map(|frame| read(&frame))
+        .collect();
+    let levels: Vec<&Value> = sent
+        .iter()
+        .filter(|frame| frame["method"] == "logging/setLevel")
+        .map(|frame| &frame["params"]["level"])
+        .collect();
+    assert_eq!(levels, [&json!("warning")]);
+    world.server_sends(&log("info"));
+    assert_eq!(logged(&mut world), 0, "less than was asked for");
+    world.server_sends(&log("error"));
+    assert_eq!(logged(&mut world), 1);
+}
+
+#[test]
+fn the_level_of_a_session_goes_to_a_rounds_server_with_each_request() {
+    let mut world = World::new(PUSHED, Capability::BOTH, ROUNDS, Asks::Nothing).opened();
+    let level = |world: &mut World| {
+        world.call();
+        let sent = read(&world.to_server.pop_front().unwrap());
+        sent["params"]["_meta"]["io.modelcontextprotocol/logLevel"].clone()
+    };
+    assert_eq!(level(&mut world), Value::Null);
+    let set = |level: &str| {
+        json!({"jsonrpc": "2.0", "id": "l", "method": "logging/setLevel", "params": {"level": level}})
+            .to_string()
+    };
+    world.client_sends(&set("loud"));
+    let told = read(&world.to_client.pop_back().unwrap().1);
+    assert_eq!(told["error"]["code"], -32602);
+    world.client_sends(&set("notice"));
+    let told = read(&world.to_client.pop_back().unwrap().1);
+    assert_eq!(told["result"], json!({}));
+    assert_eq!(level(&mut world), "notice");
+    world.server_sends(&log("notice"));
+    assert_eq!(logged(&mut world), 1);
+}
