@@ -243,7 +243,9 @@ function keys(form2, live) {
     if (event.defaultPrevented || event.isComposing || event.repeat) return;
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
-      form2.requestSubmit(form2.querySelector(".btn.main[type=submit]") ?? void 0);
+      const open = form2.querySelector("[data-open]");
+      if (open) open.click();
+      else form2.requestSubmit(form2.querySelector(".btn.main[type=submit]") ?? void 0);
     }
     if (event.key !== "Escape" || sure?.open) return;
     event.preventDefault();

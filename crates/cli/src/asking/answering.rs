@@ -173,7 +173,7 @@ pub(crate) fn terminal(plain: bool) -> Result<Answering, Failure> {
     let face = face
         .map_err(|error| Failure::unanswered("there is no terminal to ask in").because(error))?
         .opening(stop::open_in_browser)
-        .host_says_what_was_done();
+        .without_outcome_line();
     Ok(Answering::by(Terminal::new(face)))
 }
 

@@ -13,7 +13,7 @@ use super::lines::Lines;
 use super::plain::Plain;
 use super::screen::Screen;
 use super::visit;
-use crate::view::moment::zone_here;
+use crate::view::date_time::zone_here;
 use crate::view::{NotAnswered, Question, Reply};
 
 type Clock = dyn Fn() -> SystemTime + Send + Sync;
@@ -28,7 +28,7 @@ pub struct Face {
     clock: Box<Clock>,
     open: Box<Open>,
     /// Whether the line that says what the person did is left to the host.
-    host_says: bool,
+    no_outcome_line: bool,
     /// The zone that is proposed where a time needs one.
     zone: String,
     /// An address that could not be opened stands on the terminal to be copied.
@@ -143,7 +143,7 @@ impl Face {
             clock: Box::new(system_time),
             open: Box::new(no_browser),
             zone: zone_here(),
-            host_says: false,
+            no_outcome_line: false,
             to_copy: AtomicBool::new(false),
         }
     }
@@ -194,8 +194,8 @@ impl Face {
     /// Leaves out the line that says what the person did, for a host that says it: the same news is not told twice. What became
     /// of a link, and why a question is gone, is said all the same.
     #[must_use]
-    pub fn host_says_what_was_done(mut self) -> Self {
-        self.host_says = true;
+    pub fn without_outcome_line(mut self) -> Self {
+        self.no_outcome_line = true;
         self
     }
 
@@ -268,7 +268,7 @@ impl Face {
                 color: *color,
                 charset: *charset,
                 zone: &self.zone,
-                host_says: self.host_says,
+                no_outcome_line: self.no_outcome_line,
                 handle,
                 clock,
                 open: &open,

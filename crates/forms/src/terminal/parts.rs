@@ -49,7 +49,7 @@ pub(super) fn head(desk: &Desk, width: usize, now: SystemTime) -> Vec<Line> {
     let about = [
         question.call().map(words::for_call),
         words::for_whom(question),
-        origin.whereabouts(),
+        origin.connection_line(),
     ];
     let mut cut = question.call().is_some_and(Call::is_shortened);
     for about in together(about.into_iter().flatten(), width.saturating_sub(3)) {

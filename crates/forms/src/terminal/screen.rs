@@ -24,7 +24,7 @@ pub(super) struct Screen<'a> {
     /// The zone that is proposed where a time needs one.
     pub(super) zone: &'a str,
     /// Whether the host says what the person did.
-    pub(super) host_says: bool,
+    pub(super) no_outcome_line: bool,
     pub(super) handle: &'a Handle,
     pub(super) clock: &'a (dyn Fn() -> SystemTime + Send + Sync),
     /// Opens a link once the person agreed.
@@ -113,7 +113,7 @@ impl Screen<'_> {
                     words::address(link)
                 ),
             },
-            _ if self.host_says => Ok(()),
+            _ if self.no_outcome_line => Ok(()),
             (outcome, _) => writeln!(self.out, "{asker}: {}", words::done(outcome)),
         }
     }

@@ -14,15 +14,15 @@
 mod call;
 mod control;
 pub mod countdown;
+pub(crate) mod date_time;
 mod event;
 mod hints;
 pub mod inert;
-pub(crate) mod judged;
-pub(crate) mod moment;
 mod origin;
 mod outcome;
 mod question;
 mod sheet;
+pub(crate) mod validation;
 mod warning;
 pub mod words;
 

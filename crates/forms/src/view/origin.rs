@@ -88,7 +88,7 @@ impl Origin {
     }
 
     /// How it is started or reached, on one line with long paths cut to their last part: `…/debug/files --read-only`.
-    pub fn whereabouts(&self) -> Option<String> {
+    pub fn connection_line(&self) -> Option<String> {
         let known: Vec<_> = [self.command(), self.connection()]
             .into_iter()
             .flatten()
@@ -168,13 +168,13 @@ mod tests {
             .claiming("Files", "1")
             .connected("over stdio");
         assert_eq!(
-            origin.whereabouts().as_deref(),
+            origin.connection_line().as_deref(),
             Some("…/debug/files --read-only, over stdio")
         );
         let origin = Origin::new("x").connected("at https://example.org/a/very/long/path/to/mcp");
         assert!(
             origin
-                .whereabouts()
+                .connection_line()
                 .is_some_and(|at| at.contains("/a/very/long/"))
         );
     }

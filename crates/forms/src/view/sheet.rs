@@ -4,7 +4,7 @@ use mcp_elicit_core::answer::{Draft, Outcome, Typed};
 use mcp_elicit_core::secrecy::{self, Level};
 
 use super::{
-    Effect, Event, FieldView, NotAnswered, Question, Reply, Stage, Warning, judged, warnings,
+    Effect, Event, FieldView, NotAnswered, Question, Reply, Stage, Warning, validation, warnings,
 };
 
 /// What one field holds and what is wrong with it.
@@ -177,14 +177,14 @@ impl Sheet {
     /// it. `None` where nothing is sent.
     pub fn sent(&self, index: usize) -> Option<Vec<String>> {
         let field = self.fields.get(index)?;
-        let value = judged::value(self.question.as_form()?, field, self.typed(index))?;
+        let value = validation::value(self.question.as_form()?, field, self.typed(index))?;
         Some(field.sent(&value))
     }
 
     /// How the field with this index is understood, where that is not what was typed: `1e3` is sent as `1000`.
     pub fn understood(&self, index: usize) -> Option<String> {
         let field = self.fields.get(index)?;
-        judged::understood(self.question.as_form()?, field, self.typed(index))
+        validation::understood(self.question.as_form()?, field, self.typed(index))
     }
 
     /// How a number that can be read in two ways is taken, for the field with this index.
@@ -278,7 +278,7 @@ impl Sheet {
         ) else {
             return;
         };
-        entry.errors = judged::problems(form, field, &entry.typed);
+        entry.errors = validation::problems(form, field, &entry.typed);
     }
 
     /// A field that was changed and left is meant as it is.
@@ -348,7 +348,7 @@ impl Sheet {
         let Some(form) = self.question.as_form() else {
             return Effect::Done(Outcome::Visit);
         };
-        match judged::answers(form, &self.fields, &self.draft()) {
+        match validation::answers(form, &self.fields, &self.draft()) {
             Ok(answers) => Effect::Done(Outcome::Accept(answers)),
             Err(wrong) => {
                 self.refuse(&wrong);

@@ -17,7 +17,7 @@ use super::reading::{self, Wrong};
 use super::router::{Rooms, desk_failed, go, page};
 use super::site::{Site, Voice};
 use super::{notices, show};
-use crate::view::moment::zone_here;
+use crate::view::date_time::zone_here;
 use crate::view::{Ask, FieldView, Question, warnings};
 
 /// The most questions on the queue page, of those that wait and of those that ended.

@@ -5,9 +5,9 @@
 
 use mcp_elicit_core::answer::{Draft, Typed};
 
-use crate::view::{Control, FieldView, moment};
+use crate::view::{Control, FieldView, date_time};
 
-pub(super) use crate::view::judged::{Wrong, answers};
+pub(super) use crate::view::validation::{Wrong, answers};
 
 /// The controls of a page as they came in.
 #[derive(Default)]
@@ -114,7 +114,7 @@ pub(super) fn untouched(fields: &[FieldView]) -> Draft {
 
 /// What the two controls of a moment show for `text`, be it a draft or a default such as `2026-11-30T09:00:00Z`.
 pub(super) fn moment_controls(text: &str) -> (String, String) {
-    if let Some((local, zone)) = moment::parts(text) {
+    if let Some((local, zone)) = date_time::parts(text) {
         return (local.to_owned(), zone.to_owned());
     }
     let Some(at) = text.find(['T', 't', ' ']) else {

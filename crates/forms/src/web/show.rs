@@ -11,7 +11,7 @@ use super::desk::{Brief, Ended, Ending};
 use super::field::{Entry, FieldPart, OptionPart};
 use super::page::{Asker, CallPart, End, HostPart, Left, Problem, ReviewRow, Row};
 use super::reading::{self, Wrong, key, moment_controls};
-use crate::view::{Control, FieldView, Question, countdown, inert, judged, moment, words};
+use crate::view::{Control, FieldView, Question, countdown, date_time, inert, validation, words};
 
 /// Up to this many short arguments of a call are shown without being opened.
 const OPEN: usize = 4;
@@ -231,11 +231,11 @@ pub(super) fn review(form: &Form, views: &[FieldView], draft: &Draft) -> Vec<Rev
         .iter()
         .map(|view| {
             let typed = draft.get(&view.name);
-            let value = judged::value(form, view, typed);
+            let value = validation::value(form, view, typed);
             ReviewRow {
                 label: view.label.clone(),
                 values: value.map(|value| view.sent(&value)).unwrap_or_default(),
-                typed: judged::understood(form, view, typed).and_then(|_| typed_words(typed)),
+                typed: validation::understood(form, view, typed).and_then(|_| typed_words(typed)),
                 caveat: form
                     .fields()
                     .iter()
@@ -251,7 +251,7 @@ fn typed_words(typed: &Typed) -> Option<String> {
     let Typed::Text(text) = typed else {
         return None;
     };
-    let words = match moment::parts(text) {
+    let words = match date_time::parts(text) {
         Some((local, zone)) => format!("{} {zone}", local.replace('T', " ")),
         None => text.clone(),
     };

@@ -161,7 +161,7 @@ fn asked() {
         }
     });
     let face = if case == "quiet" {
-        face.host_says_what_was_done()
+        face.without_outcome_line()
     } else {
         face
     };

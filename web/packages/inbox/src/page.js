@@ -214,7 +214,9 @@ function keys(form, live) {
     if (event.defaultPrevented || event.isComposing || event.repeat) return;
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
-      form.requestSubmit(form.querySelector(".btn.main[type=submit]") ?? undefined);
+      const open = form.querySelector("[data-open]");
+      if (open) open.click();
+      else form.requestSubmit(form.querySelector(".btn.main[type=submit]") ?? undefined);
     }
     if (event.key !== "Escape" || sure?.open) return;
     event.preventDefault();

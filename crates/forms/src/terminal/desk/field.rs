@@ -5,7 +5,7 @@ use mcp_elicit_core::answer::Typed;
 
 use super::{Desk, Tool};
 use crate::terminal::editor::Editor;
-use crate::view::{Control, Effect, Event, moment};
+use crate::view::{Control, Effect, Event, date_time};
 
 /// Said when the zone was proposed.
 const ZONE: &str = "Is this the time zone you mean? Change it, or press Enter to go on.";
@@ -95,7 +95,7 @@ impl Desk {
         let Some(Tool::Editor(editor)) = self.tools.get_mut(index) else {
             return false;
         };
-        if !is_moment || !moment::lacks_zone(editor.text()) {
+        if !is_moment || !date_time::lacks_zone(editor.text()) {
             return false;
         }
         *editor = Editor::new(&format!("{} {}", editor.text().trim(), self.zone), false);

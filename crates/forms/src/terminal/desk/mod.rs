@@ -46,21 +46,21 @@ pub(super) struct Desk {
     /// The zone that is proposed where a time needs one.
     zone: String,
     /// How much of a link's page has been in sight.
-    looked: Looked,
+    looked: RowsSeen,
     /// What the person is asked to be sure about.
-    unsure: Option<Unsure>,
+    unsure: Option<Confirmation>,
 }
 
 /// A way out that is asked about once more. It is not taken by pressing its key again: a key that is held down decides
 /// nothing.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Unsure {
+enum Confirmation {
     Cancel,
     Decline,
     DeclineFromNowOn,
 }
 
-impl Unsure {
+impl Confirmation {
     fn question(self) -> &'static str {
         match self {
             Self::Cancel => "Cancel and drop what you typed? Press y, or n to stay.",
@@ -82,7 +82,7 @@ impl Unsure {
 
 /// How much of a link's page has been in sight.
 #[derive(Clone, Copy, Default)]
-struct Looked {
+struct RowsSeen {
     /// Columns of the page these rows were counted on.
     width: usize,
     /// Every row before this one was in sight.
@@ -131,7 +131,7 @@ impl Desk {
             charset: Charset::Unicode,
             scroll: 0,
             zone: zone.to_owned(),
-            looked: Looked::default(),
+            looked: RowsSeen::default(),
             unsure: None,
         };
         desk.settle(None);
@@ -242,12 +242,12 @@ impl Desk {
         }
         let typed = self.sheet.is_touched();
         match key.code {
-            KeyCode::Esc if typed => self.ask_about(Unsure::Cancel),
+            KeyCode::Esc if typed => self.ask_about(Confirmation::Cancel),
             KeyCode::Esc => self.sheet.handle(Event::Cancel),
             KeyCode::Char('r') if control && self.sheet.offers_from_now_on() => {
-                self.ask_about(Unsure::DeclineFromNowOn)
+                self.ask_about(Confirmation::DeclineFromNowOn)
             }
-            KeyCode::Char('x') if control && typed => self.ask_about(Unsure::Decline),
+            KeyCode::Char('x') if control && typed => self.ask_about(Confirmation::Decline),
             KeyCode::Char('x') if control => self.sheet.handle(Event::Decline),
             KeyCode::Char('o') if control => {
                 self.reading = Some(0);
@@ -264,7 +264,7 @@ impl Desk {
         }
     }
 
-    fn ask_about(&mut self, unsure: Unsure) -> Effect {
+    fn ask_about(&mut self, unsure: Confirmation) -> Effect {
         self.unsure = Some(unsure);
         self.notice = Some(unsure.question());
         Effect::Show

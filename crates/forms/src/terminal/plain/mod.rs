@@ -13,7 +13,7 @@ use self::said::Said;
 use super::handle::Handle;
 use super::lines::{Lines, Waited};
 use crate::view::{
-    Control, Effect, Event, FieldView, NotAnswered, Question, Reply, Sheet, Stage, moment, words,
+    Control, Effect, Event, FieldView, NotAnswered, Question, Reply, Sheet, Stage, date_time, words,
 };
 
 /// How often the handle and the deadline are looked at while a line is awaited.
@@ -296,7 +296,7 @@ impl Plain<'_> {
             return None;
         };
         let proposed =
-            self.person && field.control == Control::DateTime && moment::lacks_zone(text);
+            self.person && field.control == Control::DateTime && date_time::lacks_zone(text);
         proposed.then(|| Typed::Text(format!("{} {}", text.trim(), self.zone)))
     }
 

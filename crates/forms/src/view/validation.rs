@@ -4,7 +4,7 @@ use mcp_elicit_core::answer::{Answers, Draft, Rule, Typed, Violation};
 use mcp_elicit_core::form::{Field, Form};
 use serde_json::Value;
 
-use super::{Control, FieldView, inert, moment};
+use super::{Control, FieldView, date_time, inert};
 
 /// What is wrong, field by field: positions, each with a sentence for the person.
 pub(crate) type Wrong = Vec<(usize, String)>;
@@ -88,7 +88,7 @@ pub(crate) fn understood(form: &Form, field: &FieldView, typed: &Typed) -> Optio
 /// A date and time may name its zone; everything else is meant as it was typed.
 fn meant(field: &FieldView, typed: &Typed) -> Result<Typed, String> {
     if field.control == Control::DateTime {
-        moment::meant(typed)
+        date_time::meant(typed)
     } else {
         Ok(typed.clone())
     }
