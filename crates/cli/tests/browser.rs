@@ -205,7 +205,7 @@ async fn a_no_is_a_no_and_running_out_of_time_is_none() {
             ended.answers(),
             [&json!({"event": "answered", "action": action})]
         );
-        assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+        assert_eq!(ended.code, Some(5), "{}", ended.stderr);
     }
     for revision in ["2025-11-25", "2026-07-28"] {
         let mut asking = Asking::call(&["deploy", "--timeout", "4", "--protocol", revision]);
