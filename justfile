@@ -34,6 +34,10 @@ docs:
 deny:
     cargo deny --locked check bans licenses sources
 
+# security advisories of dependencies; needs the network, so CI leaves it out
+advisories:
+    cargo deny --locked check advisories
+
 # every test; those with real peers say so loudly where node or python is absent
 test *args:
     cargo test --workspace --locked {{args}}
