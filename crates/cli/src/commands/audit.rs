@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use clap::builder::PossibleValuesParser;
 use mcp_elicit_gateway::inbox::place::StateFolder;
 use mcp_elicit_gateway::record::IdentityKey;
 use mcp_elicit_gateway::record::audit::{self, Verdict};
@@ -20,8 +21,8 @@ pub(crate) struct AuditArgs {
     #[arg(long, value_name = "NAME")]
     server: Option<String>,
 
-    /// Only events of this kind, such as answered, declined or delivered
-    #[arg(long, value_name = "EVENT")]
+    /// Only events of this kind
+    #[arg(long, value_name = "EVENT", value_parser = PossibleValuesParser::new(audit::EVENTS))]
     event: Option<String>,
 
     /// Only what concerns the question whose id begins like this

@@ -406,3 +406,91 @@ fn a_port_that_another_program_has_holds_up_nothing_and_another_inbox_is_named()
         assert!(lines.any(|line| line.contains("the inbox of another state folder")));
     }
 }
+
+#[test]
+fn an_event_that_there_is_not_is_refused_with_the_list() {
+    let state = tempfile::tempdir().unwrap();
+    let done = command(state.path(), &["audit", "--event", "nonsense"]);
+    assert_eq!(done.status.code(), Some(2), "{done:?}");
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    for event in ["nonsense", "answered", "delivery-failed", "lapsed"] {
+        assert!(said.contains(event), "{said}");
+    }
+}
+
+#[test]
+fn a_page_says_where_no_call_waits_and_how_long_an_answer_is_kept() {
+    let state = tempfile::tempdir().unwrap();
+    let mut first = start(state.path(), &[]);
+    first.call(2, "deploy", &json!({}));
+    let id = first.wait_for(1)[0]["id"].as_str().unwrap().to_owned();
+    let (cookie, pages) = sign_in(&first.inbox, &first.login);
+    let page = |gateway: &Gateway| get(&gateway.inbox, &format!("{pages}/q/{id}"), &cookie).body;
+    assert!(!page(&first).contains("No call waits"));
+    let at = first.inbox.clone();
+    drop(first);
+    let second = start(state.path(), &["--inbox", &at]);
+    let body = page(&second);
+    assert!(
+        body.contains("No call waits") && body.contains("15 minutes"),
+        "{body}"
+    );
+    let content = json!({"action": "accept", "content": {"environment": "staging"}});
+    assert_eq!(second.answer(&id, &content), 200);
+    let body = page(&second);
+    assert!(body.contains("No call has taken the answer yet"), "{body}");
+    assert!(!body.contains("has the answer and goes on"), "{body}");
+    let shown = command(state.path(), &["inbox", "show", &id]);
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(
+        shown.contains("no call has taken the answer yet"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn the_desktop_is_told_which_server_asks_for_which_tool_and_nothing_else() {
+    let state = tempfile::tempdir().unwrap();
+    let bin = tempfile::tempdir().unwrap();
+    let program = bin.path().join("notify-send");
+    std::fs::write(
+        &program,
+        "#!/bin/sh\nprintf '%s\\n' \"$@\" >>\"$(dirname \"$0\")/told\"\n",
+    )
+    .unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path_variable = format!(
+        "{}:{}",
+        bin.path().display(),
+        std::env::var("PATH").unwrap_or_default()
+    );
+    let start = |more: &[&str]| {
+        let options = [&["--name", "deploy-bot"], more].concat();
+        let mut command = gateway(state.path(), &options, &DEMO_SERVER);
+        command.env("PATH", &path_variable).env("DISPLAY", ":99");
+        let mut client = Raw::start(command);
+        client.initialize("2025-11-25", &json!({}));
+        client
+    };
+    let told = bin.path().join("told");
+    let mut quiet = start(&["--no-notify"]);
+    quiet.call(2, "connect-account", &json!({}));
+    while inbox(state.path(), &["list"]).1.is_empty() {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    drop(quiet);
+    let mut client = start(&[]);
+    client.call(2, "deploy", &json!({"branch": "secret-branch"}));
+    let mut said = String::new();
+    for _ in 0..6_000 {
+        said = std::fs::read_to_string(&told).unwrap_or_default();
+        if said.contains("inbox open") {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert!(said.contains("deploy-bot asks for deploy"), "{said}");
+    for inner in ["secret-branch", "environment", "connect-account", "http"] {
+        assert!(!said.contains(inner), "{said}");
+    }
+}

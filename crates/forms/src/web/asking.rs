@@ -86,6 +86,7 @@ fn asked_for(query: Option<&str>, name: &str) -> Option<String> {
 /// A question that waits, with what every page of it needs.
 struct Open<'a> {
     site: &'a Site,
+    note: Option<String>,
     id: QuestionId,
     question: Arc<Question>,
     asked: SystemTime,
@@ -116,6 +117,7 @@ impl Open<'_> {
             left: show::left(self.question.deadline(), self.now),
             message: Message::read(&self.question.message()),
             care,
+            note: self.note.clone(),
             insist: warnings.iter().any(|warning| warning.needs_insisting),
             warnings: warnings.into_iter().map(|warning| warning.text).collect(),
             links: self.links(),
@@ -204,9 +206,10 @@ async fn open<D: Desk>(
         None => Err(unknown()),
         Some(Found::Ended(brief)) => {
             let next = pending.iter().find(|next| next.id != id);
+            let note = rooms.desk.note(&id).await.map_err(failed)?;
             Err(page(
                 StatusCode::OK,
-                &notices::ended(shell(site, pending_total), &brief, late, next),
+                &notices::ended(shell(site, pending_total), &brief, late, next, note),
             ))
         }
         Some(Found::Open {
@@ -224,9 +227,11 @@ async fn open<D: Desk>(
             }
             rooms.desk.shown(&id).await.map_err(failed)?;
             let always = rooms.desk.offers_from_now_on(&id);
+            let note = rooms.desk.note(&id).await.map_err(failed)?;
             Ok((
                 Open {
                     site,
+                    note,
                     id,
                     question,
                     asked,

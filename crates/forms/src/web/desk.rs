@@ -218,6 +218,15 @@ pub trait Desk: Send + Sync + 'static {
         id: &QuestionId,
     ) -> impl Future<Output = Result<Option<Found>, DeskFault>> + Send;
 
+    /// What a person should know about the question besides what it says, such as that no call waits for it; a sentence or two.
+    fn note(
+        &self,
+        id: &QuestionId,
+    ) -> impl Future<Output = Result<Option<String>, DeskFault>> + Send {
+        let _ = id;
+        async { Ok(None) }
+    }
+
     /// Notes that a person has the question on the screen.
     fn shown(&self, id: &QuestionId) -> impl Future<Output = Result<(), DeskFault>> + Send;
 

@@ -28,11 +28,19 @@ fn notice(shell: Shell, tone: Tone, head: &str, line: &str) -> NoticePage {
 }
 
 /// How a question ended. `late` when the reader has just tried to answer it.
-pub(super) fn ended(shell: Shell, brief: &Brief, late: bool, next: Option<&Brief>) -> NoticePage {
+pub(super) fn ended(
+    shell: Shell,
+    brief: &Brief,
+    late: bool,
+    next: Option<&Brief>,
+    note: Option<String>,
+) -> NoticePage {
     let Some(end) = &brief.ended else {
         return expired(shell, &brief.server, late);
     };
     let (tone, head, line) = words(end, &brief.server);
+    // It knows better than the usual words whether the answer has arrived.
+    let line = note.unwrap_or(line);
     let mut page = notice(shell, tone, head, &line);
     if late {
         page.tone = Tone::Warn;

@@ -106,6 +106,8 @@ pub(super) struct Asked {
     pub verb: &'static str,
     pub left: Option<Left>,
     pub message: Message,
+    /// What should be known besides what the question says.
+    pub note: Option<String>,
     /// What the reasons to be careful are headed with.
     pub care: &'static str,
     pub warnings: Vec<String>,

@@ -222,6 +222,37 @@ fn ended(row: &Row) -> Option<Ended> {
     })
 }
 
+/// What a person should know where no call waits for the question; `None` where one does.
+fn waiting_note(book: &Book, row: &Row) -> Option<String> {
+    let exchange = &row.exchange;
+    if book.is_waited_for(row) {
+        return None;
+    }
+    if exchange.is_open() {
+        let kept = minutes(book.keeps_answers());
+        return Some(format!(
+            "No call waits for this question now. The same call made again gets your answer, up to {kept} after you gave it."
+        ));
+    }
+    let until = exchange.valid_until()?.as_millis();
+    let left = until
+        .checked_sub(book.now().as_millis())
+        .filter(|left| *left > 0)?;
+    let acted = exchange.phase().action().is_some();
+    (acted && exchange.delivered_at().is_none() && exchange.delivery_reason().is_none()).then(|| {
+        let left = minutes(std::time::Duration::from_millis(left));
+        format!("No call has taken the answer yet. The same call made again gets it, for {left} from now.")
+    })
+}
+
+/// A span in whole minutes, rounded up.
+fn minutes(span: std::time::Duration) -> String {
+    match span.as_secs().div_ceil(60) {
+        1 => "1 minute".to_owned(),
+        minutes => format!("{minutes} minutes"),
+    }
+}
+
 fn fault(fault: BookFault) -> DeskFault {
     DeskFault(Box::new(fault))
 }
@@ -254,6 +285,11 @@ impl Desk for BookDesk {
             }));
         }
         Ok(self.brief(&row).map(Found::Ended))
+    }
+
+    async fn note(&self, id: &QuestionId) -> Result<Option<String>, DeskFault> {
+        let row = self.book.find(id.as_str()).await.map_err(fault)?;
+        Ok(row.and_then(|row| waiting_note(&self.book, &row)))
     }
 
     async fn shown(&self, id: &QuestionId) -> Result<(), DeskFault> {

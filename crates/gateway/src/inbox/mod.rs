@@ -16,6 +16,8 @@ pub mod client;
 pub mod desk;
 pub mod notify;
 pub mod place;
+#[cfg(any(test, fuzzing))]
+pub mod sample;
 pub mod sessions;
 #[cfg(unix)]
 mod socket;

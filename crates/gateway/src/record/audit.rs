@@ -9,6 +9,22 @@ use crate::store::{Audited, ChainKey, Row, Store, StoreFault, chained, is_keyed}
 /// How many links are read at once.
 const PAGE: usize = 1_000;
 
+/// All events that the audit tells of.
+pub const EVENTS: [&str; 12] = [
+    "asked",
+    "shown",
+    "answered",
+    "declined",
+    "cancelled",
+    "timed-out",
+    "withdrawn",
+    "failed",
+    "delivered",
+    "delivery-failed",
+    "in-doubt",
+    "lapsed",
+];
+
 /// One event as the audit says it: who, which server and tool, fields' names, outcome and time. Never a value.
 #[derive(Serialize)]
 struct Entry<'a> {
@@ -34,6 +50,7 @@ struct Entry<'a> {
 
 /// What the audit says of one event, JSON.
 pub(crate) fn entry(event: &str, row: &Row, now: Moment) -> String {
+    debug_assert!(EVENTS.contains(&event), "{event} is on the list of events");
     let body = &row.body;
     let delivery = row.exchange.delivery_reason();
     let entry = Entry {

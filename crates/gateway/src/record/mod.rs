@@ -295,6 +295,11 @@ impl Book {
         self.changes.subscribe()
     }
 
+    /// How long an answer is kept for a call that comes later.
+    pub fn keeps_answers(&self) -> Duration {
+        self.retention.answers
+    }
+
     /// Numbers for the metrics.
     pub fn counts(&self) -> &Counts {
         &self.counts

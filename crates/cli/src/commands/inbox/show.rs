@@ -166,6 +166,13 @@ fn state(question: &Value) -> String {
         );
     } else {
         said.extend(moment("endedAt"));
+        if question["deliveredAt"].is_null()
+            && question["deliveryReason"].is_null()
+            && let Some(until) = moment("validUntil")
+        {
+            said.push("no call has taken the answer yet".to_owned());
+            said.push(format!("kept until {until}"));
+        }
     }
     said.join(", ")
 }
