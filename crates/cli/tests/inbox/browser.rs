@@ -7,7 +7,7 @@ use mcp_elicit_testkit::chromium::accessible::{Looks, WAYS};
 use mcp_elicit_testkit::chromium::{Chromium, Setup};
 use serde_json::{Value, json};
 
-use crate::gateway::{Gateway, NO_LIMITS};
+use crate::gateway::{Gateway, NO_LIMITS, login_link};
 use crate::raw::{DEMO_SERVER, inbox, text};
 
 const TAB: &str = "\u{e004}";
@@ -160,8 +160,11 @@ async fn a_page_outlives_the_gateway() {
 
     let mut second = gateway(state.path(), &["--inbox", &inbox]);
     // The same page goes on: it is still signed in, and sees what comes.
-    ask(&mut second, 2, "connect-account");
+    let other = ask(&mut second, 2, "connect-account");
     page.until(&rows(2)).await;
+    // While two calls are on their way, a server on stdio would not say whose question it asks.
+    assert_eq!(second.answer(&other, &json!({"action": "decline"})), 200);
+    second.result(2);
     page.click(&format!("[data-row='{id}'] a")).await;
     page.at("form[data-question]").await;
     page.client
@@ -231,7 +234,7 @@ async fn every_state_is_accessible_in_every_light_and_width() {
         let Some(page) = Chromium::start(setup).await else {
             return;
         };
-        page.open(&gateway.login).await;
+        page.open(&login_link(state.path(), &gateway.inbox)).await;
         page.until(&rows(4)).await;
         looks.at(&page, &format!("inbox-queue-{way}")).await;
         page.open(&format!("http://{}/q/{deploy}", gateway.inbox))

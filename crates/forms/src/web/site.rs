@@ -16,6 +16,9 @@ use super::sessions::{MemorySessions, NewSession, SessionStore, SessionTable};
 /// How long a login link waits for its one use, unless set.
 const LOGIN_LIFE: Duration = Duration::from_hours(24);
 
+/// Told the name of a new session.
+type OnLogin = Arc<dyn Fn(&str) + Send + Sync>;
+
 /// Where the pages are served and who may reach them.
 ///
 /// Browsers send the cookies of a host to all its ports, so the pages of a site lie below a path of 256 random bits and
@@ -36,6 +39,7 @@ pub struct Site {
     pub(super) sign_in: String,
     by: String,
     names_sessions: bool,
+    on_login: Option<OnLogin>,
     root: String,
     cookie: String,
     login_life: Duration,
@@ -136,6 +140,7 @@ impl Site {
             secure: false,
             by: "in the browser".to_owned(),
             names_sessions: false,
+            on_login: None,
             body_limit: 1024 * 1024,
             clock: super::clock::now,
             sign_in: "Open the link that the program printed where it was started. It signs this browser in, once."
@@ -191,6 +196,13 @@ impl Site {
     #[must_use]
     pub fn with_login_life(mut self, life: Duration) -> Self {
         self.login_life = life;
+        self
+    }
+
+    /// Calls `tell` with the name of each session that is made.
+    #[must_use]
+    pub fn on_login(mut self, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.on_login = Some(Arc::new(tell));
         self
     }
 
@@ -326,6 +338,9 @@ impl Site {
             session = table.redeem(key, now, browser)?;
             Ok(())
         })?;
+        if let (Some(tell), Some(session)) = (&self.on_login, &session) {
+            tell(&session.id);
+        }
         Ok(session)
     }
 
