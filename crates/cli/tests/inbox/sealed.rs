@@ -150,7 +150,7 @@ async fn the_audit_shows_that_it_was_touched() {
     assert_eq!(lines.lines().count(), 1, "{lines}");
     assert!(
         lines.contains(" UTC ")
-            && lines.contains("night shift")
+            && lines.contains("over the API")
             && lines.contains("[environment, note]"),
         "{lines}"
     );
@@ -162,8 +162,8 @@ async fn the_audit_shows_that_it_was_touched() {
         .unwrap();
     for (touch, mend, broken_at) in [
         (
-            "UPDATE audit SET entry = replace(entry, 'night shift', 'nobody')",
-            "UPDATE audit SET entry = replace(entry, 'nobody', 'night shift')",
+            "UPDATE audit SET entry = replace(entry, 'over the API', 'nobody')",
+            "UPDATE audit SET entry = replace(entry, 'nobody', 'over the API')",
             None,
         ),
         ("DELETE FROM audit WHERE number = 2", "", Some(2)),
