@@ -9,6 +9,7 @@ mod demo_gateway;
 mod demo_server;
 mod gateway;
 mod inbox;
+mod keys;
 mod lint;
 mod validate;
 
@@ -27,6 +28,7 @@ pub(crate) enum Command {
     Gateway(Box<gateway::GatewayArgs>),
     Inbox(inbox::InboxArgs),
     Audit(audit::AuditArgs),
+    Keys(keys::KeysArgs),
     Lint(lint::LintArgs),
     Validate(validate::ValidateArgs),
 }
@@ -40,6 +42,7 @@ pub(crate) fn run(command: Command) -> Result<Exit, Failure> {
         Command::Gateway(args) => gateway::run(*args),
         Command::Inbox(args) => inbox::run(args),
         Command::Audit(args) => audit::run(args),
+        Command::Keys(args) => keys::run(args),
         Command::Lint(args) => lint::run(&args),
         Command::Validate(args) => validate::run(args),
     }

@@ -69,6 +69,10 @@ fn sessions_are_listed_and_ended_and_survive_the_gateway() {
     assert_eq!(get(&at, path(&unused, &at), "").status, 401);
     let (unknown, _) = inbox(state.path(), &["sessions", "revoke", id]);
     assert!(!unknown);
+    let audited = command(state.path(), &["audit"]);
+    let audited = String::from_utf8_lossy(&audited.stdout).into_owned();
+    assert_eq!(audited.matches("login").count(), 2, "{audited}");
+    assert_eq!(audited.matches("sessions-revoked").count(), 2, "{audited}");
 }
 
 #[test]
@@ -493,4 +497,33 @@ fn the_desktop_is_told_which_server_asks_for_which_tool_and_nothing_else() {
     for inner in ["secret-branch", "environment", "connect-account", "http"] {
         assert!(!said.contains(inner), "{said}");
     }
+}
+
+#[test]
+fn an_answer_is_found_after_the_key_was_changed() {
+    let state = tempfile::tempdir().unwrap();
+    let options = ["--hold", "0", "--name", "deploy"];
+    let mut first = Gateway::start(state.path(), &options, &DEMO_SERVER);
+    first.initialize();
+    first.call(2, "deploy", &json!({}));
+    first.result(2);
+    let id = first.wait_for(1)[0]["id"].as_str().unwrap().to_owned();
+    let content = json!({"action": "accept", "content": {"environment": "staging"}});
+    drop(first);
+    let second = start(state.path(), &[]);
+    assert_eq!(second.answer(&id, &content), 200);
+    drop(second);
+    let before = std::fs::read(state.path().join("seal.key")).unwrap();
+    let done = command(state.path(), &["keys", "rotate"]);
+    assert!(done.status.success(), "{done:?}");
+    assert_ne!(
+        std::fs::read(state.path().join("seal.key")).unwrap(),
+        before
+    );
+    let mut third = start(state.path(), &[]);
+    third.call(2, "deploy", &json!({}));
+    let done = third.result(2);
+    assert!(text(&done).contains("Deployed to staging"), "{done}");
+    let audited = command(state.path(), &["audit", "--event", "rotated"]);
+    assert!(String::from_utf8_lossy(&audited.stdout).contains("rotated"));
 }

@@ -35,6 +35,9 @@ const MOST: usize = 1_000;
 /// Questions on one page unless asked otherwise.
 const USUAL: usize = 100;
 
+/// Who did what a command did.
+pub(super) const ON_COMMAND_LINE: &str = "on the command line";
+
 /// Who is let in, and as whom an answer is recorded.
 #[derive(Clone)]
 pub enum Access {
@@ -50,7 +53,7 @@ impl Access {
     fn by(&self) -> &'static str {
         match self {
             Self::Token(_) => "over the API",
-            Self::Owner(_) => "on the command line",
+            Self::Owner(_) => ON_COMMAND_LINE,
         }
     }
 
@@ -288,6 +291,10 @@ async fn answer(
     let waited_for = rooms.book.is_waited_for(&row);
     match rooms.book.settle(&id, &outcome, rooms.access.by()).await {
         Ok(Settling::Won) => {
+            rooms
+                .desk
+                .note_insisting(&row, &outcome, rooms.access.by())
+                .await;
             let phase = mcp_elicit_core::exchange::Phase::of_action(answer.action);
             Json(json!({"id": id, "phase": phase, "waitedFor": waited_for})).into_response()
         }

@@ -15,6 +15,7 @@ use mcp_elicit_forms::web::{
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::record::audit::Event;
 use crate::record::{Book, BookFault, Settling};
 use crate::relay::CallKind as Calls;
 use crate::serve::clock::system_time;
@@ -72,6 +73,24 @@ impl BookDesk {
             None => question,
         };
         Some(Readable { question, request })
+    }
+
+    /// Writes into the audit that a form was accepted although it asks for a credential, where it was.
+    pub(super) async fn note_insisting(&self, row: &Row, outcome: &Outcome, by: &str) {
+        let asks_for_a_credential = matches!(outcome, Outcome::Accept(_))
+            && self.readable(row).is_some_and(|readable| {
+                let warnings = mcp_elicit_forms::view::warnings(&readable.question);
+                warnings.iter().any(|warning| warning.needs_insisting)
+            });
+        if !asks_for_a_credential {
+            return;
+        }
+        let noted = self
+            .book
+            .note_event(Event::Insisted, Some(&row.id), Some(by));
+        if let Err(fault) = noted.await {
+            tracing::error!(%fault, "an answer to a form that asks for a credential is not in the audit");
+        }
     }
 
     fn call(&self, row: &Row) -> Option<Call> {
@@ -307,13 +326,19 @@ impl Desk for BookDesk {
         outcome: Outcome,
         by: &str,
     ) -> Result<Settled, DeskFault> {
+        let row = self.book.find(id.as_str()).await.map_err(fault)?;
         match self
             .book
             .settle(id.as_str(), &outcome, by)
             .await
             .map_err(fault)?
         {
-            Settling::Won => Ok(Settled::Won),
+            Settling::Won => {
+                if let Some(row) = row {
+                    self.note_insisting(&row, &outcome, by).await;
+                }
+                Ok(Settled::Won)
+            }
             Settling::Gone => Ok(Settled::Gone),
             Settling::Late(row) => Ok(ended(&row).map_or(Settled::Gone, Settled::Late)),
         }

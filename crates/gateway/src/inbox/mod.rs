@@ -8,7 +8,7 @@
 //! | [`place`] | the state folder: where the inbox is, who may use it |
 //! | [`sessions`] | which browsers are signed in |
 //! | `socket` | the API for commands of the same user |
-//! | `stored` | the API over a record that no gateway serves |
+//! | [`stored`] | the API over a record that no gateway serves |
 //! | [`notify`] | a notice on the desktop when a question waits |
 
 pub mod api;
@@ -21,7 +21,7 @@ pub mod sample;
 pub mod sessions;
 #[cfg(unix)]
 mod socket;
-mod stored;
+pub mod stored;
 
 use std::io;
 use std::net::SocketAddr;
@@ -33,6 +33,7 @@ use mcp_elicit_forms::web::{self, QuestionId, Site};
 use tokio::net::TcpListener;
 
 use crate::record::Book;
+use crate::record::audit::Event;
 use api::Access;
 use desk::BookDesk;
 use place::{InboxLock, StateFolder};
@@ -68,6 +69,7 @@ impl Inbox {
             .with_sessions(Arc::new(folder.sessions()))?
             .with_login_life(LOGIN_LIFE)
             .naming_sessions()
+            .on_login(note_logins(&book))
             .signed_in_by("On the computer where the gateway runs, `mcp-elicit inbox open` signs a browser in.");
         let desk = Arc::new(BookDesk::new(book.clone()));
         let api = |access| api::router(book.clone(), desk.clone(), folder.clone(), access);
@@ -99,6 +101,22 @@ impl Inbox {
     /// The address of a question's page, which signs nobody in.
     pub fn deep_link(&self, id: &str) -> Option<String> {
         QuestionId::new(id).map(|id| self.site.deep_link(&id))
+    }
+}
+
+/// Writes each login into the audit.
+fn note_logins(book: &Arc<Book>) -> impl Fn(&str) + Send + Sync + 'static + use<> {
+    let book = Arc::clone(book);
+    move |session: &str| {
+        let (book, by) = (
+            Arc::clone(&book),
+            format!("in the browser, session {session}"),
+        );
+        tokio::spawn(async move {
+            if let Err(fault) = book.note_event(Event::Login, None, Some(&by)).await {
+                tracing::error!(%fault, "a login could not be written into the audit");
+            }
+        });
     }
 }
 

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use axum::Router;
 
-use super::api::{self, Access};
+use super::api::{self, Access, ON_COMMAND_LINE};
 use super::desk::BookDesk;
 use super::place::StateFolder;
+use crate::record::audit::Event;
 use crate::record::{Book, Keys, Lease};
 use crate::serve::clock;
 use crate::store::Sqlite;
@@ -17,13 +18,12 @@ use crate::store::Sqlite;
 /// How often what gateways without an inbox do is looked for.
 const HEARING: Duration = Duration::from_millis(400);
 
+/// Why a record cannot be used.
+pub type RecordError = Box<dyn Error + Send + Sync>;
+
 /// The API over this folder's record. This process counts as one of the gateways that share it, for as long as it runs.
-pub(super) async fn api(folder: &StateFolder) -> Result<Router, Box<dyn Error + Send + Sync>> {
-    let keys = Keys::kept(&folder.seal(), &folder.identity())?;
-    let store = Sqlite::at(&folder.record()).keyed(keys.chain());
-    store.ready().await?;
-    let lease = Lease::take(&folder.leases())?;
-    let book = Arc::new(Book::new(Arc::new(store), keys, lease, clock::now));
+pub(super) async fn api(folder: &StateFolder) -> Result<Router, RecordError> {
+    let book = Arc::new(book(folder).await?);
     let hears = Arc::clone(&book);
     tokio::spawn(async move {
         loop {
@@ -35,4 +35,26 @@ pub(super) async fn api(folder: &StateFolder) -> Result<Router, Box<dyn Error + 
     });
     let desk = Arc::new(BookDesk::new(Arc::clone(&book)));
     Ok(api::router(book, desk, folder.clone(), Access::Owner(None)))
+}
+
+/// Writes into the audit of this folder's record, where there is one, what a command did.
+///
+/// # Errors
+/// When the record cannot be opened or written.
+pub async fn note(folder: &StateFolder, event: Event) -> Result<(), RecordError> {
+    if !folder.record().exists() {
+        return Ok(());
+    }
+    let book = book(folder).await?;
+    book.note_event(event, None, Some(ON_COMMAND_LINE)).await?;
+    book.flush().await?;
+    Ok(())
+}
+
+async fn book(folder: &StateFolder) -> Result<Book, RecordError> {
+    let keys = Keys::kept(&folder.seal(), &folder.identity())?;
+    let store = Sqlite::at(&folder.record()).keyed(keys.chain());
+    store.ready().await?;
+    let lease = Lease::take(&folder.leases())?;
+    Ok(Book::new(Arc::new(store), keys, lease, clock::now))
 }

@@ -10,7 +10,7 @@ use crate::store::{Audited, ChainKey, Row, Store, StoreFault, chained, is_keyed}
 const PAGE: usize = 1_000;
 
 /// All events that the audit tells of.
-pub const EVENTS: [&str; 12] = [
+pub const EVENTS: [&str; 16] = [
     "asked",
     "shown",
     "answered",
@@ -23,6 +23,10 @@ pub const EVENTS: [&str; 12] = [
     "delivery-failed",
     "in-doubt",
     "lapsed",
+    Event::Login.as_str(),
+    Event::SessionsRevoked.as_str(),
+    Event::Insisted.as_str(),
+    Event::Rotated.as_str(),
 ];
 
 /// One event as the audit says it: who, which server and tool, fields' names, outcome and time. Never a value.

@@ -8,6 +8,8 @@ use futures::StreamExt as _;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_gateway::inbox::client::{InboxClient, InboxFault};
 use mcp_elicit_gateway::inbox::place::StateFolder;
+use mcp_elicit_gateway::inbox::stored;
+use mcp_elicit_gateway::record::audit::Event;
 use serde_json::Value;
 
 mod open;
@@ -127,8 +129,8 @@ async fn act(args: InboxArgs) -> Result<Exit, Failure> {
             };
             return open::open(&folder, id.as_deref()).await;
         }
-        Act::Sessions { act } => return sessions::run(&args.known_folder()?, act, args.json),
-        Act::Rotate => return rotate(&args.known_folder()?),
+        Act::Sessions { act } => return sessions::run(&args.known_folder()?, act, args.json).await,
+        Act::Rotate => return rotate(&args.known_folder()?).await,
         Act::Watch => return watch(&args).await,
         Act::List { .. }
         | Act::Show { .. }
@@ -254,15 +256,26 @@ async fn follow(
     Ok(())
 }
 
-fn rotate(folder: &StateFolder) -> Result<Exit, Failure> {
+async fn rotate(folder: &StateFolder) -> Result<Exit, Failure> {
     folder
         .rotate_token()
         .map_err(|error| Failure::usage("the token cannot be written").because(error))?;
+    note(folder, Event::Rotated).await;
     screen::say(format_args!(
         "the API's token was replaced; programs that use it read it from {}",
         folder.token_file().display()
     ));
     Ok(Exit::Done)
+}
+
+/// Writes what was done into the audit. It is done already, so that this failed is said and no more.
+pub(super) async fn note(folder: &StateFolder, event: Event) {
+    if let Err(error) = stored::note(folder, event).await {
+        screen::say(format_args!(
+            "{} this is not in the audit: {error}",
+            screen::styled(screen::WARNING, "warning:")
+        ));
+    }
 }
 
 /// Sessions cannot be read or written.

@@ -2,20 +2,27 @@
 
 use mcp_elicit_forms::web::{Session, SessionStore as _};
 use mcp_elicit_gateway::inbox::place::StateFolder;
+use mcp_elicit_gateway::record::audit::Event;
 use serde_json::json;
 
 use super::open::now;
-use super::{SessionsAct, unwritable};
+use super::{SessionsAct, note, unwritable};
 use crate::failure::{Exit, Failure};
 use crate::screen;
 
 /// Lists sessions, or ends them. Gateways see it at the next request of the browser.
-pub(super) fn run(folder: &StateFolder, act: &SessionsAct, json: bool) -> Result<Exit, Failure> {
-    match act {
-        SessionsAct::List => list(folder, json),
+pub(super) async fn run(
+    folder: &StateFolder,
+    act: &SessionsAct,
+    json: bool,
+) -> Result<Exit, Failure> {
+    let done = match act {
+        SessionsAct::List => return list(folder, json),
         SessionsAct::Revoke { id: Some(id), .. } => revoke(folder, id),
         SessionsAct::Revoke { id: None, .. } => revoke_all(folder),
-    }
+    }?;
+    note(folder, Event::SessionsRevoked).await;
+    Ok(done)
 }
 
 fn list(folder: &StateFolder, json: bool) -> Result<Exit, Failure> {
