@@ -23,7 +23,9 @@ mod texts;
 
 pub use report::{Finding, Legal, Report, Severity};
 
-use crate::form::{Form, Note, NoteCode};
+use serde_json::Value;
+
+use crate::form::{DefectCode, Form, Note, NoteCode};
 use crate::secrecy;
 use crate::wire::Revision;
 use question::{Asked, Question};
@@ -74,7 +76,16 @@ fn look(question: &Question<'_>, findings: &mut Findings) -> Legal {
             Err(defects) => {
                 for defect in &defects {
                     let pointer = question.at(&defect.pointer);
-                    findings.error(&pointer, defect.code.as_str(), defect.message.clone(), "");
+                    let help = match defect.code {
+                        DefectCode::PatternSyntax => pattern_help(schema, &defect.pointer),
+                        _ => String::new(),
+                    };
+                    findings.error(
+                        &pointer,
+                        defect.code.as_str(),
+                        defect.message.clone(),
+                        &help,
+                    );
                 }
                 if let Some(form) = legible::form(schema, &defects) {
                     look_at_form(question, &form, findings);
@@ -83,6 +94,22 @@ fn look(question: &Question<'_>, findings: &mut Findings) -> Legal {
             }
         },
     }
+}
+
+/// Says what the regex crate finds wrong with a pattern. What only other engines read has no such reason.
+fn pattern_help(schema: &str, pointer: &str) -> String {
+    const DIALECT: &str =
+        "patterns are those of ECMA-262: without flags such as (?i) and anchors such as \\A";
+    let written: Value = serde_json::from_str(schema).unwrap_or_default();
+    let source = written.pointer(pointer).and_then(Value::as_str);
+    let error = source.and_then(|source| regex::Regex::new(source).err());
+    error
+        .and_then(|error| {
+            let text = error.to_string();
+            let reason = text.lines().last()?.strip_prefix("error: ")?;
+            Some(format!("{reason}; {DIALECT}"))
+        })
+        .unwrap_or_else(|| DIALECT.to_owned())
 }
 
 fn look_at_form(question: &Question<'_>, form: &Form, findings: &mut Findings) {

@@ -37,6 +37,23 @@ fn field_named(name: &str, keywords: &Value) -> Vec<String> {
 }
 
 #[test]
+fn a_pattern_that_is_none_gets_a_reason() {
+    for (pattern, reason) in [("(", "unclosed group"), ("(?i)x", "ECMA-262")] {
+        let form =
+            json!({"type": "object", "properties": {"a": {"type": "string", "pattern": pattern}}});
+        let report = lint(&form.to_string(), None);
+        let finding = report
+            .findings
+            .iter()
+            .find(|finding| finding.code == "pattern-syntax");
+        assert!(
+            finding.is_some_and(|finding| finding.help.contains(reason)),
+            "{report:?}"
+        );
+    }
+}
+
+#[test]
 fn an_illegal_form_is_looked_at_for_the_rest_too() {
     let form = json!({"type": "object", "required": ["zz"], "properties": {
         "password": {"type": "strin", "title": "Password", "description": "Of your account."},
