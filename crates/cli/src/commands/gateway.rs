@@ -33,6 +33,10 @@ const INBOX: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7878)
 /// Stand between any client and any server, so that a person can always answer
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag of its own on the command line"
+)]
 pub(crate) struct GatewayArgs {
     /// Speak Streamable HTTP to the server at this URL, instead of starting one
     #[arg(long, value_name = "URL", conflicts_with = "command")]

@@ -13,6 +13,7 @@ use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio_util::sync::CancellationToken;
 
 use super::lines::Lines;
 use super::trouble::{Health, Trouble};
@@ -21,6 +22,8 @@ use super::trouble::{Health, Trouble};
 const GRACE: Duration = Duration::from_secs(2);
 /// How many lines of stderr are kept to explain an end.
 const STDERR_LINES: usize = 20;
+/// How long the rest of a server's stderr is waited for once it has ended.
+const SETTLED: Duration = Duration::from_millis(500);
 /// How much of one line of stderr is kept, in bytes.
 const STDERR_LINE: u64 = 2_000;
 
@@ -28,6 +31,7 @@ const STDERR_LINE: u64 = 2_000;
 #[derive(Debug, Clone, Default)]
 pub struct Stderr {
     lines: Arc<Mutex<VecDeque<String>>>,
+    ended: CancellationToken,
 }
 
 impl Stderr {
@@ -39,6 +43,12 @@ impl Stderr {
             .iter()
             .cloned()
             .collect()
+    }
+
+    /// Waits until a server that has ended has no more to say; helpers that it left behind may keep the pipe open, so not
+    /// for long.
+    pub(super) async fn settled(&self) {
+        let _still_open = tokio::time::timeout(SETTLED, self.ended.cancelled()).await;
     }
 
     fn push(&self, line: String) {
@@ -182,6 +192,7 @@ impl Drop for Child {
 }
 
 async fn keep_stderr(stderr: ChildStderr, kept: Stderr) {
+    let _ended = kept.ended.clone().drop_guard();
     let mut read = BufReader::new(stderr);
     let mut line = Vec::new();
     loop {

@@ -79,7 +79,12 @@ pub(super) async fn open_child<H: ClientHandler>(
                 connection.stderr = Some(stderr);
                 Ok(connection)
             }
-            Err(error) => Err(error.with_output(stderr.lines(), noise.first_noise())),
+            Err(error) => {
+                if matches!(error, ConnectError::Broken { .. }) {
+                    stderr.settled().await;
+                }
+                Err(error.with_output(stderr.lines(), noise.first_noise()))
+            }
         }
     };
     match (attempt(options.revision).await, options.revision) {
