@@ -42,10 +42,12 @@ const DUE: &str = "WHERE id IN (SELECT id FROM question WHERE due_at IS NOT NULL
 /// Rows that ended long ago; an answer that may still be delivered has not ended.
 const PURGE: &str = "DELETE FROM question WHERE open = 0 AND ended_at < ?1 AND due_at IS NULL";
 
-/// Brings everything into the main file and cuts the log, in which erased values are still to be found. Without waiting
-/// for readers: it is tried again.
-const CHECKPOINT: &str =
-    "PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE); PRAGMA busy_timeout = 10000";
+/// Brings everything into the main file and cuts the log, in which erased values are still to be found.
+const CHECKPOINT: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
+
+/// How often a file that others are about to make is tried, and how long apart.
+const OPENINGS: u32 = 500;
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// Rows that wait, or that a person acted on and that were not delivered.
 const LEFT_OVER: &str = "SELECT same FROM question WHERE delivered = 0 \
@@ -143,7 +145,31 @@ impl File {
     }
 }
 
+/// Opens the file. Where several processes make it at once, SQLite tells some of them that it is locked without letting them
+/// wait: these try again.
 async fn connect(path: &Path) -> Result<SqliteConnection, StoreFault> {
+    for _ in 0..OPENINGS {
+        match open(path).await {
+            Err(fault) if is_busy(&fault) => tokio::time::sleep(PAUSE).await,
+            opened => return opened,
+        }
+    }
+    open(path).await
+}
+
+/// Whether another process has the file locked.
+fn is_busy(fault: &StoreFault) -> bool {
+    const BUSY: i64 = 5;
+    let StoreFault::Database(error) = fault else {
+        return false;
+    };
+    let code = error.as_database_error().and_then(|error| error.code());
+    let code = code.and_then(|code| code.parse::<i64>().ok());
+    // The lowest byte is the code, the others say more of it.
+    code.is_some_and(|code| code & 0xff == BUSY)
+}
+
+async fn open(path: &Path) -> Result<SqliteConnection, StoreFault> {
     let is_new = !path.exists();
     let options = SqliteConnectOptions::new()
         .filename(path)
@@ -296,7 +322,14 @@ impl Store for Sqlite {
             let connection = file.connection()?;
             let query = sqlx::query(PURGE).bind(writing::millis(before));
             let count = query.execute(&mut *connection).await?.rows_affected();
-            sqlx::raw_sql(CHECKPOINT).execute(connection).await?;
+            // Readers are not waited for: it is tried again with the next sweep.
+            sqlx::raw_sql("PRAGMA busy_timeout = 0")
+                .execute(&mut *connection)
+                .await?;
+            let _readers_may_be_at_it = sqlx::raw_sql(CHECKPOINT).execute(&mut *connection).await;
+            sqlx::raw_sql("PRAGMA busy_timeout = 10000")
+                .execute(connection)
+                .await?;
             Ok(usize::try_from(count).unwrap_or(usize::MAX))
         }
         .boxed()
