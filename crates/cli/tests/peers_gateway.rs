@@ -270,6 +270,36 @@ fn a_required_visit() {
 }
 
 /// A server on rmcp, which is `demo-server`.
+/// A framework that goes on by making its call again from the first round, each time as another process of the agent would: it is
+/// asked once for each question of a pushed server.
+#[test]
+fn langchain_interrupts() {
+    let (Some(server), Some(program)) = (
+        peers::node_script("ts1-server.mjs"),
+        peers::python_script("langchain_client.py"),
+    ) else {
+        return;
+    };
+    let server = server.listen();
+    let gateway = Gateway::listen(&["--upstream".to_owned(), server.url().to_owned()]);
+    let client = Client::Script {
+        program,
+        revision: "auto",
+    };
+    for (tool, answers, text) in [
+        ("contact", vec![contact()], contact()),
+        (
+            "two-steps",
+            vec![contact(), seat()],
+            json!([contact(), seat()]),
+        ),
+    ] {
+        let told = client.play(&gateway.target(), tool, &answers);
+        is(&told, answers.len(), &text, tool);
+        assert_eq!(gateway.person.answered(), [""; 0], "{tool}");
+    }
+}
+
 #[test]
 fn rmcp_server() {
     let server = Program::new(PROGRAM).with(["demo-server"]);

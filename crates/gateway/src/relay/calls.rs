@@ -4,12 +4,13 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use data_encoding::HEXLOWER;
-use mcp_elicit_core::wire::{CallDefect, CallFrame, Capability, Id};
+use mcp_elicit_core::wire::{CallDefect, CallFrame, Capability, Id, InputRequest};
 use sha2::{Digest as _, Sha256};
 
 use super::effect::{CallKey, CallKind, Calling, Door, Moment, QuestionKey};
 use super::glance::{self, Glance};
 use super::logging::LogLevel;
+use super::repeats::AnsweredRound;
 use super::returns::Brought;
 use super::round::Round;
 use super::turns::Queued;
@@ -67,6 +68,10 @@ pub(super) struct Call {
     pub(super) lists_tools: bool,
     /// The states under which its client has a round.
     pub(super) states: Vec<String>,
+    /// The round that its client has.
+    pub(super) presented: Vec<(String, InputRequest)>,
+    /// The rounds that its client has answered.
+    pub(super) answered: Vec<AnsweredRound>,
     /// What a retry brought for its questions, which are asked anew.
     pub(super) brought: Option<Brought>,
     /// The keys that its questions have had in `inputRequests`, and how often each was asked.
@@ -103,6 +108,8 @@ impl Call {
             log_level: None,
             lists_tools: false,
             states: Vec::new(),
+            presented: Vec::new(),
+            answered: Vec::new(),
             brought: None,
             asked_keys: HashMap::new(),
             calling: None,

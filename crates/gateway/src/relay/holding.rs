@@ -47,7 +47,7 @@ impl Relay {
     }
 
     /// Whether a question of the call waits on the desk.
-    fn waits_on_desk(&self, key: CallKey) -> bool {
+    pub(super) fn waits_on_desk(&self, key: CallKey) -> bool {
         let mut questions = self.questions_in(key);
         questions.any(|question| question.place == Place::Desk)
     }

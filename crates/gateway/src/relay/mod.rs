@@ -18,6 +18,7 @@
 //! | `requests`, `responses` | frames from the client, frames from the server |
 //! | `returns` | calls that come back: a round's retry, a call that was handed back |
 //! | `calls` | the client's requests on their way |
+//! | `repeats` | calls that are made again from their first round |
 //! | [`request_state`] | the state that a client of the rounds era carries: sealed, for one call |
 //! | `echoes` | rounds that the client has as the server wrote them |
 //! | `reply` | an answer as the record says it |
@@ -50,6 +51,7 @@ mod logging;
 mod openings;
 mod pushed;
 mod question;
+mod repeats;
 pub(crate) mod reply;
 mod request_state;
 mod requests;

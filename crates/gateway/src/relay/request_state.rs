@@ -42,6 +42,9 @@ pub(super) struct StateClaims {
     /// What was asked under it: keys of `inputRequests` with the records of the questions.
     #[serde(rename = "a", default, skip_serializing_if = "Vec::is_empty")]
     pub(super) asked: Vec<(String, String)>,
+    /// Present where the client makes the call again from its first round: how many rounds it has repeated with this one.
+    #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
+    pub(super) repeated: Option<usize>,
     /// Present where the round is the server's own and goes on with the client's retry.
     #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
     pub(super) server: Option<ServerState>,
@@ -199,6 +202,7 @@ mod tests {
             expires: 2_000,
             number: 7,
             asked: vec![("k".to_owned(), "r".to_owned())],
+            repeated: None,
             server: Some(ServerState {
                 state: Some("inner".to_owned()),
             }),

@@ -57,7 +57,12 @@ impl Relay {
             relay.can_go_on(call, |mode| capability.has(mode))
         });
         if let Some(call) = call {
-            self.resume(now, call, door, text, glance);
+            if self.repeats_rounds(call) {
+                self.leave_at_client(call);
+                self.present_again(call, 0, door, glance, text);
+            } else {
+                self.resume(now, call, door, text, glance);
+            }
             return Some(Up::Taken);
         }
         self.finds_calls.then(|| self.find_call(door, text, digest))
@@ -154,6 +159,18 @@ impl Relay {
         let Some(&key) = self.handles.get(&state).filter(waits) else {
             return self.starts_anew(door, text, glance, state, claims, responses);
         };
+        if let Some(repeated) = claims.repeated {
+            if !self.repeats_answers(key, repeated, &responses) {
+                return self.starts_anew(door, text, glance, state, claims, responses);
+            }
+            self.handles.remove(&state);
+            self.spend(state);
+            if !self.present_again(key, repeated, door, glance, text) {
+                self.unpark_call(key);
+                self.resume(now, key, door, text, glance);
+            }
+            return Up::Taken;
+        }
         let (mut right, mut wrong) = (Vec::new(), Vec::new());
         for (question, answer) in self.answers_of_round(key, &responses) {
             match answer {
@@ -166,6 +183,7 @@ impl Relay {
         }
         self.handles.remove(&state);
         self.spend(state);
+        self.note_answered_round(key, &responses);
         for (question, outcome) in right {
             self.keep_own_words(question, &outcome, &responses);
             self.client_settles(question, outcome);
@@ -306,6 +324,7 @@ impl Relay {
             expires: self.now.after(self.settings.patience).as_millis(),
             number,
             asked,
+            repeated: None,
             server,
         };
         self.seal.seal(binding, &claims)

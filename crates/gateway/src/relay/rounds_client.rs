@@ -121,6 +121,9 @@ impl Relay {
                 question.at_client = Some(AtClient::Round);
             }
         }
+        if let Some(call) = self.calls.get_mut(key) {
+            call.presented.clone_from(&requests);
+        }
         let required = InputRequired {
             requests: Some(requests),
             state: Some(state.clone()),

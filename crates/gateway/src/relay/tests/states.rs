@@ -229,3 +229,50 @@ fn the_same_question_asked_twice_has_two_keys() {
     let (one, two) = (keys(&mut world()), keys(&mut world()));
     assert_eq!(one, two);
 }
+
+/// A framework that goes on by making the call again from its first round repeats what it answered, and is asked the rest.
+#[test]
+fn a_call_made_again_repeats_the_rounds_that_were_answered() {
+    let mut world = World::new(ROUNDS, Capability::BOTH, PUSHED, Asks::TwoInSequence).opened();
+    let first = call(&mut world);
+    let one = told(&mut world);
+    let two = sent(&mut world, &retry(&first, &one, 50, &ada()));
+    assert_eq!(two["result"]["resultType"], "input_required", "{two}");
+    for run in 0..2 {
+        let again = call(&mut world);
+        let repeated = told(&mut world);
+        assert_eq!(repeated["id"], again["id"]);
+        assert_eq!(
+            repeated["result"]["inputRequests"], one["result"]["inputRequests"],
+            "{run}: the first round once more"
+        );
+        let next = sent(&mut world, &retry(&again, &repeated, 60 + run, &ada()));
+        assert_eq!(
+            next["result"]["inputRequests"], two["result"]["inputRequests"],
+            "{run}: the round that waits"
+        );
+        assert_eq!(world.server.answers.len(), 1, "{run}: delivered once");
+        if run == 1 {
+            let done = sent(&mut world, &retry(&again, &next, 70, &ada()));
+            assert_eq!(done["result"]["content"][0]["text"], "accept:Ada", "{done}");
+        }
+    }
+    assert_eq!(world.server.answers.len(), 2);
+    assert_eq!(world.store.len(), 2);
+    assert_eq!(world.relay.open(), (0, 0));
+}
+
+/// Another answer to a repeated round is not taken for the one that the server has.
+#[test]
+fn another_answer_to_a_repeated_round_is_not_the_one_that_was_given() {
+    let mut world = World::new(ROUNDS, Capability::BOTH, PUSHED, Asks::TwoInSequence).opened();
+    let first = call(&mut world);
+    let one = told(&mut world);
+    sent(&mut world, &retry(&first, &one, 50, &ada()));
+    let again = call(&mut world);
+    let repeated = told(&mut world);
+    let other = json!({"action": "accept", "content": {"name": "Bob"}});
+    world.client_sends(&retry(&again, &repeated, 60, &other).to_string());
+    world.settle();
+    assert_eq!(world.server.answers.len(), 1, "{:?}", world.server.answers);
+}

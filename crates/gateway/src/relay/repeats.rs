@@ -1,0 +1,101 @@
+//! Calls that a framework makes again from the first round, each time it goes on: the rounds that were answered before are
+//! presented again, in their order, until the one that waits.
+//!
+//! The answers of a repeated round must be those that were given: they are in the record and with the server already.
+
+use mcp_elicit_core::wire::call_frame::canonical;
+use mcp_elicit_core::wire::{InputRequest, InputRequired, InputResponses, message};
+
+use super::frame;
+use super::glance::Glance;
+use super::request_state::{CallBinding, StateClaims};
+use super::{CallKey, Door, Relay};
+
+/// How many rounds of a call are remembered.
+const REMEMBERED: usize = 64;
+
+/// A round that a client has answered.
+pub(super) struct AnsweredRound {
+    requests: Vec<(String, InputRequest)>,
+    /// What it answered, in one spelling.
+    responses: String,
+}
+
+impl Relay {
+    /// Whether a client that makes this call again has to repeat rounds before it gets to the one that waits.
+    pub(super) fn repeats_rounds(&self, key: CallKey) -> bool {
+        let call = self.calls.get(key);
+        !self.waits_on_desk(key)
+            && !self.following.contains(&key)
+            && call.is_some_and(|call| call.finished.is_none() && !call.answered.is_empty())
+    }
+
+    /// Remembers the round that the client has answered.
+    pub(super) fn note_answered_round(&mut self, key: CallKey, responses: &InputResponses) {
+        if let Some(call) = self.calls.get_mut(key)
+            && call.answered.len() < REMEMBERED
+            && let Ok(responses) = canonical(responses.to_raw().get())
+        {
+            let requests = std::mem::take(&mut call.presented);
+            call.answered.push(AnsweredRound {
+                requests,
+                responses,
+            });
+        }
+    }
+
+    /// Whether the client gives the answers that it gave before to the last of this many rounds.
+    pub(super) fn repeats_answers(
+        &self,
+        key: CallKey,
+        repeated: usize,
+        responses: &InputResponses,
+    ) -> bool {
+        let round = self.calls.get(key).zip(repeated.checked_sub(1));
+        let round = round.and_then(|(call, at)| call.answered.get(at));
+        let given = canonical(responses.to_raw().get());
+        round.is_some_and(|round| given.as_ref() == Ok(&round.responses))
+    }
+
+    /// Presents the answered round at this place again. `false` when it was answered no further.
+    pub(super) fn present_again(
+        &mut self,
+        key: CallKey,
+        at: usize,
+        door: Door,
+        glance: &Glance,
+        text: &str,
+    ) -> bool {
+        let number = self.next_state();
+        let expires = self.now.after(self.settings.patience).as_millis();
+        let Some(call) = self.calls.get(key) else {
+            return false;
+        };
+        let (Some(round), Some(kind)) = (call.answered.get(at), call.kind) else {
+            return false;
+        };
+        let claims = StateClaims {
+            expires,
+            number,
+            asked: Vec::new(),
+            repeated: Some(at + 1),
+            server: None,
+        };
+        let state = self.seal.seal(&CallBinding::of_frame(kind, text), &claims);
+        let required = InputRequired {
+            requests: Some(round.requests.clone()),
+            state: state.clone(),
+        };
+        let id = glance.id.as_ref();
+        let id = id.and_then(|range| frame::id_at(text.as_bytes(), range));
+        let (Some(state), Some(id), Ok(result)) = (state, id, required.to_result()) else {
+            return false;
+        };
+        self.handles.insert(state.clone(), key);
+        if let Some(call) = self.calls.get_mut(key) {
+            call.states.push(state);
+        }
+        self.tell_client(door, message::result(&id, &result), true);
+        true
+    }
+}
