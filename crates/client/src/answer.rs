@@ -1,4 +1,4 @@
-//! What a responder brings back, and the short names for making it.
+//! A responder's answer, and the constructors for it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -30,7 +30,7 @@ impl Answer {
         self.outcome
     }
 
-    /// Whether the person agreed to open a link.
+    /// Returns whether the person agreed to open a link.
     pub(crate) fn agrees_to_visit(&self) -> bool {
         self.outcome == Outcome::Visit
     }
@@ -40,7 +40,7 @@ impl Answer {
         self.reason.as_deref()
     }
 
-    /// Who brought it, once it has passed the desk: a responder's name.
+    /// Returns who brought it, once it has passed the desk: a responder's name.
     pub fn by(&self) -> Option<&str> {
         self.by.as_deref()
     }
@@ -50,7 +50,7 @@ impl Answer {
         self
     }
 
-    /// Whether the person insisted on answering a form that seems to ask for a credential.
+    /// Returns whether the person insisted on answering a form that seems to ask for a credential.
     pub fn insisted(&self) -> bool {
         self.insisted
     }
@@ -62,7 +62,7 @@ impl Answer {
         self
     }
 
-    /// Whether the person declined every later question of this server too.
+    /// Returns whether the person declined every later question of this server too.
     pub fn is_from_now_on(&self) -> bool {
         self.from_now_on && self.outcome == Outcome::Decline
     }
@@ -76,7 +76,7 @@ impl Answer {
     }
 }
 
-/// What a person filled in masks itself; the reason is in the person's own words, so it is left out.
+/// Masks the values; leaves out the reason, which is in the person's own words.
 impl fmt::Debug for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Answer")
@@ -88,7 +88,7 @@ impl fmt::Debug for Answer {
     }
 }
 
-/// What a face brought back.
+/// Converts the answer of a frontend.
 impl From<view::Reply> for Answer {
     fn from(reply: view::Reply) -> Self {
         Self {

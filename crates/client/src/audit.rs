@@ -36,7 +36,7 @@ impl<W: Write + Send + 'static> Audit<W> {
         }
     }
 
-    /// How many turns there were of each kind so far, and how long questions were open.
+    /// Returns how many turns there were of each kind so far, and how long questions were open.
     pub fn tally(&self) -> Tally {
         locked(&self.tally).clone()
     }

@@ -1,4 +1,4 @@
-//! What a person allows each server, as data.
+//! A person's permissions for each server, as data.
 //!
 //! ```toml
 //! # For every server that has no table of its own, and for what its table leaves out.
@@ -27,7 +27,7 @@ use thiserror::Error;
 
 use crate::desk::Limits;
 
-/// What a person allows, for every server.
+/// A person's permissions for every server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Consent {
@@ -39,11 +39,11 @@ pub struct Consent {
     pub server: BTreeMap<String, Rule>,
 }
 
-/// What a person allows one server; what is left out is taken from the default rule.
+/// A person's permissions for one server; absent parts come from the default rule.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Rule {
-    /// Whether to ask at all.
+    /// A standing answer in place of asking.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<Standing>,
     /// The modes that may be asked.
@@ -55,7 +55,7 @@ pub struct Rule {
     /// The hosts that a url may lead to, each with all below it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Vec<String>>,
-    /// What happens to a form that seems to ask for a credential.
+    /// The treatment of a form that seems to ask for a credential.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credentials: Option<Credentials>,
     /// Questions in any minute.
@@ -87,7 +87,7 @@ pub enum AllowedMode {
     Url,
 }
 
-/// What happens to a form that seems to ask for a credential.
+/// The treatment of a form that seems to ask for a credential.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Credentials {
@@ -109,7 +109,7 @@ pub enum ConsentDefect {
     Unwritable(#[from] toml::ser::Error),
 }
 
-/// What a rule forbids about one question.
+/// The part of a question that a rule forbids.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Forbidden {
     /// The mode.
@@ -137,7 +137,7 @@ impl Consent {
         Ok(toml::to_string(self)?)
     }
 
-    /// What is allowed to the server that the client calls `name`.
+    /// Returns what is allowed to the server that the client calls `name`.
     pub fn rule(&self, name: &str) -> Rule {
         match self.server.get(name) {
             Some(own) => own.clone().over(&self.default),
@@ -152,7 +152,7 @@ impl Consent {
 }
 
 impl Rule {
-    /// Whether it says nothing.
+    /// Returns whether it says nothing.
     fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -169,7 +169,7 @@ impl Rule {
         }
     }
 
-    /// How often and how much the server may ask.
+    /// Returns how often and how much the server may ask.
     pub fn limits(&self) -> Limits {
         let usual = Limits::default();
         Limits {
@@ -189,7 +189,7 @@ impl Rule {
         }
     }
 
-    /// Whether the form may be shown. `suspicious` names the fields that seem to ask for a credential.
+    /// Returns whether the form may be shown. `suspicious` names the fields that seem to ask for a credential.
     pub fn allows_form(&self, form: &Form, suspicious: &[String]) -> Result<(), Forbidden> {
         if !self.modes().form {
             return Err(Forbidden::Mode(Mode::Form));
@@ -212,7 +212,7 @@ impl Rule {
         }
     }
 
-    /// Whether the link may be shown.
+    /// Returns whether the link may be shown.
     pub fn allows_link(&self, link: &Link) -> Result<(), Forbidden> {
         if !self.modes().url {
             return Err(Forbidden::Mode(Mode::Url));

@@ -31,7 +31,7 @@ pub struct Eliciting<H> {
     desk: Arc<Desk>,
     line: Line,
     connected: Option<Arc<str>>,
-    /// Whether its name is only how it is started or reached.
+    /// `true` if its name is only its command or address.
     unnamed: bool,
     follows_tasks: bool,
 }
@@ -98,7 +98,7 @@ impl<H> Eliciting<H> {
         &self.inner
     }
 
-    /// Whose queue the questions stand in.
+    /// Returns whose queue the questions stand in.
     pub fn person(&self) -> &Person {
         self.desk.person()
     }

@@ -23,7 +23,7 @@ const METHOD: &str = "elicitation/create";
 
 type Members<'a> = IndexMap<String, &'a RawValue>;
 
-/// What was kept of one question.
+/// The raw parts of one question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Kept {
     /// The parameters of `elicitation/create` as the server wrote them.
@@ -43,7 +43,7 @@ pub(crate) fn keep(frame: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// What [`keep`] put into the `_meta` of a question.
+/// Returns what [`keep`] put into the `_meta` of a question.
 pub(crate) fn kept(meta: &serde_json::Map<String, Value>) -> Option<Kept> {
     let params = meta.get(PARAMS)?.as_str()?.to_owned();
     let place = meta.get(PLACE).and_then(Value::as_u64).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! What one connection knows: the revision spoken, who the server says it is, the calls under way, the visits whose
+//! The state of one connection: the revision spoken, who the server says it is, the calls under way, the visits whose
 //! end the server will announce.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ pub(crate) struct Line {
 
 #[derive(Default)]
 struct State {
-    /// What is asked for in the handshake; `None` while the era is being found.
+    /// The revision that is requested in the handshake; `None` while the era is being found.
     pinned: Option<Revision>,
     spoken: Option<Revision>,
     claimed: Option<Implementation>,

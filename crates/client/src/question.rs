@@ -80,7 +80,7 @@ impl Question {
         self.request.message()
     }
 
-    /// Whether it asks for a form or for a visit.
+    /// Returns whether it asks for a form or for a visit.
     pub fn mode(&self) -> Mode {
         self.request.mode()
     }
@@ -130,7 +130,7 @@ impl Question {
         &self.suspicions
     }
 
-    /// Whether the form certainly asks for a credential: an acceptance then counts only when the person
+    /// Returns whether the form certainly asks for a credential: an acceptance then counts only when the person
     /// [insisted](Answer::insisting).
     pub fn must_insist(&self) -> bool {
         let certain = |suspicion: &Suspicion| suspicion.level() == Level::Certain;
@@ -162,7 +162,7 @@ impl Question {
         }
     }
 
-    /// How many questions wait for the same person, this one included; changes as they come and go.
+    /// Returns how many questions wait for the same person, this one included; changes as they come and go.
     pub fn waiting(&self) -> watch::Receiver<usize> {
         self.person.watch()
     }

@@ -71,7 +71,7 @@ impl Routing {
         self
     }
 
-    /// Who answers the server of this name.
+    /// Returns who answers the server of this name.
     pub fn responder(&self, name: &str) -> Option<Arc<dyn Responder>> {
         let own = self.servers.get(name).and_then(Slot::first);
         own.or_else(|| self.global.first()).cloned()

@@ -1,4 +1,4 @@
-//! What goes over the wire when a server asks, in both eras: declared capabilities, answers, errors, withdrawal.
+//! Tests of the frames when a server asks, in both eras: declared capabilities, answers, errors, withdrawal.
 
 mod wire;
 

@@ -7,7 +7,7 @@ mod client;
 
 use mcp_elicit_testkit::peers::conformance::{self, Verdict};
 
-/// What the suite starts: this test program again, as the client. It adds its URL.
+/// Returns what the suite starts: this test program again, as the client. It adds its URL.
 #[test]
 #[ignore = "started by the other tests"]
 fn played() {
@@ -24,7 +24,7 @@ fn plays(scenarios: &[(&str, &[&str])]) {
     plays_as(conformance::of_client, scenarios);
 }
 
-/// How the suite is asked for one scenario: by command, name and revision.
+/// A function that runs one scenario of the suite, by command, name and revision.
 type Run = fn(&str, &str, &str) -> Option<Verdict>;
 
 fn plays_as(run: Run, scenarios: &[(&str, &[&str])]) {
@@ -125,7 +125,7 @@ fn servers_that_let_a_machine_in_are_reached() {
     plays_as(conformance::of_client_beyond, &[("2026-07-28", &scenarios)]);
 }
 
-/// What both revisions ask of a client at an OAuth server.
+/// The OAuth scenarios of both revisions.
 const OAUTH: [&str; 14] = [
     "auth/metadata-default",
     "auth/metadata-var1",

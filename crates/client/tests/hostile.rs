@@ -25,7 +25,7 @@ async fn call(connection: &Connection<()>) -> Result<CallToolResult, CallError> 
         .await
 }
 
-/// What the server gets when it asks this in the middle of a call.
+/// Returns what the server gets when it asks this in the middle of a call.
 async fn answer_to(question: Value, settings: Settings) -> Value {
     let (connection, mut server, _) = connected(PUSHED, settings).await;
     let serving = async {

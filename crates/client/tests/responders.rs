@@ -16,12 +16,12 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use wire::{connected, form};
 
-/// What the server gets when it asks [`form`].
+/// Returns what the server gets when it asks [`form`].
 async fn answer_of(settings: Settings) -> Value {
     answer_to(form(), settings).await
 }
 
-/// What the server gets when it asks this.
+/// Returns what the server gets when it asks this.
 async fn answer_to(question: Value, settings: Settings) -> Value {
     let (connection, mut server, _) = connected(Revision::V2025_11_25, settings).await;
     let serving = async {

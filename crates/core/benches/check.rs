@@ -1,4 +1,4 @@
-//! What a verdict costs: our check, the `jsonschema` crate, and the floor under both, in one run.
+//! The cost of a verdict: our check, the `jsonschema` crate, and the floor under both, in one run.
 //!
 //! `cargo bench -p mcp-elicit-core --bench check` prints Markdown tables. Ratios hold from machine to machine, times do not.
 

@@ -42,7 +42,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// What kind of JSON value this is, for messages.
+    /// Returns the kind of JSON value, for messages.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Json::Null => "null",

@@ -16,7 +16,7 @@ pub(crate) fn compare(a: &Number, b: &Number) -> Ordering {
     }
 }
 
-/// Whether the number has no fractional part; 1.0 has none (JSON Schema 2020-12 validation §6.1.1).
+/// Returns whether the number has no fractional part; 1.0 has none (JSON Schema 2020-12 validation §6.1.1).
 pub(crate) fn is_integer(n: &Number) -> bool {
     n.is_i64() || n.is_u64() || float(n).fract() == 0.0
 }
@@ -32,7 +32,7 @@ pub(crate) fn canonical_integer(n: Number) -> Number {
     }
 }
 
-/// Whether `n` is a whole multiple of `step`, by their decimal notation: 0.3 is a multiple of 0.1.
+/// Returns whether `n` is a whole multiple of `step`, by their decimal notation: 0.3 is a multiple of 0.1.
 /// A `step` of zero or less has no multiples.
 pub(crate) fn is_multiple(n: &Number, step: &Number) -> bool {
     let (n, step) = (Decimal::of(n), Decimal::of(step));

@@ -1,4 +1,4 @@
-//! What this crate says about forms, contents and drafts, written down for the check in TypeScript (`web/packages/form`), which must say
+//! A corpus of this crate's verdicts on forms, contents and drafts, for the check in TypeScript (`web/packages/form`), which must say
 //! the same.
 //!
 //! The files in `web/corpus` are compared with what the crate says now. After a change on purpose, write them anew with
@@ -20,7 +20,7 @@ mod web_corpus {
     pub(crate) mod rules;
 }
 
-/// What the crate says about a content, as the corpus spells it.
+/// Returns what the crate says about a content, as the corpus spells it.
 fn content_verdict(schema: &str, content: &str) -> Value {
     let form = match form(schema) {
         Ok(form) => form,
@@ -129,7 +129,7 @@ fn judge(schema: &str, content: &str) -> Map<String, Value> {
     case
 }
 
-/// Whether two verdicts are one to a browser, where 1.0 is 1.
+/// Returns whether two verdicts are one to a browser, where 1.0 is 1.
 fn same(a: &Value, b: &Value) -> bool {
     let plain = |verdict: &Value| {
         let mut verdict = verdict.clone();

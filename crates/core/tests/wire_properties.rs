@@ -93,7 +93,7 @@ fn reply() -> impl Strategy<Value = Reply> {
     ]
 }
 
-/// What of a request survives a revision: the id of a url belongs to 2025-11-25 alone.
+/// Returns what of a request survives a revision: the id of a url belongs to 2025-11-25 alone.
 fn on(request: &Request, revision: Revision) -> Request {
     match (request.clone(), revision) {
         (Request::Url { message, url, .. }, Revision::V2025_06_18 | Revision::V2026_07_28) => {

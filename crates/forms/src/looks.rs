@@ -6,15 +6,15 @@
 /// The style sheet: every shape the pages are made of, light and dark.
 pub const STYLE: &str = include_str!("../assets/style.css");
 
-/// What stands for the inbox in front of its name: a path (SVG 2, "d") to be stroked on a square of 32.
+/// The icon of the inbox: a path (SVG 2, "d") to be stroked on a square of 32.
 pub const QUESTIONS: &str = "M9 11.5A3.5 3.5 0 0 1 12.5 8h7A3.5 3.5 0 0 1 23 11.5v5a3.5 3.5 0 0 1-3.5 3.5H16l-4.5 4v-4.1\
                              A3.5 3.5 0 0 1 9 16.5zM13 14l2.2 2.2L19.5 12";
 
-/// What stands for connecting an account, drawn as [`QUESTIONS`] is.
+/// The icon for connecting an account, drawn as [`QUESTIONS`] is.
 pub const CONNECTING: &str =
     "M13.5 18.5l5-5M12 15l-2 2a3.5 3.5 0 0 0 5 5l2-2M20 17l2-2a3.5 3.5 0 0 0-5-5l-2 2";
 
-/// How a page that says one thing means it.
+/// The tone of a page with one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
     /// It worked.

@@ -20,7 +20,7 @@ const DEPLOY: &str = r#"{"type":"object","required":["environment","regions"],"p
     "notify":{"type":"string","title":"Tell whom","format":"email"},
     "dry":{"type":"boolean","title":"Dry run","default":true}}}"#;
 
-/// What was written, seen by the test.
+/// The written text, as the test sees it.
 #[derive(Clone, Default)]
 struct Paper(Arc<Mutex<Vec<u8>>>);
 

@@ -18,7 +18,7 @@ use rmcp::{ServerHandler, tool, tool_handler, tool_router};
 
 const USER: &str = "you";
 
-/// Where keys are kept; a real server encrypts them.
+/// The store of keys; a real server encrypts them.
 type Vault = Arc<Mutex<HashMap<String, Secret>>>;
 
 #[derive(Clone)]

@@ -12,7 +12,7 @@ use serde::Deserialize;
 #[derive(Clone, Copy)]
 struct Tables;
 
-/// What the model may give.
+/// Arguments that the model may give.
 #[derive(Deserialize, JsonSchema)]
 struct Wish {
     /// How many people

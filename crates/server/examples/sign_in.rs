@@ -23,7 +23,7 @@ use rmcp::{ServerHandler, tool, tool_handler, tool_router};
 
 const USER: &str = "you";
 
-/// Where grants are kept; a real server encrypts them.
+/// The store of grants; a real server encrypts them.
 type Vault = Arc<Mutex<HashMap<String, Grant>>>;
 
 #[derive(Clone)]
@@ -33,7 +33,7 @@ struct Accounts {
 }
 
 impl Accounts {
-    /// What is known of the user's account, without the tokens.
+    /// Returns what is known of the user's account, without the tokens.
     fn account(&self, user: &str) -> Option<String> {
         let vault = self.vault.lock().unwrap_or_else(PoisonError::into_inner);
         let grant = vault.get(user)?;
@@ -68,7 +68,7 @@ impl ServerHandler for Accounts {
     }
 }
 
-/// What the command line says.
+/// The options of the command line.
 struct Told {
     issuer: String,
     client: String,

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 pub use mcp_elicit_core::exchange::{Record, Turn};
 
-/// Where records go. It is called while a handler waits: it should be quick, and must not fail loudly.
+/// A receiver of audit records. It is called while a handler waits: it should be quick, and must not fail loudly.
 pub trait Audit: Send + Sync + 'static {
     /// Takes one record.
     fn record(&self, record: &Record);

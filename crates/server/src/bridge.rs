@@ -85,7 +85,7 @@ async fn push_one(
     Ok(value)
 }
 
-/// What the handler asked by hand, in the revision-neutral form, and the form to check the reply against.
+/// Returns what the handler asked by hand, in the revision-neutral form, and the form to check the reply against.
 fn question(params: ElicitRequestParams) -> Result<(Request, Option<Form>), ErrorData> {
     match params {
         ElicitRequestParams::FormElicitationParams {
@@ -127,7 +127,7 @@ fn question(params: ElicitRequestParams) -> Result<(Request, Option<Form>), Erro
     }
 }
 
-/// What comes back is checked here as well; the handler by hand never sees what breaks the form's rules.
+/// Returns what comes back is checked here as well; the handler by hand never sees what breaks the form's rules.
 fn check(value: &Value, form: Option<&Form>) -> Result<(), ErrorData> {
     let mode = if form.is_some() {
         Mode::Form

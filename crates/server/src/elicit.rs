@@ -1,4 +1,4 @@
-//! What a handler holds to ask with.
+//! The handle with which a handler asks.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -188,7 +188,7 @@ impl Elicit {
         Err(self.url_required(&message, &url, elicitation_id(None)?)?)
     }
 
-    /// What ends a call of 2025-11-25 until `url` has been visited; the error is for what must not or cannot be asked.
+    /// Returns what ends a call of 2025-11-25 until `url` has been visited; the error is for what must not or cannot be asked.
     pub(crate) fn url_required(
         &self,
         message: &str,
@@ -275,12 +275,12 @@ impl Elicit {
         Ok(value)
     }
 
-    /// Who is asked, as [`Settings::principal`](crate::Settings::principal) says.
+    /// Returns who is asked, as [`Settings::principal`](crate::Settings::principal) says.
     pub fn principal(&self) -> Option<&str> {
         self.call.principal.as_deref()
     }
 
-    /// Whether a URL that has to be visited first ends the call.
+    /// Returns whether a URL that has to be visited first ends the call.
     #[cfg(feature = "connect")]
     pub(crate) fn turns_away(&self) -> bool {
         self.call.way.turns_away()
@@ -318,17 +318,17 @@ impl Elicit {
         }
     }
 
-    /// Whether the client can be asked to fill in a form.
+    /// Returns whether the client can be asked to fill in a form.
     pub fn can_fill_in(&self) -> bool {
         self.call.capability.has(Mode::Form)
     }
 
-    /// Whether the client can be asked to visit a URL.
+    /// Returns whether the client can be asked to visit a URL.
     pub fn can_visit(&self) -> bool {
         self.call.capability.has(Mode::Url)
     }
 
-    /// Whether a form can show a list of choices as one field. On 2025-06-18 it is shown as a yes or no for each option.
+    /// Returns whether a form can show a list of choices as one field. On 2025-06-18 it is shown as a yes or no for each option.
     pub fn can_choose_many(&self) -> bool {
         self.call.way.revision().has_several_choices()
     }

@@ -16,7 +16,7 @@ use crate::question::{Question, Subject};
 use crate::unanswered::{RefusalAct, Unanswered};
 use crate::way::Put;
 
-/// How a question ended when a person acted on it.
+/// The end of a question on which a person acted.
 #[derive(Debug)]
 pub(crate) enum Settled<T> {
     Answer(T),

@@ -1,4 +1,4 @@
-//! What the rounds of one call have established so far: answers, results of steps, and questions that are out.
+//! The replay log of one call: answers, results of steps, and questions that are out.
 //!
 //! Pure: it knows neither clocks nor seals nor rmcp. A journal travels inside the sealed `requestState`; the client
 //! carries it and cannot read it. An answer is kept under the digest of the question the person saw and the question's
@@ -20,7 +20,7 @@ pub(crate) struct Slot {
     pub(crate) occurrence: u32,
 }
 
-/// What came back for one question.
+/// The response to one question.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Given {
     /// The peer's reply, not checked: whoever asks checks it against the form each time.
@@ -108,7 +108,7 @@ pub(crate) struct Out {
     /// The beginning of its message, to tell the author of a question that changes.
     #[serde(rename = "m", default)]
     pub(crate) message: String,
-    /// Whether it is a URL to visit, and not a form.
+    /// `true` for a URL to visit, `false` for a form.
     #[serde(rename = "u", default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) url: bool,
     /// When it went out first, in milliseconds since 1970.
@@ -120,7 +120,7 @@ pub(crate) struct Out {
 }
 
 impl Out {
-    /// Whether an answer that comes at `now_ms` still counts.
+    /// Returns whether an answer that comes at `now_ms` still counts.
     pub(crate) fn in_time(&self, now_ms: u64) -> bool {
         now_ms.saturating_sub(self.since_ms) <= self.for_ms
     }
@@ -158,12 +158,12 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Whether nothing was established: such a call needs no state of ours.
+    /// Returns whether nothing was established: such a call needs no state of ours.
     pub(crate) fn is_blank(&self) -> bool {
         self.answered.is_empty() && self.steps.is_empty() && self.out.is_empty()
     }
 
-    /// What is known for `slot`.
+    /// Returns what is known for `slot`.
     pub(crate) fn given(&self, slot: Slot) -> Option<&Given> {
         self.answered
             .iter()

@@ -81,7 +81,7 @@ impl<'de> Deserialize<'de> for Digest {
 pub(crate) struct Prepared {
     form: Form,
     digest: Digest,
-    /// Whether it is asked again and again: then its schemas are kept, too.
+    /// `true` if it is asked repeatedly: then its schemas are kept, too.
     lasting: bool,
     schemas: [OnceLock<Result<Value, String>>; Revision::ALL.len()],
     spread: OnceLock<Result<Option<Spread>, String>>,
@@ -141,7 +141,7 @@ impl Prepared {
         &self.form
     }
 
-    /// What the texts of this form say when it is asked with `message`. A form that is asked again in the same words is
+    /// Returns what the texts of this form say when it is asked with `message`. A form that is asked again in the same words is
     /// not read again.
     pub(crate) fn inspected(&self, message: &str) -> Arc<Inspected> {
         let mut last = self
@@ -215,14 +215,14 @@ impl Prepared {
     }
 }
 
-/// What the texts of a form say that they should not.
+/// Findings about the texts of a form.
 #[derive(Debug)]
 pub(crate) struct Inspected {
     pub(crate) suspicions: Vec<Suspicion>,
     pub(crate) links: Vec<Mention>,
 }
 
-/// What is asked for.
+/// The body of the question.
 #[derive(Debug, Clone)]
 pub(crate) enum Subject {
     Form(Arc<Prepared>),
@@ -251,7 +251,7 @@ impl Question {
         }
     }
 
-    /// What the person sees, in 16 bytes.
+    /// Returns what the person sees, in 16 bytes.
     pub(crate) fn digest(&self) -> Digest {
         match &self.subject {
             Subject::Form(form) => {

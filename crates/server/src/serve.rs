@@ -30,7 +30,7 @@ use crate::way::patience::Patience;
 use crate::way::pushed::Pushed;
 use crate::way::rounds::{Brought, Ended, Rounds};
 
-/// What is being asked of the server, as the seal and the audit name it.
+/// The method, name and argument digest of a call, as the seal and the audit name it.
 pub(crate) struct Asked {
     method: &'static str,
     name: String,
@@ -200,7 +200,7 @@ fn warn_of_second_wrapper() {
     });
 }
 
-/// How the client of a request can be reached.
+/// The way to reach the client of a request.
 enum Reach {
     Rounds(Revision, Capability),
     Pushed(Revision, Capability),

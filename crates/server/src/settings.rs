@@ -1,4 +1,4 @@
-//! What the author of a server may decide; every default is meant to be right.
+//! Settings for the author of a server; every default is meant to be right.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ type PrincipalHook = dyn Fn(&RequestContext<RoleServer>) -> Option<String> + Sen
 type RefusalText = dyn Fn(&Refusal) -> String + Send + Sync;
 type Clock = dyn Fn() -> SystemTime + Send + Sync;
 
-/// How a wrapped server asks. Cheap to clone; clones share their keys, store and counters.
+/// The settings with which a wrapped server asks. Cheap to clone; clones share their keys, store and counters.
 #[derive(Clone)]
 pub struct Settings {
     pub(crate) timeout: Duration,
@@ -80,21 +80,21 @@ impl Settings {
         Self::default()
     }
 
-    /// How long a question may stay open, unless it says so itself. 5 minutes by default.
+    /// Returns how long a question may stay open, unless it says so itself. 5 minutes by default.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How often a person is asked when the answers break the form's rules. 3 by default, at least 1.
+    /// Returns how often a person is asked when the answers break the form's rules. 3 by default, at least 1.
     #[must_use]
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts.max(1);
         self
     }
 
-    /// How often progress tells the caller that its call is alive while a person thinks. Every 15 seconds by default;
+    /// Returns how often progress tells the caller that its call is alive while a person thinks. Every 15 seconds by default;
     /// `None` for a server that reports progress of its own on the same token.
     #[must_use]
     pub fn keep_alive(mut self, period: Option<Duration>) -> Self {
@@ -116,7 +116,7 @@ impl Settings {
         self
     }
 
-    /// How long a `requestState` can be opened, counted from the round that sealed it. 1 hour by default. A question's
+    /// Returns how long a `requestState` can be opened, counted from the round that sealed it. 1 hour by default. A question's
     /// own timeout holds as well.
     #[must_use]
     pub fn state_lifetime(mut self, lifetime: Duration) -> Self {
@@ -151,14 +151,14 @@ impl Settings {
         self
     }
 
-    /// How many questions one call may ask, repeats after wrong answers included. 50 by default.
+    /// Returns how many questions one call may ask, repeats after wrong answers included. 50 by default.
     #[must_use]
     pub fn questions_per_call(mut self, questions: u32) -> Self {
         self.questions_per_call = questions;
         self
     }
 
-    /// How many questions one principal may be asked in a minute. 120 by default; `None` for no limit. Without a
+    /// Returns how many questions one principal may be asked in a minute. 120 by default; `None` for no limit. Without a
     /// [`principal`](Self::principal) nobody is told apart, and nothing is counted.
     #[must_use]
     pub fn questions_per_minute(mut self, questions: Option<u32>) -> Self {
@@ -166,7 +166,7 @@ impl Settings {
         self
     }
 
-    /// Who is asked, as the server's own authentication knows it.
+    /// Returns who is asked, as the server's own authentication knows it.
     ///
     /// rmcp puts the `http::request::Parts` of the POST into the context's extensions, and there lies what an
     /// authentication layer added. Without this hook a state is bound to the server and the request, not to a person.
@@ -179,21 +179,21 @@ impl Settings {
         self
     }
 
-    /// What the model is told when a person refuses.
+    /// Returns what the model is told when a person refuses.
     #[must_use]
     pub fn refusals(mut self, text: impl Fn(&Refusal) -> String + Send + Sync + 'static) -> Self {
         self.refusals = Some(Arc::new(text));
         self
     }
 
-    /// Where a record of every question goes.
+    /// Returns where a record of every question goes.
     #[must_use]
     pub fn audit(mut self, audit: impl Audit) -> Self {
         self.audit = Some(Arc::new(audit));
         self
     }
 
-    /// Whether a reply that comes without a `requestState` counts, under a [`key`](crate::Ask::key) the author gave, for
+    /// Returns whether a reply that comes without a `requestState` counts, under a [`key`](crate::Ask::key) the author gave, for
     /// the first question of that key. True by default: the reply is checked like any other, and a client that invents
     /// one could have invented it after a question as well. Say false where it matters that the question was shown.
     #[must_use]

@@ -35,7 +35,7 @@ impl Spread {
         Ok(Some(Self { form, lists }))
     }
 
-    /// What is sent instead of the form.
+    /// Returns what is sent instead of the form.
     pub(crate) fn form(&self) -> &Form {
         &self.form
     }

@@ -11,13 +11,13 @@ use crate::seal::{self, Bound, MemoryStore, SealError, State, Store, StoreError}
 use crate::settings::Shared;
 use crate::unanswered::fault;
 
-/// What is sealed instead of a state that is too large: the name under which it is kept.
+/// A reference to an oversized state in the store: the name under which it is kept.
 #[derive(Debug, Serialize, Deserialize)]
 struct Handle {
     kept: String,
 }
 
-/// How the JSON of a [`Handle`] begins; a state begins otherwise.
+/// The first bytes of a [`Handle`]'s JSON; a state begins otherwise.
 const HANDLE: &[u8] = b"{\"kept\":";
 
 /// Opens the request's state if it is ours. Afterwards the request holds the state of a handler that asks by hand, if any.
@@ -131,7 +131,7 @@ fn store_failed(error: StoreError) -> SealError {
     SealError::Store(error.0)
 }
 
-/// What the client hears. Whoever forges states learns nothing from it; whoever came late learns that.
+/// Returns what the client hears. Whoever forges states learns nothing from it; whoever came late learns that.
 fn refused(error: &SealError) -> ErrorData {
     match error {
         SealError::Malformed | SealError::UnknownKey(_) | SealError::Forged => {

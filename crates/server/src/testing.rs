@@ -39,7 +39,7 @@ use crate::way::script::Script;
 
 pub use crate::replay::Difference;
 
-/// What the scripted person does with one question.
+/// The scripted person's action on one question.
 #[derive(Clone)]
 pub enum Answer {
     /// Submits the form with this content, which is checked like any other.
@@ -136,7 +136,7 @@ impl Person {
         self
     }
 
-    /// What the handler under test takes.
+    /// Returns what the handler under test takes.
     pub fn elicit(&self) -> Elicit {
         Elicit::by(
             self.settings.clone().shared(),

@@ -28,7 +28,7 @@ pub enum Unanswered {
     /// Nobody answered in time. This is not a refusal: no person acted.
     #[error("nobody answered within {} seconds", .after.as_secs())]
     TimedOut {
-        /// How long the question was open.
+        /// The time that the question was open.
         after: Duration,
     },
 
@@ -43,9 +43,9 @@ pub enum Unanswered {
     /// The answers kept breaking the form's rules, each time with the reason shown.
     #[error("no usable answer in {attempts} attempts: {reasons}")]
     Wrong {
-        /// How many times the person was asked.
+        /// The number of times that the person was asked.
         attempts: u32,
-        /// What was wrong with the last answer, without its values.
+        /// The violations of the last answer, without its values.
         reasons: String,
         /// The same field by field, where it broke the form's rules.
         findings: Vec<Finding>,
@@ -81,14 +81,14 @@ pub enum Unanswered {
     Disconnected,
 }
 
-/// What a person did instead of saying yes.
+/// A person's refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// What was done.
+    /// The kind of refusal.
     pub act: RefusalAct,
     /// The question as it was put.
     pub question: String,
-    /// What the model is told. [`Settings::refusals`](crate::Settings::refusals) writes it.
+    /// The text for the model. [`Settings::refusals`](crate::Settings::refusals) writes it.
     pub said: String,
 }
 
@@ -128,13 +128,13 @@ pub struct CannotAsk {
     pub mode: Mode,
     /// The revision of the call, which decides the error code.
     pub revision: Revision,
-    /// What the client did declare.
+    /// The capability that the client declared.
     pub declared: Capability,
-    /// What is missing.
+    /// The missing capability.
     pub why: NoWay,
 }
 
-/// What is missing to reach a person.
+/// The reason that a person cannot be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoWay {
     /// The client did not declare `elicitation`, or not this mode.
@@ -246,7 +246,7 @@ impl From<Unanswered> for ErrorData {
 }
 
 impl Unanswered {
-    /// What the operation of a task ends with: a refusal is a result that the model can read, a cancelled task is
+    /// Returns what the operation of a task ends with: a refusal is a result that the model can read, a cancelled task is
     /// cancelled, everything else fails it.
     pub fn into_task_result(self) -> Result<CallToolResult, TaskExit> {
         match self {

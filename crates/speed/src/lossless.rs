@@ -67,7 +67,7 @@ fn some<'de: 'a, 'a, D: serde::Deserializer<'de>>(
     Deserialize::deserialize(reader).map(Some)
 }
 
-/// What was lost or changed on the way, in words; nothing when all came out as it went in.
+/// Returns what was lost or changed on the way, in words; nothing when all came out as it went in.
 pub(crate) fn lost(response: &[u8]) -> io::Result<Vec<&'static str>> {
     let response: Response<'_> = serde_json::from_slice(response)?;
     let params = response.result.structured.and_then(|found| found.seen);

@@ -1,4 +1,4 @@
-//! What a gateway costs: ours, a byte relay, no gateway at all, and the gateways one can install, in one run.
+//! The cost of a gateway: ours, a byte relay, no gateway at all, and the gateways one can install, in one run.
 //!
 //! This decides what is measured and how; it judges nothing by itself but prints the aims of `docs/benchmarks.md` beside
 //! what came out. Its endpoints are raw (threads, no SDK), so that what is measured is the gateway between them.
@@ -39,7 +39,7 @@ use std::process::{Command, ExitCode};
 
 use run::{Figures, Load};
 
-/// What the command line says.
+/// The options of the command line.
 struct Wanted {
     /// Our binary; built when not named.
     gateway: Option<PathBuf>,
@@ -47,7 +47,7 @@ struct Wanted {
     only: String,
     /// Only loads whose name contains this.
     load: String,
-    /// How often everything is measured; the median is shown.
+    /// The number of times that everything is measured; the median is shown.
     times: usize,
     /// Instead of all that: so many questions pending at once.
     pending: Option<u32>,

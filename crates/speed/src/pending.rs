@@ -17,11 +17,11 @@ use crate::run::{now, stop};
 use crate::say::ANSWER;
 use crate::web::{Body, Head};
 
-/// How long all questions may take to come.
+/// The time that all questions may take to arrive.
 const PATIENCE: Duration = Duration::from_mins(10);
-/// How often each reading is timed.
+/// The number of times that each reading is timed.
 const READINGS: usize = 20;
-/// How many questions are answered.
+/// The number of questions that are answered.
 const ANSWERS: usize = 50;
 
 /// The inbox of a running gateway.

@@ -19,14 +19,14 @@ use crate::works::{End, Ends, Work};
 
 /// Calls before anything is timed.
 const WARM: usize = 30;
-/// What one step of a measurement may take before the work is given up.
+/// The time that one step of a measurement may take before the work is abandoned.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long calls one at a time are timed at most.
+/// The longest time for which calls one at a time are timed.
 const BUDGET: Duration = Duration::from_secs(2);
-/// How long many calls at once are counted.
+/// The time for which many calls at once are counted.
 const COUNTED: Duration = Duration::from_secs(1);
 
-/// What is called.
+/// The kind of call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Load {
     Small,
@@ -68,7 +68,7 @@ impl fmt::Display for Load {
     }
 }
 
-/// What one load came to.
+/// The figures of one load.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cell {
     /// Microseconds of a call, one at a time.
@@ -79,7 +79,7 @@ pub(crate) struct Cell {
     pub(crate) rate: f64,
 }
 
-/// What one run of one work came to.
+/// The figures of one run of one work.
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
     /// Milliseconds from its start to the answer to the first request, the server's start included.
@@ -89,7 +89,7 @@ pub(crate) struct Figures {
     /// Resident memory after all loads.
     pub(crate) after: Option<Memory>,
     pub(crate) loads: BTreeMap<Load, Result<Cell, String>>,
-    /// What did not come out as it went in.
+    /// The values that did not arrive as they were sent.
     pub(crate) lost: Option<Result<Vec<&'static str>, String>>,
 }
 

@@ -8,10 +8,10 @@ use serde_json::value::RawValue;
 /// The question that the server asks: three fields.
 pub(crate) const FORM: &str = r#"{"mode":"form","message":"Who should be told?","requestedSchema":{"type":"object","properties":{"name":{"type":"string","title":"Name"},"email":{"type":"string","format":"email"},"copies":{"type":"integer","minimum":1,"maximum":9}},"required":["name","email"]}}"#;
 
-/// What the client answers.
+/// The client's answer.
 pub(crate) const ANSWER: &str = r#"{"action":"accept","content":{"name":"Grace Hopper","email":"grace@example.com","copies":2}}"#;
 
-/// What the server says when it got that answer.
+/// The server's text after that answer.
 pub(crate) const THANKS: &str = "told Grace Hopper";
 
 /// Opens a session of the pushed era with a client that can show forms.
@@ -45,18 +45,18 @@ impl<'a> Frame<'a> {
         self.id?.get().parse().ok()
     }
 
-    /// Whether this is the server's question.
+    /// Returns whether this is the server's question.
     pub(crate) fn asks(&self) -> bool {
         self.method.as_deref() == Some("elicitation/create")
     }
 }
 
-/// What is called again and again, and what must come of it.
+/// A call that is repeated, and the result that it must have.
 #[derive(Clone)]
 pub(crate) struct Job {
     head: &'static str,
     tail: String,
-    /// What the result must contain.
+    /// The text that the result must contain.
     want: String,
 }
 
@@ -94,7 +94,7 @@ impl Job {
         out.extend_from_slice(self.tail.as_bytes());
     }
 
-    /// Whether this is what must come of it; what came instead otherwise.
+    /// Returns whether this is what must come of it; what came instead otherwise.
     pub(crate) fn check(&self, frame: &Frame<'_>) -> Result<(), String> {
         let result = frame.result.map_or("an error", RawValue::get);
         // The text is found by its beginning and compared whole: a gateway that changes it does not pass.

@@ -25,7 +25,7 @@ struct Call<'a> {
     arguments: HashMap<Cow<'a, str>, &'a RawValue>,
 }
 
-/// What becomes of a frame.
+/// The treatment of a frame.
 enum Then {
     Say(String),
     /// Ask, and answer this request when the answer is there.

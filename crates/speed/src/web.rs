@@ -11,7 +11,7 @@ use crate::say::{Frame, INITIALIZE, INITIALIZED, Job, LIST, answer_to};
 
 /// Bytes read at once.
 const BUFFER: usize = 256 * 1024;
-/// How long a connection may say nothing.
+/// The longest silence of a connection.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// First line and headers, names in lower case.

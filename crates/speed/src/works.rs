@@ -1,17 +1,17 @@
-//! What is compared, and how each is started.
+//! The works that are compared, and the command of each.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// How one side speaks.
+/// The transport of one side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Stdio,
     Http,
 }
 
-/// How client and server speak.
+/// The transports of client and server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wiring {
     pub(crate) front: End,
@@ -47,7 +47,7 @@ impl fmt::Display for Wiring {
     }
 }
 
-/// What stands between client and server.
+/// The program between client and server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Name {
     Direct,
@@ -85,7 +85,7 @@ impl Name {
         }
     }
 
-    /// Whether it can stand between such ends.
+    /// Returns whether it can stand between such ends.
     fn speaks(self, wiring: Wiring) -> bool {
         match self {
             Self::Direct | Self::Relay => wiring.front == wiring.back,
@@ -116,7 +116,7 @@ impl Work {
         self.name.word()
     }
 
-    /// What starts it between these ends; `None` where the client goes to the server itself.
+    /// Returns what starts it between these ends; `None` where the client goes to the server itself.
     pub(crate) fn command(&self, ends: &Ends) -> Option<Vec<String>> {
         let mut words = vec![self.program.display().to_string()];
         let (front, back) = (self.wiring.front, self.wiring.back);
@@ -217,7 +217,7 @@ pub(crate) fn all(gateway: &Path, only: &str) -> io::Result<Vec<Work>> {
     Ok(works)
 }
 
-/// Where `peers.sh` installs: `target/speed`.
+/// Returns where `peers.sh` installs: `target/speed`.
 fn peers(own: &Path) -> PathBuf {
     let target = own.parent().and_then(Path::parent);
     target.unwrap_or_else(|| Path::new("target")).join("speed")
@@ -245,12 +245,12 @@ impl Ends {
         })
     }
 
-    /// Where the work is to listen.
+    /// Returns where the work is to listen.
     pub(crate) fn host(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Where the server listens.
+    /// Returns where the server listens.
     pub(crate) fn upstream_host(&self) -> String {
         format!("127.0.0.1:{}", self.upstream_port)
     }
@@ -259,7 +259,7 @@ impl Ends {
         format!("http://{}/mcp", self.upstream_host())
     }
 
-    /// What starts the server.
+    /// Returns what starts the server.
     pub(crate) fn server(&self, back: End) -> Vec<String> {
         let mut words = vec![self.own.clone(), "server".to_owned()];
         match back {

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-/// How long a page may take to get where it should; a loaded machine is slow.
+/// The time that a page may take to reach a state; a loaded machine is slow.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A browser with one window, closed when dropped.
@@ -50,7 +50,7 @@ impl Drop for Chromium {
     }
 }
 
-/// How the browser is set up.
+/// The set-up of the browser.
 #[derive(Clone, Copy, Default)]
 pub struct Setup {
     /// Pages run no script.
@@ -178,7 +178,7 @@ impl Chromium {
             .unwrap_or_else(|error| panic!("{css}: {error}"))
     }
 
-    /// How many such elements there are now.
+    /// Returns how many such elements there are now.
     pub async fn count(&self, css: &str) -> usize {
         self.client
             .find_all(Locator::Css(css))
@@ -228,7 +228,7 @@ impl Chromium {
             .expect("the text can be read")
     }
 
-    /// What the control holds.
+    /// Returns what the control holds.
     pub async fn value(&self, css: &str) -> String {
         self.at(css)
             .await

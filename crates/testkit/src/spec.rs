@@ -25,12 +25,12 @@ impl Spec {
         })
     }
 
-    /// Whether the revision defines a type of this name.
+    /// Returns whether the revision defines a type of this name.
     pub fn defines(&self, name: &str) -> bool {
         self.schema[self.definitions()].get(name).is_some()
     }
 
-    /// What is wrong with a value that should be of the named type; empty when nothing is.
+    /// Returns what is wrong with a value that should be of the named type; empty when nothing is.
     pub fn problems(&self, name: &str, value: &Value) -> Vec<String> {
         if !self.defines(name) {
             return vec![format!("the revision defines no {name}")];
@@ -86,7 +86,7 @@ pub fn examples(revision: &str, name: &str) -> std::io::Result<Vec<(String, Stri
     Ok(examples)
 }
 
-/// Where the official files are kept.
+/// Returns where the official files are kept.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("spec")
 }

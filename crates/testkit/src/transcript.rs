@@ -43,32 +43,32 @@ pub struct Transcript {
     pub title: String,
     /// The revision that both sides speak, such as `2025-11-25`.
     pub revision: String,
-    /// What happens, in order.
+    /// The events, in order.
     pub lines: Vec<Line>,
 }
 
 /// One thing that happens.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// Where it stands in the file, from 1.
+    /// The line number, from 1.
     pub number: usize,
-    /// What it is.
+    /// The event.
     pub event: Event,
 }
 
-/// What can happen.
+/// The kinds of events.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// A message.
     Says {
-        /// Who says it.
+        /// The side that sends it.
         side: Side,
-        /// Whether it may be left out.
+        /// `true` if it may be absent.
         optional: bool,
         /// The message, with placeholders.
         pattern: Value,
     },
-    /// What the person does next.
+    /// The person's next action.
     Person {
         /// `accept`, `decline` or `cancel`.
         action: String,
@@ -77,7 +77,7 @@ pub enum Event {
     },
     /// Seconds in which nobody does anything.
     Time {
-        /// How many.
+        /// The number.
         seconds: u64,
     },
     /// The word under which the last question is recorded now.
@@ -114,12 +114,12 @@ impl Side {
     }
 }
 
-/// What was said or happened, every placeholder filled in.
+/// A line with every placeholder filled in.
 #[derive(Clone, Debug)]
 pub struct Spoken {
-    /// Where it stands in the file, from 1.
+    /// The line number, from 1.
     pub number: usize,
-    /// What it is; a message holds its text as written in the file, placeholders replaced.
+    /// The event; a message holds its text as written in the file, placeholders replaced.
     pub event: Event,
 }
 
@@ -176,7 +176,7 @@ impl Event {
     }
 }
 
-/// Where the project keeps its transcripts.
+/// Returns where the project keeps its transcripts.
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../transcripts")
 }

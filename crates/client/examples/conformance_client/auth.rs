@@ -12,7 +12,7 @@ use rmcp::transport::auth::{
 
 use super::Context;
 
-/// Where the suite expects to be sent back to, and where it looks for a client that describes itself.
+/// The address that the suite redirects to, and at which it looks for a client's description of itself.
 const BACK: &str = "http://localhost:3000/callback";
 const DESCRIPTION: &str = "https://conformance-test.local/client-metadata.json";
 
@@ -119,7 +119,7 @@ fn scopes(challenge: &str) -> impl Iterator<Item = &str> {
         .split_whitespace()
 }
 
-/// What a person's browser does once the person has agreed: it comes back with a code.
+/// Returns what a person's browser does once the person has agreed: it comes back with a code.
 async fn say_yes(link: &str) -> Result<AuthorizationCallback, Box<dyn Error>> {
     let browser = reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())

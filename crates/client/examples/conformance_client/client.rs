@@ -14,10 +14,10 @@ use rmcp::transport::{AuthClient, AuthorizationManager};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// How often a server may want another authorization before it is left.
+/// The number of times that a server may ask for another authorization before the client gives up.
 const ENTRIES: usize = 3;
 
-/// What the suite says about the scenario (`MCP_CONFORMANCE_CONTEXT`).
+/// The suite's facts about the scenario (`MCP_CONFORMANCE_CONTEXT`).
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Context {
@@ -61,7 +61,7 @@ pub(crate) async fn play() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// How a visit ended.
+/// The end of a visit.
 enum Visit {
     Done,
     /// The server wants an authorization, or another one.

@@ -23,7 +23,7 @@ pub enum CallError {
     /// The server came back with questions too often.
     #[error("the server asked again after {most} rounds")]
     TooManyRounds {
-        /// How many rounds one call may take.
+        /// The most rounds that one call may take.
         most: usize,
     },
     /// The server asked the very same thing again, as if nothing had been answered.
@@ -38,7 +38,7 @@ pub enum CallError {
     /// The person did not agree to a visit that the server requires.
     #[error("the server requires a visit that was not agreed to ({action})")]
     VisitRefused {
-        /// What the person did: `decline` or `cancel`.
+        /// The person's action: `decline` or `cancel`.
         action: &'static str,
     },
     /// The connection ended.
@@ -65,12 +65,12 @@ pub enum CallError {
     /// The server ended the call's task.
     #[error("the server cancelled the task")]
     TaskCancelled,
-    /// What came back is not what the protocol says.
+    /// A response that the protocol does not allow.
     #[error("the server's answer is not what the protocol says")]
     Nonsense,
 }
 
-/// What went wrong with a request that was made with rmcp's own methods on [`Connection::peer`](crate::Connection::peer).
+/// Converts the error of a request that was made with rmcp's own methods on [`Connection::peer`](crate::Connection::peer).
 impl From<ServiceError> for CallError {
     fn from(error: ServiceError) -> Self {
         Self::from_rmcp(error, None)

@@ -35,7 +35,7 @@ use wanted::Wanted;
 use crate::connection::Connection;
 use crate::line::Interruption;
 
-/// How one call is made.
+/// Options of one call.
 #[derive(Debug, Clone, Default)]
 pub struct CallOptions {
     /// The longest silence of the server that is borne. A person's time does not count, and progress ends a silence.
@@ -150,7 +150,7 @@ impl<H: ClientHandler> Connection<H> {
     }
 }
 
-/// What everything on the way to one result has in common.
+/// The context that every step to one result shares.
 pub(crate) struct Course<'o> {
     pub(crate) call: view::Call,
     /// Cancelled when the call is over.

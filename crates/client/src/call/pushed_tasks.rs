@@ -14,10 +14,10 @@ use super::tasks::pause;
 use super::{CallError, Course};
 use crate::connection::Connection;
 
-/// How long a server has to take in that its task is not wanted any more.
+/// The time that a server has to notice that its task was cancelled.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Whether a call is made as a task here: where the caller wants it and the revision has it.
+/// Returns whether a call is made as a task here: where the caller wants it and the revision has it.
 pub(super) fn are_spoken(revision: Revision, course: &Course<'_>) -> bool {
     course.options.as_task && revision == Revision::V2025_11_25
 }

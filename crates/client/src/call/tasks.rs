@@ -14,7 +14,7 @@ use super::rounds::answer_all;
 use super::{CallError, Course};
 use crate::connection::Connection;
 
-/// How often a task is looked at when the server does not say.
+/// The interval at which a task is polled when the server names none.
 const USUAL_POLL: Duration = Duration::from_secs(1);
 const SHORTEST_POLL: Duration = Duration::from_millis(50);
 const LONGEST_POLL: Duration = Duration::from_secs(30);

@@ -14,10 +14,10 @@ use super::{CallError, Course};
 use crate::connection::{Connection, Trouble};
 use crate::desk::CALL_OVER;
 
-/// How long the end of a visit is waited for before the call is tried again all the same.
+/// The time to wait for the end of a visit before the call is tried again anyway.
 const PATIENCE: Duration = Duration::from_mins(10);
 
-/// Whether the error is the one that requires visits.
+/// Returns whether the error is the one that requires visits.
 pub(super) fn are_required(error: &ErrorData) -> bool {
     i64::from(error.code.0) == pushed::URL_REQUIRED_CODE
 }

@@ -1,4 +1,4 @@
-//! What is wanted of the server: one of the three requests on which it may ask.
+//! The three requests during which a server may ask.
 
 use mcp_elicit_forms::view;
 use rmcp::model::{

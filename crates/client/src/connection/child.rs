@@ -18,13 +18,13 @@ use tokio_util::sync::CancellationToken;
 use super::lines::Lines;
 use super::trouble::{Health, Trouble};
 
-/// How long a server may take to end after its stdin closed, and again after it was asked to.
+/// The time that a server may take to end after its stdin closed, and again after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
-/// How many lines of stderr are kept to explain an end.
+/// The number of stderr lines that are kept to explain an end.
 const STDERR_LINES: usize = 20;
-/// How long the rest of a server's stderr is waited for once it has ended.
+/// The time that the rest of a server's stderr is waited for once it has ended.
 const SETTLED: Duration = Duration::from_millis(500);
-/// How much of one line of stderr is kept, in bytes.
+/// The part of one stderr line that is kept, in bytes.
 const STDERR_LINE: u64 = 2_000;
 
 /// The last lines a server wrote to stderr, for people who ask why it ended.

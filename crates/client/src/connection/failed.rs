@@ -15,7 +15,7 @@ pub enum ConnectError {
     Start {
         /// The program.
         program: String,
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: std::io::Error,
     },
@@ -31,7 +31,7 @@ pub enum ConnectError {
     /// The server broke the connection, or the protocol.
     #[error("{trouble}")]
     Broken {
-        /// What happened.
+        /// The event.
         trouble: Trouble,
         /// The last lines its process wrote to stderr.
         stderr: Vec<String>,
@@ -51,9 +51,9 @@ pub enum ConnectError {
     /// The server and we have no revision in common.
     #[error("the server does not speak {asked}; it offers {}", offered.join(", "))]
     NoCommonRevision {
-        /// What we asked for.
+        /// The revision that was requested.
         asked: String,
-        /// What it offers.
+        /// The revisions that the server offers.
         offered: Vec<String>,
     },
     /// The server refused to begin.

@@ -25,7 +25,7 @@ const EVENTS: &str = "text/event-stream";
 const JSON: &str = "application/json";
 const BOTH: &str = "application/json, text/event-stream";
 const SESSION: &str = "mcp-session-id";
-/// How much of an error page is read, in bytes.
+/// The part of an error page that is read, in bytes.
 const ERROR_LIMIT: usize = 64 * 1024;
 
 type Headers = HashMap<HeaderName, HeaderValue>;

@@ -233,7 +233,7 @@ where
     Ok(connection)
 }
 
-/// Whether nobody here speaks that version, so that the connection must not go on (2025-11-25, Lifecycle, "Version Negotiation").
+/// Returns whether nobody here speaks that version, so that the connection must not go on (2025-11-25, Lifecycle, "Version Negotiation").
 /// What is older than the first published version differs in nothing that matters here.
 fn is_foreign(version: &str) -> bool {
     let known = ProtocolVersion::KNOWN_VERSIONS;

@@ -37,7 +37,7 @@ pub use trouble::Trouble;
 
 use crate::eliciting::Eliciting;
 
-/// Where a server is.
+/// The location of a server.
 #[cfg(any(feature = "process", feature = "http"))]
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -57,7 +57,7 @@ pub enum Target {
 
 #[cfg(any(feature = "process", feature = "http"))]
 impl Target {
-    /// How a person knows it: the command line or the URL.
+    /// Returns how a person knows it: the command line or the URL.
     pub fn describe(&self) -> String {
         match self {
             #[cfg(feature = "process")]
@@ -84,7 +84,7 @@ impl Target {
     }
 }
 
-/// How to connect.
+/// Options of a connection.
 #[derive(Clone)]
 pub struct Options {
     /// The revision to speak; `None` finds the era as the specification says: `server/discover` first, and
@@ -94,7 +94,7 @@ pub struct Options {
     pub within: Duration,
     /// The largest message read, in bytes.
     pub frame_limit: usize,
-    /// What is shown to a server over HTTP to be let in; `None` for nothing.
+    /// The bearer token for an HTTP server; `None` for none.
     #[cfg(feature = "http")]
     pub token: Option<BearerToken>,
     /// Headers for every request to a server over HTTP, beside those of the protocol. Their values are in no `Debug`.
@@ -226,7 +226,7 @@ impl<H: ClientHandler> Connection<H> {
         &self.health
     }
 
-    /// What the server says it is.
+    /// Returns what the server says it is.
     pub fn server(&self) -> Option<Implementation> {
         self.peer()
             .peer_info()
@@ -246,12 +246,12 @@ impl<H: ClientHandler> Connection<H> {
             .map(|info| info.protocol_version.clone())
     }
 
-    /// What broke the connection, if something did.
+    /// Returns what broke the connection, if something did.
     pub fn trouble(&self) -> Option<Trouble> {
         self.health.trouble()
     }
 
-    /// How many lines the server wrote to its stdout that are no JSON and were passed over.
+    /// Returns how many lines the server wrote to its stdout that are no JSON and were passed over.
     pub fn noise(&self) -> usize {
         self.health.noise()
     }

@@ -1,4 +1,4 @@
-//! What a program shows a server over HTTP to be let in, without ever showing it to anybody else.
+//! Bearer tokens for HTTP servers, which are shown to nobody else.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub enum TokenFault {
         /// Its name.
         variable: String,
     },
-    /// What it holds cannot be sent.
+    /// The value cannot be sent in a header.
     #[error("a bearer token has letters, digits and -._~+/ only, and = at its end")]
     Malformed,
 }

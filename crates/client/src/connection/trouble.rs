@@ -1,4 +1,4 @@
-//! What broke a connection, told once and kept: rmcp only says that a transport closed.
+//! The error that broke a connection, reported once and kept: rmcp only says that a transport closed.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -12,7 +12,7 @@ pub enum Trouble {
     /// A frame that is no JSON.
     #[error("the server sent broken JSON ({why})")]
     BrokenJson {
-        /// What the parser found, by position only.
+        /// The parser's finding, by position only.
         why: String,
     },
     /// JSON that is no JSON-RPC message of MCP.
@@ -27,7 +27,7 @@ pub enum Trouble {
     /// The server's process ended.
     #[error("the server ended ({status})")]
     Ended {
-        /// How: the exit code or signal, as the system words it.
+        /// The exit code or signal, as the system words it.
         status: String,
     },
     /// The server closed its side.
@@ -38,7 +38,7 @@ pub enum Trouble {
     Failed(String),
 }
 
-/// How much of a line that is no JSON is kept, in bytes.
+/// The part of a line that is not JSON that is kept, in bytes.
 const NOISE_LINE: usize = 2_000;
 
 /// The state of one connection, shared by its transport and everyone who waits on it.
@@ -67,7 +67,7 @@ impl Health {
         self.first_noise.get().cloned()
     }
 
-    /// How many lines were passed over.
+    /// Returns how many lines were passed over.
     pub(crate) fn noise(&self) -> usize {
         self.noise.load(Ordering::Relaxed)
     }
@@ -82,7 +82,7 @@ impl Health {
         self.ended.cancel();
     }
 
-    /// What broke the connection, if something did.
+    /// Returns what broke the connection, if something did.
     pub(crate) fn trouble(&self) -> Option<Trouble> {
         self.trouble
             .lock()

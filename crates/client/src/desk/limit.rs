@@ -1,4 +1,4 @@
-//! How often and how much one server may ask.
+//! Limits on the rate and the number of one server's questions.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 const WINDOW: Duration = Duration::from_mins(1);
 
-/// What a server may ask of a person.
+/// Limits on a server's questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Questions in any minute.
@@ -32,7 +32,7 @@ pub enum Reached {
     /// Too many questions in a minute.
     #[error("more than {limit} questions in a minute")]
     PerMinute {
-        /// How many are allowed.
+        /// The number that is allowed.
         limit: usize,
         /// When the next one is let through.
         retry_after: Duration,
@@ -40,7 +40,7 @@ pub enum Reached {
     /// Too many questions wait.
     #[error("{limit} questions already wait for the person")]
     Pending {
-        /// How many may wait.
+        /// The number that may wait.
         limit: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! Where questions arrive, whatever the era: one path from what a server sent to what it gets back.
+//! The pipeline of a question, in every era: from the server's request to its response.
 //!
 //! Read, limits, policy, queue, responder, check, record: in this order, each step in a file of its own.
 
@@ -75,7 +75,7 @@ impl Desk {
         self.settings.rounds
     }
 
-    /// What is declared to the server: what the responder can show and the policy allows.
+    /// Returns what is declared to the server: what the responder can show and the policy allows.
     pub(crate) fn modes(&self) -> Capability {
         match &self.settings.responder {
             Some(responder) => responder.modes().and(self.rule().modes()),

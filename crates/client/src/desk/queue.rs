@@ -33,7 +33,7 @@ pub struct Pending {
     pub call: Option<String>,
     /// The server's message, safe to show.
     pub message: String,
-    /// Whether it asks for a form or for a visit.
+    /// The mode of the question: form or url.
     pub mode: Mode,
 }
 
@@ -99,7 +99,7 @@ impl Person {
             .collect()
     }
 
-    /// How many questions wait, the shown one included; changes as they come and go.
+    /// Returns how many questions wait, the shown one included; changes as they come and go.
     pub fn watch(&self) -> watch::Receiver<usize> {
         self.count.subscribe()
     }
@@ -126,7 +126,7 @@ impl Person {
         }
     }
 
-    /// What waits behind the question of this number.
+    /// Returns what waits behind the question of this number.
     pub(crate) fn behind(&self, id: u64) -> Vec<view::Next> {
         self.lock()
             .range(id + 1..)

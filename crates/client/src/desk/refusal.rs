@@ -32,7 +32,7 @@ pub enum Refusal {
     Undeclared {
         /// The mode.
         mode: Mode,
-        /// What was declared.
+        /// The capability that was declared.
         declared: Capability,
     },
     /// The policy forbids the question.
@@ -44,7 +44,7 @@ pub enum Refusal {
     /// The question's own time ran out.
     #[error("nobody answered within {} s", after.as_secs_f32())]
     TimedOut {
-        /// How long the question was open.
+        /// The time that the question was open.
         after: Duration,
     },
     /// The question was taken back, or its call ended.
@@ -58,7 +58,7 @@ pub enum Refusal {
     Nobody {
         /// The mode of the question.
         mode: Mode,
-        /// What the responder says.
+        /// The responder's error.
         #[source]
         why: Unanswered,
     },
@@ -73,7 +73,7 @@ pub enum Refusal {
     },
 }
 
-/// Who has to act for the question to be answered next time.
+/// The party that has to act before the question can be answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blame {
     /// The server broke the protocol or asked what it must not.
@@ -85,7 +85,7 @@ pub enum Blame {
 }
 
 impl Refusal {
-    /// Who has to act.
+    /// Returns who has to act.
     pub fn blame(&self) -> Blame {
         match self {
             Self::Malformed(_)
@@ -133,7 +133,7 @@ impl Refusal {
 }
 
 impl Refusal {
-    /// What the server is told, as its revision spells it. Nothing of what a person said is in it.
+    /// Returns what the server is told, as its revision spells it. Nothing of what a person said is in it.
     pub fn to_error(&self, revision: Revision) -> ErrorData {
         let error = match self.fault() {
             Some(fault) => fault.to_error(revision),

@@ -1,4 +1,4 @@
-//! How a server's questions are answered.
+//! The settings by which a server's questions are answered.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::queue::Person;
 use crate::consent::Consent;
 use crate::responder::Responder;
 
-/// How a server's questions are answered. Without a responder, no capability is declared.
+/// The settings by which a server's questions are answered. Without a responder, no capability is declared.
 #[derive(Clone)]
 pub struct Settings {
     pub(crate) responder: Option<Arc<dyn Responder>>,
@@ -58,7 +58,7 @@ impl Settings {
         self
     }
 
-    /// How long a question waits for its answer once it is shown. Running out is a timeout, never an action. Without
+    /// Returns how long a question waits for its answer once it is shown. Running out is a timeout, never an action. Without
     /// it, a question waits until it is taken back.
     #[must_use]
     pub fn answer_within(mut self, time: Duration) -> Self {
@@ -80,7 +80,7 @@ impl Settings {
         self
     }
 
-    /// How many times a server may come back within one call: with questions (2026-07-28), or with visits that it
+    /// Returns how many times a server may come back within one call: with questions (2026-07-28), or with visits that it
     /// requires first (2025-11-25, `-32042`).
     #[must_use]
     pub fn rounds(mut self, most: usize) -> Self {

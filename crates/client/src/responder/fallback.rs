@@ -18,7 +18,7 @@ pub struct Fallback {
     first: Arc<dyn Responder>,
     within: Option<Duration>,
     second: Arc<dyn Responder>,
-    /// Whether it was the second that agreed to a visit last: it then says when the visit is done.
+    /// `true` if the second responder agreed to the last visit: it then says when the visit is done.
     second_agreed: Arc<AtomicBool>,
 }
 

@@ -50,10 +50,10 @@ pub use webhook::{Webhook, WebhookDefect};
 use crate::answer::Answer;
 use crate::question::Question;
 
-/// What a responder does while it waits for the person.
+/// The future of a responder that waits for the person.
 pub type Responding<'a> = Pin<Box<dyn Future<Output = Result<Answer, Unanswered>> + Send + 'a>>;
 
-/// What a responder does while the person is on a visit.
+/// The future of a responder while the person is on a visit.
 pub type Waiting<'a> = Pin<Box<dyn Future<Output = Result<(), Unanswered>> + Send + 'a>>;
 
 /// Puts a question before a person and brings back what the person did.
@@ -67,7 +67,7 @@ pub trait Responder: Send + Sync + 'static {
     /// The modes it can show. Exactly these are declared to servers.
     fn modes(&self) -> Capability;
 
-    /// Whether it shows everything that waits by itself. Otherwise the person is shown one question at a time.
+    /// Returns whether it shows everything that waits by itself. Otherwise the person is shown one question at a time.
     fn keeps_a_queue(&self) -> bool {
         false
     }

@@ -11,7 +11,7 @@ use super::Unanswered;
 use crate::answer::{self, Answer};
 use crate::question::Question;
 
-/// How often a program may answer until the form takes it.
+/// The number of answers that a program may try.
 const ATTEMPTS: u32 = 3;
 
 /// Something that reads a question as one line of JSON and answers in JSON.
@@ -20,7 +20,7 @@ pub(super) trait Program: Sync {
     fn exchange(&self, line: &str) -> impl Future<Output = Result<String, Unanswered>> + Send;
 }
 
-/// What the program answers. Content that the form refuses is given back to it with every violation, so that it may
+/// Returns what the program answers. Content that the form refuses is given back to it with every violation, so that it may
 /// correct itself.
 pub(super) async fn answer_of(
     program: &impl Program,
@@ -62,12 +62,12 @@ struct Asked<'q> {
     host: Option<&'q str>,
     /// Reasons to be careful, for a person to read.
     warnings: Vec<String>,
-    /// Whether an acceptance must carry `"insist": true`.
+    /// `true` if an acceptance must carry `"insist": true`.
     must_insist: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     seconds_left: Option<u64>,
     attempt: u32,
-    /// What was wrong with the answer before.
+    /// The violations of the previous answer.
     violations: &'q Violations,
 }
 
@@ -109,7 +109,7 @@ fn remaining(question: &Question) -> Option<Duration> {
     question.shown().remaining(SystemTime::now())
 }
 
-/// What a program answers.
+/// The answer of a program.
 #[derive(Deserialize)]
 struct Told {
     action: String,
@@ -119,7 +119,7 @@ struct Told {
     insist: bool,
 }
 
-/// What a program's answer comes to.
+/// The result of reading a program's answer.
 enum Read {
     Answer(Answer),
     /// The form refuses the content; the program may try again.

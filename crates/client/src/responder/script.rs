@@ -149,7 +149,7 @@ impl Script {
         self
     }
 
-    /// How many answers of the list no question has taken so far.
+    /// Returns how many answers of the list no question has taken so far.
     pub fn left(&self) -> usize {
         match &self.source {
             Source::InOrder(in_order) => in_order.left().len(),

@@ -55,7 +55,7 @@ pub enum Unanswered {
     /// It broke.
     #[error("the responder failed: {why}")]
     Failed {
-        /// What happened. Nothing a person typed.
+        /// The event. Nothing a person typed.
         why: String,
     },
 }
@@ -71,7 +71,7 @@ impl Unanswered {
         Self::Failed { why: why.into() }
     }
 
-    /// Whether another responder should be tried: this one could not, as opposed to a person who walked away.
+    /// Returns whether another responder should be tried: this one could not, as opposed to a person who walked away.
     pub fn passes_on(&self) -> bool {
         matches!(
             self,
@@ -80,7 +80,7 @@ impl Unanswered {
     }
 }
 
-/// What a face says when a question ended without an action.
+/// Returns what a face says when a question ended without an action.
 #[cfg(any(feature = "terminal", feature = "browser"))]
 pub(super) fn of_face(why: NotAnswered) -> Unanswered {
     match why {

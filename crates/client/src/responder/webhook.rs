@@ -19,7 +19,7 @@ use crate::question::Question;
 
 /// The longest answer that is read, in bytes.
 const ANSWER_LIMIT: usize = 1024 * 1024;
-/// How soon a service that has no answer yet is asked again, unless it says.
+/// The pause before a service without an answer is asked again, when it names none.
 const USUAL_PAUSE: Duration = Duration::from_secs(5);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 

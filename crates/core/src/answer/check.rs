@@ -14,9 +14,9 @@ pub enum CheckError {
     /// The text is longer than [`Limits::content_bytes`](crate::form::Limits::content_bytes).
     #[error("the content has {bytes} bytes; {limit} at most")]
     TooLarge {
-        /// How long it is.
+        /// The length.
         bytes: usize,
-        /// How long it may be.
+        /// The limit.
         limit: usize,
     },
     /// The text is not JSON.
@@ -76,7 +76,7 @@ impl Form {
         ))
     }
 
-    /// What [`check`](Self::check) would find wrong, leaving the content alone. Empty when it is valid.
+    /// Returns the violations that [`check`](Self::check) would find, leaving the content alone. Empty when it is valid.
     pub fn violations(&self, content: &Value) -> Violations {
         match content {
             Value::Object(entries) => self.judge(
@@ -133,7 +133,7 @@ impl Form {
         Violations(found)
     }
 
-    /// Where a key stands in the form. Content is nearly always in the form's order, so the field after the last one is tried first.
+    /// Returns the position of a key in the form. Content is nearly always in the form's order, so the field after the last one is tried first.
     fn locate(&self, key: &str, next: &mut usize) -> Option<usize> {
         let index = match self.fields().get(*next) {
             Some(field) if field.name() == key => *next,

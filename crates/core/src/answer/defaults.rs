@@ -1,4 +1,4 @@
-//! What the schema fills in before a person is asked.
+//! Values that the schema fills in before a person is asked.
 
 use serde_json::{Map, Value};
 

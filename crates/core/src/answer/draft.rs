@@ -11,7 +11,7 @@ use crate::form::{Field, Form, Format, Kind, Options};
 use crate::json::Given;
 use crate::number::canonical_integer;
 
-/// What a person has put into one field so far.
+/// A value that a person has put into one field so far.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub enum Typed {
     /// Nothing.
@@ -26,7 +26,7 @@ pub enum Typed {
 }
 
 impl Typed {
-    /// What a face shows before the person types: the field's default.
+    /// Returns the value that is shown before the person types: the field's default.
     pub fn from_default(field: &Field) -> Self {
         Self::from_value(field.default().as_ref())
     }
@@ -48,7 +48,7 @@ impl Typed {
         }
     }
 
-    /// Whether the field is left empty.
+    /// Returns whether the field is left empty.
     pub fn is_empty(&self) -> bool {
         match self {
             Typed::Nothing => true,
@@ -70,7 +70,7 @@ impl fmt::Debug for Typed {
     }
 }
 
-/// What a person has put into a form so far, field by field.
+/// The values that a person has put into a form so far, field by field.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Draft(Vec<(String, Typed)>);
 
@@ -90,7 +90,7 @@ impl Draft {
         )
     }
 
-    /// What is in a field.
+    /// Returns the value of a field.
     pub fn get(&self, field: &str) -> &Typed {
         self.0
             .iter()
@@ -300,7 +300,7 @@ fn read_date_time(text: &str) -> Option<String> {
     ))
 }
 
-/// Whether a point stands where it groups digits in many countries, 1.000: nobody writes a whole number with a fraction.
+/// Returns whether a point stands where it groups digits in many countries, 1.000: nobody writes a whole number with a fraction.
 fn is_doubtful(typed: &Typed) -> bool {
     matches!(typed, Typed::Text(text) if two_readings(text.trim()).is_some())
 }

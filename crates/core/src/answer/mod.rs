@@ -22,7 +22,7 @@ pub use self::draft::{Draft, Typed};
 pub use self::violation::{Expected, Rule, Violation, Violations};
 pub use crate::wire::Action;
 
-/// How a question ended by a person's act. An accepted form holds [`Answers`], so unchecked content cannot be used.
+/// The end of a question by a person's act. An accepted form holds [`Answers`], so unchecked content cannot be used.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     /// The form was submitted.
@@ -78,12 +78,12 @@ impl Answers {
         self.entries.iter().map(|(field, value)| (&**field, value))
     }
 
-    /// How many fields have a value.
+    /// Returns the number of fields with a value.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether no field has a value, as when a form without fields is confirmed.
+    /// Returns whether no field has a value, as when a form without fields is confirmed.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What is wrong with an answer. A violation says what the field wants, never what the person gave.
+//! Errors in an answer. A violation says what the field wants, never what the person gave.
 
 use std::fmt;
 use std::sync::Arc;
@@ -161,7 +161,7 @@ impl Violation {
         &self.rule
     }
 
-    /// What the field wants, for a person, without the field's name: show it beside the field.
+    /// Returns the rule as a person reads it, without the field's name: show it beside the field.
     pub fn message(&self) -> String {
         self.rule.to_string()
     }
@@ -192,12 +192,12 @@ impl Serialize for Violation {
 pub struct Violations(pub(crate) Vec<Violation>);
 
 impl Violations {
-    /// Whether nothing is wrong.
+    /// Returns whether nothing is wrong.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many rules are broken.
+    /// Returns the number of broken rules.
     pub fn len(&self) -> usize {
         self.0.len()
     }

@@ -1,4 +1,4 @@
-//! What became of an answer after a person gave it.
+//! The delivery of an answer, after a person gave it.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Moment;
 
-/// How often an asker may refuse the same answer before it lapses.
+/// The number of times that an asker may refuse the same answer before it lapses.
 pub(super) const MAX_REFUSALS: u8 = 2;
 
-/// Where the answer to a question is.
+/// The place that the answer to a question has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Delivery {

@@ -110,7 +110,7 @@ impl Exchange {
         self.version
     }
 
-    /// Where the question stands.
+    /// Returns the question's phase.
     pub fn phase(&self) -> Phase {
         match (&self.ending, self.shown_at) {
             (Some(ending), _) => ending.phase,
@@ -139,7 +139,7 @@ impl Exchange {
         self.ending.as_ref().map(|ending| ending.at)
     }
 
-    /// Who ended it: the principal or face that acted. `None` when nobody acted.
+    /// Returns the principal or frontend that ended it. `None` when nobody acted.
     pub fn ended_by(&self) -> Option<&str> {
         self.ending.as_ref()?.by.as_deref()
     }
@@ -205,17 +205,17 @@ impl Exchange {
             && self.valid_until().is_none_or(|until| now < until)
     }
 
-    /// Whether somebody can still act.
+    /// Returns whether somebody can still act.
     pub fn is_open(&self) -> bool {
         self.phase().is_open()
     }
 
-    /// Whether the deadline has come.
+    /// Returns whether the deadline has come.
     pub fn is_due(&self, now: Moment) -> bool {
         self.is_open() && self.deadline.is_some_and(|deadline| now >= deadline)
     }
 
-    /// What one step makes of this state; `self` stays. A store writes the result where the version is still
+    /// Returns the state after `step`; `self` is unchanged. A store writes the result where the version is still
     /// [`Exchange::version`] of `self`, and on a miss reads again and steps again.
     ///
     /// Showing what is shown already changes nothing and keeps the version.
@@ -247,7 +247,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// Whether anything changed.
+    /// Returns whether anything changed.
     fn take(&mut self, step: &Step, now: Moment) -> Result<bool, Refused> {
         match step {
             Step::Deliver => self.deliver(now),
@@ -351,7 +351,7 @@ impl Exchange {
         Ok(true)
     }
 
-    /// What the asker is told when the question ended without an answer; `None` while it is open and when it was
+    /// Returns the fault for the asker when the question ended without an answer; `None` while it is open and when it was
     /// answered. `failed` has its own fault, which whoever saw it fail still holds.
     pub fn fault(&self) -> Option<Fault> {
         match self.phase() {

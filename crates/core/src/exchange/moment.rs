@@ -27,7 +27,7 @@ impl Moment {
         self.0
     }
 
-    /// How long after `earlier`; nothing when it is not.
+    /// Returns the time since `earlier`; zero when `earlier` is later.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }

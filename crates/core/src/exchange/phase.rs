@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::wire::Action;
 
-/// Where a question stands.
+/// The phase of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
@@ -56,7 +56,7 @@ impl Phase {
         }
     }
 
-    /// Whether somebody can still act.
+    /// Returns whether somebody can still act.
     pub const fn is_open(self) -> bool {
         match self {
             Self::Asked | Self::Shown => true,
@@ -69,7 +69,7 @@ impl Phase {
         }
     }
 
-    /// What the person did, when this is the end that a person made.
+    /// Returns the person's action, when a person ended it.
     pub const fn action(self) -> Option<Action> {
         match self {
             Self::Answered => Some(Action::Accept),

@@ -1,4 +1,4 @@
-//! What an audit keeps of a question: one record a turn. Names of fields, never values. A server that asks and a
+//! The audit's view of a question: one record per event. Names of fields, never values. A server that asks and a
 //! client that answers fill in what each of them knows, in the same words.
 
 use std::fmt;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Moment, Phase};
 use crate::wire::Mode;
 
-/// What happened to a question. Where a [`Phase`] means the same, the word is the same.
+/// An event in the life of a question. Where a [`Phase`] means the same, the word is the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Turn {
@@ -82,7 +82,7 @@ impl fmt::Display for Turn {
 pub struct Record {
     /// When, in milliseconds since the epoch.
     pub at: Moment,
-    /// What happened.
+    /// The event.
     pub turn: Turn,
     /// The server that asks, as a client knows it. A server does not name itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -93,7 +93,7 @@ pub struct Record {
     /// The tool or prompt whose call asks, or the resource's URI.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Who is asked, where people can be told apart.
+    /// The person who is asked, where people can be told apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
     /// Form or url; unknown where the question could not be read.
@@ -102,7 +102,7 @@ pub struct Record {
     /// Which way it went, such as `pushed`, `rounds` or `task`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub way: Option<String>,
-    /// What answered, such as `terminal` or `script`.
+    /// The responder that answered, such as `terminal` or `script`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// The names of the form's fields, in their order.
@@ -111,13 +111,13 @@ pub struct Record {
     /// Those of them that seem to ask for a credential.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub suspicious: Vec<String>,
-    /// Whether the person insisted on answering them all the same.
+    /// `true` if the person chose to answer them anyway.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub insisted: bool,
     /// The host of the link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// How long the question had been open, in milliseconds.
+    /// The time that the question had been open, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_ms: Option<u64>,
     /// Why it was not answered, or the reason that the person gave for declining.

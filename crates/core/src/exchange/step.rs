@@ -1,4 +1,4 @@
-//! What can happen to a question, and why it may not.
+//! Transitions of a question, and the reasons to refuse one.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,9 +14,9 @@ pub enum Step {
     Show,
     /// A person acted.
     Act {
-        /// What the person did. Only an [`Outcome`] makes one, so an accept's content has passed the form's check.
+        /// The person's action. Only an [`Outcome`] makes one, so an accept's content has passed the form's check.
         act: Act,
-        /// Who, as this side knows them, or through which face.
+        /// The person as this side knows them, or the frontend that they used.
         by: String,
     },
     /// The timer rang.
@@ -28,14 +28,14 @@ pub enum Step {
     },
     /// Something broke.
     Fail {
-        /// What, in words fit for a log: no value, no text of the other side.
+        /// The reason, in words fit for a log: no value, no text of the peer.
         why: String,
     },
     /// Its end is told to the asker. Taken at most once, unless the asker refuses it.
     Deliver,
     /// The asker refused the answer that was delivered: it may be delivered once more.
     Refuse {
-        /// What the asker said, in words fit for a log: no value.
+        /// The asker's words, fit for a log: no value.
         why: String,
     },
     /// The connection broke while the answer was sent: nobody can say whether the asker has it.
@@ -52,7 +52,7 @@ pub enum Step {
 pub struct Act(Action);
 
 impl Act {
-    /// What the person did.
+    /// Returns the person's action.
     pub const fn action(self) -> Action {
         self.0
     }
@@ -106,7 +106,7 @@ pub enum Refused {
     /// It had ended: somebody was first.
     #[error("the question is {phase} already")]
     Ended {
-        /// How it ended.
+        /// The phase in which it ended.
         phase: Phase,
     },
     /// The deadline has passed; only the timeout can follow.
@@ -130,7 +130,7 @@ pub enum Refused {
     /// It has changed since it was read.
     #[error("the question has changed and is {phase} now")]
     Changed {
-        /// Where it stands.
+        /// The phase in which it is.
         phase: Phase,
     },
 }

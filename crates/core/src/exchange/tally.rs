@@ -1,4 +1,4 @@
-//! How many turns there were of each kind, and how long questions were open: what a monitor wants to know of an audit.
+//! Counts of events by kind, and of the time that questions were open: figures of the audit for a monitor.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ pub struct Tally {
     open: Open,
 }
 
-/// How long questions were open that have ended.
+/// The time for which questions that have ended were open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Open {
     spans: [u64; SPANS.len()],
@@ -33,7 +33,7 @@ impl Tally {
         }
     }
 
-    /// How many turns there were of each kind so far; none is missing.
+    /// Returns the number of events of each kind so far; none is missing.
     pub fn turns(&self) -> BTreeMap<Turn, u64> {
         let number = |turn: Turn| self.turns.get(&turn).copied().unwrap_or_default();
         Turn::ALL
@@ -42,7 +42,7 @@ impl Tally {
             .collect()
     }
 
-    /// How many ended questions were open for a known time, and for how long all together.
+    /// Returns the number of ended questions that were open for a known time, and the total of those times.
     pub fn open(&self) -> (u64, Duration) {
         (self.open.count, self.open.sum)
     }

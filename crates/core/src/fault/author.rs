@@ -24,7 +24,7 @@ pub enum AuthorFault {
     UnsayableForm {
         /// The revision spoken.
         revision: Revision,
-        /// What cannot be said.
+        /// The parts that cannot be expressed.
         findings: Vec<Finding>,
     },
     /// A question that the revision has no words for.
@@ -48,7 +48,7 @@ pub enum AuthorFault {
     /// Something of this side broke.
     #[error("{what}")]
     Broken {
-        /// What, in words fit for the caller.
+        /// The reason, in words fit for the caller.
         what: &'static str,
     },
 }

@@ -42,7 +42,7 @@ pub struct ErrorObject {
     pub code: i32,
     /// One short sentence.
     pub message: String,
-    /// What a program may want to know; always with `reason`, a sentence.
+    /// Details for a program; always with `reason`, a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data: Option<Value>,
 }
@@ -67,7 +67,7 @@ pub struct Finding {
     pub place: String,
     /// The stable code of the defect, or the rule that was broken.
     pub code: String,
-    /// What is wrong, for a person.
+    /// The error, for a person.
     pub message: String,
 }
 

@@ -12,9 +12,9 @@ pub enum LimitFault {
     /// Nobody answered in time.
     #[error("{}", if *.seen { "User did not respond within timeout period" } else { "The question was shown to nobody within the timeout period" })]
     TimedOut {
-        /// How long it was open.
+        /// The time that it was open.
         after: Duration,
-        /// Whether a person saw it.
+        /// `true` if a person saw it.
         seen: bool,
     },
     /// No answer that could be sent: the input ended, no prepared answer was left, or the prepared one did not fit.
@@ -32,29 +32,29 @@ pub enum LimitFault {
     /// Too many questions wait for an answer.
     #[error("{limit} questions wait for an answer already")]
     TooManyPending {
-        /// How many may wait.
+        /// The number that may wait.
         limit: usize,
     },
     /// One call asked too much.
     #[error("one call may ask {limit} questions")]
     TooManyQuestions {
-        /// How many it may ask.
+        /// The number that it may ask.
         limit: usize,
     },
     /// One call went round too often.
     #[error("one call may take {limit} rounds")]
     TooManyRounds {
-        /// How many it may take.
+        /// The number that it may take.
         limit: usize,
     },
     /// A message or a part of one is too large. Sizes in bytes.
     #[error("{what} has {bytes} bytes and at most {limit} are allowed")]
     TooLarge {
-        /// What is too large.
+        /// The part that is too large.
         what: &'static str,
-        /// How large it is.
+        /// The size.
         bytes: usize,
-        /// How large it may be.
+        /// The limit.
         limit: usize,
     },
 }

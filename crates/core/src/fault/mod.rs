@@ -1,4 +1,4 @@
-//! What can go wrong with a question, by who is to blame, and what each is called on each revision.
+//! Faults of a question, by who is to blame, with the name of each on each revision.
 //!
 //! A decline or a cancel is an answer, not a fault: [`PersonFault`] is only for callers that cannot go on without one.
 //! A timeout, a limit or a crash is never told as something a person did.
@@ -44,7 +44,7 @@ pub enum Fault {
     Limit(#[from] LimitFault),
 }
 
-/// Who is to blame.
+/// The party that is to blame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Blame {
     /// The other side.
@@ -70,7 +70,7 @@ impl Blame {
 }
 
 impl Fault {
-    /// Who is to blame.
+    /// Returns who is to blame.
     pub const fn blame(&self) -> Blame {
         match self {
             Self::Peer(_) => Blame::Peer,

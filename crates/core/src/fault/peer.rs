@@ -34,7 +34,7 @@ pub enum PeerFault {
     CapabilityMissing {
         /// The mode of the question.
         mode: Mode,
-        /// What the client did declare.
+        /// The capability that the client declared.
         declared: Capability,
     },
     /// Content that the form refuses, as often as it was asked.
@@ -42,7 +42,7 @@ pub enum PeerFault {
     WrongAnswer {
         /// Every violation of the last try.
         violations: Vec<Finding>,
-        /// How often it was asked.
+        /// The number of times that it was asked.
         attempts: u32,
     },
     /// An answer to a question that was never asked, or was answered before.
@@ -66,7 +66,7 @@ pub enum PeerFault {
     /// A revision that this side does not speak.
     #[error("the protocol revision is not supported")]
     UnsupportedRevision {
-        /// What was asked for.
+        /// The mode or feature that was requested.
         requested: String,
     },
     /// An HTTP header that contradicts the body (2026-07-28).

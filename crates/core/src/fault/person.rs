@@ -17,7 +17,7 @@ pub enum PersonFault {
 }
 
 impl PersonFault {
-    /// What the person did.
+    /// Returns the person's action.
     pub const fn action(self) -> Action {
         match self {
             Self::Declined => Action::Decline,

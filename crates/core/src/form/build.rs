@@ -135,13 +135,13 @@ impl FieldBuilder {
         self
     }
 
-    /// What the person reads as its name.
+    /// Sets the name that the person reads.
     #[must_use]
     pub fn title(self, title: impl Into<String>) -> Self {
         self.with("title", title.into())
     }
 
-    /// What the person reads as its explanation.
+    /// Sets the explanation that the person reads.
     #[must_use]
     pub fn description(self, description: impl Into<String>) -> Self {
         self.with("description", description.into())
@@ -202,7 +202,7 @@ impl FieldBuilder {
     }
 }
 
-/// What can stand as an option: a value, or a value with its title.
+/// A value that can stand as an option, with or without a title.
 pub trait IntoOption {
     /// The value, and the title where there is one.
     fn into_option(self) -> (String, Option<String>);

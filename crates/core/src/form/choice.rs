@@ -14,14 +14,14 @@ use crate::wire::Revision;
 /// One option of a choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChoiceOption {
-    /// What is sent when it is picked.
+    /// The value that is sent when it is picked.
     pub value: Box<str>,
-    /// What the person reads, when it is something else.
+    /// The text that the person reads, when it is something else.
     pub title: Option<Box<str>>,
 }
 
 impl ChoiceOption {
-    /// What the person reads.
+    /// Returns the text that the person reads.
     pub fn label(&self) -> &str {
         self.title.as_deref().unwrap_or(&self.value)
     }
@@ -67,7 +67,7 @@ impl std::ops::Deref for Options {
 /// The rules of a single choice (`UntitledSingleSelectEnumSchema`, `TitledSingleSelectEnumSchema`, `LegacyTitledEnumSchema`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
-    /// What can be picked.
+    /// The options.
     pub options: Options,
     /// The only option that is taken (`const`).
     pub constant: Option<String>,

@@ -11,7 +11,7 @@ use crate::json::{Given, Items, Json};
 /// The rules of several choices (`UntitledMultiSelectEnumSchema`, `TitledMultiSelectEnumSchema`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choices {
-    /// What can be picked.
+    /// The options.
     pub options: Options,
     /// At least this many.
     pub min_items: Option<u64>,

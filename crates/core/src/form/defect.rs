@@ -1,15 +1,15 @@
-//! What makes a requestedSchema illegal, and what is merely worth telling.
+//! Defects that make a requestedSchema illegal, and notes on a legal one.
 
 use std::fmt;
 
 /// One reason why a requestedSchema is not a legal form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Defect {
-    /// Where in the schema, as an RFC 6901 JSON Pointer.
+    /// The location in the schema, as an RFC 6901 JSON Pointer.
     pub pointer: String,
-    /// What is wrong, as a stable code.
+    /// The defect, as a stable code.
     pub code: DefectCode,
-    /// What is wrong and what is allowed there, for a person.
+    /// The defect and the values that are allowed there, for a person.
     pub message: String,
 }
 
@@ -163,11 +163,11 @@ codes! {
 /// Something legal that a person may still want to know: ignored, or not the same everywhere.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// Where in the schema, as an RFC 6901 JSON Pointer.
+    /// The location in the schema, as an RFC 6901 JSON Pointer.
     pub pointer: String,
-    /// What kind of note, as a stable code.
+    /// The kind of note, as a stable code.
     pub code: NoteCode,
-    /// What it means, for a person.
+    /// The meaning, for a person.
     pub message: String,
 }
 
@@ -220,7 +220,7 @@ impl<'p> At<'p> {
     }
 }
 
-/// Where a parse collects what it finds.
+/// The findings that a parse collects.
 #[derive(Default)]
 pub(crate) struct Findings {
     pub(crate) defects: Vec<Defect>,

@@ -7,7 +7,7 @@ use super::{Boolean, Choice, Choices, Limits, Number, Text};
 use crate::answer::Rule;
 use crate::json::{Given, Json};
 
-/// What a field takes (elicitation, "Supported Schema Types").
+/// The type of a field (elicitation, "Supported Schema Types").
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind {
     /// A string that the person writes.
@@ -80,12 +80,12 @@ pub(crate) struct Keywords<'j, 'a> {
     pub(crate) unique_items: Option<&'j Json<'a>>,
 }
 
-/// How a field is read: where it stands, what it may cost, what was found.
+/// The state of reading one field: its location, its budget, its findings.
 pub(crate) struct Reading<'r> {
     pub(crate) at: At<'r>,
     pub(crate) limits: &'r Limits,
     pub(crate) found: &'r mut Findings,
-    /// What patterns of the form may still cost.
+    /// The budget that is left for the form's patterns.
     pub(crate) patterns: &'r mut super::pattern::Budget,
 }
 

@@ -1,4 +1,4 @@
-//! What a form from outside may cost.
+//! Limits on a form from outside.
 
 /// Bounds on a requestedSchema and on content. The specification sets none; these keep a hostile peer from costing more than a
 /// question is worth, and a form within what a person can answer.

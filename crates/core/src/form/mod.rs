@@ -111,12 +111,12 @@ impl Form {
         self.position(name).map(|i| &self.fields[i])
     }
 
-    /// What is legal but worth telling.
+    /// Returns the notes on a legal form.
     pub fn notes(&self) -> &[Note] {
         &self.notes
     }
 
-    /// Whether fields that are not in the form are refused (`additionalProperties: false`) and not merely dropped.
+    /// Returns whether fields that are not in the form are refused (`additionalProperties: false`) and not merely dropped.
     pub fn closed(&self) -> bool {
         self.closed
     }
@@ -162,7 +162,7 @@ impl Field {
         self.title.as_deref()
     }
 
-    /// What a person reads: the title, or the name where there is none.
+    /// Returns the label that a person reads: the title, or the name where there is none.
     pub fn label(&self) -> &str {
         self.title
             .as_deref()
@@ -175,12 +175,12 @@ impl Field {
         self.description.as_deref()
     }
 
-    /// Whether an answer must have it.
+    /// Returns whether an answer must have it.
     pub fn required(&self) -> bool {
         self.required
     }
 
-    /// What it takes.
+    /// Returns the type of the field.
     pub fn kind(&self) -> &Kind {
         &self.kind
     }

@@ -195,7 +195,7 @@ impl Number {
     }
 }
 
-/// Whether nothing lies between the bounds.
+/// Returns whether nothing lies between the bounds.
 fn is_empty(low: &Value, low_open: bool, high: &Value, high_open: bool, whole: bool) -> bool {
     match compare(low, high) {
         Ordering::Greater => true,

@@ -37,12 +37,12 @@ pub enum Caution {
     Invisible,
     /// The URL carries a credential.
     CredentialInUrl {
-        /// Where: a parameter's name, or "the path" or "the query".
+        /// The location: a parameter's name, or "the path" or "the query".
         place: String,
     },
     /// The URL carries a person's data.
     PersonalDataInUrl {
-        /// Where: a parameter's name, or "the path" or "the query".
+        /// The location: a parameter's name, or "the path" or "the query".
         place: String,
     },
     /// Not encrypted, and not this computer.
@@ -97,7 +97,7 @@ pub enum Caution {
     },
 }
 
-/// How much a caution should weigh for a person.
+/// The level at which a person is warned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Weight {
     /// Worth knowing.
@@ -119,7 +119,7 @@ impl Weight {
     }
 }
 
-/// What the specification lets the asking side do with a URL that has this caution.
+/// The specification's rule for a server that sends a URL with this warning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Asking {
     /// Send it.
@@ -156,7 +156,7 @@ impl Caution {
         }
     }
 
-    /// How much it should weigh for a person.
+    /// Returns the level at which a person is warned.
     pub fn weight(&self) -> Weight {
         match self {
             Self::UserInfo
@@ -181,7 +181,7 @@ impl Caution {
         }
     }
 
-    /// What the asking side may do ("Safe URL Handling" for servers; userinfo is a credential or pretends to be a host).
+    /// Returns the rule for the asking side ("Safe URL Handling" for servers; userinfo is a credential or pretends to be a host).
     pub fn asking(&self) -> Asking {
         match self {
             Self::UserInfo | Self::CredentialInUrl { .. } | Self::PersonalDataInUrl { .. } => {

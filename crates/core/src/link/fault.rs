@@ -13,9 +13,9 @@ pub enum LinkFault {
     /// More than [`LinkPolicy::max_bytes`].
     #[error("the url is {bytes} bytes long, more than the {limit} that are allowed")]
     TooLong {
-        /// How long it is, in bytes.
+        /// The length, in bytes.
         bytes: usize,
-        /// How long it may be, in bytes.
+        /// The limit, in bytes.
         limit: usize,
     },
     /// A control character, a space or another white space: some readers drop them, some stop there.
@@ -23,7 +23,7 @@ pub enum LinkFault {
         "the url contains white space or a control character at byte {at}; it must be percent-encoded"
     )]
     Unprintable {
-        /// Where, in bytes from the start.
+        /// The offset, in bytes from the start.
         at: usize,
     },
     /// A backslash, which browsers read as a slash and other programs do not.
@@ -31,7 +31,7 @@ pub enum LinkFault {
         "the url contains a backslash at byte {at}, which programs read in different ways; write a slash or %5C"
     )]
     Backslash {
-        /// Where, in bytes from the start.
+        /// The offset, in bytes from the start.
         at: usize,
     },
     /// Another scheme than `http` or `https`, for instance `javascript` or `file`.

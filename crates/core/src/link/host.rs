@@ -21,18 +21,18 @@ enum Kind {
     Name(Name),
 }
 
-/// How a name divides. All lengths are bytes of the ASCII form.
+/// The parts of a name. All lengths are bytes of the ASCII form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Name {
-    /// Where the registrable domain begins, if there is one.
+    /// The start of the registrable domain, if there is one.
     registrable_at: Option<usize>,
-    /// Where the public suffix begins, if it is a listed one.
+    /// The start of the public suffix, if it is a listed one.
     suffix_at: Option<usize>,
-    /// Whether the suffix belongs to a company that gives out names below it.
+    /// `true` if the suffix belongs to a company that gives out names below it.
     shared: bool,
 }
 
-/// How near the host is.
+/// The distance of the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reach {
     /// This very computer.
@@ -80,17 +80,17 @@ impl Host {
         &self.unicode
     }
 
-    /// Whether the name holds other characters than ASCII.
+    /// Returns whether the name holds other characters than ASCII.
     pub fn is_international(&self) -> bool {
         self.ascii != self.unicode || self.ascii.split('.').any(|label| label.starts_with("xn--"))
     }
 
-    /// Whether this is an address and not a name.
+    /// Returns whether this is an address and not a name.
     pub fn is_address(&self) -> bool {
         !matches!(self.kind, Kind::Name(_))
     }
 
-    /// What a registrar gave out: the public suffix and one label before it. In ASCII.
+    /// Returns the name that a registrar gave out, in ASCII: the public suffix and one label before it.
     pub fn registrable(&self) -> Option<&str> {
         match &self.kind {
             Kind::Name(name) => name.registrable_at.map(|at| &self.ascii[at..]),
@@ -98,7 +98,7 @@ impl Host {
         }
     }
 
-    /// What stands before the registrable domain, with its last dot; empty when there is none. Whoever owns the
+    /// Returns the labels before the registrable domain, with the last dot; empty when there are none. The owner of the
     /// domain may write anything here, another company's name too.
     pub fn prefix(&self) -> &str {
         match &self.kind {
@@ -135,7 +135,7 @@ impl Host {
         }
     }
 
-    /// Whether one label mixes scripts in a way that no language does (UTS 39, looser than "highly restrictive").
+    /// Returns whether one label mixes scripts in a way that no language does (UTS 39, looser than "highly restrictive").
     pub(super) fn mixes_scripts(&self) -> bool {
         self.unicode.split('.').any(|label| {
             !label.is_ascii() && !label.check_restriction_level(RestrictionLevel::HighlyRestrictive)

@@ -50,7 +50,7 @@ pub fn mentions_in(form: &Form, message: &str) -> Vec<Mention> {
     found
 }
 
-/// How many links of one text are told.
+/// The number of links of one text that are reported.
 const TOLD: usize = 10;
 
 /// The links in a text, as they stand there and in order: URLs with a scheme, `www.` names, names with a path
@@ -95,7 +95,7 @@ fn mention(piece: &str) -> Option<&str> {
     is_link.then_some(piece)
 }
 
-/// Where the scheme before `://` begins: "see(https://" is "https://".
+/// Returns the start of the scheme before `://`: "see(https://" is "https://".
 fn scheme_start(piece: &str, at: usize) -> usize {
     let scheme = piece[..at]
         .bytes()

@@ -1,4 +1,4 @@
-//! What a url-mode request's URL really is, and what consent must show.
+//! The true target of a url-mode request's URL, and the facts that consent must show.
 //!
 //! Serves whoever puts a link before a person, and whoever sends one. It follows "Safe URL Handling" of the
 //! specification's elicitation page (2025-11-25 and 2026-07-28): the whole URL is shown, its domain set apart,
@@ -26,7 +26,7 @@ pub use mention::{Mention, mentions, mentions_in};
 
 use url::{Position, Url};
 
-/// What a link may be. The defaults suit any host.
+/// Rules for a link. The defaults suit any host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkPolicy {
     /// The longest URL that is read at all, in bytes. 8,192 unless set.
@@ -59,7 +59,7 @@ pub struct Link {
 pub struct Shown<'a> {
     /// Scheme, userinfo and the part of the host that its owner chose freely.
     pub before: &'a str,
-    /// What decides who is spoken to: the registrable domain, or the whole host when there is none.
+    /// The part that decides which site is addressed: the registrable domain, or the whole host when there is none.
     pub domain: &'a str,
     /// Port, path, query and fragment.
     pub after: &'a str,
@@ -157,7 +157,7 @@ impl Link {
         &self.cautions
     }
 
-    /// What the asking side must not send: a person's data, credentials and pre-authenticated URLs ("Safe URL
+    /// Returns the warnings of URLs that a server must not send: a person's data, credentials and pre-authenticated URLs ("Safe URL
     /// Handling", 1 and 2 for servers).
     pub fn refused_for_asking(&self) -> impl Iterator<Item = &Caution> {
         self.cautions
@@ -165,7 +165,7 @@ impl Link {
             .filter(|caution| caution.asking() == Asking::MustNot)
     }
 
-    /// What the asking side should not send outside development: plain http ("Safe URL Handling", 4 for servers),
+    /// Returns the warnings of URLs that a server should not send outside development: plain http ("Safe URL Handling", 4 for servers),
     /// and what makes a careful person say no.
     pub fn unwise_for_asking(&self) -> impl Iterator<Item = &Caution> {
         self.cautions

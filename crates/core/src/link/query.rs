@@ -1,4 +1,4 @@
-//! What a URL carries besides the place: credentials, a person's data, another URL. The specification forbids servers
+//! Data that a URL carries besides its target: credentials, a person's data, another URL. The specification forbids servers
 //! to put the first two into a url-mode request ("Safe URL Handling", 1 and 2 for servers).
 
 use std::borrow::Cow;
@@ -11,15 +11,15 @@ use super::sensitive::{
 };
 use crate::secrecy::words::{is_invisible, words};
 
-/// How many findings of one kind are told: beyond that a person learns nothing.
+/// The number of findings of one kind that are reported: beyond that a person learns nothing.
 const TOLD: usize = 5;
 
-/// What was found in the path, query and fragment.
+/// Findings in the path, query and fragment.
 #[derive(Debug, Default)]
 pub(super) struct Carried {
-    /// Where credentials stand.
+    /// The locations of credentials.
     pub(super) credentials: Vec<String>,
-    /// Where a person's data stand.
+    /// The locations of a person's data.
     pub(super) personal: Vec<String>,
     /// Which parameters hold another URL, and its host when it is readable.
     pub(super) nested: Vec<(String, Option<String>)>,

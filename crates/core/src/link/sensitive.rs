@@ -1,6 +1,6 @@
 //! Names and shapes of what does not belong into a URL: credentials and a person's data.
 
-/// Whether a parameter of this name holds a credential. One that is open to doubt must have a value to match.
+/// Returns whether a parameter of this name holds a credential. One that is open to doubt must have a value to match.
 pub(super) fn is_credential_name(words: &[String], value: &str) -> bool {
     const ALWAYS: &str = "token accesstoken idtoken refreshtoken authtoken apikey secret clientsecret password \
         passwd pwd passphrase bearer jwt credential credentials otp sessionid jsessionid phpsessid \

@@ -123,7 +123,7 @@ fn about_number(at: &str, number: &Number, whole: bool, required: bool, findings
 /// The largest whole number up to which a JavaScript client is exact: 2^53 - 1.
 const MOST_EXACT: f64 = 9_007_199_254_740_991.0;
 
-/// Whether no multiple of `step` meets the bounds, where all are whole numbers and so exact.
+/// Returns whether no multiple of `step` meets the bounds, where all are whole numbers and so exact.
 fn has_no_multiple(number: &Number, low: &Value, high: &Value, step: &Value) -> bool {
     let (Some(low), Some(high), Some(step)) = (low.as_i64(), high.as_i64(), step.as_i64()) else {
         return false;

@@ -1,4 +1,4 @@
-//! What is picked already when a person has not decided. "Accept all" must never delete, pay or agree to something.
+//! Defaults that are picked before a person has decided. "Accept all" must never delete, pay or agree to something.
 
 use super::report::Findings;
 use super::texts::shortened;

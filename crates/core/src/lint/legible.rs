@@ -1,4 +1,4 @@
-//! What can be read of an illegal form: a person would be endangered by the rest of it too, so that is told at once.
+//! The legal parts of an illegal form: a person would be endangered by the rest of it too, so that is told at once.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! What can be picked: whether a person can find it, and tell it from the rest.
+//! Options: a person must be able to find each, and to tell it from the rest.
 
 use std::collections::HashSet;
 

@@ -16,7 +16,7 @@ pub(super) struct Question<'a> {
     pub(super) asked: Asked<'a>,
 }
 
-/// What is asked.
+/// The question.
 #[derive(Debug)]
 pub(super) enum Asked<'a> {
     /// A form: the schema's text.

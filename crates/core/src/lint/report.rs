@@ -1,11 +1,11 @@
-//! What a lint says.
+//! The report of a lint.
 
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
 
 use crate::wire::Revision;
 
-/// How grave a finding is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
@@ -31,15 +31,15 @@ impl Severity {
 /// One thing that a lint says. Serializes as `{"level","code","pointer","message","help"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// How grave it is.
+    /// The severity.
     pub level: Severity,
     /// Its stable name, for programs.
     pub code: &'static str,
-    /// Where in the text that was given, as a JSON Pointer (RFC 6901).
+    /// The location in the given text, as a JSON Pointer (RFC 6901).
     pub pointer: String,
-    /// What is so, in words for the author.
+    /// The finding, in words for the author.
     pub message: String,
-    /// What to do about it; empty when the message says so already.
+    /// The remedy; empty when the message says so already.
     pub help: String,
 }
 
@@ -66,7 +66,7 @@ impl Legal {
         Self::judged_by(|revision| self.on(revision) && other.on(revision))
     }
 
-    /// Whether the question is legal on a revision.
+    /// Returns whether the question is legal on a revision.
     pub fn on(self, revision: Revision) -> bool {
         Revision::ALL
             .iter()
@@ -90,12 +90,12 @@ impl Serialize for Legal {
 pub struct Report {
     /// On which revisions the question is legal.
     pub legal: Legal,
-    /// What was found, the gravest first.
+    /// The findings, the gravest first.
     pub findings: Vec<Finding>,
 }
 
 impl Report {
-    /// Whether there is an error among the findings.
+    /// Returns whether there is an error among the findings.
     pub fn has_errors(&self) -> bool {
         self.findings
             .iter()
@@ -103,7 +103,7 @@ impl Report {
     }
 }
 
-/// How many findings are kept: a hostile text may give one a byte.
+/// The number of findings that are kept: a hostile text may give one a byte.
 const KEPT: usize = 1_000;
 
 /// Findings while they are collected.

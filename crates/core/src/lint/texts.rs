@@ -1,4 +1,4 @@
-//! What a person reads: whether there is something to read, and whether it is what it seems.
+//! Texts that a person reads: each must be there, and must be what it seems.
 
 use std::collections::HashMap;
 
@@ -36,7 +36,7 @@ pub(super) fn message(question: &Question<'_>, message: &str, findings: &mut Fin
     hidden(&at, message, findings);
 }
 
-/// What only shows in the whole form.
+/// Adds the findings that show only in the whole form.
 pub(super) fn form(question: &Question<'_>, form: &Form, findings: &mut Findings) {
     if form.fields().is_empty() {
         findings.note(
@@ -90,7 +90,7 @@ pub(super) fn form(question: &Question<'_>, form: &Form, findings: &mut Findings
     }
 }
 
-/// What one field says of itself.
+/// Adds the findings about one field's texts.
 pub(super) fn field(at: &str, field: &Field, findings: &mut Findings) {
     let title_at = format!("{at}/title");
     match field.title().map(str::trim) {
@@ -196,7 +196,7 @@ fn is_readable(name: &str) -> bool {
     name.chars().all(|c| c.is_alphabetic() && !c.is_uppercase()) && name.len() > 2
 }
 
-/// What a stranger wrote, short enough to repeat.
+/// Returns a peer's text, short enough to repeat.
 pub(super) fn shortened(name: &str) -> String {
     let mut shortened: String = name.chars().take(40).collect();
     if name.chars().count() > 40 {

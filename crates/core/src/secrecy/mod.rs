@@ -23,7 +23,7 @@ pub use suspicion::{Level, Place, Secret, Suspicion};
 use crate::form::{Field, Form, Kind, Pattern};
 use scan::{Found, Scan, Style, Voice};
 
-/// What a form and the message above it ask for: one suspicion a field, in the form's order, then the message's own.
+/// Returns the credentials that a form and the message above it ask for: one suspicion a field, in the form's order, then the message's own.
 pub fn inspect(form: &Form, message: &str) -> Vec<Suspicion> {
     let subjects: Vec<Subject<'_>> = form.fields().iter().filter_map(Subject::of).collect();
     inspect_subjects(&subjects, message)
@@ -36,7 +36,7 @@ struct Subject<'a> {
     title: Option<&'a str>,
     description: Option<&'a str>,
     pattern: Option<&'a str>,
-    /// Whether only a number can be written.
+    /// `true` if only a number can be written.
     numeric: bool,
 }
 

@@ -5,7 +5,7 @@ use super::terms::{self, Term};
 use super::words::{folded, undisguised_words, words};
 use super::{Level, Secret};
 
-/// How a text is read.
+/// The style in which a text is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Style {
     /// A name or a title: a few words that say what the field is.
@@ -16,7 +16,7 @@ pub(super) enum Style {
     Message,
 }
 
-/// What a text asks for.
+/// A finding: the credential that a text asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) secret: Secret,
@@ -24,7 +24,7 @@ pub(super) struct Found {
     pub(super) voice: Voice,
 }
 
-/// How plainly a text asks.
+/// The directness with which a text asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Voice {
     /// The secret is mentioned.
@@ -35,7 +35,7 @@ pub(super) enum Voice {
     Asked,
 }
 
-/// What one text gives.
+/// The result of reading one text.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Scan {
     /// The gravest thing that it asks for.
@@ -44,7 +44,7 @@ pub(super) struct Scan {
     pub(super) harmless: Vec<Secret>,
 }
 
-/// How many words a spelled-out term may have, and how many when each word is one letter.
+/// The most words that a spelled-out term may have, and the most when each word is one letter.
 const WINDOW: usize = 6;
 const LETTERS: usize = 16;
 
@@ -66,10 +66,10 @@ pub(super) fn scan(text: &str, style: Style) -> Scan {
     scan
 }
 
-/// Where a clause stands while it is read from left to right.
+/// The state of a clause while it is read from left to right.
 struct Clause<'a> {
     words: &'a [String],
-    /// Whether a noun here is what the clause is about.
+    /// `true` if a noun here is the subject of the clause.
     open: bool,
     voice: Voice,
     style: Style,
@@ -160,7 +160,7 @@ impl Clause<'_> {
         }
     }
 
-    /// What a term means where it stands; `None` when it is harmless there.
+    /// Returns the meaning of a term in its context; `None` when it is harmless there.
     fn judge(&self, term: Term, at: usize, length: usize, plural: bool) -> Option<Found> {
         let before = at
             .checked_sub(1)
@@ -200,7 +200,7 @@ impl Clause<'_> {
     }
 }
 
-/// Whether a sentence goes on to tell something of what was named.
+/// Returns whether a sentence goes on to tell something of what was named.
 fn only_tells(rest: &[String]) -> bool {
     rest.iter().any(|word| terms::is_telling(word))
         && !rest.iter().any(|word| terms::is_needed(word))

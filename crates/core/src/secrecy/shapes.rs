@@ -37,7 +37,7 @@ const DIGITS: &[(&str, Secret, Level)] = &[
     ("D{3}-?D{2}-?D{4}", Secret::NationalId, Level::Certain),
 ];
 
-/// What a pattern is the shape of.
+/// Returns the credential that a pattern has the shape of.
 pub(super) fn of_pattern(pattern: &str) -> Option<Found> {
     let body = pattern
         .trim_start_matches('^')

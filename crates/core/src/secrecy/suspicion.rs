@@ -1,10 +1,10 @@
-//! What is told of a form that asks for a credential: how sure it is, what is asked for, and what says so.
+//! Findings about a form that asks for a credential: the certainty, the credential, and the evidence.
 
 use std::fmt;
 
 use super::words::is_invisible;
 
-/// How sure it is that a credential is asked for.
+/// The certainty that a credential is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     /// It may well be: tell the person.
@@ -30,7 +30,7 @@ impl Level {
     }
 }
 
-/// What kind of secret is asked for.
+/// The kind of secret that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Secret {
@@ -79,7 +79,7 @@ impl Secret {
         }
     }
 
-    /// What it is, with its article.
+    /// Returns its name, with the article.
     fn noun(self) -> &'static str {
         match self {
             Self::Password => "a password",
@@ -97,7 +97,7 @@ impl Secret {
         }
     }
 
-    /// Whether a number can be one.
+    /// Returns whether a number can be one.
     pub(super) fn is_numeric(self) -> bool {
         match self {
             Self::Password
@@ -162,17 +162,17 @@ impl Suspicion {
         self.field.as_deref()
     }
 
-    /// What is asked for.
+    /// Returns the credential that is asked for.
     pub fn secret(&self) -> Secret {
         self.secret
     }
 
-    /// How sure it is.
+    /// Returns the certainty.
     pub fn level(&self) -> Level {
         self.level
     }
 
-    /// What says so.
+    /// Returns the location of the evidence.
     pub fn place(&self) -> Place {
         self.place
     }

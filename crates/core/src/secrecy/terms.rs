@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use super::{Level, Secret};
 
-/// What one word or compound stands for.
+/// The meaning of one word or compound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Term {
     pub(super) secret: Secret,
@@ -246,7 +246,7 @@ static LONGEST: LazyLock<usize> = LazyLock::new(|| {
         .unwrap_or_default()
 });
 
-/// Whether these joined words are short enough to be a term.
+/// Returns whether these joined words are short enough to be a term.
 pub(super) fn may_match(joined: &str) -> bool {
     joined.len() <= *LONGEST + 2
 }

@@ -1,4 +1,4 @@
-//! What a client says it can ask a person: the `elicitation` capability in all its spellings.
+//! The `elicitation` capability in all its spellings: the modes in which a client can ask a person.
 
 use serde_json::{Map, Value, json};
 
@@ -87,7 +87,7 @@ impl Capability {
         (!declared.is_empty()).then_some(Value::Object(declared))
     }
 
-    /// Whether the client declared this mode.
+    /// Returns whether the client declared this mode.
     pub const fn has(self, mode: Mode) -> bool {
         match mode {
             Mode::Form => self.form,
@@ -121,7 +121,7 @@ impl Capability {
         }
     }
 
-    /// Whether no mode is declared.
+    /// Returns whether no mode is declared.
     pub const fn is_none(self) -> bool {
         !self.form && !self.url
     }

@@ -1,4 +1,4 @@
-//! What can be wrong with a frame or a part of one. The peer is to blame for all of it.
+//! Defects of a frame or a part of one. The peer is to blame for all of it.
 
 use super::revision::{Mode, Revision};
 
@@ -18,13 +18,13 @@ pub enum WireDefect {
     /// The bytes are not UTF-8.
     #[error("the message is not UTF-8: byte {offset} starts no character")]
     NotUtf8 {
-        /// Where the first bad byte stands, from 0.
+        /// The offset of the first bad byte, from 0.
         offset: usize,
     },
     /// The text is not JSON.
     #[error("the message is not JSON: {problem} at line {line}, column {column}")]
     NotJson {
-        /// What kind of trouble.
+        /// The kind of problem.
         problem: JsonProblem,
         /// Line, from 1.
         line: usize,
@@ -60,7 +60,7 @@ pub enum WireDefect {
     Type {
         /// The member.
         member: &'static str,
-        /// What it must be.
+        /// The type that it must have.
         expected: &'static str,
     },
     /// Members that exclude each other, or none of those that make a message.
@@ -93,7 +93,7 @@ pub enum WireDefect {
     NothingRequired,
 }
 
-/// What kind of trouble a JSON text has.
+/// The kind of problem that a JSON text has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JsonProblem {
     /// The text breaks the grammar.

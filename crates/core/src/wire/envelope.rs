@@ -28,7 +28,7 @@ pub struct Envelope<'a> {
     body: Option<&'a RawValue>,
 }
 
-/// What kind of message an envelope holds.
+/// The kind of message that an envelope holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// `method` and `id`: an answer is expected.
@@ -41,7 +41,7 @@ pub enum Kind {
     Error,
 }
 
-/// How a message carries elicitation, if it does.
+/// The form in which a message carries elicitation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Bearing {
     /// The request `elicitation/create` (pushed era).
@@ -94,7 +94,7 @@ impl<'a> Envelope<'a> {
         self.text
     }
 
-    /// What kind of message this is.
+    /// Returns the kind of this message.
     pub fn kind(&self) -> Kind {
         self.kind
     }
@@ -152,7 +152,7 @@ impl<'a> Envelope<'a> {
         serde_json::from_str(code.get()).ok()
     }
 
-    /// How the message carries elicitation, if it does. Cheap for requests, notifications and errors; a result costs
+    /// Returns the form in which the message carries elicitation, if it does. Cheap for requests, notifications and errors; a result costs
     /// one more pass over itself.
     pub fn bearing(&self) -> Option<Bearing> {
         match self.kind {
@@ -228,7 +228,7 @@ impl fmt::Debug for Envelope<'_> {
     }
 }
 
-/// Whether `input_required` can be a string in this text: its letters stand there plainly or as `\u005f` to `\u0075`.
+/// Returns whether `input_required` can be a string in this text: its letters stand there plainly or as `\u005f` to `\u0075`.
 /// Most bodies are told apart here, without a second read.
 fn could_spell_input_required(text: &str) -> bool {
     text.contains(super::rounds::INPUT_REQUIRED)

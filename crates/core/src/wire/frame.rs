@@ -253,7 +253,7 @@ struct Keys<'a> {
     first: [&'a [u8]; 8],
     count: usize,
     more: HashSet<Cow<'a, [u8]>>,
-    /// Whether a key is like one of those that decide without being it.
+    /// `true` if a key resembles a deciding one without being it.
     unusual: bool,
 }
 
@@ -295,7 +295,7 @@ impl<'a> Keys<'a> {
     }
 }
 
-/// Whether a reader that does not mind letter case could take this key, given without escapes, for one of these names.
+/// Returns whether a reader that does not mind letter case could take this key, given without escapes, for one of these names.
 fn is_like(key: &[u8], names: &[&[u8]]) -> bool {
     if key.is_ascii() {
         return names
@@ -354,7 +354,7 @@ pub fn member(frame: &[u8], range: &Range<usize>, name: &str) -> Option<Range<us
     found
 }
 
-/// What an object says of a member cannot be told: the name stands in it twice, a key may spell it with escapes, or the
+/// A member of an object that cannot be read with certainty: the name stands in it twice, a key may spell it with escapes, or the
 /// text is not an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unclear;

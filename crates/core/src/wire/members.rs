@@ -178,7 +178,7 @@ impl<'a> Members<'a> {
     }
 }
 
-/// Where `part`, a slice of `source`, stands in it, in bytes.
+/// Returns the range of `part`, a slice of `source`, in bytes.
 pub(super) fn span_in(source: &str, part: &str) -> (usize, usize) {
     let start = (part.as_ptr() as usize).saturating_sub(source.as_ptr() as usize);
     (start, start + part.len())
@@ -293,12 +293,12 @@ pub fn text(value: &RawValue) -> Option<Cow<'_, str>> {
         .map(|Key(text)| text)
 }
 
-/// Whether the value is `null`.
+/// Returns whether the value is `null`.
 pub fn is_null(value: &RawValue) -> bool {
     value.get() == "null"
 }
 
-/// Whether the text starts an object.
+/// Returns whether the text starts an object.
 pub(super) fn is_object(text: &str) -> bool {
     text.trim_start_matches([' ', '\t', '\n', '\r'])
         .starts_with('{')

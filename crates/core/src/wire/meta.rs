@@ -15,7 +15,7 @@ use super::revision::Revision;
 pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 /// Name and version of the client, as it claims them (2026-07-28).
 pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-/// What the client can do for this request (2026-07-28; required there).
+/// The client's capabilities for this request (2026-07-28; required there).
 pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 /// The level from which on the request wants log messages (2026-07-28).
 pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
@@ -48,7 +48,7 @@ impl<'a> Meta<'a> {
         self.members.as_ref()?.get(key)
     }
 
-    /// Whether the request speaks for itself, as every request of the rounds era must.
+    /// Returns whether the request speaks for itself, as every request of the rounds era must.
     pub fn is_rounds(&self) -> bool {
         self.get(PROTOCOL_VERSION).is_some()
     }

@@ -2,11 +2,11 @@
 
 /// A server asks (pushed era), and the method of an input request (rounds era).
 pub const CREATE: &str = "elicitation/create";
-/// What was started by a url question is done (2025-11-25 only).
+/// The visit that a url question started is done (2025-11-25 only).
 pub const COMPLETE: &str = "notifications/elicitation/complete";
 /// A request is withdrawn.
 pub const CANCELLED: &str = "notifications/cancelled";
-/// How a task stands (tasks extension).
+/// The status of a task (tasks extension).
 pub const TASK_STATUS: &str = "notifications/tasks";
 /// A request goes on.
 pub const PROGRESS: &str = "notifications/progress";

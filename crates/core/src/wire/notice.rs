@@ -48,11 +48,11 @@ impl Cancelled {
 pub struct Progress {
     /// The token of the request, as the caller wrote it.
     pub token: Id,
-    /// How far; must grow with each notification.
+    /// The progress; must grow with each notification.
     pub progress: Number,
-    /// How far it will go, when known.
+    /// The total, when known.
     pub total: Option<Number>,
-    /// What happens now, for the person.
+    /// The present activity, for the person.
     pub message: Option<String>,
 }
 

@@ -23,7 +23,7 @@ pub fn create(id: &Id, request: &Request, revision: Revision) -> Result<String, 
 pub struct UrlRequired {
     /// Why, for whoever made the call.
     pub message: String,
-    /// What to visit; every one in url mode.
+    /// The links to visit; every one in url mode.
     pub elicitations: Vec<Request>,
 }
 

@@ -1,4 +1,4 @@
-//! What comes back: `ElicitResult`, in both eras.
+//! The response to a question: `ElicitResult`, in both eras.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ use super::revision::Mode;
 use crate::answer::{CheckError, Outcome};
 use crate::form::Form;
 
-/// What a person did with a question. Only a person's act becomes one: a timeout or a crash never does.
+/// A person's action on a question. Only a person's act becomes one: a timeout or a crash never does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Action {
@@ -136,7 +136,7 @@ impl Reply {
         }
     }
 
-    /// What came of a form question: the content checked, or the refusal.
+    /// Returns the outcome of a form question: the content checked, or the refusal.
     pub fn against(&self, form: &Form) -> Result<Outcome, CheckError> {
         match self.action {
             Action::Accept => form
@@ -147,7 +147,7 @@ impl Reply {
         }
     }
 
-    /// What came of a url question.
+    /// Returns the outcome of a url question.
     pub fn visited(&self) -> Outcome {
         match self.action {
             Action::Accept => Outcome::Visit,
@@ -156,7 +156,7 @@ impl Reply {
         }
     }
 
-    /// What the person did.
+    /// Returns the person's action.
     pub fn action(&self) -> Action {
         self.action
     }
@@ -171,7 +171,7 @@ impl Reply {
         self.content.as_deref().map_or("{}", RawValue::get)
     }
 
-    /// Whether content came that means nothing and was dropped. Worth a note in the log, without the content.
+    /// Returns whether content came that means nothing and was dropped. Worth a note in the log, without the content.
     pub fn dropped_content(&self) -> bool {
         self.dropped_content
     }

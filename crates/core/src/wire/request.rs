@@ -1,4 +1,4 @@
-//! What a server asks: the params of `elicitation/create`, in both eras.
+//! The question of a server: the params of `elicitation/create`, in both eras.
 
 use std::fmt;
 
@@ -101,7 +101,7 @@ impl Request {
         }
     }
 
-    /// What [`to_params`](Self::to_params) gives for a form question whose schema is at hand as a value, without a way round
+    /// Returns the result of [`to_params`](Self::to_params) for a form question whose schema is at hand as a value, without a way round
     /// over text.
     pub fn form_params(message: impl Into<String>, schema: Value, revision: Revision) -> Value {
         let mut params = Map::with_capacity(3);

@@ -38,7 +38,7 @@ impl Revision {
         }
     }
 
-    /// How a server of this revision asks.
+    /// Returns the era of this revision: the way in which its servers ask.
     pub const fn era(self) -> Era {
         match self {
             Self::V2025_06_18 | Self::V2025_11_25 => Era::Pushed,
@@ -46,7 +46,7 @@ impl Revision {
         }
     }
 
-    /// Whether a question of this mode can be said at all. Url mode came with 2025-11-25.
+    /// Returns whether a question of this mode can be said at all. Url mode came with 2025-11-25.
     pub const fn has_mode(self, mode: Mode) -> bool {
         match (self, mode) {
             (_, Mode::Form) | (Self::V2025_11_25 | Self::V2026_07_28, Mode::Url) => true,
@@ -54,7 +54,7 @@ impl Revision {
         }
     }
 
-    /// Whether a form may ask for several choices (`"type": "array"`), which came with 2025-11-25.
+    /// Returns whether a form may ask for several choices (`"type": "array"`), which came with 2025-11-25.
     pub const fn has_several_choices(self) -> bool {
         match self {
             Self::V2025_06_18 => false,
@@ -87,7 +87,7 @@ impl FromStr for Revision {
 )]
 pub struct UnknownRevision;
 
-/// How a question travels.
+/// The way in which a question travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Era {
     /// The server pushes a request `elicitation/create` and waits for its response (2025-06-18, 2025-11-25).
@@ -96,7 +96,7 @@ pub enum Era {
     Rounds,
 }
 
-/// What kind of question: elicitation's `mode`.
+/// The kind of question: elicitation's `mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {

@@ -238,7 +238,7 @@ impl InputResponses {
         self.responses.iter().map(|(key, _)| key.as_str())
     }
 
-    /// Whether nothing was answered.
+    /// Returns whether nothing was answered.
     pub fn is_empty(&self) -> bool {
         self.responses.is_empty()
     }

@@ -1,4 +1,4 @@
-//! What an onlooker who knows only core makes of a conversation.
+//! An onlooker of a conversation who knows only core.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 pub(crate) type Held = Result<(), String>;
 
-/// How long a question waits here.
+/// The time that a question waits here.
 const PATIENCE: Duration = Duration::from_mins(5);
 
 pub(crate) struct Table<'s> {
@@ -29,7 +29,7 @@ pub(crate) struct Table<'s> {
     calls: HashMap<Id, Option<Box<RawValue>>>,
     /// Pushed questions by id.
     pushed: HashMap<Id, (Value, Result<Request, WireDefect>)>,
-    /// What the last round asked, and the params of the call that it answered.
+    /// The questions of the last round, and the params of the call that it answered.
     round: Option<(InputRequired, Option<Box<RawValue>>)>,
     visits: Vec<String>,
     /// The last question, and where it stands.
@@ -91,7 +91,7 @@ impl<'s> Table<'s> {
         }
     }
 
-    /// What the last question makes of a reply.
+    /// Returns what the last question makes of a reply.
     fn outcome_of(&self, result: &Value) -> Result<Result<Outcome, CheckError>, String> {
         let request = self.asked.as_ref().ok_or("nothing was asked")?;
         let reply = Reply::from_value(result, request.mode()).map_err(told)?;

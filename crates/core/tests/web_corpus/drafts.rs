@@ -1,4 +1,4 @@
-//! What people enter, in many spellings, into every kind of field.
+//! Drafts as people enter them, in many spellings, for every kind of field.
 
 use serde_json::{Value, json};
 

@@ -16,13 +16,13 @@ pub(super) struct Editor {
     /// Byte index of the cursor.
     at: usize,
     lines: bool,
-    /// What stands here was suggested and not touched yet: typing replaces it.
+    /// `true` while the value is a suggestion that was not touched: typing replaces it.
     suggested: bool,
     /// A star stands for each character.
     masked: bool,
 }
 
-/// What an editor looks like: its rows, and row and column of the cursor.
+/// The drawing of an editor: its rows, and row and column of the cursor.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Rows {
     pub(super) rows: Vec<String>,

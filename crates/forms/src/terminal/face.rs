@@ -27,7 +27,7 @@ pub struct Face {
     place: Mutex<Place>,
     clock: Box<Clock>,
     open: Box<Open>,
-    /// Whether the line that says what the person did is left to the host.
+    /// `true` if the line that says what the person did is left to the host.
     no_outcome_line: bool,
     /// The zone that is proposed where a time needs one.
     zone: String,
@@ -35,7 +35,7 @@ pub struct Face {
     to_copy: AtomicBool,
 }
 
-/// Where questions are shown and answered.
+/// The frontend that shows questions.
 enum Place {
     /// The controlling terminal's keys, and this for output.
     Screen {

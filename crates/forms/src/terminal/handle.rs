@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use crate::view::Next;
 
-/// How long [`Handle::withdraw`] waits for the screen at most; a face looks five times in that time.
+/// The time that [`Handle::withdraw`] waits for the screen at most; a face looks five times in that time.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Reaches a question while it is being asked: to take it back, or to say what waits behind it.

@@ -79,7 +79,7 @@ pub(super) fn here(desk: &Desk, width: usize) -> Vec<Line> {
     lines
 }
 
-/// How to say no and how to leave: always on one row, always the last.
+/// Returns how to say no and how to leave: always on one row, always the last.
 fn ways_out(desk: &Desk, width: usize) -> Line {
     let always: &[_] = if desk.sheet.offers_from_now_on() {
         &[("Ctrl-R", "decline always")]

@@ -18,7 +18,7 @@ pub(super) struct Lines {
     underway: bool,
 }
 
-/// What waiting for a line brought.
+/// The result of waiting for a line.
 pub(super) enum Waited {
     Line(String),
     End,

@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::charset::Charset;
 
-/// How a piece of text looks. Meaning never rests on it alone: signs and words say the same.
+/// The style of a piece of text. Meaning never rests on it alone: signs and words say the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Style {
     #[default]

@@ -27,7 +27,7 @@ pub(super) fn rule(width: usize) -> Line {
     Line::of("─".repeat(width), Style::Dim)
 }
 
-/// Who asks, through what, for which call, and how long there is.
+/// Returns who asks, through what, for which call, and how long there is.
 pub(super) fn head(desk: &Desk, width: usize, now: SystemTime) -> Vec<Line> {
     let question = desk.sheet.question();
     let origin = question.origin();
@@ -190,7 +190,7 @@ pub(super) fn warnings(warnings: &[Warning], width: usize, body: &mut Body) {
     }
 }
 
-/// How far along the person is.
+/// Returns how far along the person is.
 pub(super) fn progress(index: usize, of: usize) -> Line {
     let mut line = Line::of("  ", Style::Plain);
     if of > 1 && of <= 12 {
@@ -262,7 +262,7 @@ pub(super) fn picker(picker: &Picker, width: usize, most: usize, body: &mut Body
     }
 }
 
-/// What the field is sent as, where that is not what was typed.
+/// Returns what the field is sent as, where that is not what was typed.
 pub(super) fn understood(desk: &Desk, index: usize, width: usize) -> Vec<Line> {
     let Some(understood) = desk.sheet.understood(index) else {
         return Vec::new();
@@ -271,7 +271,7 @@ pub(super) fn understood(desk: &Desk, index: usize, width: usize) -> Vec<Line> {
     signed("  → ", rows, Style::Warn).collect()
 }
 
-/// What is wrong with the field: gently while it is typed, plainly once it was tried.
+/// Returns what is wrong with the field: gently while it is typed, plainly once it was tried.
 pub(super) fn complaints(desk: &Desk, index: usize, width: usize) -> Vec<Line> {
     let tried = desk.sheet.was_tried(index);
     let (sign, style) = if tried {

@@ -4,7 +4,7 @@ use mcp_elicit_core::answer::Typed;
 
 use crate::view::{Control, FieldView};
 
-/// What choosing an entry gives.
+/// The value of a chosen entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Gives {
     Value(String),
@@ -15,7 +15,7 @@ enum Gives {
 #[derive(Clone)]
 struct Entry {
     label: String,
-    /// What type-ahead looks in, in lower case.
+    /// The text that type-ahead searches, in lower case.
     sought: String,
     gives: Gives,
     chosen: bool,
@@ -103,12 +103,12 @@ impl Picker {
         self.several
     }
 
-    /// What type-ahead holds.
+    /// Returns what type-ahead holds.
     pub(super) fn typed(&self) -> &str {
         &self.typed
     }
 
-    /// How many entries there are, and how many match what was typed.
+    /// Returns how many entries there are, and how many match what was typed.
     pub(super) fn counts(&self) -> (usize, usize) {
         (self.entries.len(), self.matching().count())
     }
@@ -137,7 +137,7 @@ impl Picker {
         self.at.is_some_and(|at| at + 1 >= self.matching().count())
     }
 
-    /// Whether the person, or a default, is at an entry.
+    /// Returns whether the person, or a default, is at an entry.
     pub(super) fn is_somewhere(&self) -> bool {
         self.at.is_some()
     }
@@ -188,7 +188,7 @@ impl Picker {
         }
     }
 
-    /// What is chosen, as the answer of the field.
+    /// Returns what is chosen, as the answer of the field.
     pub(super) fn chosen(&self) -> Typed {
         let mut chosen = self.entries.iter().filter(|entry| entry.chosen);
         if self.several {

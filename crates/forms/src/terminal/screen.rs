@@ -13,23 +13,23 @@ use super::handle::Handle;
 use super::{parts, steps, wide};
 use crate::view::{Effect, Event, NotAnswered, Question, Reply, Sheet, words};
 
-/// How often the handle and the clock are looked at while no key comes.
+/// The interval at which the handle and the clock are read while no key comes.
 const TICK: Duration = Duration::from_millis(100);
 
-/// What a screen needs to know besides the question.
+/// The settings of a screen besides the question.
 pub(super) struct Screen<'a> {
     pub(super) out: &'a mut (dyn Write + Send),
     pub(super) color: bool,
     pub(super) charset: Charset,
     /// The zone that is proposed where a time needs one.
     pub(super) zone: &'a str,
-    /// Whether the host says what the person did.
+    /// `true` if the host says what the person did.
     pub(super) no_outcome_line: bool,
     pub(super) handle: &'a Handle,
     pub(super) clock: &'a (dyn Fn() -> SystemTime + Send + Sync),
     /// Opens a link once the person agreed.
     pub(super) open: &'a dyn Fn(&str) -> io::Result<()>,
-    /// Whether to offer declining every later question too.
+    /// `true` if to offer declining every later question too.
     pub(super) offer_always: bool,
 }
 
@@ -119,7 +119,7 @@ impl Screen<'_> {
     }
 }
 
-/// Whether the question ended by itself.
+/// Returns whether the question ended by itself.
 fn over(desk: &mut Desk, handle: &Handle, now: SystemTime) -> Option<NotAnswered> {
     let event = handle
         .withdrawn()

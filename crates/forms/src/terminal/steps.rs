@@ -104,14 +104,14 @@ fn link_page(desk: &Desk, link: &Link, head: Vec<Line>, foot: Vec<Line>, width: 
     }
 }
 
-/// How many rows the parts get that can be shown in part.
+/// The rows for the parts that can be shown in part.
 #[derive(Clone, Copy)]
 struct Rows {
     opening: usize,
     list: usize,
 }
 
-/// How many entries the list at this stage has, if there is one.
+/// Returns how many entries the list at this stage has, if there is one.
 fn listed(desk: &Desk) -> usize {
     match desk.sheet.stage() {
         Stage::Field(index) => match desk.tools.get(index) {

@@ -13,7 +13,7 @@ use super::page::{Body, Line, Page, Style, wrap};
 use super::{keys, parts};
 use crate::view::{NotAnswered, words};
 
-/// How often the handle is looked at.
+/// The interval at which the handle is read.
 const TICK: Duration = Duration::from_millis(100);
 
 /// Waits for Enter on a screen of its own.

@@ -12,7 +12,7 @@ const WIDE: (usize, usize) = (100, 20);
 /// The widest that the form gets, in columns.
 const WIDEST: usize = 130;
 
-/// Whether this stage is shown whole on a screen of this size: a form of several fields that is being filled in.
+/// Returns whether this stage is shown whole on a screen of this size: a form of several fields that is being filled in.
 pub(super) fn fits(desk: &Desk, width: usize, height: usize) -> bool {
     desk.reading.is_none()
         && width >= WIDE.0

@@ -38,7 +38,7 @@ pub struct Call {
     arguments: Option<String>,
 }
 
-/// How many calls are named where any of them may be meant.
+/// The number of calls that are named where any of them may be meant.
 const NAMED: usize = 4;
 
 impl Call {
@@ -103,7 +103,7 @@ impl Call {
         }
     }
 
-    /// What to add where any of several calls may be meant.
+    /// Returns what to add where any of several calls may be meant.
     pub fn doubt(&self) -> Option<&'static str> {
         let unsure = !self.others.is_empty();
         unsure.then_some("one of several calls, and the server does not say which")
@@ -150,7 +150,7 @@ impl Call {
             .collect()
     }
 
-    /// Whether [`title`](Self::title) leaves out something of the arguments, so that a frontend must offer them in full.
+    /// Returns whether [`title`](Self::title) leaves out something of the arguments, so that a frontend must offer them in full.
     pub fn is_shortened(&self) -> bool {
         let (short, full) = (self.arguments(), self.arguments_in_full());
         short != full || self.joined(short).chars().count() > inert::LABEL * 2

@@ -10,9 +10,9 @@ const LONG: u64 = 120;
 /// One entry of a list to choose from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pick {
-    /// What is sent when it is chosen, exactly as the server gave it.
+    /// The value that is sent when it is chosen, exactly as the server gave it.
     pub value: String,
-    /// What the person reads, safe to show.
+    /// The text that the person reads, safe to show.
     pub label: String,
 }
 
@@ -21,7 +21,7 @@ pub struct Pick {
 pub enum Control {
     /// Free text; `long` where a box of several lines fits better than a line.
     Text {
-        /// Whether a box of several lines fits better than a line.
+        /// `true` if a box of several lines fits better than a line.
         long: bool,
     },
     /// An email address.
@@ -34,7 +34,7 @@ pub enum Control {
     DateTime,
     /// A number; `whole` where it has no fraction.
     Number {
-        /// Whether it has no fraction.
+        /// `true` if it has no fraction.
         whole: bool,
         /// The least that is allowed.
         minimum: Option<Number>,
@@ -98,7 +98,7 @@ impl Control {
         }
     }
 
-    /// Whether what is typed may hold line breaks.
+    /// Returns whether what is typed may hold line breaks.
     pub fn takes_lines(&self) -> bool {
         matches!(self, Self::Text { .. })
     }
@@ -131,19 +131,19 @@ fn picks(options: &[ChoiceOption]) -> Vec<Pick> {
 pub struct FieldView {
     /// The field's name in the form, exactly as the server gave it.
     pub name: String,
-    /// What the person knows it by: its title, or its name.
+    /// The name that the person reads: its title, or its name.
     pub label: String,
     /// The server's explanation, of several lines.
     pub description: Option<String>,
-    /// Whether it must be answered.
+    /// `true` if it must be answered.
     pub required: bool,
     /// The control that fits.
     pub control: Control,
     /// The bounds in words: `3 to 50 characters`.
     pub hints: Vec<String>,
-    /// What it holds before the person does anything: its default, or nothing.
+    /// The initial value: its default, or nothing.
     pub default: Typed,
-    /// Whether it certainly asks for a credential, so that what is typed into it is not shown.
+    /// `true` if it certainly asks for a credential, so that what is typed into it is not shown.
     pub is_secret: bool,
 }
 
@@ -193,7 +193,7 @@ impl FieldView {
         self.hints.join(" · ")
     }
 
-    /// What the field holds, in the words the person chose it by, safe to show. `None` when it is empty.
+    /// Returns what the field holds, in the words the person chose it by, safe to show. `None` when it is empty.
     pub fn shown(&self, typed: &Typed) -> Option<String> {
         match typed {
             Typed::Nothing => None,
@@ -208,7 +208,7 @@ impl FieldView {
         }
     }
 
-    /// What is sent for the field, in the words the person chose it by: options by their labels, everything else exactly as
+    /// Returns what is sent for the field, in the words the person chose it by: options by their labels, everything else exactly as
     /// the server gets it. Safe to show.
     pub fn sent(&self, value: &Value) -> Vec<String> {
         match value {

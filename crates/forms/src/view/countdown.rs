@@ -1,4 +1,4 @@
-//! How much time is left, in the few words a person needs.
+//! The time that is left, in few words.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub fn left(remaining: Duration) -> String {
     }
 }
 
-/// Whether so little time is left that a face should draw attention to it.
+/// Returns whether so little time is left that a face should draw attention to it.
 pub fn is_short(remaining: Duration) -> bool {
     remaining <= Duration::from_secs(30)
 }

@@ -47,7 +47,7 @@ pub(crate) fn meant(typed: &Typed) -> Result<Typed, String> {
     Ok(Typed::Text(text))
 }
 
-/// Whether the text is a date and time to which only a zone is missing.
+/// Returns whether the text is a date and time to which only a zone is missing.
 #[cfg(feature = "terminal")]
 pub(crate) fn lacks_zone(text: &str) -> bool {
     let text = text.trim();

@@ -4,7 +4,7 @@ use mcp_elicit_core::answer::{Outcome, Typed};
 
 use super::NotAnswered;
 
-/// Where the person is.
+/// The stage that the person has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// At warnings that must be insisted on before the form can be filled in.
@@ -17,7 +17,7 @@ pub enum Stage {
     Confirm,
 }
 
-/// What happened.
+/// The event.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// The field with this index now holds this.
@@ -51,7 +51,7 @@ pub enum Event {
     End,
 }
 
-/// What to do about it.
+/// The effect.
 #[derive(Debug)]
 pub enum Effect {
     /// Show the sheet as it is now.

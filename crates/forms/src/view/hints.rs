@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use mcp_elicit_core::form::{Choices, Format, Kind, Number, Text};
 
-/// What a person must keep to, in the order in which it matters. Empty where anything goes.
+/// Returns what a person must keep to, in the order in which it matters. Empty where anything goes.
 pub(super) fn of(kind: &Kind) -> Vec<String> {
     match kind {
         Kind::Text(text) => of_text(text),

@@ -1,4 +1,4 @@
-//! What a person sees and can do, decided once for every face.
+//! The view model: texts and actions for a person, decided once for every frontend.
 //!
 //! Nothing here reads, writes or knows the time: a face hands in what happened and shows what comes out.
 //!

@@ -6,7 +6,7 @@ use super::inert;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     server: String,
-    /// Whether `server` is only how it is reached, since its own side gave it no name.
+    /// `true` if `server` is only how it is reached, since its own side gave it no name.
     unnamed: bool,
     claimed: Option<String>,
     version: Option<String>,
@@ -66,7 +66,7 @@ impl Origin {
         (!version.is_empty()).then_some(version)
     }
 
-    /// How it is connected, safe to show.
+    /// Returns how it is connected, safe to show.
     pub fn connection(&self) -> Option<String> {
         self.connection
             .as_deref()
@@ -87,7 +87,7 @@ impl Origin {
         (self.unnamed && self.claimed().is_some()).then(|| self.server())
     }
 
-    /// How it is started or reached, on one line with long paths cut to their last part: `…/debug/files --read-only`.
+    /// Returns how it is started or reached, on one line with long paths cut to their last part: `…/debug/files --read-only`.
     pub fn connection_line(&self) -> Option<String> {
         let known: Vec<_> = [self.command(), self.connection()]
             .into_iter()

@@ -1,14 +1,14 @@
 use mcp_elicit_core::answer::Outcome;
 use thiserror::Error;
 
-/// What the person did, and what else they said while doing it.
+/// The person's action, and their further choices.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply {
-    /// What they did.
+    /// The outcome.
     pub outcome: Outcome,
-    /// Whether they were warned that the form asks for a credential and insisted on answering it.
+    /// `true` if they were warned that the form asks for a credential and insisted on answering it.
     pub insisted: bool,
-    /// Whether they declined every later question of this server too. Whoever asks keeps to it.
+    /// `true` if they declined every later question of this server too. Whoever asks keeps to it.
     pub from_now_on: bool,
 }
 
@@ -37,7 +37,7 @@ pub enum NotAnswered {
     /// Input that is not a person kept giving answers that the form refuses.
     #[error("gave up after {tries} refused answers{}", at(field.as_deref()))]
     Refused {
-        /// How many answers in a row were refused.
+        /// The number of answers in a row that were refused.
         tries: u32,
         /// The field that refused them, if one did.
         field: Option<String>,

@@ -5,7 +5,7 @@ use mcp_elicit_core::link::Link;
 
 use super::{Call, Origin, inert};
 
-/// What is asked for: a form to fill in, or a link to visit.
+/// The body of a question: a form to fill in, or a link to visit.
 #[derive(Clone, Debug)]
 pub enum Ask {
     /// Form mode. A form without fields asks for a plain yes.
@@ -121,7 +121,7 @@ impl Question {
         &self.message
     }
 
-    /// What is asked for.
+    /// Returns the credential that is asked for.
     pub fn ask(&self) -> &Ask {
         &self.ask
     }
@@ -153,7 +153,7 @@ impl Question {
             .map(|end| end.duration_since(now).unwrap_or_default())
     }
 
-    /// Whether the deadline has passed at `now`.
+    /// Returns whether the deadline has passed at `now`.
     pub fn is_over(&self, now: SystemTime) -> bool {
         self.deadline.is_some_and(|end| end <= now)
     }
@@ -207,7 +207,7 @@ impl Next {
         self.call.as_deref()
     }
 
-    /// How the server's message begins.
+    /// Returns how the server's message begins.
     pub fn beginning(&self) -> &str {
         &self.beginning
     }

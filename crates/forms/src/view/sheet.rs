@@ -7,14 +7,14 @@ use super::{
     Effect, Event, FieldView, NotAnswered, Question, Reply, Stage, Warning, validation, warnings,
 };
 
-/// What one field holds and what is wrong with it.
+/// The value of one field, and its errors.
 #[derive(Clone, Debug)]
 struct Entry {
     typed: Typed,
     errors: Vec<String>,
-    /// Whether the person changed it.
+    /// `true` if the person changed it.
     touched: bool,
-    /// Whether the person tried to go on with it.
+    /// `true` if the person tried to go on with it.
     tried: bool,
 }
 
@@ -36,7 +36,7 @@ pub struct Sheet {
     insisted: bool,
     from_now_on: FromNowOn,
     stage: Stage,
-    /// Whether the review has been reached, so that correcting a field leads back to it.
+    /// `true` if the review has been reached, so that correcting a field leads back to it.
     reviewed: bool,
 }
 
@@ -99,7 +99,7 @@ impl Sheet {
         self
     }
 
-    /// Whether declining every later question is offered.
+    /// Returns whether declining every later question is offered.
     pub fn offers_from_now_on(&self) -> bool {
         self.from_now_on != FromNowOn::NotOffered
     }
@@ -123,29 +123,29 @@ impl Sheet {
         &self.fields
     }
 
-    /// What is to be careful about.
+    /// Returns what is to be careful about.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
 
-    /// Where the person is.
+    /// Returns where the person is.
     pub fn stage(&self) -> Stage {
         self.stage
     }
 
-    /// What the field with this index holds; nothing for an index that is none.
+    /// Returns what the field with this index holds; nothing for an index that is none.
     pub fn typed(&self, index: usize) -> &Typed {
         self.entries
             .get(index)
             .map_or(&Typed::Nothing, |entry| &entry.typed)
     }
 
-    /// What is wrong with the field, whether or not it is time to say so.
+    /// Returns what is wrong with the field, whether or not it is time to say so.
     pub fn problems(&self, index: usize) -> &[String] {
         self.entries.get(index).map_or(&[], |entry| &entry.errors)
     }
 
-    /// What to say is wrong with the field: nothing until it was changed or tried.
+    /// Returns what to say is wrong with the field: nothing until it was changed or tried.
     pub fn errors(&self, index: usize) -> &[String] {
         match self.entries.get(index) {
             Some(entry) if entry.touched || entry.tried => &entry.errors,
@@ -153,27 +153,27 @@ impl Sheet {
         }
     }
 
-    /// Whether the person tried to go on with the field as it is, so that its errors are meant.
+    /// Returns whether the person tried to go on with the field as it is, so that its errors are meant.
     pub fn was_tried(&self, index: usize) -> bool {
         self.entries.get(index).is_some_and(|entry| entry.tried)
     }
 
-    /// Whether the person changed anything, so that leaving would lose work.
+    /// Returns whether the person changed anything, so that leaving would lose work.
     pub fn is_touched(&self) -> bool {
         self.entries.iter().any(|entry| entry.touched)
     }
 
-    /// Whether the answer waits for the person to insist.
+    /// Returns whether the answer waits for the person to insist.
     pub fn must_insist(&self) -> bool {
         !self.insisted && self.warnings.iter().any(|warning| warning.needs_insisting)
     }
 
-    /// What the field with this index holds, in the person's words; `None` when it is empty.
+    /// Returns what the field with this index holds, in the person's words; `None` when it is empty.
     pub fn shown(&self, index: usize) -> Option<String> {
         self.fields.get(index)?.shown(self.typed(index))
     }
 
-    /// What will be sent for the field with this index: options by their labels, everything else exactly as the server gets
+    /// Returns what will be sent for the field with this index: options by their labels, everything else exactly as the server gets
     /// it. `None` where nothing is sent.
     pub fn sent(&self, index: usize) -> Option<Vec<String>> {
         let field = self.fields.get(index)?;
@@ -181,19 +181,19 @@ impl Sheet {
         Some(field.sent(&value))
     }
 
-    /// How the field with this index is understood, where that is not what was typed: `1e3` is sent as `1000`.
+    /// Returns how the field with this index is understood, where that is not what was typed: `1e3` is sent as `1000`.
     pub fn understood(&self, index: usize) -> Option<String> {
         let field = self.fields.get(index)?;
         validation::understood(self.question.as_form()?, field, self.typed(index))
     }
 
-    /// How a number that can be read in two ways is taken, for the field with this index.
+    /// Returns how a number that can be read in two ways is taken, for the field with this index.
     pub fn caveat(&self, index: usize) -> Option<String> {
         let form = self.question.as_form()?;
         form.fields().get(index)?.caveat(self.typed(index))
     }
 
-    /// What was typed, field by field, to be kept or read by the form.
+    /// Returns what was typed, field by field, to be kept or read by the form.
     pub fn draft(&self) -> Draft {
         let mut draft = Draft::new();
         for (field, entry) in self.fields.iter().zip(&self.entries) {

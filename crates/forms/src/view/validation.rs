@@ -1,4 +1,4 @@
-//! What was typed, judged by the form: what is wrong with it in words for the person, and what it is taken as.
+//! The form's verdict on typed text: the errors, in words for the person, and the value that it is read as.
 
 use mcp_elicit_core::answer::{Answers, Draft, Rule, Typed, Violation};
 use mcp_elicit_core::form::{Field, Form};
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{Control, FieldView, date_time, inert};
 
-/// What is wrong, field by field: positions, each with a sentence for the person.
+/// The errors, field by field: positions, each with a sentence for the person.
 pub(crate) type Wrong = Vec<(usize, String)>;
 
 /// Returns what is wrong with one field.

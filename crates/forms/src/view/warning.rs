@@ -8,9 +8,9 @@ use super::{Ask, Question, inert};
 pub struct Warning {
     /// The reason, in a sentence a person can read.
     pub text: String,
-    /// How much it should weigh.
+    /// The level of the warning.
     pub weight: Weight,
-    /// Whether the person must insist before an answer can be sent.
+    /// `true` if the person must insist before an answer can be sent.
     pub needs_insisting: bool,
 }
 

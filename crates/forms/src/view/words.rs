@@ -17,7 +17,7 @@ pub const NO_PLACE_FOR_SECRETS: &str = "A form is no place for a secret: the pro
 /// Longest address shown whole, in characters.
 const ADDRESS: usize = inert::ARGUMENTS;
 
-/// Who asks: `files 1.2.0 asks (over stdio)`.
+/// Returns who asks: `files 1.2.0 asks (over stdio)`.
 pub fn asks(origin: &Origin) -> String {
     let known: Vec<_> = [origin.command(), origin.connection()]
         .into_iter()
@@ -29,7 +29,7 @@ pub fn asks(origin: &Origin) -> String {
     format!("{} asks ({})", origin.title(), known.join(", "))
 }
 
-/// What waits for the answer: `for the tool deploy (build: latest)`.
+/// Returns what waits for the answer: `for the tool deploy (build: latest)`.
 pub fn for_call(call: &Call) -> String {
     let words = format!("for the {} {}", call.kind().word(), call.title());
     match call.doubt() {
@@ -49,7 +49,7 @@ pub fn for_whom(question: &Question) -> Option<String> {
     }
 }
 
-/// What was typed into a field of which something else is sent, and why to look at it again: `typed as 1e3`.
+/// Returns what was typed into a field of which something else is sent, and why to look at it again: `typed as 1e3`.
 pub fn typed_as(sheet: &Sheet, index: usize) -> Option<String> {
     sheet.understood(index)?;
     let typed = format!("typed as {}", sheet.shown(index)?.replace('\n', " "));
@@ -59,7 +59,7 @@ pub fn typed_as(sheet: &Sheet, index: usize) -> Option<String> {
     })
 }
 
-/// How many more questions wait; `None` when none does.
+/// Returns how many more questions wait; `None` when none does.
 pub fn pending(others: &[Next]) -> Option<String> {
     match others.len() {
         0 => None,
@@ -89,7 +89,7 @@ pub fn address(link: &Link) -> String {
     inert::line(link.as_str(), ADDRESS)
 }
 
-/// Where a link leads: `This goes to login.example.org, which belongs to example.org.`
+/// Returns where a link leads: `This goes to login.example.org, which belongs to example.org.`
 pub fn goes_to(link: &Link) -> String {
     let host = inert::line(link.host().ascii(), inert::LABEL);
     match link
@@ -130,7 +130,7 @@ pub fn over(why: &NotAnswered) -> String {
     }
 }
 
-/// What the person did, told after it was done.
+/// Returns what the person did, told after it was done.
 pub fn done(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Accept(answers) if answers.iter().next().is_none() => "agreed.",
@@ -141,7 +141,7 @@ pub fn done(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// What to do while a link is visited.
+/// Returns what to do while a link is visited.
 pub fn visiting(hosts: &[String]) -> String {
     let hosts: Vec<_> = hosts
         .iter()

@@ -1,4 +1,4 @@
-//! What a person does: save, check, step, review, accept, decline, cancel.
+//! Handlers of a person's actions: save, check, step, review, accept, decline, cancel.
 //!
 //! Every act is a POST of one of our own forms, and ends in a redirect, so that reloading repeats nothing.
 
@@ -93,7 +93,7 @@ fn over(site: &Site, id: &QuestionId, act: &str) -> Response {
     go(&format!("{}?late", Links::of(&site.base, id.as_str()).here))
 }
 
-/// What the review page showed, so that nothing else is sent.
+/// Returns what the review page showed, so that nothing else is sent.
 pub(super) fn seen(site: &Site, id: &QuestionId, answers: &Answers) -> String {
     site.tag(Voice::Seen, &shown_bytes(id, answers))
 }
@@ -105,7 +105,7 @@ fn shown_bytes(id: &QuestionId, answers: &Answers) -> Vec<u8> {
 /// One press, with all it may need.
 struct Press<'a, D> {
     rooms: &'a Rooms<D>,
-    /// Who is recorded as having pressed.
+    /// The person who is recorded as having pressed.
     by: String,
     id: QuestionId,
     question: Arc<Question>,

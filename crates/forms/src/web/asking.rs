@@ -23,7 +23,7 @@ use crate::view::{Ask, FieldView, Question, warnings};
 /// The most questions on the queue page, of those that wait and of those that ended.
 const ROWS: usize = 200;
 
-/// What a question with a reason to be careful is headed with.
+/// The heading of a question with warnings.
 const CARE_FORM: &str = "Be careful with this form";
 const CARE_LINK: &str = "Be careful with this address";
 
@@ -104,7 +104,7 @@ impl Open<'_> {
         Links::of(&self.site.base, self.id.as_str())
     }
 
-    /// What all its pages show.
+    /// Returns what all its pages show.
     fn asked(&self) -> Asked {
         let (verb, care) = match self.question.ask() {
             Ask::Form(_) => ("asks", CARE_FORM),

@@ -11,7 +11,7 @@ pub(super) fn now() -> SystemTime {
     SystemTime::now()
 }
 
-/// How long ago `then` was at `now`: `just now`, `4 min ago`, `3 h ago`, `2 days ago`.
+/// Returns how long ago `then` was at `now`: `just now`, `4 min ago`, `3 h ago`, `2 days ago`.
 pub(super) fn ago(then: SystemTime, now: SystemTime) -> String {
     let gone = now.duration_since(then).unwrap_or(Duration::ZERO).as_secs();
     match gone {

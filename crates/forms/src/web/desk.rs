@@ -42,7 +42,7 @@ impl fmt::Display for QuestionId {
     }
 }
 
-/// How a question ended. Only the first four are a person's act.
+/// The end of a question. Only the first four are a person's act.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The person sent answers, or agreed to a form without fields.
@@ -75,11 +75,11 @@ impl From<&Outcome> for Ending {
 /// The end of a question: how, when and by whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// How it ended.
+    /// The phase in which it ended.
     pub how: Ending,
     /// When it ended.
     pub at: SystemTime,
-    /// Who ended it, in words for a person; `None` where nobody did.
+    /// The person or program that ended it, in words; `None` where no one did.
     pub by: Option<String>,
 }
 
@@ -98,7 +98,7 @@ pub struct Brief {
     pub asked: SystemTime,
     /// Until when it can be answered.
     pub deadline: Option<SystemTime>,
-    /// How it ended; `None` while it waits.
+    /// The ending; `None` while it waits.
     pub ended: Option<Ended>,
 }
 
@@ -133,7 +133,7 @@ impl Brief {
         self
     }
 
-    /// Whether every word of `text` occurs in what a list shows of it; letter case does not matter.
+    /// Returns whether every word of `text` occurs in what a list shows of it; letter case does not matter.
     pub fn matches(&self, text: &str) -> bool {
         let call = self.call.as_deref().unwrap_or_default();
         let hay = format!("{} {call} {}", self.server, self.gist).to_lowercase();
@@ -166,7 +166,7 @@ pub struct Wanted {
 pub struct Docket {
     /// Waiting, the longest waiting first.
     pub pending: Vec<Brief>,
-    /// How many wait in all, wanted or not.
+    /// The number of questions that wait in all, matched or not.
     pub pending_total: usize,
     /// Ended, the latest first.
     pub recent: Vec<Brief>,
@@ -181,14 +181,14 @@ pub enum Found {
         question: Arc<Question>,
         /// When it was asked.
         asked: SystemTime,
-        /// What a person has typed so far; `None` before anything was saved.
+        /// The values that a person has typed so far; `None` before anything was saved.
         draft: Option<Draft>,
     },
     /// It has ended; [`Brief::ended`] says how.
     Ended(Brief),
 }
 
-/// What became of an outcome that was handed in.
+/// The result of submitting an outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Settled {
     /// It is the question's outcome.
@@ -204,7 +204,7 @@ pub enum Settled {
 #[error("the questions cannot be reached")]
 pub struct DeskFault(#[source] pub Box<dyn std::error::Error + Send + Sync>);
 
-/// Where the questions of one person lie: what the pages show and where their answers go.
+/// The source of one person's questions, which the pages show and hand answers to.
 ///
 /// The pages hold no state of their own. A desk decides which outcome comes first; everything else about an
 /// answer is decided by the form's own check before it gets here.
@@ -218,7 +218,7 @@ pub trait Desk: Send + Sync + 'static {
         id: &QuestionId,
     ) -> impl Future<Output = Result<Option<Found>, DeskFault>> + Send;
 
-    /// What a person should know about the question besides what it says, such as that no call waits for it; a sentence or two.
+    /// Returns what a person should know about the question besides what it says, such as that no call waits for it; a sentence or two.
     fn note(
         &self,
         id: &QuestionId,
@@ -246,7 +246,7 @@ pub trait Desk: Send + Sync + 'static {
         by: &str,
     ) -> impl Future<Output = Result<Settled, DeskFault>> + Send;
 
-    /// Whether the person is offered to decline every later question of this server too.
+    /// Returns whether the person is offered to decline every later question of this server too.
     fn offers_from_now_on(&self, id: &QuestionId) -> bool {
         let _ = id;
         false

@@ -10,7 +10,7 @@ pub(super) enum Entry {
         autocomplete: &'static str,
         value: String,
         short: bool,
-        /// Whether it may become several lines when such text is pasted.
+        /// `true` if it may become several lines when such text is pasted.
         grows: bool,
     },
     /// Several lines of text.
@@ -33,7 +33,7 @@ pub(super) enum Entry {
         row: bool,
         /// With a box to search in.
         search: bool,
-        /// Whether "no answer" is chosen, where that is a choice.
+        /// `true` if "no answer" is chosen, where that is a choice.
         none: Option<bool>,
     },
 }

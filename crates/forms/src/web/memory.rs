@@ -14,7 +14,7 @@ use super::desk::{
 };
 use crate::view::{Question, Reply, warnings};
 
-/// How many ended questions are remembered.
+/// The number of ended questions that are remembered.
 const REMEMBERED: usize = 200;
 
 /// A question that waits.

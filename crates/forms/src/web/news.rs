@@ -13,10 +13,10 @@ use serde_json::json;
 use super::desk::{Desk, Found, QuestionId, Wanted};
 use super::router::{self, Rooms, desk_failed};
 
-/// How long a page waits before it connects again.
+/// The time that a page waits before it connects again.
 const AGAIN: Duration = Duration::from_secs(2);
 
-/// How often a silent connection is kept from being taken for dead.
+/// The interval at which a silent connection is kept alive.
 const ALIVE: Duration = Duration::from_secs(20);
 
 /// An event each time the desk changes. It says that something has changed, never what.
@@ -37,7 +37,7 @@ pub(super) async fn events<D: Desk>(State(rooms): State<Rooms<D>>) -> Response {
         .into_response()
 }
 
-/// How many questions wait.
+/// Returns how many questions wait.
 pub(super) async fn state<D: Desk>(State(rooms): State<Rooms<D>>) -> Response {
     match rooms
         .desk
@@ -52,7 +52,7 @@ pub(super) async fn state<D: Desk>(State(rooms): State<Rooms<D>>) -> Response {
     }
 }
 
-/// Whether a question still waits, and how many do.
+/// Returns whether a question still waits, and how many do.
 pub(super) async fn question_state<D: Desk>(rooms: &Rooms<D>, id: String) -> Response {
     let found = match QuestionId::new(id) {
         Some(id) => rooms.desk.find(&id).await,

@@ -27,7 +27,7 @@ fn notice(shell: Shell, tone: Tone, head: &str, line: &str) -> NoticePage {
     }
 }
 
-/// How a question ended. `late` when the reader has just tried to answer it.
+/// Returns how a question ended. `late` when the reader has just tried to answer it.
 pub(super) fn ended(
     shell: Shell,
     brief: &Brief,
@@ -151,7 +151,7 @@ pub(super) fn spent_link(site: &Site, meant: &str) -> NoticePage {
     page
 }
 
-/// What a page for strangers has around it, which says nothing about where the other pages are.
+/// Returns what a page for strangers has around it, which says nothing about where the other pages are.
 fn outside(site: &Site) -> Shell {
     Shell {
         base: site.prefix.clone(),

@@ -9,14 +9,14 @@ use super::field::{Entry, FieldPart};
 use super::prose::{Block, Message, Span};
 use crate::looks::{self, Tone};
 
-/// What every page has around it.
+/// The frame of every page.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shell {
     /// Path that all links start with; empty at the root.
     pub base: String,
-    /// Whether the reader is signed in, so that links to questions make sense.
+    /// `true` if the reader is signed in, so that links to questions make sense.
     pub inside: bool,
-    /// How many questions wait.
+    /// The number of questions that wait.
     pub pending: usize,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Left {
     pub short: bool,
 }
 
-/// Who asks, as the reader must see it.
+/// The origin, as the person must see it.
 #[derive(Clone)]
 pub(super) struct Asker {
     pub server: String,
@@ -52,13 +52,13 @@ pub(super) struct CallPart {
     pub doubt: Option<&'static str>,
     /// All of them, whole.
     pub arguments: Vec<(String, String)>,
-    /// What arguments without a name are called: those that are no object, or not JSON.
+    /// The label of arguments without a name: those that are no object, or not JSON.
     pub raw: &'static str,
-    /// Whether they are short enough to be shown without being opened.
+    /// `true` if they are short enough to be shown without being opened.
     pub open: bool,
 }
 
-/// Where the buttons of a question lead.
+/// The targets of a question's buttons.
 #[derive(Clone, Debug)]
 pub(super) struct Links {
     pub here: String,
@@ -99,7 +99,7 @@ pub(super) struct Problem {
     pub message: String,
 }
 
-/// What every page of one question shows, whatever is asked and however far the answer is.
+/// The parts that every page of one question shows.
 #[derive(Clone)]
 pub(super) struct Asked {
     pub asker: Asker,
@@ -108,14 +108,14 @@ pub(super) struct Asked {
     pub message: Message,
     /// What should be known besides what the question says.
     pub note: Option<String>,
-    /// What the reasons to be careful are headed with.
+    /// The heading of the warnings.
     pub care: &'static str,
     pub warnings: Vec<String>,
-    /// Whether they must be ticked off before an answer is sent.
+    /// `true` if they must be ticked off before an answer is sent.
     pub insist: bool,
     pub links: Links,
     pub csrf: String,
-    /// Whether a no for good can be said here.
+    /// `true` if a no for good can be said here.
     pub always: bool,
 }
 
@@ -136,7 +136,7 @@ pub(super) struct QuestionPage {
 pub(super) struct ReviewRow {
     pub label: String,
     pub values: Vec<String>,
-    /// What was typed, where something else is sent for it.
+    /// The typed text, where something else is sent for it.
     pub typed: Option<String>,
     /// Why to look at it again.
     pub caveat: Option<String>,
@@ -168,7 +168,7 @@ pub(super) struct HostPart {
     pub before: String,
     /// The site's own name: the domain somebody registered, or the whole host.
     pub site: String,
-    /// What follows the host and matters: the port.
+    /// The relevant part after the host: the port.
     pub after: String,
 }
 
@@ -181,7 +181,7 @@ pub(super) struct VisitPage {
     pub host: HostPart,
 }
 
-/// How a question ended, on the queue page.
+/// The end of a question, on the queue page.
 #[derive(Clone, Debug)]
 pub(super) struct End {
     pub word: &'static str,
@@ -204,13 +204,13 @@ pub(super) struct Row {
     pub end: Option<End>,
 }
 
-/// What waits and what happened lately.
+/// The questions that wait, and those that ended lately.
 #[derive(Template)]
 #[template(path = "queue.html")]
 pub(super) struct QueuePage {
     pub shell: Shell,
     pub find: String,
-    /// How many more wait than are shown.
+    /// The number of questions that wait and are not shown.
     pub more: usize,
     pub pending: Vec<Row>,
     pub recent: Vec<Row>,
@@ -232,7 +232,7 @@ pub(super) struct NoticePage {
     pub head: String,
     pub lines: Vec<String>,
     pub acts: Vec<Act>,
-    /// Where to go on by itself.
+    /// The address that the page goes on to by itself.
     pub forward: Option<String>,
     /// The page that a signed-in browser is led to from here, below the path that it remembers.
     pub enter: Option<String>,

@@ -23,7 +23,7 @@ pub(super) enum Span {
 /// One entry of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Item {
-    /// Whether it belongs to a list within a list.
+    /// `true` if it belongs to a list within a list.
     pub deep: bool,
     /// Its text.
     pub spans: Vec<Span>,
@@ -42,7 +42,7 @@ pub(super) enum Block {
     Code(String),
     /// A list.
     List {
-        /// Whether it is numbered.
+        /// `true` if it is numbered.
         ordered: bool,
         /// Its entries.
         items: Vec<Item>,
@@ -56,7 +56,7 @@ pub(super) enum Block {
 pub(super) struct Message {
     /// Its blocks, top to bottom.
     pub blocks: Vec<Block>,
-    /// Whether it is so long that it gets its own scroll bar.
+    /// `true` if it is so long that it gets its own scroll bar.
     pub long: bool,
 }
 
@@ -110,7 +110,7 @@ fn joined(spans: &[Span]) -> String {
     spans.iter().map(Span::text).collect()
 }
 
-/// What is being collected while events come in.
+/// The data that are collected while events come in.
 #[derive(Default)]
 struct Reader {
     blocks: Vec<Block>,

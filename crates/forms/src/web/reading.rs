@@ -32,7 +32,7 @@ impl Posted {
             .map(|(_, value)| value.as_str())
     }
 
-    /// What was typed, field by field.
+    /// Returns what was typed, field by field.
     pub(super) fn draft(&self, fields: &[FieldView]) -> Draft {
         let mut draft = Draft::new();
         for (index, field) in fields.iter().enumerate() {
@@ -112,7 +112,7 @@ pub(super) fn untouched(fields: &[FieldView]) -> Draft {
     draft
 }
 
-/// What the two controls of a moment show for `text`, be it a draft or a default such as `2026-11-30T09:00:00Z`.
+/// Returns what the two controls of a moment show for `text`, be it a draft or a default such as `2026-11-30T09:00:00Z`.
 pub(super) fn moment_controls(text: &str) -> (String, String) {
     if let Some((local, zone)) = date_time::parts(text) {
         return (local.to_owned(), zone.to_owned());

@@ -15,10 +15,10 @@ use super::reading::Posted;
 use super::site::Site;
 use super::{answering, asking, login, news, notices};
 
-/// How long the body of a request may take to arrive.
+/// The time that the body of a request may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(20);
 
-/// What every page needs: the questions, and who may see them.
+/// The state of every page: the questions, and who may see them.
 pub(super) struct Rooms<D> {
     pub(super) desk: Arc<D>,
     pub(super) site: Arc<Site>,
@@ -124,7 +124,7 @@ async fn outside<D: Desk>(State(rooms): State<Rooms<D>>, uri: Uri) -> Response {
     )
 }
 
-/// What browsers are told on every response.
+/// Returns what browsers are told on every response.
 fn rules(response: &mut Response) {
     let headers = response.headers_mut();
     let rules = [
@@ -265,7 +265,7 @@ async fn asset(Path(name): Path<String>) -> Response {
         .into_response()
 }
 
-/// What can be read of a question besides its page.
+/// Returns what can be read of a question besides its page.
 async fn part<D: Desk>(
     State(rooms): State<Rooms<D>>,
     Path((id, part)): Path<(String, String)>,

@@ -13,13 +13,13 @@ use tokio::task::JoinSet;
 /// The most connections at once. Browsers hold a handful.
 const CONNECTIONS: usize = 256;
 
-/// How long the head of a request may take to arrive.
+/// The time that the head of a request may take to arrive.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 
 /// The most bytes of a request's head.
 const HEAD_BYTES: usize = 32 * 1024;
 
-/// How long to wait when no connection can be taken, as when the process has no file descriptors left.
+/// The time to wait when no connection can be taken, as when the process has no file descriptors left.
 const BREATH: Duration = Duration::from_millis(100);
 
 /// Serves `app` at `listener` until `stop` is done, then drops what is still connected.

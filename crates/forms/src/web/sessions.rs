@@ -16,10 +16,10 @@ use subtle::ConstantTimeEq as _;
 
 use crate::view::inert;
 
-/// How long a session lives without a request.
+/// The time that a session lives without a request.
 const IDLE: Duration = Duration::from_hours(12);
 
-/// How long a session is used before that is written down again.
+/// The time that a session is used before that is written down again.
 const NOTED_EVERY: Duration = Duration::from_mins(1);
 
 /// The most sessions at once; a further login ends the one that was used longest ago.
@@ -92,7 +92,7 @@ impl Session {
         self.used
     }
 
-    /// What the browser calls itself, made inert.
+    /// Returns what the browser calls itself, made inert.
     pub fn browser(&self) -> &str {
         &self.browser
     }
@@ -292,7 +292,7 @@ impl SessionTable {
     }
 }
 
-/// Where the sessions of a site are kept.
+/// A store of the sessions of a site.
 pub trait SessionStore: Send + Sync + 'static {
     /// Returns the table as it is.
     ///

@@ -225,7 +225,7 @@ pub(super) fn problems(views: &[FieldView], wrong: &Wrong) -> Vec<Problem> {
         .collect()
 }
 
-/// What will be sent, field by field: options by their labels, everything else exactly as the server gets it.
+/// Returns what will be sent, field by field: options by their labels, everything else exactly as the server gets it.
 pub(super) fn review(form: &Form, views: &[FieldView], draft: &Draft) -> Vec<ReviewRow> {
     views
         .iter()
@@ -246,7 +246,7 @@ pub(super) fn review(form: &Form, views: &[FieldView], draft: &Draft) -> Vec<Rev
         .collect()
 }
 
-/// What was typed, where that is not what is sent.
+/// Returns what was typed, where that is not what is sent.
 fn typed_words(typed: &Typed) -> Option<String> {
     let Typed::Text(text) = typed else {
         return None;

@@ -13,13 +13,13 @@ use subtle::ConstantTimeEq as _;
 
 use super::sessions::{MemorySessions, NewSession, SessionStore, SessionTable};
 
-/// How long a login link waits for its one use, unless set.
+/// The time that a login link waits for its one use, unless set.
 const LOGIN_LIFE: Duration = Duration::from_hours(24);
 
 /// Told the name of a new session.
 type OnLogin = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Where the pages are served and who may reach them.
+/// The address of the pages, and the access to them.
 ///
 /// Browsers send the cookies of a host to all its ports, so the pages of a site lie below a path of 256 random bits and
 /// the session's cookie is for that path alone: another server on this machine, which a link may lead to, is sent
@@ -57,7 +57,7 @@ impl fmt::Debug for Site {
     }
 }
 
-/// What is said with the site's key, each in its own voice so that one can never stand for another.
+/// The purposes of the site's key, each with a prefix of its own so that one can never stand for another.
 #[derive(Clone, Copy)]
 pub(super) enum Voice {
     /// A form that this site made for this question.
@@ -213,7 +213,7 @@ impl Site {
         self
     }
 
-    /// Who is recorded as having answered, in words for a person. `in the browser` unless set.
+    /// Returns who is recorded as having answered, in words for a person. `in the browser` unless set.
     #[must_use]
     pub fn answered_by(mut self, who: impl Into<String>) -> Self {
         self.by = who.into();
@@ -270,7 +270,7 @@ impl Site {
         format!("{}{}/", self.root, self.prefix)
     }
 
-    /// Whether the request was meant for this site. A name that somebody made point here (DNS rebinding) is not it.
+    /// Returns whether the request was meant for this site. A name that somebody made point here (DNS rebinding) is not it.
     pub fn is_for_us(&self, headers: &HeaderMap) -> bool {
         let mut named = headers.get_all(header::HOST).iter();
         let host = named.next().and_then(|host| host.to_str().ok());
@@ -282,7 +282,7 @@ impl Site {
         known && named.next().is_none()
     }
 
-    /// Whether the request comes from one of this site's own pages.
+    /// Returns whether the request comes from one of this site's own pages.
     pub fn is_from_us(&self, headers: &HeaderMap) -> bool {
         let origin = headers
             .get(header::ORIGIN)
@@ -290,7 +290,7 @@ impl Site {
         origin.is_some_and(|origin| self.origins.iter().any(|ours| ours == origin))
     }
 
-    /// Whether the request carries the cookie of a session that has not ended. Browsers send it to the pages only.
+    /// Returns whether the request carries the cookie of a session that has not ended. Browsers send it to the pages only.
     pub fn is_signed_in(&self, headers: &HeaderMap) -> bool {
         self.session(headers).is_some()
     }
@@ -344,7 +344,7 @@ impl Site {
         Ok(session)
     }
 
-    /// Who is recorded as having answered by this request.
+    /// Returns who is recorded as having answered by this request.
     pub(super) fn by(&self, headers: &HeaderMap) -> String {
         match self.session(headers).filter(|_| self.names_sessions) {
             Some(session) => format!("{}, session {session}", self.by),
@@ -366,7 +366,7 @@ impl Site {
         tag(&self.key, voice, what)
     }
 
-    /// Whether `said` is what this site says about `what`.
+    /// Returns whether `said` is what this site says about `what`.
     pub(super) fn said(&self, voice: Voice, what: &[u8], said: &str) -> bool {
         same(said, &self.tag(voice, what))
     }

@@ -1,4 +1,4 @@
-//! What it takes to answer: a person who saw what is asked, and not a key that is held down.
+//! Tests of the conditions for an answer: a person who saw what is asked, and not a key that is held down.
 
 use super::{CTRL_O, CTRL_X, DOWN, ENTER, ESC, TAB, ask, ask_with, ended};
 
@@ -46,7 +46,7 @@ fn typed_work_is_dropped_only_after_a_yes() {
     }
 }
 
-/// How many rows are said to be below those in sight.
+/// Returns how many rows are said to be below those in sight.
 fn below(seen: &str) -> Option<usize> {
     seen.split_once("↓ ")?.1.split_once(" more")?.0.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! What counts as the person's act, and what does not.
+//! Tests of what counts as the person's act.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What others must not be able to do: strangers, other sites, servers that send too much.
+//! Attacks that must fail, by strangers, other sites, servers that send too much.
 #![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
 use std::io::Write;

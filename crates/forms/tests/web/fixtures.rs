@@ -53,7 +53,7 @@ pub(crate) fn every_kind() -> Value {
     })
 }
 
-/// What the browser tests answer to [`every_kind`].
+/// Returns what the browser tests answer to [`every_kind`].
 pub(crate) fn every_answer() -> Value {
     json!({
         "name": "Autumn release",
@@ -96,7 +96,7 @@ pub(crate) fn in_seconds(seconds: u64) -> SystemTime {
 /// A person's desk with its server, and the links of its questions as they are announced.
 pub(crate) struct Asking {
     pub(crate) browser: Browser,
-    /// Whether to offer a no for good.
+    /// `true` if to offer a no for good.
     pub(crate) offers: bool,
     links: mpsc::UnboundedReceiver<String>,
 }

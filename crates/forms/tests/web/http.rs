@@ -96,7 +96,7 @@ impl Visitor {
         send(&self.host, &head, "").await
     }
 
-    /// Where a reply sends on to, below the path of the pages.
+    /// Returns where a reply sends on to, below the path of the pages.
     pub(crate) fn inside<'a>(&self, reply: &'a Reply) -> Option<&'a str> {
         reply.header("location")?.strip_prefix(&self.base)
     }

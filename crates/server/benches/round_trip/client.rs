@@ -80,7 +80,7 @@ impl Person {
         }
     }
 
-    /// How many questions came so far.
+    /// Returns how many questions came so far.
     pub(crate) fn asked(&self) -> usize {
         self.asked.load(Ordering::Relaxed)
     }
@@ -130,7 +130,7 @@ pub(crate) struct Connection(Arc<Ends>);
 struct Ends {
     client: Client,
     server: Server,
-    /// What stands between, and ends with it.
+    /// The program in between, which ends with it.
     _between: Option<Between>,
 }
 

@@ -1,4 +1,4 @@
-//! What a question costs with this crate, beside rmcp alone and beside the servers of other SDKs, in one run:
+//! The cost of a question with this crate, beside rmcp alone and beside the servers of other SDKs, in one run:
 //!
 //! `cargo bench -p mcp-elicit-server --bench round_trip`; with `-- --quick` in a tenth of the time, for a first look; with
 //! `-- --gateway PROGRAM` what it costs when that gateway stands between, instead.

@@ -1,4 +1,4 @@
-//! What is measured.
+//! The measurements.
 
 use std::time::{Duration, Instant};
 
@@ -6,10 +6,10 @@ use mcp_elicit_testkit::peers::Program;
 
 use crate::client::{Connection, Era, Person, Transport, connect, connect_as};
 
-/// How much is done.
+/// The amount of work.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effort {
-    /// How often ours and the other take turns.
+    /// The number of turns that ours and the other take.
     blocks: usize,
     /// Calls in a block, one at a time.
     calls: usize,

@@ -174,7 +174,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     listen::serve(arguments.into_iter(), wrapped).await
 }
 
-/// What most tools of the suite say in the end.
+/// Returns what most tools of the suite say in the end.
 fn text(words: impl Into<String>) -> CallToolResult {
     CallToolResult::success(vec![ContentBlock::text(words)])
 }

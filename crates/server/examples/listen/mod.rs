@@ -1,4 +1,4 @@
-//! How the examples are served: on stdin and stdout, or with `--listen ADDR` over HTTP at `/mcp`.
+//! Serves the examples: on stdin and stdout, or with `--listen ADDR` over HTTP at `/mcp`.
 
 pub(crate) mod over_http;
 

@@ -34,7 +34,7 @@ pub struct Ask<W: What> {
 /// An author's own check of an answer.
 type Check<T> = dyn Fn(&T) -> Result<(), Reasons> + Send + Sync;
 
-/// What a person did with a question, with the answer if there is one.
+/// A person's action on a question, with the answer if there is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome<T> {
     /// Answered.
@@ -66,13 +66,13 @@ impl<W: What> Ask<W> {
         self
     }
 
-    /// How long this question may stay open.
+    /// Returns how long this question may stay open.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// How often to ask when the answers break the form's rules.
+    /// Returns how often to ask when the answers break the form's rules.
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = Some(attempts.max(1));
         self

@@ -1,4 +1,4 @@
-//! What can be asked for, and how an accepted reply is read.
+//! The kinds of questions, and the reading of an accepted response.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::unanswered::Unanswered;
 
 /// Something that can be asked for: a [`Form`], a [`Link`], or what the methods of [`Elicit`](crate::Elicit) make.
 pub trait What: Send + 'static {
-    /// What `.await` gives.
+    /// The type that `.await` returns.
     type Answer: Send + 'static;
 
-    /// What to put before the person.
+    /// Returns what to put before the person.
     #[doc(hidden)]
     fn asking(&self) -> Result<Asking, Unanswered>;
 
@@ -27,7 +27,7 @@ pub trait What: Send + 'static {
     fn read(&self, accepted: Accepted) -> Reading<Self::Answer>;
 }
 
-/// What is put before a person. Only this crate makes one.
+/// The body of a question. Only this crate makes one.
 #[derive(Debug)]
 pub struct Asking(pub(crate) Subject);
 
@@ -39,7 +39,7 @@ pub struct Accepted {
     pub(crate) passed: bool,
 }
 
-/// How an accepted reply reads.
+/// The result of reading an accepted response.
 #[derive(Debug)]
 pub enum Reading<T> {
     /// As an answer.
@@ -428,7 +428,7 @@ impl What for ChooseMany {
 macro_rules! words_of_one_field {
     ($what:ty) => {
         impl Ask<$what> {
-            /// What the field is called. Its name unless given.
+            /// Returns what the field is called. Its name unless given.
             pub fn title(self, title: impl Into<String>) -> Self {
                 self.change(|mut what| {
                     what.words.title = Some(title.into());
@@ -436,7 +436,7 @@ macro_rules! words_of_one_field {
                 })
             }
 
-            /// What the field is for.
+            /// Returns what the field is for.
             pub fn description(self, description: impl Into<String>) -> Self {
                 self.change(|mut what| {
                     what.words.description = Some(description.into());
@@ -452,7 +452,7 @@ words_of_one_field!(Choose);
 words_of_one_field!(ChooseMany);
 
 impl Ask<Confirm> {
-    /// What is filled in when the question is shown.
+    /// Returns what is filled in when the question is shown.
     pub fn default(self, yes: bool) -> Self {
         self.change(|confirm| Confirm {
             default: Some(yes),
@@ -462,7 +462,7 @@ impl Ask<Confirm> {
 }
 
 impl Ask<Choose> {
-    /// What is chosen when the question is shown.
+    /// Returns what is chosen when the question is shown.
     pub fn default(self, value: impl Into<String>) -> Self {
         self.change(|choose| Choose {
             default: Some(value.into()),
@@ -472,7 +472,7 @@ impl Ask<Choose> {
 }
 
 impl Ask<ChooseMany> {
-    /// What is chosen when the question is shown.
+    /// Returns what is chosen when the question is shown.
     pub fn default<V: Into<String>>(self, values: impl IntoIterator<Item = V>) -> Self {
         let values = values.into_iter().map(Into::into).collect();
         self.change(|choose| ChooseMany {

@@ -1,4 +1,4 @@
-//! What a link carries, sealed: nobody can read, change or make one.
+//! The sealed content of a link: nobody can read, change or make one.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! How the pages look: one question, or one thing to say. No script, no frame, nothing from elsewhere.
+//! The templates of the pages: one question, or one thing to say. No script, no frame, nothing from elsewhere.
 
 use askama::Template;
 use axum::response::{Html, IntoResponse, Response};
@@ -13,13 +13,13 @@ use super::Inner;
 #[cfg(feature = "oauth")]
 use super::link::Ticket;
 
-/// What only these pages need, after the looks of the house.
+/// The style of these pages alone, after the shared theme.
 const OWN_STYLE: &str = include_str!("../../assets/style.css");
 
 const POLICY: &str = "default-src 'none'; style-src 'self'; form-action 'self'; \
                       frame-ancestors 'none'; base-uri 'none'";
 
-/// Whose pages these are.
+/// The server that the pages belong to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Site<'a> {
     server: &'a str,
@@ -58,7 +58,7 @@ pub(super) struct Ask<'a> {
     pub(super) what: What<'a>,
 }
 
-/// What the person is asked to do.
+/// The request to the person.
 pub(super) enum What<'a> {
     /// To leave a secret called `label`.
     Secret {
@@ -100,7 +100,7 @@ pub(super) struct Notice<'a> {
     onward: Option<Onward>,
 }
 
-/// What can be done next.
+/// The next step.
 #[derive(Debug, Clone)]
 pub(super) struct Onward {
     href: String,

@@ -45,7 +45,7 @@ type Clock = dyn Fn() -> SystemTime + Send + Sync;
 type Saved = Pin<Box<dyn Future<Output = Result<(), CannotSave>> + Send>>;
 type Save = dyn Fn(String, Secret) -> Saved + Send + Sync;
 
-/// What a person left on a page. It shows itself nowhere.
+/// A secret entered on a page; masked in `Debug`.
 pub struct Secret(String);
 
 impl Secret {
@@ -85,7 +85,7 @@ struct Inner {
     sign_in: Option<oauth::SignIn>,
 }
 
-/// What is behind a page.
+/// The purpose of a page.
 enum Behind {
     Secret {
         label: String,
@@ -230,7 +230,7 @@ impl ConnectBuilder {
         self
     }
 
-    /// How long a link works. 10 minutes by default.
+    /// Returns how long a link works. 10 minutes by default.
     #[must_use]
     pub fn lifetime(mut self, lifetime: Duration) -> Self {
         self.0.lifetime = lifetime;
@@ -277,7 +277,7 @@ impl Inner {
         ms((self.clock)())
     }
 
-    /// Who a request comes from.
+    /// Returns who a request comes from.
     fn visitor(&self, parts: &Parts) -> Option<String> {
         let visitor = (self.visitor)(parts);
         #[cfg(feature = "oauth")]
@@ -313,7 +313,7 @@ impl Inner {
         ticket.map_err(|error| Unanswered::Author(error.to_string()))
     }
 
-    /// Where the page of a ticket is. None where the system has no randomness.
+    /// Returns where the page of a ticket is. None where the system has no randomness.
     fn address(&self, ticket: &Ticket) -> Option<String> {
         let sealed = ticket.seal(&self.keys).ok()?;
         Some(format!("{}/{sealed}", self.base))

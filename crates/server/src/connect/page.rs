@@ -115,7 +115,7 @@ impl Inner {
         )
     }
 
-    /// What is said about a visit that has ended, also to somebody who comes back to it.
+    /// Returns what is said about a visit that has ended, also to somebody who comes back to it.
     fn farewell(&self, end: End) -> Response {
         let (tone, head, line) = match end {
             End::Done => (
@@ -252,7 +252,7 @@ async fn decline(
     }
 }
 
-/// What every form that is sent to a page must pass.
+/// Returns what every form that is sent to a page must pass.
 fn posted(inner: &Inner, sealed: &str, parts: &Parts) -> Result<Ticket, Box<Response>> {
     if !is_from_here(&inner.base, &parts.headers) {
         return Err(Box::new(inner.say(

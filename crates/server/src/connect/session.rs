@@ -1,4 +1,4 @@
-//! Who visits, kept in a cookie that only this server can write.
+//! The visitor's identity, kept in a cookie that only this server can write.
 
 use std::time::{Duration, SystemTime};
 
@@ -61,7 +61,7 @@ impl Session {
         }
     }
 
-    /// How long a sign-in lasts.
+    /// Returns how long a sign-in lasts.
     #[must_use]
     pub fn lifetime(mut self, lifetime: Duration) -> Self {
         self.lifetime = lifetime;
@@ -73,7 +73,7 @@ impl Session {
         self.set_cookie_at(principal, wall_clock())
     }
 
-    /// Who a request comes from, for [`Connect::builder`](super::Connect::builder).
+    /// Returns who a request comes from, for [`Connect::builder`](super::Connect::builder).
     pub fn visitor(&self) -> impl Fn(&Parts) -> Option<String> + Send + Sync + use<> {
         let session = self.clone();
         move |parts| session.visitor_at(parts, wall_clock())

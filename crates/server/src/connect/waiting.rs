@@ -1,4 +1,4 @@
-//! How visits end, and who waits for them.
+//! The ends of visits, and the calls that wait for them.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,10 +10,10 @@ use tokio::sync::watch;
 #[derive(Debug, Default)]
 pub(super) struct Waiting(Mutex<HashMap<String, Visit>>);
 
-/// How a visit ended. Both are a person's act.
+/// The end of a visit. Both are a person's act.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum End {
-    /// What was asked for is stored.
+    /// The value that was asked for is stored.
     #[serde(rename = "d")]
     Done,
     /// The person said no on the page.
@@ -58,7 +58,7 @@ impl Waiting {
         }
     }
 
-    /// How the visit ended, if it did.
+    /// Returns how the visit ended, if it did.
     pub(super) fn end_of(&self, id: &str) -> Option<End> {
         self.lock().get(id).and_then(|visit| *visit.end.borrow())
     }
@@ -85,7 +85,7 @@ impl Waiting {
     }
 }
 
-/// What has expired cannot be opened any more, so nobody needs to remember it.
+/// Returns what has expired cannot be opened any more, so nobody needs to remember it.
 fn sweep(visits: &mut HashMap<String, Visit>, now_ms: u64) {
     visits.retain(|_, visit| visit.until_ms > now_ms);
 }

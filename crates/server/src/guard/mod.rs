@@ -1,4 +1,4 @@
-//! What must not be asked, decided before anything is sent.
+//! Questions that must not be asked, decided before anything is sent.
 
 pub(crate) mod rate;
 

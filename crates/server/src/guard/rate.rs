@@ -1,4 +1,4 @@
-//! How many questions one principal may be asked in a minute.
+//! The limit on the questions that one principal may be asked in a minute.
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;

@@ -29,7 +29,7 @@ pub use store::{MemoryStore, Store, StoreError, StoreFuture};
 const PREFIX: &str = "me1.";
 const NONCE: usize = 24;
 
-/// What a sealed state is good for: this principal, server and request, and nothing else.
+/// The facts that a sealed state is bound to: this principal, server and request, and nothing else.
 #[derive(Debug, Clone)]
 pub(crate) struct Bound {
     pub(crate) principal: String,
@@ -61,7 +61,7 @@ impl Bound {
     }
 }
 
-/// What the state holds.
+/// The content of the state.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct State {
     /// Unguessable, new in every round: what single use is counted by.
@@ -102,7 +102,7 @@ pub(crate) enum SealError {
     Store(String),
 }
 
-/// Whether `state` was sealed here. Others belong to a handler that asks by hand.
+/// Returns whether `state` was sealed here. Others belong to a handler that asks by hand.
 pub(crate) fn is_ours(state: &str) -> bool {
     state.starts_with(PREFIX)
 }

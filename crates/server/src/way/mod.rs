@@ -32,7 +32,7 @@ use crate::unanswered::Unanswered;
 /// when it is recorded.
 pub(crate) type Admit<'a> = &'a (dyn Fn() -> Result<(), Unanswered> + Send + Sync);
 
-/// How questions of this call reach a person.
+/// The route of this call's questions to a person.
 #[derive(Debug, Clone)]
 pub(crate) enum Way {
     Pushed(Arc<pushed::Pushed>),
@@ -48,9 +48,9 @@ pub(crate) struct Put {
     pub(crate) given: Given,
     /// For [`Way::wrong`]; only rounds needs it.
     slot: Option<crate::journal::Slot>,
-    /// How long the question was open, as far as this way can tell.
+    /// The time that the question was open, as far as this route can tell.
     pub(crate) open_for: std::time::Duration,
-    /// Whether an earlier run already saw this reply: then it is not news for the audit.
+    /// `true` if an earlier run already saw this response: then it is not new to the audit.
     pub(crate) known: bool,
 }
 
@@ -127,7 +127,7 @@ impl Way {
         }
     }
 
-    /// Whether a URL that has to be visited first ends the call with an error: only 2025-11-25 has that.
+    /// Returns whether a URL that has to be visited first ends the call with an error: only 2025-11-25 has that.
     pub(crate) fn turns_away(&self) -> bool {
         matches!(self, Self::Pushed(pushed) if pushed.revision() == Revision::V2025_11_25)
     }

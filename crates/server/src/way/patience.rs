@@ -10,7 +10,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::unanswered::Unanswered;
 
-/// How a call waits.
+/// The settings for a call that waits.
 #[derive(Debug)]
 pub(crate) struct Patience {
     /// Absent in tests that have no client.

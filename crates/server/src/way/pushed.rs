@@ -142,7 +142,7 @@ impl Pushed {
         }
     }
 
-    /// What an error of the client means for the ask.
+    /// Returns what an error of the client means for the ask.
     fn refused(&self, mode: Mode, error: &ErrorData) -> Unanswered {
         if error.code == ErrorCode::METHOD_NOT_FOUND {
             // It declared the capability and has nothing behind it.

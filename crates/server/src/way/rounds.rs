@@ -68,14 +68,14 @@ struct Stand {
     news: Vec<FreshReply>,
     /// Replies that came without a state, by the key the author gave.
     loose: InputResponses,
-    /// How often each question was asked in this run.
+    /// The number of times that each question was asked in this run.
     asked: HashMap<Digest, u32>,
     steps: HashMap<String, u32>,
     open: Vec<Open>,
     running_steps: usize,
     /// Counts every change, so that the runner sees whether a turn settled anything.
     changes: u64,
-    /// Who is to hear of changes while the handler is not being polled.
+    /// The waker to notify of changes between polls.
     runner: Option<Waker>,
     turn: Option<Turn>,
 }
@@ -100,7 +100,7 @@ struct Open {
     for_ms: u64,
 }
 
-/// How a run ended.
+/// The end of a run.
 pub(crate) enum Ended<T> {
     /// The handler finished.
     Finished(T),
@@ -131,7 +131,7 @@ impl From<Changed> for Unanswered {
     }
 }
 
-/// What the retried request brought.
+/// The input of a retried request.
 pub(crate) struct Brought {
     pub(crate) journal: Journal,
     pub(crate) had_state: bool,
@@ -483,7 +483,7 @@ impl Rounds {
         requests
     }
 
-    /// What is established when the run is over.
+    /// Returns what is established when the run is over.
     pub(crate) fn take_journal(&self) -> Journal {
         std::mem::take(&mut self.lock().journal)
     }
@@ -562,7 +562,7 @@ pub(crate) fn beginning(message: &str) -> String {
     format!("{}...", &message[..message.floor_char_boundary(LONGEST)])
 }
 
-/// What rmcp sends for a question. Tasks use it too.
+/// Returns what rmcp sends for a question. Tasks use it too.
 pub(crate) fn params(
     question: &Question,
     revision: Revision,

@@ -15,7 +15,7 @@ use crate::question::{Digest, Question, Subject};
 use crate::testing::{Answer, Asked};
 use crate::unanswered::Unanswered;
 
-/// What the scripted person says, in order, and what was asked so far.
+/// The scripted person's answers, in order, and the questions so far.
 #[derive(Debug)]
 pub(crate) struct Script {
     capability: Capability,

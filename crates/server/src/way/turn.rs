@@ -38,7 +38,7 @@ impl Turn {
         Self { signal, waker }
     }
 
-    /// Whether wake-ups still reach `runner`.
+    /// Returns whether wake-ups still reach `runner`.
     pub(crate) fn is_for(&self, runner: &Waker) -> bool {
         self.signal.runner.will_wake(runner)
     }
@@ -49,13 +49,13 @@ impl Turn {
         &self.waker
     }
 
-    /// Whether `waker` is this one, so that whoever was polled with it is part of the handler itself.
+    /// Returns whether `waker` is this one, so that whoever was polled with it is part of the handler itself.
     pub(crate) fn is(&self, waker: &Waker) -> bool {
         // Where it points to, and not `will_wake`: copies of one waker need not share the address of their functions.
         waker.data() == self.waker.data()
     }
 
-    /// Whether a wake-up has come since the turn began, or may come: what waits for anything keeps a copy of its waker.
+    /// Returns whether a wake-up has come since the turn began, or may come: what waits for anything keeps a copy of its waker.
     pub(crate) fn may_be_woken(&self) -> bool {
         /// `signal` and `waker`.
         const OUR_OWN: usize = 2;
@@ -70,7 +70,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether anything may still wake the handler after its first poll.
+    /// Returns whether anything may still wake the handler after its first poll.
     fn may_be_woken_after(handler: impl Future) -> bool {
         let turn = Turn::of(Waker::noop());
         let mut handler = pin!(handler);

@@ -100,7 +100,7 @@ fn columns() -> Vec<Column> {
     columns
 }
 
-/// What one column brought: the plays by name, or why there are none.
+/// The results of one column: the plays by name, or why there are none.
 type Brought = Result<BTreeMap<String, Told>, &'static str>;
 
 /// The servers that listen, one for each revision.

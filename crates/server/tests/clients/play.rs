@@ -1,4 +1,4 @@
-//! What the person does, and what has to come of it whoever asks them.
+//! The scenarios: the person's actions, and the results that every server must give.
 
 use serde_json::{Value, json};
 
@@ -7,14 +7,14 @@ pub(crate) struct Play {
     pub(crate) name: &'static str,
     pub(crate) tool: &'static str,
     pub(crate) answers: fn() -> Value,
-    /// How long the person thinks, in milliseconds.
+    /// The time that the person thinks, in milliseconds.
     pub(crate) delay_ms: u64,
-    /// Whether the client says that it can ask.
+    /// `true` if the client declares that it can ask.
     pub(crate) capable: bool,
     pub(crate) result: fn(&str) -> Outcome,
 }
 
-/// What the model gets.
+/// The result for the model.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Outcome {
     Text(String),
@@ -24,7 +24,7 @@ pub(crate) enum Outcome {
     Error(i64),
 }
 
-/// What became of a play.
+/// The result of a scenario.
 #[derive(Debug)]
 pub(crate) struct Told {
     pub(crate) result: Outcome,

@@ -30,7 +30,7 @@ use rmcp::{ClientHandler, ServerHandler, tool, tool_handler, tool_router};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// How visitors of the pages sign in.
+/// The way in which visitors of the pages sign in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Login {
     /// At the server itself, which seals a session cookie.
@@ -199,7 +199,7 @@ impl Rig {
         self.later.fetch_add(seconds, Ordering::SeqCst);
     }
 
-    /// Where the provider sends browsers back to.
+    /// Returns where the provider sends browsers back to.
     pub(crate) fn back(&self) -> String {
         self.connect.redirect_uri("Calendar")
     }

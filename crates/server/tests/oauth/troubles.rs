@@ -1,4 +1,4 @@
-//! What goes wrong without anybody's ill will, and how it ends.
+//! Failures without an attacker, and their ends.
 
 use mcp_elicit_core::wire::Revision;
 

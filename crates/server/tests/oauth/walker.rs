@@ -12,7 +12,7 @@ pub(crate) struct Walker {
     cookies: BTreeMap<String, String>,
 }
 
-/// Where a request led.
+/// The page that a request led to.
 #[derive(Debug)]
 pub(crate) struct Page {
     pub(crate) status: StatusCode,
@@ -66,7 +66,7 @@ impl Walker {
         }
     }
 
-    /// How many cookies there are.
+    /// Returns how many cookies there are.
     pub(crate) fn cookies(&self) -> usize {
         self.cookies.len()
     }

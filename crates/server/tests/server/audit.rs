@@ -1,4 +1,4 @@
-//! What is recorded of a question: every turn once.
+//! Tests of the audit: every event of a question once.
 
 use std::sync::{Arc, Mutex};
 

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 pub(crate) const REVISIONS: [&str; 3] = ["2025-06-18", "2025-11-25", "2026-07-28"];
 
-/// What the scripted person does with one question.
+/// The scripted person's action on one question.
 #[derive(Debug, Clone)]
 pub(crate) enum Act {
     Accept(Value),
@@ -96,7 +96,7 @@ impl Person {
         self
     }
 
-    /// What this person does with every question beyond the acts given.
+    /// Returns what this person does with every question beyond the acts given.
     pub(crate) fn always(mut self, act: impl Fn(&str) -> Act + Send + Sync + 'static) -> Self {
         self.always = Some(Arc::new(act));
         self

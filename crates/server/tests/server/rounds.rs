@@ -1,4 +1,4 @@
-//! What only rounds have: runs that are given up and begun again.
+//! Tests of rounds alone: runs that are given up and begun again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,4 +1,4 @@
-//! What every store must do, run against each.
+//! The contract of every store, run against each.
 
 use std::sync::{Arc, Mutex};
 

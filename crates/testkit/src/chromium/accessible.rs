@@ -1,4 +1,4 @@
-//! What axe-core finds wrong with a page, in every light and width; with `MCP_ELICIT_SHOTS=FOLDER` a picture of each state
+//! Findings of axe-core on a page, in every light and width; with `MCP_ELICIT_SHOTS=FOLDER` a picture of each state
 //! is left there, for looking at.
 
 use std::path::PathBuf;

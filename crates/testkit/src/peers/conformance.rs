@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::{Program, cache, tool};
 
-/// What the suite says about one scenario.
+/// The suite's verdict on one scenario.
 #[derive(Clone, Debug)]
 pub struct Verdict {
     /// The scenario's name.
@@ -27,7 +27,7 @@ pub struct Verdict {
     pub failed: Vec<(String, String)>,
     /// The ids of the checks that the suite only warns of, each with the reason.
     pub warned: Vec<(String, String)>,
-    /// What the suite printed, for when it checked nothing.
+    /// The suite's output, for when it checked nothing.
     pub said: String,
 }
 

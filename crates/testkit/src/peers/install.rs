@@ -123,7 +123,7 @@ fn npm() -> &'static str {
     if cfg!(windows) { "npm.cmd" } else { "npm" }
 }
 
-/// Where a virtual environment keeps its python.
+/// Returns where a virtual environment keeps its python.
 fn interpreter() -> &'static str {
     if cfg!(windows) {
         "Scripts/python.exe"

@@ -92,7 +92,7 @@ impl Mcpdo {
         self.say(&said)
     }
 
-    /// What it prints, or its error.
+    /// Returns what it prints, or its error.
     fn say(&self, args: &[&str]) -> Value {
         let program = self.program.clone();
         let program = program.with(["--format", "json", "--connection", &self.connection]);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// How long a program may run before it counts as hanging. Starting python on a busy machine takes several seconds.
+/// The time after which a program counts as hanging. Starting python on a busy machine takes several seconds.
 const LIMIT: Duration = Duration::from_mins(2);
 
 /// A command line with its environment.
@@ -151,10 +151,10 @@ impl Program {
     }
 }
 
-/// What a program said and how it ended.
+/// The output and the exit status of a program.
 #[derive(Debug)]
 pub struct Finished {
-    /// How it ended.
+    /// The phase in which it ended.
     pub status: ExitStatus,
     /// All of its stdout.
     pub stdout: String,
@@ -213,7 +213,7 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// Where clients find it.
+    /// Returns where clients find it.
     pub fn url(&self) -> &str {
         &self.url
     }

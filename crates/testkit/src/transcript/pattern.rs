@@ -10,7 +10,7 @@ const MORE: &str = "...";
 /// Every object of the protocol may carry it.
 const ALWAYS_ALLOWED: &str = "_meta";
 
-/// What each placeholder means so far.
+/// The meaning of each placeholder so far.
 #[derive(Clone, Debug, Default)]
 pub struct Bindings {
     known: BTreeMap<String, Value>,
@@ -19,9 +19,9 @@ pub struct Bindings {
 /// A message that is not the one that was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// Where they differ, as a JSON Pointer.
+    /// The location of the difference, as a JSON Pointer.
     pub pointer: String,
-    /// What was expected and what came.
+    /// The expected value and the one that came.
     pub why: String,
 }
 
@@ -38,7 +38,7 @@ impl fmt::Display for Mismatch {
 
 impl std::error::Error for Mismatch {}
 
-/// What a string in a pattern is.
+/// The kind of string in a pattern.
 enum Text<'a> {
     Anything,
     Named(&'a str),
@@ -55,7 +55,7 @@ fn text(text: &str) -> Text<'_> {
 }
 
 impl Bindings {
-    /// What a placeholder means, once it is known.
+    /// Returns what a placeholder means, once it is known.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.known.get(name)
     }
@@ -94,7 +94,7 @@ impl Bindings {
         }
     }
 
-    /// Whether `came` is the message that `pattern` expects. Learns its placeholders only when it is.
+    /// Returns whether `came` is the message that `pattern` expects. Learns its placeholders only when it is.
     pub fn take(&mut self, pattern: &Value, came: &Value) -> Result<(), Mismatch> {
         let mut learned = self.clone();
         learned.compare(pattern, came, &mut String::new())?;

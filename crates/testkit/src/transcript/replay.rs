@@ -22,7 +22,7 @@ pub struct Replay<'t> {
     bindings: Bindings,
 }
 
-/// What to do next.
+/// The next step.
 #[derive(Debug)]
 pub enum Turn<'t> {
     /// Send this message.
@@ -38,7 +38,7 @@ pub enum Turn<'t> {
     },
     /// So many seconds pass in which nobody does anything.
     Time {
-        /// How many.
+        /// The number.
         seconds: u64,
     },
     /// The last question is recorded under this word now.
@@ -55,9 +55,9 @@ pub enum Turn<'t> {
 pub struct Strayed {
     /// The line that was expected, from 1; none when nothing more was.
     pub number: Option<usize>,
-    /// How the message differs from it.
+    /// The difference of the message.
     pub why: String,
-    /// What came.
+    /// The message that came.
     pub came: String,
 }
 
@@ -94,12 +94,12 @@ impl<'t> Replay<'t> {
         }
     }
 
-    /// What placeholders mean so far; a suite may set some before it starts.
+    /// Returns what placeholders mean so far; a suite may set some before it starts.
     pub fn bindings(&mut self) -> &mut Bindings {
         &mut self.bindings
     }
 
-    /// What to do next.
+    /// Returns what to do next.
     pub fn turn(&mut self) -> Turn<'t> {
         self.expect_more();
         if self.expected.iter().any(|line| !line.is_optional()) {

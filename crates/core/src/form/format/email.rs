@@ -16,7 +16,7 @@ pub(super) fn is_mailbox(text: &str) -> bool {
     })
 }
 
-/// Where the `Dot-string` at the beginning ends.
+/// Returns the end of the `Dot-string` at the beginning.
 fn dot_string(text: &[u8]) -> Option<usize> {
     let end = text
         .iter()
@@ -28,7 +28,7 @@ fn dot_string(text: &[u8]) -> Option<usize> {
     sound.then_some(end)
 }
 
-/// Where the `Quoted-string` at the beginning ends.
+/// Returns the end of the `Quoted-string` at the beginning.
 fn quoted(text: &[u8]) -> Option<usize> {
     let mut i = 1;
     loop {

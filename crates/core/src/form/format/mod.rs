@@ -37,7 +37,7 @@ impl Format {
         Self::ALL.into_iter().find(|format| format.as_str() == name)
     }
 
-    /// What is expected, to be read after "must be ", with an example.
+    /// Returns the expected format, to be read after "must be ", with an example.
     pub const fn expected(self) -> &'static str {
         match self {
             Format::Email => "an email address such as ada@example.com",
@@ -47,7 +47,7 @@ impl Format {
         }
     }
 
-    /// Whether the text has this format.
+    /// Returns whether the text has this format.
     pub fn matches(self, text: &str) -> bool {
         match self {
             Format::Email => email::is_mailbox(text),

@@ -14,17 +14,17 @@ use super::property;
 /// Spaces as ECMA-262 counts them (`WhiteSpace` and `LineTerminator`).
 const SPACES: &str = r"\t\n\x0B\x0C\r \u{A0}\u{1680}\u{2000}-\u{200A}\u{2028}\u{2029}\u{202F}\u{205F}\u{3000}\u{FEFF}";
 
-/// How deep groups nest at most.
+/// The deepest nesting of groups.
 const DEPTH: u32 = 100;
 
-/// What a Unicode property costs in states; as an automaton over bytes it is large.
+/// The cost of a Unicode property in states; as an automaton over bytes it is large.
 const PROPERTY: f64 = 64.0;
 
 /// One part of a pattern.
 pub(super) enum Part {
-    /// What takes one character, in the regex crate's spelling, and its cost.
+    /// An expression for one character, in the regex crate's spelling, and its cost.
     One(String, f64),
-    /// What takes none: `^`, `$` or a word boundary.
+    /// An assertion: `^`, `$` or a word boundary.
     Assertion(&'static str),
     /// Alternatives, or a group.
     Choice(Vec<Vec<Part>>),
@@ -33,7 +33,7 @@ pub(super) enum Part {
 }
 
 impl Part {
-    /// What it costs, in states of an automaton over characters.
+    /// Returns the cost, in states of an automaton over characters.
     fn cost(&self) -> f64 {
         match self {
             Part::One(_, cost) => *cost,
@@ -82,7 +82,7 @@ fn spell(parts: &[Part], out: &mut String) {
     }
 }
 
-/// What a sequence costs.
+/// Returns the cost of a sequence.
 fn cost(parts: &[Part]) -> f64 {
     parts.iter().map(Part::cost).sum::<f64>().max(1.0)
 }
@@ -126,7 +126,7 @@ fn need(sound: bool) -> Result<(), Refused> {
     if sound { Ok(()) } else { Err(Refused::Syntax) }
 }
 
-/// What an escape or a member of a class stands for.
+/// The meaning of an escape or of a member of a class.
 enum Member {
     /// One character: it may begin or end a range.
     One(char),
@@ -343,7 +343,7 @@ impl Reader<'_> {
         char::from_u32(code).map(Member::One).ok_or(Refused::Syntax)
     }
 
-    /// What follows `\u`: a code point in braces, or one or two code units. Half of a pair is no character here.
+    /// Reads the part after `\u`: a code point in braces, or one or two code units. Half of a pair is no character here.
     fn code_point(&mut self) -> Result<u32, Refused> {
         if self.chars.peek() == Some(&'{') {
             let digits = self.braced()?;
@@ -371,7 +371,7 @@ impl Reader<'_> {
         Ok(number)
     }
 
-    /// What stands in braces; never empty.
+    /// Reads the text in braces; never empty.
     fn braced(&mut self) -> Result<String, Refused> {
         need(self.eat('{'))?;
         let mut inside = String::new();

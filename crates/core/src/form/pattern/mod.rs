@@ -19,11 +19,11 @@ use grammar::Grammar;
 pub struct Pattern {
     source: Arc<str>,
     regex: Option<Regex>,
-    /// How many characters there must be, at least and at most, where the pattern says so of all of them.
+    /// The least and the greatest number of characters, where the pattern says so of all of them.
     count: Option<(f64, f64)>,
 }
 
-/// What a pattern may take at first, in bytes. Most need less; others are tried again with twice as much.
+/// The first size limit of a pattern, in bytes. Most need less; others are tried again with twice as much.
 const FIRST: usize = 16 << 10;
 
 /// Why a pattern cannot be used at all.
@@ -33,7 +33,7 @@ pub(crate) enum Refused {
     Cost,
 }
 
-/// What the patterns of a form may still take.
+/// The budget that is left for the patterns of a form.
 pub(crate) struct Budget {
     /// States of automata over characters, as ECMA patterns are counted on every platform.
     states: f64,
@@ -89,12 +89,12 @@ impl Pattern {
         Arc::clone(&self.source)
     }
 
-    /// Whether it is checked at all; see [`NoteCode::PatternNotEnforced`](super::NoteCode::PatternNotEnforced).
+    /// Returns whether it is checked at all; see [`NoteCode::PatternNotEnforced`](super::NoteCode::PatternNotEnforced).
     pub fn enforced(&self) -> bool {
         self.regex.is_some()
     }
 
-    /// Whether the text contains a match. True when the pattern is not enforced.
+    /// Returns whether the text contains a match. True when the pattern is not enforced.
     pub fn matches(&self, text: &str) -> bool {
         let counts = self.count.is_none_or(|(least, most)| {
             #[expect(clippy::cast_precision_loss, reason = "no text has 2^53 characters")]

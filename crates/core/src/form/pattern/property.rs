@@ -42,7 +42,7 @@ const fn surrogates(negated: bool) -> &'static str {
     if negated { r"[\s\S]" } else { r"[^\s\S]" }
 }
 
-/// Whether a script is written as Unicode writes it: `Old_Italic`, never `old italic`. The regex crate knows which there are.
+/// Returns whether a script is written as Unicode writes it: `Old_Italic`, never `old italic`. The regex crate knows which there are.
 fn is_name(script: &str) -> bool {
     script.split('_').all(|word| {
         word.starts_with(|c: char| c.is_ascii_uppercase())

@@ -1,4 +1,4 @@
-//! What the scan finds and what it refuses.
+//! Tests of what the scan finds and what it refuses.
 
 use super::*;
 

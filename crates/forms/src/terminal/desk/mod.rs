@@ -11,7 +11,7 @@ use super::page::Frame;
 use super::picker::Picker;
 use crate::view::{Effect, Event, Next, Sheet, Stage};
 
-/// What a field is answered with.
+/// The input of a field.
 pub(super) enum Tool {
     Editor(Editor),
     Picker(Picker),
@@ -35,19 +35,19 @@ pub(super) struct Desk {
     pub(super) reading: Option<usize>,
     /// Said once, until the next key.
     pub(super) notice: Option<&'static str>,
-    /// Whether all fields are on the screen at once, so that Tab and arrows go between them.
+    /// `true` if all fields are on the screen at once, so that Tab and arrows go between them.
     pub(super) wide: bool,
     /// The questions that wait behind this one.
     pub(super) pending: Vec<Next>,
-    /// What the terminal can draw.
+    /// The characters that the terminal can draw.
     pub(super) charset: Charset,
     /// The first row of a link's page.
     pub(super) scroll: usize,
     /// The zone that is proposed where a time needs one.
     zone: String,
-    /// How much of a link's page has been in sight.
+    /// The part of a link's page that has been in sight.
     looked: RowsSeen,
-    /// What the person is asked to be sure about.
+    /// The choice that the person is asked to confirm.
     unsure: Option<Confirmation>,
 }
 
@@ -80,7 +80,7 @@ impl Confirmation {
     }
 }
 
-/// How much of a link's page has been in sight.
+/// The part of a link's page that has been in sight.
 #[derive(Clone, Copy, Default)]
 struct RowsSeen {
     /// Columns of the page these rows were counted on.
@@ -89,9 +89,9 @@ struct RowsSeen {
     rows: usize,
     /// Rows in sight now, by which a page of keys moves.
     step: usize,
-    /// Whether there are more rows than are in sight.
+    /// `true` if there are more rows than are in sight.
     longer: bool,
-    /// Whether the last row was in sight, and all before it.
+    /// `true` if the last row was in sight, and all before it.
     whole: bool,
 }
 
@@ -138,7 +138,7 @@ impl Desk {
         desk
     }
 
-    /// What can be pressed at this stage.
+    /// Returns what can be pressed at this stage.
     pub(super) fn buttons(&self) -> Vec<Button> {
         let button = |label, does| Button { label, does };
         let link = self.sheet.question().as_link().is_some();
@@ -360,14 +360,14 @@ impl Desk {
         Effect::Show
     }
 
-    /// Whether the page is a link's and longer than the screen, so that arrows scroll it.
+    /// Returns whether the page is a link's and longer than the screen, so that arrows scroll it.
     pub(super) fn scrolls(&self) -> bool {
         self.sheet.stage() == Stage::Confirm
             && self.sheet.question().as_link().is_some()
             && self.looked.longer
     }
 
-    /// Whether a part of the link's page was not in sight yet.
+    /// Returns whether a part of the link's page was not in sight yet.
     fn must_read_on(&self) -> bool {
         self.sheet.question().as_link().is_some() && !self.looked.whole
     }

@@ -16,7 +16,7 @@ use crate::view::{
     Control, Effect, Event, FieldView, NotAnswered, Question, Reply, Sheet, Stage, date_time, words,
 };
 
-/// How often the handle and the deadline are looked at while a line is awaited.
+/// The interval at which the handle and the deadline are read while a line is awaited.
 const TICK: Duration = Duration::from_millis(100);
 /// Lines in a row that led nowhere, after which input that is not a person is given up on.
 const TRIES: u32 = 20;
@@ -25,7 +25,7 @@ const WIDTH: usize = 78;
 /// The most waiting questions that are listed.
 const LISTED: usize = 5;
 
-/// What line mode needs to know besides the question.
+/// The settings of line mode besides the question.
 pub(super) struct Plain<'a> {
     pub(super) lines: &'a mut Lines,
     pub(super) out: &'a mut (dyn Write + Send),
@@ -35,12 +35,12 @@ pub(super) struct Plain<'a> {
     pub(super) clock: &'a (dyn Fn() -> SystemTime + Send + Sync),
     /// Opens a link once the person agreed.
     pub(super) open: &'a dyn Fn(&str) -> io::Result<()>,
-    /// Whether to offer declining every later question too.
+    /// `true` if to offer declining every later question too.
     pub(super) offer_always: bool,
-    /// Whether a person types the lines: then the answer is reviewed before it is sent, and tries are not
+    /// `true` if a person types the lines: then the answer is reviewed before it is sent, and tries are not
     /// counted.
     pub(super) person: bool,
-    /// Whether a line of this question was an answer.
+    /// `true` if a line of this question was an answer.
     pub(super) answered: bool,
 }
 
@@ -94,7 +94,7 @@ impl Plain<'_> {
         }
     }
 
-    /// Whether a pipe has said enough when it ends: something was answered, and only optional fields are left, for which
+    /// Returns whether a pipe has said enough when it ends: something was answered, and only optional fields are left, for which
     /// an empty line would do as well.
     fn may_end_here(&self, sheet: &Sheet) -> bool {
         let Stage::Field(here) = sheet.stage() else {

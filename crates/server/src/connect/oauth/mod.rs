@@ -37,7 +37,7 @@ pub use provider::{Provider, ProviderError};
 pub(super) type SaveGrant = dyn Fn(String, Grant) -> Saved + Send + Sync;
 type Name = dyn Fn(&Subject) -> Option<String> + Send + Sync;
 
-/// What a person let this server into. Its tokens show themselves nowhere.
+/// A person's grant to this server; its tokens are masked in `Debug`.
 #[derive(Debug)]
 pub struct Grant {
     access: Secret,
@@ -58,7 +58,7 @@ impl Grant {
         self.refresh.as_ref().map(Secret::reveal)
     }
 
-    /// How long the access token works from now on, where the provider says so.
+    /// Returns how long the access token works from now on, where the provider says so.
     pub fn expires_in(&self) -> Option<Duration> {
         self.expires_in
     }
@@ -68,7 +68,7 @@ impl Grant {
         &self.scopes
     }
 
-    /// Whose account it is, as a checked ID token says. Only with the scope `openid` at a provider with an issuer.
+    /// Returns whose account it is, as a checked ID token says. Only with the scope `openid` at a provider with an issuer.
     pub fn subject(&self) -> Option<&Subject> {
         self.subject.as_ref()
     }
@@ -110,14 +110,14 @@ impl fmt::Display for Subject {
     }
 }
 
-/// How visitors sign in.
+/// The way in which visitors sign in.
 pub(super) struct SignIn {
     provider: Provider,
     name: Box<Name>,
 }
 
 impl SignIn {
-    /// Where signed-in visitors are kept: in a cookie sealed with the keys of the links.
+    /// Returns where signed-in visitors are kept: in a cookie sealed with the keys of the links.
     pub(super) fn session(inner: &Inner) -> Session {
         Session::new(inner.keys.clone(), inner.base.as_str()).lifetime(inner.lifetime)
     }

@@ -29,7 +29,7 @@ pub(in super::super) fn on(router: axum::Router<Connect>) -> axum::Router<Connec
         .route("/signed-in", get(signed_in))
 }
 
-/// What a provider sends a browser back with (RFC 6749, 4.1.2; RFC 9207).
+/// The parameters with which a provider redirects a browser (RFC 6749, 4.1.2; RFC 9207).
 #[derive(Deserialize)]
 struct Answer {
     state: Option<String>,

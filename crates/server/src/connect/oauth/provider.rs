@@ -1,4 +1,4 @@
-//! Who is asked for a grant, and how it is found.
+//! The provider of a grant, and its discovery.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::super::look::Host;
 use super::http::Http;
 use super::trouble::Trouble;
 
-/// What a provider publishes changes rarely.
+/// The time for which a provider's metadata stay fresh, in milliseconds.
 const FRESH_MS: u64 = 10 * 60 * 1000;
 
 /// Parameters that are ours to set.
@@ -149,7 +149,7 @@ impl Provider {
         self
     }
 
-    /// What is asked for. With `openid` the grant says whose account it is.
+    /// Returns the credential that is asked for. With `openid` the grant says whose account it is.
     #[must_use]
     pub fn scopes<S: Into<String>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
         self.scopes.extend(scopes.into_iter().map(Into::into));
@@ -246,7 +246,7 @@ impl Provider {
     }
 }
 
-/// Where an issuer publishes its metadata: OpenID Connect Discovery 4 appends, RFC 8414 inserts.
+/// Returns where an issuer publishes its metadata: OpenID Connect Discovery 4 appends, RFC 8414 inserts.
 fn published_at(issuer: &Url) -> [Url; 2] {
     let path = issuer.path().trim_end_matches('/');
     let at = |path: String| {
@@ -282,7 +282,7 @@ fn read(body: &[u8], issuer: &str) -> Result<Known, Trouble> {
 }
 
 impl Known {
-    /// Whether the client's secret goes into the body, because the provider takes it nowhere else.
+    /// Returns whether the client's secret goes into the body, because the provider takes it nowhere else.
     pub(super) fn takes_secret_in_body(&self) -> bool {
         let methods = self.token_endpoint_auth_methods_supported.as_ref();
         methods.is_some_and(|methods| {

@@ -108,7 +108,7 @@ pub(super) async fn exchange(
     })
 }
 
-/// Whose account it is, from an ID token that passes every check of OpenID Connect Core 3.1.3.7. The keys are fetched each
+/// Returns whose account it is, from an ID token that passes every check of OpenID Connect Core 3.1.3.7. The keys are fetched each
 /// time, so that a provider may change them whenever it likes.
 async fn who(
     provider: &Provider,
@@ -136,7 +136,7 @@ async fn who(
     Ok(Subject::new(issuer, claims.subject().as_str()))
 }
 
-/// What a failed request to the token endpoint means. What the endpoint sent stays out: it could hold anything.
+/// Returns what a failed request to the token endpoint means. What the endpoint sent stays out: it could hold anything.
 fn refused<E>(error: RequestTokenError<E, BasicErrorResponse>) -> Trouble
 where
     E: std::error::Error + Into<Trouble> + 'static,

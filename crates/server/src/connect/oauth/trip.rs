@@ -1,4 +1,4 @@
-//! What the browser carries to a provider and back: a sealed cookie of this one trip.
+//! The state that the browser carries to a provider and back: a sealed cookie of this one trip.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::super::link::Ticket;
 use super::super::{Inner, cookie};
 use crate::seal::{self, Bound, SealError};
 
-/// Where a trip is going.
+/// The purpose of a trip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Errand {
     /// To let this server into an account.
@@ -58,13 +58,13 @@ impl Trip {
             .find(|trip: &Self| trip.state == state && trip.errand == errand)
     }
 
-    /// What makes the browser forget the trip.
+    /// Returns what makes the browser forget the trip.
     pub(super) fn forget(&self, inner: &Inner) -> Option<HeaderValue> {
         cookie::set(&inner.base, &name(inner, &self.state), "", Duration::ZERO)
     }
 }
 
-/// What makes a browser forget all its trips, when it has begun more than it will finish: headers have no endless room.
+/// Returns what makes a browser forget all its trips, when it has begun more than it will finish: headers have no endless room.
 pub(super) fn forget_many(inner: &Inner, parts: &Parts) -> Vec<HeaderValue> {
     const SEVERAL: usize = 3;
     let prefix = name(inner, "");

@@ -1,4 +1,4 @@
-//! What can go wrong between here and a provider, and what the person hears of it.
+//! Errors between here and a provider, and the words for the person.
 
 use axum::response::Response;
 use http::StatusCode;
@@ -29,7 +29,7 @@ pub(in super::super) enum Trouble {
     /// The provider does not take this server for what it says it is.
     #[error("the provider refuses this server: {0}")]
     Setup(String),
-    /// What the author's own store says, in words for the person.
+    /// The error of the author's own store, in words for the person.
     #[error("it was not stored: {0}")]
     Unsaved(String),
 }

@@ -1,4 +1,4 @@
-//! What a server may keep: which states were used, and journals too large to send. In memory, or (feature `sqlite`) in a
+//! The data that a server may keep: which states were used, and journals too large to send. In memory, or (feature `sqlite`) in a
 //! file that survives the process and that several processes share.
 
 mod memory;
@@ -13,7 +13,7 @@ pub use memory::MemoryStore;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;
 
-/// What the methods of a [`Store`] return.
+/// The future that the methods of a [`Store`] return.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
 /// A store that could not do what it was asked for.
@@ -37,6 +37,6 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
         until_ms: u64,
     ) -> StoreFuture<'a, ()>;
 
-    /// What was kept under `id`.
+    /// Returns what was kept under `id`.
     fn kept<'a>(&'a self, id: &'a str, now_ms: u64) -> StoreFuture<'a, Option<Vec<u8>>>;
 }
