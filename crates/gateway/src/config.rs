@@ -20,6 +20,10 @@ pub const MAX_FRAME: usize = 64 * 1024 * 1024;
 
 /// Everything that a gateway is told.
 #[derive(Clone, Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the operator's, and none depends on another"
+)]
 pub struct Config {
     /// Where HTTP clients are served; `None` for one client on stdin and stdout.
     pub listen: Option<SocketAddr>,

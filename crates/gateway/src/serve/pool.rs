@@ -59,6 +59,8 @@ pub struct Pool {
     children: Option<Arc<Children>>,
     members: Mutex<Vec<Member>>,
     started: AtomicU64,
+    /// When the last child was started, in milliseconds since 1970: the next is not needed before that one has helped.
+    grown_at: AtomicU64,
     wake: Arc<Notify>,
 }
 
@@ -93,6 +95,7 @@ impl Pool {
             children,
             members: Mutex::default(),
             started: AtomicU64::new(0),
+            grown_at: AtomicU64::new(0),
             wake: Arc::default(),
         })
     }
@@ -275,7 +278,8 @@ impl Pool {
                 return (IDLE, false);
             };
             let Some(free) = sessions.iter().find(|session| session.is_free()) else {
-                let waited = now.since(since);
+                let grown_at = Moment::from_millis(self.grown_at.load(Ordering::Relaxed));
+                let waited = now.since(since.max(grown_at));
                 let grows = sessions.len() < self.most;
                 return match PATIENCE.checked_sub(waited).filter(|left| !left.is_zero()) {
                     Some(left) if grows => (left, false),
@@ -316,20 +320,20 @@ impl Pool {
 
     /// Starts one more child, for the call that waits longest.
     fn grow(&self) {
-        let Some(_counted) = self
-            .children
-            .as_ref()
-            .is_none_or(|children| children.has_room())
-            .then_some(())
-        else {
+        let full = |children: &Arc<Children>| !children.has_room();
+        if self.children.as_ref().is_some_and(full) {
             return;
-        };
+        }
         let is_pushed = true;
         match self.begin(Beside {
             first_call: 0,
             is_pushed,
         }) {
-            Ok(member) => self.members().push(member),
+            Ok(member) => {
+                self.members().push(member);
+                self.grown_at
+                    .store(clock::now().as_millis(), Ordering::Relaxed);
+            }
             Err(fault) => tracing::error!(%fault, "another child could not be started"),
         }
     }
