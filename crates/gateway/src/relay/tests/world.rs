@@ -148,8 +148,10 @@ impl World {
                 | Effect::KeepCall { .. }
                 | Effect::KeepResult { .. }
                 | Effect::DropCall { .. }
-                | Effect::FollowCall { .. } => {}
-                Effect::Confirm { .. } | Effect::InDoubt { .. } | Effect::Abandon { .. } => {}
+                | Effect::FollowCall { .. }
+                | Effect::Confirm { .. }
+                | Effect::InDoubt { .. }
+                | Effect::Abandon { .. } => {}
                 Effect::Refused { records, .. } => self.put_back(&records),
                 Effect::Restart => {
                     self.restarts += 1;
