@@ -299,7 +299,7 @@ impl Relay {
         glance: &Glance,
         round: EchoKey,
         asked: &[QuestionKey],
-        wrong: Vec<(QuestionKey, Refusal, String)>,
+        wrong: Vec<(QuestionKey, Box<Refusal>, String)>,
         binding: &CallBinding,
     ) -> Up {
         for (key, refusal, reason) in wrong {

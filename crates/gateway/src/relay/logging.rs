@@ -125,13 +125,12 @@ impl Relay {
             call.log_level.filter(|wanted| *wanted <= level)?;
             call.door
         };
-        let mut doors: Vec<Door> = match via {
-            Some(key) => asked(&key).into_iter().collect(),
+        let mut doors: Vec<Door> = if let Some(key) = via {
+            asked(&key).into_iter().collect()
+        } else {
             // Over stdio nothing says for which: each that asked for it may be meant.
-            None => {
-                let keys = self.calls.keys(|call| call.log_level.is_some());
-                keys.iter().filter_map(asked).collect()
-            }
+            let keys = self.calls.keys(|call| call.log_level.is_some());
+            keys.iter().filter_map(asked).collect()
         };
         doors.sort_unstable();
         doors.dedup();

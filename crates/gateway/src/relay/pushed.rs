@@ -111,7 +111,7 @@ impl Relay {
         let checked = Reply::parse(result, question.request.mode())
             .map_err(|defect| {
                 let fault = mcp_elicit_core::fault::PeerFault::from(defect);
-                BadReply::Malformed(Refusal::fault(fault, revision))
+                BadReply::Malformed(Box::new(Refusal::fault(fault, revision)))
             })
             .and_then(|reply| Ok((question.check(&reply, revision)?, reply.dropped_content())));
         match checked {

@@ -104,11 +104,11 @@ const ATTEMPTS: u32 = 3;
 /// The reason why a reply of a client settles nothing.
 pub(super) enum BadReply {
     /// It is not what the protocol says.
-    Malformed(Refusal),
+    Malformed(Box<Refusal>),
     /// It does not answer what was asked, and may be asked for again.
     Wrong {
         /// What the server is told in the end.
-        refusal: Refusal,
+        refusal: Box<Refusal>,
         /// What the person is told.
         reason: String,
     },
@@ -121,7 +121,7 @@ impl Question {
             (Action::Accept, Some(form)) => match form.check_text(reply.content_or_empty()) {
                 Ok(answers) => Ok(Outcome::Accept(answers)),
                 Err(error) => Err(BadReply::Wrong {
-                    refusal: Refusal::fault(wrong(&error, self.wrong + 1), revision),
+                    refusal: Box::new(Refusal::fault(wrong(&error, self.wrong + 1), revision)),
                     reason: error.to_string(),
                 }),
             },

@@ -105,13 +105,11 @@ impl Relay {
             .params
             .as_ref()
             .and_then(|range| frame::raw_at(text, range));
-        let responses = match params.map(InputResponses::of_params) {
-            Some(Ok(responses)) => responses.unwrap_or_default(),
-            Some(Err(_)) | None => {
-                let why = "`inputResponses` must be an object with each key once";
-                return self.refuse(door, text, glance, &Refusal::new(-32602, why));
-            }
+        let Some(Ok(responses)) = params.map(InputResponses::of_params) else {
+            let why = "`inputResponses` must be an object with each key once";
+            return self.refuse(door, text, glance, &Refusal::new(-32602, why));
         };
+        let responses = responses.unwrap_or_default();
         match &claims.server {
             Some(server) => {
                 let server = server.clone();

@@ -244,10 +244,10 @@ impl Relay {
         };
         match responses.reply_to(entry, question.request.mode()) {
             None => Ok(None),
-            Some(Err(defect)) => Err(BadReply::Malformed(Refusal::fault(
+            Some(Err(defect)) => Err(BadReply::Malformed(Box::new(Refusal::fault(
                 PeerFault::from(defect),
                 REVISION,
-            ))),
+            )))),
             Some(Ok(reply)) => question.check(&reply, REVISION).map(Some),
         }
     }
