@@ -154,7 +154,11 @@ fn question_text(request: &Request) -> String {
     lasting.sort_unstable();
     let mut text = String::new();
     for (name, value) in lasting {
-        text.push_str(&format!("{}:{name}{}:{value}", name.len(), value.len()));
+        for part in [name, value] {
+            text.push_str(&part.len().to_string());
+            text.push(':');
+            text.push_str(part);
+        }
     }
     text
 }

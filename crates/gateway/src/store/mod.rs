@@ -339,7 +339,7 @@ pub fn is_keyed(hash: &str) -> bool {
 }
 
 /// The hash of the next link: with a key where there is one.
-pub fn chained(key: Option<&ChainKey>, before: &str, entry: &str) -> String {
+pub(crate) fn chained(key: Option<&ChainKey>, before: &str, entry: &str) -> String {
     use hmac::{Hmac, Mac as _};
     use sha2::{Digest as _, Sha256};
     let parts = [before.as_bytes(), b"\n", entry.as_bytes()];

@@ -163,7 +163,9 @@ fn is_busy(fault: &StoreFault) -> bool {
     let StoreFault::Database(error) = fault else {
         return false;
     };
-    let code = error.as_database_error().and_then(|error| error.code());
+    let code = error
+        .as_database_error()
+        .and_then(sqlx::error::DatabaseError::code);
     let code = code.and_then(|code| code.parse::<i64>().ok());
     // The lowest byte is the code, the others say more of it.
     code.is_some_and(|code| code & 0xff == BUSY)
