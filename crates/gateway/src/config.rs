@@ -19,6 +19,10 @@ use crate::serve::upstream::{NoAddress, Upstream};
 pub const MAX_FRAME: usize = 64 * 1024 * 1024;
 
 /// Everything that a gateway is told.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a decision of its own, as the operator says it"
+)]
 #[derive(Clone, Debug)]
 #[expect(
     clippy::struct_excessive_bools,

@@ -106,7 +106,7 @@ enum AnsweredAt {
     /// Nowhere: there is no inbox.
     Nowhere,
     /// At this gateway's.
-    Here(Inbox),
+    Here(Box<Inbox>),
     /// At another gateway's of the same person.
     Elsewhere(String),
 }
@@ -226,10 +226,11 @@ impl Office {
         lock: Option<InboxLock>,
         notify: bool,
     ) -> Result<(), StartFault> {
-        let inbox = Inbox::serve(self.book.clone(), listener, &folder.state, lock)
+        let inbox = Inbox::serve(&self.book, listener, &folder.state, lock)
             .map_err(|source| folder.fault(source))?;
         tracing::debug!(%at, address = %inbox.address(), "the inbox is served");
-        self.answering.send_replace(AnsweredAt::Here(inbox));
+        self.answering
+            .send_replace(AnsweredAt::Here(Box::new(inbox)));
         if notify {
             notify::start(self.book.clone());
         }

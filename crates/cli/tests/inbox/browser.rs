@@ -165,6 +165,7 @@ async fn a_page_outlives_the_gateway() {
     // While two calls are on their way, a server on stdio would not say whose question it asks.
     assert_eq!(second.answer(&other, &json!({"action": "decline"})), 200);
     second.result(2);
+    page.until(&rows(1)).await;
     page.click(&format!("[data-row='{id}'] a")).await;
     page.at("form[data-question]").await;
     page.client

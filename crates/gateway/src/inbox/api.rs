@@ -42,7 +42,7 @@ pub(super) const ON_COMMAND_LINE: &str = "on the command line";
 #[derive(Clone)]
 pub enum Access {
     /// Programs that show the state folder's token, at the address of the site.
-    Token(Site),
+    Token(Box<Site>),
     /// Commands of the user whose state folder it is, of which the system makes sure. Links of questions start with this
     /// address, where there is one.
     Owner(Option<String>),

@@ -57,7 +57,7 @@ impl Inbox {
     /// # Errors
     /// When the listener has no address, or the state folder cannot be used.
     pub fn serve(
-        book: Arc<Book>,
+        book: &Arc<Book>,
         listener: TcpListener,
         folder: &StateFolder,
         lock: Option<InboxLock>,
@@ -69,12 +69,12 @@ impl Inbox {
             .with_sessions(Arc::new(folder.sessions()))?
             .with_login_life(LOGIN_LIFE)
             .naming_sessions()
-            .on_login(note_logins(&book))
+            .on_login(note_logins(book))
             .signed_in_by("On the computer where the gateway runs, `mcp-elicit inbox open` signs a browser in.");
         let desk = Arc::new(BookDesk::new(book.clone()));
         let api = |access| api::router(book.clone(), desk.clone(), folder.clone(), access);
         let app: Router = Router::new()
-            .nest("/api", api(Access::Token(site.clone())))
+            .nest("/api", api(Access::Token(Box::new(site.clone()))))
             .merge(web::router(desk.clone(), site.clone()));
         tokio::spawn(web::serve(listener, app, std::future::pending()));
         if lock.is_some() {

@@ -219,7 +219,7 @@ fn new_token() -> io::Result<String> {
 fn make_private(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
     if let Ok(known) = fs::metadata(path) {
-        if known.mode() & 0o077 == 0 {
+        if known.mode().trailing_zeros() >= 6 {
             return Ok(());
         }
         let is_ours = OURS.iter().any(|name| path.join(name).exists());

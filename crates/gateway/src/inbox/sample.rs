@@ -80,7 +80,7 @@ mod tests {
     /// A request of these parts, as far as one can be made of them; its status and what came back.
     async fn ask(method: &str, path: &str, body: Vec<u8>) -> Option<(u16, Vec<u8>)> {
         let folder = tempfile::tempdir().unwrap();
-        let (api, id) = super::api(&StateFolder::at(folder.path())).await.unwrap();
+        let (api, id) = api(&StateFolder::at(folder.path())).await.unwrap();
         let path = path.replace("ID", &id);
         let request = http::Request::builder().method(method).uri(path);
         let request = request.header("content-type", "application/json");

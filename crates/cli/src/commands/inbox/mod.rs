@@ -212,9 +212,8 @@ async fn watch(args: &InboxArgs) -> Result<Exit, Failure> {
             None => Ok(()),
         };
         match followed {
-            Ok(()) => {}
             // It ended, or is only about to serve.
-            Err(Stopped::Inbox(InboxFault::Unreachable { .. })) => {}
+            Ok(()) | Err(Stopped::Inbox(InboxFault::Unreachable { .. })) => {}
             Err(Stopped::Inbox(fault)) => return Err(failed(fault)),
             Err(Stopped::Failure(failure)) => return Err(failure),
         }

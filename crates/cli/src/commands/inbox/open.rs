@@ -31,13 +31,13 @@ pub(super) async fn open(folder: &StateFolder, question: Option<&str>) -> Result
         next: question.map_or_else(String::new, |id| format!("&next=/q/{id}")),
     };
     let at_terminal = io::stderr().is_terminal();
-    let (key, link) = links.new(OPENED_LIFE)?;
+    let (key, link) = links.make(OPENED_LIFE)?;
     let opened = PrivateLink::open(&link);
     let page = match (opened, at_terminal) {
         (Ok(page), _) => page,
         (Err(_), true) => {
             links.drop_key(&key)?;
-            let (_, link) = links.new(SHOWN_LIFE)?;
+            let (_, link) = links.make(SHOWN_LIFE)?;
             screen::say(
                 "no browser could be started here; open this link, it signs one browser in, once:",
             );
@@ -53,7 +53,7 @@ pub(super) async fn open(folder: &StateFolder, question: Option<&str>) -> Result
     };
     let mut keys = vec![key];
     if at_terminal {
-        let (key, link) = links.new(SHOWN_LIFE)?;
+        let (key, link) = links.make(SHOWN_LIFE)?;
         screen::say(
             "opening the inbox in your browser; if nothing appears, open this link, it signs one browser in, once:",
         );
@@ -90,7 +90,7 @@ struct Links {
 
 impl Links {
     /// A new key, and the link with it.
-    fn new(&self, life: Duration) -> Result<(String, String), Failure> {
+    fn make(&self, life: Duration) -> Result<(String, String), Failure> {
         let mut key = String::new();
         self.change(|table| {
             key = table.add_login(now(), life)?;

@@ -113,13 +113,11 @@ fn lines(question: &Value) -> Vec<String> {
         }
         add("field", described(&field));
         if let Some(description) = &field.description {
-            add(
-                "",
-                description
-                    .lines()
-                    .map(|line| format!("  {line}\n"))
-                    .collect(),
-            );
+            let lines: Vec<String> = description
+                .lines()
+                .map(|line| format!("  {line}"))
+                .collect();
+            add("", lines.join("\n"));
         }
     }
     if is_open(question) {
