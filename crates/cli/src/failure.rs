@@ -4,7 +4,7 @@
 use std::error::Error;
 use std::process::ExitCode;
 
-/// How the process ends.
+/// The exit status of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Exit {
@@ -128,7 +128,7 @@ impl Failure {
         self.exit
     }
 
-    /// What happened, in one sentence.
+    /// Returns what happened, in one sentence.
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
@@ -138,17 +138,17 @@ impl Failure {
         &self.causes
     }
 
-    /// What somebody else had to say about it.
+    /// Returns what somebody else had to say about it.
     pub(crate) fn lines(&self) -> &[String] {
         &self.lines
     }
 
-    /// What to do next.
+    /// Returns what to do next.
     pub(crate) fn next_step(&self) -> Option<&str> {
         self.hint.as_deref()
     }
 
-    /// Whether to end without a word.
+    /// Returns whether to end without a word.
     pub(crate) fn is_silent(&self) -> bool {
         self.silent
     }

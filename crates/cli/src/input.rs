@@ -1,4 +1,4 @@
-//! What a command reads: a file, or stdin where `-` is given. Sizes are bounded, since a pipe may never end.
+//! The input of a command: a file, or stdin where `-` is given. Sizes are bounded, since a pipe may never end.
 
 use std::fmt;
 use std::fs::File;
@@ -11,7 +11,7 @@ use crate::failure::Failure;
 /// The most that is read of one input, in bytes.
 const MOST: u64 = 64 << 20;
 
-/// What some editors and shells write before a text; JSON has none (RFC 8259, section 8.1, lets a reader pass over it).
+/// The mark that some editors and shells write before a text; JSON has none (RFC 8259, section 8.1, lets a reader pass over it).
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// A file, or stdin.

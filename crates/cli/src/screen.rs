@@ -1,4 +1,4 @@
-//! Where words go: what a program reads to stdout, what people read to stderr. Colours only on a terminal.
+//! Output: text for programs to stdout, text for people to stderr. Colours only on a terminal.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -14,9 +14,9 @@ use crate::failure::{Exit, Failure};
 pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
 /// The word `warning`.
 pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
-/// What went well.
+/// The style of success.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default().bold();
-/// What to do next.
+/// The next step.
 pub(crate) const HINT: Style = AnsiColor::Cyan.on_default();
 
 /// One word in a style; the style is dropped where colours are not wanted.
@@ -72,7 +72,7 @@ fn harmless_json(json: &str) -> Cow<'_, str> {
         .into()
 }
 
-/// Whether a character moves the cursor, is invisible or turns the text around. All of these have one UTF-16 unit.
+/// Returns whether a character moves the cursor, is invisible or turns the text around. All of these have one UTF-16 unit.
 fn acts_on_a_terminal(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')

@@ -1,4 +1,4 @@
-//! Who answers at once beside the inbox: a program of the operator's, and the person at the terminal while stdin and
+//! Responders that answer at once beside the inbox: a program of the operator's, and the person at the terminal while stdin and
 //! stdout carry the protocol. The program is a real one; the terminal is a real pseudo-terminal.
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]

@@ -18,7 +18,7 @@ struct Asking {
     heard: Vec<String>,
 }
 
-/// What is left of it.
+/// The rest that is kept.
 struct Ended {
     code: Option<i32>,
     events: Vec<Value>,

@@ -136,7 +136,7 @@ fn a_call_that_was_handed_back_goes_on_after_a_normal_close() {
     assert_eq!(ended.len(), 1, "asked once: {ended:?}");
 }
 
-/// How many results are in the record.
+/// Returns how many results are in the record.
 fn kept_results(state: &Path) -> i64 {
     use sqlx::Connection as _;
     let options = sqlx::sqlite::SqliteConnectOptions::new().filename(state.join("record.sqlite"));

@@ -96,7 +96,7 @@ fn an_http_client_hears_what_the_server_wants_and_brings_it() {
     }
 }
 
-/// What a client on stdio hears from a gateway in front of this server.
+/// Returns what a client on stdio hears from a gateway in front of this server.
 fn on_stdio(server: &Listening, more: impl FnOnce(Program) -> Program) -> Value {
     let state = tempfile::tempdir().unwrap();
     let program = Program::new(PROGRAM)

@@ -1,4 +1,4 @@
-//! What a gateway says at its start: a configuration in which nobody can answer, an address that cannot be served, and
+//! Tests of a gateway's messages at its start: a configuration in which nobody can answer, an address that cannot be served, and
 //! a person who starts it by hand.
 
 #[expect(dead_code, reason = "not every helper is needed here")]

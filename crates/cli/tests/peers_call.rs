@@ -43,7 +43,7 @@ impl Server {
     }
 }
 
-/// What one call told.
+/// The output of one call.
 struct Called(Finished);
 
 impl Called {
@@ -167,7 +167,7 @@ fn script(answers: &Value) -> tempfile::NamedTempFile {
     file
 }
 
-/// What else a server may ask: a link to visit, two questions one after the other or at once, and nothing.
+/// Returns what else a server may ask: a link to visit, two questions one after the other or at once, and nothing.
 fn every_shape(server: &Server, protocol: &str) {
     let call = |tool: &str, answers: Value| {
         let file = script(&answers);

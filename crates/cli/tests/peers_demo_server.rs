@@ -20,7 +20,7 @@ impl Demo {
         Self::Http(server.listen_on(port, format!("http://127.0.0.1:{port}/mcp")))
     }
 
-    /// What this scripted client tells of one call.
+    /// Returns what this scripted client tells of one call.
     fn called_by(&self, client: &Program, script: &[&str]) -> Value {
         let client = client.clone().with(script.iter().copied());
         let client = match self {

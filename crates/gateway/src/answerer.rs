@@ -25,7 +25,7 @@ pub struct Answerer {
     desk: BookDesk,
     responder: Arc<dyn Responder>,
     person: Person,
-    /// Whether there is no inbox that a question could wait in.
+    /// `true` if there is no inbox that a question could wait in.
     alone: bool,
     /// The servers whose every later question the person declined, as long as this gateway runs.
     declined: Mutex<BTreeSet<String>>,

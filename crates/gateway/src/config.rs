@@ -1,4 +1,4 @@
-//! What an operator decides: from the command line, or from a TOML file whose mistakes are named with their line.
+//! An operator's settings: from the command line, or from a TOML file whose mistakes are named with their line.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -29,27 +29,27 @@ pub const MAX_FRAME: usize = 64 * 1024 * 1024;
     reason = "each is a switch of the operator's, and none depends on another"
 )]
 pub struct Config {
-    /// Where HTTP clients are served; `None` for one client on stdin and stdout.
+    /// The address at which HTTP clients are served; `None` for one client on stdin and stdout.
     pub listen: Option<SocketAddr>,
-    /// Where people answer; `None` for no inbox.
+    /// The address of the inbox; `None` for no inbox.
     pub inbox: Option<SocketAddr>,
-    /// Whether any free port will do where something else listens at that address, which nobody has named.
+    /// `true` if any free port will do where something else listens at that address, which nobody has named.
     pub inbox_may_move: bool,
     /// Which answers count from now on; `None` for what holds for the state folder already.
     pub presence: Option<Presence>,
-    /// Whether the desktop is told of questions.
+    /// `true` if the desktop is told of questions.
     pub notify: bool,
     /// The state folder; `None` for the usual one.
     pub state: Option<PathBuf>,
-    /// Whether the record is kept in memory only.
+    /// `true` if the record is kept in memory only.
     pub in_memory: bool,
-    /// Whether the person at the terminal is asked line by line, without a screen.
+    /// `true` if the person at the terminal is asked line by line, without a screen.
     pub plain: bool,
-    /// Whether clients may be served at an address that the network reaches, without being asked who they are.
+    /// `true` if clients may be served at an address that the network reaches, without being asked who they are.
     pub insecure: bool,
     /// The largest message, in bytes.
     pub max_frame: usize,
-    /// How long answers, results and ended questions are kept.
+    /// The times for which answers, results and ended questions are kept.
     pub retention: Retention,
     /// The servers, by name.
     pub servers: Vec<Server>,
@@ -58,22 +58,22 @@ pub struct Config {
 /// One server.
 #[derive(Clone, Debug)]
 pub struct Server {
-    /// Where it is.
+    /// The path.
     pub target: Target,
     /// Its settings, its name among them.
     pub settings: Settings,
-    /// Whether all calls of a caller go to one child, where the server asks in a way that calls for several: for a server
+    /// `true` if all calls of a caller go to one child, where the server asks in a way that calls for several: for a server
     /// that keeps in memory what calls share.
     pub share_child: bool,
-    /// Who is asked at once what comes to the desk; `None` for the inbox only.
+    /// The responder that is asked at once what comes to the desk; `None` for the inbox only.
     pub answering: Option<Answering>,
-    /// Whether the operator gave it its name; else people see the name that it reports, and its command.
+    /// `true` if the operator gave it its name; else people see the name that it reports, and its command.
     pub is_named: bool,
-    /// Whether the gateway's own environment configures it, as that of a client does which starts the gateway for one server.
+    /// `true` if the gateway's own environment configures it, as that of a client does which starts the gateway for one server.
     pub is_configured_by_environment: bool,
 }
 
-/// Who is asked beside the inbox.
+/// The responder that is asked beside the inbox.
 #[derive(Clone, Debug)]
 pub enum Answering {
     /// The person at the terminal that the gateway was started in.
@@ -82,7 +82,7 @@ pub enum Answering {
     Program(Program),
 }
 
-/// Who answers, as an operator says it (`answer-with`).
+/// The responder, as an operator names it (`answer-with`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WhoAnswers {
@@ -100,7 +100,7 @@ pub enum WhoAnswers {
 }
 
 impl WhoAnswers {
-    /// What that comes to. `command` goes with [`WhoAnswers::Command`], and one needs the other; `inbox` is whether there is
+    /// Returns what that comes to. `command` goes with [`WhoAnswers::Command`], and one needs the other; `inbox` is whether there is
     /// one.
     pub fn settle(
         self,
@@ -131,7 +131,7 @@ pub enum WhoAnswersError {
     NoInbox,
 }
 
-/// Where a server is.
+/// The location of a server.
 #[derive(Clone, Debug)]
 pub enum Target {
     /// A program to start.
@@ -168,7 +168,7 @@ pub enum ConfigFault {
     AnswerCommand {
         /// The server.
         name: String,
-        /// What is wrong.
+        /// The error.
         fault: WhoAnswersError,
     },
     /// The token for a server cannot be used.
@@ -176,7 +176,7 @@ pub enum ConfigFault {
     Token {
         /// The server.
         name: String,
-        /// What is wrong.
+        /// The error.
         fault: TokenFault,
     },
     /// Several servers, and no address to serve them under.
@@ -187,7 +187,7 @@ pub enum ConfigFault {
     Address {
         /// The server.
         name: String,
-        /// What is wrong.
+        /// The error.
         fault: NoAddress,
     },
     /// The inbox would be open to the network.
@@ -203,7 +203,7 @@ pub enum ConfigFault {
         line: usize,
         /// The line.
         shown: String,
-        /// What is wrong there.
+        /// The error there.
         fault: Box<ConfigFault>,
     },
 }
@@ -382,7 +382,7 @@ impl Config {
     }
 }
 
-/// How long what is kept is kept: answers and results in seconds, ended questions in days.
+/// Returns how long what is kept is kept: answers and results in seconds, ended questions in days.
 pub fn retention(answers: Option<u64>, results: Option<u64>, ended: Option<u64>) -> Retention {
     let usual = Retention::default();
     let days = |days: u64| Duration::from_secs(days.saturating_mul(24 * 60 * 60));
@@ -393,7 +393,7 @@ pub fn retention(answers: Option<u64>, results: Option<u64>, ended: Option<u64>)
     }
 }
 
-/// What is wrong with a server, and at which byte of the file, if it is something in particular.
+/// The error in a server's settings, and its byte in the file, if it has one.
 type Misplaced = (ConfigFault, Option<usize>);
 
 impl FileServer {
@@ -454,7 +454,7 @@ impl FileServer {
     }
 }
 
-/// What is set for a program: variables with their values, and those of the gateway's own environment that it is to have.
+/// Returns what is set for a program: variables with their values, and those of the gateway's own environment that it is to have.
 fn environment(set: BTreeMap<String, String>, passed: Vec<String>) -> Vec<(String, String)> {
     let passed = passed.into_iter().filter(|name| !set.contains_key(name));
     let passed = passed.filter_map(|name| Some((name.clone(), std::env::var(&name).ok()?)));

@@ -1,4 +1,4 @@
-//! What one running gateway has beside its sessions: the book, the inbox, and the housekeeping between them.
+//! The parts of a running gateway beside its sessions: the record, the inbox, and the housekeeping between them.
 
 use std::collections::HashMap;
 use std::io;
@@ -25,9 +25,9 @@ use crate::serve::session::Who;
 use crate::server_identity::server_identity;
 use crate::store::{Memory, Sqlite, Store, StoreFault};
 
-/// How often other gateways' answers are looked for.
+/// The interval at which other gateways' answers are looked for.
 const HEARING: Duration = Duration::from_millis(400);
-/// How often questions whose time has run out are ended.
+/// The interval at which questions whose time has run out are ended.
 const ROUNDS: Duration = Duration::from_secs(30);
 
 /// Why a gateway cannot start.
@@ -72,13 +72,13 @@ pub enum StartFault {
     /// There is no terminal to ask in, or this process may not read its keys.
     #[error("there is no terminal to ask in{}", if *background { ": this process is not in its foreground" } else { "" })]
     NoTerminal {
-        /// Whether there is one, but it belongs to another program now.
+        /// `true` if there is one, but it belongs to another program now.
         background: bool,
     },
     /// Only pages may answer, and a server's questions are put elsewhere, or there are no pages.
     #[error("only pages may answer here, {why}")]
     PagesOnly {
-        /// What does not go with that.
+        /// The setting that does not go with it.
         why: String,
     },
     /// Anybody on the network could call the servers: there is no authentication yet.
@@ -100,7 +100,7 @@ pub enum StartFault {
     },
 }
 
-/// Where people answer.
+/// The location of the inbox.
 #[derive(Clone)]
 enum AnsweredAt {
     /// Nowhere: there is no inbox.
@@ -111,9 +111,9 @@ enum AnsweredAt {
     Elsewhere(String),
 }
 
-/// How often it is looked whether another gateway still serves the inbox.
+/// The interval of checks that another gateway still serves the inbox.
 const LOOKING: Duration = Duration::from_millis(500);
-/// How often, and how long apart, it is looked whether another gateway that has just been started serves the inbox.
+/// The number of checks, and their interval, that another gateway that has just started serves the inbox.
 const ASKS: u32 = 40;
 const BETWEEN: Duration = Duration::from_millis(50);
 
@@ -122,9 +122,9 @@ const BETWEEN: Duration = Duration::from_millis(50);
 pub struct Office {
     /// The questions.
     pub book: Arc<Book>,
-    /// Where people answer, as it is now.
+    /// The present location of the inbox.
     answering: watch::Sender<AnsweredAt>,
-    /// Who is asked at once, by the server's name.
+    /// The responder that is asked at once, by the server's name.
     answerers: Arc<HashMap<String, Arc<Answerer>>>,
     /// Why the record could not be opened, as soon as that is known.
     opening: Option<watch::Receiver<Option<Arc<StoreFault>>>>,
@@ -317,7 +317,7 @@ impl Office {
         Ok(found)
     }
 
-    /// Where people answer; the address signs nobody in.
+    /// Returns where people answer; the address signs nobody in.
     pub fn inbox(&self) -> Option<String> {
         match &*self.answering.borrow() {
             AnsweredAt::Here(inbox) => Some(inbox.address()),
@@ -434,7 +434,7 @@ async fn bind(at: SocketAddr, may_move: bool) -> Result<TcpListener, StartFault>
     }
 }
 
-/// Whether an inbox of mcp-elicit answers there, as far as that can be seen without showing it anything.
+/// Returns whether an inbox of mcp-elicit answers there, as far as that can be seen without showing it anything.
 async fn is_inbox(at: SocketAddr) -> bool {
     let asked = async {
         let mut stream = TcpStream::connect(at).await?;
@@ -499,7 +499,7 @@ fn face(plain: bool) -> Result<Face, StartFault> {
     Ok(face)
 }
 
-/// Whether the system stops this process as soon as it touches its terminal: another program is in the foreground,
+/// Returns whether the system stops this process as soon as it touches its terminal: another program is in the foreground,
 /// such as a client that starts its servers as process groups of their own.
 #[cfg(unix)]
 fn in_background() -> bool {

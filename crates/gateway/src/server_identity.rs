@@ -34,7 +34,7 @@ const OF_THE_SESSION: [&str; 17] = [
     "WAYLAND_DISPLAY",
     "WINDOWID",
 ];
-/// How the names of others begin.
+/// Prefixes of names of other variables.
 const OF_THE_SESSION_BY_START: [&str; 8] = [
     "DBUS_",
     "ITERM_",
@@ -45,7 +45,7 @@ const OF_THE_SESSION_BY_START: [&str; 8] = [
     "VTE_",
     "XDG_",
 ];
-/// How the names of others end.
+/// Suffixes of names of other variables.
 const OF_THE_SESSION_BY_END: [&str; 2] = ["_PID", "_SESSION_ID"];
 
 /// Returns the server's identity. `environment` is the gateway's own, which counts where it configures the server.

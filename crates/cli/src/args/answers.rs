@@ -1,4 +1,4 @@
-//! Who answers what a server asks, and how the conversation is shown: shared by the commands that call a tool.
+//! The responder of a call, and the display of the conversation: shared by the commands that call a tool.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use mcp_elicit_core::wire::Capability;
 
 use crate::failure::Failure;
 
-/// How questions are answered. Without any of these, the person at the terminal is asked; where stdin is no
+/// Options for answering questions. Without any of these, the person at the terminal is asked; where stdin is no
 /// terminal, answers are read from it line by line.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Answers")]
@@ -49,7 +49,7 @@ pub(crate) struct AnswerArgs {
     #[arg(long)]
     pub(crate) insist: bool,
 
-    /// What to declare to the server; without it, what the chosen way to answer can show
+    /// Modes to declare to the server [default: those that the chosen way to answer can show]
     #[arg(long, value_enum, value_name = "MODES")]
     pub(crate) elicit: Option<Elicit>,
 
@@ -57,7 +57,7 @@ pub(crate) struct AnswerArgs {
     #[arg(long, conflicts_with_all = ["named", "file", "accept_defaults", "decline", "cancel", "browser", "answer_command"])]
     pub(crate) plain: bool,
 
-    /// How long to wait for the server, and for each answer: 30, 1.5, 500ms, 2m. A person's time does not count
+    /// The time to wait for the server, and for each answer: 30, 1.5, 500ms, 2m. A person's time does not count
     /// against the server. Without it, a minute for the server and any time for a person
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
@@ -74,7 +74,7 @@ pub(super) fn name_and_value(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// What a client declares that it can be asked.
+/// The modes of questions that a client declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Elicit {
     /// Nothing: play a client that cannot be asked

@@ -13,7 +13,7 @@ use crate::screen::harmless;
 /// Answers that fit their form.
 #[derive(Debug)]
 pub(crate) struct FieldAnswers {
-    /// What is sent.
+    /// The content that is sent.
     pub(crate) answers: Answers,
     /// One line for each value that is sent in another spelling than it was written in.
     pub(crate) understood: Vec<String>,

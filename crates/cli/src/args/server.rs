@@ -42,7 +42,7 @@ pub(crate) struct ServerArgs {
     command: Vec<OsString>,
 }
 
-/// What a server is given: to let this client in, and as its environment.
+/// The access that a server is given: to let this client in, and as its environment.
 #[derive(Debug, Default)]
 pub(crate) struct Access {
     pub(crate) token: Option<BearerToken>,
@@ -52,7 +52,7 @@ pub(crate) struct Access {
 }
 
 impl ServerArgs {
-    /// What the server is given, with what stands in environment variables.
+    /// Returns what the server is given, with what stands in environment variables.
     pub(crate) fn access(&self) -> Result<Access, Failure> {
         let mut headers = Vec::new();
         for (name, value) in &self.headers {
@@ -76,7 +76,7 @@ impl ServerArgs {
         })
     }
 
-    /// Where the server is; naming none is a usage failure.
+    /// Returns where the server is; naming none is a usage failure.
     pub(crate) fn target(&self) -> Result<Target, Failure> {
         if let Some(url) = &self.url {
             return Ok(Target::Url(url.clone()));

@@ -1,4 +1,4 @@
-//! Who answers, from the options.
+//! The responder that the options choose.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::args::program::of_answer_command;
 use crate::failure::Failure;
 use crate::screen;
 
-/// Who answers.
+/// The responder.
 pub(crate) struct Answering {
     pub(crate) responder: Arc<dyn Responder>,
     /// The modes that may be declared.

@@ -1,4 +1,4 @@
-//! What the person allows servers, kept in a file.
+//! The person's permissions for servers, kept in a file.
 
 use std::fs;
 use std::io;
@@ -15,9 +15,9 @@ use crate::screen;
 /// The file that holds the policy.
 #[derive(Debug, Clone)]
 pub(crate) struct PolicyFile {
-    /// Where it is.
+    /// The path.
     pub(crate) path: PathBuf,
-    /// Whether the person named it: such a file must be there, since a misspelt name would restrict nothing.
+    /// `true` if the person named it: such a file must be there, since a misspelt name would restrict nothing.
     pub(crate) named: bool,
 }
 

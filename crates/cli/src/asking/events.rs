@@ -1,4 +1,4 @@
-//! What happens, told as it happens: one JSON object a line to a program, or a few words to a person.
+//! Reports events as they happen: one JSON object a line to a program, or a few words to a person.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -70,7 +70,7 @@ pub(crate) struct Events {
     ended: Mutex<Option<Failure>>,
     /// The action of the last answer.
     last: Mutex<Option<Action>>,
-    /// What was typed on the command line, by the names of fields.
+    /// The values from the command line, by the names of fields.
     typed: Vec<(String, String)>,
     policy: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! What went wrong with a connection, a call or a question, as a failure with its exit code. No wildcard: a new error
+//! Errors of a connection, a call or a question, as failures with exit codes. No wildcard: a new error
 //! must not compile until someone decides its code.
 
 use mcp_elicit_client::connection::Target;
@@ -11,10 +11,10 @@ use mcp_elicit_forms::view::{Control, FieldView, inert};
 use super::events::past;
 use crate::failure::{Exit, Failure};
 
-/// How many options of a field are listed.
+/// The number of options of a field that are listed.
 const OPTIONS: usize = 12;
 
-/// What the server said beside the protocol.
+/// The server's output beside the protocol.
 pub(crate) struct Said {
     /// The last lines of its stderr.
     pub(crate) stderr: Vec<String>,
@@ -25,7 +25,7 @@ pub(crate) struct Said {
 }
 
 impl Said {
-    /// What the server of this connection said.
+    /// Returns what the server of this connection said.
     pub(crate) fn of<H: rmcp::ClientHandler>(connection: &Connection<H>) -> Self {
         Self {
             stderr: connection.stderr(),
@@ -222,7 +222,7 @@ fn field_lines(form: &Form) -> Vec<String> {
     form.fields().iter().map(line).collect()
 }
 
-/// How an answer to this very question is prepared.
+/// Returns how an answer to this very question is prepared.
 fn how_to_give(asked: Option<&Question>) -> String {
     let options: Vec<_> = asked
         .and_then(Question::form)

@@ -1,4 +1,4 @@
-//! What the server says beside its questions: progress, shown to people.
+//! The server's notifications: progress, shown to people.
 
 use rmcp::ClientHandler;
 use rmcp::model::{ClientConfig, Implementation, ProgressNotificationParam};

@@ -1,4 +1,4 @@
-//! What to do about an error that the server reported: which tools it has, which arguments a tool takes, and which mode
+//! Advice on an error that the server reported: which tools it has, which arguments a tool takes, and which mode
 //! of questions this call left out.
 
 use mcp_elicit_client::{CallError, CallOptions, Connection};
@@ -15,7 +15,7 @@ use crate::screen;
 /// The largest number of tools that are named.
 const TOOLS: usize = 40;
 
-/// What helps with an error; often nothing.
+/// The advice on an error; often none.
 #[derive(Debug, Default)]
 pub(super) struct Help {
     heading: Option<String>,
@@ -72,7 +72,7 @@ pub(super) async fn find<H: ClientHandler>(
     }
 }
 
-/// What to do where the server wanted to ask in a mode that this call did not declare.
+/// Returns what to do where the server wanted to ask in a mode that this call did not declare.
 fn undeclared(text: &str, declared: Capability) -> Option<String> {
     let text = text.to_ascii_lowercase();
     if !text.contains("elicit") || declared == Capability::BOTH {

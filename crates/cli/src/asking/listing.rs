@@ -18,7 +18,7 @@ const MAX_ENTRIES: usize = 10_000;
 /// The longest description that is shown, in characters.
 const DESCRIPTION: usize = 300;
 
-/// What a server has. A kind that the server does not declare is not asked for, and is empty.
+/// The contents of a server. A kind that the server does not declare is not asked for, and is empty.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
     tools: Vec<Tool>,

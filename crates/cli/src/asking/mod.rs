@@ -41,22 +41,22 @@ use events::Events;
 use handler::Handler;
 use wanted::Wanted;
 
-/// How long a server may be silent by default.
+/// The time that a server may be silent by default.
 const SILENCE: Duration = Duration::from_mins(1);
 
 /// One request to a server.
 pub(crate) struct Call {
     pub(crate) target: Target,
-    /// What the server is given to let this client in, and its environment.
+    /// The credentials and the environment for the server.
     pub(crate) access: Access,
-    /// How to sign in, where the person wants to.
+    /// The way to sign in, where the person wants to.
     pub(crate) sign_in: Option<SignIn>,
     /// The name the person knows the server by.
     pub(crate) server: String,
     pub(crate) protocol: Protocol,
     pub(crate) wanted: Wanted,
     pub(crate) answers: AnswerArgs,
-    /// Where what the person allows servers is kept.
+    /// The file of the person's permissions for servers.
     pub(crate) consent: Option<PolicyFile>,
 }
 
@@ -205,7 +205,7 @@ async fn open(
     }
 }
 
-/// How the process ends when a result came.
+/// Returns how the process ends when a result came.
 pub(crate) fn exit_of(is_error: bool, said_no: bool) -> Exit {
     match (is_error, said_no) {
         (false, _) => Exit::Done,

@@ -1,4 +1,4 @@
-//! What is wanted of the server: a tool's call, a prompt, a resource, or a list of what it has.
+//! The request to the server: a tool's call, a prompt, a resource, or a list of what it has.
 
 use mcp_elicit_client::{CallError, CallOptions, Connection};
 use rmcp::ClientHandler;
@@ -9,7 +9,7 @@ use rmcp::model::{
 
 use super::listing::{self, Listing};
 
-/// What is wanted of the server.
+/// The request to the server.
 #[derive(Debug)]
 pub(crate) enum Wanted {
     /// A list of its tools, prompts and resources.
@@ -20,7 +20,7 @@ pub(crate) enum Wanted {
         name: String,
         /// Its arguments.
         arguments: JsonObject,
-        /// Whether to call it as a task, where the revision leaves that to the caller.
+        /// `true` if to call it as a task, where the revision leaves that to the caller.
         as_task: bool,
     },
     /// A prompt.
@@ -30,14 +30,14 @@ pub(crate) enum Wanted {
         /// Its arguments, which are texts.
         arguments: JsonObject,
     },
-    /// What a resource holds.
+    /// The contents of a resource.
     Resource {
         /// Its URI.
         uri: String,
     },
 }
 
-/// What came of it.
+/// The result.
 pub(super) enum Got {
     List(Listing),
     Tool(CallToolResult),
@@ -46,7 +46,7 @@ pub(super) enum Got {
 }
 
 impl Got {
-    /// Whether the tool says that it failed.
+    /// Returns whether the tool says that it failed.
     pub(super) fn is_error(&self) -> bool {
         matches!(self, Self::Tool(result) if result.is_error == Some(true))
     }

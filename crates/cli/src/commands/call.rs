@@ -42,7 +42,7 @@ pub(crate) struct CallArgs {
     #[arg(long)]
     task: bool,
 
-    /// What you allow servers, as TOML (docs/client.md); it must exist. "Decline this and every later question" is saved
+    /// Your permissions for servers, as TOML (docs/client.md); it must exist. "Decline this and every later question" is saved
     /// in it [default: consent.toml in the state folder]
     #[arg(long, value_name = "FILE")]
     consent: Option<PathBuf>,

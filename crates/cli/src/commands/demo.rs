@@ -26,7 +26,7 @@ pub(crate) struct DemoArgs {
     answers: AnswerArgs,
 }
 
-/// What to try when it is over.
+/// Commands to try next.
 const TRY_NEXT: [(&str, &str); 5] = [
     (
         "mcp-elicit demo --answer environment=staging",

@@ -36,7 +36,7 @@ use crate::screen::{self, GOOD, HINT, styled};
 /// The tool that does not know where to deploy.
 const TOOL: &str = "deploy";
 
-/// What to try when it is over.
+/// Commands to try next.
 const TRY_NEXT: [(&str, &str); 2] = [
     (
         "mcp-elicit demo --gateway --terminal",
@@ -122,7 +122,7 @@ async fn play(args: &AnswerArgs, terminal: bool) -> Result<Exit, Failure> {
     ))
 }
 
-/// Who answers in this process; `None` for the person at the inbox's page.
+/// Returns who answers in this process; `None` for the person at the inbox's page.
 async fn who_answers(
     args: &AnswerArgs,
     terminal: bool,
@@ -173,7 +173,7 @@ fn introduce() {
     }
 }
 
-/// How long a login link of the demo waits for its one use.
+/// The time that a login link of the demo waits for its one use.
 const LOGIN_LIFE: Duration = Duration::from_hours(1);
 
 #[expect(clippy::disallowed_methods, reason = "a link ends at a time of day")]
@@ -185,16 +185,16 @@ fn now() -> SystemTime {
 struct Inbox {
     client: InboxClient,
     folder: StateFolder,
-    /// Whether a question came.
+    /// `true` if a question came.
     asked: Cell<bool>,
-    /// What the person did about it.
+    /// The person's action.
     action: Cell<Option<Action>>,
     /// Leads the browser that was started to the login.
     opened: Cell<Option<PrivateLink>>,
 }
 
 impl Inbox {
-    /// Where the gateway wrote it down, which it did before it spoke to the client.
+    /// Returns where the gateway wrote it down, which it did before it spoke to the client.
     async fn find(state: &Path) -> Result<Self, Failure> {
         let folder = StateFolder::at(state);
         let client = InboxClient::running(&folder).await.map_err(failed)?;

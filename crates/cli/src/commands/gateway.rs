@@ -27,7 +27,7 @@ use crate::args::token::TokenArgs;
 use crate::failure::{Exit, Failure};
 use crate::screen;
 
-/// Where people answer unless told otherwise.
+/// The default address of the inbox.
 const INBOX: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7878);
 
 /// Stand between any client and any server, so that a person can always answer
@@ -61,11 +61,11 @@ pub(crate) struct GatewayArgs {
     #[arg(long)]
     check: bool,
 
-    /// Where people answer, on this machine; `off` for nowhere [default: 127.0.0.1:7878, or a free port where that is taken]
+    /// Address of the inbox on this machine; `off` for none [default: 127.0.0.1:7878, or a free port where that is taken]
     #[arg(long, value_name = "ADDRESS")]
     inbox: Option<String>,
 
-    /// Who is asked
+    /// The responder that is asked
     #[arg(long, value_enum, value_name = "WHO", default_value_t = AnswerWith::Auto)]
     answer_with: AnswerWith,
 
@@ -78,7 +78,7 @@ pub(crate) struct GatewayArgs {
     #[arg(long, value_name = "COMMAND")]
     answer_command: Option<String>,
 
-    /// What to call the server before people; its program or host unless set
+    /// Server name shown to people [default: the name that it reports]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
@@ -120,7 +120,7 @@ pub(crate) struct GatewayArgs {
     #[arg(long, value_name = "DAYS")]
     keep_ended: Option<u64>,
 
-    /// Where questions are written
+    /// Store of the questions
     #[arg(long, value_enum, value_name = "WHERE", default_value_t = Record::Sqlite)]
     record: Record,
 
@@ -128,7 +128,7 @@ pub(crate) struct GatewayArgs {
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
 
-    /// Whose answers count in this state folder from now on, for all its gateways: `page` for those of people at a page of
+    /// The answers that count in this state folder from now on, for all its gateways: `page` for those of people at a page of
     /// the inbox only, `any` for commands, programs and the client's own dialogs too
     #[arg(long, value_enum, value_name = "WHOSE")]
     presence: Option<PresenceArg>,
@@ -137,7 +137,7 @@ pub(crate) struct GatewayArgs {
     #[arg(long)]
     no_notify: bool,
 
-    /// How to log to stderr
+    /// The format of the log on stderr
     #[arg(long, value_enum, value_name = "FORM", default_value_t = Log::People)]
     log: Log,
 
@@ -153,7 +153,7 @@ Examples:
   mcp-elicit gateway --listen 127.0.0.1:8080 -- my-server
   mcp-elicit gateway --config gateway.toml --check";
 
-/// Who is asked.
+/// The responder that is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum AnswerWith {
     /// The client when it declared the mode, else the inbox
@@ -180,7 +180,7 @@ impl From<AnswerWith> for WhoAnswers {
     }
 }
 
-/// Whose answers count.
+/// The answers that count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum PresenceArg {
     /// Those of pages, commands, programs and clients
@@ -198,7 +198,7 @@ impl From<PresenceArg> for Presence {
     }
 }
 
-/// Where questions are written.
+/// The store of the questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Record {
     /// A file in the state folder, which survives a restart
@@ -207,7 +207,7 @@ enum Record {
     Memory,
 }
 
-/// How to log.
+/// The format of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Log {
     /// Lines for people
@@ -379,7 +379,7 @@ fn cannot_start(fault: StartFault) -> Failure {
     failure.because(fault)
 }
 
-/// What to do where an address cannot be served.
+/// Returns what to do where an address cannot be served.
 fn why_not_there(at: SocketAddr, error: &std::io::Error) -> String {
     use std::io::ErrorKind;
     match error.kind() {
@@ -527,7 +527,7 @@ fn bad_config(path: &str, fault: ConfigFault) -> Failure {
     }
 }
 
-/// What a server is called before people unless the operator names it.
+/// Returns what a server is called before people unless the operator names it.
 fn name_of(target: &Target) -> String {
     match target {
         Target::Program(program) => {

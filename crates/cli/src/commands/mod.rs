@@ -19,7 +19,7 @@ use clap::Subcommand;
 
 use crate::failure::{Exit, Failure};
 
-/// What to do.
+/// The command.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Demo(demo::DemoArgs),

@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 const PATH: &str = "/callback";
 
-/// How the browser came back.
+/// The result with which the browser came back.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum CameBack {
     /// With a code; the whole address.

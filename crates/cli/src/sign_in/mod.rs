@@ -27,7 +27,7 @@ use store::FileStore;
 /// The name under which this client is registered.
 const NAME: &str = "mcp-elicit";
 
-/// How to sign in at a server over HTTP.
+/// Options for signing in at a server over HTTP.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Sign-in")]
 pub(crate) struct SignInArgs {
@@ -65,7 +65,7 @@ pub(crate) struct SignIn {
     args: SignInArgs,
     secret: Option<String>,
     store: FileStore,
-    /// Whether nothing but JSON goes to stdout, so that a program watches.
+    /// `true` if nothing but JSON goes to stdout, so that a program watches.
     json: bool,
     within: Option<Duration>,
 }

@@ -1,4 +1,4 @@
-//! Who may use the inbox: one-time links, sessions that are listed and ended, the state folder's socket, and pages only.
+//! Access to the inbox: one-time links, sessions that are listed and ended, the state folder's socket, and pages only.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;

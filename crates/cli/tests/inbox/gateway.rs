@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::http::{PATIENCE, Reply, send};
 use crate::raw::{self, Raw};
 
-/// What the client speaks.
+/// The revision that the client speaks.
 pub(crate) const REVISION: &str = "2025-11-25";
 
 /// A gateway that runs until this is dropped.
@@ -115,7 +115,7 @@ impl Gateway {
     }
 }
 
-/// What a client does on stdio.
+/// A client on stdio.
 impl Deref for Gateway {
     type Target = Raw;
 

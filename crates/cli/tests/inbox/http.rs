@@ -9,7 +9,7 @@ use serde_json::Value;
 /// Nothing here takes this long; what hangs fails instead.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What came back.
+/// The response.
 #[derive(Debug)]
 pub(crate) struct Reply {
     pub(crate) status: u16,

@@ -17,7 +17,7 @@ const PENDING: u64 = 100;
 /// Kills, unless `MCP_ELICIT_KILLS` names another number.
 const KILLS: u64 = 3;
 
-/// What became of the answers that were given before a kill.
+/// Counts of the answers that were given before a kill, by result.
 #[derive(Debug, Default)]
 struct Tally {
     given: usize,

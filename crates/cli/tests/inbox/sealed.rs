@@ -1,4 +1,4 @@
-//! What a person said is unreadable while it waits and gone once it was delivered; the audit shows who touched it.
+//! Answers are unreadable while they wait and gone once they were delivered; the audit shows who touched it.
 
 use std::fs;
 use std::path::Path;

@@ -48,7 +48,7 @@ fn no_python() -> bool {
     there.is_err()
 }
 
-/// How often the tests of one client are run: `MCP_ELICIT_RUNS`.
+/// Returns how often the tests of one client are run: `MCP_ELICIT_RUNS`.
 fn runs() -> usize {
     let named = std::env::var("MCP_ELICIT_RUNS").ok();
     named.and_then(|runs| runs.parse().ok()).unwrap_or(2)

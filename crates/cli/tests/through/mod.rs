@@ -35,10 +35,10 @@ pub(crate) enum Client {
     Ours { protocol: &'static str },
 }
 
-/// What a client told in the end.
+/// The report of a client.
 #[derive(Debug)]
 pub(crate) struct Told {
-    /// How many questions it was asked.
+    /// The number of questions that it was asked.
     pub(crate) asked: usize,
     /// The text of its result, which our servers write as JSON; null after an error.
     pub(crate) text: Value,
@@ -134,13 +134,13 @@ impl Gateway {
         }
     }
 
-    /// How a client reaches it.
+    /// Returns how a client reaches it.
     pub(crate) fn target(&self) -> Vec<String> {
         vec!["--url".to_owned(), self.url.clone()]
     }
 }
 
-/// How a client starts a gateway before this server on stdio, once, and the person at its inbox.
+/// Returns how a client starts a gateway before this server on stdio, once, and the person at its inbox.
 pub(crate) fn on_stdio(server: &[String]) -> (Vec<String>, Person) {
     let state = tempfile::tempdir().unwrap();
     let mut target: Vec<String> = ["--", PROGRAM, "gateway"].map(str::to_owned).into();
@@ -240,7 +240,7 @@ async fn answer_all(inbox: &InboxClient, notes: &Mutex<Vec<String>>) {
     }
 }
 
-/// What this person writes into each form; nothing for a link.
+/// Returns what this person writes into each form; nothing for a link.
 fn content_for(question: &Value) -> Option<Value> {
     if question["mode"] == "url" {
         return None;

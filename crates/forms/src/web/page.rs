@@ -106,7 +106,7 @@ pub(super) struct Asked {
     pub verb: &'static str,
     pub left: Option<Left>,
     pub message: Message,
-    /// What should be known besides what the question says.
+    /// A note besides the question's own text.
     pub note: Option<String>,
     /// The heading of the warnings.
     pub care: &'static str,

@@ -28,17 +28,17 @@ use super::place::{Presence, StateFolder};
 use crate::record::{Book, BookFault, Settling};
 use crate::store::{Page, Row, Which};
 
-/// What describes all this.
+/// The description of the API.
 const OPENAPI: &str = include_str!("openapi.json");
 /// Most questions on one page of a list.
 const MOST: usize = 1_000;
 /// Questions on one page unless asked otherwise.
 const USUAL: usize = 100;
 
-/// Who did what a command did.
+/// The actor of a command's acts.
 pub(super) const ON_COMMAND_LINE: &str = "on the command line";
 
-/// Who is let in, and as whom an answer is recorded.
+/// The access of a request, and the name under which its answer is recorded.
 #[derive(Clone)]
 pub enum Access {
     /// Programs that show the state folder's token, at the address of the site.
@@ -49,7 +49,7 @@ pub enum Access {
 }
 
 impl Access {
-    /// Who answered, in words for a person.
+    /// Returns who answered, in words for a person.
     fn by(&self) -> &'static str {
         match self {
             Self::Token(_) => "over the API",
@@ -346,7 +346,7 @@ impl Rooms {
         }
     }
 
-    /// What the person did, an accepted form's content checked.
+    /// Returns what the person did, an accepted form's content checked.
     fn checked(&self, row: &Row, answer: &Answer) -> Result<Outcome, Box<Response>> {
         let Some(readable) = self.desk.readable(row) else {
             return Err(Box::new(no_question()));
@@ -386,7 +386,7 @@ impl Rooms {
         }
     }
 
-    /// What a list says of a question.
+    /// Returns what a list says of a question.
     fn summary(&self, row: &Row) -> Value {
         let exchange = &row.exchange;
         json!({

@@ -21,9 +21,9 @@ const PAGE: usize = 500;
 pub struct Listed {
     /// The questions.
     pub questions: Vec<Value>,
-    /// What the next page starts behind; `None` when there is none.
+    /// The id after which the next page starts; `None` when there is none.
     pub next: Option<String>,
-    /// How many questions wait in all.
+    /// The number of questions that wait in all.
     pub waiting: usize,
 }
 
@@ -32,7 +32,7 @@ pub struct InboxClient {
     over: Transport,
 }
 
-/// How the API is reached.
+/// The transport of the API.
 enum Transport {
     /// Over HTTP: at an address with the token, or at the socket of a state folder.
     Http {
@@ -60,7 +60,7 @@ pub enum InboxFault {
     /// The address is none.
     #[error("{at} is no address of an inbox")]
     Address {
-        /// What was given.
+        /// The address as it was given.
         at: String,
     },
     /// No gateway serves the inbox of this state folder, and it has no record that can be read.
@@ -84,10 +84,10 @@ pub enum InboxFault {
         code: String,
         /// In words.
         message: String,
-        /// What is wrong with each field, never a value.
+        /// The violations of each field, never a value.
         violations: Vec<String>,
     },
-    /// What came is not what an inbox says.
+    /// The response is not one of an inbox.
     #[error("what answers there is no inbox")]
     NotAnInbox,
 }

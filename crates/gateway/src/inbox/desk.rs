@@ -21,7 +21,7 @@ use crate::relay::CallKind as Calls;
 use crate::serve::clock::system_time;
 use crate::store::{Page, Row, Which};
 
-/// How many rows are looked through for a list.
+/// The number of rows that are read for a list.
 const LOOKED_THROUGH: usize = 10_000;
 
 /// The form of a question of which a list shows the message only.
@@ -36,7 +36,7 @@ pub struct BookDesk {
 pub struct Readable {
     /// As a face shows it.
     pub question: Question,
-    /// What was asked.
+    /// The question.
     pub request: Request,
 }
 
@@ -148,7 +148,7 @@ impl BookDesk {
     }
 }
 
-/// Whether the words may stand in what a list shows of the row: a look at its text, since reading a form takes longer. Marks
+/// Returns whether the words may stand in what a list shows of the row: a look at its text, since reading a form takes longer. Marks
 /// that a list leaves out, and characters that JSON spells otherwise, are not looked at.
 fn may_match(row: &Row, words: &str) -> bool {
     let plain = |text: &str| {
@@ -170,7 +170,7 @@ fn may_match(row: &Row, words: &str) -> bool {
         .all(|word| text.contains(&plain(word)))
 }
 
-/// Who asks: by the operator's name first, and what the server says of itself apart from it.
+/// Returns who asks: by the operator's name first, and what the server says of itself apart from it.
 fn origin(row: &Row) -> Origin {
     let origin = match &row.body.address {
         Some(address) => Origin::unnamed(address.clone()),
@@ -241,7 +241,7 @@ fn ended(row: &Row) -> Option<Ended> {
     })
 }
 
-/// What a person should know where no call waits for the question; `None` where one does.
+/// Returns what a person should know where no call waits for the question; `None` where one does.
 fn waiting_note(book: &Book, row: &Row) -> Option<String> {
     let exchange = &row.exchange;
     if book.is_waited_for(row) {

@@ -1,4 +1,4 @@
-//! Where people answer: the pages of `forms` over the book, and a small JSON API for scripts beside them.
+//! The inbox: the pages of `forms` over the record, and a small JSON API for scripts beside them.
 //!
 //! | file | what it serves |
 //! | --- | --- |
@@ -38,7 +38,7 @@ use api::Access;
 use desk::BookDesk;
 use place::{InboxLock, StateFolder};
 
-/// How long a login link waits for its one use.
+/// The time that a login link waits for its one use.
 const LOGIN_LIFE: Duration = Duration::from_hours(1);
 
 /// A running inbox.
@@ -129,7 +129,7 @@ fn serve_commands(folder: &StateFolder, api: Router) {
     }
 }
 
-/// Whether this address is on this machine only.
+/// Returns whether this address is on this machine only.
 pub fn is_loopback(at: SocketAddr) -> bool {
     at.ip().is_loopback()
 }

@@ -13,11 +13,11 @@ use crate::store::{Page, Row, Which};
 
 /// The longest name in a notice, in characters.
 const NAME: usize = 60;
-/// How long after a notice the next one may come; what is asked meanwhile shares it.
+/// The time that after a notice the next one may come; what is asked meanwhile shares it.
 const APART: Duration = Duration::from_secs(3);
-/// How many questions are read at once.
+/// The number of questions that are read at once.
 const PAGE: usize = 200;
-/// What to do about it.
+/// The effect.
 const BODY: &str = "Answer on the inbox page: mcp-elicit inbox open";
 
 /// Tells the desktop of each question that comes from now on, unless there is no desktop.

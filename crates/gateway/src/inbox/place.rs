@@ -60,12 +60,12 @@ impl StateFolder {
         }
     }
 
-    /// Where it is.
+    /// Returns where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where it is unless told otherwise: `$MCP_ELICIT_STATE`, else the user's state folder.
+    /// Returns where it is unless told otherwise: `$MCP_ELICIT_STATE`, else the user's state folder.
     pub fn usual() -> Option<PathBuf> {
         let from = |name: &str| {
             std::env::var_os(name)
@@ -124,7 +124,7 @@ impl StateFolder {
         state_file::replace(&self.token_file(), new_token()?.as_bytes())
     }
 
-    /// Where the token is.
+    /// Returns where the token is.
     pub fn token_file(&self) -> PathBuf {
         self.path.join("inbox.token")
     }
@@ -157,13 +157,13 @@ impl StateFolder {
         state_file::replace(&self.path.join("inbox.address"), text.as_bytes())
     }
 
-    /// Where the inbox is, as written down by the gateway that served it last.
+    /// Returns where the inbox is, as written down by the gateway that served it last.
     pub fn inbox(&self) -> Option<String> {
         let text = fs::read_to_string(self.path.join("inbox.address")).ok()?;
         Some(text.trim().to_owned()).filter(|text| !text.is_empty())
     }
 
-    /// Where the inbox is served right now; `None` while it is not. Other programs that have its port do not count.
+    /// Returns where the inbox is served right now; `None` while it is not. Other programs that have its port do not count.
     pub async fn served_inbox(&self) -> Option<String> {
         if self.is_served().await {
             self.inbox()

@@ -17,7 +17,7 @@ pub struct FileSessions {
     known: Mutex<Option<(Stamp, Arc<SessionTable>)>>,
 }
 
-/// What tells one state of the file from another.
+/// The stamp that tells one state of the file from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     changed: SystemTime,

@@ -15,7 +15,7 @@ use crate::record::{Book, Keys, Lease};
 use crate::serve::clock;
 use crate::store::Sqlite;
 
-/// How often what gateways without an inbox do is looked for.
+/// The interval at which changes of gateways without an inbox are looked for.
 const HEARING: Duration = Duration::from_millis(400);
 
 /// Why a record cannot be used.

@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::relay::CallKind;
 use crate::store::{Audited, ChainKey, Row, Store, StoreFault, chained, is_keyed};
 
-/// How many links are read at once.
+/// The number of links that are read at once.
 const PAGE: usize = 1_000;
 
 /// All events that the audit tells of.
@@ -52,7 +52,7 @@ struct Entry<'a> {
     fields: &'a [String],
 }
 
-/// What the audit says of one event, JSON.
+/// Returns what the audit says of one event, JSON.
 pub(crate) fn entry(event: &str, row: &Row, now: Moment) -> String {
     debug_assert!(EVENTS.contains(&event), "{event} is on the list of events");
     let body = &row.body;
@@ -74,7 +74,7 @@ pub(crate) fn entry(event: &str, row: &Row, now: Moment) -> String {
     serde_json::to_string(&entry).expect("texts and a number, written to memory")
 }
 
-/// What happened beside the questions themselves.
+/// An event beside those of questions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A person opened the inbox with a login link.
@@ -99,7 +99,7 @@ impl Event {
     }
 }
 
-/// What the audit says of an event that is no step of a question, JSON.
+/// Returns what the audit says of an event that is no step of a question, JSON.
 pub(crate) fn note(event: Event, question: Option<&str>, by: Option<&str>, now: Moment) -> String {
     let mut entry = serde_json::json!({"at": now.as_millis(), "event": event.as_str()});
     for (name, value) in [("id", question), ("by", by)] {
@@ -110,12 +110,12 @@ pub(crate) fn note(event: Event, question: Option<&str>, by: Option<&str>, now: 
     entry.to_string()
 }
 
-/// What a look at the whole chain found.
+/// The result of checking the whole chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Every link fits the one before.
     Whole {
-        /// How many links.
+        /// The number of links.
         links: u64,
     },
     /// The first link that does not.
@@ -139,7 +139,7 @@ pub async fn read(store: &dyn Store) -> Result<Vec<Audited>, StoreFault> {
     }
 }
 
-/// Whether the chain is whole, by its key. Links of older versions have none; none such follows one that has, and the last
+/// Returns whether the chain is whole, by its key. Links of older versions have none; none such follows one that has, and the last
 /// one has. A chain that was cut off at its end is whole: keep the last hash elsewhere to see that.
 pub fn verify(links: &[Audited], key: Option<&ChainKey>) -> Verdict {
     let mut before = "";

@@ -1,4 +1,4 @@
-//! Whether this gateway may be sure of a question by itself: no other gateway shares the record, and no earlier one left
+//! The conditions under which this gateway alone decides about a question: no other gateway shares the record, and no earlier one left
 //! the same question in it.
 
 use std::collections::HashMap;
@@ -8,25 +8,25 @@ use super::lease::Mark;
 use super::{Book, BookFault};
 use crate::store::Store as _;
 
-/// What is known of other gateways, and of what was left in the record.
+/// The state of other gateways, and of questions that were left in the record.
 #[derive(Default)]
 pub(super) struct Company {
     /// The mark of the leases when this gateway was found alone; `None` while that is not known, and in company.
     alone: Mutex<Option<Mark>>,
-    /// What may be found in the record again (`Row::same`): too much rather than too little.
+    /// The keys that may be found in the record again (`Row::same`): too much rather than too little.
     left: Mutex<Left>,
 }
 
-/// What may be found again, and when it was last said to be.
+/// A key that may be found again, and the time at which that was last known.
 #[derive(Default)]
 struct Left {
     marks: HashMap<String, u64>,
     last: u64,
-    /// How many marks there were when the record was last asked.
+    /// The number of marks when the record was last asked.
     known: usize,
 }
 
-/// How many marks may gather before the record is asked which still stand for something.
+/// The number of marks that may gather before the record is asked which are still in use.
 const GATHERED: usize = 4_096;
 
 impl Company {
@@ -47,7 +47,7 @@ impl Company {
         mark
     }
 
-    /// What says that the same question may be found, if anything does.
+    /// Returns what says that the same question may be found, if anything does.
     pub(super) fn mark_of(&self, same: &str) -> Option<u64> {
         self.left().marks.get(same).copied()
     }
@@ -60,7 +60,7 @@ impl Company {
         }
     }
 
-    /// Whether so many marks have gathered that the record is to be asked.
+    /// Returns whether so many marks have gathered that the record is to be asked.
     fn has_gathered(&self) -> bool {
         let left = self.left();
         left.marks.len() > GATHERED.max(2 * left.known)
@@ -78,7 +78,7 @@ impl Company {
 }
 
 impl Book {
-    /// Whether the record has nothing to say about this question, and nobody else can say anything about it.
+    /// Returns whether the record has nothing to say about this question, and nobody else can say anything about it.
     pub(super) fn is_new(&self, same: &str) -> bool {
         let alone = *self.company.alone();
         let unchanged = |then| self.lease.mark().is_ok_and(|now| now == then);

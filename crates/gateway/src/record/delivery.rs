@@ -1,4 +1,4 @@
-//! What became of an answer that was taken out: the server accepted it, refused it, or nobody can say.
+//! The delivery of an answer that was taken out: the server accepted it, refused it, or nobody can say.
 //!
 //! Taking an answer out marks it as delivered before its first byte is sent, so that a kill never delivers it twice. What
 //! the transport reports afterwards comes here. Until then the value is kept: in the store, or, where it never was
@@ -12,16 +12,16 @@ use mcp_elicit_core::exchange::{Delivery, Lapse, Step};
 use super::{Book, BookFault, TRIES, audit, place};
 use crate::store::Row;
 
-/// What the store does not have of an answer that is on its way to the server.
+/// The part of an answer on its way to the server that the store does not have.
 #[derive(Clone)]
 pub(super) struct InTransit {
-    /// What the person answered, JSON.
+    /// The person's answer, JSON.
     pub(super) content: Option<String>,
     /// The call's arguments, sealed.
     pub(super) arguments: Option<Vec<u8>>,
 }
 
-/// What is kept of a delivery that failed.
+/// The part of a failed delivery that is kept.
 enum Kept<'a> {
     /// The answer, for the same call made again.
     Answer { reason: &'a str },

@@ -1,4 +1,4 @@
-//! Whose a question is: which server asks, on whose behalf, in which call, and what. Each part enters a keyed hash, so
+//! The identity of a question: which server asks, on whose behalf, in which call, and what. Each part enters a keyed hash, so
 //! that the record and the audit tell two of them apart without saying what they are.
 
 use std::fmt;
@@ -35,7 +35,7 @@ impl fmt::Debug for IdentityKey {
 pub struct ServerIdentity {
     /// The name that the operator gave it, or that of its program or host.
     pub name: String,
-    /// Whether the operator gave it that name.
+    /// `true` if the operator gave it that name.
     pub is_named: bool,
     /// Its command or URL, to be shown.
     pub address: String,
@@ -48,7 +48,7 @@ pub struct ServerIdentity {
 pub struct SessionIdentity {
     /// The server.
     pub server: ServerIdentity,
-    /// Whose calls these are: a word, or a keyed hash of what the caller showed.
+    /// The caller: a word, or a keyed hash of what the caller showed.
     pub caller: String,
 }
 
@@ -138,7 +138,7 @@ pub(super) fn params_of(request: &Request) -> String {
     }
 }
 
-/// What is asked, without what differs each time.
+/// Returns what is asked, without what differs each time.
 fn question_text(request: &Request) -> String {
     let Ok(params) = request.to_raw_params(Revision::LATEST) else {
         return String::new();

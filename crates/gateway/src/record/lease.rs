@@ -8,9 +8,9 @@ use std::time::SystemTime;
 
 use super::seal;
 
-/// How the name of a lease ends that is not locked yet.
+/// The suffix of a lease's name while it is not locked yet.
 const UNFINISHED: &str = ".new";
-/// How often a lease is tried that others clear away before it is locked.
+/// The number of tries of a lease that others clear away before it is locked.
 const TRIES: usize = 100;
 
 /// This gateway's sign of life.
@@ -69,12 +69,12 @@ impl Lease {
         &self.name
     }
 
-    /// Whether this is the name of this lease.
+    /// Returns whether this is the name of this lease.
     pub fn is_mine(&self, name: &str) -> bool {
         self.name == name
     }
 
-    /// Whether the gateway of this name still runs.
+    /// Returns whether the gateway of this name still runs.
     pub fn is_held(&self, name: &str) -> bool {
         let Some(folder) = &self.folder else {
             return false;
@@ -83,7 +83,7 @@ impl Lease {
         plain && is_locked(&folder.join(name))
     }
 
-    /// Whether other gateways run on the same store.
+    /// Returns whether other gateways run on the same store.
     pub fn has_company(&self) -> bool {
         let finished = |path: &&PathBuf| !is_unfinished(path);
         let others = self.others();
@@ -132,7 +132,7 @@ impl Drop for Lease {
     }
 }
 
-/// Whether the gateway of this lease runs. Looked at with a shared lock: two that look at once do not take each other for
+/// Returns whether the gateway of this lease runs. Looked at with a shared lock: two that look at once do not take each other for
 /// the holder.
 fn is_locked(path: &Path) -> bool {
     let Ok(file) = OpenOptions::new().read(true).write(true).open(path) else {

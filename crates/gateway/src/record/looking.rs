@@ -8,7 +8,7 @@ use super::{Book, BookFault, Retention, audit};
 use crate::relay::{Ending, Event};
 use crate::store::{Row, Store as _};
 
-/// How many rows that something is to be done about are looked at in one round.
+/// The number of due rows that are read in one round.
 const LOOKED_THROUGH: usize = 10_000;
 
 impl Book {
@@ -44,7 +44,7 @@ impl Book {
         Ok(())
     }
 
-    /// Whether a gateway that runs may still be told what became of the answer that it took out.
+    /// Returns whether a gateway that runs may still be told what became of the answer that it took out.
     fn is_kept_by_a_gateway(&self, row: &Row) -> bool {
         self.lease.is_mine(&row.owner) || self.lease.is_held(&row.owner)
     }

@@ -64,7 +64,7 @@ pub enum BookFault {
     /// No randomness, or a value too long to seal.
     #[error("a value could not be sealed")]
     Seal(#[from] io::Error),
-    /// What is sealed was sealed with another key.
+    /// The value was sealed with another key.
     #[error(transparent)]
     Broken(#[from] seal::Broken),
     /// Others changed the same question again and again.
@@ -72,7 +72,7 @@ pub enum BookFault {
     Contended,
 }
 
-/// What became of an answer.
+/// The result of submitting an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Settling {
     /// It is the question's answer.
@@ -88,7 +88,7 @@ pub enum Settling {
 pub struct Raised {
     /// The record's id.
     pub id: String,
-    /// Whether an answer is there already.
+    /// `true` if an answer is there already.
     pub answered: bool,
 }
 
@@ -107,19 +107,19 @@ pub struct Counts {
     pub ended: AtomicU64,
 }
 
-/// How often a change is tried against others' changes.
+/// The number of tries of a change against concurrent changes.
 const TRIES: usize = 8;
 
 #[derive(Clone)]
 struct Live {
     question: QuestionKey,
     tell: mpsc::UnboundedSender<Event>,
-    /// What finds it again ([`Row::same`]).
+    /// The key that finds it again ([`Row::same`]).
     same: String,
     known: Known,
 }
 
-/// What this process knows of a row beside the store.
+/// The knowledge of this process about a row, beside the store.
 #[derive(Clone)]
 enum Known {
     /// Nothing.
@@ -191,14 +191,14 @@ impl Keys {
     }
 }
 
-/// How long what is kept is kept.
+/// The times for which data are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// How long after the act an answer may be delivered to the same call made again.
+    /// The time that after the act an answer may be delivered to the same call made again.
     pub answers: Duration,
-    /// How long the result of a call that nobody waits for is kept for the same call made again.
+    /// The time that the result of a call that nobody waits for is kept for the same call made again.
     pub results: Duration,
-    /// How long questions that ended stay in the record.
+    /// The time that questions that ended stay in the record.
     pub ended: Duration,
 }
 
@@ -295,7 +295,7 @@ impl Book {
         self.changes.subscribe()
     }
 
-    /// How long an answer is kept for a call that comes later.
+    /// Returns how long an answer is kept for a call that comes later.
     pub fn keeps_answers(&self) -> Duration {
         self.retention.answers
     }
@@ -368,7 +368,7 @@ impl Book {
             .ok()
     }
 
-    /// What somebody typed so far. It lives in this process only and ends with the question.
+    /// Returns what somebody typed so far. It lives in this process only and ends with the question.
     pub fn draft(&self, id: &str) -> Option<Draft> {
         self.drafts
             .lock()
@@ -392,12 +392,12 @@ impl Book {
             .remove(id);
     }
 
-    /// Whether another running gateway knows more of the question than the row says, and alone may change it.
+    /// Returns whether another running gateway knows more of the question than the row says, and alone may change it.
     fn is_anothers(&self, row: &Row) -> bool {
         row.claimed && !self.lease.is_mine(&row.owner) && self.lease.is_held(&row.owner)
     }
 
-    /// Whether a call waits for this question right now, here or in another running gateway.
+    /// Returns whether a call waits for this question right now, here or in another running gateway.
     pub fn is_waited_for(&self, row: &Row) -> bool {
         if self.lease.is_mine(&row.owner) {
             self.live().contains_key(&row.id)
@@ -407,7 +407,7 @@ impl Book {
     }
 }
 
-/// Where a sealed value belongs, which it is bound to.
+/// Returns where a sealed value belongs, which it is bound to.
 fn place(id: &str, column: &str) -> String {
     format!("{id}.{column}")
 }

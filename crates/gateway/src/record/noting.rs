@@ -22,11 +22,11 @@ use crate::store::{Change, Durability, Row, Write};
 #[derive(Clone)]
 pub(super) struct Noted {
     pub(super) row: Row,
-    /// What the person answered, JSON, while it waits to be delivered.
+    /// The person's answer, JSON, while it waits to be delivered.
     content: Option<String>,
     /// The version that the journal was given last.
     written: Option<u64>,
-    /// What the audit is to say of what happened since.
+    /// The audit entries of the events since.
     audit: Vec<String>,
 }
 

@@ -135,7 +135,7 @@ impl Book {
         Ok(None)
     }
 
-    /// Whether no running gateway has a call that waits for it, and something can still come of it.
+    /// Returns whether no running gateway has a call that waits for it, and something can still come of it.
     fn may_take_over(&self, row: &Row) -> bool {
         let elsewhere = !self.lease.is_mine(&row.owner) && self.lease.is_held(&row.owner);
         let open = row.exchange.is_open() && !row.exchange.is_due(self.now());

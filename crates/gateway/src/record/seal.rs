@@ -1,4 +1,4 @@
-//! What a person said is sealed before it is stored: XChaCha20-Poly1305, bound to its question and column.
+//! Encryption of a person's values before they are stored: XChaCha20-Poly1305, bound to its question and column.
 
 use std::fs;
 use std::io;
@@ -13,7 +13,7 @@ use crate::state_file;
 
 const KEY: usize = 32;
 const NONCE: usize = 24;
-/// How many keys a file may hold: the newest, and the one before it.
+/// The most keys that a file may hold: the newest, and the one before it.
 const MAX_KEYS: usize = 2;
 
 /// The keys that seal values: the newest seals, each opens.
@@ -24,7 +24,7 @@ pub struct Seal {
     path: Option<PathBuf>,
 }
 
-/// What is sealed cannot be read: another key, or not as it was written.
+/// A sealed value cannot be read: another key, or not as it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a sealed value cannot be opened with this key")]
 pub struct Broken;

@@ -11,7 +11,7 @@ use crate::relay::reply::content_of;
 use crate::relay::{Ending, Event};
 use crate::store::Row;
 
-/// How often a gateway that claimed a question is waited for, and how long at a time: it shares what it claimed as soon as
+/// The number of waits for a gateway that claimed a question, and the length of each: it shares what it claimed as soon as
 /// it sees that it has company.
 const WAITS: usize = 30;
 const WAIT: Duration = Duration::from_millis(100);
@@ -35,14 +35,14 @@ impl Ending {
     }
 }
 
-/// What came of a step.
+/// The result of a step.
 pub(super) enum Stepped {
     Done,
     Refused(Box<Row>),
     Gone,
 }
 
-/// Whether the step came after the question's time had run out, which is not in its row yet; else the row stays as it is.
+/// Returns whether the step came after the question's time had run out, which is not in its row yet; else the row stays as it is.
 pub(super) fn is_late(refused: Refused) -> bool {
     match refused {
         Refused::Late => true,
@@ -79,7 +79,7 @@ impl Book {
         Ok(settling)
     }
 
-    /// What became of an act, by what came of its step.
+    /// Returns what became of an act, by what came of its step.
     pub(super) fn acted(&self, id: &str, stepped: Stepped) -> Settling {
         match stepped {
             Stepped::Done => {

@@ -19,7 +19,7 @@ pub(super) struct InHand {
     /// The row as it was written last.
     before: Row,
     step: Step,
-    /// What the person answered, JSON.
+    /// The person's answer, JSON.
     content: Option<String>,
 }
 
@@ -59,7 +59,7 @@ impl Book {
         }
     }
 
-    /// What could not be written stays in hand.
+    /// Returns what could not be written stays in hand.
     fn put_in_hand(&self, id: &str, hand: InHand) {
         if let Some(live) = self.live().get_mut(id)
             && matches!(live.known, Known::Nothing | Known::Guess(_))

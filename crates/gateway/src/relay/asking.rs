@@ -20,7 +20,7 @@ use super::{AnswerWith, CallKey, Effect, Ending, Moment, Place, QuestionKey, Rel
 /// The limit on questions counts those within this time.
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// What the check of a question found.
+/// The result of checking a question.
 struct Checked {
     form: Option<Form>,
     cautions: Vec<String>,
@@ -176,7 +176,7 @@ impl Relay {
         }
     }
 
-    /// Whether a question put there may outlive the connection of whoever is asked. A pushed client is asked on the
+    /// Returns whether a question put there may outlive the connection of whoever is asked. A pushed client is asked on the
     /// connection that carries its call, and both end with this process; a rounds client answers with a request of its
     /// own, which may come after any restart.
     fn outlives(&self, place: Place) -> bool {
@@ -250,7 +250,7 @@ impl Relay {
         }
     }
 
-    /// What is not written is not asked.
+    /// Returns what is not written is not asked.
     pub(super) fn not_recorded(&mut self, now: Moment, key: QuestionKey) {
         let refusal = Refusal::new(
             -32603,

@@ -17,17 +17,17 @@ use super::turns::Queued;
 
 /// One request of the client.
 pub(super) struct Call {
-    /// Where its answer goes now; `None` while nobody waits for it.
+    /// The stream for its answer; `None` while none is waiting.
     pub(super) door: Option<Door>,
     /// The id the client knows it by.
     pub(super) client_id: Id,
     /// The id the server knows it by.
     pub(super) upstream_id: Id,
-    /// Whether questions may come up in it, and as what.
+    /// The kind of call, where questions may come up in it.
     pub(super) kind: Option<CallKind>,
     /// The request as it went to the server, kept when questions may come up in it.
     kept: Option<Bytes>,
-    /// What the client can ask in this call.
+    /// The modes that the client can ask in, in this call.
     pub(super) capability: Capability,
     /// The token that the client wants progress on.
     pub(super) token: Option<Id>,
@@ -43,7 +43,7 @@ pub(super) struct Call {
     pub(super) maybe: Vec<QuestionKey>,
     /// The round that waits to be answered, on a server of the rounds era.
     pub(super) round: Option<Round>,
-    /// How many rounds it has asked.
+    /// The number of rounds that it has asked.
     pub(super) rounds: u32,
     /// The last progress told to the client.
     pub(super) progress: f64,
@@ -51,11 +51,11 @@ pub(super) struct Call {
     pub(super) held: Option<Moment>,
     /// The response that came while nobody waited, as the server wrote it.
     pub(super) finished: Option<String>,
-    /// What it waits with for its turn, while it does.
+    /// The parts that wait for its turn, while it does.
     pub(super) queued: Option<Queued>,
-    /// Whether it is one of those that take turns, and has its own.
+    /// `true` if it is one of those that take turns, and has its own.
     pub(super) has_turn: bool,
-    /// Whether it was seen to ask.
+    /// `true` if it was seen to ask.
     pub(super) asked: bool,
     /// Records whose answers go to the server when the call is made again.
     pub(super) delivers: Vec<String>,
@@ -64,7 +64,7 @@ pub(super) struct Call {
     pub(super) demand: Option<String>,
     /// The level from which on it wants log messages.
     pub(super) log_level: Option<LogLevel>,
-    /// Whether it asks which tools there are.
+    /// `true` if it asks which tools there are.
     pub(super) lists_tools: bool,
     /// The states under which its client has a round.
     pub(super) states: Vec<String>,
@@ -72,11 +72,11 @@ pub(super) struct Call {
     pub(super) presented: Vec<(String, InputRequest)>,
     /// The rounds that its client has answered.
     pub(super) answered: Vec<AnsweredRound>,
-    /// What a retry brought for its questions, which are asked anew.
+    /// The answers that a retry brought for its questions, which are asked anew.
     pub(super) brought: Option<Brought>,
     /// The keys that its questions have had in `inputRequests`, and how often each was asked.
     pub(super) asked_keys: HashMap<String, u32>,
-    /// What is called, or why that cannot be shown; read when first needed.
+    /// The call, or the reason that it cannot be shown; read when first needed.
     calling: Option<Result<Calling, CallDefect>>,
 }
 
@@ -126,12 +126,12 @@ impl Call {
         std::str::from_utf8(self.kept.as_ref()?).ok()
     }
 
-    /// Whether it waits for its turn: the server knows nothing of it.
+    /// Returns whether it waits for its turn: the server knows nothing of it.
     pub(super) fn is_queued(&self) -> bool {
         self.queued.is_some()
     }
 
-    /// Whether it can be made on another connection instead, with nothing lost.
+    /// Returns whether it can be made on another connection instead, with nothing lost.
     pub(super) fn can_move(&self) -> bool {
         self.is_queued() && self.door.is_some() && self.brought.is_none()
     }
@@ -147,7 +147,7 @@ impl Call {
         }
     }
 
-    /// What is called; `None` when no question may come up in it, or when that cannot be read.
+    /// Returns what is called; `None` when no question may come up in it, or when that cannot be read.
     pub(super) fn calling(&mut self) -> Option<&Calling> {
         self.read_calling()?.ok()
     }
@@ -264,18 +264,18 @@ impl Calls {
         }
     }
 
-    /// Whether the server still works on the call.
+    /// Returns whether the server still works on the call.
     pub(super) fn is_upstream(&self, key: CallKey) -> bool {
         self.get(key)
             .is_some_and(|call| self.is_with(key, call) && !call.is_queued())
     }
 
-    /// Whether the server still works on this call of this key.
+    /// Returns whether the server still works on this call of this key.
     fn is_with(&self, key: CallKey, call: &Call) -> bool {
         self.by_upstream.get(&call.upstream_id) == Some(&key)
     }
 
-    /// Whether the server may be asking in this call of this key right now.
+    /// Returns whether the server may be asking in this call of this key right now.
     fn fits(&self, key: CallKey, call: &Call) -> bool {
         call.kind.is_some()
             && call.finished.is_none()
@@ -307,7 +307,7 @@ impl Calls {
             .map(|(key, _)| *key)
     }
 
-    /// Whether the server may be asking in this call right now.
+    /// Returns whether the server may be asking in this call right now.
     pub(super) fn may_ask(&self, key: CallKey) -> bool {
         self.get(key).is_some_and(|call| self.fits(key, call))
     }

@@ -1,4 +1,4 @@
-//! What the server's tools are, as far as its lists that passed by said.
+//! The server's tools, as far as its lists that passed by say.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use mcp_elicit_core::wire::members;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// How many tools are remembered.
+/// The number of tools that are remembered.
 const TOOLS: usize = 10_000;
 
 /// The tools that the server listed.

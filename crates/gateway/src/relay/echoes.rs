@@ -36,16 +36,16 @@ pub(super) struct Echo {
 struct Retry {
     door: Door,
     text: String,
-    /// What the client answered, as the record would have it, by the keys of the round.
+    /// The client's answers, as the record would have them, by the keys of the round.
     own: HashMap<String, Value>,
-    /// What the record has for it, by the keys of the round.
+    /// The record's answers for it, by the keys of the round.
     replies: Vec<(String, String)>,
     /// The records of what it brings to the server.
     records: Vec<String>,
 }
 
 impl Retry {
-    /// What the record has that the client did not answer itself.
+    /// Returns what the record has that the client did not answer itself.
     fn others(&self) -> impl Iterator<Item = &(String, String)> {
         self.replies.iter().filter(|(entry, reply)| {
             let reply: Value = serde_json::from_str(reply).unwrap_or_default();
@@ -336,7 +336,7 @@ impl Relay {
         Up::Taken
     }
 
-    /// Whether a retry waits for the answers of this round.
+    /// Returns whether a retry waits for the answers of this round.
     pub(super) fn echo_is_back(&self, round: EchoKey) -> bool {
         self.echoes
             .get(&round)

@@ -1,4 +1,4 @@
-//! What the relay is told and what it wants done: values, so that a simulator can be the world.
+//! Inputs and effects of the relay: values, so that a simulator can be the world.
 
 use mcp_elicit_core::answer::Outcome;
 pub use mcp_elicit_core::exchange::Moment;
@@ -7,7 +7,7 @@ use std::fmt;
 
 use super::kept_calls::FoundCall;
 
-/// Where a frame for the client goes: the stream of one HTTP request, or the session's own stream.
+/// The stream for a frame to the client: the stream of one HTTP request, or the session's own stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Door(pub u64);
 
@@ -28,7 +28,7 @@ pub struct DeliveryKey(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QuestionKey(pub u64);
 
-/// Where a question is put.
+/// The place at which a question is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// Before the client's own dialog.
@@ -37,7 +37,7 @@ pub enum Place {
     Desk,
 }
 
-/// What a client may be calling when a question comes up.
+/// The kinds of calls during which a question may come up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CallKind {
@@ -118,23 +118,23 @@ pub(crate) fn is_ambiguous(others: &[String]) -> bool {
 pub struct Asked {
     /// The call it came up in, as far as one can tell; `None` when the server asked outside any.
     pub calling: Option<Calling>,
-    /// What else it may have come up in, each name once: a server that pushes over stdio does not say for which call it asks.
+    /// Other calls that it may belong to, each name once: a server that pushes over stdio does not say for which call it asks.
     pub others: Vec<String>,
     /// The question.
     pub request: Request,
     /// Names of the form's fields.
     pub fields: Vec<String>,
-    /// What a person should be warned of, in words.
+    /// The warnings for a person, in words.
     pub cautions: Vec<String>,
-    /// Where it is put first.
+    /// The place at which it is shown first.
     pub place: Place,
-    /// How the server calls itself, `serverInfo`, as JSON.
+    /// The server's `serverInfo`, as JSON.
     pub server_info: Option<String>,
-    /// How the client calls itself, `clientInfo`, as JSON.
+    /// The client's `clientInfo`, as JSON.
     pub client_info: Option<String>,
     /// Until when it waits.
     pub until: Moment,
-    /// Whether it may outlive the connection of whoever is asked. Then it is written before anyone sees it; else it
+    /// `true` if it may outlive the connection of whoever is asked. Then it is written before anyone sees it; else it
     /// ends with the process that has the connection, and need only be written soon.
     pub outlives: bool,
 }
@@ -158,7 +158,7 @@ pub enum Ending {
     AnswererFailed,
 }
 
-/// What the relay wants done, in this order.
+/// The effects of the relay, in this order.
 #[derive(Debug)]
 pub enum Effect {
     /// Send this frame to the client.
@@ -167,7 +167,7 @@ pub enum Effect {
         door: Door,
         /// The frame, without a line end.
         frame: String,
-        /// Whether this answers the request the stream was opened by.
+        /// `true` if this answers the request the stream was opened by.
         last: bool,
     },
     /// Send this frame to the server.
@@ -184,7 +184,7 @@ pub enum Effect {
     Record {
         /// Which.
         question: QuestionKey,
-        /// What to write.
+        /// The question to write.
         asked: Box<Asked>,
     },
     /// The client answered: settle the record, first valid answer wins; then tell [`Event::Settled`].
@@ -193,12 +193,12 @@ pub enum Effect {
         question: QuestionKey,
         /// Its record.
         record: String,
-        /// What the person did; an accepted form's answers are checked.
+        /// The person's action; an accepted form's answers are checked.
         outcome: Outcome,
     },
     /// Take these answers out of the record, all or none and only once; then tell [`Event::Taken`].
     Take {
-        /// Whose.
+        /// The questions.
         questions: Vec<QuestionKey>,
         /// Their records.
         records: Vec<String>,
@@ -219,7 +219,7 @@ pub enum Effect {
     Refused {
         /// The records.
         records: Vec<String>,
-        /// What the server said, in words.
+        /// The server's error, in words.
         why: String,
     },
     /// Nobody can say whether the server has the answers: they are not sent again.
@@ -233,18 +233,18 @@ pub enum Effect {
         door: Door,
         /// The call as it came.
         frame: String,
-        /// What the same call made again has too.
+        /// The digest that the same call made again has, too.
         digest: String,
-        /// How the server calls itself.
+        /// The server's `serverInfo`.
         server_info: Option<String>,
     },
     /// Nobody waits for this call any more, on which the server works.
     KeepCall {
         /// Which.
         call: CallKey,
-        /// What the same call made again has too.
+        /// The digest that the same call made again has, too.
         digest: String,
-        /// How the server calls itself.
+        /// The server's `serverInfo`.
         server_info: Option<String>,
     },
     /// The server has answered a call that nobody waits for.
@@ -263,9 +263,9 @@ pub enum Effect {
     FollowCall {
         /// The call that waits for it.
         call: CallKey,
-        /// What the same call made again has too.
+        /// The digest that the same call made again has, too.
         digest: String,
-        /// How the server calls itself.
+        /// The server's `serverInfo`.
         server_info: Option<String>,
     },
     /// The client gave the call up: nobody wants what the server still says on its stream.
@@ -277,7 +277,7 @@ pub enum Effect {
     Restart,
 }
 
-/// What the world tells the relay.
+/// The events that the relay is told.
 #[derive(Debug)]
 pub enum Event {
     /// The question is written.
@@ -286,9 +286,9 @@ pub enum Event {
         question: QuestionKey,
         /// The record's unguessable id.
         record: String,
-        /// Where a person can answer, when there is such a place.
+        /// The address at which a person can answer, when there is one.
         link: Option<String>,
-        /// Whether an answer was already there, given to the same question of the same call before.
+        /// `true` if an answer was already there, given to the same question of the same call before.
         answered: bool,
     },
     /// The question could not be written, so nobody is asked.
@@ -303,12 +303,12 @@ pub enum Event {
     },
     /// The answers are taken out of the record.
     Taken {
-        /// Whose, with the `ElicitResult` of each as JSON.
+        /// The questions, with the `ElicitResult` of each as JSON.
         replies: Vec<(QuestionKey, String)>,
     },
     /// The answers cannot be taken out: another took them, or they ended meanwhile.
     NotTaken {
-        /// Whose.
+        /// The questions.
         questions: Vec<QuestionKey>,
     },
     /// The server has accepted these answers.
@@ -340,7 +340,7 @@ pub enum Event {
         door: Door,
         /// The call as it came.
         frame: String,
-        /// What the record knows of it.
+        /// The record's entry for it.
         found: FoundCall,
     },
     /// The call that this one follows has ended, or its result is in the record.

@@ -27,7 +27,7 @@ impl Refusal {
         }
     }
 
-    /// What is said of a fault in this revision.
+    /// Returns what is said of a fault in this revision.
     pub(super) fn fault(fault: impl Into<Fault>, revision: Revision) -> Self {
         let error = fault.into().to_error(revision);
         Self {

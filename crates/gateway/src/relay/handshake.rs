@@ -1,4 +1,4 @@
-//! Who speaks which era: the client by how it opens, the server by how it takes that. The client's own opening goes to
+//! The eras of client and server: the client by how it opens, the server by how it takes that. The client's own opening goes to
 //! the server first, with the capability added that the gateway has to give.
 
 use mcp_elicit_core::wire::{
@@ -13,7 +13,7 @@ use super::openings::own_info;
 use super::trial::{Opener, Trial};
 use super::{Door, Moment, Relay, Timer, Up};
 
-/// What is known of the client.
+/// The state of the client.
 pub(super) enum Client {
     /// It has not spoken yet.
     Unknown,
@@ -21,7 +21,7 @@ pub(super) enum Client {
     Pushed {
         /// The revision spoken with it.
         revision: Revision,
-        /// What it can ask in this session.
+        /// The modes that it can ask in, in this session.
         capability: Capability,
         /// `clientInfo`, JSON.
         info: String,
@@ -61,12 +61,12 @@ impl Client {
             .unwrap_or_else(own_info)
     }
 
-    /// Whether the revision of a pushed client has url mode.
+    /// Returns whether the revision of a pushed client has url mode.
     pub(super) fn has_url_mode(&self) -> bool {
         !matches!(self, Self::Pushed { revision, .. } if !revision.has_mode(Mode::Url))
     }
 
-    /// What the client says that it can do; `null` where it said nothing that can be read.
+    /// Returns what the client says that it can do; `null` where it said nothing that can be read.
     pub(super) fn capabilities(&self) -> Value {
         match self {
             Self::Unknown => Value::Null,
@@ -77,7 +77,7 @@ impl Client {
     }
 }
 
-/// What is known of the server.
+/// The state of the server.
 pub(super) enum Server {
     /// It was not spoken to yet.
     Unknown,
@@ -88,14 +88,14 @@ pub(super) enum Server {
         revision: Revision,
         /// `InitializeResult`, JSON.
         result: String,
-        /// What it says of itself in it, JSON.
+        /// Its description of itself, JSON.
         info: Option<String>,
     },
     /// It answered `server/discover`.
     Rounds {
         /// `DiscoverResult`, JSON.
         result: String,
-        /// What it says of itself in it, JSON.
+        /// Its description of itself, JSON.
         info: Option<String>,
     },
     /// It has ended.
@@ -128,7 +128,7 @@ impl Server {
         }
     }
 
-    /// Whether a session's server declared that it logs.
+    /// Returns whether a session's server declared that it logs.
     pub(super) fn has_logging(&self) -> bool {
         let Self::Pushed { result, .. } = self else {
             return false;
@@ -146,7 +146,7 @@ impl Server {
     }
 }
 
-/// What a client of the rounds era can do in a session that the gateway opens for it: what a server pushes and is no
+/// Returns what a client of the rounds era can do in a session that the gateway opens for it: what a server pushes and is no
 /// question does not reach it.
 pub(super) fn in_session(mut capabilities: Value) -> Value {
     if let Some(all) = capabilities.as_object_mut() {
@@ -352,7 +352,7 @@ impl Relay {
     }
 }
 
-/// Where a server of this era says who it is, in what it answered its opening with.
+/// Returns where a server of this era says who it is, in what it answered its opening with.
 pub(super) fn server_info(result: &Value, era: Era) -> Option<&Value> {
     match era {
         Era::Pushed => result.get("serverInfo"),

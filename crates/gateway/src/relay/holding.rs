@@ -46,7 +46,7 @@ impl Relay {
         keys.filter_map(|question| self.questions.get(*question))
     }
 
-    /// Whether a question of the call waits on the desk.
+    /// Returns whether a question of the call waits on the desk.
     pub(super) fn waits_on_desk(&self, key: CallKey) -> bool {
         let mut questions = self.questions_in(key);
         questions.any(|question| question.place == Place::Desk)
@@ -97,7 +97,7 @@ impl Relay {
         self.at(now.after(wait), Timer::KeepAlive(key));
     }
 
-    /// Where a person can answer what the call waits for: its own question, or one of the call before it.
+    /// Returns where a person can answer what the call waits for: its own question, or one of the call before it.
     fn link_of(&self, key: CallKey) -> Option<String> {
         let link = |key| {
             self.questions_in(key)
@@ -168,7 +168,7 @@ impl Relay {
         }
     }
 
-    /// Who still waits for an answer is told that none will come. Questions stay for the same call made again.
+    /// Returns who still waits for an answer is told that none will come. Questions stay for the same call made again.
     pub(super) fn leave(&mut self, what: &str) {
         let why = format!("{what} while the server worked on this");
         for key in self.calls.keys(|call| call.door.is_some()) {

@@ -6,7 +6,7 @@ use super::frame;
 use super::glance::Glance;
 use super::{CallKey, CallKind, Door, Effect, Moment, Relay, Timer, Up};
 
-/// What the record knows of a call.
+/// The record's entry for a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FoundCall {
     /// Nothing: it is made anew.

@@ -11,7 +11,7 @@ use super::frame;
 use super::glance::{self, Glance};
 use super::{CallKey, Door, Down, Relay, Up};
 
-/// How serious a log message is (RFC 5424).
+/// The severity of a log message (RFC 5424).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum LogLevel {
     Debug,

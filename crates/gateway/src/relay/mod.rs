@@ -93,7 +93,7 @@ pub use settings::{AnswerWith, Settings};
 pub use turns::Askers;
 pub use waits::ClientWaits;
 
-/// What the shell does with a frame of the client.
+/// The treatment of a client's frame by the shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Up {
     /// Send the very bytes to the server; they start this call, if they start one.
@@ -102,21 +102,21 @@ pub enum Up {
     Taken,
 }
 
-/// What the shell does with a frame of the server.
+/// The treatment of a server's frame by the shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Down {
     /// Send the very bytes to the client on this stream; `last` when they answer the request that opened it.
     Forward {
-        /// Where to.
+        /// The stream.
         door: Door,
-        /// Whether the stream's request is answered.
+        /// `true` if the stream's request is answered.
         last: bool,
     },
     /// The relay has taken care of it; see the effects.
     Taken,
 }
 
-/// What may be due later.
+/// Timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
     /// The server did not say in time which era it speaks.
@@ -151,7 +151,7 @@ pub struct Relay {
     parked: HashMap<String, VecDeque<CallKey>>,
     /// Calls that wait for what another session's same call brings.
     following: HashSet<CallKey>,
-    /// Whether the record knows calls that nobody waits for.
+    /// `true` if the record knows calls that nobody waits for.
     finds_calls: bool,
     /// Streams of calls that are being looked up.
     finding: Vec<Door>,
@@ -167,7 +167,7 @@ pub struct Relay {
     waiting: VecDeque<(Door, Vec<u8>)>,
     /// Calls that wait for their turn, oldest first.
     queue: VecDeque<CallKey>,
-    /// Whether a call was given up that the server may still be at work on.
+    /// `true` if a call was given up that the server may still be at work on.
     gave_up: bool,
     timers: BTreeSet<(Moment, Timer)>,
     /// When the last questions were asked, for the limit on questions a minute.
@@ -177,7 +177,7 @@ pub struct Relay {
     arriving: Option<Bytes>,
     /// When the client's frame that is being looked at came.
     arrived: Moment,
-    /// What a retry brought for the call that is being started anew.
+    /// The answers that a retry brought for the call that is being started anew.
     brought: Option<returns::Brought>,
     /// The last time that was told.
     now: Moment,
@@ -364,12 +364,12 @@ impl Relay {
         self.calls.get(call)?.door
     }
 
-    /// How many calls and questions are open: for a report and for limits.
+    /// Returns how many calls and questions are open: for a report and for limits.
     pub fn open(&self) -> (usize, usize) {
         (self.calls.len(), self.questions.len())
     }
 
-    /// Whether the server has ended.
+    /// Returns whether the server has ended.
     pub fn is_over(&self) -> bool {
         matches!(self.server, Server::Gone)
     }

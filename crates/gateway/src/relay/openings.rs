@@ -1,4 +1,4 @@
-//! What is declared to a server of either era for this client, and what a client of either era is told of the server.
+//! Capability negotiation: declarations to a server of either era, and answers to a client of either era.
 
 use mcp_elicit_core::wire::{Capability, Era, Mode, Revision, members, message, meta};
 use serde_json::value::RawValue;
@@ -88,7 +88,7 @@ impl Relay {
         made
     }
 
-    /// What the gateway declares to the server for this client.
+    /// Returns what the gateway declares to the server for this client.
     pub(super) fn declared(&self) -> Capability {
         let revision = match &self.client {
             Client::Pushed { revision, .. } => *revision,

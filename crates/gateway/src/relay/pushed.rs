@@ -170,7 +170,7 @@ impl Relay {
         }
     }
 
-    /// Whether a client of this era can be shown this question.
+    /// Returns whether a client of this era can be shown this question.
     pub(super) fn can_push(
         &self,
         request: &Request,
@@ -188,7 +188,7 @@ impl Relay {
         capability.has(request.mode()) && revision.has_mode(request.mode()) && sayable
     }
 
-    /// Whether the server's own frame says the question in the client's revision.
+    /// Returns whether the server's own frame says the question in the client's revision.
     pub(super) fn may_have_frame(&self, mode: Mode) -> bool {
         match (&self.client, self.server.revision()) {
             (Client::Pushed { revision, .. }, Some(server)) => {
@@ -288,7 +288,7 @@ impl Relay {
         Some(id)
     }
 
-    /// What a pushed session's calls can ask.
+    /// Returns what a pushed session's calls can ask.
     pub(super) fn capability_of(&self, call: Option<&Call>) -> Capability {
         match (&self.client, call) {
             (Client::Rounds { .. }, Some(call)) => call.capability,

@@ -29,17 +29,17 @@ pub(super) struct Question {
     pub(super) step: Step,
     /// The record's id, once it is written.
     pub(super) record: Option<String>,
-    /// Where a person can answer.
+    /// The address at which a person can answer.
     pub(super) link: Option<String>,
     /// Its key in the `inputRequests` of a client of the rounds era.
     pub(super) entry: String,
-    /// How the client was asked, if it was.
+    /// The way in which the client was asked, if it was.
     pub(super) at_client: Option<AtClient>,
-    /// Whether the client has responded to that, in whatever way.
+    /// `true` if the client has responded to that, in whatever way.
     pub(super) responded: bool,
     /// The server's own frame, when the client may have it as it is.
     pub(super) frame: Option<Box<str>>,
-    /// How many answers of the client's own dialog could not be used.
+    /// The number of answers of the client's own dialog that could not be used.
     pub(super) wrong: u32,
     /// Why the last of them could not.
     pub(super) reason: Option<String>,
@@ -47,17 +47,17 @@ pub(super) struct Question {
     pub(super) own_reply: Option<OwnReply>,
 }
 
-/// What a client answered in its own words.
+/// A client's answer as the client wrote it.
 pub(super) struct OwnReply {
     /// The response as the client wrote it, where the server may have all of it.
     pub(super) frame: Option<Box<str>>,
     /// The `ElicitResult` in it, JSON.
     pub(super) result: Box<str>,
-    /// What the record says if this answer was the first.
+    /// The record's entry if this answer was the first.
     pub(super) recorded: String,
 }
 
-/// How the server asked, which is how it gets the answer.
+/// The way in which the server asked, and in which it gets the answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Origin {
     /// A pushed request with this id.
@@ -74,7 +74,7 @@ pub(super) enum Origin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct EchoKey(pub(super) u64);
 
-/// How far a question is.
+/// The state of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// Being written; nobody has seen it.
@@ -89,7 +89,7 @@ pub(super) enum Step {
     Taking,
 }
 
-/// How the client was asked.
+/// The way in which the client was asked.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum AtClient {
     /// With a pushed request of this id.
@@ -98,7 +98,7 @@ pub(super) enum AtClient {
     Round,
 }
 
-/// How often a question is asked in a client's own dialog until an answer can be used, as on the pages.
+/// The number of times that a question is asked in a client's own dialog, as on the pages.
 const ATTEMPTS: u32 = 3;
 
 /// The reason why a reply of a client settles nothing.
@@ -107,9 +107,9 @@ pub(super) enum BadReply {
     Malformed(Box<Refusal>),
     /// It does not answer what was asked, and may be asked for again.
     Wrong {
-        /// What the server is told in the end.
+        /// The error for the server in the end.
         refusal: Box<Refusal>,
-        /// What the person is told.
+        /// The reason for the person.
         reason: String,
     },
 }
@@ -138,7 +138,7 @@ impl Question {
         self.wrong < ATTEMPTS
     }
 
-    /// What is asked, with the reason why it is asked again.
+    /// Returns what is asked, with the reason why it is asked again.
     pub(super) fn request_again(&self) -> Request {
         let mut request = self.request.clone();
         if let Some(reason) = &self.reason {

@@ -11,18 +11,18 @@ use super::glance::Glance;
 use super::request_state::{CallBinding, StateClaims};
 use super::{CallKey, Door, Relay};
 
-/// How many rounds of a call are remembered.
+/// The number of rounds of a call that are remembered.
 const REMEMBERED: usize = 64;
 
 /// A round that a client has answered.
 pub(super) struct AnsweredRound {
     requests: Vec<(String, InputRequest)>,
-    /// What it answered, in one spelling.
+    /// The answers, in one spelling.
     responses: String,
 }
 
 impl Relay {
-    /// Whether a client that makes this call again has to repeat rounds before it gets to the one that waits.
+    /// Returns whether a client that makes this call again has to repeat rounds before it gets to the one that waits.
     pub(super) fn repeats_rounds(&self, key: CallKey) -> bool {
         let call = self.calls.get(key);
         !self.waits_on_desk(key)
@@ -44,7 +44,7 @@ impl Relay {
         }
     }
 
-    /// Whether the client gives the answers that it gave before to the last of this many rounds.
+    /// Returns whether the client gives the answers that it gave before to the last of this many rounds.
     pub(super) fn repeats_answers(
         &self,
         key: CallKey,

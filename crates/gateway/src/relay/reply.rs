@@ -3,7 +3,7 @@
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::wire::Action;
 
-/// What the person answered, JSON.
+/// Returns what the person answered, JSON.
 pub(crate) fn content_of(outcome: &Outcome) -> Option<String> {
     let answers = outcome.answers()?;
     Some(answers.to_value().to_string())
@@ -17,7 +17,7 @@ pub(crate) fn reply(action: Action, content: Option<&str>) -> String {
     }
 }
 
-/// What the record says once this answer is in it.
+/// Returns what the record says once this answer is in it.
 pub(super) fn recorded(outcome: &Outcome) -> String {
     reply(outcome.action(), content_of(outcome).as_deref())
 }

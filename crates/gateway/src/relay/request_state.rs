@@ -19,7 +19,7 @@ use super::effect::{CallKind, Moment};
 use super::frame::OWN;
 use super::glance::Glance;
 
-/// What stands behind the gateway's own prefix in a state of this form.
+/// The mark of this form, after the gateway's own prefix of a state.
 const FORM: &str = "s1.";
 const NONCE: usize = 24;
 
@@ -30,7 +30,7 @@ pub struct StateSeal {
     nonces: [u8; 32],
 }
 
-/// What a state says to the gateway that made it.
+/// The content of a state, for the gateway that made it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct StateClaims {
     /// When it ends, in milliseconds since 1970.
@@ -39,7 +39,7 @@ pub(super) struct StateClaims {
     /// Tells two states of one call apart.
     #[serde(rename = "n")]
     pub(super) number: u64,
-    /// What was asked under it: keys of `inputRequests` with the records of the questions.
+    /// The questions under it: keys of `inputRequests` with the records of the questions.
     #[serde(rename = "a", default, skip_serializing_if = "Vec::is_empty")]
     pub(super) asked: Vec<(String, String)>,
     /// Present where the client makes the call again from its first round: how many rounds it has repeated with this one.
@@ -87,7 +87,7 @@ pub(super) enum StateDefect {
     Expired,
 }
 
-/// What a state is bound to beside caller and server: the kind of a call, its name and its arguments.
+/// The facts that a state is bound to beside caller and server: the kind of a call, its name and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CallBinding(String);
 

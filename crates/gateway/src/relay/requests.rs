@@ -17,7 +17,7 @@ use super::handshake::{Client, Server};
 use super::waits::is_timeout;
 use super::{CallKey, CallKind, Door, Effect, Ending, Moment, Relay, Up};
 
-/// How many requests may wait for the server's era to be known.
+/// The number of requests that may wait for the server's era to be known.
 const WAITING: usize = 256;
 
 impl Relay {
@@ -109,7 +109,7 @@ impl Relay {
         }
     }
 
-    /// What a pushed client declared for its session.
+    /// Returns what a pushed client declared for its session.
     pub(super) fn session_capability(&self) -> Capability {
         match &self.client {
             Client::Pushed { capability, .. } => *capability,

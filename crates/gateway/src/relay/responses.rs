@@ -16,7 +16,7 @@ use super::handshake::Server;
 use super::question::Origin;
 use super::{CallKey, Door, Down, Effect, Ending, Moment, Relay, Timer};
 
-/// How many requests of the server that are no questions may wait for the client.
+/// The number of the server's requests, other than questions, that may wait for the client.
 const REQUESTS: usize = 1_024;
 
 const FORWARD_TO_SESSION: Down = Down::Forward {
@@ -189,7 +189,7 @@ impl Relay {
         }
     }
 
-    /// Whether the response asks, told from two members and no more. Where two readers could see different things, what
+    /// Returns whether the response asks, told from two members and no more. Where two readers could see different things, what
     /// asks counts: it is read in full then, and refused if need be.
     fn bearing(&self, key: CallKey, text: &str, glance: &Glance) -> Option<Bearing> {
         self.calls.get(key)?.kind?;
@@ -375,7 +375,7 @@ impl Relay {
     }
 }
 
-/// Whether this member of an object says so. Where two readers could see different values of it, it does if either could.
+/// Returns whether this member of an object says so. Where two readers could see different values of it, it does if either could.
 fn says(
     text: &str,
     object: &Range<usize>,
@@ -392,12 +392,12 @@ fn says(
     }
 }
 
-/// Whether this code of an error wants links visited.
+/// Returns whether this code of an error wants links visited.
 fn wants_visits(code: &str) -> bool {
     code.parse() == Ok(pushed::URL_REQUIRED_CODE)
 }
 
-/// Whether this `resultType` asks; a string may be written with escapes.
+/// Returns whether this `resultType` asks; a string may be written with escapes.
 fn asks(kind: &str) -> bool {
     let kind = serde_json::from_str::<Cow<'_, str>>(kind);
     kind.is_ok_and(|kind| kind == rounds::INPUT_REQUIRED)

@@ -17,23 +17,23 @@ use super::reply;
 use super::request_state::{CallBinding, ServerState, StateClaims, StateDefect};
 use super::{CallKey, CallKind, Door, Ending, Moment, QuestionKey, Relay, Up};
 
-/// How many used states are remembered.
+/// The number of used states that are remembered.
 const SPENT: usize = 4_096;
 
-/// What a retry brought for a call that is not at work any more, which starts anew.
+/// The answers that a retry brought for a call that no longer runs, which starts anew.
 pub(super) struct Brought {
     responses: InputResponses,
-    /// What was asked under the retry's state: keys with the records of the questions.
+    /// The questions under the retry's state: keys with the records of the questions.
     asked: Vec<(String, String)>,
 }
 
 impl Relay {
-    /// Whether this state is of a round that a call of this relay waits with, or waited.
+    /// Returns whether this state is of a round that a call of this relay waits with, or waited.
     pub(super) fn knows_state(&self, state: &str) -> bool {
         self.handles.contains_key(state) || self.spent.iter().any(|known| known == state)
     }
 
-    /// Whether the request goes on with something the gateway holds: a round that the client was sent, a question
+    /// Returns whether the request goes on with something the gateway holds: a round that the client was sent, a question
     /// that it answers now, or a call that was handed back.
     pub(super) fn resumes(
         &mut self,
@@ -68,7 +68,7 @@ impl Relay {
         self.finds_calls.then(|| self.find_call(door, text, digest))
     }
 
-    /// Whether a client that can be asked in these modes can take up this call: what waits for it is asked there again.
+    /// Returns whether a client that can be asked in these modes can take up this call: what waits for it is asked there again.
     fn can_go_on(&self, call: CallKey, modes: impl Fn(Mode) -> bool) -> bool {
         if self.client.era() != Some(Era::Rounds) {
             return true;

@@ -10,13 +10,13 @@ use super::frame::Refusal;
 
 /// The entries of an `input_required` and their answers so far.
 pub(super) struct Round {
-    /// What the server asked for, its state included.
+    /// The request of the server, its state included.
     pub(super) required: InputRequired,
     /// By the server's keys, in the server's order.
     pub(super) entries: Vec<(String, Entry)>,
 }
 
-/// How far one entry is.
+/// The state of one entry.
 pub(super) enum Entry {
     /// A question for a person.
     Question(QuestionKey),
@@ -33,7 +33,7 @@ pub(super) enum Entry {
 }
 
 impl Relay {
-    /// What the server needs before the call can go on, read out of its answer; the round is counted. `None` when the
+    /// Returns what the server needs before the call can go on, read out of its answer; the round is counted. `None` when the
     /// call has ended over it.
     pub(super) fn next_round<T>(
         &mut self,
@@ -64,7 +64,7 @@ impl Relay {
 }
 
 impl Round {
-    /// Whether every entry has its answer.
+    /// Returns whether every entry has its answer.
     pub(super) fn is_complete(&self) -> bool {
         self.entries
             .iter()
@@ -90,7 +90,7 @@ impl Round {
         }
     }
 
-    /// Whether anything waits that is no question: the client's to answer.
+    /// Returns whether anything waits that is no question: the client's to answer.
     pub(super) fn waits_for_others(&self) -> bool {
         self.entries
             .iter()

@@ -34,7 +34,7 @@ impl Relay {
         Down::Taken
     }
 
-    /// Whether the client, of this era too, may have the round as it is, but for its state. One that asks nothing may wait
+    /// Returns whether the client, of this era too, may have the round as it is, but for its state. One that asks nothing may wait
     /// until the client is back.
     fn client_answers_all(&self, key: CallKey, required: &InputRequired) -> bool {
         let Some(call) = self.calls.get(key) else {

@@ -19,7 +19,7 @@ use super::{CallKey, CallKind, Door, Moment, Place, QuestionKey, Relay, Up};
 const REVISION: Revision = Revision::V2026_07_28;
 
 impl Relay {
-    /// What the client declares in this request, and the request with what the gateway adds to it.
+    /// Returns what the client declares in this request, and the request with what the gateway adds to it.
     pub(super) fn rounds_capability(
         &self,
         text: &str,
@@ -65,7 +65,7 @@ impl Relay {
         )
     }
 
-    /// What a rounds client brought for the requests that are no questions.
+    /// Returns what a rounds client brought for the requests that are no questions.
     pub(super) fn others_of_round(
         &mut self,
         now: Moment,

@@ -1,4 +1,4 @@
-//! What an operator decides about one server.
+//! An operator's settings for one server.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use mcp_elicit_core::wire::Capability;
 use super::turns::Askers;
 use super::waits::ClientWaits;
 
-/// Where questions go.
+/// The place to which questions go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AnswerWith {
     /// To the client when it declared the mode, else to the desk.
@@ -20,7 +20,7 @@ pub enum AnswerWith {
 }
 
 impl AnswerWith {
-    /// What the gateway declares to the server for a client with this capability.
+    /// Returns what the gateway declares to the server for a client with this capability.
     pub const fn declared(self, client: Capability) -> Capability {
         match self {
             Self::Client => client,
@@ -34,17 +34,17 @@ impl AnswerWith {
 pub struct Settings {
     /// The server by the operator's name.
     pub server: String,
-    /// Where questions go.
+    /// The place to which questions go.
     pub answer_with: AnswerWith,
-    /// How long a call is held for a person before it is handed back with where to answer.
+    /// The time that a call is held for a person before it is handed back with where to answer.
     pub hold: Duration,
-    /// How often a held call is kept alive with progress.
+    /// The interval at which a held call is kept alive with progress.
     pub keep_alive: Duration,
-    /// How long a question waits for an answer.
+    /// The time that a question waits for an answer.
     pub patience: Duration,
-    /// How long the result of a call that nobody waits for is kept.
+    /// The time that the result of a call that nobody waits for is kept.
     pub keep_results: Duration,
-    /// How long the server may take to say which era it speaks.
+    /// The time that the server may take to say which era it speaks.
     pub probe: Duration,
     /// Questions pending at once in one session; `None` for no bound.
     pub pending: Option<usize>,
@@ -54,19 +54,19 @@ pub struct Settings {
     pub pending_bytes: usize,
     /// Questions within any minute in one session; `None` for no bound.
     pub per_minute: Option<u32>,
-    /// How often a call may ask in a row, in rounds.
+    /// The number of rounds that a call may ask in a row.
     pub rounds: u32,
-    /// Whether the server answers each call on a stream of its own, and asks there (HTTP).
+    /// `true` if the server answers each call on a stream of its own, and asks there (HTTP).
     pub streams_apart: bool,
-    /// Whether the server is known to speak the pushed era, from another connection with it.
+    /// `true` if the server is known to speak the pushed era, from another connection with it.
     pub is_pushed: bool,
     /// After which number calls are numbered: connections that serve one caller together number apart.
     pub first_call: u64,
     /// Which tools of the server were seen to ask.
     pub askers: Askers,
-    /// How long clients were seen to wait for a call.
+    /// The times that clients were seen to wait for a call.
     pub client_waits: ClientWaits,
-    /// Whether several client requests share this relay, each with a stream of its own (HTTP).
+    /// `true` if several client requests share this relay, each with a stream of its own (HTTP).
     pub many_doors: bool,
 }
 

@@ -16,11 +16,11 @@ use super::{Door, Down, Effect, Moment, Relay, Timer};
 
 /// A question about the era under way.
 pub(super) struct Trial {
-    /// What is not answered yet, by the ids it went out with.
+    /// The requests that are not answered yet, by the ids that they went out with.
     open: Vec<(Id, Step)>,
-    /// Whether both eras were asked.
+    /// `true` if both eras were asked.
     both: bool,
-    /// Whether the server was started anew over it.
+    /// `true` if the server was started anew over it.
     restarted: bool,
     /// Why: whoever waits for the outcome.
     opener: Opener,
@@ -36,7 +36,7 @@ pub(super) enum Step {
     Discover,
 }
 
-/// Whose message opened the conversation.
+/// The era of the message that opened the conversation.
 #[derive(Clone)]
 pub(super) enum Opener {
     /// The client's `initialize`, asking for this revision.
@@ -52,7 +52,7 @@ pub(super) enum Opener {
 }
 
 impl Opener {
-    /// What goes out first for it.
+    /// Returns what goes out first for it.
     fn first_step(&self) -> Step {
         match self {
             Self::Initialize { .. } => Step::Initialize,
@@ -205,7 +205,7 @@ impl Relay {
         }
     }
 
-    /// Whether the client asked for an older revision than the server gives, and the gateway stands between them.
+    /// Returns whether the client asked for an older revision than the server gives, and the gateway stands between them.
     fn must_pretend(&self, asked: &str) -> bool {
         match (asked.parse::<Revision>(), self.server.revision()) {
             (Ok(asked), Some(given)) => asked < given,

@@ -23,14 +23,14 @@ use super::handshake::{Client, Server};
 use super::settings::AnswerWith;
 use super::{CallKey, CallKind, Door, Moment, Relay, Timer};
 
-/// How many tools, prompts and resources are remembered of one server.
+/// The number of tools, prompts and resources of one server that are remembered.
 const REMEMBERED: usize = 4_096;
 
-/// What was seen to ask: shared by all relays of one server.
+/// The tools, prompts and resources that were seen to ask: shared by all relays of one server.
 #[derive(Clone, Debug, Default)]
 pub struct Askers(Arc<Mutex<BTreeMap<(&'static str, String), Habit>>>);
 
-/// What is known of one tool, prompt or resource.
+/// The known behaviour of one tool, prompt or resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Habit {
     /// One of several of which one asked.
@@ -91,7 +91,7 @@ enum Rule {
     Single,
 }
 
-/// What a call that waits for its turn is made of.
+/// The parts of a call that waits for its turn.
 pub(super) struct Queued {
     /// Since when it waits.
     since: Moment,
@@ -121,7 +121,7 @@ impl Relay {
         }
     }
 
-    /// Whether calls of this take turns under the rule.
+    /// Returns whether calls of this take turns under the rule.
     fn takes_turns(&self, rule: Rule, kind: CallKind, target: &str) -> bool {
         let shown = self.shown_by_client();
         let asks = |mode| {
@@ -135,7 +135,7 @@ impl Relay {
         }
     }
 
-    /// Whether the call must wait for its turn. One that need not is noted as having its turn, if it takes turns at all.
+    /// Returns whether the call must wait for its turn. One that need not is noted as having its turn, if it takes turns at all.
     pub(super) fn waits_for_turn(&mut self, key: CallKey) -> bool {
         let rule = self.rule();
         if rule == Rule::Free || (rule == Rule::Seen && self.settings.askers.is_empty()) {
@@ -307,7 +307,7 @@ impl Relay {
         Some((call.door?, call.queued?.original))
     }
 
-    /// Whether another call in which the server may ask can be made right away, and with certainty.
+    /// Returns whether another call in which the server may ask can be made right away, and with certainty.
     pub fn is_free(&self) -> bool {
         let waits = self.waiting.iter().any(|(_, frame)| {
             let glance = Glance::at(frame);
@@ -318,22 +318,22 @@ impl Relay {
         !waits && !self.is_spent() && self.queue.is_empty() && self.calls.asking().next().is_none()
     }
 
-    /// Whether a call was given up that the server may still be at work on: what it asks would be taken for another's.
+    /// Returns whether a call was given up that the server may still be at work on: what it asks would be taken for another's.
     pub fn is_spent(&self) -> bool {
         self.gave_up && self.rule() == Rule::Single
     }
 
-    /// How many calls are on their way or wait for their turn.
+    /// Returns how many calls are on their way or wait for their turn.
     pub fn load(&self) -> usize {
         self.waiting.len() + self.queue.len() + self.calls.asking().count()
     }
 
-    /// Whether more connections with the server could take calls of this one.
+    /// Returns whether more connections with the server could take calls of this one.
     pub fn can_share_calls(&self) -> bool {
         self.rule() == Rule::Single
     }
 
-    /// Whether the request goes on with something that is held here: the retry of a round, or a call that was handed back.
+    /// Returns whether the request goes on with something that is held here: the retry of a round, or a call that was handed back.
     pub fn goes_on_here(&self, kind: CallKind, text: &str, glance: &Glance) -> bool {
         let state = glance.params.as_ref().and_then(|params| {
             let range = glance::member(text.as_bytes(), params, "requestState")?;
@@ -347,7 +347,7 @@ impl Relay {
                 .is_ok_and(|calling| self.parked.contains_key(&calling.digest))
     }
 
-    /// Whether the client knows a call by this id.
+    /// Returns whether the client knows a call by this id.
     pub fn knows_call(&self, id: &mcp_elicit_core::wire::Id) -> bool {
         self.calls.by_client(id).is_some()
     }

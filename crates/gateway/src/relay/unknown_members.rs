@@ -31,7 +31,7 @@ pub(super) fn unknown_members(params: &RawValue) -> Vec<(String, Box<RawValue>)>
         .collect()
 }
 
-/// What of `_meta` is neither the protocol's nor about one message.
+/// Returns what of `_meta` is neither the protocol's nor about one message.
 fn of_others(meta: &RawValue) -> Option<Box<RawValue>> {
     let mut meta: Map<String, Value> = serde_json::from_str(meta.get()).ok()?;
     meta.retain(|name, _| name != "progressToken" && !name.starts_with("io.modelcontextprotocol/"));

@@ -10,7 +10,7 @@ use super::glance::Glance;
 use super::question::{Origin, Step};
 use super::{AnswerWith, CallKey, Down, Effect, Moment, Relay, Timer};
 
-/// How long a call waits before it is made again when the visit was agreed to but its completion not announced.
+/// The time that a call waits before it is made again when the visit was agreed to but its completion not announced.
 const PATIENCE_FOR_COMPLETION: Duration = Duration::from_secs(5);
 
 impl Relay {
@@ -139,7 +139,7 @@ impl Relay {
     }
 }
 
-/// Whether this answer of a server wants the visit of this id.
+/// Returns whether this answer of a server wants the visit of this id.
 fn wants_visit(demand: &str, id: &str) -> bool {
     let required = Glance::at(demand.as_bytes())
         .and_then(|glance| glance.error)

@@ -7,12 +7,12 @@ use std::time::Duration;
 use super::calls::Call;
 use super::{CallKey, Moment, Relay, Timer};
 
-/// How many clients are remembered.
+/// The number of clients that are remembered.
 const REMEMBERED: usize = 256;
 /// A call is handed back in this part of the time that its client was seen to wait.
 const PART: f64 = 0.75;
 
-/// How long clients were seen to wait for a call, by what they say of themselves: shared by all relays of one server.
+/// The times that clients were seen to wait for a call, by their own names: shared by all relays of one server.
 #[derive(Clone, Debug, Default)]
 pub struct ClientWaits(Arc<Mutex<BTreeMap<String, Duration>>>);
 
@@ -32,7 +32,7 @@ impl ClientWaits {
     }
 }
 
-/// Whether the reason of a cancellation says that the client's time was up, as the SDKs write it: "timed out after 5s",
+/// Returns whether the reason of a cancellation says that the client's time was up, as the SDKs write it: "timed out after 5s",
 /// "McpError: MCP error -32001: Request timed out", "request timeout".
 pub(super) fn is_timeout(reason: &str) -> bool {
     let reason = reason.to_ascii_lowercase();
@@ -40,7 +40,7 @@ pub(super) fn is_timeout(reason: &str) -> bool {
 }
 
 impl Relay {
-    /// How long a call is held for a person: less than the client was seen to wait.
+    /// Returns how long a call is held for a person: less than the client was seen to wait.
     pub(super) fn hold_time(&self) -> Duration {
         let client = self.client.info().unwrap_or_default();
         let waits = self.settings.client_waits.of(&client);

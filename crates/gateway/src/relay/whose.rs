@@ -14,10 +14,10 @@ use super::{CallKey, Moment, Place, QuestionKey, Relay};
 /// Calls that come within this time of each other came in one go, from a client that makes several at once.
 const ONE_GO: Duration = Duration::from_millis(250);
 
-/// How many calls besides the likeliest are named and held.
+/// The number of calls besides the likeliest that are named and held.
 const OTHERS: usize = 16;
 
-/// Whose a question is.
+/// The attribution of a question.
 #[derive(Default)]
 pub(super) struct Whose {
     /// The call it is taken to be for.
@@ -40,7 +40,7 @@ impl From<CallKey> for Whose {
 }
 
 impl Whose {
-    /// Whether several calls may be meant.
+    /// Returns whether several calls may be meant.
     pub(super) fn is_ambiguous(&self) -> bool {
         !self.others.is_empty()
     }
@@ -79,7 +79,7 @@ impl Relay {
         }
     }
 
-    /// What else the question may be for, each name once.
+    /// Returns what else the question may be for, each name once.
     pub(super) fn names_of(&mut self, others: &[CallKey]) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         for key in others {

@@ -1,4 +1,4 @@
-//! What a server over HTTP wants before it takes a request: credentials, or more of them.
+//! The challenge of an HTTP server: credentials, or more of them, before it takes a request.
 
 use http::header::WWW_AUTHENTICATE;
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -14,7 +14,7 @@ pub struct Challenge {
 }
 
 impl Challenge {
-    /// Whether a response of this status is one.
+    /// Returns whether a response of this status is one.
     pub fn is(status: StatusCode) -> bool {
         matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
     }

@@ -31,7 +31,7 @@ pub struct ChildServer {
     me: Weak<Self>,
     session: OnceLock<Weak<Session>>,
     max_frame: usize,
-    /// Whether frames are written on the driver's time, since whoever sends must not wait.
+    /// `true` if frames are written on the driver's time, since whoever sends must not wait.
     later: bool,
 }
 
@@ -106,7 +106,7 @@ impl ChildServer {
             .take()
     }
 
-    /// How the child ended, in words; `None` when it was stopped with its session.
+    /// Returns how the child ended, in words; `None` when it was stopped with its session.
     fn reap(&self) -> Option<String> {
         Some(match self.take_process()?.end() {
             Ok(status) => status.to_string(),

@@ -1,4 +1,4 @@
-//! How many children run: a bound over all callers, so that no caller can start programs without end.
+//! The bound on child processes: a bound over all callers, so that no caller can start programs without end.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ pub struct Children {
 pub struct Counted(Arc<Children>);
 
 impl Children {
-    /// Whether another may be started.
+    /// Returns whether another may be started.
     pub fn has_room(&self) -> bool {
         self.running.load(Ordering::Relaxed) < CHILDREN
     }

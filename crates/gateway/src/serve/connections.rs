@@ -21,7 +21,7 @@ pub struct Bounds {
     pub connections: usize,
     /// Connections at once from one address of another machine; more are closed.
     pub of_address: usize,
-    /// How long the head of a request may take, also of the next one on a connection that is kept.
+    /// The time that the head of a request may take, also of the next one on a connection that is kept.
     pub head: Duration,
     /// The most bytes of a request's head.
     pub head_bytes: usize,
@@ -38,7 +38,7 @@ impl Default for Bounds {
     }
 }
 
-/// How long to wait when no connection can be taken, as when the process has no file descriptors left.
+/// The time to wait when no connection can be taken, as when the process has no file descriptors left.
 const BREATH: Duration = Duration::from_millis(100);
 
 /// Connections by the machine that they come from.

@@ -31,7 +31,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Where its parts stand; nowhere in what is no message.
+    /// Returns where its parts stand; nowhere in what is no message.
     pub fn glance(self) -> Glance {
         match self {
             Self::Lent(bytes) => Glance::at(bytes).unwrap_or_default(),

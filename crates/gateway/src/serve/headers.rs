@@ -1,4 +1,4 @@
-//! What HTTP headers repeat of a message, and which they are.
+//! HTTP headers that repeat parts of a message.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ pub const NAME: HeaderName = HeaderName::from_static("mcp-name");
 /// The header of the last event that was read.
 pub const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
-/// What a request of the rounds era says in its headers, too (2026-07-28, transports).
+/// Returns what a request of the rounds era says in its headers, too (2026-07-28, transports).
 pub(super) fn rounds_headers(frame: &[u8], glance: &Glance) -> HeaderMap {
     let mut headers = HeaderMap::new();
     let Some(said) = Said::of(frame, glance) else {
@@ -42,7 +42,7 @@ pub(super) fn rounds_headers(frame: &[u8], glance: &Glance) -> HeaderMap {
     headers
 }
 
-/// How a value is marked that could not stand in a header as it is (2026-07-28, transports, value encoding).
+/// The marks of a value that cannot stand in a header as it is (2026-07-28, transports, value encoding).
 const ENCODED: (&str, &str) = ("=?base64?", "?=");
 
 fn encoded(text: &str) -> Option<&str> {
@@ -61,7 +61,7 @@ pub(super) fn in_header(value: &str) -> Cow<'_, str> {
     Cow::Owned(format!("{}{text}{}", ENCODED.0, ENCODED.1))
 }
 
-/// Whether a header repeats this value.
+/// Returns whether a header repeats this value.
 pub(super) fn repeats(header: &HeaderValue, value: &str) -> bool {
     match header.to_str().ok().and_then(encoded) {
         Some(text) => BASE64
@@ -71,7 +71,7 @@ pub(super) fn repeats(header: &HeaderValue, value: &str) -> bool {
     }
 }
 
-/// What a request says that headers repeat.
+/// The parts of a request that headers repeat.
 pub struct Said {
     /// Its method.
     pub method: String,
@@ -79,9 +79,9 @@ pub struct Said {
     pub revision: Option<String>,
     /// The name or URI of what it calls, or the task that it is about.
     pub name: Option<String>,
-    /// Whether a header has to repeat the name.
+    /// `true` if a header has to repeat the name.
     pub names: bool,
-    /// Whether its `_meta` says what the client can do.
+    /// `true` if its `_meta` says what the client can do.
     pub declares: bool,
 }
 

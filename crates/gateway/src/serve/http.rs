@@ -22,7 +22,7 @@ use crate::office::{Office, StartFault};
 
 #[derive(Clone)]
 struct Rooms {
-    /// Whether only names of this machine are answered to.
+    /// `true` if only names of this machine are answered to.
     local: bool,
     office: Office,
     fronts: Arc<Vec<Arc<Front>>>,
@@ -106,7 +106,7 @@ async fn serve_until_stopped(
 }
 
 impl Rooms {
-    /// What is said to a page elsewhere that reaches this machine under a name of its own.
+    /// Returns what is said to a page elsewhere that reaches this machine under a name of its own.
     fn refuses(&self, headers: &HeaderMap) -> Option<Response> {
         let host = headers.get(HOST).and_then(|host| host.to_str().ok());
         let refused = self.local && !host.is_some_and(is_local);

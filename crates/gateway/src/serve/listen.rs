@@ -43,7 +43,7 @@ use message::Message;
 const SESSIONS: usize = 1_000;
 /// Sessions at once of one caller.
 const SESSIONS_EACH: usize = 200;
-/// How long a session may be idle before it is ended.
+/// The time that a session may be idle before it is ended.
 const IDLE: Duration = Duration::from_hours(1);
 
 /// One server as HTTP clients see it.
@@ -51,7 +51,7 @@ pub struct Front {
     office: Office,
     server: Server,
     max_frame: usize,
-    /// Whether only names of this machine are answered to.
+    /// `true` if only names of this machine are answered to.
     local: bool,
     sessions: Mutex<HashMap<String, Arc<Held>>>,
     /// The children of all servers.
@@ -131,12 +131,12 @@ impl Front {
         }
     }
 
-    /// Whose request it is.
+    /// Returns whose request it is.
     fn caller(&self, headers: &HeaderMap) -> String {
         principal(headers, self.office.book.identity_key())
     }
 
-    /// How many sessions, calls and questions are open.
+    /// Returns how many sessions, calls and questions are open.
     pub fn open(&self) -> (usize, usize, usize) {
         let sessions = self.all();
         let (calls, questions) = sessions
@@ -180,7 +180,7 @@ impl Front {
         !host || !origin
     }
 
-    /// What starts sessions for this caller, whose frames go there.
+    /// Returns what starts sessions for this caller, whose frames go there.
     fn starts(self: &Arc<Self>, principal: &str, client: &Arc<Streams>) -> Start {
         let (front, principal, client) = (self.clone(), principal.to_owned(), client.clone());
         Box::new(move |beside| front.start_session(&principal, &client, beside))
@@ -236,7 +236,7 @@ impl Front {
         }
     }
 
-    /// What the rounds-era requests of one principal share: no client ever names it. One whose server has ended makes room
+    /// Returns what the rounds-era requests of one principal share: no client ever names it. One whose server has ended makes room
     /// for another.
     fn shared(self: &Arc<Self>, principal: &str) -> Result<Arc<Held>, Box<Response>> {
         let name = format!("rounds {principal}");
@@ -337,7 +337,7 @@ impl Held {
     }
 }
 
-/// Whether another session may be opened for this caller; what is said where not.
+/// Returns whether another session may be opened for this caller; what is said where not.
 fn has_room(sessions: &HashMap<String, Arc<Held>>, principal: &str) -> Result<(), Box<Response>> {
     let of_caller = |held: &&Arc<Held>| held.principal == principal;
     if sessions.len() < SESSIONS && sessions.values().filter(of_caller).count() < SESSIONS_EACH {

@@ -17,7 +17,7 @@ pub struct Pipe {
     queue: Mutex<Queue>,
     writer: Mutex<Writer>,
     broken: AtomicBool,
-    /// What became of frames with answers, until somebody asks for it.
+    /// The reports on frames with answers, until they are read.
     reports: Mutex<Vec<(DeliveryKey, Written)>>,
 }
 
@@ -25,7 +25,7 @@ pub struct Pipe {
 #[derive(Default)]
 struct Queue {
     bytes: Vec<u8>,
-    /// Where the frames with answers stand in them.
+    /// The positions of the frames with answers in them.
     deliveries: Vec<Part>,
 }
 
@@ -36,7 +36,7 @@ struct Part {
     end: usize,
 }
 
-/// How much of a frame was written.
+/// The part of a frame that was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
     /// All of it.
@@ -121,12 +121,12 @@ impl Pipe {
         }
     }
 
-    /// Whether nothing waits to be written.
+    /// Returns whether nothing waits to be written.
     pub fn is_empty(&self) -> bool {
         self.queue().bytes.is_empty()
     }
 
-    /// How many bytes wait to be written.
+    /// Returns how many bytes wait to be written.
     pub fn len(&self) -> usize {
         self.queue().bytes.len()
     }
@@ -160,7 +160,7 @@ impl Pipe {
         }
     }
 
-    /// Whether the other end is gone.
+    /// Returns whether the other end is gone.
     pub fn is_broken(&self) -> bool {
         self.broken.load(Ordering::Relaxed)
     }

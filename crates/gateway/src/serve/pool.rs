@@ -22,11 +22,11 @@ use crate::office::StartFault;
 use crate::relay::glance::Shape;
 use crate::relay::{CallKind, Door, Event, Moment};
 
-/// How many children serve one caller at most.
+/// The most children that serve one caller.
 pub const CHILDREN: usize = 8;
-/// How long a call waits for its turn before another child is started for it.
+/// The time that a call waits for its turn before another child is started for it.
 const PATIENCE: Duration = Duration::from_millis(250);
-/// How long a child may have nothing to do before it is ended.
+/// The time that a child may have nothing to do before it is ended.
 const IDLE: Duration = Duration::from_mins(1);
 /// Numbers of calls that each session has for itself.
 const NUMBERS: u32 = 40;
@@ -35,16 +35,16 @@ const NUMBERS: u32 = 40;
 pub struct Started {
     /// The session.
     pub session: Arc<Session>,
-    /// What drives it.
+    /// The task that drives it.
     pub driver: Option<JoinHandle<()>>,
 }
 
-/// What a further session of the same caller is to know.
+/// The facts for a further session of the same caller.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Beside {
     /// After which number its calls are numbered.
     pub first_call: u64,
-    /// Whether the server is known to speak the pushed era.
+    /// `true` if the server is known to speak the pushed era.
     pub is_pushed: bool,
 }
 
@@ -202,7 +202,7 @@ impl Pool {
         Ok(chosen)
     }
 
-    /// Whether the servers take what they are sent.
+    /// Returns whether the servers take what they are sent.
     pub fn has_room(&self) -> bool {
         self.sessions().iter().all(|session| session.has_room())
     }
@@ -231,13 +231,13 @@ impl Pool {
         self.tell_all(|| Event::Stop);
     }
 
-    /// Whether there were servers, and all have ended.
+    /// Returns whether there were servers, and all have ended.
     pub fn is_over(&self) -> bool {
         let sessions = self.sessions();
         !sessions.is_empty() && sessions.iter().all(|session| session.is_over())
     }
 
-    /// How many calls and questions are open.
+    /// Returns how many calls and questions are open.
     pub fn open(&self) -> (usize, usize) {
         let open = self.sessions().into_iter().map(|session| session.open());
         open.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
 
-/// How to start a server.
+/// The command that starts a server.
 #[derive(Clone, Debug)]
 pub struct Program {
     /// The program.
@@ -15,17 +15,17 @@ pub struct Program {
     pub arguments: Vec<OsString>,
     /// Variables set for it.
     pub environment: Vec<(String, String)>,
-    /// What it gets of the gateway's own environment beside them.
+    /// The part of the gateway's own environment that it gets beside them.
     pub inherits: Inherits,
 }
 
-/// What a server gets of the gateway's own environment.
+/// The part of the gateway's own environment that a server gets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Inherits {
     /// All but the gateway's own variables: clients put the settings of their one server there.
     #[default]
     All,
-    /// What programs need to run ([`USUAL`]): what is set for one of several servers is no business of another.
+    /// The variables that programs need to run ([`USUAL`]): what is set for one of several servers is no business of another.
     Usual,
 }
 
@@ -64,7 +64,7 @@ const USUAL_BEGINNINGS: [&str; 2] = ["LC_", "XDG_"];
 const OWN: &str = "MCP_ELICIT_";
 
 impl Inherits {
-    /// Whether a variable of this name is passed on.
+    /// Returns whether a variable of this name is passed on.
     pub fn passes(self, name: &str) -> bool {
         let mut beginnings = USUAL_BEGINNINGS.iter();
         match self {
@@ -101,7 +101,7 @@ impl Program {
     }
 }
 
-/// How long a server may take to end once it reads the end of its input, and again once it was asked to.
+/// The time that a server may take to end once it reads the end of its input, and again once it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// A running server, the leader of its own process group.

@@ -29,7 +29,7 @@ use crate::relay::{
 pub use driver::Driver;
 use keeping::Later;
 
-/// Where frames for the client go. Never waits: what cannot go at once is queued.
+/// The sink of frames for the client. Never waits: what cannot go at once is queued.
 pub trait ClientSide: Send + Sync {
     /// Queues a frame on a stream; `last` when it answers the request that opened the stream.
     fn send(&self, door: Door, frame: Frame<'_>, last: bool);
@@ -39,13 +39,13 @@ pub trait ClientSide: Send + Sync {
     }
     /// Gets on with what is queued.
     fn flush(&self);
-    /// Whether that may wait for the client to read.
+    /// Returns whether that may wait for the client to read.
     fn may_wait(&self) -> bool {
         false
     }
 }
 
-/// Where frames for the server go. Never waits: what cannot go at once is queued.
+/// The sink of frames for the server. Never waits: what cannot go at once is queued.
 pub trait ServerSide: Send + Sync {
     /// Queues a frame; `call` when it starts that call, made on this stream of the client. What becomes of the answers of
     /// `delivery` is told to the session: [`Event::Accepted`], [`Event::Refused`] or [`Event::Lost`].
@@ -58,21 +58,21 @@ pub trait ServerSide: Send + Sync {
     );
     /// Gets on with what is queued, or has the session's driver do it.
     fn flush(&self);
-    /// Whether that may wait for the server to read.
+    /// Returns whether that may wait for the server to read.
     fn may_wait(&self) -> bool {
         false
     }
-    /// Whether what is queued can still reach the server, as far as is known.
+    /// Returns whether what is queued can still reach the server, as far as is known.
     fn is_up(&self) -> bool {
         true
     }
-    /// Whether more may be queued: a server that does not read must not fill the memory.
+    /// Returns whether more may be queued: a server that does not read must not fill the memory.
     fn has_room(&self) -> bool {
         true
     }
     /// Writes what is queued; the driver may wait.
     fn write_out(&self) {}
-    /// What the client's request on this stream said in its HTTP headers; `None` when the request is over.
+    /// Returns what the client's request on this stream said in its HTTP headers; `None` when the request is over.
     fn carry(&self, _door: Door, _headers: Option<HeaderMap>) {}
     /// Nobody wants the answer to this call any more.
     fn abandon(&self, call: CallKey);
@@ -92,13 +92,13 @@ pub struct Session {
     jobs: mpsc::UnboundedSender<Job>,
     tell: mpsc::UnboundedSender<Event>,
     timer: Notify,
-    /// Who is to know that a call waits that another session could take, or that this one could take a call.
+    /// The waker for calls that another session could take, or for a session that could take one.
     free: OnceLock<Arc<Notify>>,
     /// When the driver wakes by itself, in milliseconds since 1970.
     sleeps_until: AtomicU64,
 }
 
-/// Whom the relay itself had something to say, and what is to be written after it.
+/// Recipients of the relay's own frames, and the writes that follow them.
 #[derive(Default)]
 struct Told {
     client: bool,
@@ -109,16 +109,16 @@ struct Told {
 /// The address of a question's page, by its id; `None` where there is no inbox.
 pub type LinkOf = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
-/// Whose session it is, with which server, and where its questions can be answered.
+/// The caller and the server of a session, and the address at which its questions can be answered.
 #[derive(Clone)]
 pub struct Who {
     /// The server by the operator's name.
     pub server: String,
-    /// Whose calls these are and which server they go to, as the record tells them apart.
+    /// The caller and the server of these calls, as the record tells them apart.
     pub identity: SessionIdentity,
     /// The address of a question's page, by its id.
     pub link: LinkOf,
-    /// Who is asked at once what comes to the operator's desk.
+    /// The responder that is asked at once what comes to the operator's desk.
     pub answerer: Option<Arc<Answerer>>,
 }
 
@@ -279,12 +279,12 @@ impl Session {
         self.tell(Event::Stop);
     }
 
-    /// Whether the server has ended, and nothing more can come of the session.
+    /// Returns whether the server has ended, and nothing more can come of the session.
     pub fn is_over(&self) -> bool {
         self.relay().is_over()
     }
 
-    /// How many calls and questions are open.
+    /// Returns how many calls and questions are open.
     pub fn open(&self) -> (usize, usize) {
         self.relay().open()
     }
@@ -294,38 +294,38 @@ impl Session {
         let _set_once = self.free.set(wake);
     }
 
-    /// Whether the server takes what it is sent.
+    /// Returns whether the server takes what it is sent.
     pub fn has_room(&self) -> bool {
         self.server.has_room()
     }
 
-    /// Whether more sessions with the server could take calls of this one.
+    /// Returns whether more sessions with the server could take calls of this one.
     pub fn can_share_calls(&self) -> bool {
         self.relay().can_share_calls()
     }
 
-    /// Whether a call in which the server may ask can be made right away.
+    /// Returns whether a call in which the server may ask can be made right away.
     pub fn is_free(&self) -> bool {
         self.relay().is_free()
     }
 
-    /// Whether a call was given up that the server may still be at work on.
+    /// Returns whether a call was given up that the server may still be at work on.
     pub fn is_spent(&self) -> bool {
         self.relay().is_spent()
     }
 
-    /// How many calls are on their way or wait.
+    /// Returns how many calls are on their way or wait.
     pub fn load(&self) -> usize {
         self.relay().load()
     }
 
-    /// Whether the request goes on with something that is held here.
+    /// Returns whether the request goes on with something that is held here.
     pub fn goes_on_here(&self, kind: CallKind, frame: &[u8], glance: &Glance) -> bool {
         let text = std::str::from_utf8(frame);
         text.is_ok_and(|text| self.relay().goes_on_here(kind, text, glance))
     }
 
-    /// Whether the client knows a call here by this id.
+    /// Returns whether the client knows a call here by this id.
     pub fn knows_call(&self, id: &Id) -> bool {
         self.relay().knows_call(id)
     }
@@ -358,7 +358,7 @@ impl Session {
         self.client.flush();
     }
 
-    /// What nobody waits for is handed on to be written, once the frames are on their way.
+    /// Returns what nobody waits for is handed on to be written, once the frames are on their way.
     fn write_behind(&self, noted: &[String]) {
         for record in noted {
             self.note(self.book.write_behind(record));

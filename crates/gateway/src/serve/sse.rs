@@ -51,7 +51,7 @@ impl EventReader {
         self.line.len() + self.data.len()
     }
 
-    /// How long to wait before the stream is opened again, if it said.
+    /// Returns how long to wait before the stream is opened again, if it said.
     pub fn retry(&self) -> Option<Duration> {
         self.retry
     }

@@ -193,7 +193,7 @@ fn serve_client(
     Ok(())
 }
 
-/// What is said when this server cannot be served.
+/// Returns what is said when this server cannot be served.
 pub(super) fn fault_of(server: &Server) -> impl FnOnce(io::Error) -> StartFault {
     let server = server.settings.server.clone();
     move |source| StartFault::Program { server, source }

@@ -62,9 +62,9 @@ impl Drop for Unread {
 pub struct Told {
     /// The frame; kept ones are the same bytes.
     pub frame: Bytes,
-    /// Whether it answers the request that opened the stream.
+    /// `true` if it answers the request that opened the stream.
     pub last: bool,
-    /// What the server wants first, where it answers with that.
+    /// The challenge of the server, where it answers with one.
     pub challenge: Option<Box<Challenge>>,
     id: String,
     /// Counted as long as it waits to be read.
@@ -85,7 +85,7 @@ struct Stream {
     count: u64,
     /// Up to which message somebody listened.
     said: u64,
-    /// Whether its request was answered.
+    /// `true` if its request was answered.
     answered: bool,
     /// Bytes that wait to be read.
     unread: Arc<AtomicUsize>,
@@ -110,9 +110,9 @@ pub enum NoStream {
 #[derive(Default)]
 pub struct Streams {
     by_door: Mutex<HashMap<Door, Stream>>,
-    /// Whether all streams are of one client with a session.
+    /// `true` if all streams are of one client with a session.
     one_client: bool,
-    /// Whether nothing will be said any more.
+    /// `true` once nothing more will be sent.
     ended: AtomicBool,
 }
 
@@ -125,7 +125,7 @@ impl Streams {
         }
     }
 
-    /// Whether they are of one client with a session, and not of all that come without.
+    /// Returns whether they are of one client with a session, and not of all that come without.
     pub fn is_of_one_client(&self) -> bool {
         self.one_client
     }
@@ -259,7 +259,7 @@ impl Streams {
         }
     }
 
-    /// Where nobody listens to the session's stream, the client hears what is for that on the stream of its newest request
+    /// Returns where nobody listens to the session's stream, the client hears what is for that on the stream of its newest request
     /// (2025-11-25, transports: before the response, a server may send what relates to the request).
     fn instead_of(&self, door: Door, streams: &HashMap<Door, Stream>) -> Door {
         let listened = streams.get(&Door::SESSION).is_some_and(Stream::is_open);

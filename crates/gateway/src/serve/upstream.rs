@@ -27,12 +27,12 @@ use crate::office::StartFault;
 use crate::relay::glance::{Glance, Shape};
 use crate::relay::{CallKey, DeliveryKey, Door, Event};
 
-/// Where a server over HTTP is.
+/// The address of a server over HTTP.
 #[derive(Clone, Debug)]
 pub struct Upstream {
     /// Its endpoint.
     pub url: String,
-    /// What is shown to it for clients that bring no `Authorization` of their own.
+    /// The token that is sent for clients that bring no `Authorization` of their own.
     pub token: Option<BearerToken>,
 }
 
@@ -42,7 +42,7 @@ pub enum NoAddress {
     /// Not a URL.
     #[error("`{url}` is no URL: {why}")]
     NoUrl {
-        /// What stands there.
+        /// The text that stands there.
         url: String,
         /// Why.
         why: String,
@@ -50,13 +50,13 @@ pub enum NoAddress {
     /// A URL of another kind.
     #[error("`{url}` cannot be spoken to: only http and https are spoken")]
     Scheme {
-        /// What stands there.
+        /// The text that stands there.
         url: String,
     },
 }
 
 impl Upstream {
-    /// Whether a server can be at this URL.
+    /// Returns whether a server can be at this URL.
     pub fn check(url: &str) -> Result<(), NoAddress> {
         Self::read(url).map(drop)
     }
@@ -92,7 +92,7 @@ pub struct HttpServer {
     state: Mutex<State>,
     /// Notifications and answers, sent one after the other; a request waits for those before it.
     queue: mpsc::UnboundedSender<Outgoing>,
-    /// How many messages are in the queue or on their way out of it.
+    /// The number of messages in the queue or on their way out of it.
     queued: AtomicUsize,
     me: Weak<Self>,
     runtime: Handle,
@@ -109,11 +109,11 @@ struct State {
     authorization: Option<HeaderValue>,
     calls: HashMap<CallKey, AbortHandle>,
     listening: Option<AbortHandle>,
-    /// What headers are to repeat of a call's arguments; `None` where the client is the one to do it.
+    /// The arguments of a call that headers are to repeat; `None` where the client is the one to do it.
     params: Option<params::ParamHeaders>,
 }
 
-/// Who puts into headers what a tool wants repeated there (2026-07-28, transports, custom headers from tool parameters).
+/// The side that puts into headers the arguments that a tool wants repeated there (2026-07-28, transports, custom headers from tool parameters).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeating {
     /// The client: it speaks HTTP and the era that has such headers, and the server judges what it leaves out.
@@ -124,7 +124,7 @@ pub enum Repeating {
 
 struct Outgoing {
     frame: Bytes,
-    /// Where its parts stand.
+    /// The positions of its parts.
     glance: Glance,
     call: Option<CallKey>,
     headers: HeaderMap,
@@ -279,10 +279,10 @@ impl HttpServer {
 /// Messages that may wait for a server that does not take them, before more is refused.
 const QUEUED: usize = 1_024;
 
-/// How long a server may take to say whether it accepts an answer, or has a notification.
+/// The time that a server may take to say whether it accepts an answer, or has a notification.
 const ACCEPTS: Duration = Duration::from_mins(1);
 
-/// What became of answers that were sent.
+/// The delivery of answers that were sent.
 enum Fate {
     Accepted,
     Refused(String),
@@ -322,7 +322,7 @@ impl Fate {
     }
 }
 
-/// What a status says, in words.
+/// Returns what a status says, in words.
 fn words_of(status: StatusCode) -> String {
     let code = status.as_u16();
     match status {

@@ -1,4 +1,4 @@
-//! What every store must do, run against each.
+//! The contract of every store, run against each.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -223,7 +223,7 @@ async fn ids(store: &dyn Store, which: Which, page: Page) -> Vec<String> {
     rows.into_iter().map(|row| row.id).collect()
 }
 
-/// What is due is told, and what ended long ago is deleted.
+/// Returns what is due is told, and what ended long ago is deleted.
 async fn sweeps(store: &dyn Store) {
     let at = Moment::from_millis;
     let keep = Duration::from_secs(10);
@@ -349,7 +349,7 @@ async fn sqlite_keeps_the_contract_and_its_rows() {
     assert_eq!(again.audit(1, 100).await.unwrap().len(), 8);
 }
 
-/// What is left behind is written in its turn: before whatever is waited for after it, and before any read.
+/// Returns what is left behind is written in its turn: before whatever is waited for after it, and before any read.
 #[tokio::test]
 async fn what_is_left_behind_is_written_before_what_comes_after() {
     let below: Arc<Memory> = Arc::default();

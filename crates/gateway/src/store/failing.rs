@@ -11,9 +11,9 @@ use super::{Audited, KeptCall, Memory, Page, Row, Store, StoreFault, Stored, Whi
 #[derive(Default)]
 pub(crate) struct Failing {
     pub(crate) below: Memory,
-    /// How many of the next writes fail.
+    /// The number of the next writes that fail.
     pub(crate) writes: AtomicUsize,
-    /// How many of the next looks for the same question fail.
+    /// The number of the next lookups that fail.
     pub(crate) lookups: AtomicUsize,
 }
 

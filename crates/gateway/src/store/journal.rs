@@ -18,13 +18,13 @@ use tokio::sync::{Notify, oneshot};
 
 use super::{Audited, KeptCall, Page, Row, Store, StoreFault, Stored, Which, Write};
 
-/// How long a write that nobody waits for waits for others.
+/// The time that a write that nobody waits for waits for others.
 pub const LAG: Duration = Duration::from_millis(10);
-/// How many writes may wait before nothing new is begun without being written first.
+/// The number of writes that may wait before each new one is awaited.
 pub const ROOM: usize = 1_024;
-/// How many writes go to the store in one step.
+/// The number of writes that go to the store in one step.
 const AT_ONCE: usize = 256;
-/// How long a store that failed is left alone.
+/// The time that a store that failed is left alone.
 const BREATH: Duration = Duration::from_secs(1);
 
 /// A queue in front of a store, itself a store.
@@ -36,24 +36,24 @@ struct Shared {
     store: Arc<dyn Store>,
     queue: Mutex<Queue>,
     news: Notify,
-    /// Whether nobody will add to the queue any more.
+    /// `true` once nothing more will be queued.
     closed: AtomicBool,
 }
 
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Entry>,
-    /// Whether somebody waits for what is in it.
+    /// `true` if somebody waits for what is in it.
     urgent: bool,
-    /// Whether some of it is on its way to the store.
+    /// `true` if some of it is on its way to the store.
     writing: bool,
-    /// Whether the store failed when it was last written to.
+    /// `true` if the store failed when it was last written to.
     ailing: bool,
 }
 
 struct Entry {
     write: Write,
-    /// Who waits for it; nobody where it was left behind.
+    /// The receiver that waits for it; none where it was written behind.
     waits: Option<oneshot::Sender<Result<bool, StoreFault>>>,
 }
 
@@ -70,7 +70,7 @@ impl Journal {
         Self { shared }
     }
 
-    /// Whether something new may be begun with a write that nobody waits for.
+    /// Returns whether something new may be begun with a write that nobody waits for.
     pub fn has_room(&self) -> bool {
         let queue = self.shared.queue();
         queue.waiting.len() < ROOM && !queue.ailing

@@ -82,7 +82,7 @@ impl Inner {
     }
 }
 
-/// Where a row stands on a list: by time, and by id among those of the same time.
+/// Returns where a row stands on a list: by time, and by id among those of the same time.
 fn place(which: Which, row: &Row) -> (i128, String) {
     let millis = |moment: Option<Moment>| moment.map_or(0, |moment| i128::from(moment.as_millis()));
     let time = match which {

@@ -1,4 +1,4 @@
-//! Where questions are written. One trait, one contract suite (`contract.rs`), one file for each kind of store, and the
+//! The store of the questions. One trait, one contract suite (`contract.rs`), one file for each kind of store, and the
 //! [`journal`] in front of any of them.
 //!
 //! A store decides nothing about a question: it keeps rows, changes them only when nobody else did since they were read
@@ -33,15 +33,15 @@ pub use sqlite::Sqlite;
 pub struct Row {
     /// Unguessable; names the question to people, pages and scripts.
     pub id: String,
-    /// What finds the same question of the same call of the same principal again; hex.
+    /// The key that finds the same question of the same call of the same principal again; hex.
     pub same: String,
     /// Which running gateway has the call that waits for it.
     pub owner: String,
-    /// How far it is; its version is the row's.
+    /// The state; its version is the row's.
     pub exchange: Exchange,
-    /// Whether only that gateway may change the row, for as long as it runs: it knows more than the row says.
+    /// `true` if only that gateway may change the row, for as long as it runs: it knows more than the row says.
     pub claimed: bool,
-    /// What was asked, in which call.
+    /// The question, and its call.
     pub body: Body,
     /// The call's arguments, sealed.
     pub arguments: Option<Vec<u8>>,
@@ -94,7 +94,7 @@ impl Body {
     }
 }
 
-/// What does not change about a question, and holds nothing that a person said.
+/// The part of a question that does not change, and holds nothing that a person said.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Body {
     /// The server by the name that people know: the operator's, else what it calls itself.
@@ -110,7 +110,7 @@ pub struct Body {
     /// The id that the server gave a link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elicitation_id: Option<String>,
-    /// Whose call it is.
+    /// The principal of the call.
     pub principal: String,
     /// `serverInfo`, JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -121,17 +121,17 @@ pub struct Body {
     /// `tool`, `prompt` or `resource`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<CallKind>,
-    /// What is called.
+    /// The kind of call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
-    /// What else may have been called, each name once, where the server did not say for which call it asks.
+    /// Other calls that may have asked, each name once, where the server did not say for which call it asks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<String>,
     /// Names of the form's fields.
     pub fields: Vec<String>,
-    /// What a person should be warned of.
+    /// The warnings for a person.
     pub cautions: Vec<String>,
-    /// Whether the client asks in a dialog of its own.
+    /// `true` if the client asks in a dialog of its own.
     pub at_client: bool,
 }
 
@@ -142,13 +142,13 @@ pub struct Change {
     pub row: Row,
     /// The version of the row it replaces.
     pub seen: u64,
-    /// What the audit says of it, in order; nothing when nothing worth auditing changed.
+    /// The audit entries for it, in order; none when nothing worth auditing changed.
     pub audit: Vec<String>,
-    /// What it must survive.
+    /// The failure that it must survive.
     pub durability: Durability,
 }
 
-/// What a write must survive once it is made.
+/// The failure that a write must survive once it is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Durability {
     /// The end of the process, however it ends.
@@ -163,7 +163,7 @@ pub enum Durability {
 pub struct KeptCall {
     /// Unguessable.
     pub id: String,
-    /// What finds the same call of the same caller again; hex.
+    /// The key that finds the same call of the same caller again; hex.
     pub same: String,
     /// The server's answer, sealed.
     pub result: Vec<u8>,
@@ -171,7 +171,7 @@ pub struct KeptCall {
     pub until: Moment,
 }
 
-/// What is written as one: all of it or none.
+/// A group of writes that is made as a whole or not at all.
 #[derive(Clone, Debug)]
 pub enum Write {
     /// A new row, and what the audit says of it, in order.
@@ -205,7 +205,7 @@ impl Write {
 pub struct Audited {
     /// Counts from 1 without gaps.
     pub number: u64,
-    /// What happened, JSON.
+    /// The event, JSON.
     pub entry: String,
     /// HMAC-SHA-256 over the hash before (or nothing) and the entry, hex behind `k1:`; plain SHA-256 in links of older
     /// versions.
@@ -226,7 +226,7 @@ pub enum Which {
 pub struct Page {
     /// The row behind which it starts, whether or not that still is on the list; `None` for the beginning.
     pub after: Option<String>,
-    /// How many rows at most.
+    /// The most rows.
     pub most: usize,
 }
 
@@ -236,7 +236,7 @@ impl Page {
         Self { after: None, most }
     }
 
-    /// What comes behind this row; nothing when there is no such row.
+    /// Returns what comes behind this row; nothing when there is no such row.
     pub const fn after(row: String, most: usize) -> Self {
         Self {
             after: Some(row),
@@ -264,10 +264,10 @@ pub enum StoreFault {
     },
 }
 
-/// What a store gives.
+/// The future that a store returns.
 pub type Stored<'a, T> = BoxFuture<'a, Result<T, StoreFault>>;
 
-/// Where questions are written.
+/// The store of the questions.
 pub trait Store: Send + Sync + 'static {
     /// Writes all that is wanted, in this order, and says of each whether it was done: a change is not where any of its
     /// rows has another version than was seen, and no other stands or falls with it. A fault leaves nothing written.
@@ -278,9 +278,9 @@ pub trait Store: Send + Sync + 'static {
     fn same(&self, same: String) -> Stored<'_, Vec<Row>>;
     /// One page of rows, without what was asked in full (`Row::params`).
     fn list(&self, which: Which, page: Page) -> Stored<'_, Vec<Row>>;
-    /// How many rows wait.
+    /// Returns how many rows wait.
     fn waiting(&self) -> Stored<'_, usize>;
-    /// What finds the rows again (`Row::same`) that wait, or whose answer was not delivered.
+    /// Returns what finds the rows again (`Row::same`) that wait, or whose answer was not delivered.
     fn left_over(&self) -> Stored<'_, Vec<String>>;
     /// Rows that something is to be done about: those whose time has come, those that wait and cannot be found again, and
     /// answers that were taken out and of which nothing is known. At most so many.
@@ -317,7 +317,7 @@ pub trait Store: Send + Sync + 'static {
 #[derive(Clone)]
 pub struct ChainKey([u8; 32]);
 
-/// How the hash of a link begins that was made with a key.
+/// The prefix of a link's hash that was made with a key.
 const KEYED: &str = "k1:";
 
 impl ChainKey {
@@ -333,7 +333,7 @@ impl std::fmt::Debug for ChainKey {
     }
 }
 
-/// Whether the link of this hash was made with a key.
+/// Returns whether the link of this hash was made with a key.
 pub fn is_keyed(hash: &str) -> bool {
     hash.starts_with(KEYED)
 }

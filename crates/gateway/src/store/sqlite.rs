@@ -22,7 +22,7 @@ use super::{
 };
 use writing::signed;
 
-/// What brings a file from one schema to the next; a file's `user_version` says how many were run.
+/// Statements that bring a file from one schema to the next; a file's `user_version` says how many were run.
 const MIGRATIONS: [&str; 4] = [
     include_str!("schema.sql"),
     include_str!("claimed.sql"),
@@ -31,7 +31,7 @@ const MIGRATIONS: [&str; 4] = [
 ];
 
 const COLUMNS: &str = "id, same, owner, claimed, exchange, body, arguments, content, params";
-/// What a list reads.
+/// The columns that a list reads.
 const LISTED: &str = "id, same, owner, claimed, exchange, body, arguments, content, NULL AS params";
 
 /// Rows that something is to be done about.
@@ -45,7 +45,7 @@ const PURGE: &str = "DELETE FROM question WHERE open = 0 AND ended_at < ?1 AND d
 /// Brings everything into the main file and cuts the log, in which erased values are still to be found.
 const CHECKPOINT: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
 
-/// How often a file that others are about to make is tried, and how long apart.
+/// The number of tries of a file that others are about to make, and their interval.
 const OPENINGS: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -65,9 +65,9 @@ struct File {
     connection: Option<SqliteConnection>,
     /// The number and hash of the audit's last link, as far as is known here; others may have added to it.
     last: Option<(i64, String)>,
-    /// Whether somebody left in the middle of a transaction.
+    /// `true` if somebody left in the middle of a transaction.
     unfinished: bool,
-    /// What transactions survive now; `None` while that was not said to the database.
+    /// The durability of transactions now; `None` while the database was not told.
     durability: Option<Durability>,
     /// The key of the audit's chain.
     key: Option<ChainKey>,
@@ -157,7 +157,7 @@ async fn connect(path: &Path) -> Result<SqliteConnection, StoreFault> {
     open(path).await
 }
 
-/// Whether another process has the file locked.
+/// Returns whether another process has the file locked.
 fn is_busy(fault: &StoreFault) -> bool {
     const BUSY: i64 = 5;
     let StoreFault::Database(error) = fault else {

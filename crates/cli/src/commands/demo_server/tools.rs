@@ -14,7 +14,7 @@ use serde_json::json;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Demo;
 
-/// Where a build goes.
+/// The target of a build.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Target {
     /// Staging is for trying, production is what everybody sees
@@ -41,7 +41,7 @@ impl fmt::Display for Environment {
     }
 }
 
-/// Where a trip goes, and then what the second question depends on.
+/// The destination of a trip, on which the second question depends.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Trip {
     /// Each has its own places to see

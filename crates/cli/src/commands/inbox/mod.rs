@@ -23,7 +23,7 @@ use crate::screen;
 
 /// Digits of a whole id.
 const WHOLE: usize = 32;
-/// How many of the questions that ended an id's beginning is looked for in.
+/// The number of ended questions among which the beginning of an id is looked up.
 const LATELY: usize = 2_000;
 
 /// Open the inbox, list and answer its questions, and say who may
@@ -195,7 +195,7 @@ async fn act(args: InboxArgs) -> Result<Exit, Failure> {
     }
 }
 
-/// How often it is looked whether a gateway runs.
+/// The interval at which a running gateway is looked for.
 const LOOKING: Duration = Duration::from_millis(500);
 
 async fn watch(args: &InboxArgs) -> Result<Exit, Failure> {

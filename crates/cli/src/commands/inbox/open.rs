@@ -11,11 +11,11 @@ use crate::asking::private_link::PrivateLink;
 use crate::failure::{Exit, Failure};
 use crate::screen;
 
-/// How long a link that is shown in a terminal waits for its one use.
+/// The time that a link that is shown in a terminal waits for its one use.
 const SHOWN_LIFE: Duration = Duration::from_hours(1);
-/// How long a link that a browser is given waits for it.
+/// The time that a link that a browser is given waits for it.
 const OPENED_LIFE: Duration = Duration::from_mins(2);
-/// How long, and how often, it is looked whether the browser has come.
+/// The time to wait for the browser, and the interval of checks.
 const WITHIN: Duration = Duration::from_secs(20);
 const LOOKING: Duration = Duration::from_millis(100);
 
@@ -115,7 +115,7 @@ impl Links {
         changed.map_err(|error| super::unwritable(&error))
     }
 
-    /// Whether a browser has used one of the keys in time.
+    /// Returns whether a browser has used one of the keys in time.
     async fn wait_for_use(&self, keys: &[String]) -> Result<bool, Failure> {
         let looks = WITHIN.as_millis() / LOOKING.as_millis();
         for _ in 0..looks {

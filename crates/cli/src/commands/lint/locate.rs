@@ -25,7 +25,7 @@ pub(super) fn locate(text: &str, pointer: &str) -> Option<Range<usize>> {
     Some(here.shown(text))
 }
 
-/// Where a text stops being JSON.
+/// Returns where a text stops being JSON.
 pub(super) fn broken_at(text: &str) -> Option<Range<usize>> {
     let error = serde_json::from_str::<serde::de::IgnoredAny>(text).err()?;
     let line_start: usize = text
@@ -88,7 +88,7 @@ fn child(text: &str, value: &str, name: &str) -> Option<Place> {
     found
 }
 
-/// Where a piece of a text stands in it.
+/// Returns where a piece of a text stands in it.
 fn range_in(text: &str, piece: &str) -> Range<usize> {
     let start = piece.as_ptr() as usize - text.as_ptr() as usize;
     start..start + piece.len()

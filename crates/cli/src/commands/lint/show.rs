@@ -10,7 +10,7 @@ use mcp_elicit_core::wire::Revision;
 use super::locate::{broken_at, locate};
 use crate::screen::{ERROR, GOOD, WARNING, harmless, say, styled};
 
-/// How many findings a person is shown, and how long a piece of source may be to be shown at all, in bytes.
+/// The number of findings that are shown, and the largest piece of source that is shown at all, in bytes.
 const SHOWN: usize = 60;
 const LONGEST_PIECE: usize = 4_000;
 

@@ -16,7 +16,7 @@ use crate::input::{BYTE_ORDER_MARK, Line, next_line};
 /// The longest line, in bytes: the longest schema and the longest content with room to spare.
 const LONGEST: usize = 8 << 20;
 
-/// What one line asks. Texts are judged as they stand, so that nothing is lost on the way.
+/// The question of one line. Texts are judged as they stand, so that nothing is lost on the way.
 #[derive(Deserialize)]
 struct Asked<'a> {
     #[serde(borrow)]

@@ -14,7 +14,7 @@ pub(super) struct Broken {
     pub(super) message: String,
 }
 
-/// What makes the schema illegal.
+/// The defect that makes the schema illegal.
 #[derive(Debug, serde::Serialize)]
 pub(super) struct Flaw {
     pub(super) pointer: String,
@@ -22,7 +22,7 @@ pub(super) struct Flaw {
     pub(super) message: String,
 }
 
-/// What can be said of one schema and one content.
+/// The verdict on one schema and one content.
 #[derive(Debug)]
 pub(super) enum Verdict {
     /// The schema is legal and this is what the content breaks.

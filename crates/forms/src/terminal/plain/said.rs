@@ -1,4 +1,4 @@
-//! What a line means, given where the person is.
+//! The meaning of a line, given the state that the form is in.
 
 use mcp_elicit_core::answer::Typed;
 

@@ -6,7 +6,7 @@ use super::*;
 use crate::store::Sqlite;
 use crate::store::failing::Failing;
 
-/// What a client is asked that answers with a request of its own, which may come after any restart.
+/// Returns what a client is asked that answers with a request of its own, which may come after any restart.
 fn at_rounds_client(message: &str) -> Asked {
     Asked {
         place: Place::Client,

@@ -6,13 +6,13 @@ use super::*;
 use crate::inbox::place::StateFolder;
 use crate::store::Sqlite;
 
-/// How many rounds; all of them where `MCP_ELICIT_STARTS` says so.
+/// Returns how many rounds; all of them where `MCP_ELICIT_STARTS` says so.
 fn rounds() -> usize {
     let wanted = std::env::var("MCP_ELICIT_STARTS").ok();
     wanted.and_then(|text| text.parse().ok()).unwrap_or(5)
 }
 
-/// What one of them finds, and what it seals.
+/// The keys that one start finds, and a value that it seals.
 struct Started {
     book: Book,
     token: String,

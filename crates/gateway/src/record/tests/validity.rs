@@ -1,4 +1,4 @@
-//! Whose an answer is, and how long it is kept.
+//! Tests of the identity of an answer and of the time that it is kept.
 
 use std::cell::Cell;
 

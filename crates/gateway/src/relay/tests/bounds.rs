@@ -1,4 +1,4 @@
-//! What is refused: illegal questions, wrong answers, too much of anything.
+//! Tests of refusals: illegal questions, wrong answers, too much of anything.
 
 use std::time::Duration;
 
@@ -282,7 +282,7 @@ fn a_call_that_cannot_be_made_again_ends() {
     assert!(told.contains("\"id\":77"), "{told}");
 }
 
-/// What two readers could see differently is neither forwarded nor shown, from whichever side it comes.
+/// Returns what two readers could see differently is neither forwarded nor shown, from whichever side it comes.
 #[test]
 fn a_frame_with_two_readings_is_refused_and_never_forwarded() {
     let revision = Revision::V2025_11_25;

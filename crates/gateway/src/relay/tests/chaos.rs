@@ -24,7 +24,7 @@ enum Move {
     Cancel(u64),
     ServerDies,
     Drain,
-    /// What was left behind is written.
+    /// The change is written.
     Written,
 }
 
@@ -50,7 +50,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     })
 }
 
-/// What happens to a gateway that lives, its server too.
+/// Returns what happens to a gateway that lives, its server too.
 fn living() -> impl Strategy<Value = Move> {
     let action = prop_oneof![
         Just(Action::Accept),

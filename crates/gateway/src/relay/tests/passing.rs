@@ -1,4 +1,4 @@
-//! What carries no elicitation passes as it is.
+//! Tests of frames without elicitation, which pass as they are.
 
 use serde_json::json;
 
@@ -143,7 +143,7 @@ fn a_client_that_comes_before_any_opening_is_let_through() {
     ));
 }
 
-/// What the world has on its way to one side, as JSON.
+/// Returns what the world has on its way to one side, as JSON.
 fn on_the_way<'f>(frames: impl Iterator<Item = &'f String>) -> Vec<serde_json::Value> {
     frames
         .map(|frame| serde_json::from_str(frame).unwrap())
@@ -208,7 +208,7 @@ fn sampling_that_cannot_be_bridged_is_refused() {
     );
 }
 
-/// What cannot be bridged is not declared either: a session that the gateway opens for a client of the rounds era has no
+/// Returns what cannot be bridged is not declared either: a session that the gateway opens for a client of the rounds era has no
 /// sampling and no roots, whatever that client can do in rounds.
 #[test]
 fn a_session_declares_no_more_than_reaches_the_client() {

@@ -23,7 +23,7 @@ fn call(world: &mut World) -> Value {
     serde_json::from_str(&frame).unwrap()
 }
 
-/// What the client is told next, which it does not take in.
+/// Returns what the client is told next, which it does not take in.
 fn told(world: &mut World) -> Value {
     loop {
         if let Some(event) = world.events.pop_front() {

@@ -25,7 +25,7 @@ fn cells() -> impl Iterator<Item = (Revision, Revision, Capability, Asks)> {
     })
 }
 
-/// What a server of this revision can ask at all.
+/// Returns what a server of this revision can ask at all.
 fn can_ask(server: Revision, asks: Asks) -> bool {
     match asks {
         Asks::Url => server > Revision::V2025_06_18,

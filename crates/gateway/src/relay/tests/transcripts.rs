@@ -88,7 +88,7 @@ fn read(frame: &str) -> Value {
     serde_json::from_str(frame).unwrap()
 }
 
-/// What came out where this went in; a question that was taken back is told without the reason.
+/// Returns what came out where this went in; a question that was taken back is told without the reason.
 fn same(said: &Value, heard: Option<&str>) -> Result<(), String> {
     let mut heard = heard.map_or(Value::Null, read);
     let mut said = said.clone();
@@ -105,7 +105,7 @@ fn same(said: &Value, heard: Option<&str>) -> Result<(), String> {
     Err(format!("said  {said}\nheard {heard}"))
 }
 
-/// What a client heard of a round, where the state is the gateway's with the server's inside: the server's in its place.
+/// Returns what a client heard of a round, where the state is the gateway's with the server's inside: the server's in its place.
 fn unwrapped(
     said: &Value,
     heard: Option<String>,

@@ -47,7 +47,7 @@ fn run(world: &mut World) {
     }
 }
 
-/// What is said of the question: the tool it is taken to be for, and what else it may be for.
+/// Returns what is said of the question: the tool it is taken to be for, and what else it may be for.
 fn said(world: &World, record: &str) -> (String, Vec<String>) {
     let asked = &world.store[record].asked;
     let calling = asked.calling.as_ref().expect("a call is named");

@@ -32,7 +32,7 @@ pub(super) struct World {
     pub(super) to_server: VecDeque<String>,
     /// Events of the record that wait, when it is slow.
     pub(super) events: VecDeque<Event>,
-    /// Whether the desk answers at once.
+    /// The action with which the inbox answers at once, if it does.
     pub(super) desk: Option<Action>,
     next_record: u64,
     pub(super) restarts: u32,

@@ -1,4 +1,4 @@
-//! What a client's message comes to: nothing, one JSON body, or a stream of events.
+//! The HTTP response to a client's message: nothing, one JSON body, or a stream of events.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -21,7 +21,7 @@ use super::message::Message;
 use crate::relay::glance::Shape;
 use crate::relay::{Door, Event};
 
-/// How long an answer may take before its request gets a stream: a client that hears nothing may give up, and one with
+/// The time that an answer may take before its request gets a stream: a client that hears nothing may give up, and one with
 /// a session that loses its connection needs an event to go on from.
 const SOON: Duration = Duration::from_millis(500);
 /// The same for a request of the rounds era, where errors have HTTP statuses, which a stream has no room for.
@@ -120,7 +120,7 @@ fn challenged(challenge: &Challenge, frame: Bytes) -> Response {
     response
 }
 
-/// How a stream begins.
+/// The beginning of a stream.
 pub(super) enum Opening {
     /// With nothing: it is there for what may come.
     Nothing,
@@ -169,7 +169,7 @@ pub(super) struct Left {
     held: Arc<Held>,
     door: Door,
     in_rounds: bool,
-    /// Whether the client knows events without data.
+    /// `true` if the client knows events without data.
     primes: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Who may come in, as whom, and what is said to those who may not.
+//! Admission of HTTP requests: the caller's identity, and the refusals.
 
 use axum::response::{IntoResponse as _, Response};
 use http::header::AUTHORIZATION;
@@ -21,7 +21,7 @@ const CARRIED: [&str; 5] = [
     "x-request-id",
 ];
 
-/// Whose request it is: told apart by the credentials it carries, of which a keyed hash is kept and nothing else.
+/// Returns whose request it is: told apart by the credentials it carries, of which a keyed hash is kept and nothing else.
 pub(super) fn principal(headers: &HeaderMap, key: &IdentityKey) -> String {
     match headers.get(AUTHORIZATION) {
         None => "anonymous".to_owned(),
@@ -116,7 +116,7 @@ pub(super) fn wrong_in_rounds(headers: &HeaderMap, said: &Said) -> Option<(Statu
 /// The longest answer, in bytes, that is looked at for whether it refuses what is no message.
 const REFUSAL: usize = 1_024;
 
-/// What is no message gets a status that says so, also where only the relay could tell.
+/// Returns what is no message gets a status that says so, also where only the relay could tell.
 pub(super) fn status_in_session(frame: &[u8]) -> StatusCode {
     let nameless = |glance: &Glance| {
         let id = glance.id.clone().map(|range| &frame[range]);
@@ -141,7 +141,7 @@ pub(super) fn status_of(frame: &[u8]) -> StatusCode {
     }
 }
 
-/// Whether a `Host`, or the host of an `Origin`, is a name of this machine.
+/// Returns whether a `Host`, or the host of an `Origin`, is a name of this machine.
 pub(in crate::serve) fn is_local(host: &str) -> bool {
     let name = host
         .rsplit_once(':')

@@ -15,7 +15,7 @@ use crate::relay::glance::{Glance, Shape};
 /// The largest buffer that is made for a body before it has come, in bytes.
 const AT_FIRST: usize = 4 * 1024 * 1024;
 
-/// How long a body may take to arrive.
+/// The time that a body may take to arrive.
 const BODY: Duration = Duration::from_mins(1);
 
 /// A message of a client, looked at.
@@ -76,7 +76,7 @@ fn unread(frame: &[u8], most: usize) -> String {
 }
 
 impl Message {
-    /// Whether it has this method.
+    /// Returns whether it has this method.
     pub(super) fn has_method(&self, name: &str) -> bool {
         let method = self.glance.method.clone();
         method.is_some_and(|range| &self.frame[range] == name.as_bytes())

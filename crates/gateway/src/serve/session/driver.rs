@@ -1,4 +1,4 @@
-//! What happens in a session by itself: its record is kept, its timers run, what others tell it is passed on.
+//! The background work of a session: its record is kept, its timers run, what others tell it is passed on.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use super::super::clock;
 use super::{Job, Session};
 use crate::relay::{Effect, Event, Moment};
 
-/// How many jobs a driver takes up at once.
+/// The number of jobs that a driver takes up at once.
 const AT_ONCE: usize = 64;
-/// How long a driver sleeps at most.
+/// The time that a driver sleeps at most.
 const SLEEP: Duration = Duration::from_hours(1);
 
-/// What drives a session: its record, its timers, what others tell it. Run it on a thread or a task of its own.
+/// The driver of a session: its record, its timers, what others tell it. Run it on a thread or a task of its own.
 pub struct Driver {
     pub(super) session: Arc<Session>,
     pub(super) jobs: mpsc::UnboundedReceiver<Job>,
@@ -109,7 +109,7 @@ impl Driver {
     }
 }
 
-/// Whether it says something of a call that nobody waits for: such are told in their order.
+/// Returns whether it says something of a call that nobody waits for: such are told in their order.
 fn is_of_a_call(effect: &Effect) -> bool {
     matches!(
         effect,
@@ -117,7 +117,7 @@ fn is_of_a_call(effect: &Effect) -> bool {
     )
 }
 
-/// Whether both concern the same record. A question that is being written has none yet.
+/// Returns whether both concern the same record. A question that is being written has none yet.
 fn meet(one: &Effect, other: &Effect) -> bool {
     records(one)
         .iter()

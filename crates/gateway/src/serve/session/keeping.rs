@@ -1,4 +1,4 @@
-//! What the relay wants kept: at once where nobody has to wait for it, else on the driver's time.
+//! Effects on the record: executed at once where nothing has to be waited for, else by the driver.
 
 use super::super::clock;
 use super::Session;

@@ -19,26 +19,26 @@ use super::{Fate, HttpServer, Outgoing, Sent, words_of};
 use crate::relay::glance::{self, Glance, Shape};
 use crate::relay::{CallKey, DeliveryKey, Event};
 
-/// How long to wait before a lost stream is opened again, unless the server said; each failure doubles it.
+/// The time to wait before a lost stream is opened again, unless the server said; each failure doubles it.
 const BREATH: Duration = Duration::from_millis(500);
 /// The longest that a server may make one wait before a stream is opened again.
 const LONGEST_BREATH: Duration = Duration::from_secs(30);
-/// How often in a row opening a lost stream may fail, or bring nothing, before it is given up.
+/// The number of times in a row that opening a lost stream may fail or bring nothing before it is abandoned.
 const TRIES: u32 = 5;
 /// A stream that was open for this long was no failure, whatever it brought.
 const OPEN: Duration = Duration::from_secs(1);
 
-/// What is known of a stream that may be lost and taken up again.
+/// The state of a stream that may be lost and resumed.
 #[derive(Default)]
 struct Thread {
     last_id: Option<String>,
-    /// How long the server wants one to wait.
+    /// The time that the server wants one to wait.
     retry: Option<Duration>,
-    /// How often in a row it brought nothing.
+    /// The number of times in a row that it brought nothing.
     failures: u32,
 }
 
-/// What is to be remembered of an answer.
+/// The part of an answer that is remembered.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Noted {
     /// The revision that was agreed on.
@@ -48,7 +48,7 @@ enum Noted {
     Nothing,
 }
 
-/// How a stream ended.
+/// The end of a stream.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ended {
     /// With the response to its call.
@@ -60,7 +60,7 @@ enum Ended {
 }
 
 impl Thread {
-    /// Whether it is worth opening again, after it ended like this.
+    /// Returns whether it is worth opening again, after it ended like this.
     fn goes_on(&mut self, ended: Ended) -> bool {
         self.failures = if ended == Ended::Empty {
             self.failures + 1
@@ -80,7 +80,7 @@ impl Thread {
 struct Trouble {
     /// In words.
     why: String,
-    /// What the server wants first.
+    /// The challenge of the server.
     challenge: Option<Challenge>,
 }
 
@@ -382,7 +382,7 @@ fn response_to(body: &Bytes, id: Option<&[u8]>) -> Option<(Bytes, Glance)> {
     }
 }
 
-/// Whether the response names the request of this id as what it answers.
+/// Returns whether the response names the request of this id as what it answers.
 fn names(body: &Bytes, id: Option<&[u8]>) -> bool {
     let glance = Glance::at(body.trim_ascii());
     let told = glance.and_then(|glance| glance.id);

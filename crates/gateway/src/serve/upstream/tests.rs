@@ -28,7 +28,7 @@ use crate::store::{Memory, Page, Row, Which};
 type Seen = Arc<Mutex<Vec<(String, Headers)>>>;
 
 const EVENTS: [(&str, &str); 1] = [("content-type", "text/event-stream")];
-/// How often the polled server closes the stream of a call before it answers.
+/// The number of times that the polled server closes the stream of a call before it answers.
 const CLOSINGS: u32 = 9;
 
 fn note(seen: &Seen, what: &str, headers: Headers) {
@@ -112,7 +112,7 @@ fn rounds() -> Router<Seen> {
     Router::new().route("/", post(call))
 }
 
-/// What the asking server says to the messages with answers, in turn.
+/// The asking server's responses to the messages with answers, in turn.
 const REFUSES: &str = "refuses";
 
 /// A server with a session that asks in its call, and takes the answers by these statuses, in turn.

@@ -1,4 +1,4 @@
-//! How rows and links of the audit are written: one in one trip, or many in one transaction.
+//! Writes of rows and audit links: one in one trip, or many in one transaction.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use sqlx::{AssertSqlSafe, Connection as _, Row as _, Sqlite as Database, Transac
 use super::super::{ChainKey, Change, Durability, Row, StoreFault, Write, chained, is_keyed};
 use super::File;
 
-/// What an insert says of a row: its parameters are 1 to 16, which [`bound_whole`] binds.
+/// The parameters of a row's insert: they parameters are 1 to 16, which [`bound_whole`] binds.
 macro_rules! whole {
     () => {
         "INSERT INTO question (id, same, owner, version, open, delivered, asked_at, ended_at, exchange, body, arguments, \
@@ -15,7 +15,7 @@ macro_rules! whole {
     };
 }
 
-/// What a change says of a row: its parameters are 1 to 12, which [`bound_change`] binds.
+/// The parameters of a row's change: they parameters are 1 to 12, which [`bound_change`] binds.
 macro_rules! change {
     () => {
         "UPDATE question SET owner = ?3, version = ?4, open = ?5, delivered = ?6, ended_at = ?7, exchange = ?8, \
@@ -59,9 +59,9 @@ const CHANGE_VALUES: &str = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 /// Tells which rows were as they were seen.
 const CHANGED: &str = ") AS new WHERE question.id = new.column1 AND question.version = new.column2 RETURNING question.id";
 
-/// How many rows one statement writes.
+/// The number of rows that one statement writes.
 const ROWS_AT_ONCE: usize = 64;
-/// How many links of the audit one statement writes.
+/// The number of audit links that one statement writes.
 const LINKS_AT_ONCE: usize = 200;
 
 /// The last link of the audit.
@@ -395,7 +395,7 @@ pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// What the audit says when a chain of an older version goes on with a key.
+/// The audit entry for a chain of an older version that goes on with a key.
 const GOES_ON: &str = r#"{"event":"chain-keyed"}"#;
 
 impl File {

@@ -38,7 +38,7 @@ struct Answer {
     iss: Option<String>,
 }
 
-/// Where a visitor signs in, instead of being told to.
+/// Returns the redirect to the sign-in of a visitor, where there is one.
 pub(in super::super) fn sign_in_first(inner: &Inner, ticket: &Ticket) -> Option<Response> {
     inner.sign_in.as_ref()?;
     let onward = Onward::to(format!("{}/sign-in", inner.address(ticket)?), "Sign in");

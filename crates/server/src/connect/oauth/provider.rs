@@ -208,7 +208,7 @@ impl Provider {
         &self.http
     }
 
-    /// Where its endpoints are. Asked again after a while, and after each failure.
+    /// Returns the provider's endpoints. Asked again after a while, and after each failure.
     pub(in super::super) async fn known(&self, now_ms: u64) -> Result<Arc<Known>, Trouble> {
         let (url, issuer) = match &self.source {
             Source::Endpoints(known) => return Ok(Arc::clone(known)),
@@ -291,7 +291,7 @@ impl Known {
         })
     }
 
-    /// Where the person is sent.
+    /// Returns the host that the person is sent to.
     pub(in super::super) fn host(&self) -> Host {
         let Ok(link) = Link::parse(&self.authorization_endpoint) else {
             let url = Url::parse(&self.authorization_endpoint).ok();

@@ -14,7 +14,7 @@ pub(in crate::relay::tests) struct Client {
     pub(in crate::relay::tests) capability: Capability,
     pub(in crate::relay::tests) answer: Action,
     pub(in crate::relay::tests) content: String,
-    /// How many answers to forms are wrong before the right one.
+    /// The number of wrong answers to forms before the right one.
     pub(in crate::relay::tests) wrong_answers: u32,
     requests: HashMap<String, Value>,
     next: u64,

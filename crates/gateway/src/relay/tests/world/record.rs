@@ -13,11 +13,11 @@ pub(in crate::relay::tests) struct Kept {
     pub(in crate::relay::tests) reply: Option<String>,
     pub(in crate::relay::tests) deliveries: u32,
     pub(in crate::relay::tests) ended: bool,
-    /// Whether it is written behind.
+    /// `true` if it is written behind.
     noted: bool,
-    /// What of it is on the disk, where it is written behind.
+    /// The part of it that is on the disk, where it is written behind.
     stored: Option<Stored>,
-    /// How often a person answered it, and how often an answer went to the server: whatever a kill made forgotten.
+    /// The number of a person's answers, and of answers that went to the server: whatever a kill made forgotten.
     pub(in crate::relay::tests) acts: u32,
     pub(in crate::relay::tests) told: u32,
 }
@@ -66,7 +66,7 @@ impl World {
         }
     }
 
-    /// What happens at once, without anybody waiting for the disk, as in `serve::session`.
+    /// Returns what happens at once, without anybody waiting for the disk, as in `serve::session`.
     pub(super) fn at_once(&mut self, effect: Effect) -> Option<Effect> {
         let noted = |world: &Self, id: &String| world.store[id].noted;
         let event = match effect {

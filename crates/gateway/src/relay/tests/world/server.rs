@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use mcp_elicit_core::wire::{Capability, Revision};
 
-/// What the tool of the server asks.
+/// The question of the server's tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::relay::tests) enum Asks {
     Nothing,
@@ -26,7 +26,7 @@ pub(in crate::relay::tests) struct Peer {
     visited: bool,
     /// Every answer that reached the server.
     pub(in crate::relay::tests) answers: Vec<String>,
-    /// What it was told instead of an answer.
+    /// The errors that it got in place of answers.
     pub(in crate::relay::tests) refusals: Vec<String>,
     pub(in crate::relay::tests) seen: Vec<Value>,
     pub(in crate::relay::tests) declared: Capability,
