@@ -24,10 +24,6 @@ pub const MAX_FRAME: usize = 64 * 1024 * 1024;
     reason = "each is a decision of its own, as the operator says it"
 )]
 #[derive(Clone, Debug)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each is a switch of the operator's, and none depends on another"
-)]
 pub struct Config {
     /// The address at which HTTP clients are served; `None` for one client on stdin and stdout.
     pub listen: Option<SocketAddr>,
