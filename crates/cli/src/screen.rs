@@ -1,7 +1,7 @@
 //! Output: text for programs to stdout, text for people to stderr. Colours only on a terminal.
 
 use std::borrow::Cow;
-use std::fmt::Display;
+use std::fmt::{Display, Write as _};
 use std::io::Write as _;
 use std::process::ExitCode;
 
@@ -63,7 +63,8 @@ fn harmless_json(json: &str) -> Cow<'_, str> {
     json.chars()
         .fold(String::new(), |mut text, c| {
             if acts_on_a_terminal(c) {
-                text.push_str(&format!("\\u{:04x}", u32::from(c)));
+                // Writing to a string cannot fail.
+                let _written = write!(text, "\\u{:04x}", u32::from(c));
             } else {
                 text.push(c);
             }

@@ -50,8 +50,8 @@ impl ServerHandler for Shelf {
         _: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let second = page.is_some_and(|page| page.cursor.is_some());
-        let mut listed = ListToolsResult::default();
-        listed.tools = vec![tool(if second { "shout" } else { "say" })];
+        let tools = vec![tool(if second { "shout" } else { "say" })];
+        let mut listed = ListToolsResult::with_all_items(tools);
         listed.next_cursor = (!second).then(|| "2".to_owned());
         Ok(listed)
     }
@@ -81,9 +81,8 @@ impl ServerHandler for Shelf {
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         let city = PromptArgument::new("city").with_required(true);
-        let mut listed = ListPromptsResult::default();
-        listed.prompts = vec![Prompt::new("plan", Some("Plan a trip"), Some(vec![city]))];
-        Ok(listed)
+        let plan = Prompt::new("plan", Some("Plan a trip"), Some(vec![city]));
+        Ok(ListPromptsResult::with_all_items(vec![plan]))
     }
 
     async fn get_prompt(
@@ -102,9 +101,8 @@ impl ServerHandler for Shelf {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let mut listed = ListResourcesResult::default();
-        listed.resources = vec![Resource::new("file:///notes.txt", "notes")];
-        Ok(listed)
+        let notes = Resource::new("file:///notes.txt", "notes");
+        Ok(ListResourcesResult::with_all_items(vec![notes]))
     }
 
     async fn read_resource(

@@ -2,7 +2,7 @@
 //! so that every command takes the same spellings and says what it understood.
 
 use mcp_elicit_core::answer::{Answers, Draft, Typed, Violations};
-use mcp_elicit_core::form::{Field, Form, Kind};
+use mcp_elicit_core::form::{ChoiceOption, Field, Form, Kind};
 use mcp_elicit_core::secrecy;
 use serde_json::Value;
 
@@ -74,7 +74,7 @@ fn pair(form: &Form, word: &str) -> Result<(String, String), Failure> {
 }
 
 fn fields_of(form: &Form) -> String {
-    let names: Vec<_> = form.fields().iter().map(|field| field.name()).collect();
+    let names: Vec<_> = form.fields().iter().map(Field::name).collect();
     if names.is_empty() {
         return "the form has no fields; accept it without answers.".to_owned();
     }
@@ -139,7 +139,7 @@ fn label<'f>(field: &'f Field, sent: &Value) -> Option<&'f str> {
         .options
         .iter()
         .find(|option| &*option.value == value)
-        .map(|option| option.label())
+        .map(ChoiceOption::label)
         .filter(|label| *label != value)
 }
 

@@ -63,7 +63,7 @@ pub(crate) struct Call {
 /// Makes the request, shows its result, and says how the process ends.
 pub(crate) async fn run(call: Call) -> Result<Exit, Failure> {
     let json = call.answers.json;
-    match conversation(&call).await {
+    match Box::pin(conversation(&call)).await {
         Ok(exit) => Ok(exit),
         Err(failure) => {
             if json {
@@ -114,19 +114,26 @@ async fn conversation(call: &Call) -> Result<Exit, Failure> {
     if unnamed {
         eliciting = eliciting.unnamed();
     }
-    let connection = connect(call, eliciting, &stop).await?;
+    let connection = Box::pin(connect(call, eliciting, &stop)).await?;
     events.connected(&connection, &call.target)?;
     let call_options = CallOptions {
         silence: Some(call.answers.timeout.unwrap_or(SILENCE)),
         stop: stop.clone(),
         as_task: false,
     };
-    let got = call.wanted.get(&connection, call_options.clone()).await;
+    let got = Box::pin(call.wanted.get(&connection, call_options.clone())).await;
     let (said_no, ended) = (events.said_no(), events.ended());
     // Nothing is looked up for a call that the person ended.
     let help = match &ended {
         None if said_no.is_none() => {
-            help::find(&call.wanted, &got, &connection, &call_options, declared).await
+            Box::pin(help::find(
+                &call.wanted,
+                &got,
+                &connection,
+                &call_options,
+                declared,
+            ))
+            .await
         }
         _ => help::Help::default(),
     };

@@ -23,7 +23,7 @@ use crate::failure::{Exit, Failure};
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Demo(demo::DemoArgs),
-    Call(call::CallArgs),
+    Call(Box<call::CallArgs>),
     DemoServer(demo_server::DemoServerArgs),
     Gateway(Box<gateway::GatewayArgs>),
     Inbox(inbox::InboxArgs),
@@ -37,7 +37,7 @@ pub(crate) enum Command {
 pub(crate) fn run(command: Command) -> Result<Exit, Failure> {
     match command {
         Command::Demo(args) => demo::run(args),
-        Command::Call(args) => call::run(args),
+        Command::Call(args) => call::run(*args),
         Command::DemoServer(args) => demo_server::run(&args),
         Command::Gateway(args) => gateway::run(*args),
         Command::Inbox(args) => inbox::run(args),

@@ -142,9 +142,8 @@ impl SignIn {
         }
         match manager.get_access_token().await {
             Ok(_) => Ok(Some(manager)),
-            Err(AuthError::AuthorizationRequired) => Ok(None),
             // A client that registered itself with a secret cannot refresh without it.
-            Err(AuthError::TokenRefreshFailed(_)) => Ok(None),
+            Err(AuthError::AuthorizationRequired | AuthError::TokenRefreshFailed(_)) => Ok(None),
             Err(error) => Err(self.failed(error)),
         }
     }

@@ -44,11 +44,8 @@ impl FileStore {
 
     fn file(&self, ending: &str) -> PathBuf {
         let digest = Sha256::digest(self.url.as_bytes());
-        let name: String = digest[..16]
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        self.folder().join(format!("{name}.{ending}"))
+        let name = u128::from_be_bytes(std::array::from_fn(|at| digest[at]));
+        self.folder().join(format!("{name:032x}.{ending}"))
     }
 
     fn read(&self) -> io::Result<Option<StoredCredentials>> {
