@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Path, Query, Request as HttpRequest, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
@@ -220,7 +220,10 @@ async fn list(
     }
 }
 
-async fn show(State(rooms): State<Rooms>, Path(id): Path<String>) -> Response {
+async fn show(State(rooms): State<Rooms>, id: Result<Path<String>, PathRejection>) -> Response {
+    let Ok(Path(id)) = id else {
+        return no_question();
+    };
     match rooms.book.find(&id).await {
         Ok(Some(row)) => {
             if row.exchange.is_open()
@@ -256,9 +259,12 @@ struct Answer {
 
 async fn answer(
     State(rooms): State<Rooms>,
-    Path(id): Path<String>,
+    id: Result<Path<String>, PathRejection>,
     answer: Result<Json<Answer>, JsonRejection>,
 ) -> Response {
+    let Ok(Path(id)) = id else {
+        return no_question();
+    };
     let answer = match answer {
         Ok(Json(answer)) => answer,
         Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
