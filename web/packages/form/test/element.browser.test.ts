@@ -326,6 +326,98 @@ describe("url mode", () => {
     }));
 });
 
+describe("parts that are loaded later", () => {
+  /** Opens the page with requests for a part as `answer` says; a refused one is told on the console. */
+  async function without(part: string, answer: (page: Page, go: () => Promise<void>) => Promise<void>) {
+    const { page } = await web.open();
+    try {
+      let held: () => void;
+      const gate = new Promise<void>((go) => (held = go));
+      let refuse = true;
+      await page.route(`**/${part}-*.js`, async (route) => {
+        await gate;
+        return refuse ? route.abort() : route.continue();
+      });
+      await answer(page, async () => {
+        const asked = page.waitForResponse(`**/${part}-*.js`);
+        refuse = false;
+        held();
+        await asked;
+      });
+    } finally {
+      await page.unrouteAll({ behavior: "ignoreErrors" });
+      await page.close();
+    }
+  }
+  const missing = async (part: string, steps: (page: Page) => Promise<void>) => {
+    const { page } = await web.open();
+    try {
+      await page.route(`**/${part}-*.js`, (route) => route.abort());
+      await steps(page);
+    } finally {
+      await page.close();
+    }
+  };
+
+  test("while one loads, nothing of the question before can be pressed; then the wanted focus is there", () =>
+    without("moment", async (page, go) => {
+      await put(page, { request: short });
+      await page.getByLabel("Name").fill("Ada");
+      await page.evaluate((request) => {
+        const element = document.querySelector("mcp-elicitation")!;
+        element.request = request;
+        element.focusFirst();
+      }, everyKind);
+      expect(await page.getByRole("button").count()).toBe(0);
+      await page.keyboard.press("Control+Enter");
+      expect(await events(page)).toEqual([]);
+      await go();
+      await page.waitForFunction(() => document.querySelector("mcp-elicitation")!.shadowRoot!.activeElement?.id === "f0");
+      await page.keyboard.press("End");
+      await page.keyboard.type(" two");
+      expect(await page.getByLabel("Release name").inputValue()).toBe("Autumn release two");
+    }));
+
+  test("without the part for a date and time it is typed as text", () =>
+    missing("moment", async (page) => {
+      await put(page, { request: { message: "When?", requestedSchema: { type: "object", properties: { start: { type: "string", title: "Start", format: "date-time" } } } } });
+      await page.getByLabel("Start").fill("2026-07-30 09:00+02:00");
+      await button(page, "Send answer").click();
+      expect(await events(page)).toEqual([{ type: "accept", detail: { content: { start: "2026-07-30T09:00:00+02:00" } } }]);
+    }));
+
+  test("without the search a long list is a long list", () =>
+    missing("search", async (page) => {
+      await put(page, { request: { message: "Where?", requestedSchema: { type: "object", properties: { regions: everyKind.requestedSchema.properties.regions } } } });
+      await page.getByRole("checkbox", { name: "Region 13" }).check();
+      await button(page, "Send answer").click();
+      expect(await events(page)).toEqual([{ type: "accept", detail: { content: { regions: ["r13"] } } }]);
+    }));
+
+  test("without the review nothing is sent", () =>
+    missing("review", async (page) => {
+      await put(page, { request: short }, { review: "" });
+      await page.getByLabel("Name").fill("Ada");
+      await button(page, "Review answers").click();
+      await page.getByRole("alert").filter({ hasText: "Nothing is lost" }).waitFor();
+      expect(await state(page)).toBe("editing");
+      expect(await events(page)).toEqual([]);
+    }));
+
+  test("without the part for addresses none can be opened or agreed to", () =>
+    missing("visit", async (page) => {
+      await put(page, { request: url });
+      await page.getByRole("note").filter({ hasText: "could not be loaded" }).waitFor();
+      expect(await page.getByText(url.url).count()).toBe(1);
+      expect(await page.getByRole("link").count()).toBe(0);
+      await page.evaluate(() => document.querySelector("mcp-elicitation")!.submit());
+      expect(await events(page)).toEqual([]);
+      expect(await findings(page)).toEqual([]);
+      await button(page, "Decline").click();
+      expect(await events(page)).toEqual([{ type: "decline", detail: {} }]);
+    }));
+});
+
 describe("states", () => {
   test("an illegal schema is refused with pointer and code; decline and cancel remain", () =>
     on(async (page) => {

@@ -1,12 +1,12 @@
 import { minutesLeft } from "../behaviour/clock.js";
 import { type Form, parse } from "../check/form.js";
-import css from "../style/element.css";
 import type { Answers, Checked, Defect, Draft, DraftValue, ElicitRequest, Origin, Violation } from "../types.js";
-import { type Control, control } from "./field.js";
+import { type Control, control, needs } from "./field.js";
 import { h } from "./h.js";
 import { inert } from "./inert.js";
-import { type Labels, type Say, sayWith } from "./labels.js";
-import { cautions, openable } from "./url.js";
+import { type Labels, type Say, sayWith, type Word } from "./labels.js";
+import { type Kit, LATER, type LaterName, load, styles } from "./later.js";
+import { openable } from "./url.js";
 
 /** What the element shows. `refused` means that the request itself is not a legal question. */
 export type ElementState = "loading" | "editing" | "reviewing" | "submitting" | "refused" | "done" | "withdrawn" | "expired";
@@ -38,7 +38,6 @@ export interface MCPElicitationEventMap {
 /** The wanted properties, which a page may set before the element is defined. */
 const PROPERTIES = ["request", "origin", "deadline", "draft", "labels", "renderMessage"] as const;
 const OVER: readonly ElementState[] = ["done", "withdrawn", "expired"];
-let sheet: CSSStyleSheet | undefined;
 
 const same = (a: unknown, b: unknown) => a === b || JSON.stringify(a) === JSON.stringify(b);
 
@@ -71,6 +70,8 @@ export class MCPElicitation extends Base {
   #root: ShadowRoot | undefined;
   #internals: ElementInternals | undefined;
   #say: Say = sayWith({});
+  /** What takes the focus after the next rendering: the id of a control, or "*" for the first. */
+  #focused: string | undefined;
 
   /** The parameters of `elicitation/create`, of any revision. */
   get request(): ElicitRequest | null {
@@ -213,13 +214,14 @@ export class MCPElicitation extends Base {
 
   /** Moves the focus to the first field. */
   focusFirst(): void {
+    if (!this.#root?.firstChild) this.#focused = "*";
     (this.#controls[0] ?? this.#root?.querySelector<HTMLElement>("[part~=primary]"))?.focus();
   }
 
   /** Does what the main button does: shows the review, or accepts. */
   submit(): void {
     if (this.#disabled || (this.#state !== "editing" && this.#state !== "reviewing")) return;
-    if (this.#url) return this.#act("accept", {}, "sent");
+    if (this.#url) return LATER.visit ? this.#act("accept", {}, "sent") : undefined;
     const unfinished = this.#controls.filter((control) => control.unfinished());
     const checked = this.#check();
     if (unfinished.length || !checked?.ok) {
@@ -227,7 +229,7 @@ export class MCPElicitation extends Base {
       return this.#complain(checked && !checked.ok ? checked.violations : [], true);
     }
     this.#violations = [];
-    if (this.review && this.#state === "editing" && this.#form?.fields.length) return this.#enter("reviewing", "[part~=review]");
+    if (this.review && this.#state === "editing" && this.#form?.fields.length) return this.#showReview();
     this.#act("accept", { content: checked.answers }, "sent");
   }
 
@@ -240,9 +242,8 @@ export class MCPElicitation extends Base {
       (this as Record<string, unknown>)[name] = value;
     }
     if (!this.#root) {
-      if (!sheet) (sheet = new CSSStyleSheet()).replaceSync(css);
       this.#root = this.attachShadow({ mode: "open", delegatesFocus: true });
-      this.#root.adoptedStyleSheets = [sheet];
+      this.#root.adoptedStyleSheets = [styles()];
       this.#internals = this.attachInternals();
       this.#root.addEventListener("keydown", (event) => this.#key(event as KeyboardEvent));
     }
@@ -284,6 +285,18 @@ export class MCPElicitation extends Base {
     } catch {
       // It is not a state of this element.
     }
+  }
+
+  /** Shows the review. Without it nothing is sent. */
+  #showReview(): void {
+    const form = this.#form;
+    const show = () => this.#state === "editing" && form === this.#form && this.#enter("reviewing", "[part~=review]");
+    if (LATER.review) return void show();
+    void load("review").then(() => {
+      if (LATER.review) return show();
+      this.#failed = true;
+      this.#complain([], true);
+    });
   }
 
   #check(): Checked | undefined {
@@ -431,10 +444,21 @@ export class MCPElicitation extends Base {
     const over = OVER.includes(state);
     const waiting = state === "submitting";
     const busy = waiting || this.#disabled;
-    const focused = root.activeElement?.id;
+    this.#focused ??= root.activeElement?.id;
     this.#controls = [];
+    const kit: Kit = { h, inert, say };
+    const wanted: readonly LaterName[] = over || state === "refused" ? [] : this.#url ? ["visit"] : needs(this.#form?.fields ?? []);
+    const missing = wanted.filter((name) => LATER[name] === undefined);
+    if (missing.length) {
+      // Nothing of another question may be left to press meanwhile.
+      root.replaceChildren();
+      this.#update();
+      void Promise.all(missing.map(load)).then(() => this.#render());
+      return;
+    }
+    if (this.review && !LATER.review) void load("review");
 
-    const button = (word: keyof Labels & Parameters<Say>[0], part: string, click?: () => void) =>
+    const button = (word: Word, part: string, click?: () => void) =>
       h("button", { part: `button ${part}`, type: click ? "button" : "submit", disabled: busy, click }, say(word));
     const decline = button("decline", "decline", () => this.#act("decline", {}, "declined"));
     const cancel = button(this.#url ? "notNow" : "cancel", "cancel", () => this.#cancel());
@@ -447,9 +471,18 @@ export class MCPElicitation extends Base {
         const reasons = this.#defects.slice(0, 20).map(({ pointer, code }) => h("li", {}, inert(`${pointer || "/"}: ${code}`)));
         if (request.mode === "url") reasons.push(h("li", { part: "address" }, inert(request.url, 8000)));
         body = [h("div", { part: "warning", role: "note" }, h("p", {}, say("refused")), h("ul", {}, ...reasons)), summary, actions(decline, cancel)];
-      } else if (this.#url) body = [summary, ...this.#visit(this.#url, busy), actions(button("visited", this.#visited ? "primary" : "visited"), cancel, decline)];
-      else if (state === "reviewing") {
-        body = [...this.#reviewed(), actions(button("accept", "primary"), button("change", "change", () => this.#enter("editing", "[part~=field] *:is(input,textarea)")), decline, cancel)];
+      } else if (this.#url) {
+        const opened = () => {
+          this.#visited = true;
+          this.#render();
+          root.querySelector<HTMLElement>("[part~=primary]")?.focus();
+        };
+        body = LATER.visit
+          ? [summary, ...LATER.visit.show(kit, this.#url, this.#visited, busy, opened), actions(button("visited", this.#visited ? "primary" : "visited"), cancel, decline)]
+          : [h("p", { part: "warning", role: "note" }, say("missing")), h("p", { part: "address" }, this.#url.href), summary, actions(decline, cancel)];
+      } else if (state === "reviewing") {
+        const checked = this.#check();
+        body = [...LATER.review!.show(kit, this.#form!, checked?.ok ? checked.answers : undefined), actions(button("accept", "primary"), button("change", "change", () => this.#enter("editing", "[part~=field] *:is(input,textarea)")), decline, cancel)];
       } else {
         const form = this.#form!;
         this.#controls = form.fields.map((field, i) => {
@@ -492,8 +525,10 @@ export class MCPElicitation extends Base {
     if (state === "editing") {
       const checked = this.#touched.size || this.#violations.length ? this.#check() : undefined;
       this.#complain(checked?.ok === false ? checked.violations.filter(({ field }) => this.#touched.has(field)) : []);
-      if (focused) root.getElementById(focused)?.focus();
+      if (this.#focused === "*") this.focusFirst();
+      else if (this.#focused) root.getElementById(this.#focused)?.focus();
     } else this.#update();
+    this.#focused = undefined;
     this.#tick();
   }
 
@@ -520,67 +555,6 @@ export class MCPElicitation extends Base {
       h("slot", { name: "message" }, h("div", { part: "message", dir: "auto" }, message)),
     );
   }
-
-  #visit(url: URL, busy: boolean): Node[] {
-    const say = this.#say;
-    const warnings = cautions(url, say);
-    const start = hostAt(url);
-    const [before, after] = [url.href.slice(0, start), url.href.slice(start + url.host.length)];
-    const open = h("a", {
-      part: this.#visited ? "button" : "button primary",
-      href: url.href,
-      target: "_blank",
-      rel: "noopener noreferrer",
-      referrerpolicy: "no-referrer",
-      inert: busy,
-      click: () => {
-        this.#visited = true;
-        this.#render();
-        this.#root!.querySelector<HTMLElement>("[part~=primary]")?.focus();
-      },
-    }, say("open"));
-    return [
-      h("h3", {}, say("where")),
-      h("p", { part: "description" }, say("whereText")),
-      h("p", { part: "host", dir: "ltr" }, h("strong", {}, url.host)),
-      h("p", { part: "address", dir: "ltr", role: "group", tabindex: 0, "aria-label": say("address") }, before, h("b", {}, url.host), after),
-      warnings.length > 0 && h("div", { part: "warning", role: "note" }, h("ul", {}, ...warnings.map((warning) => h("li", {}, warning)))),
-      h("p", {}, open),
-    ].filter((node) => node !== false) as Node[];
-  }
-
-  #reviewed(): Node[] {
-    const say = this.#say;
-    const checked = this.#check();
-    const answers = checked?.ok ? checked.answers : undefined;
-    const words = (field: Form["fields"][number]): string[] => {
-      const value = answers && Object.hasOwn(answers, field.name) ? answers[field.name] : undefined;
-      if (value === undefined) return [];
-      if (typeof value === "boolean") return [say(value ? "yes" : "no")];
-      const options = "options" in field ? field.options : [];
-      return [value].flat().map((one) => {
-        const title = options.find(({ value }) => value === one)?.title;
-        return title === undefined || title === one ? `${one}` : `${title} (${one})`;
-      });
-    };
-    return [
-      h("h3", { part: "review", tabindex: -1 }, say("reviewTitle")),
-      h("p", { part: "description" }, say("nothingSent")),
-      h("dl", { part: "answers" },
-        ...this.#form!.fields.map((field) => {
-          const values = words(field);
-          return h("div", {}, h("dt", {}, h("bdi", {}, inert(field.label))), ...(values.length ? values.map((value) => h("dd", {}, value)) : [h("dd", { part: "none" }, say("empty"))]));
-        }),
-      ),
-    ];
-  }
-}
-
-/** Where the host begins in the address: after the scheme and what stands before an @. */
-function hostAt(url: URL): number {
-  const start = url.protocol.length + 2;
-  const end = url.href.indexOf("/", start);
-  return url.href.lastIndexOf("@", end) >= start ? url.href.lastIndexOf("@", end) + 1 : start;
 }
 
 /** A draft of values. */

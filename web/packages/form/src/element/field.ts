@@ -1,11 +1,11 @@
 import { growing } from "../behaviour/grow.js";
-import { searchable } from "../behaviour/search.js";
 import { stepped } from "../behaviour/stepper.js";
 import type { ChoiceField, DraftValue, Field } from "../types.js";
 import { h } from "./h.js";
 import { hints } from "./hints.js";
 import { inert } from "./inert.js";
 import type { Say } from "./labels.js";
+import { LATER, type LaterName } from "./later.js";
 
 /** One field on the screen. */
 export interface Control {
@@ -57,24 +57,10 @@ export function control(field: Field, entered: DraftValue, id: string, say: Say)
     return input;
   };
 
-  if (field.kind === "text" && field.format === "date-time") {
-    const [, local = "", zone = ""] = /^([^[]*?)(?:\[(.*)\]|(Z|[+-][\d:]+)?)$/i.exec(text) ?? [];
-    const offset = /(Z|[+-]\d\d:\d\d)$/i.exec(text)?.[0] ?? "";
-    const date = line({ type: "datetime-local", step: 1 });
-    date.value = local.replace(" ", "T");
-    const zones = `${id}d`;
-    const place = h("input", { part: "control", id: `${id}z`, list: zones, autocomplete: "off", spellcheck: "false", ...aria });
-    place.value = zone || offset || Intl.DateTimeFormat().resolvedOptions().timeZone;
-    const list = h("datalist", { id: zones });
-    // Four hundred names are made when they are looked at.
-    place.addEventListener("focus", () => list.childElementCount || list.append(...Intl.supportedValuesOf("timeZone").map((value) => h("option", { value }))));
-    const part = (input: HTMLElement, word: string) => h("div", {}, h("label", { for: input.id }, word), input);
-    group("group", h("div", { part: "moment" }, part(date, say("moment")), part(place, say("zone")), list));
-    read = () => (date.value ? `${date.value}[${place.value.trim()}]` : null);
-    unfinished = () => {
-      if (date.validity.badInput) return say("incomplete");
-      return !!date.value && !/^(z|[+\-\u2212]\d\d?(:?\d\d)?)$/i.test(place.value.trim()) && !isZone(place.value.trim()) && say("unknownZone");
-    };
+  if (isMoment(field) && LATER.moment) {
+    const made = LATER.moment.show({ h, inert, say }, text, id, aria, line);
+    group("group", made.root);
+    ({ read, unfinished } = made);
   } else if (field.kind === "text") {
     const long = !field.format && (/\n/.test(text) || field.maxLength! > 200);
     const input = long
@@ -122,23 +108,9 @@ export function control(field: Field, entered: DraftValue, id: string, say: Say)
     const short = rows.length < 5 && rows.every((row) => row.textContent.length < 20);
     const picks = h("div", { part: short ? "options row" : "options" }, none, ...rows);
     const picked = () => options.filter((_, i) => inputs[i]!.checked);
-    if (rows.length > SEARCHED) {
-      const find = h("input", { part: "search", type: "search", autocomplete: "off", placeholder: say("search", rows.length), "aria-label": say("searchIn", label) });
-      const tally = h("p", { part: "tally", "aria-live": "polite" });
-      let found: number | null = null;
-      const tell = () => {
-        const chosen = picked().map(({ value, title }) => inert(title ?? value));
-        const more = chosen.length - 3;
-        tally.textContent = `${found === null ? "" : say("found", found)} ${chosen.length ? say("chosen", chosen.slice(0, 3).join(", ") + (more > 0 ? ` +${more}` : "")) : ""}`.trim();
-      };
-      searchable(find, none ? [none, ...rows] : rows, (count) => {
-        found = count;
-        tell();
-      });
-      picks.addEventListener("change", tell);
-      group(several ? "group" : "radiogroup", h("div", { part: "list" }, find, picks, tally));
-      tell();
-    } else group(several ? "group" : "radiogroup", picks);
+    const titles = () => picked().map(({ value, title }) => inert(title ?? value));
+    const search = rows.length > SEARCHED && LATER.search;
+    group(several ? "group" : "radiogroup", search ? search.show({ h, inert, say }, label, picks, none ? [none, ...rows] : rows, rows.length, titles) : picks);
     read = () => {
       const values = picked().map(({ value }) => value);
       return several ? (values as string[]) : (values[0] ?? null);
@@ -161,10 +133,10 @@ export function control(field: Field, entered: DraftValue, id: string, say: Say)
   };
 }
 
-function isZone(timeZone: string): boolean {
-  try {
-    return !!Intl.DateTimeFormat("en", { timeZone });
-  } catch {
-    return false;
-  }
-}
+const isMoment = (field: Field) => field.kind === "text" && field.format === "date-time";
+
+/** What the controls of these fields take from the parts that are loaded later. */
+export const needs = (fields: readonly Field[]): readonly LaterName[] => [
+  ...(fields.some(isMoment) ? (["moment"] as const) : []),
+  ...(fields.some((field) => "options" in field && field.options.length > SEARCHED) ? (["search"] as const) : []),
+];

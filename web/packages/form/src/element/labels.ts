@@ -1,6 +1,10 @@
 import type { Violation } from "../types.js";
+import type { WORDS as Moment } from "./later/moment.js";
+import type { WORDS as Review } from "./later/review.js";
+import type { WORDS as Search } from "./later/search.js";
+import type { WORDS as Visit } from "./later/visit.js";
 
-/** Every word of the element, in English. `{0}` and `{1}` stand for names and numbers. */
+/** The words of the first screen, in English. `{0}` and `{1}` stand for names and numbers. What is loaded later brings its own. */
 export const LABELS = {
   asks: "asks",
   asksVisit: "asks you to visit a page",
@@ -16,29 +20,16 @@ export const LABELS = {
   noAnswer: "No answer",
   yes: "Yes",
   no: "No",
-  moment: "Date and time",
-  zone: "Time zone",
   less: "Less: {0}",
   more: "More: {0}",
-  search: "Search {0} options",
-  searchIn: "Search the options of {0}",
-  found: "Options found: {0}.",
-  chosen: "Chosen: {0}",
   accept: "Send answer",
   review: "Review answers",
-  change: "Change answers",
   decline: "Decline",
   cancel: "Cancel",
   notNow: "Not now",
-  open: "Open in a new tab",
-  visited: "I have done this",
-  reviewTitle: "This is what the server will get",
-  nothingSent: "Nothing has been sent yet.",
-  empty: "no answer",
   problems: "Nothing was sent yet. Answers that need another look: {0}",
   failed: "The answer could not be sent. Nothing is lost: try again.",
   incomplete: "is not complete yet",
-  unknownZone: "the time zone is not known here; write one like Europe/Brussels, UTC or +02:00",
   sure: "Cancel this question?",
   sureText: "What you filled in is dropped. The server is told that you made no choice.",
   sureYes: "Cancel the question",
@@ -51,16 +42,8 @@ export const LABELS = {
   withdrawn: "The server withdrew this question. Nothing was sent.",
   expired: "The time to answer ran out. Nothing was sent.",
   refused: "This question cannot be answered here: it is not a legal question.",
+  missing: "A part of this page could not be loaded.",
   unchecked: "The pattern of {0} is not checked here.",
-  where: "Is this where you want to go?",
-  whereText: "Check the name in bold before you open it. What you do there is between you and that site.",
-  address: "The whole address",
-  plain: "The connection is not encrypted (no https).",
-  user: "The address has a user name in it, which can make it look like another site.",
-  ip: "The address has a number in place of a name.",
-  foreign: "The name has letters of other scripts, which can look like another name.",
-  port: "The address has an unusual port: {0}.",
-  long: "The address is unusually long.",
   exactly: "exactly {0}",
   range: "{0} to {1}",
   least: "at least {0}",
@@ -79,16 +62,19 @@ export const LABELS = {
   "date-time": "a date and time with zone",
 };
 
+/** The key of a word. */
+export type Word = keyof (typeof LABELS & typeof Visit & typeof Review & typeof Search & typeof Moment);
+
 /** The words of the element; every one can be replaced. */
-export type Labels = { [K in keyof typeof LABELS]: string } & {
+export type Labels = { [K in Word]: string } & {
   /** Says in other words what a field wants. */
   messages?: (violation: Violation) => string;
 };
 
 /** Says a label with names and numbers in it. */
-export type Say = (key: keyof typeof LABELS, ...values: readonly (string | number)[]) => string;
+export type Say = (key: Word, ...values: readonly (string | number)[]) => string;
 
 export const sayWith =
   (labels: Partial<Labels>): Say =>
   (key, ...values) =>
-    (labels[key] ?? LABELS[key]).replace(/\{(\d)\}/g, (_, i: string) => `${values[Number(i)]}`);
+    (labels[key] ?? (LABELS as Labels)[key]).replace(/\{(\d)\}/g, (_, i: string) => `${values[Number(i)]}`);

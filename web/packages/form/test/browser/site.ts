@@ -27,6 +27,9 @@ export async function site(): Promise<Site> {
   const { outputFiles } = await build({
     stdin: { contents: 'import * as form from "./src/index.js"; import { ask } from "./src/define.js"; Object.assign(window, { form, ask });', resolveDir: root },
     bundle: true,
+    splitting: true,
+    outdir: "/",
+    entryNames: "page",
     write: false,
     format: "esm",
     target: "es2022",
@@ -35,7 +38,7 @@ export async function site(): Promise<Site> {
   });
   const files: Record<string, [string, string]> = {
     "/": ["text/html", PAGE],
-    "/page.js": ["text/javascript", outputFiles[0]!.text],
+    ...Object.fromEntries(outputFiles.map(({ path, text }) => [path, ["text/javascript", text]])),
     "/axe.js": ["text/javascript", readFileSync(join(root, "../../node_modules/axe-core/axe.min.js"), "utf8")],
   };
   const server: Server = createServer((request, response) => {
