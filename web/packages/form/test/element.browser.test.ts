@@ -115,6 +115,18 @@ describe("wrong answers", () => {
       expect((await events(page))[0]).toEqual({ type: "accept", detail: { content: { name: "Ada", age: 36 } } });
     }));
 
+  test("one press of the button is enough, although what is wrong appears above it", () =>
+    on(async (page) => {
+      await put(page, { request: short });
+      await page.getByLabel("Name").fill("A");
+      await button(page, "Send answer").click();
+      await page.getByRole("alert").filter({ hasText: "Name: must have at least 2 characters" }).waitFor();
+      await page.getByLabel("Name").fill("Ada");
+      await page.getByRole("textbox", { name: /^Age/ }).fill("-1");
+      await page.keyboard.press("Tab");
+      expect(await page.getByRole("textbox", { name: /^Age/ }).getAttribute("aria-invalid")).toBe("true");
+    }));
+
   test("a date that is half typed is not complete", () =>
     on(async (page) => {
       await put(page, { request: { message: "m", requestedSchema: { type: "object", properties: { d: { type: "string", title: "Day", format: "date" } } } } });

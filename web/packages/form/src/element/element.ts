@@ -72,6 +72,8 @@ export class MCPElicitation extends Base {
   #say: Say = sayWith({});
   /** What takes the focus after the next rendering: the id of a control, or "*" for the first. */
   #focused: string | undefined;
+  /** Whether a pointer is on a button: reasons that appear meanwhile would move it away from the pointer. */
+  #pressed = false;
 
   /** The parameters of `elicitation/create`, of any revision. */
   get request(): ElicitRequest | null {
@@ -245,6 +247,7 @@ export class MCPElicitation extends Base {
       this.#root = this.attachShadow({ mode: "open", delegatesFocus: true });
       this.#root.adoptedStyleSheets = [styles()];
       this.#internals = this.attachInternals();
+      this.#root.addEventListener("pointerdown", (event) => (this.#pressed = !!(event.target as Element).closest("button")));
       this.#root.addEventListener("keydown", (event) => this.#key(event as KeyboardEvent));
     }
     this.#disabled = this.matches(":disabled");
@@ -348,6 +351,7 @@ export class MCPElicitation extends Base {
   }
 
   #key(event: KeyboardEvent): void {
+    this.#pressed = false;
     if (event.defaultPrevented || event.isComposing || this.#root!.querySelector("dialog[open]")) return;
     if (event.key === "Escape" && !OVER.includes(this.#state) && this.#state !== "submitting" && !this.#disabled) this.#cancel();
     else if (event.key === "Enter" && event.repeat && !(event.target as Element).matches("textarea")) {
@@ -489,7 +493,7 @@ export class MCPElicitation extends Base {
           const made = control(field, Object.hasOwn(this.#draft, field.name) ? this.#draft[field.name]! : null, `f${i}`, say);
           made.root.addEventListener("input", (event) => (event.target as HTMLInputElement).type !== "search" && this.#entered(made));
           made.root.addEventListener("focusout", (event) => {
-            if (!this.#dirty || made.root.contains(event.relatedTarget as Node | null) || this.#state !== "editing") return;
+            if (!this.#dirty || this.#pressed || made.root.contains(event.relatedTarget as Node | null) || this.#state !== "editing") return;
             this.#touched.add(field.name);
             this.#judge();
           });
