@@ -1,89 +1,158 @@
-// Packs @mcp-elicit/form, installs the tarball into an empty folder, and tries the lines of its README there: types, a build, an answer.
+// Packs the packages, installs the tarballs into an empty folder, and tries the lines of their READMEs there: types, a build with Vite, an
+// answer in a browser.
 import { execFileSync } from "node:child_process";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { extname, join } from "node:path";
 import { checkPackage, createPackageFromTarballData } from "@arethetypeswrong/core";
-import { build } from "esbuild";
 import { chromium } from "playwright-core";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
 
 const root = join(import.meta.dirname, "..");
-const form = join(root, "packages/form");
 const folder = await mkdtemp(join(tmpdir(), "mcp-elicit-pack-"));
 const npm = (...args) => execFileSync("npm", args, { cwd: folder, stdio: ["ignore", "pipe", "inherit"], encoding: "utf8", env: { ...process.env, npm_config_ignore_scripts: "true" } });
+const install = (...what) => npm("install", "--silent", "--no-audit", "--no-fund", ...what);
 const say = (what) => console.log(`pack: ${what}`);
+const json = async (...path) => JSON.parse(await readFile(join(...path, "package.json"), "utf8"));
 
-try {
-  const [{ filename, files }] = JSON.parse(npm("pack", form, "--json", "--silent"));
-  const tarball = join(folder, filename);
+/** Packs a package and judges what is in it. Returns the tarball. */
+async function packed(name) {
+  const source = join(root, "packages", name);
+  const [{ filename, files }] = JSON.parse(npm("pack", source, "--json", "--silent"));
   const names = files.map(({ path }) => path);
   if (names.some((name) => !/^(dist\/|README\.md$|package\.json$)/.test(name)) || !names.includes("README.md")) throw new Error(`unexpected files: ${names.join(", ")}`);
   say(`${filename}, ${names.length} files`);
 
-  const { messages, pkg } = await publint({ pkgDir: form, strict: true });
+  const { messages, pkg } = await publint({ pkgDir: source, strict: true });
   if (messages.length) throw new Error(messages.map((message) => formatMessage(message, pkg)).join("\n"));
-  say("publint finds nothing");
-
+  const tarball = join(folder, filename);
   const { problems } = await checkPackage(createPackageFromTarballData(new Uint8Array(await readFile(tarball))));
-  // The package is ESM only: `require` of it works from Node 20.19 on, and resolution without `exports` is that of Node 10.
+  // The packages are ESM only: `require` of them works from Node 20.19 on, and resolution without `exports` is that of Node 10.
   const wrong = problems.filter(({ kind, resolutionKind }) => kind !== "CJSResolvesToESM" && resolutionKind !== "node10");
   if (wrong.length) throw new Error(JSON.stringify(wrong, null, 2));
-  say("the types of every entry resolve");
+  say(`${name}: publint finds nothing, and the types of every entry resolve`);
+  return tarball;
+}
 
-  await writeFile(join(folder, "package.json"), '{"private":true,"type":"module"}');
-  const { devDependencies } = JSON.parse(await readFile(join(form, "package.json"), "utf8"));
-  npm("install", "--silent", "--no-audit", "--no-fund", tarball, ...["client", "server"].map((name) => `@modelcontextprotocol/${name}@${devDependencies[`@modelcontextprotocol/${name}`]}`));
-  const readme = await readFile(join(folder, "node_modules/@mcp-elicit/form/README.md"), "utf8");
-  const [, lines] = /```ts\n(import[^`]*?)```/.exec(readme);
-  const count = lines.trim().split("\n").filter((line) => line.trim() && !line.startsWith("//")).length;
-  if (count > 7) throw new Error(`the quick start has ${count} lines`);
-  // A server in the page itself takes the place of a transport to one.
-  await writeFile(
-    join(folder, "server.ts"),
-    `import { InMemoryTransport } from "@modelcontextprotocol/client";
+/** Returns the first lines of code in the installed README of a package, which are few. */
+async function quickStart(name) {
+  const readme = await readFile(join(folder, "node_modules/@mcp-elicit", name, "README.md"), "utf8");
+  const [, lines] = /```tsx?\n(import[^`]*?)```/.exec(readme);
+  const count = lines.trim().split("\n").filter((line) => line.trim() && !/^\s*(\/\/|\})/.test(line)).length;
+  if (count > 7) throw new Error(`the quick start of ${name} has ${count} lines`);
+  return lines;
+}
+
+// A server in the page itself takes the place of a transport to one.
+const SERVER = `import { InMemoryTransport } from "@modelcontextprotocol/client";
 import { McpServer } from "@modelcontextprotocol/server";
 export const [transport, other] = InMemoryTransport.createLinkedPair();
 const server = new McpServer({ name: "asker", version: "1.0.0" });
 server.registerTool("ask", {}, async () => {
-  const answer = await server.server.elicitInput({ message: "Who are you?", requestedSchema: { type: "object", properties: { name: { type: "string", title: "Name" } }, required: ["name"] } });
+  const answer = await server.server.elicitInput({ message: "Who are you?", requestedSchema: { type: "object", properties: { name: { type: "string", title: "Name" }, start: { type: "string", title: "Start", format: "date-time" } }, required: ["name"] } });
   return { content: [{ type: "text", text: JSON.stringify(answer) }] };
 });
-await server.connect(other);
+void server.connect(other);
+`;
+const CALL = "client.callTool({ name: \"ask\" }).then((result) => (document.title = JSON.stringify(result)))";
+const pages = {
+  form: (lines) => ({ "main.ts": `import { transport } from "./server.js";\n${lines}\nvoid ${CALL};\n` }),
+  react: (lines) => ({
+    "tsconfig.json": '{"compilerOptions":{"jsx":"react-jsx"}}',
+    "questions.tsx": lines,
+    "main.tsx": `import { useEffect } from "react";
+import { createRoot } from "react-dom/client";
+import { Client } from "@modelcontextprotocol/client";
+import { Questions } from "./questions.js";
+import { transport } from "./server.js";
+const client = new Client({ name: "my-page", version: "1.0.0" });
+function App() {
+  // The effects of a component run before those of what it is in: the hook has attached the client.
+  useEffect(() => void client.connect(transport).then(() => ${CALL}), []);
+  return <Questions client={client} />;
+}
+createRoot(document.querySelector("#root")!).render(<App />);
 `,
-  );
-  await writeFile(join(folder, "main.ts"), `import { transport } from "./server.js";\n${lines}\ndocument.title = JSON.stringify(await client.callTool({ name: "ask" }));\n`);
-  // The SDK's declarations are not ours to check; our own are checked in a second run.
-  await writeFile(join(folder, "entries.ts"), ["", "/element", "/define", "/explain"].map((entry, i) => `export * as e${i} from "@mcp-elicit/form${entry}";\n`).join(""));
-  for (const [file, ...more] of [["main.ts", "--skipLibCheck"], ["entries.ts", "--exactOptionalPropertyTypes"]]) {
-    const options = ["--noEmit", "--strict", "--module", "nodenext", "--target", "es2022", "--lib", "es2023,dom,dom.iterable", ...more, file];
-    execFileSync(process.execPath, [join(root, "node_modules/typescript/bin/tsc"), ...options], { cwd: folder, stdio: "inherit" });
-  }
-  say("the README's lines and every entry have types");
+  }),
+};
 
-  const { outputFiles } = await build({ entryPoints: [join(folder, "main.ts")], bundle: true, write: false, format: "esm", target: "es2022", platform: "browser", logLevel: "error" });
-  const server = createServer(({ url }, response) => {
-    response.setHeader("content-type", url === "/main.js" ? "text/javascript" : "text/html; charset=utf-8");
-    response.end(url === "/main.js" ? outputFiles[0].text : '<!doctype html><title>page</title><body><script type="module" src="/main.js"></script>');
+const TYPES = { ".js": "text/javascript", ".html": "text/html; charset=utf-8", ".css": "text/css" };
+
+/** Answers the question of the built page, which is served with a strict policy for scripts. */
+async function answered(browser, dist) {
+  const server = createServer(async ({ url }, response) => {
+    const path = url === "/" ? "/index.html" : url;
+    try {
+      const body = await readFile(join(dist, path));
+      response.writeHead(200, { "content-type": TYPES[extname(path)] ?? "text/plain", "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'none'" }).end(body);
+    } catch {
+      response.writeHead(404).end();
+    }
   });
   await new Promise((done) => server.listen(0, "127.0.0.1", done));
-  const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
+  const page = await browser.newPage();
   try {
-    const page = await browser.newPage();
     page.on("pageerror", (error) => console.error(error));
     await page.goto(`http://127.0.0.1:${server.address().port}/`);
     await page.getByLabel("Name").fill("Ada");
+    // This field is of the parts that are loaded later.
+    await page.getByRole("group", { name: /Start/ }).getByLabel("Time zone").fill("UTC");
+    await page.getByRole("group", { name: /Start/ }).getByLabel("Date and time").fill("2026-07-30T09:00");
     await page.getByRole("button", { name: "Send answer" }).click();
     await page.waitForFunction(() => document.title !== "page");
     const title = await page.title();
-    if (!title.includes(String.raw`\"name\":\"Ada\"`)) throw new Error(title);
-    say("answered in a browser");
+    if (!title.includes(String.raw`\"name\":\"Ada\",\"start\":\"2026-07-30T09:00:00+00:00\"`)) throw new Error(title);
   } finally {
-    await browser.close();
+    await page.close();
     server.close();
   }
+}
+
+let browser;
+try {
+  await writeFile(join(folder, "package.json"), '{"private":true,"type":"module"}');
+  const tarballs = [await packed("form"), await packed("react")];
+  const { devDependencies: wanted } = await json(root, "packages/react");
+  const vite = (await json(root, "examples/react")).devDependencies.vite;
+  const names = ["@modelcontextprotocol/client", "@modelcontextprotocol/server", "react", "react-dom", "@types/react", "@types/react-dom"];
+  install(...tarballs, `vite@${vite}`, ...names.map((name) => `${name}@${wanted[name]}`));
+  const compilers = [["TypeScript 5.9", join(root, "node_modules/typescript/bin/tsc")]];
+  try {
+    install("typescript-7@npm:typescript@7.0.2");
+    compilers.push(["TypeScript 7", join(folder, "node_modules/typescript-7/bin/tsc")]);
+  } catch {
+    say("TypeScript 7 was not installed and is not tried");
+  }
+
+  // The SDK's declarations are not ours to check; our own are checked in a second run.
+  const entries = ["form", "form/element", "form/define", "form/render", "form/explain", "react"].map((entry, i) => `export * as e${i} from "@mcp-elicit/${entry}";\n`);
+  await writeFile(join(folder, "entries.ts"), entries.join(""));
+  const runs = [["entries.ts", "--exactOptionalPropertyTypes"]];
+  for (const [name, page] of Object.entries(pages)) {
+    const files = { ...page(await quickStart(name)), "server.ts": SERVER };
+    await mkdir(join(folder, name));
+    for (const [file, text] of Object.entries(files)) await writeFile(join(folder, name, file), text);
+    const main = `main.ts${name === "react" ? "x" : ""}`;
+    await writeFile(join(folder, name, "index.html"), `<!doctype html><html lang="en"><title>page</title><body><div id="root"></div><script type="module" src="/${main}"></script>`);
+    runs.push([join(name, main), "--skipLibCheck"]);
+  }
+  for (const [compiler, tsc] of compilers) {
+    for (const [file, ...more] of runs) {
+      const options = ["--noEmit", "--strict", "--module", "nodenext", "--target", "es2022", "--lib", "es2023,dom,dom.iterable", "--jsx", "react-jsx", ...more, file];
+      execFileSync(process.execPath, [tsc, ...options], { cwd: folder, stdio: "inherit" });
+    }
+    say(`${compiler}: the READMEs' lines and every entry have types`);
+  }
+
+  browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
+  for (const name of Object.keys(pages)) {
+    execFileSync(process.execPath, [join(folder, "node_modules/vite/bin/vite.js"), "build", "--logLevel", "error", "--target", "es2022", join(folder, name)], { cwd: folder, stdio: "inherit" });
+    await answered(browser, join(folder, name, "dist"));
+    say(`${name}: built with Vite and answered in a browser`);
+  }
 } finally {
+  await browser?.close();
   await rm(folder, { recursive: true, force: true });
 }
