@@ -416,6 +416,15 @@ describe("parts that are loaded later", () => {
       expect(await events(page)).toEqual([]);
     }));
 
+  test("a part that could not be loaded is tried again with the next question", () =>
+    missing("visit", async (page) => {
+      await put(page, { request: url });
+      await page.getByRole("note").filter({ hasText: "could not be loaded" }).waitFor();
+      await page.unrouteAll();
+      await put(page, { request: { ...url, message: "Once more." } });
+      await page.getByRole("link", { name: "Open in a new tab" }).waitFor();
+    }));
+
   test("without the part for addresses none can be opened or agreed to", () =>
     missing("visit", async (page) => {
       await put(page, { request: url });

@@ -72,6 +72,9 @@ export class MCPElicitation extends Base {
   #say: Say = sayWith({});
   /** What takes the focus after the next rendering: the id of a control, or "*" for the first. */
   #focused: string | undefined;
+  /** The request whose parts are asked for, and the one for which they are there or could not be loaded: each request tries once. */
+  #asked: ElicitRequest | null = null;
+  #ready: ElicitRequest | null = null;
   /** Whether a pointer is on a button: reasons that appear meanwhile would move it away from the pointer. */
   #pressed = false;
 
@@ -452,12 +455,17 @@ export class MCPElicitation extends Base {
     this.#controls = [];
     const kit: Kit = { h, inert, say };
     const wanted: readonly LaterName[] = over || state === "refused" ? [] : this.#url ? ["visit"] : needs(this.#form?.fields ?? []);
-    const missing = wanted.filter((name) => LATER[name] === undefined);
-    if (missing.length) {
+    const missing = wanted.filter((name) => !LATER[name]);
+    if (missing.length && this.#ready !== request) {
       // Nothing of another question may be left to press meanwhile.
       root.replaceChildren();
       this.#update();
-      void Promise.all(missing.map(load)).then(() => this.#render());
+      if (this.#asked === request) return;
+      this.#asked = request;
+      void Promise.all(missing.map(load)).then(() => {
+        this.#ready = request;
+        this.#render();
+      });
       return;
     }
     if (this.review && !LATER.review) void load("review");
