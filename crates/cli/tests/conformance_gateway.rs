@@ -38,9 +38,17 @@ const NEEDS_STREAMS: [&str; 2] = ["server-sse-multiple-streams", "server-sse-pol
 /// So it is with one check of this scenario: it reads the stream of a call whose result is there at once.
 const ONE_NEEDS_A_STREAM: (&str, &str) = ("server-stateless", "✗ 27 passed, 1 failed");
 
+/// These scenarios send answers without the `requestState` that came with the question. The gateway refuses that with -32602, as it
+/// refuses a changed state: such answers are to no question that it asked. The suite warns, since a server need not have a state.
+const ANSWERS_WITHOUT_STATE: [&str; 2] = [
+    "input-required-result-ignore-extra-params",
+    "input-required-result-missing-input-response",
+];
+
 fn is_excused(found: &BTreeMap<String, String>, name: &str) -> bool {
     let (scenario, line) = ONE_NEEDS_A_STREAM;
-    (NEEDS_STREAMS.contains(&name) && is_good(found, name))
+    let lenient = NEEDS_STREAMS.contains(&name) || ANSWERS_WITHOUT_STATE.contains(&name);
+    (lenient && is_good(found, name))
         || (name == scenario && found.get(name).is_some_and(|found| found == line))
 }
 

@@ -354,7 +354,8 @@ fn server_everything() {
     }
 }
 
-/// Inspector's command line client does not check what it answers: the gateway does, before the server hears of it.
+/// Inspector's command line client does not check what it answers: the gateway does, before the server hears of it. It asks
+/// again with the reason, three times in all.
 #[test]
 fn a_client_that_does_not_check() {
     let servers = [peers::node_script("ts1-server.mjs"), rounds_only()];
@@ -365,19 +366,33 @@ fn a_client_that_does_not_check() {
             let Some(mcpdo) = Mcpdo::connect(&gateway.url, era) else {
                 return;
             };
+            let wrong = ["name:=7"];
             let asked = mcpdo.call("contact", &[]);
             assert_eq!(asked["elicitationPending"]["mode"], "form", "{asked}");
-            let told = mcpdo.respond(&asked, &["name:=7"]);
+            let again = mcpdo.respond(&asked, &wrong);
+            assert_eq!(
+                again["elicitationPending"]["mode"], "form",
+                "{era:?}: {again}"
+            );
+            let right = ["name:=Ada Lovelace", "email:=ada@example.com", "age:=36"];
+            let told = mcpdo.respond(&again, &right);
+            assert!(
+                told.to_string().contains("ada@example.com"),
+                "{era:?}: {told}"
+            );
+
+            let mut asked = mcpdo.call("contact", &[]);
+            for _ in 0..2 {
+                asked = mcpdo.respond(&asked, &wrong);
+                assert_eq!(
+                    asked["elicitationPending"]["mode"], "form",
+                    "{era:?}: {asked}"
+                );
+            }
+            let told = mcpdo.respond(&asked, &wrong);
             let refused = told["isError"] == true || told["error"].is_object();
             assert!(
                 refused && !told.to_string().contains("accept\\\""),
-                "{era:?}: {told}"
-            );
-            let asked = mcpdo.call("contact", &[]);
-            let right = ["name:=Ada Lovelace", "email:=ada@example.com", "age:=36"];
-            let told = mcpdo.respond(&asked, &right);
-            assert!(
-                told.to_string().contains("ada@example.com"),
                 "{era:?}: {told}"
             );
         }
