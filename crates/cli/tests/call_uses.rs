@@ -123,6 +123,19 @@ struct Served {
 }
 
 fn serve() -> Served {
+    let service = StreamableHttpService::new(
+        || Ok(Shelf),
+        LocalSessionManager::default().into(),
+        StreamableHttpServerConfig::default(),
+    );
+    serve_router(
+        axum::Router::new()
+            .nest_service("/mcp", service.clone())
+            .nest_service("/%E3%83%91%E3%82%B9", service),
+    )
+}
+
+fn serve_router(router: axum::Router) -> Served {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let keys: Arc<Mutex<Vec<String>>> = Arc::default();
     let heard = Arc::clone(&keys);
@@ -132,15 +145,7 @@ fn serve() -> Served {
         heard.lock().expect("a lock").push(key.to_owned());
         next.run(request)
     };
-    let service = StreamableHttpService::new(
-        || Ok(Shelf),
-        LocalSessionManager::default().into(),
-        StreamableHttpServerConfig::default(),
-    );
-    let app = axum::Router::new()
-        .nest_service("/mcp", service.clone())
-        .nest_service("/%E3%83%91%E3%82%B9", service)
-        .layer(from_fn(note));
+    let app = router.layer(from_fn(note));
     let listener = runtime
         .block_on(tokio::net::TcpListener::bind("127.0.0.1:0"))
         .expect("a port");
@@ -272,6 +277,33 @@ fn an_address_in_its_own_letters_is_spoken_to() {
             run.stderr
         );
     }
+}
+
+#[test]
+fn a_redirect_is_not_followed_and_takes_no_header_along() {
+    let other = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    other.set_nonblocking(true).expect("a listener");
+    let to = other.local_addr().expect("an address");
+    let redirecting = axum::Router::new().fallback(async move || {
+        let location = [("location", format!("http://{to}/stolen"))];
+        (axum::http::StatusCode::TEMPORARY_REDIRECT, location)
+    });
+    let served = serve_router(redirecting);
+    let run = call(&[
+        "say",
+        "text=hello",
+        "--url",
+        &served.url,
+        "--header",
+        "X-K=TOPSECRET",
+    ]);
+    assert_ne!(run.code, Some(0));
+    assert!(run.stderr.contains("redirects"), "{}", run.stderr);
+    assert!(run.stderr.contains(&to.to_string()), "{}", run.stderr);
+    assert!(!run.stderr.contains("TOPSECRET"), "{}", run.stderr);
+    let came = other.accept().map(|_| ());
+    let kind = came.expect_err("the other server is not spoken to").kind();
+    assert_eq!(kind, std::io::ErrorKind::WouldBlock);
 }
 
 #[cfg(unix)]

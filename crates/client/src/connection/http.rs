@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
-use http::header::{ACCEPT, CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::header::{ACCEPT, CONTENT_TYPE, LOCATION, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, StatusCode};
 use reqwest::Response;
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, ServerJsonRpcMessage};
@@ -113,6 +113,9 @@ impl Http {
         had_session: bool,
     ) -> Result<StreamableHttpPostResponse, Failed> {
         let status = response.status();
+        if status.is_redirection() {
+            return Err(redirected(&response));
+        }
         if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             let challenge = text_of(&response, WWW_AUTHENTICATE.as_str());
             return Err(match (status, challenge) {
@@ -237,6 +240,19 @@ fn undelivered(error: reqwest::Error) -> Failed {
 
 fn unexpected(status: StatusCode) -> Failed {
     StreamableHttpError::UnexpectedServerResponse(Cow::Owned(format!("HTTP {status}")))
+}
+
+/// Returns the error for a redirect, which is not followed: headers and arguments were meant for this server alone.
+fn redirected(response: &Response) -> Failed {
+    let to = text_of(response, LOCATION.as_str())
+        .and_then(|location| response.url().join(&location).ok())
+        .map_or_else(String::new, |to| {
+            format!(" to {}", to.origin().ascii_serialization())
+        });
+    StreamableHttpError::UnexpectedServerResponse(Cow::Owned(format!(
+        "HTTP {}: the server redirects{to}, which is not followed; use that server's own URL if you trust it",
+        response.status().as_u16()
+    )))
 }
 
 fn text_of(response: &Response, name: &str) -> Option<String> {

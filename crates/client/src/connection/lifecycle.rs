@@ -138,6 +138,8 @@ where
     }
     let client = crate::tls::client()
         .connect_timeout(options.within)
+        // Headers and arguments are for this server, and for none that it names.
+        .redirect(reqwest::redirect::Policy::none())
         .build()
         .map_err(|error| ConnectError::Setup(Box::new(error)))?;
     let health = Health::default();
