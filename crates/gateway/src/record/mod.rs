@@ -90,6 +90,8 @@ pub struct Raised {
     pub id: String,
     /// `true` if an answer is there already.
     pub answered: bool,
+    /// `true` if the server has refused that answer before: a second refusal ends it.
+    pub refused: bool,
 }
 
 /// Numbers for the metrics.

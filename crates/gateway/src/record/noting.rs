@@ -66,8 +66,11 @@ impl Book {
         };
         self.live().insert(id.clone(), live);
         self.counts.asked.fetch_add(1, Ordering::Relaxed);
-        let answered = false;
-        Ok(Some(Raised { id, answered }))
+        Ok(Some(Raised {
+            id,
+            answered: false,
+            refused: false,
+        }))
     }
 
     /// The client's answer to a noted question; `None` where it is not noted. [`Book::write_behind`] is to follow.

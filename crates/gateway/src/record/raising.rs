@@ -3,7 +3,7 @@
 use std::collections::hash_map::Entry;
 use std::sync::atomic::Ordering;
 
-use mcp_elicit_core::exchange::Exchange;
+use mcp_elicit_core::exchange::{Delivery, Exchange};
 use mcp_elicit_core::wire::Request;
 use tokio::sync::mpsc;
 
@@ -65,6 +65,7 @@ impl Book {
         Ok(Raised {
             id,
             answered: false,
+            refused: false,
         })
     }
 
@@ -147,6 +148,7 @@ impl Book {
         let id = row.id.clone();
         for _ in 0..TRIES {
             let answered = !row.exchange.is_open();
+            let refused = row.exchange.delivery() == Some(Delivery::Failed);
             let seen = row.exchange.version();
             let next = Row {
                 owner: self.lease.name().to_owned(),
@@ -158,7 +160,11 @@ impl Book {
             if self.put(next, seen, Vec::new()).await? {
                 self.counts.found.fetch_add(1, Ordering::Relaxed);
                 self.changed();
-                return Ok(Some(Raised { id, answered }));
+                return Ok(Some(Raised {
+                    id,
+                    answered,
+                    refused,
+                }));
             }
             // Somebody saw, answered or took it over meanwhile.
             match self.find(&id).await? {

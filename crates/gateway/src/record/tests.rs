@@ -180,7 +180,8 @@ async fn a_question_nobody_waits_for_is_found_by_the_same_call_only() {
         again,
         Raised {
             id: one.id.clone(),
-            answered: false
+            answered: false,
+            refused: false,
         }
     );
     book.settle(&one.id, &Outcome::Decline, "inbox")
@@ -202,7 +203,8 @@ async fn a_question_nobody_waits_for_is_found_by_the_same_call_only() {
         answered,
         Raised {
             id: one.id,
-            answered: true
+            answered: true,
+            refused: false,
         }
     );
 }
@@ -295,7 +297,8 @@ async fn an_answer_that_nobody_took_waits_for_the_same_call() {
         again.unwrap(),
         Raised {
             id: id.clone(),
-            answered: true
+            answered: true,
+            refused: false,
         }
     );
     let taken = book.take(&[id]).await.unwrap().unwrap();

@@ -97,6 +97,8 @@ impl Relay {
             responded: false,
             frame: frame.map(Into::into),
             own_reply: None,
+            // That of one that may be another call's is found by none.
+            kept_if_refused: others.is_empty(),
             wrong: 0,
             reason: None,
         });

@@ -12,7 +12,15 @@ struct Delivery {
     records: Vec<String>,
     /// The call that waits for them at the server; `None` where the frame makes the call again, whose response comes by
     /// itself.
-    waits: Option<CallKey>,
+    waits: Option<Waiting>,
+}
+
+/// A call that waits at the server for the answers.
+#[derive(Clone, Copy)]
+pub(super) struct Waiting {
+    pub(super) call: CallKey,
+    /// `true` if the answers are for the next call when the server refuses them.
+    pub(super) kept_if_refused: bool,
 }
 
 /// The frames with answers whose acceptance was not reported yet.
@@ -26,7 +34,7 @@ pub(super) struct Deliveries {
 
 impl Deliveries {
     /// The next frame for the server carries the answers of these records.
-    pub(super) fn begin(&mut self, records: Vec<String>, waits: Option<CallKey>) {
+    pub(super) fn begin(&mut self, records: Vec<String>, waits: Option<Waiting>) {
         if records.is_empty() {
             return;
         }
@@ -50,14 +58,19 @@ impl Relay {
         }
     }
 
-    /// The server has refused the answers, and has not taken them: they are kept for the next call.
+    /// The server has refused the answers, and has not taken them: they are kept for the next call, unless none can have
+    /// them or this was the second time.
     pub(super) fn refused(&mut self, now: Moment, key: DeliveryKey, why: String) {
         let Some(Delivery { records, waits }) = self.deliveries.by_key.remove(&key) else {
             return;
         };
+        let next = if waits.is_some_and(|waits| waits.kept_if_refused) {
+            "The answer is kept: make the call again to deliver it"
+        } else {
+            "The answer is not kept: make the call again, and the person is asked again"
+        };
         let words = format!(
-            "the server {} did not accept the person's answer: {why}. The answer is kept: \
-             make the call again to deliver it",
+            "the server {} did not accept the person's answer: {why}. {next}",
             self.settings.server
         );
         self.effects.push_back(Effect::Refused { records, why });
@@ -79,7 +92,8 @@ impl Relay {
     }
 
     /// The call cannot go on at the server, which is told, and ends with these words.
-    fn ends_waiting(&mut self, now: Moment, call: Option<CallKey>, words: &str) {
+    fn ends_waiting(&mut self, now: Moment, waits: Option<Waiting>, words: &str) {
+        let call = waits.map(|waits| waits.call);
         let Some(key) = call.filter(|key| self.calls.get(*key).is_some()) else {
             return;
         };

@@ -290,6 +290,8 @@ pub enum Event {
         link: Option<String>,
         /// `true` if an answer was already there, given to the same question of the same call before.
         answered: bool,
+        /// `true` if the server has refused that answer before: a second refusal ends it.
+        refused: bool,
     },
     /// The question could not be written, so nobody is asked.
     NotRecorded {

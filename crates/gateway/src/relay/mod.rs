@@ -302,7 +302,9 @@ impl Relay {
                 record,
                 link,
                 answered,
+                refused,
             } => {
+                self.questions.refused_before(question, refused);
                 self.recorded(now, question, record, link, answered);
             }
             Event::NotRecorded { question } => self.not_recorded(now, question),

@@ -45,6 +45,8 @@ pub(super) struct Question {
     pub(super) reason: Option<String>,
     /// The client's own response, when the server may have it as it is.
     pub(super) own_reply: Option<OwnReply>,
+    /// `true` if its answer is for the next call when the server refuses it.
+    pub(super) kept_if_refused: bool,
 }
 
 /// A client's answer as the client wrote it.
@@ -212,6 +214,13 @@ impl Questions {
     pub(super) fn recorded(&mut self, key: QuestionKey, record: &str) {
         if let Some(question) = self.by_key.get_mut(&key) {
             question.record = Some(record.to_owned());
+        }
+    }
+
+    /// The server has refused its answer before, or has not: the second refusal ends it.
+    pub(super) fn refused_before(&mut self, key: QuestionKey, refused: bool) {
+        if let Some(question) = self.by_key.get_mut(&key) {
+            question.kept_if_refused &= !refused;
         }
     }
 

@@ -4,6 +4,7 @@ use mcp_elicit_core::fault::{LimitFault, PeerFault};
 use mcp_elicit_core::wire::{Cancelled, Id, Revision, message};
 use serde_json::value::RawValue;
 
+use super::deliveries::Waiting;
 use super::frame::Refusal;
 use super::question::{AtClient, Origin, OwnReply, Question, Step};
 use super::{CallKey, Effect, Ending, Moment, QuestionKey, Relay, Timer};
@@ -78,7 +79,11 @@ impl Relay {
             let record = question.record.clone();
             match (&question.origin, question.call) {
                 (Origin::Pushed { id }, call) => {
-                    self.deliveries.begin(record.into_iter().collect(), call);
+                    let waits = call.map(|call| Waiting {
+                        call,
+                        kept_if_refused: question.kept_if_refused,
+                    });
+                    self.deliveries.begin(record.into_iter().collect(), waits);
                     self.send_reply(id, &reply, question.own_reply.as_ref());
                 }
                 (Origin::Round { .. }, Some(call)) => {

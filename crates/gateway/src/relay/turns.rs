@@ -21,7 +21,7 @@ use super::calls::{self, Call};
 use super::glance::{self, Glance};
 use super::handshake::{Client, Server};
 use super::settings::AnswerWith;
-use super::{CallKey, CallKind, Door, Moment, Relay, Timer};
+use super::{CallKey, CallKind, Door, Moment, Place, QuestionKey, Relay, Timer};
 
 /// The number of tools, prompts and resources of one server that are remembered.
 const REMEMBERED: usize = 4_096;
@@ -157,7 +157,7 @@ impl Relay {
         let mut free = true;
         let mut all_wait = true;
         for (other, call) in self.calls.asking() {
-            if other != key && (rule == Rule::Single || call.has_turn) {
+            if other != key && (rule == Rule::Single || self.is_at_its_turn(call)) {
                 free = false;
                 all_wait &= !call.questions.is_empty() || !call.maybe.is_empty();
             }
@@ -171,6 +171,16 @@ impl Relay {
             call.has_turn = free;
         }
         false
+    }
+
+    /// Returns whether calls that take turns wait for this one: it has its turn, or a person is asked something that is, or
+    /// may be, its question.
+    fn is_at_its_turn(&self, call: &Call) -> bool {
+        let asks_a_person = |key: &QuestionKey| {
+            let question = self.questions.get(*key);
+            question.is_some_and(|question| question.place == Place::Desk)
+        };
+        call.has_turn || call.questions.iter().chain(&call.maybe).any(asks_a_person)
     }
 
     /// The call waits for its turn. A client that waits long gets it handed back.
@@ -248,6 +258,8 @@ impl Relay {
             };
             let certain = calls.len() == 1;
             call.asked |= certain;
+            // It may ask again: it has its turn until it ends, though it did not wait for one.
+            call.has_turn |= certain;
             self.settings
                 .askers
                 .set(kind, &target, |known| match known {

@@ -18,6 +18,7 @@ async fn taken_again(book: &Book, asked: &Asked, id: &str) -> Vec<String> {
     let expected = Raised {
         id: id.to_owned(),
         answered: true,
+        refused: true,
     };
     assert_eq!(again.unwrap(), expected);
     book.take(&[id.to_owned()]).await.unwrap().unwrap()

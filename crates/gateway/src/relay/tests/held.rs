@@ -102,15 +102,21 @@ fn another_call_does_not_get_the_answer() {
     world.pass_time(Duration::from_secs(51));
     world.settle();
     let other = json!({"jsonrpc": "2.0", "id": 900, "method": "tools/call", "params": {"name": "ask", "arguments": {"n": 2}}});
-    let went = world.relay.client_frame(
-        world.now,
-        crate::relay::Door::SESSION,
-        other.to_string().as_bytes(),
+    let record = world.open_on_desk()[0].clone();
+    world.client_sends(&other.to_string());
+    world.settle();
+    assert_eq!(
+        world.open_on_desk(),
+        [record.as_str()],
+        "it waits until the first call of the tool has ended"
     );
-    assert!(
-        matches!(went, crate::relay::Up::Forward(_)),
-        "a call of its own"
-    );
+    assert!(world.answer(&record, Action::Accept));
+    world.settle();
+    let own = world.open_on_desk();
+    assert_eq!(own.len(), 1, "a call of its own");
+    assert_ne!(own[0], record);
+    let calling = world.store[&own[0]].asked.calling.as_ref().unwrap();
+    assert_eq!(calling.arguments.as_deref(), Some(r#"{"n":2}"#));
 }
 
 #[test]

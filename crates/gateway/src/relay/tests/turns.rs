@@ -110,6 +110,44 @@ fn calls_of_a_tool_that_was_seen_to_ask_take_turns_and_each_question_is_certain(
 }
 
 #[test]
+fn the_first_call_that_asks_has_its_turn_also_when_it_was_handed_back() {
+    let mut world = session();
+    call(&mut world, 11, "deploy");
+    let record = asks(&mut world, 11);
+    world.pass_time(Duration::from_secs(51));
+    let back = world
+        .to_client
+        .iter()
+        .any(|(_, frame)| frame.contains("\"id\":11") && frame.contains("Not done yet"));
+    assert!(back, "handed back");
+    call(&mut world, 12, "deploy");
+    assert_eq!(started(&mut world), [11]);
+    // Answered, it may still ask again.
+    answer(&mut world, &record);
+    assert_eq!(started(&mut world), Vec::<u64>::new());
+    let more = asks(&mut world, 1);
+    assert_eq!(others(&world, &more), Vec::<String>::new());
+    answer(&mut world, &more);
+    ends(&mut world, 11);
+    assert_eq!(started(&mut world), [12]);
+    let second = asks(&mut world, 12);
+    assert_eq!(others(&world, &second), Vec::<String>::new());
+}
+
+#[test]
+fn a_call_waits_while_a_question_is_open_that_may_be_another_calls() {
+    let mut world = session();
+    call(&mut world, 11, "deploy");
+    call(&mut world, 12, "deploy");
+    let record = asks(&mut world, 1);
+    call(&mut world, 13, "deploy");
+    call(&mut world, 14, "read");
+    assert_eq!(started(&mut world), [11, 12, 14]);
+    answer(&mut world, &record);
+    assert_eq!(started(&mut world), [13]);
+}
+
+#[test]
 fn a_waiting_question_blocks_no_call_of_a_tool_that_was_not_seen_to_ask() {
     let mut world = session();
     seen_to_ask(&mut world, 11, "deploy");

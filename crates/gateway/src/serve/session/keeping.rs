@@ -133,6 +133,7 @@ impl Session {
             link: (self.who.link)(&raised.id),
             record: raised.id,
             answered: raised.answered,
+            refused: raised.refused,
         }
     }
 

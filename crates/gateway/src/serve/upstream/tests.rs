@@ -364,6 +364,30 @@ async fn an_answer_that_the_server_refuses_is_kept_for_the_next_call() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_the_server_refuses_twice_is_said_not_to_be_kept() {
+    let rig = rig(asking(&[403, 403, 202]), Repeating::Client).await;
+    heard(&mut rig.send(1, HeaderMap::new(), &opening())).await;
+    let mut call = rig.send(2, HeaderMap::new(), &asking_call(2));
+    let asked = rig.decline().await;
+    let told = heard(&mut call).await["error"]["message"].to_string();
+    assert!(told.contains("403") && told.contains("is kept"), "{told}");
+    let failed = |row: &Row| row.exchange.delivery() == Some(Delivery::Failed);
+    rig.question(failed).await;
+
+    let told = heard(&mut rig.send(3, HeaderMap::new(), &asking_call(3))).await;
+    let told = told["error"]["message"].to_string();
+    assert!(told.contains("403") && told.contains("not kept"), "{told}");
+    let lapsed = |row: &Row| row.exchange.delivery() == Some(Delivery::Lapsed);
+    assert_eq!(rig.question(lapsed).await.id, asked.id);
+
+    let mut call = rig.send(4, HeaderMap::new(), &asking_call(4));
+    let again = rig.decline().await;
+    assert_ne!(again.id, asked.id, "the person is asked again");
+    let told = heard(&mut call).await;
+    assert_eq!(told["result"]["content"][0]["text"], "done", "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_may_have_arrived_is_never_sent_again() {
     let rig = rig(asking(&[503, 202]), Repeating::Client).await;
     heard(&mut rig.send(1, HeaderMap::new(), &opening())).await;

@@ -84,6 +84,7 @@ impl World {
                     record,
                     link: None,
                     answered: false,
+                    refused: false,
                 }
             }
             Effect::Settle {
@@ -232,6 +233,7 @@ impl World {
                 record: id,
                 link: Some("http://inbox/".to_owned()),
                 answered: kept.reply.is_some(),
+                refused: false,
             });
             return;
         }
@@ -241,6 +243,7 @@ impl World {
             record,
             link: Some("http://inbox/".to_owned()),
             answered: false,
+            refused: false,
         });
     }
 
