@@ -302,7 +302,7 @@ async fn answer(
                 .note_insisting(&row, &outcome, rooms.access.by())
                 .await;
             let phase = mcp_elicit_core::exchange::Phase::of_action(answer.action);
-            Json(json!({"id": id, "phase": phase, "waitedFor": waited_for})).into_response()
+            Json(json!({"id": id, "phase": phase, "waitedFor": waited_for, "foundAgain": row.can_be_found()})).into_response()
         }
         Ok(Settling::Late(row)) => {
             let error = json!({"code": "too-late", "message": format!("the question is {} already", row.exchange.phase())});
@@ -418,6 +418,7 @@ impl Rooms {
             "deliveryReason": exchange.delivery_reason(),
             "validUntil": exchange.valid_until(),
             "waitedFor": exchange.is_open() && self.book.is_waited_for(row),
+            "foundAgain": row.can_be_found(),
             "askedInClient": row.body.at_client,
             "link": self.access.link(&row.id),
         })

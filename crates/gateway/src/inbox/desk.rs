@@ -247,6 +247,12 @@ fn waiting_note(book: &Book, row: &Row) -> Option<String> {
     if book.is_waited_for(row) {
         return None;
     }
+    if exchange.is_open() && !row.can_be_found() {
+        return Some(
+            "No call waits for this question, and none can come for it: it is not known which call asked. Nobody gets an answer to it."
+                .to_owned(),
+        );
+    }
     if exchange.is_open() {
         let kept = minutes(book.keeps_answers());
         return Some(format!(
@@ -259,6 +265,9 @@ fn waiting_note(book: &Book, row: &Row) -> Option<String> {
         .filter(|left| *left > 0)?;
     let acted = exchange.phase().action().is_some();
     (acted && exchange.delivered_at().is_none() && exchange.delivery_reason().is_none()).then(|| {
+        if !row.can_be_found() {
+            return "No call has taken the answer, and none can come for it: it is not known which call asked.".to_owned();
+        }
         let left = minutes(std::time::Duration::from_millis(left));
         format!("No call has taken the answer yet. The same call made again gets it, for {left} from now.")
     })
@@ -346,5 +355,46 @@ impl Desk for BookDesk {
 
     fn changes(&self) -> watch::Receiver<u64> {
         self.book.changes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mcp_elicit_core::exchange::Moment;
+
+    use super::*;
+    use crate::inbox::sample;
+    use crate::record::{Keys, Lease};
+    use crate::store::Memory;
+
+    #[tokio::test]
+    async fn an_answer_is_promised_to_a_later_call_only_where_one_can_find_it() {
+        let store = Arc::new(Memory::default());
+        let book = || {
+            let keys = Keys::random().unwrap();
+            let lease = Lease::alone().unwrap();
+            Book::new(store.clone(), keys, lease, || Moment::from_millis(1_000))
+        };
+        let first = book();
+        let sure = sample::raised(&first, Vec::new()).await.unwrap();
+        let other = vec!["plan".to_owned()];
+        let unsure = sample::raised(&first, other).await.unwrap();
+        // The gateway whose calls asked has ended.
+        first.flush().await.unwrap();
+        let second = book();
+        let note = async |id: &str| {
+            let row = second.find(id).await.unwrap().unwrap();
+            waiting_note(&second, &row).unwrap_or_default()
+        };
+        assert!(note(&sure).await.contains("made again gets your answer"));
+        let said = note(&unsure).await;
+        assert!(said.contains("Nobody gets an answer"), "{said}");
+        for id in [&sure, &unsure] {
+            let won = second.settle(id, &Outcome::Decline, "a test").await;
+            assert_eq!(won.unwrap(), Settling::Won);
+        }
+        assert!(note(&sure).await.contains("made again gets it"));
+        let said = note(&unsure).await;
+        assert!(!said.contains("made again"), "{said}");
     }
 }

@@ -25,6 +25,14 @@ pub async fn api(folder: &StateFolder) -> io::Result<(Router, String)> {
     let store = Arc::new(Memory::default());
     let clock = || Moment::from_millis(1_000);
     let book = Arc::new(Book::new(store, Keys::random()?, Lease::alone()?, clock));
+    let id = raised(&book, Vec::new()).await?;
+    let desk = Arc::new(BookDesk::new(Arc::clone(&book)));
+    let router = api::router(book, desk, folder.clone(), Access::Owner(None));
+    Ok((router, id))
+}
+
+/// The id of a question that was just asked by the call of `deploy`, or by one of these others.
+pub(super) async fn raised(book: &Book, others: Vec<String>) -> io::Result<String> {
     let schema = json!({"type": "object", "required": ["name"], "properties": {
         "name": {"type": "string", "maxLength": 20}, "age": {"type": "integer", "minimum": 0},
         "tags": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}}}});
@@ -39,7 +47,7 @@ pub async fn api(folder: &StateFolder) -> io::Result<(Router, String)> {
             arguments: Some(r#"{"to":"moon"}"#.to_owned()),
             digest: "d".to_owned(),
         }),
-        others: Vec::new(),
+        others,
         request: Request::form("Who?", &schema),
         fields: vec!["name".to_owned()],
         cautions: Vec::new(),
@@ -63,9 +71,7 @@ pub async fn api(folder: &StateFolder) -> io::Result<(Router, String)> {
         .raise(&who, &asked, QuestionKey(1), &tell)
         .await
         .map_err(io::Error::other)?;
-    let desk = Arc::new(BookDesk::new(Arc::clone(&book)));
-    let router = api::router(book, desk, folder.clone(), Access::Owner(None));
-    Ok((router, raised.id))
+    Ok(raised.id)
 }
 
 #[cfg(test)]

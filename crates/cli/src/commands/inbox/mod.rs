@@ -412,11 +412,7 @@ impl InboxArgs {
             screen::print_json(&said)?;
         } else {
             let phase = said["phase"].as_str().unwrap_or("done");
-            let later = if said["waitedFor"] == false {
-                "; no call waits for it now, the same call made again gets the answer"
-            } else {
-                ""
-            };
+            let later = show::taken_by(&said);
             screen::say(format_args!("{}  {phase}{later}", show::short(id)));
         }
         Ok(Exit::Done)

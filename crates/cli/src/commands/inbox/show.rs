@@ -17,6 +17,17 @@ pub(super) fn short(id: &str) -> String {
     id.chars().take(8).collect()
 }
 
+/// Who gets an answer that was just given, where no call waited for it.
+pub(super) fn taken_by(given: &Value) -> &'static str {
+    match (given["waitedFor"] == false, given["foundAgain"] == false) {
+        (false, _) => "",
+        (true, false) => "; no call waits for it now, the same call made again gets the answer",
+        (true, true) => {
+            "; but no call waits for it, and none can come for it (it is not known which call asked): nobody gets the answer"
+        }
+    }
+}
+
 /// One question on one line.
 pub(super) fn line(question: &Value) -> String {
     let word = |name: &str| inert::line(question[name].as_str().unwrap_or("-"), inert::LABEL);
@@ -153,15 +164,14 @@ fn state(question: &Value) -> String {
     let moment = |name: &str| super::super::audit::moment(question[name].as_i64()?);
     if is_open(question) {
         said.extend(moment("until").map(|until| format!("can be answered until {until}")));
-        let waits = question["waitedFor"] == true;
-        said.push(
-            if waits {
-                "a call waits for it"
-            } else {
-                "no call waits for it now"
-            }
-            .to_owned(),
-        );
+        let waiting = if question["waitedFor"] == true {
+            "a call waits for it"
+        } else if question["foundAgain"] == false {
+            "no call waits for it and none can come for it: nobody gets an answer"
+        } else {
+            "no call waits for it now"
+        };
+        said.push(waiting.to_owned());
     } else {
         said.extend(moment("endedAt"));
         if question["deliveredAt"].is_null()
@@ -169,7 +179,11 @@ fn state(question: &Value) -> String {
             && let Some(until) = moment("validUntil")
         {
             said.push("no call has taken the answer yet".to_owned());
-            said.push(format!("kept until {until}"));
+            said.push(if question["foundAgain"] == false {
+                "a later call never gets it".to_owned()
+            } else {
+                format!("kept until {until}")
+            });
         }
     }
     said.join(", ")
@@ -290,5 +304,32 @@ mod tests {
             "{shown}"
         );
         assert!(!line(&question).contains(['\n', '\u{1b}']));
+    }
+
+    #[test]
+    fn an_answer_that_no_call_can_come_for_is_not_promised_to_one() {
+        let promised = json!({"waitedFor": false, "foundAgain": true});
+        assert!(taken_by(&promised).contains("the same call made again gets the answer"));
+        let lost = json!({"waitedFor": false, "foundAgain": false});
+        assert!(taken_by(&lost).contains("nobody gets the answer"));
+        assert_eq!(
+            taken_by(&json!({"waitedFor": true, "foundAgain": false})),
+            ""
+        );
+        let open = json!({"phase": "asked", "waitedFor": false, "foundAgain": false});
+        assert!(
+            state(&open).contains("none can come for it"),
+            "{}",
+            state(&open)
+        );
+        let mut answered =
+            json!({"phase": "answered", "validUntil": 1_000_000, "foundAgain": false});
+        let said = state(&answered);
+        assert!(
+            said.contains("a later call never gets it") && !said.contains("kept until"),
+            "{said}"
+        );
+        answered["foundAgain"] = json!(true);
+        assert!(state(&answered).contains("kept until 1970"));
     }
 }
