@@ -71,6 +71,9 @@ pub struct Exchange {
     lapsed: Option<Lapsed>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     in_doubt: bool,
+    /// Why nobody can say whether the asker has the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    doubt: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,6 +98,7 @@ impl Exchange {
             refused: None,
             lapsed: None,
             in_doubt: false,
+            doubt: None,
         }
     }
 
@@ -176,7 +180,9 @@ impl Exchange {
             });
         }
         if self.in_doubt {
-            return Some("the connection broke while the answer was sent".to_owned());
+            let why = self.doubt.as_deref();
+            let why = why.unwrap_or("it is not known whether the answer arrived");
+            return Some(why.to_owned());
         }
         let refused = self.refused.as_ref()?;
         self.delivered_at.is_none().then(|| refused.why.clone())
@@ -252,7 +258,7 @@ impl Exchange {
         match step {
             Step::Deliver => self.deliver(now),
             Step::Refuse { why } => self.refuse(why, now),
-            Step::Doubt => self.doubt(),
+            Step::Doubt { why } => self.doubt(why),
             Step::Lapse { why } => self.lapse(*why, now),
             Step::Show
             | Step::Act { .. }
@@ -329,11 +335,12 @@ impl Exchange {
         Ok(true)
     }
 
-    fn doubt(&mut self) -> Result<bool, Refused> {
+    fn doubt(&mut self, why: &str) -> Result<bool, Refused> {
         if self.delivery() != Some(Delivery::Delivered) {
             return Err(Refused::NotDelivered);
         }
         self.in_doubt = true;
+        self.doubt = Some(why.to_owned());
         Ok(true)
     }
 

@@ -38,8 +38,11 @@ pub enum Step {
         /// The asker's words, fit for a log: no value.
         why: String,
     },
-    /// The connection broke while the answer was sent: nobody can say whether the asker has it.
-    Doubt,
+    /// Nobody can say whether the asker has the answer that was sent.
+    Doubt {
+        /// Why not, fit for a log: no value.
+        why: String,
+    },
     /// The answer is not delivered any more.
     Lapse {
         /// Why not.

@@ -91,16 +91,17 @@ fn a_refused_answer_is_delivered_once_more_and_then_lapses() {
 #[test]
 fn an_answer_in_doubt_is_not_sent_again() {
     let answered = asked().step(&act(Action::Accept), at(1)).unwrap();
-    assert_eq!(
-        answered.step(&Step::Doubt, at(1)),
-        Err(Refused::NotDelivered)
-    );
+    let doubt = Step::Doubt {
+        why: "the server answered with HTTP status 500".to_owned(),
+    };
+    assert_eq!(answered.step(&doubt, at(1)), Err(Refused::NotDelivered));
     let told = answered.step(&Step::Deliver, at(2)).unwrap();
-    let doubted = told.step(&Step::Doubt, at(3)).unwrap();
+    let doubted = told.step(&doubt, at(3)).unwrap();
     assert_eq!(doubted.delivery(), Some(Delivery::InDoubt));
     assert_eq!(doubted.step(&Step::Deliver, at(4)), Err(Refused::Delivered));
     assert_eq!(doubted.step(&refuse(), at(4)), Err(Refused::NotDelivered));
-    assert!(doubted.delivery_reason().is_some());
+    let why = doubted.delivery_reason().unwrap();
+    assert_eq!(why, "the server answered with HTTP status 500");
 }
 
 #[test]

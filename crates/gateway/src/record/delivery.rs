@@ -26,7 +26,7 @@ enum Kept<'a> {
     /// The answer, for the same call made again.
     Answer { reason: &'a str },
     /// Nothing: it may have reached the server.
-    Nothing,
+    Nothing { reason: &'a str },
 }
 
 impl Book {
@@ -79,10 +79,10 @@ impl Book {
         Ok(())
     }
 
-    /// Records that nobody can say whether the server has these answers. Their values are erased: none is sent again.
-    pub async fn delivery_in_doubt(&self, ids: &[String]) -> Result<(), BookFault> {
+    /// Records that nobody can say whether the server has these answers, for this reason in words for a person and a log. Their values are erased: none is sent again.
+    pub async fn delivery_in_doubt(&self, ids: &[String], reason: &str) -> Result<(), BookFault> {
         for id in ids {
-            self.delivery_failed(id, &Kept::Nothing).await?;
+            self.delivery_failed(id, &Kept::Nothing { reason }).await?;
         }
         Ok(())
     }
@@ -125,7 +125,10 @@ impl Book {
                 let why = (*reason).to_owned();
                 (Step::Refuse { why }, "delivery-failed")
             }
-            Kept::Nothing => (Step::Doubt, "in-doubt"),
+            Kept::Nothing { reason } => {
+                let why = (*reason).to_owned();
+                (Step::Doubt { why }, "in-doubt")
+            }
         };
         let Ok(exchange) = row.exchange.step(&step, now) else {
             return Ok(None);

@@ -26,7 +26,8 @@ impl Book {
                 }
             } else if row.is_in_transit() {
                 if !self.is_kept_by_a_gateway(&row) {
-                    self.delivery_in_doubt(&[row.id]).await?;
+                    let why = "the gateway ended while the answer was sent";
+                    self.delivery_in_doubt(&[row.id], why).await?;
                 }
             } else if !exchange.is_deliverable(now) {
                 self.lapse(row).await?;

@@ -78,7 +78,7 @@ impl Relay {
     }
 
     /// Nobody can say whether the server has the answers: they are not sent again.
-    pub(super) fn lost(&mut self, now: Moment, key: DeliveryKey, why: &str) {
+    pub(super) fn lost(&mut self, now: Moment, key: DeliveryKey, why: String) {
         let Some(Delivery { records, waits }) = self.deliveries.by_key.remove(&key) else {
             return;
         };
@@ -87,7 +87,7 @@ impl Relay {
              The answer is not sent again",
             self.settings.server
         );
-        self.effects.push_back(Effect::InDoubt { records });
+        self.effects.push_back(Effect::InDoubt { records, why });
         self.ends_waiting(now, waits, &words);
     }
 

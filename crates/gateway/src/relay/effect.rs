@@ -226,6 +226,8 @@ pub enum Effect {
     InDoubt {
         /// The records.
         records: Vec<String>,
+        /// Why not, in words.
+        why: String,
     },
     /// Look up whether the record knows this call, then tell [`Event::CallFound`].
     FindCall {

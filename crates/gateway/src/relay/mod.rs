@@ -313,7 +313,7 @@ impl Relay {
             Event::NotTaken { questions } => self.not_taken(now, &questions),
             Event::Accepted(delivery) => self.accepted(delivery),
             Event::Refused { delivery, why } => self.refused(now, delivery, why),
-            Event::Lost { delivery, why } => self.lost(now, delivery, &why),
+            Event::Lost { delivery, why } => self.lost(now, delivery, why),
             Event::Ended { question, ending } => self.ended(now, question, ending, false),
             Event::CallFound { door, frame, found } => self.call_found(now, door, &frame, found),
             Event::FollowedCallEnded { call } => self.followed_call_ended(call),

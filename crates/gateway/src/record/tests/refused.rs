@@ -109,7 +109,9 @@ async fn an_answer_in_doubt_is_erased_and_never_sent_again() {
     let ids = [raised.unwrap().id];
     book.settle(&ids[0], &accept(), "inbox").await.unwrap();
     book.take(&ids).await.unwrap().unwrap();
-    book.delivery_in_doubt(&ids).await.unwrap();
+    book.delivery_in_doubt(&ids, "the connection broke")
+        .await
+        .unwrap();
     let row = below.find(ids[0].clone()).await.unwrap().unwrap();
     assert_eq!(row.exchange.delivery(), Some(Delivery::InDoubt));
     assert_eq!((row.content, row.arguments), (None, None));

@@ -130,7 +130,7 @@ fn records(effect: &Effect) -> &[String] {
         Effect::Take { records, .. }
         | Effect::Confirm { records }
         | Effect::Refused { records, .. }
-        | Effect::InDoubt { records } => records,
+        | Effect::InDoubt { records, .. } => records,
         Effect::Record { .. }
         | Effect::ToClient { .. }
         | Effect::ToServer { .. }

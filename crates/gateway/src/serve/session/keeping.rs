@@ -185,9 +185,9 @@ impl Session {
                 tracing::warn!(server = %self.who.server, %why, "the server did not accept an answer");
                 self.note(self.book.delivery_refused(&records, &why).await);
             }
-            Effect::InDoubt { records } => {
-                tracing::warn!(server = %self.who.server, "it is not known whether an answer was accepted");
-                self.note(self.book.delivery_in_doubt(&records).await);
+            Effect::InDoubt { records, why } => {
+                tracing::warn!(server = %self.who.server, %why, "it is not known whether an answer was accepted");
+                self.note(self.book.delivery_in_doubt(&records, &why).await);
             }
             Effect::FindCall {
                 door,

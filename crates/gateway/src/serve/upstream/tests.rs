@@ -400,7 +400,9 @@ async fn an_answer_that_may_have_arrived_is_never_sent_again() {
         "{told}"
     );
     let in_doubt = |row: &Row| row.exchange.delivery() == Some(Delivery::InDoubt);
-    assert_eq!(rig.question(in_doubt).await.id, asked.id);
+    let row = rig.question(in_doubt).await;
+    assert_eq!(row.id, asked.id);
+    assert!(row.exchange.delivery_reason().unwrap().contains("503"));
 
     let mut call = rig.send(3, HeaderMap::new(), &asking_call(3));
     let again = rig.decline().await;
