@@ -6,6 +6,7 @@ mod house;
 use std::sync::{Arc, Mutex};
 
 use axum::extract::Request;
+use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData,
@@ -286,7 +287,7 @@ fn a_redirect_is_not_followed_and_takes_no_header_along() {
     let to = other.local_addr().expect("an address");
     let redirecting = axum::Router::new().fallback(async move || {
         let location = [("location", format!("http://{to}/stolen"))];
-        (axum::http::StatusCode::TEMPORARY_REDIRECT, location)
+        (StatusCode::TEMPORARY_REDIRECT, location)
     });
     let served = serve_router(redirecting);
     let run = call(&[
