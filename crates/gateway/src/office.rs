@@ -134,7 +134,7 @@ impl Office {
     /// Opens the record and serves the inbox. Runs in a tokio runtime, whose tasks keep house. Boxed as
     /// [`http::serve`](crate::serve::http::serve) is.
     ///
-    /// Where only pages may answer, servers whose questions might go elsewhere are set to the inbox.
+    /// Sets servers whose questions might go elsewhere to the inbox, where only pages may answer.
     pub fn open(config: &mut Config) -> BoxFuture<'_, Result<Self, StartFault>> {
         Box::pin(Self::opened(config))
     }

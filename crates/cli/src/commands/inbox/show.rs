@@ -17,7 +17,7 @@ pub(super) fn short(id: &str) -> String {
     id.chars().take(8).collect()
 }
 
-/// Who gets an answer that was just given, where no call waited for it.
+/// Returns the words on who gets an answer that was just given, where no call waited for it.
 pub(super) fn taken_by(given: &Value) -> &'static str {
     match (given["waitedFor"] == false, given["foundAgain"] == false) {
         (false, _) => "",
