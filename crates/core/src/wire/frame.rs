@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::marker::PhantomData;
 use std::ops::Range;
 
 use serde_json::value::RawValue;
@@ -86,18 +87,103 @@ impl FrameDefect {
     }
 }
 
-/// Members of `params` that say what is called and what an answer belongs to.
-const CALL_MEMBERS: [&[u8]; 6] = [
-    b"name",
-    b"uri",
-    b"arguments",
-    b"_meta",
-    b"requestState",
-    b"inputResponses",
-];
+/// A member of an object of a frame that decides what the frame is: it must stand once and be spelled as it is.
+trait Deciding: Copy + 'static {
+    /// The names of all members of this object that decide.
+    const NAMES: &'static [&'static [u8]];
+
+    /// Returns the member with this name.
+    fn named(key: &[u8]) -> Option<Self>;
+
+    /// Returns a bit of its own.
+    fn bit(self) -> u8;
+}
 
 /// Members of a frame that say what it is.
-const FRAME_MEMBERS: [&[u8]; 6] = [b"jsonrpc", b"id", b"method", b"params", b"result", b"error"];
+#[derive(Clone, Copy)]
+enum FrameMember {
+    Jsonrpc,
+    Id,
+    Method,
+    Params,
+    Result,
+    Error,
+}
+
+impl Deciding for FrameMember {
+    const NAMES: &'static [&'static [u8]] =
+        &[b"jsonrpc", b"id", b"method", b"params", b"result", b"error"];
+
+    fn named(key: &[u8]) -> Option<Self> {
+        Some(match key {
+            b"jsonrpc" => Self::Jsonrpc,
+            b"id" => Self::Id,
+            b"method" => Self::Method,
+            b"params" => Self::Params,
+            b"result" => Self::Result,
+            b"error" => Self::Error,
+            _ => return None,
+        })
+    }
+
+    fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+/// Members of `params` that say what is called and what an answer belongs to.
+#[derive(Clone, Copy)]
+enum CallMember {
+    Name,
+    Uri,
+    Arguments,
+    Meta,
+    RequestState,
+    InputResponses,
+}
+
+impl Deciding for CallMember {
+    const NAMES: &'static [&'static [u8]] = &[
+        b"name",
+        b"uri",
+        b"arguments",
+        b"_meta",
+        b"requestState",
+        b"inputResponses",
+    ];
+
+    fn named(key: &[u8]) -> Option<Self> {
+        Some(match key {
+            b"name" => Self::Name,
+            b"uri" => Self::Uri,
+            b"arguments" => Self::Arguments,
+            b"_meta" => Self::Meta,
+            b"requestState" => Self::RequestState,
+            b"inputResponses" => Self::InputResponses,
+            _ => return None,
+        })
+    }
+
+    fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+/// A member of `params._meta`: none of them decides, and none may stand twice.
+#[derive(Clone, Copy)]
+enum MetaMember {}
+
+impl Deciding for MetaMember {
+    const NAMES: &'static [&'static [u8]] = &[];
+
+    fn named(_: &[u8]) -> Option<Self> {
+        None
+    }
+
+    fn bit(self) -> u8 {
+        match self {}
+    }
+}
 
 /// Methods that call something a person may be asked about.
 const CALLS: [&[u8]; 3] = [b"tools/call", b"prompts/get", b"resources/read"];
@@ -107,17 +193,18 @@ impl FrameIndex {
     pub fn read(frame: &[u8]) -> Result<Self, FrameDefect> {
         let mut index = Self::default();
         let mut defect = None;
-        let mut keys = Keys::default();
+        let mut keys = Keys::<FrameMember>::new();
         let mut params_spelling = false;
         let end = each_key(frame, 0, |key, at| {
-            if let Err(found) = keys.add(key, &FRAME_MEMBERS, "the message") {
+            let member = FrameMember::named(key);
+            if let Err(found) = keys.add(key, member, "the message") {
                 defect.get_or_insert(found);
             } else if keys.unusual {
                 defect.get_or_insert(FrameDefect::Spelling {
                     place: "the message",
                 });
             }
-            if key == b"params" {
+            if let Some(FrameMember::Params) = member {
                 return match index.read_params(frame, at) {
                     Ok((end, spelling)) => {
                         params_spelling |= spelling;
@@ -130,11 +217,11 @@ impl FrameIndex {
                 };
             }
             let end = skip_value(frame, at)?;
-            let place = match key {
-                b"id" => &mut index.id,
-                b"method" => &mut index.method,
-                b"result" => &mut index.result,
-                b"error" => &mut index.error,
+            let place = match member {
+                Some(FrameMember::Id) => &mut index.id,
+                Some(FrameMember::Method) => &mut index.method,
+                Some(FrameMember::Result) => &mut index.result,
+                Some(FrameMember::Error) => &mut index.error,
                 _ => return Some(end),
             };
             *place = Some(at..end);
@@ -176,13 +263,14 @@ impl FrameIndex {
             return Ok((end, false));
         }
         let mut defect = None;
-        let mut keys = Keys::default();
+        let mut keys = Keys::<CallMember>::new();
         let walked = each_key(frame, at, |key, at| {
-            if let Err(found) = keys.add(key, &CALL_MEMBERS, "`params`") {
+            let member = CallMember::named(key);
+            if let Err(found) = keys.add(key, member, "`params`") {
                 defect.get_or_insert(found);
             }
-            let place = match key {
-                b"_meta" => {
+            let place = match member {
+                Some(CallMember::Meta) => {
                     let end = match unambiguous(frame, at, "`_meta`") {
                         Ok(end) => end,
                         Err(found) => {
@@ -193,12 +281,12 @@ impl FrameIndex {
                     self.meta = Some(at..end);
                     return Some(end);
                 }
-                b"name" => &mut self.name,
-                b"uri" => &mut self.uri,
-                b"arguments" => &mut self.arguments,
-                b"requestState" => &mut self.request_state,
-                b"inputResponses" => &mut self.input_responses,
-                _ => return skip_value(frame, at),
+                Some(CallMember::Name) => &mut self.name,
+                Some(CallMember::Uri) => &mut self.uri,
+                Some(CallMember::Arguments) => &mut self.arguments,
+                Some(CallMember::RequestState) => &mut self.request_state,
+                Some(CallMember::InputResponses) => &mut self.input_responses,
+                None => return skip_value(frame, at),
             };
             let end = skip_value(frame, at)?;
             *place = Some(at..end);
@@ -247,50 +335,92 @@ pub fn only_id(frame: &[u8]) -> Option<Id> {
     Id::read(raw)
 }
 
+/// How many keys that decide nothing are kept in place before a set takes them.
+const KEPT_KEYS: usize = 8;
+
 /// The keys of one object that were seen so far.
-#[derive(Default)]
-struct Keys<'a> {
-    first: [&'a [u8]; 8],
-    count: usize,
-    more: HashSet<Cow<'a, [u8]>>,
+struct Keys<'a, M> {
+    /// The bits of the deciding members.
+    deciding: u8,
     /// `true` if a key resembles a deciding one without being it.
     unusual: bool,
+    /// How many of `kept` are in use.
+    count: usize,
+    kept: [&'a [u8]; KEPT_KEYS],
+    /// What `kept` has no place for, and what is written with escapes.
+    more: Option<HashSet<Cow<'a, [u8]>>>,
+    members: PhantomData<M>,
 }
 
-impl<'a> Keys<'a> {
-    /// Takes a key in, as it is written. `deciding` are the names that must be spelled as they are.
+impl<'a, M: Deciding> Keys<'a, M> {
+    const fn new() -> Self {
+        Self {
+            deciding: 0,
+            unusual: false,
+            count: 0,
+            kept: [&[]; KEPT_KEYS],
+            more: None,
+            members: PhantomData,
+        }
+    }
+
+    /// Takes a key in, as it is written, with the deciding member that it names.
+    #[inline]
     fn add(
         &mut self,
         key: &'a [u8],
-        deciding: &[&[u8]],
+        member: Option<M>,
         place: &'static str,
     ) -> Result<(), FrameDefect> {
-        if key.contains(&b'\\') {
-            let name = unescaped(key).ok_or(FrameDefect::Spelling { place })?;
-            if deciding.contains(&name.as_slice()) || is_like(&name, deciding) {
-                return Err(FrameDefect::Spelling { place });
-            }
-            let plain = self.first[..self.count.min(8)].contains(&name.as_slice());
-            if plain || !self.more.insert(Cow::Owned(name)) {
-                return Err(FrameDefect::Duplicate { place });
-            }
-            return Ok(());
+        if let Some(member) = member {
+            let known = self.deciding & member.bit() != 0;
+            self.deciding |= member.bit();
+            return if known {
+                Err(FrameDefect::Duplicate { place })
+            } else {
+                Ok(())
+            };
         }
-        if !deciding.contains(&key) && is_like(key, deciding) {
-            self.unusual = true;
+        // One pass without branches: most keys are short and have neither.
+        let unusual_bytes = key
+            .iter()
+            .fold(false, |any, byte| any | !byte.is_ascii() | (*byte == b'\\'));
+        if unusual_bytes && key.contains(&b'\\') {
+            return self.add_escaped(key, place);
         }
-        let known = self.first[..self.count.min(8)].contains(&key)
-            || (!self.more.is_empty() && self.more.contains(key));
+        if unusual_bytes {
+            self.unusual |= is_like_folded(key, M::NAMES);
+        } else {
+            self.unusual |= is_like_ascii(key, M::NAMES);
+        }
+        let known = self.kept[..self.count].contains(&key)
+            || self.more.as_ref().is_some_and(|more| more.contains(key));
         if known {
             return Err(FrameDefect::Duplicate { place });
         }
-        match self.first.get_mut(self.count) {
-            Some(slot) => *slot = key,
+        match self.kept.get_mut(self.count) {
+            Some(slot) => {
+                *slot = key;
+                self.count += 1;
+            }
             None => {
-                self.more.insert(Cow::Borrowed(key));
+                self.more.get_or_insert_default().insert(Cow::Borrowed(key));
             }
         }
-        self.count += 1;
+        Ok(())
+    }
+
+    /// Takes a key in that is written with escapes.
+    #[cold]
+    fn add_escaped(&mut self, key: &[u8], place: &'static str) -> Result<(), FrameDefect> {
+        let name = unescaped(key).ok_or(FrameDefect::Spelling { place })?;
+        if M::NAMES.contains(&name.as_slice()) || is_like(&name, M::NAMES) {
+            return Err(FrameDefect::Spelling { place });
+        }
+        let plain = self.kept[..self.count].contains(&name.as_slice());
+        if plain || !self.more.get_or_insert_default().insert(Cow::Owned(name)) {
+            return Err(FrameDefect::Duplicate { place });
+        }
         Ok(())
     }
 }
@@ -298,11 +428,23 @@ impl<'a> Keys<'a> {
 /// Returns whether a reader that does not mind letter case could take this key, given without escapes, for one of these names.
 fn is_like(key: &[u8], names: &[&[u8]]) -> bool {
     if key.is_ascii() {
-        return names
-            .iter()
-            .any(|name| key.len() == name.len() && key.eq_ignore_ascii_case(name) && key != *name);
+        is_like_ascii(key, names)
+    } else {
+        is_like_folded(key, names)
     }
-    // The two letters outside ASCII whose other case is within it.
+}
+
+/// Does the work of [`is_like`] for a key within ASCII.
+#[inline]
+fn is_like_ascii(key: &[u8], names: &[&[u8]]) -> bool {
+    names
+        .iter()
+        .any(|name| key.len() == name.len() && key.eq_ignore_ascii_case(name) && key != *name)
+}
+
+/// Does the work of [`is_like`] for a key with letters outside ASCII: the other case of two of them is within it.
+#[cold]
+fn is_like_folded(key: &[u8], names: &[&[u8]]) -> bool {
     let Ok(text) = std::str::from_utf8(key) else {
         return false;
     };
@@ -324,10 +466,10 @@ fn unambiguous(text: &[u8], at: usize, place: &'static str) -> Result<usize, Fra
     if text.get(at) != Some(&b'{') {
         return skip_value(text, at).ok_or(FrameDefect::NotOneObject);
     }
-    let mut keys = Keys::default();
+    let mut keys = Keys::<MetaMember>::new();
     let mut defect = None;
     let end = each_key(text, at, |key, at| {
-        if let Err(found) = keys.add(key, &[], place) {
+        if let Err(found) = keys.add(key, None, place) {
             defect.get_or_insert(found);
         }
         skip_value(text, at)

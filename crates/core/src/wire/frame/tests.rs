@@ -98,6 +98,31 @@ fn a_member_that_stands_twice_is_refused() {
 }
 
 #[test]
+fn a_member_that_stands_twice_is_refused_however_many_others_there_are() {
+    let names: Vec<String> = (0..40).map(|number| format!("member{number}")).collect();
+    let members = |more: &str| {
+        let all: Vec<String> = names.iter().map(|name| format!(r#""{name}":0"#)).collect();
+        format!(
+            r#"{{"id":1,"method":"m","params":{{{}{more}}}}}"#,
+            all.join(",")
+        )
+    };
+    assert!(FrameIndex::read(members("").as_bytes()).is_ok());
+    let place = "`params`";
+    for name in &names {
+        let escaped = name.replace('m', "\\u006d");
+        for again in [name, &escaped] {
+            let frame = members(&format!(r#","{again}":1"#));
+            assert_eq!(
+                FrameIndex::read(frame.as_bytes()),
+                Err(FrameDefect::Duplicate { place }),
+                "{again}"
+            );
+        }
+    }
+}
+
+#[test]
 fn a_member_that_is_spelled_to_be_overlooked_is_refused() {
     for (frame, place) in [
         (r#"{"m\u0065thod":"b"}"#, "the message"),
