@@ -6,7 +6,7 @@ use mcp_elicit_core::fault::{Fault, PeerFault};
 use mcp_elicit_core::wire::call_frame::canonical;
 use mcp_elicit_core::wire::{
     CallFrame, Cancelled, Complete, Envelope, FrameIndex, Id, InputRequired, InputResponses, Meta,
-    Mode, Progress, Reply, Request, Revision, UrlRequired, WireDefect, meta, rounds,
+    Mode, Progress, ElicitResult, ElicitRequest, Revision, UrlRequired, WireError, meta, rounds,
 };
 use serde_json::value::RawValue;
 
@@ -40,7 +40,7 @@ fn scans_alike(bytes: &[u8]) {
     let parsed = Envelope::parse(bytes);
     assert!(!matches!(
         parsed,
-        Err(WireDefect::Doubled { place: "message" })
+        Err(WireError::Duplicate { place: "message" })
     ));
     if let Ok(call) = CallFrame::read(text, &index)
         && let Ok(spelled) = call.canonical_arguments()
@@ -79,7 +79,7 @@ fn scans_alike(bytes: &[u8]) {
     }
 }
 
-fn has_an_error(defect: &WireDefect) {
+fn has_an_error(defect: &WireError) {
     let fault = Fault::from(PeerFault::from(defect.clone()));
     for revision in Revision::ALL {
         let error = fault.to_error(revision).to_raw();
@@ -103,17 +103,17 @@ fn changes_one_part(envelope: &Envelope<'_>) {
 /// Every part of the protocol that could be in here: what reads, writes, and reads the same.
 fn reads_alike(part: &RawValue) {
     for revision in Revision::ALL {
-        if let Ok(request) = Request::parse(part, revision) {
+        if let Ok(request) = ElicitRequest::parse(part, revision) {
             let written = request
                 .to_raw_params(revision)
                 .expect("what was read on a revision can be said on it");
-            assert_eq!(Request::parse(&written, revision).as_ref(), Ok(&request));
+            assert_eq!(ElicitRequest::parse(&written, revision).as_ref(), Ok(&request));
             request.to_params(revision).ok();
         }
     }
     for mode in [Mode::Form, Mode::Url] {
-        if let Ok(reply) = Reply::parse(part, mode) {
-            let again = Reply::parse(&reply.to_raw(), mode).expect("a reply reads back");
+        if let Ok(reply) = ElicitResult::parse(part, mode) {
+            let again = ElicitResult::parse(&reply.to_raw(), mode).expect("a reply reads back");
             assert_eq!(again.action(), reply.action());
             assert_eq!(again.content_or_empty(), reply.content_or_empty());
         }
@@ -138,17 +138,17 @@ fn reads_alike(part: &RawValue) {
 fn retries(params: &RawValue, required: &InputRequired) {
     let mut responses = InputResponses::default();
     for (key, _) in required.questions() {
-        responses.reply(key, &Reply::bare(mcp_elicit_core::wire::Action::Cancel));
+        responses.reply(key, &ElicitResult::bare(mcp_elicit_core::wire::Action::Cancel));
     }
     let retry =
         rounds::retry_params(Some(params), required, &responses).expect("params are an object");
     assert_eq!(rounds::state_of_params(&retry), Ok(required.state.clone()));
-    let sent = InputResponses::of_params(&retry).expect("responses are an object");
+    let sent = InputResponses::from_params(&retry).expect("responses are an object");
     assert_eq!(sent.is_some(), required.requests.is_some());
 }
 
 fn metas(params: &RawValue) {
-    let Ok(read) = Meta::of_params(Some(params)) else {
+    let Ok(read) = Meta::from_params(Some(params)) else {
         return;
     };
     for revision in Revision::ALL {
@@ -157,7 +157,7 @@ fn metas(params: &RawValue) {
     let token = Id::number(7);
     if let Ok(set) = meta::with(Some(params), meta::PROGRESS_TOKEN, Some(&token.to_raw())) {
         assert_eq!(
-            Meta::of_params(Some(&set))
+            Meta::from_params(Some(&set))
                 .expect("still an object")
                 .progress_token(),
             Some(token)

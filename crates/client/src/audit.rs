@@ -1,5 +1,5 @@
 //! One record per turn in the life of a question, and how many there were of each: who asked, for which fields, what
-//! became of it; never a value. A server's audit writes the same [`Record`].
+//! became of it; never a value. A server's audit writes the same [`AuditRecord`].
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -7,8 +7,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use mcp_elicit_core::answer::Outcome;
-use mcp_elicit_core::exchange::Moment;
 use mcp_elicit_core::form::{Field, Form};
+use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_forms::view::Call;
 use tokio::time::Instant;
 
@@ -17,13 +17,13 @@ use crate::desk::{Observer, Refusal};
 use crate::question::Question;
 use crate::responder::Unanswered;
 
-pub use mcp_elicit_core::exchange::{Record, Tally, Turn};
+pub use mcp_elicit_core::lifecycle::{AuditCounters, AuditEvent, AuditRecord};
 
 /// Writes each record as a line of JSON, and counts.
 pub struct Audit<W> {
     out: Mutex<W>,
     open: Mutex<BTreeMap<u64, Instant>>,
-    tally: Mutex<Tally>,
+    counters: Mutex<AuditCounters>,
 }
 
 impl<W: Write + Send + 'static> Audit<W> {
@@ -32,19 +32,24 @@ impl<W: Write + Send + 'static> Audit<W> {
         Self {
             out: Mutex::new(out),
             open: Mutex::default(),
-            tally: Mutex::default(),
+            counters: Mutex::default(),
         }
     }
 
-    /// Returns how many turns there were of each kind so far, and how long questions were open.
-    pub fn tally(&self) -> Tally {
-        locked(&self.tally).clone()
+    /// Returns the number of events of each kind so far, and the times that questions were open.
+    pub fn counters(&self) -> AuditCounters {
+        locked(&self.counters).clone()
     }
 
-    fn write(&self, turn: Turn, question: Option<&Question>, finish: impl FnOnce(&mut Record)) {
+    fn write(
+        &self,
+        turn: AuditEvent,
+        question: Option<&Question>,
+        finish: impl FnOnce(&mut AuditRecord),
+    ) {
         let mut record = record_of(turn, question);
         finish(&mut record);
-        locked(&self.tally).count(&record);
+        locked(&self.counters).count(&record);
         let mut out = locked(&self.out);
         let written = serde_json::to_writer(&mut *out, &record)
             .map_err(std::io::Error::from)
@@ -65,8 +70,8 @@ fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn record_of(turn: Turn, question: Option<&Question>) -> Record {
-    let mut record = Record::of(turn, now());
+fn record_of(turn: AuditEvent, question: Option<&Question>) -> AuditRecord {
+    let mut record = AuditRecord::new(turn, now());
     let Some(question) = question else {
         return record;
     };
@@ -86,8 +91,8 @@ fn field_names(form: &Form) -> Vec<String> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a record says when it was made")]
-fn now() -> Moment {
-    Moment::from_epoch(
+fn now() -> Timestamp {
+    Timestamp::from_epoch(
         SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)
             .unwrap_or_default(),
@@ -107,18 +112,18 @@ impl<W> std::fmt::Debug for Audit<W> {
 impl<W: Write + Send + 'static> Observer for Audit<W> {
     fn asked(&self, question: &Question) {
         locked(&self.open).insert(question.id(), Instant::now());
-        self.write(Turn::Asked, Some(question), |_| {});
+        self.write(AuditEvent::Asked, Some(question), |_| {});
     }
 
     fn answered(&self, question: &Question, answer: &Answer) {
         let turn = match answer.outcome() {
-            Outcome::Accept(_) | Outcome::Visit => Turn::Answered,
-            Outcome::Decline => Turn::Declined,
-            Outcome::Cancel => Turn::Cancelled,
+            Outcome::Accept(_) | Outcome::Visit => AuditEvent::Answered,
+            Outcome::Decline => AuditEvent::Declined,
+            Outcome::Cancel => AuditEvent::Cancelled,
         };
         let open_ms = self.open_for(Some(question));
         self.write(turn, Some(question), |record| {
-            record.by = answer.by().map(str::to_owned);
+            record.responder = answer.by().map(str::to_owned);
             record.insisted = answer.insisted() && !record.suspicious.is_empty();
             record.reason = answer.reason().map(str::to_owned);
             record.open_ms = open_ms;
@@ -134,7 +139,7 @@ impl<W: Write + Send + 'static> Observer for Audit<W> {
     }
 }
 
-fn turn_of(why: &Refusal) -> Turn {
+fn turn_of(why: &Refusal) -> AuditEvent {
     match why {
         Refusal::Malformed(_)
         | Refusal::IllegalForm(_)
@@ -142,22 +147,22 @@ fn turn_of(why: &Refusal) -> Turn {
         | Refusal::Undeclared { .. }
         | Refusal::Forbidden(_)
         | Refusal::TooMuch(_)
-        | Refusal::NotInsisted { .. } => Turn::Refused,
+        | Refusal::NotInsisted { .. } => AuditEvent::Refused,
         Refusal::TimedOut { .. }
         | Refusal::Nobody {
             why: Unanswered::TimedOut { .. } | Unanswered::Expired,
             ..
-        } => Turn::TimedOut,
+        } => AuditEvent::TimedOut,
         Refusal::Withdrawn { .. }
         | Refusal::Nobody {
             why: Unanswered::Withdrawn { .. },
             ..
-        } => Turn::Withdrawn,
+        } => AuditEvent::Withdrawn,
         Refusal::WrongAnswer(_)
         | Refusal::Nobody {
             why: Unanswered::Refused { .. },
             ..
-        } => Turn::Wrong,
-        Refusal::Nobody { .. } => Turn::Nobody,
+        } => AuditEvent::Wrong,
+        Refusal::Nobody { .. } => AuditEvent::Nobody,
     }
 }

@@ -7,8 +7,8 @@ use std::sync::{Arc, OnceLock};
 use mcp_elicit_core::answer::{Outcome, Violations};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
-use mcp_elicit_core::secrecy::{self, Level, Suspicion};
-use mcp_elicit_core::wire::{Mode, Request, Revision};
+use mcp_elicit_core::secrecy::{self, Confidence, Suspicion};
+use mcp_elicit_core::wire::{ElicitRequest, Mode, Revision};
 use mcp_elicit_forms::view;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -25,7 +25,7 @@ use crate::desk::Person;
 pub struct Question {
     pub(crate) id: u64,
     pub(crate) shown: view::Question,
-    pub(crate) request: Request,
+    pub(crate) request: ElicitRequest,
     pub(crate) revision: Revision,
     pub(crate) suspicions: Vec<Suspicion>,
     pub(crate) withdrawal: Withdrawal,
@@ -44,7 +44,7 @@ impl Question {
     /// responder, in this person's queue. The second value takes it back.
     pub fn kept(
         shown: view::Question,
-        request: Request,
+        request: ElicitRequest,
         revision: Revision,
         person: Person,
     ) -> (Self, Withdrawal) {
@@ -98,24 +98,24 @@ impl Question {
     /// `requestedSchema` as the server wrote it, in form mode.
     pub fn schema(&self) -> Option<&RawValue> {
         match &self.request {
-            Request::Form { schema, .. } => Some(schema),
-            Request::Url { .. } => None,
+            ElicitRequest::Form { schema, .. } => Some(schema),
+            ElicitRequest::Url { .. } => None,
         }
     }
 
     /// The URL as the server wrote it, in url mode.
     pub fn url(&self) -> Option<&str> {
         match &self.request {
-            Request::Form { .. } => None,
-            Request::Url { url, .. } => Some(url),
+            ElicitRequest::Form { .. } => None,
+            ElicitRequest::Url { url, .. } => Some(url),
         }
     }
 
     /// The id by which the server will say that a visit is done (2025-11-25 only).
     pub fn elicitation_id(&self) -> Option<&str> {
         match &self.request {
-            Request::Form { .. } => None,
-            Request::Url { elicitation_id, .. } => elicitation_id.as_deref(),
+            ElicitRequest::Form { .. } => None,
+            ElicitRequest::Url { elicitation_id, .. } => elicitation_id.as_deref(),
         }
     }
 
@@ -133,7 +133,7 @@ impl Question {
     /// Returns whether the form certainly asks for a credential: an acceptance then counts only when the person
     /// [insisted](Answer::insisting).
     pub fn must_insist(&self) -> bool {
-        let certain = |suspicion: &Suspicion| suspicion.level() == Level::Certain;
+        let certain = |suspicion: &Suspicion| suspicion.level() == Confidence::Certain;
         self.suspicions.iter().any(certain)
     }
 

@@ -15,7 +15,7 @@ use mcp_elicit_client::{CallOptions, Person, Question, Settings};
 use mcp_elicit_core::answer::{Outcome, Violation, Violations};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
-use mcp_elicit_core::wire::{Request, Revision};
+use mcp_elicit_core::wire::{ElicitRequest, Revision};
 use mcp_elicit_forms::view;
 use serde_json::value::to_raw_value;
 use serde_json::{Map, Value, json};
@@ -27,10 +27,10 @@ const PUSHED: [Revision; 2] = [Revision::V2025_06_18, Revision::V2025_11_25];
 fn question(params: &Value) -> Question {
     let revision = Revision::V2025_11_25;
     let params = to_raw_value(params).unwrap();
-    let request = Request::parse(&params, revision).unwrap();
+    let request = ElicitRequest::parse(&params, revision).unwrap();
     let ask = match &request {
-        Request::Form { schema, .. } => view::Ask::Form(Form::parse(schema.get()).unwrap()),
-        Request::Url { url, .. } => view::Ask::Url(Link::parse(url).unwrap()),
+        ElicitRequest::Form { schema, .. } => view::Ask::Form(Form::parse(schema.get()).unwrap()),
+        ElicitRequest::Url { url, .. } => view::Ask::Url(Link::parse(url).unwrap()),
     };
     let shown = view::Question::new(view::Origin::new("server"), request.message(), ask);
     Question::kept(shown, request, revision, Person::new()).0

@@ -17,7 +17,7 @@ use mcp_elicit_client::{
 };
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
-use mcp_elicit_core::wire::{Capability, Mode, Request, Revision};
+use mcp_elicit_core::wire::{Capability, ElicitRequest, Mode, Revision};
 use mcp_elicit_forms::view;
 use serde_json::value::to_raw_value;
 use serde_json::{Map, Value, json};
@@ -350,10 +350,12 @@ async fn whoever_agreed_to_a_visit_may_end_the_wait_and_the_call_with_it() {
 async fn a_form_answered_meanwhile_does_not_end_the_wait_for_a_visit() {
     let kept = |params: &Value| {
         let params = to_raw_value(params).unwrap();
-        let request = Request::parse(&params, PUSHED).unwrap();
+        let request = ElicitRequest::parse(&params, PUSHED).unwrap();
         let ask = match &request {
-            Request::Form { schema, .. } => view::Ask::Form(Form::parse(schema.get()).unwrap()),
-            Request::Url { url, .. } => view::Ask::Url(Link::parse(url).unwrap()),
+            ElicitRequest::Form { schema, .. } => {
+                view::Ask::Form(Form::parse(schema.get()).unwrap())
+            }
+            ElicitRequest::Url { url, .. } => view::Ask::Url(Link::parse(url).unwrap()),
         };
         let shown = view::Question::new(view::Origin::new("server"), request.message(), ask);
         Question::kept(shown, request, PUSHED, Person::new()).0

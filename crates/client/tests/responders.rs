@@ -5,7 +5,7 @@ mod wire;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_elicit_client::audit::{Audit, Turn};
+use mcp_elicit_client::audit::{Audit, AuditEvent};
 use mcp_elicit_client::responder::{
     Callback, Chain, Command, Defaults, Fallback, Responder, Script, Unanswered, Webhook,
 };
@@ -252,13 +252,17 @@ async fn a_question_that_nobody_waits_for_any_more_has_an_end_in_the_record() {
         matches!(called, Err(CallError::Unanswered(_))),
         "{called:?}"
     );
-    let turns = audit.tally().turns();
+    let turns = audit.counters().events();
     let of = |turn| turns[&turn];
     assert_eq!(
-        (of(Turn::Asked), of(Turn::Nobody), of(Turn::Withdrawn)),
+        (
+            of(AuditEvent::Asked),
+            of(AuditEvent::Nobody),
+            of(AuditEvent::Withdrawn)
+        ),
         (2, 1, 1)
     );
-    assert_eq!(audit.tally().open().0, 2);
+    assert_eq!(audit.counters().open().0, 2);
 }
 
 /// Shows what waits all at once.
@@ -326,14 +330,17 @@ async fn the_audit_tells_everything_but_what_was_said() {
         .collect();
     let turns: Vec<_> = lines
         .iter()
-        .map(|line| line["turn"].as_str().unwrap())
+        .map(|line| line["event"].as_str().unwrap())
         .collect();
     assert_eq!(turns, ["asked", "answered", "asked", "declined", "refused"]);
-    assert_eq!(lines[1]["by"], "script");
+    assert_eq!(lines[1]["responder"], "script");
     assert_eq!(lines[1]["name"], "go");
     assert_eq!(lines[1]["fields"], json!(["place", "count"]));
-    let tally = audit.tally();
-    assert_eq!((tally.turns()[&Turn::Asked], tally.open().0), (2, 2));
-    let text = tally.to_prometheus("mcp_elicit_client");
+    let counters = audit.counters();
+    assert_eq!(
+        (counters.events()[&AuditEvent::Asked], counters.open().0),
+        (2, 2)
+    );
+    let text = counters.to_prometheus("mcp_elicit_client");
     assert!(text.contains("mcp_elicit_client_turns_total{turn=\"declined\"} 1"));
 }

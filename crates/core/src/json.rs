@@ -27,16 +27,16 @@ impl<'a> Json<'a> {
     }
 
     /// The same tree over a value that is already parsed. Strings are borrowed.
-    pub(crate) fn of(value: &'a Value) -> Self {
+    pub(crate) fn from_value(value: &'a Value) -> Self {
         match value {
             Value::Null => Json::Null,
             Value::Bool(b) => Json::Boolean(*b),
             Value::Number(n) => Json::Number(n.clone()),
             Value::String(s) => Json::Text(Cow::Borrowed(s)),
-            Value::Array(items) => Json::List(items.iter().map(Json::of).collect()),
+            Value::Array(items) => Json::List(items.iter().map(Json::from_value).collect()),
             Value::Object(map) => Json::Object(
                 map.iter()
-                    .map(|(k, v)| (Cow::Borrowed(k.as_str()), Json::of(v)))
+                    .map(|(k, v)| (Cow::Borrowed(k.as_str()), Json::from_value(v)))
                     .collect(),
             ),
         }
@@ -109,7 +109,7 @@ pub(crate) enum Given<'a> {
 }
 
 impl<'a> Given<'a> {
-    pub(crate) fn of(value: &'a Value) -> Self {
+    pub(crate) fn from_value(value: &'a Value) -> Self {
         match value {
             Value::Null => Given::Null,
             Value::Bool(b) => Given::Boolean(*b),

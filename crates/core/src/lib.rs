@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | [`form`] | what a requestedSchema asks: parse, emit per revision, from a Rust type, builder |
 //! | [`answer`] | whether content answers it; what a person typed; defaults |
-//! | [`exchange`] | the life of one question |
+//! | [`lifecycle`] | the life of one question |
 //! | [`link`] | what a url-mode request's URL really is |
 //! | [`lint`] | whether a question is legal, clear and safe for a person |
 //! | [`secrecy`] | whether a form asks for a credential |
@@ -16,12 +16,14 @@
 //! | [`fault`] | which error a failure becomes, by blame and revision |
 
 pub mod answer;
-pub mod exchange;
 pub mod fault;
 pub mod form;
 mod json;
+pub mod lifecycle;
 pub mod link;
 pub mod lint;
 mod number;
 pub mod secrecy;
 pub mod wire;
+#[doc(hidden)]
+pub use lifecycle as exchange;

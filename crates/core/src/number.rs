@@ -35,7 +35,7 @@ pub(crate) fn canonical_integer(n: Number) -> Number {
 /// Returns whether `n` is a whole multiple of `step`, by their decimal notation: 0.3 is a multiple of 0.1.
 /// A `step` of zero or less has no multiples.
 pub(crate) fn is_multiple(n: &Number, step: &Number) -> bool {
-    let (n, step) = (Decimal::of(n), Decimal::of(step));
+    let (n, step) = (Decimal::from_number(n), Decimal::from_number(step));
     if step.digits == 0 {
         return false;
     }
@@ -127,7 +127,7 @@ struct Decimal {
 }
 
 impl Decimal {
-    fn of(n: &Number) -> Self {
+    fn from_number(n: &Number) -> Self {
         // Below 10^22 a whole float with few digits is the number that was written; above, only its shortest decimal is.
         if let Some(w) = whole(n).filter(|w| w.unsigned_abs() < 10u128.pow(22)) {
             return Decimal {

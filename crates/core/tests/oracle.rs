@@ -1,8 +1,8 @@
 //! Two oracles over forms made at random: the `jsonschema` crate must give our verdicts, and the official JSON Schemas of each
 //! revision must take what we emit.
 
-use mcp_elicit_core::answer::{Draft, Typed};
-use mcp_elicit_core::form::{Form, Unsayable};
+use mcp_elicit_core::answer::{Draft, DraftValue};
+use mcp_elicit_core::form::{Form, UnsupportedForm};
 use mcp_elicit_core::wire::Revision;
 use mcp_elicit_testkit::spec::{Spec, examples};
 use proptest::collection::vec;
@@ -282,9 +282,9 @@ proptest! {
         let Ok(form) = Form::from_value(&schema) else { return Ok(()) };
         let complete = form.without_default().next().is_none();
         prop_assert_eq!(form.with_defaults(Map::new()).is_ok(), complete);
-        let mut draft = Draft::of(&form);
+        let mut draft = Draft::for_form(&form);
         for (field, text) in form.fields().iter().zip(typed) {
-            draft.set(field.name(), Typed::Text(text));
+            draft.set(field.name(), DraftValue::Text(text));
         }
         let alone = form.fields().iter().all(|field| form.read_field(field.name(), draft.get(field.name())).is_ok());
         let whole = form.read(&draft);
@@ -309,7 +309,7 @@ proptest! {
                     let again = Form::from_value(&emitted).expect("what is emitted is legal");
                     prop_assert_eq!(again.fields(), form.fields());
                 }
-                Err(Unsayable { field, .. }) => {
+                Err(UnsupportedForm { field, .. }) => {
                     prop_assert_eq!(revision, Revision::V2025_06_18);
                     prop_assert_eq!(&schema["properties"][field]["type"], "array");
                 }

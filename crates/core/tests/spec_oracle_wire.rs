@@ -2,8 +2,8 @@
 
 use mcp_elicit_core::fault::{Fault, PeerFault};
 use mcp_elicit_core::wire::{
-    Action, Capability, Complete, Envelope, InputRequired, InputResponses, Mode, Reply, Request,
-    Revision, UrlRequired, rounds,
+    Action, Capability, Complete, ElicitRequest, ElicitResult, Envelope, InputRequired,
+    InputResponses, Mode, Revision, UrlRequired, rounds,
 };
 use mcp_elicit_testkit::spec::{Spec, examples};
 use serde_json::value::RawValue;
@@ -47,12 +47,12 @@ fn assert_legal(revision: Revision, name: &str, value: &Value) {
 fn official_questions_are_read_and_written_alike() {
     for name in ["ElicitRequestFormParams", "ElicitRequestURLParams"] {
         each_example(name, |raw, expected| {
-            let request = Request::parse(raw, ROUNDS).unwrap();
+            let request = ElicitRequest::parse(raw, ROUNDS).unwrap();
             assert_eq!(request.to_params(ROUNDS).unwrap(), expected);
         });
     }
     each_example("ElicitRequest", |_, expected| {
-        let request = Request::from_value(&expected["params"], ROUNDS).unwrap();
+        let request = ElicitRequest::from_value(&expected["params"], ROUNDS).unwrap();
         assert_eq!(value(&request.to_input_request(ROUNDS).unwrap()), expected);
     });
 }
@@ -65,7 +65,7 @@ fn official_replies_are_read_and_written_alike() {
         } else {
             Mode::Url
         };
-        let reply = Reply::parse(raw, mode).unwrap();
+        let reply = ElicitResult::parse(raw, mode).unwrap();
         assert_eq!(reply.action(), Action::Accept);
         assert_eq!(reply.to_value(), expected);
     });
@@ -74,7 +74,7 @@ fn official_replies_are_read_and_written_alike() {
 #[test]
 fn official_capabilities_are_read() {
     each_example("ClientCapabilities", |_, capabilities| {
-        let read = Capability::of_client(&capabilities, ROUNDS);
+        let read = Capability::from_client(&capabilities, ROUNDS);
         let declared = capabilities.get("elicitation");
         let expected = match declared {
             None => Capability::NONE,
@@ -140,11 +140,11 @@ fn the_official_missing_capability_is_ours() {
 
 #[test]
 fn every_question_is_legal_where_it_can_be_asked() {
-    let form = Request::form(
+    let form = ElicitRequest::form(
         "m",
         &json!({"type": "object", "properties": {"n": {"type": "string"}}}),
     );
-    let url = Request::Url {
+    let url = ElicitRequest::Url {
         message: "m".into(),
         url: "https://a.example/".into(),
         elicitation_id: Some("e".into()),
@@ -177,9 +177,9 @@ fn capabilities_and_replies_are_legal_on_every_revision() {
             }
         }
         for reply in [
-            Reply::bare(Action::Decline),
-            Reply::bare(Action::Cancel),
-            Reply::accept(&json!({"a": "b"})),
+            ElicitResult::bare(Action::Decline),
+            ElicitResult::bare(Action::Cancel),
+            ElicitResult::accept(&json!({"a": "b"})),
         ] {
             assert_legal(revision, "ElicitResult", &reply.to_value());
         }
@@ -189,7 +189,7 @@ fn capabilities_and_replies_are_legal_on_every_revision() {
 #[test]
 fn what_only_2025_11_25_has_is_legal_there() {
     let revision = Revision::V2025_11_25;
-    let visit = Request::Url {
+    let visit = ElicitRequest::Url {
         message: "m".into(),
         url: "https://a.example/".into(),
         elicitation_id: Some("e".into()),

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use mcp_elicit_core::answer::{CheckError, Draft, Typed, Violations};
+use mcp_elicit_core::answer::{CheckError, Draft, DraftValue, Violations};
 use mcp_elicit_core::form::Form;
 use serde_json::{Map, Number, Value, json};
 
@@ -44,7 +44,7 @@ fn content_verdict(schema: &str, content: &str) -> Value {
 fn draft_verdict(form: &Form, draft: &Value) -> Value {
     let mut entered = Draft::new();
     for (field, value) in draft.as_object().expect("a draft is an object") {
-        entered.set(field, Typed::from_value(Some(value)));
+        entered.set(field, DraftValue::from_value(Some(value)));
     }
     match form.read(&entered) {
         Ok(answers) => json!({"verdict": "answers", "answers": answers.to_value().to_string()}),

@@ -2,8 +2,9 @@
 
 use mcp_elicit_core::wire::members::Members;
 use mcp_elicit_core::wire::{
-    Action, Bearing, Capability, Envelope, Id, InputRequest, InputRequired, InputResponses, Kind,
-    Mode, Reply, Request, Revision, UrlRequired, message, method, rounds,
+    Action, Capability, ElicitRequest, ElicitResult, ElicitationMessage, Envelope, Id,
+    InputRequest, InputRequired, InputResponses, Kind, Mode, Revision, UrlRequired, message,
+    method, rounds,
 };
 use proptest::prelude::*;
 use serde_json::value::RawValue;
@@ -61,7 +62,7 @@ fn id() -> impl Strategy<Value = Id> {
     ]
 }
 
-fn request() -> impl Strategy<Value = Request> {
+fn request() -> impl Strategy<Value = ElicitRequest> {
     let form = (
         any::<String>(),
         prop::collection::btree_map(any::<String>(), any::<bool>(), 0..4),
@@ -71,38 +72,39 @@ fn request() -> impl Strategy<Value = Request> {
                 .into_keys()
                 .map(|name| (name, json!({"type": "string"})))
                 .collect();
-            Request::form(message, &json!({"type": "object", "properties": fields}))
+            ElicitRequest::form(message, &json!({"type": "object", "properties": fields}))
         });
     prop_oneof![form, url()]
 }
 
-fn url() -> impl Strategy<Value = Request> {
-    (any::<String>(), any::<String>(), ".+").prop_map(|(message, url, id)| Request::Url {
+fn url() -> impl Strategy<Value = ElicitRequest> {
+    (any::<String>(), any::<String>(), ".+").prop_map(|(message, url, id)| ElicitRequest::Url {
         message,
         url,
         elicitation_id: Some(id),
     })
 }
 
-fn reply() -> impl Strategy<Value = Reply> {
+fn reply() -> impl Strategy<Value = ElicitResult> {
     let content = prop::collection::btree_map(any::<String>(), any::<i32>(), 0..4);
     prop_oneof![
-        content.prop_map(|content| Reply::accept(&json!(content))),
-        Just(Reply::bare(Action::Decline)),
-        Just(Reply::bare(Action::Cancel)),
+        content.prop_map(|content| ElicitResult::accept(&json!(content))),
+        Just(ElicitResult::bare(Action::Decline)),
+        Just(ElicitResult::bare(Action::Cancel)),
     ]
 }
 
 /// Returns what of a request survives a revision: the id of a url belongs to 2025-11-25 alone.
-fn on(request: &Request, revision: Revision) -> Request {
+fn on(request: &ElicitRequest, revision: Revision) -> ElicitRequest {
     match (request.clone(), revision) {
-        (Request::Url { message, url, .. }, Revision::V2025_06_18 | Revision::V2026_07_28) => {
-            Request::Url {
-                message,
-                url,
-                elicitation_id: None,
-            }
-        }
+        (
+            ElicitRequest::Url { message, url, .. },
+            Revision::V2025_06_18 | Revision::V2026_07_28,
+        ) => ElicitRequest::Url {
+            message,
+            url,
+            elicitation_id: None,
+        },
         (request, _) => request,
     }
 }
@@ -121,10 +123,10 @@ proptest! {
     fn any_object_is_read_by_every_part_without_a_panic(text in object()) {
         let raw = raw(&text);
         for revision in Revision::ALL {
-            let _ = Request::parse(&raw, revision);
+            let _ = ElicitRequest::parse(&raw, revision);
         }
-        let _ = (Reply::parse(&raw, Mode::Form), InputRequired::parse(&raw), UrlRequired::parse(&raw));
-        let _ = (InputResponses::of_params(&raw), rounds::state_of_params(&raw));
+        let _ = (ElicitResult::parse(&raw, Mode::Form), InputRequired::parse(&raw), UrlRequired::parse(&raw));
+        let _ = (InputResponses::from_params(&raw), rounds::state_of_params(&raw));
     }
 
     #[test]
@@ -195,10 +197,10 @@ proptest! {
         for revision in Revision::ALL {
             match request.to_raw_params(revision) {
                 Ok(params) => {
-                    prop_assert_eq!(Request::parse(&params, revision).unwrap(), on(&request, revision));
+                    prop_assert_eq!(ElicitRequest::parse(&params, revision).unwrap(), on(&request, revision));
                     let bears = message::request(&Id::number(1), method::CREATE, Some(&params));
                     let bears = Envelope::parse(bears.as_bytes()).unwrap().bearing();
-                    prop_assert_eq!(bears, Some(Bearing::Create));
+                    prop_assert_eq!(bears, Some(ElicitationMessage::Create));
                 }
                 Err(_) => prop_assert!(!revision.has_mode(request.mode())),
             }
@@ -207,7 +209,7 @@ proptest! {
 
     #[test]
     fn a_reply_reads_back(reply in reply()) {
-        let again = Reply::parse(&reply.to_raw(), Mode::Form).unwrap();
+        let again = ElicitResult::parse(&reply.to_raw(), Mode::Form).unwrap();
         prop_assert_eq!(again.action(), reply.action());
         prop_assert_eq!(again.content_or_empty(), reply.content_or_empty());
         prop_assert_eq!(again.to_value(), reply.to_value());
@@ -223,7 +225,7 @@ proptest! {
         let required = InputRequired::asking(asked, state.clone());
         let result = required.to_result().unwrap();
         let text = message::result(&Id::number(1), &result);
-        prop_assert_eq!(Envelope::parse(text.as_bytes()).unwrap().bearing(), Some(Bearing::InputRequired));
+        prop_assert_eq!(Envelope::parse(text.as_bytes()).unwrap().bearing(), Some(ElicitationMessage::InputRequired));
         let read = InputRequired::parse(&result).unwrap();
         for ((key, question), (read_key, read_question)) in questions.iter().zip(read.requests.iter().flatten()) {
             prop_assert_eq!(key, read_key);
@@ -232,12 +234,12 @@ proptest! {
 
         let mut responses = InputResponses::default();
         for key in questions.keys() {
-            responses.reply(key, &Reply::bare(Action::Decline));
+            responses.reply(key, &ElicitResult::bare(Action::Decline));
         }
         let params = raw(&params);
         let retry = rounds::retry_params(Some(&params), &read, &responses).unwrap();
         prop_assert_eq!(rounds::state_of_params(&retry).unwrap(), state);
-        let carried = InputResponses::of_params(&retry).unwrap().unwrap();
+        let carried = InputResponses::from_params(&retry).unwrap().unwrap();
         prop_assert_eq!(carried.keys().collect::<Vec<_>>(), questions.keys().collect::<Vec<_>>());
         // Every other member of the call stays as it was written.
         let before = Members::read(&params, "test").unwrap();

@@ -61,7 +61,7 @@ impl Workflow {
             Outcome::Decline | Outcome::Cancel => return Ok("Nothing was changed".into()),
         };
         let wanted: Preferences = answers
-            .into()
+            .deserialize()
             .map_err(|misfit| Unanswered::Author(misfit.to_string()))?;
         if wanted == now {
             return Ok("Nothing was changed".into());

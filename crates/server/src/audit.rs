@@ -1,20 +1,20 @@
 //! One record per turn in the life of a question: who was asked, by which tool, for which fields; never a value. A
-//! client's audit writes the same [`Record`].
+//! client's audit writes the same [`AuditRecord`].
 
 use std::fmt;
 use std::io::Write;
 use std::sync::{Mutex, PoisonError};
 
-pub use mcp_elicit_core::exchange::{Record, Turn};
+pub use mcp_elicit_core::lifecycle::{AuditEvent, AuditRecord};
 
 /// A receiver of audit records. It is called while a handler waits: it should be quick, and must not fail loudly.
 pub trait Audit: Send + Sync + 'static {
     /// Takes one record.
-    fn record(&self, record: &Record);
+    fn record(&self, record: &AuditRecord);
 }
 
-impl<F: Fn(&Record) + Send + Sync + 'static> Audit for F {
-    fn record(&self, record: &Record) {
+impl<F: Fn(&AuditRecord) + Send + Sync + 'static> Audit for F {
+    fn record(&self, record: &AuditRecord) {
         self(record);
     }
 }
@@ -36,7 +36,7 @@ impl<W> fmt::Debug for JsonLines<W> {
 }
 
 impl<W: Write + Send + 'static> Audit for JsonLines<W> {
-    fn record(&self, record: &Record) {
+    fn record(&self, record: &AuditRecord) {
         let mut writer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let written = serde_json::to_writer(&mut *writer, record)
             .map_err(std::io::Error::from)
@@ -50,23 +50,23 @@ impl<W: Write + Send + 'static> Audit for JsonLines<W> {
 
 #[cfg(test)]
 mod tests {
-    use mcp_elicit_core::exchange::Moment;
+    use mcp_elicit_core::lifecycle::Timestamp;
 
     use super::*;
 
     #[test]
     fn a_record_is_a_line_of_json() {
         let lines = JsonLines::new(Vec::new());
-        let record = Record {
+        let record = AuditRecord {
             name: Some("deploy".into()),
-            ..Record::of(Turn::TimedOut, Moment::from_millis(5))
+            ..AuditRecord::new(AuditEvent::TimedOut, Timestamp::from_millis(5))
         };
         lines.record(&record);
         lines.record(&record);
         let text = String::from_utf8(lines.0.into_inner().unwrap()).unwrap();
         assert_eq!(text.lines().count(), 2);
         let line: serde_json::Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
-        assert_eq!(line["turn"], "timed-out");
+        assert_eq!(line["event"], "timed-out");
         assert_eq!(line["name"], "deploy");
     }
 }

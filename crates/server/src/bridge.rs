@@ -7,7 +7,7 @@ use futures::future::try_join_all;
 use mcp_elicit_core::answer::CheckError;
 use mcp_elicit_core::fault::Finding;
 use mcp_elicit_core::form::Form;
-use mcp_elicit_core::wire::{Action, Mode, Reply, Request, method};
+use mcp_elicit_core::wire::{Action, ElicitRequest, ElicitResult, Mode, method};
 use rmcp::ErrorData;
 use rmcp::model::{
     ClientResult, ElicitRequestParams, ErrorCode, InputRequest, InputRequiredResult, InputResponses,
@@ -86,7 +86,7 @@ async fn push_one(
 }
 
 /// Returns what the handler asked by hand, in the revision-neutral form, and the form to check the reply against.
-fn question(params: ElicitRequestParams) -> Result<(Request, Option<Form>), ErrorData> {
+fn question(params: ElicitRequestParams) -> Result<(ElicitRequest, Option<Form>), ErrorData> {
     match params {
         ElicitRequestParams::FormElicitationParams {
             message,
@@ -97,7 +97,7 @@ fn question(params: ElicitRequestParams) -> Result<(Request, Option<Form>), Erro
                 serde_json::to_value(requested_schema).map_err(|error| unsayable(&error))?;
             let form = Form::from_value(&schema)
                 .map_err(|defects| Unanswered::Author(defects.to_string()))?;
-            Ok((Request::form(message, &schema), Some(form)))
+            Ok((ElicitRequest::form(message, &schema), Some(form)))
         }
         ElicitRequestParams::UrlElicitationParams {
             message,
@@ -112,7 +112,7 @@ fn question(params: ElicitRequestParams) -> Result<(Request, Option<Form>), Erro
                 elicitation_id
             };
             Ok((
-                Request::Url {
+                ElicitRequest::Url {
                     message,
                     url,
                     elicitation_id: Some(id),
@@ -134,8 +134,8 @@ fn check(value: &Value, form: Option<&Form>) -> Result<(), ErrorData> {
     } else {
         Mode::Url
     };
-    let reply =
-        Reply::from_value(value, mode).map_err(|defect| Unanswered::Peer(defect.to_string()))?;
+    let reply = ElicitResult::from_value(value, mode)
+        .map_err(|defect| Unanswered::Peer(defect.to_string()))?;
     let Some(form) = form.filter(|_| reply.action() == Action::Accept) else {
         return Ok(());
     };
@@ -147,7 +147,7 @@ fn check(value: &Value, form: Option<&Form>) -> Result<(), ErrorData> {
         Err(CheckError::Violations(violations)) => Err(Unanswered::Wrong {
             attempts: 1,
             reasons: violations.to_string(),
-            findings: Finding::of_answer(&violations),
+            findings: Finding::from_violations(&violations),
         }
         .into()),
     }

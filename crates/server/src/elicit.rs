@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use mcp_elicit_core::fault::LimitFault;
-use mcp_elicit_core::wire::{Capability, Mode, Request, UrlRequired};
+use mcp_elicit_core::wire::{Capability, ElicitRequest, Mode, UrlRequired};
 use rmcp::ErrorData;
 use rmcp::handler::server::common::{AsRequestContext, FromContextPart};
 use rmcp::service::{RequestContext, RoleServer};
@@ -209,7 +209,7 @@ impl Elicit {
         guard::may_ask(&question)?;
         self.call.count()?;
         exchange::count(&self.call, &question)?;
-        let elicitations = vec![Request::Url {
+        let elicitations = vec![ElicitRequest::Url {
             message: message.to_owned(),
             url: url.to_owned(),
             elicitation_id: Some(id),

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use mcp_elicit_core::answer::{CheckError, Violations};
-use mcp_elicit_core::exchange::Moment;
 use mcp_elicit_core::fault::{Finding, LimitFault};
+use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::wire::{Action, Revision};
 
 use crate::ask::{Accepted, Reading, Reasons};
-use crate::audit::{Record, Turn};
+use crate::audit::{AuditEvent, AuditRecord};
 use crate::elicit::Call;
 use crate::guard;
 use crate::journal::{Given, Reply};
@@ -33,7 +33,7 @@ pub(crate) fn count(call: &Call, question: &Question) -> Result<(), Unanswered> 
         let asked = rates.ask(principal, settings.now_ms());
         asked.map_err(|retry_after| Unanswered::Limit(LimitFault::RateLimited { retry_after }))?;
     }
-    note(call, question, Turn::Asked, None, None);
+    note(call, question, AuditEvent::Asked, None, None);
     Ok(())
 }
 
@@ -49,7 +49,7 @@ pub(crate) async fn exchange<T>(
     let may = call.not_inside_a_step();
     if let Err(refused) = may.and_then(|()| call.way.can_put(&question)) {
         let why = refused.to_string();
-        note(call, &question, Turn::Refused, None, Some(why));
+        note(call, &question, AuditEvent::Refused, None, Some(why));
         return Err(refused);
     }
     let message = question.message.clone();
@@ -72,23 +72,23 @@ pub(crate) async fn exchange<T>(
                 } else {
                     why.clone()
                 };
-                note_fresh(call, &question, &put, Turn::Wrong, Some(noted));
+                note_fresh(call, &question, &put, AuditEvent::Wrong, Some(noted));
                 call.way.wrong(&put, why);
                 question.message = format!("{message}\n\nThe last answer cannot be used:\n{why}");
                 last = wrong;
             }
             Verdict::Late => {
-                note_fresh(call, &question, &put, Turn::TimedOut, None);
+                note_fresh(call, &question, &put, AuditEvent::TimedOut, None);
                 return Err(Unanswered::TimedOut {
                     after: question.timeout,
                 });
             }
             Verdict::Broken(why) => {
-                note_fresh(call, &question, &put, Turn::Failed, Some(why.clone()));
+                note_fresh(call, &question, &put, AuditEvent::Failed, Some(why.clone()));
                 return Err(Unanswered::Peer(why));
             }
             Verdict::Author(why) => {
-                note_fresh(call, &question, &put, Turn::Failed, Some(why.clone()));
+                note_fresh(call, &question, &put, AuditEvent::Failed, Some(why.clone()));
                 return Err(Unanswered::Author(why));
             }
         }
@@ -112,14 +112,14 @@ async fn put(call: &Call, question: &Question, first: bool) -> Result<Put, Unans
     let result = call.way.put(question, &admit).await;
     if let Err(unanswered) = &result {
         let turn = match unanswered {
-            Unanswered::TimedOut { .. } => Turn::TimedOut,
+            Unanswered::TimedOut { .. } => AuditEvent::TimedOut,
             Unanswered::CallCancelled | Unanswered::HandlerReturned | Unanswered::Disconnected => {
-                Turn::Withdrawn
+                AuditEvent::Withdrawn
             }
             Unanswered::CannotAsk(_) | Unanswered::Author(_) | Unanswered::Limit(_) => {
-                Turn::Refused
+                AuditEvent::Refused
             }
-            Unanswered::Peer(_) | Unanswered::Wrong { .. } => Turn::Failed,
+            Unanswered::Peer(_) | Unanswered::Wrong { .. } => AuditEvent::Failed,
             // The question has gone out and is still open.
             Unanswered::Suspended | Unanswered::Refused(_) | Unanswered::UrlRequired(_) => {
                 return result;
@@ -131,7 +131,7 @@ async fn put(call: &Call, question: &Question, first: bool) -> Result<Put, Unans
 }
 
 enum Verdict<T> {
-    Settled(Settled<T>, Turn),
+    Settled(Settled<T>, AuditEvent),
     Wrong(Wrong),
     Late,
     Broken(String),
@@ -184,8 +184,12 @@ fn judge<T>(
     };
     match Action::from(reply.action) {
         Action::Accept => accepted(reply, passed, question, revision, read),
-        Action::Decline => Verdict::Settled(Settled::Not(RefusalAct::Declined), Turn::Declined),
-        Action::Cancel => Verdict::Settled(Settled::Not(RefusalAct::Dismissed), Turn::Cancelled),
+        Action::Decline => {
+            Verdict::Settled(Settled::Not(RefusalAct::Declined), AuditEvent::Declined)
+        }
+        Action::Cancel => {
+            Verdict::Settled(Settled::Not(RefusalAct::Dismissed), AuditEvent::Cancelled)
+        }
     }
 }
 
@@ -206,7 +210,7 @@ fn accepted<T>(
                 Err(CheckError::Violations(violations)) => {
                     return Verdict::Wrong(Wrong {
                         reasons: bounded(&listed(&violations)),
-                        findings: Finding::of_answer(&violations),
+                        findings: Finding::from_violations(&violations),
                         by_author: false,
                     });
                 }
@@ -221,8 +225,8 @@ fn accepted<T>(
         passed,
     };
     match read(accepted) {
-        Reading::Answer(answer) => Verdict::Settled(Settled::Answer(answer), Turn::Answered),
-        Reading::No => Verdict::Settled(Settled::Not(RefusalAct::SaidNo), Turn::Answered),
+        Reading::Answer(answer) => Verdict::Settled(Settled::Answer(answer), AuditEvent::Answered),
+        Reading::No => Verdict::Settled(Settled::Not(RefusalAct::SaidNo), AuditEvent::Answered),
         Reading::Misfit(why) => Verdict::Wrong(why.into()),
         Reading::Refused(reasons) => Verdict::Wrong(reasons.into()),
         Reading::Author(why) => Verdict::Author(why),
@@ -246,7 +250,13 @@ fn bounded(reasons: &str) -> String {
 }
 
 /// Notes a turn unless an earlier run of the handler already did.
-fn note_fresh(call: &Call, question: &Question, put: &Put, turn: Turn, reason: Option<String>) {
+fn note_fresh(
+    call: &Call,
+    question: &Question,
+    put: &Put,
+    turn: AuditEvent,
+    reason: Option<String>,
+) {
     if !put.known {
         note(call, question, turn, Some(put.open_for), reason);
     }
@@ -255,7 +265,7 @@ fn note_fresh(call: &Call, question: &Question, put: &Put, turn: Turn, reason: O
 fn note(
     call: &Call,
     question: &Question,
-    turn: Turn,
+    turn: AuditEvent,
     open_for: Option<Duration>,
     reason: Option<String>,
 ) {
@@ -264,16 +274,16 @@ fn note(
     let mode = question.mode();
     tracing::info!(target: "mcp_elicit", %turn, method = call.method, name = %call.name, %mode, way);
     let Some(audit) = &settings.audit else { return };
-    audit.record(&Record {
+    audit.record(&AuditRecord {
         method: Some(call.method.to_owned()),
         name: Some(call.name.clone()),
         mode: Some(mode),
-        way: Some(way.to_owned()),
+        backend: Some(way.to_owned()),
         principal: call.principal.clone(),
         fields: question.fields(),
         host: question.host(),
         open_ms: open_for.map(|open| u64::try_from(open.as_millis()).unwrap_or(u64::MAX)),
         reason,
-        ..Record::of(turn, Moment::from_millis(settings.now_ms()))
+        ..AuditRecord::new(turn, Timestamp::from_millis(settings.now_ms()))
     });
 }

@@ -58,8 +58,8 @@ impl std::fmt::Debug for Reply {
     }
 }
 
-impl From<&wire::Reply> for Reply {
-    fn from(reply: &wire::Reply) -> Self {
+impl From<&wire::ElicitResult> for Reply {
+    fn from(reply: &wire::ElicitResult) -> Self {
         Self {
             action: reply.action().into(),
             content: reply.content().map(ToOwned::to_owned),

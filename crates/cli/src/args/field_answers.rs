@@ -1,7 +1,7 @@
 //! Answers to a form as they stand on the command line: `name=value` words or one JSON object. The one reader of them,
 //! so that every command takes the same spellings and says what it understood.
 
-use mcp_elicit_core::answer::{Answers, Draft, Typed, Violations};
+use mcp_elicit_core::answer::{Answers, Draft, DraftValue, Violations};
 use mcp_elicit_core::form::{ChoiceOption, Field, Form, Kind};
 use mcp_elicit_core::secrecy;
 use serde_json::Value;
@@ -48,7 +48,7 @@ pub(crate) fn read(form: &Form, words: &[String]) -> Result<FieldAnswers, Failur
             return Err(Failure::usage(format!("`{name}` is answered twice"))
                 .hint("write several options as one answer: `tags=red,blue`."));
         }
-        draft.set(name, Typed::Text(value.clone()));
+        draft.set(name, DraftValue::Text(value.clone()));
     }
     let answers = form
         .read(&draft)

@@ -15,10 +15,10 @@ use mcp_elicit_client::connection::Target;
 use mcp_elicit_client::responder::Responder;
 use mcp_elicit_client::{CallOptions, Connection, Eliciting, Options, Person, Question, Settings};
 use mcp_elicit_core::answer::{Action, Answers};
-use mcp_elicit_core::exchange::Phase;
 use mcp_elicit_core::form::Form;
+use mcp_elicit_core::lifecycle::Phase;
 use mcp_elicit_core::link::Link;
-use mcp_elicit_core::wire::{Request, Revision};
+use mcp_elicit_core::wire::{ElicitRequest, Revision};
 use mcp_elicit_forms::view;
 use mcp_elicit_forms::web::SessionStore as _;
 use mcp_elicit_gateway::inbox::client::{InboxClient, InboxFault};
@@ -309,7 +309,7 @@ fn readable(shown: &Value) -> Option<Question> {
         let elicitation_id = None;
         (
             view,
-            Request::Url {
+            ElicitRequest::Url {
                 message,
                 url,
                 elicitation_id,
@@ -319,7 +319,7 @@ fn readable(shown: &Value) -> Option<Question> {
         let schema = &shown["requestedSchema"];
         let form = Form::parse(&schema.to_string()).ok()?;
         let view = view::Question::form(origin, message.clone(), form);
-        (view, Request::form(message, schema))
+        (view, ElicitRequest::form(message, schema))
     };
     let view = match shown["target"].as_str() {
         Some(tool) => view.for_call(view::Call::tool(tool)),

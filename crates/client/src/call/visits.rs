@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::link::Link;
-use mcp_elicit_core::wire::{Request, Revision, UrlRequired, pushed};
+use mcp_elicit_core::wire::{ElicitRequest, Revision, UrlRequired, pushed};
 use rmcp::ClientHandler;
 use rmcp::model::ErrorData;
 use serde_json::value::to_raw_value;
@@ -63,7 +63,7 @@ impl Visits {
         let mut ids = Vec::new();
         let mut hosts = Vec::new();
         for request in &listed {
-            let Request::Url {
+            let ElicitRequest::Url {
                 url,
                 elicitation_id,
                 ..
@@ -88,7 +88,7 @@ impl Visits {
 
 async fn agree<H: ClientHandler>(
     connection: &Connection<H>,
-    request: &Request,
+    request: &ElicitRequest,
     course: &Course<'_>,
 ) -> Result<(), CallError> {
     let params = request

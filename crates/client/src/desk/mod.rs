@@ -14,7 +14,7 @@ use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
 use mcp_elicit_core::secrecy;
-use mcp_elicit_core::wire::{Capability, Mode, Request, Revision};
+use mcp_elicit_core::wire::{Capability, ElicitRequest, Mode, Revision};
 use mcp_elicit_forms::view;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
@@ -126,7 +126,7 @@ impl Desk {
 
     fn read(&self, params: &RawValue, incoming: &Incoming<'_>) -> Result<Question, Refusal> {
         let revision = incoming.revision;
-        let request = Request::parse(params, revision)?;
+        let request = ElicitRequest::parse(params, revision)?;
         let mode = request.mode();
         let responder = self
             .settings
@@ -140,12 +140,12 @@ impl Desk {
             });
         }
         let (ask, suspicions) = match &request {
-            Request::Form { message, schema } => {
+            ElicitRequest::Form { message, schema } => {
                 let form = Form::parse_with(schema.get(), &self.settings.form_limits)?;
                 let suspicions = secrecy::inspect(&form, message);
                 (view::Ask::Form(form), suspicions)
             }
-            Request::Url { url, .. } => (view::Ask::Url(Link::parse(url)?), Vec::new()),
+            ElicitRequest::Url { url, .. } => (view::Ask::Url(Link::parse(url)?), Vec::new()),
         };
         let mut shown = view::Question::new(incoming.origin.clone(), request.message(), ask);
         if let Some(call) = &incoming.call {

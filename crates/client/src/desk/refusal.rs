@@ -5,8 +5,8 @@ use std::time::Duration;
 use mcp_elicit_core::answer::Violations;
 use mcp_elicit_core::fault::{AuthorFault, ErrorObject, Fault, LimitFault, PeerFault, code};
 use mcp_elicit_core::form::Defects;
-use mcp_elicit_core::link::LinkFault;
-use mcp_elicit_core::wire::{Capability, Mode, Revision, WireDefect};
+use mcp_elicit_core::link::LinkError;
+use mcp_elicit_core::wire::{Capability, Mode, Revision, WireError};
 use rmcp::model::{ErrorCode, ErrorData};
 use serde_json::json;
 use thiserror::Error;
@@ -20,13 +20,13 @@ use crate::responder::Unanswered;
 pub enum Refusal {
     /// The question is not what the protocol says. The server is to blame.
     #[error("the server's question is malformed: {0}")]
-    Malformed(#[from] WireDefect),
+    Malformed(#[from] WireError),
     /// The form is not legal. The server is to blame.
     #[error("the server's form is not legal: {0}")]
     IllegalForm(#[from] Defects),
     /// The URL must not be shown. The server is to blame.
     #[error("the server's URL cannot be used: {0}")]
-    BadLink(#[from] LinkFault),
+    BadLink(#[from] LinkError),
     /// The server asked in a mode that was not declared to it.
     #[error("the server asked in {mode} mode, which this client did not declare")]
     Undeclared {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use mcp_elicit_core::answer::{Action, Draft, Outcome, Typed};
+use mcp_elicit_core::answer::{Action, Draft, DraftValue, Outcome};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::wire::Capability;
 use serde::Deserialize;
@@ -237,12 +237,12 @@ impl ByName {
             .unwrap_or_else(PoisonError::into_inner)
             .extend(named.iter().map(|(name, _)| (*name).clone()));
         let mut draft = if self.over_defaults {
-            Draft::of(form)
+            Draft::for_form(form)
         } else {
             Draft::new()
         };
         for (name, text) in &named {
-            draft.set(name, Typed::Text((*text).clone()));
+            draft.set(name, DraftValue::Text((*text).clone()));
         }
         match form.read(&draft) {
             Ok(answers) => Ok(Outcome::Accept(answers).into()),

@@ -4,7 +4,7 @@
 
 use url::Url;
 
-use super::Typed;
+use super::DraftValue;
 use crate::form::{Field, Format, Kind};
 
 /// Longest text that advice is given on, in bytes.
@@ -28,8 +28,8 @@ const MONTHS: [(&str, u8); 12] = [
 impl Field {
     /// Says why what was typed is not taken and what to write, for the person who typed it: `February 2026 has 28 days`,
     /// `write 1000 or 1.0`. `None` where the violation says enough, or where nothing is wrong.
-    pub fn advice(&self, typed: &Typed) -> Option<String> {
-        let Typed::Text(text) = typed else {
+    pub fn advice(&self, typed: &DraftValue) -> Option<String> {
+        let DraftValue::Text(text) = typed else {
             return None;
         };
         let text = text.trim();
@@ -52,8 +52,8 @@ impl Field {
 
     /// Says how a number that can be read in two ways is taken, where it is taken: `1.500` is one and a half here, and
     /// fifteen hundred elsewhere.
-    pub fn caveat(&self, typed: &Typed) -> Option<String> {
-        let (Kind::Number(_), Typed::Text(text)) = (self.kind(), typed) else {
+    pub fn caveat(&self, typed: &DraftValue) -> Option<String> {
+        let (Kind::Number(_), DraftValue::Text(text)) = (self.kind(), typed) else {
             return None;
         };
         let text = text.trim();
@@ -292,7 +292,7 @@ mod tests {
     fn advises(properties: &str, cases: &[(&str, Option<&str>)]) {
         let form = form(properties);
         for (text, expected) in cases {
-            let advice = form.fields()[0].advice(&Typed::Text((*text).to_owned()));
+            let advice = form.fields()[0].advice(&DraftValue::Text((*text).to_owned()));
             assert_eq!(advice.as_deref(), *expected, "{text:?}");
         }
     }
@@ -360,8 +360,9 @@ mod tests {
     #[test]
     fn a_point_before_three_digits_is_said_to_be_a_decimal_point() {
         let form = form(r#"{"a":{"type":"number"},"b":{"type":"integer"}}"#);
-        let caveat =
-            |index: usize, text: &str| form.fields()[index].caveat(&Typed::Text(text.to_owned()));
+        let caveat = |index: usize, text: &str| {
+            form.fields()[index].caveat(&DraftValue::Text(text.to_owned()))
+        };
         assert!(caveat(0, "1.000").is_some_and(|caveat| caveat.contains("write 1000")));
         for unambiguous in ["1.0", "0.125", "1000", "1,000", "1.0000", "1.5e3"] {
             assert_eq!(caveat(0, unambiguous), None, "{unambiguous}");

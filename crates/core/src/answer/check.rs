@@ -82,7 +82,7 @@ impl Form {
             Value::Object(entries) => self.judge(
                 entries
                     .iter()
-                    .map(|(key, value)| (key.as_str(), Given::of(value))),
+                    .map(|(key, value)| (key.as_str(), Given::from_value(value))),
             ),
             _ => not_an_object(),
         }
@@ -91,7 +91,7 @@ impl Form {
     fn judge<'c>(&self, entries: impl Iterator<Item = (&'c str, Given<'c>)>) -> Violations {
         let fields = self.fields();
         let mut found = Vec::new();
-        let mut seen = Seen::of(fields.len());
+        let mut seen = Seen::with_fields(fields.len());
         let mut next = 0;
         for (key, given) in entries {
             let Some(index) = self.locate(key, &mut next) else {
@@ -195,7 +195,7 @@ enum Seen {
 }
 
 impl Seen {
-    fn of(fields: usize) -> Self {
+    fn with_fields(fields: usize) -> Self {
         if fields <= 128 {
             Seen::Few(0)
         } else {
@@ -274,7 +274,7 @@ mod tests {
         let CheckError::Violations(violations) = violations else {
             panic!()
         };
-        assert_eq!(violations.of("b").count(), 1);
+        assert_eq!(violations.for_field("b").count(), 1);
         assert_eq!(
             serde_json::to_value(&violations).unwrap()[0],
             serde_json::json!({"field":"a","rule":"minimum","message":"must be 3 or more"})
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_a_doubled_key_is_taken() {
+    fn the_last_of_a_duplicate_key_is_taken() {
         let form = form(r#"{"a":{"type":"integer"},"b":{"type":"integer"}}"#);
         let answers = form.check_text(r#"{"b":1,"a":2,"b":3}"#).unwrap();
         assert_eq!(answers.to_value(), serde_json::json!({"a":2,"b":3}));

@@ -7,13 +7,13 @@ use serde_json::{Map, Number, Value};
 
 use super::advice::two_readings;
 use super::{Answers, Expected, Rule, Violation, Violations};
-use crate::form::{Field, Form, Format, Kind, Options};
+use crate::form::{ChoiceOptions, Field, Form, Format, Kind};
 use crate::json::Given;
 use crate::number::canonical_integer;
 
 /// A value that a person has put into one field so far.
 #[derive(Clone, PartialEq, Eq, Default)]
-pub enum Typed {
+pub enum DraftValue {
     /// Nothing.
     #[default]
     Nothing,
@@ -25,7 +25,7 @@ pub enum Typed {
     Flag(bool),
 }
 
-impl Typed {
+impl DraftValue {
     /// Returns the value that is shown before the person types: the field's default.
     pub fn from_default(field: &Field) -> Self {
         Self::from_value(field.default().as_ref())
@@ -34,45 +34,45 @@ impl Typed {
     /// The draft of a value.
     pub fn from_value(value: Option<&Value>) -> Self {
         match value {
-            Some(Value::String(text)) => Typed::Text(text.clone()),
-            Some(Value::Bool(flag)) => Typed::Flag(*flag),
-            Some(Value::Array(items)) => Typed::Picked(
+            Some(Value::String(text)) => DraftValue::Text(text.clone()),
+            Some(Value::Bool(flag)) => DraftValue::Flag(*flag),
+            Some(Value::Array(items)) => DraftValue::Picked(
                 items
                     .iter()
                     .filter_map(Value::as_str)
                     .map(str::to_owned)
                     .collect(),
             ),
-            Some(number @ Value::Number(_)) => Typed::Text(number.to_string()),
-            Some(Value::Null | Value::Object(_)) | None => Typed::Nothing,
+            Some(number @ Value::Number(_)) => DraftValue::Text(number.to_string()),
+            Some(Value::Null | Value::Object(_)) | None => DraftValue::Nothing,
         }
     }
 
     /// Returns whether the field is left empty.
     pub fn is_empty(&self) -> bool {
         match self {
-            Typed::Nothing => true,
-            Typed::Text(text) => text.trim().is_empty(),
-            Typed::Picked(_) | Typed::Flag(_) => false,
+            DraftValue::Nothing => true,
+            DraftValue::Text(text) => text.trim().is_empty(),
+            DraftValue::Picked(_) | DraftValue::Flag(_) => false,
         }
     }
 }
 
 /// Masked: it is what a person typed.
-impl fmt::Debug for Typed {
+impl fmt::Debug for DraftValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Typed::Nothing => "Nothing",
-            Typed::Text(_) => "Text(***)",
-            Typed::Picked(_) => "Picked(***)",
-            Typed::Flag(_) => "Flag(***)",
+            DraftValue::Nothing => "Nothing",
+            DraftValue::Text(_) => "Text(***)",
+            DraftValue::Picked(_) => "Picked(***)",
+            DraftValue::Flag(_) => "Flag(***)",
         })
     }
 }
 
 /// The values that a person has put into a form so far, field by field.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Draft(Vec<(String, Typed)>);
+pub struct Draft(Vec<(String, DraftValue)>);
 
 impl Draft {
     /// An empty draft.
@@ -81,25 +81,25 @@ impl Draft {
     }
 
     /// A draft with every default filled in.
-    pub fn of(form: &Form) -> Self {
+    pub fn for_form(form: &Form) -> Self {
         Draft(
             form.fields()
                 .iter()
-                .map(|field| (field.name().to_owned(), Typed::from_default(field)))
+                .map(|field| (field.name().to_owned(), DraftValue::from_default(field)))
                 .collect(),
         )
     }
 
     /// Returns the value of a field.
-    pub fn get(&self, field: &str) -> &Typed {
+    pub fn get(&self, field: &str) -> &DraftValue {
         self.0
             .iter()
             .find(|(name, _)| name == field)
-            .map_or(&Typed::Nothing, |(_, typed)| typed)
+            .map_or(&DraftValue::Nothing, |(_, typed)| typed)
     }
 
     /// Puts something into a field.
-    pub fn set(&mut self, field: &str, typed: Typed) {
+    pub fn set(&mut self, field: &str, typed: DraftValue) {
         match self.0.iter_mut().find(|(name, _)| name == field) {
             Some((_, old)) => *old = typed,
             None => self.0.push((field.to_owned(), typed)),
@@ -107,7 +107,7 @@ impl Draft {
     }
 
     /// Each field that something was put into.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Typed)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &DraftValue)> {
         self.0.iter().map(|(name, typed)| (name.as_str(), typed))
     }
 }
@@ -152,7 +152,11 @@ impl Form {
     ///
     /// # Errors
     /// Every violation of this field. A name that the form does not have is [`Rule::AdditionalProperties`].
-    pub fn read_field(&self, name: &str, typed: &Typed) -> Result<Option<Value>, Vec<Violation>> {
+    pub fn read_field(
+        &self,
+        name: &str,
+        typed: &DraftValue,
+    ) -> Result<Option<Value>, Vec<Violation>> {
         let Some(index) = self.position(name) else {
             let field = Arc::from(crate::form::text::clip(name));
             return Err(vec![Violation {
@@ -175,9 +179,9 @@ impl Form {
             };
         };
         let mut broken = Vec::new();
-        field
-            .kind()
-            .check(Given::of(&value), &mut |rule| broken.push(violation(rule)));
+        field.kind().check(Given::from_value(&value), &mut |rule| {
+            broken.push(violation(rule))
+        });
         if broken.is_empty() {
             Ok(Some(value))
         } else {
@@ -187,13 +191,13 @@ impl Form {
 }
 
 /// The value that was meant; the field's bounds are judged later.
-fn read(field: &Field, typed: &Typed) -> Result<Option<Value>, Rule> {
+fn read(field: &Field, typed: &DraftValue) -> Result<Option<Value>, Rule> {
     if typed.is_empty() {
         return Ok(None);
     }
     match field.kind() {
         Kind::Text(text) => match typed {
-            Typed::Text(typed) => Ok(Some(Value::String(read_text(typed, text.format)))),
+            DraftValue::Text(typed) => Ok(Some(Value::String(read_text(typed, text.format)))),
             _ => Err(Rule::Type(Expected::Text)),
         },
         Kind::Number(_) => read_number(typed)
@@ -204,16 +208,16 @@ fn read(field: &Field, typed: &Typed) -> Result<Option<Value>, Rule> {
             .ok_or(Rule::Type(Expected::Integer))
             .map(Some),
         Kind::Boolean(_) => match typed {
-            Typed::Flag(flag) => Ok(Some(Value::Bool(*flag))),
-            Typed::Text(word) => read_flag(word)
+            DraftValue::Flag(flag) => Ok(Some(Value::Bool(*flag))),
+            DraftValue::Text(word) => read_flag(word)
                 .map(|flag| Some(Value::Bool(flag)))
                 .ok_or(Rule::Type(Expected::Boolean)),
             _ => Err(Rule::Type(Expected::Boolean)),
         },
         Kind::Choice(choice) => {
             let picked = match typed {
-                Typed::Text(text) => option_of(&choice.options, text),
-                Typed::Picked(picked) => match picked.as_slice() {
+                DraftValue::Text(text) => option_of(&choice.options, text),
+                DraftValue::Picked(picked) => match picked.as_slice() {
                     [] => return Ok(None),
                     [one] => option_of(&choice.options, one),
                     _ => None,
@@ -226,12 +230,14 @@ fn read(field: &Field, typed: &Typed) -> Result<Option<Value>, Rule> {
         }
         Kind::Choices(choices) => {
             let picked = match typed {
-                Typed::Picked(picked) if picked.is_empty() && !field.required() => return Ok(None),
-                Typed::Picked(picked) => picked
+                DraftValue::Picked(picked) if picked.is_empty() && !field.required() => {
+                    return Ok(None);
+                }
+                DraftValue::Picked(picked) => picked
                     .iter()
                     .map(|one| option_of(&choices.options, one))
                     .collect(),
-                Typed::Text(text) => options_of(&choices.options, text),
+                DraftValue::Text(text) => options_of(&choices.options, text),
                 _ => None,
             };
             picked
@@ -301,12 +307,12 @@ fn read_date_time(text: &str) -> Option<String> {
 }
 
 /// Returns whether a point stands where it groups digits in many countries, 1.000: nobody writes a whole number with a fraction.
-fn is_doubtful(typed: &Typed) -> bool {
-    matches!(typed, Typed::Text(text) if two_readings(text.trim()).is_some())
+fn is_doubtful(typed: &DraftValue) -> bool {
+    matches!(typed, DraftValue::Text(text) if two_readings(text.trim()).is_some())
 }
 
-fn read_number(typed: &Typed) -> Option<Value> {
-    let Typed::Text(text) = typed else {
+fn read_number(typed: &DraftValue) -> Option<Value> {
+    let DraftValue::Text(text) = typed else {
         return None;
     };
     let mut plain: String = text.trim().replace('\u{2212}', "-");
@@ -359,7 +365,7 @@ fn read_flag(word: &str) -> Option<bool> {
 }
 
 /// The option meant by a value, a title, or either in other letter case when only one fits.
-fn option_of<'o>(options: &'o Options, text: &str) -> Option<&'o str> {
+fn option_of<'o>(options: &'o ChoiceOptions, text: &str) -> Option<&'o str> {
     let exact = options.iter().find(|option| &*option.value == text);
     if let Some(option) = exact.or_else(|| options.iter().find(|option| option.label() == text)) {
         return Some(&option.value);
@@ -373,7 +379,7 @@ fn option_of<'o>(options: &'o Options, text: &str) -> Option<&'o str> {
 }
 
 /// One option, or several between commas, semicolons or line ends, or as a JSON list, in which options may have commas.
-fn options_of<'o>(options: &'o Options, text: &str) -> Option<Vec<&'o str>> {
+fn options_of<'o>(options: &'o ChoiceOptions, text: &str) -> Option<Vec<&'o str>> {
     if let Some(one) = option_of(options, text.trim()) {
         return Some(vec![one]);
     }
@@ -391,7 +397,7 @@ fn options_of<'o>(options: &'o Options, text: &str) -> Option<Vec<&'o str>> {
 mod tests {
     use serde_json::json;
 
-    use super::{Draft, Typed};
+    use super::{Draft, DraftValue};
     use crate::form::Form;
     use crate::form::tests::form;
 
@@ -399,7 +405,7 @@ mod tests {
     fn reads(properties: &str, cases: &[(&str, Option<serde_json::Value>)]) {
         let form = form(properties);
         for (text, expected) in cases {
-            let read = form.read_field("a", &Typed::Text((*text).to_owned()));
+            let read = form.read_field("a", &DraftValue::Text((*text).to_owned()));
             assert_eq!(read.ok().flatten(), *expected, "{text:?}");
         }
     }
@@ -532,18 +538,18 @@ mod tests {
             r#"{"type":"object","properties":{"n":{"type":"integer","default":5},"s":{"type":"string"},"t":{"type":"string"}},"required":["n","s"]}"#,
         )
         .unwrap();
-        let mut draft = Draft::of(&form);
+        let mut draft = Draft::for_form(&form);
         assert_eq!(
             form.read(&draft).unwrap_err().to_string(),
             "s: a value is required"
         );
-        draft.set("n", Typed::Text("many".into()));
+        draft.set("n", DraftValue::Text("many".into()));
         assert_eq!(
             form.read(&draft).unwrap_err().to_string(),
             "n: must be a whole number; s: a value is required"
         );
-        draft.set("n", Typed::Text("7".into()));
-        draft.set("s", Typed::Text(" as typed ".into()));
+        draft.set("n", DraftValue::Text("7".into()));
+        draft.set("s", DraftValue::Text(" as typed ".into()));
         assert_eq!(
             form.read(&draft).unwrap().to_value(),
             json!({"n":7,"s":" as typed "})

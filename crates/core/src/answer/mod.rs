@@ -18,9 +18,11 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value};
 
 pub use self::check::CheckError;
-pub use self::draft::{Draft, Typed};
+pub use self::draft::{Draft, DraftValue};
 pub use self::violation::{Expected, Rule, Violation, Violations};
 pub use crate::wire::Action;
+#[doc(hidden)]
+pub use {ConversionError as NotOfType, DraftValue as Typed};
 
 /// The end of a question by a person's act. An accepted form holds [`Answers`], so unchecked content cannot be used.
 #[derive(Debug, Clone, PartialEq)]
@@ -111,8 +113,8 @@ impl Answers {
     ///
     /// # Errors
     /// When the type wants something else than the form it is read with. The message names no value.
-    pub fn into<T: DeserializeOwned>(self) -> Result<T, NotOfType> {
-        serde_json::from_value(self.into_value()).map_err(|error| NotOfType::from(&error))
+    pub fn deserialize<T: DeserializeOwned>(self) -> Result<T, ConversionError> {
+        serde_json::from_value(self.into_value()).map_err(|error| ConversionError::from(&error))
     }
 }
 
@@ -146,20 +148,20 @@ impl Serialize for Answers {
 /// Answers that passed the form but do not fit the Rust type they are read into: the author's mistake.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the answers do not fit the type they are read into: {0}")]
-pub struct NotOfType(&'static str);
+pub struct ConversionError(&'static str);
 
 /// The words for a field that the type needs and that was left empty.
 const EMPTY_FIELD: &str =
     "a field of the type was left empty; make it an Option or give it a serde default";
 
-impl NotOfType {
+impl ConversionError {
     /// Returns `true` if the type needs a field that was left empty.
     pub fn is_empty_field(&self) -> bool {
         self.0 == EMPTY_FIELD
     }
 }
 
-impl From<&serde_json::Error> for NotOfType {
+impl From<&serde_json::Error> for ConversionError {
     /// Keeps the kind of mismatch; serde's own message may quote the person's value.
     fn from(error: &serde_json::Error) -> Self {
         let text = error.to_string();
@@ -186,7 +188,7 @@ impl From<&serde_json::Error> for NotOfType {
                 "a list has another length than the type wants",
             ),
         ];
-        NotOfType(
+        ConversionError(
             kinds
                 .into_iter()
                 .find(|(start, _)| text.starts_with(start))
@@ -211,7 +213,7 @@ mod tests {
         assert_eq!(format!("{answers:?}"), r#"{"age": ***}"#);
         assert_eq!(answers.ignored(), ["other"]);
         assert_eq!(
-            answers.into::<Typed>(),
+            answers.deserialize::<Typed>(),
             Ok(Typed {
                 age: 36,
                 note: None
@@ -221,7 +223,7 @@ mod tests {
         let error = form
             .check_text(r#"{"age":777}"#)
             .unwrap()
-            .into::<Typed>()
+            .deserialize::<Typed>()
             .unwrap_err();
         assert!(!error.to_string().contains("777"), "{error}");
         assert!(error.to_string().contains("bound the field"), "{error}");

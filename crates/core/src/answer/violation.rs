@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 use serde_json::Number;
 
-use crate::form::{Format, Options};
+use crate::form::{ChoiceOptions, Format};
 use crate::number::text;
 
 /// One rule that a value breaks.
@@ -45,7 +45,7 @@ pub enum Rule {
     /// Only this value is allowed (as JSON text).
     Const(Box<str>),
     /// The value, or one of several, is none of these options.
-    Enum(Options),
+    Enum(ChoiceOptions),
     /// Fewer options picked than this.
     MinItems(u64),
     /// More options picked than this.
@@ -136,7 +136,7 @@ impl fmt::Display for Rule {
 /// A long list is counted, not spelled out.
 const OPTIONS_SPELLED: usize = 8;
 
-fn write_options(f: &mut fmt::Formatter<'_>, options: &Options) -> fmt::Result {
+fn write_options(f: &mut fmt::Formatter<'_>, options: &ChoiceOptions) -> fmt::Result {
     f.write_str("must be one of ")?;
     for (i, option) in options.iter().take(OPTIONS_SPELLED).enumerate() {
         if i > 0 {
@@ -208,7 +208,7 @@ impl Violations {
     }
 
     /// Those of one field.
-    pub fn of<'a>(&'a self, field: &'a str) -> impl Iterator<Item = &'a Violation> {
+    pub fn for_field<'a>(&'a self, field: &'a str) -> impl Iterator<Item = &'a Violation> {
         self.0
             .iter()
             .filter(move |violation| violation.field() == field)

@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::error::{self, Finding, code};
-use crate::form::{Defects, Unsayable};
-use crate::link::LinkFault;
-use crate::wire::{Capability, Mode, Revision, Unaskable};
+use crate::form::{Defects, UnsupportedForm};
+use crate::link::LinkError;
+use crate::wire::{Capability, Mode, Revision, UnsupportedQuestion};
 
 /// A fault of the program on this side. The caller learns that it failed and why; mending it takes the author.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -18,7 +18,7 @@ pub enum AuthorFault {
     },
     /// A link that is not legal, before it is sent.
     #[error("this link is not legal: {0}")]
-    IllegalLink(#[from] LinkFault),
+    IllegalLink(#[from] LinkError),
     /// A form that the revision has no words for.
     #[error("this form cannot be asked on {revision}: {}", findings.first().map_or("", |finding| &finding.message))]
     UnsayableForm {
@@ -29,7 +29,7 @@ pub enum AuthorFault {
     },
     /// A question that the revision has no words for.
     #[error(transparent)]
-    Unaskable(#[from] Unaskable),
+    UnsupportedQuestion(#[from] UnsupportedQuestion),
     /// A form that asks for a credential, which form mode must never do.
     #[error("this form asks for a credential in {}; ask with a url instead", fields.join(", "))]
     AsksForCredential {
@@ -56,13 +56,13 @@ pub enum AuthorFault {
 impl From<&Defects> for AuthorFault {
     fn from(defects: &Defects) -> Self {
         Self::IllegalForm {
-            defects: Finding::of_form(defects),
+            defects: Finding::from_defects(defects),
         }
     }
 }
 
-impl From<Unsayable> for AuthorFault {
-    fn from(unsayable: Unsayable) -> Self {
+impl From<UnsupportedForm> for AuthorFault {
+    fn from(unsayable: UnsupportedForm) -> Self {
         let finding = Finding {
             place: format!("/properties/{}", unsayable.field),
             code: "unsayable".to_owned(),
@@ -86,7 +86,7 @@ impl AuthorFault {
             Self::IllegalForm { .. }
             | Self::IllegalLink(_)
             | Self::UnsayableForm { .. }
-            | Self::Unaskable(_)
+            | Self::UnsupportedQuestion(_)
             | Self::AsksForCredential { .. }
             | Self::NotHere
             | Self::Broken { .. } => code::INTERNAL,
@@ -100,7 +100,7 @@ impl AuthorFault {
             Self::IllegalForm { .. }
             | Self::IllegalLink(_)
             | Self::UnsayableForm { .. }
-            | Self::Unaskable(_)
+            | Self::UnsupportedQuestion(_)
             | Self::AsksForCredential { .. }
             | Self::NotHere => "The question cannot be asked",
             Self::Broken { .. } => "Internal error",
@@ -122,7 +122,10 @@ impl AuthorFault {
             Self::NoResponder { mode } => {
                 error::missing_capability(&reason, Capability::needed(*mode), revision)
             }
-            Self::IllegalLink(_) | Self::Unaskable(_) | Self::NotHere | Self::Broken { .. } => {
+            Self::IllegalLink(_)
+            | Self::UnsupportedQuestion(_)
+            | Self::NotHere
+            | Self::Broken { .. } => {
                 json!({ "reason": reason })
             }
         }

@@ -93,12 +93,12 @@ impl From<&Violation> for Finding {
 
 impl Finding {
     /// Every defect of a form.
-    pub fn of_form(defects: &Defects) -> Vec<Self> {
+    pub fn from_defects(defects: &Defects) -> Vec<Self> {
         defects.iter().map(Self::from).collect()
     }
 
     /// Every violation of an answer.
-    pub fn of_answer(violations: &Violations) -> Vec<Self> {
+    pub fn from_violations(violations: &Violations) -> Vec<Self> {
         violations.iter().map(Self::from).collect()
     }
 

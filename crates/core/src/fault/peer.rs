@@ -5,15 +5,15 @@ use serde_json::{Value, json};
 use super::error::{self, Finding, code};
 use crate::answer::CheckError;
 use crate::form::Defects;
-use crate::link::LinkFault;
-use crate::wire::{Capability, Mode, Revision, WireDefect};
+use crate::link::LinkError;
+use crate::wire::{Capability, Mode, Revision, WireError};
 
 /// A fault of the other side.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PeerFault {
     /// A message, or a part of one, that is not what the protocol says.
     #[error(transparent)]
-    Wire(#[from] WireDefect),
+    Wire(#[from] WireError),
     /// A requestedSchema that is no legal form.
     #[error("the requested form is not legal: {}", first(defects))]
     IllegalForm {
@@ -22,7 +22,7 @@ pub enum PeerFault {
     },
     /// A URL that nobody should visit.
     #[error("the requested link is not legal: {0}")]
-    IllegalLink(#[from] LinkFault),
+    IllegalLink(#[from] LinkError),
     /// A form that asks for a credential, which form mode must never do.
     #[error("the form asks for a credential in {}; use url mode", fields.join(", "))]
     AsksForCredential {
@@ -89,7 +89,7 @@ fn first(findings: &[Finding]) -> String {
 impl From<&Defects> for PeerFault {
     fn from(defects: &Defects) -> Self {
         Self::IllegalForm {
-            defects: Finding::of_form(defects),
+            defects: Finding::from_defects(defects),
         }
     }
 }
@@ -98,7 +98,7 @@ impl PeerFault {
     /// Content that still breaks its form after it was asked `attempts` times.
     pub fn wrong_answer(why: &CheckError, attempts: u32) -> Self {
         let violations = match why {
-            CheckError::Violations(violations) => Finding::of_answer(violations),
+            CheckError::Violations(violations) => Finding::from_violations(violations),
             CheckError::TooLarge { .. } | CheckError::Broken(_) => vec![Finding {
                 place: String::new(),
                 code: "content".to_owned(),
@@ -139,7 +139,7 @@ impl PeerFault {
     /// The error's `message`.
     pub(super) fn summary(&self) -> &'static str {
         match self {
-            Self::Wire(WireDefect::NotJson { .. } | WireDefect::NotUtf8 { .. }) => "Parse error",
+            Self::Wire(WireError::NotJson { .. } | WireError::NotUtf8 { .. }) => "Parse error",
             Self::Wire(defect) if wire_code(defect) == code::INVALID_PARAMS => "Invalid params",
             Self::Wire(_) => "Invalid request",
             Self::IllegalForm { .. } => "Invalid schema",
@@ -210,28 +210,28 @@ fn capability_code(declared: Capability, revision: Revision) -> i32 {
     }
 }
 
-fn wire_code(defect: &WireDefect) -> i32 {
+fn wire_code(defect: &WireError) -> i32 {
     match defect {
-        WireDefect::NotUtf8 { .. } | WireDefect::NotJson { .. } => code::PARSE,
-        WireDefect::TooLarge { .. }
-        | WireDefect::Batch
-        | WireDefect::Version
-        | WireDefect::Shape
-        | WireDefect::NotObject { place: "message" }
-        | WireDefect::Doubled { place: "message" }
-        | WireDefect::Missing { member: "id" }
-        | WireDefect::Type {
+        WireError::NotUtf8 { .. } | WireError::NotJson { .. } => code::PARSE,
+        WireError::TooLarge { .. }
+        | WireError::Batch
+        | WireError::Version
+        | WireError::Shape
+        | WireError::NotObject { place: "message" }
+        | WireError::Duplicate { place: "message" }
+        | WireError::Missing { member: "id" }
+        | WireError::Type {
             member: "id" | "method",
             ..
         } => code::INVALID_REQUEST,
-        WireDefect::NotObject { .. }
-        | WireDefect::Doubled { .. }
-        | WireDefect::Missing { .. }
-        | WireDefect::Type { .. }
-        | WireDefect::TooDeep { .. }
-        | WireDefect::UnknownMode
-        | WireDefect::ModeNotInRevision { .. }
-        | WireDefect::UnknownAction
-        | WireDefect::NothingRequired => code::INVALID_PARAMS,
+        WireError::NotObject { .. }
+        | WireError::Duplicate { .. }
+        | WireError::Missing { .. }
+        | WireError::Type { .. }
+        | WireError::TooDeep { .. }
+        | WireError::UnknownMode
+        | WireError::ModeNotInRevision { .. }
+        | WireError::UnknownAction
+        | WireError::NothingRequired => code::INVALID_PARAMS,
     }
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::wire::{Capability, Mode, Unaskable, WireDefect};
+use crate::wire::{Capability, Mode, UnsupportedQuestion, WireError};
 
 const PUSHED: [Revision; 2] = [Revision::V2025_06_18, Revision::V2025_11_25];
 
@@ -159,7 +159,7 @@ fn defects_of_a_message_have_json_rpcs_codes() {
         code(r#"{"jsonrpc":"2.0","id":1,"method":"a","params":[]}"#),
         -32602
     );
-    let large = WireDefect::TooLarge { bytes: 2, limit: 1 };
+    let large = WireError::TooLarge { bytes: 2, limit: 1 };
     assert_eq!(
         error(PeerFault::from(large), Revision::LATEST)["code"],
         -32600
@@ -212,7 +212,7 @@ fn every_fault_has_a_reason_a_code_and_a_blame() {
             revision: Revision::V2025_06_18,
             findings: vec![defect()],
         },
-        AuthorFault::Unaskable(Unaskable::FormInUrlRequired),
+        AuthorFault::UnsupportedQuestion(UnsupportedQuestion::FormInUrlRequired),
         AuthorFault::AsksForCredential {
             fields: vec!["token".into()],
         },

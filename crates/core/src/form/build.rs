@@ -20,7 +20,7 @@ use super::{Defects, Form, Format};
 pub struct FormBuilder {
     properties: Map<String, Value>,
     required: Vec<String>,
-    doubled: Option<String>,
+    duplicate: Option<String>,
 }
 
 impl Form {
@@ -43,7 +43,7 @@ impl FormBuilder {
             .insert(name.clone(), Value::Object(field.schema))
             .is_some()
         {
-            self.doubled.get_or_insert(name);
+            self.duplicate.get_or_insert(name);
         }
         self
     }
@@ -51,15 +51,15 @@ impl FormBuilder {
     /// The form.
     ///
     /// # Errors
-    /// Every defect, with the JSON Pointer of the schema it would have been: impossible bounds, doubled options, a default that
+    /// Every defect, with the JSON Pointer of the schema it would have been: impossible bounds, duplicate options, a default that
     /// its field refuses.
     pub fn build(self) -> Result<Form, Defects> {
-        if let Some(name) = self.doubled {
+        if let Some(name) = self.duplicate {
             let at = super::defect::At::ROOT;
             let at = at.child("properties");
             return Err(Defects(vec![super::Defect {
                 pointer: at.child(&name).pointer(),
-                code: super::DefectCode::DoubledField,
+                code: super::DefectCode::DuplicateField,
                 message: "this field was added twice".to_owned(),
             }]));
         }
@@ -77,7 +77,7 @@ pub struct FieldBuilder {
 }
 
 impl FieldBuilder {
-    fn of(kind: &str) -> Self {
+    fn new(kind: &str) -> Self {
         let mut schema = Map::new();
         schema.insert("type".to_owned(), kind.into());
         FieldBuilder {
@@ -93,28 +93,28 @@ impl FieldBuilder {
 
     /// A string that the person writes.
     pub fn text() -> Self {
-        Self::of("string")
+        Self::new("string")
     }
 
     /// Any number.
     pub fn number() -> Self {
-        Self::of("number")
+        Self::new("number")
     }
 
     /// A whole number.
     pub fn integer() -> Self {
-        Self::of("integer")
+        Self::new("integer")
     }
 
     /// Yes or no.
     pub fn boolean() -> Self {
-        Self::of("boolean")
+        Self::new("boolean")
     }
 
     /// One of these strings, or of these `(value, title)` pairs.
     pub fn choice<O: IntoOption>(options: impl IntoIterator<Item = O>) -> Self {
         let (key, list) = option_list(options);
-        Self::of("string").with(if key == "enum" { "enum" } else { "oneOf" }, list)
+        Self::new("string").with(if key == "enum" { "enum" } else { "oneOf" }, list)
     }
 
     /// Several of these strings, or of these `(value, title)` pairs.
@@ -125,7 +125,7 @@ impl FieldBuilder {
         } else {
             json!({ "anyOf": list })
         };
-        Self::of("array").with("items", items)
+        Self::new("array").with("items", items)
     }
 
     /// An answer must have it.
@@ -295,7 +295,7 @@ mod tests {
             .field("a", FieldBuilder::text())
             .build()
             .unwrap_err();
-        assert_eq!(twice.first().code.as_str(), "doubled-field");
+        assert_eq!(twice.first().code.as_str(), "duplicate-field");
         let none = Form::builder()
             .field("a", FieldBuilder::choice(Vec::<String>::new()))
             .build()

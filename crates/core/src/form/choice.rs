@@ -29,9 +29,9 @@ impl ChoiceOption {
 
 /// The options of a field in the order given. Never empty, never twice the same value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options(Arc<[ChoiceOption]>);
+pub struct ChoiceOptions(Arc<[ChoiceOption]>);
 
-impl Options {
+impl ChoiceOptions {
     pub(crate) fn contains(&self, value: &str) -> bool {
         self.0.iter().any(|option| &*option.value == value)
     }
@@ -56,7 +56,7 @@ impl Options {
     }
 }
 
-impl std::ops::Deref for Options {
+impl std::ops::Deref for ChoiceOptions {
     type Target = [ChoiceOption];
 
     fn deref(&self) -> &[ChoiceOption] {
@@ -68,7 +68,7 @@ impl std::ops::Deref for Options {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     /// The options.
-    pub options: Options,
+    pub options: ChoiceOptions,
     /// The only option that is taken (`const`).
     pub constant: Option<String>,
     /// Picked before the person decides.
@@ -171,7 +171,7 @@ impl Choice {
 }
 
 /// The `items` of several choices.
-pub(crate) fn emit_items(options: &Options, out: &mut Emit) {
+pub(crate) fn emit_items(options: &ChoiceOptions, out: &mut Emit) {
     let items = if options.titled() {
         json!({ "anyOf": options.constants() })
     } else {
@@ -186,7 +186,7 @@ pub(crate) fn read_values(
     key: &str,
     at: &At<'_>,
     reading: &mut Reading<'_>,
-) -> Option<Options> {
+) -> Option<ChoiceOptions> {
     let values = read_list(value, key, at, reading)?;
     let mut options = Vec::with_capacity(values.len());
     for (i, value) in values.iter().enumerate() {
@@ -211,7 +211,7 @@ pub(crate) fn read_constants(
     key: &str,
     at: &At<'_>,
     reading: &mut Reading<'_>,
-) -> Option<Options> {
+) -> Option<ChoiceOptions> {
     let entries = read_list(value, key, at, reading)?;
     let mut options = Vec::with_capacity(entries.len());
     for (i, entry) in entries.iter().enumerate() {
@@ -299,19 +299,19 @@ fn read_list<'j, 'a>(
     }
 }
 
-/// Refuses doubled options; gives nothing when an entry was already refused.
+/// Refuses duplicate options; gives nothing when an entry was already refused.
 fn finish(
     options: Vec<ChoiceOption>,
     given: usize,
     at: &At<'_>,
     reading: &mut Reading<'_>,
-) -> Option<Options> {
-    let mut doubled = false;
+) -> Option<ChoiceOptions> {
+    let mut duplicate = false;
     let mut refuse = |i: usize, reading: &mut Reading<'_>| {
-        doubled = true;
+        duplicate = true;
         reading.found.defect(
             &at.child(&i.to_string()),
-            DefectCode::DoubledOption,
+            DefectCode::DuplicateOption,
             "this option is already in the list: give each value once",
         );
     };
@@ -332,11 +332,11 @@ fn finish(
             }
         }
     }
-    (!doubled && options.len() == given).then_some(Options(options.into()))
+    (!duplicate && options.len() == given).then_some(ChoiceOptions(options.into()))
 }
 
 /// `enumNames`, the titles of 2025-06-18.
-fn read_names(options: &mut Options, names: Option<&Json<'_>>, reading: &mut Reading<'_>) {
+fn read_names(options: &mut ChoiceOptions, names: Option<&Json<'_>>, reading: &mut Reading<'_>) {
     let Some(list) = names else { return };
     let Json::List(entries) = list else {
         reading.wrong_type("enumNames", "a list of strings", list);
@@ -364,7 +364,7 @@ fn read_names(options: &mut Options, names: Option<&Json<'_>>, reading: &mut Rea
                 value: option.value.clone(),
                 title: Some(title.into()),
             });
-        *options = Options(labelled.collect());
+        *options = ChoiceOptions(labelled.collect());
     }
 }
 
@@ -454,7 +454,7 @@ mod tests {
             (r#""enum":["x",1]"#, "/properties/a/enum/1 option-shape"),
             (
                 r#""enum":["x","y","x"]"#,
-                "/properties/a/enum/2 doubled-option",
+                "/properties/a/enum/2 duplicate-option",
             ),
             (
                 r#""oneOf":[{"title":"X"}]"#,
@@ -466,7 +466,7 @@ mod tests {
             ),
             (
                 r#""oneOf":[{"const":"x"},{"const":"x"}]"#,
-                "/properties/a/oneOf/1 doubled-option",
+                "/properties/a/oneOf/1 duplicate-option",
             ),
             (
                 r#""enum":["x"],"oneOf":[{"const":"x"}]"#,

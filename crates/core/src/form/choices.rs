@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::choice::{Options, emit_items, read_constants, read_values};
+use super::choice::{ChoiceOptions, emit_items, read_constants, read_values};
 use super::defect::DefectCode;
 use super::kind::{Emit, Keywords, Kind, Reading};
 use crate::answer::{Expected, Rule};
@@ -12,7 +12,7 @@ use crate::json::{Given, Items, Json};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choices {
     /// The options.
-    pub options: Options,
+    pub options: ChoiceOptions,
     /// At least this many.
     pub min_items: Option<u64>,
     /// At most this many.
@@ -139,7 +139,7 @@ fn has_doubles(items: Items<'_>) -> bool {
     items.texts().flatten().any(|text| !seen.insert(text))
 }
 
-fn read_items(items: Option<&Json<'_>>, reading: &mut Reading<'_>) -> Option<Options> {
+fn read_items(items: Option<&Json<'_>>, reading: &mut Reading<'_>) -> Option<ChoiceOptions> {
     const ALLOWED: &str = "a list may hold only strings from a list: {\"type\": \"string\", \"enum\": [...]} or {\"anyOf\": [{\"const\", \"title\"}]}";
     let at_field = reading.at;
     let at = at_field.child("items");

@@ -112,7 +112,7 @@ codes! {
         /// More fields than [`Limits::fields`](super::Limits::fields).
         TooManyFields = "too-many-fields",
         /// The same field name twice.
-        DoubledField = "doubled-field",
+        DuplicateField = "duplicate-field",
         /// A field's schema is not a JSON object.
         FieldNotAnObject = "field-not-an-object",
         /// A field has no `type`.
@@ -134,7 +134,7 @@ codes! {
         /// An option that is not a string (or not `{const, title}`).
         OptionShape = "option-shape",
         /// The same option twice.
-        DoubledOption = "doubled-option",
+        DuplicateOption = "duplicate-option",
         /// Options given in two ways at once.
         OptionsTwice = "options-twice",
         /// More options than [`Limits::options`](super::Limits::options).
@@ -185,7 +185,7 @@ codes! {
         /// `enumNames` that do not match `enum` one to one; ignored.
         NamesIgnored = "names-ignored",
         /// `required` names the same field twice.
-        DoubledRequired = "doubled-required",
+        DuplicateRequired = "duplicate-required",
     }
 }
 

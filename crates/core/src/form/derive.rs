@@ -303,7 +303,7 @@ mod tests {
 
     #[derive(Deserialize, JsonSchema)]
     #[expect(dead_code, reason = "only its schema is looked at")]
-    struct Unaskable {
+    struct UnsupportedQuestion {
         inner: Inner,
         free: Vec<String>,
         shape: Shape,
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_asked_is_named() {
-        let defects = Form::from_type::<Unaskable>().unwrap_err();
+        let defects = Form::from_type::<UnsupportedQuestion>().unwrap_err();
         let mut fields: Vec<_> = defects
             .iter()
             .map(|d| d.pointer.split('/').nth(2).unwrap())

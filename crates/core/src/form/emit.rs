@@ -12,7 +12,7 @@ use crate::wire::Revision;
 #[error(
     "`{field}` picks several options, which revision {revision} cannot ask: ask for one, or once for each"
 )]
-pub struct Unsayable {
+pub struct UnsupportedForm {
     /// The field.
     pub field: String,
     /// The revision.
@@ -24,8 +24,8 @@ impl Form {
     /// enforced but listed by no revision are kept: a client that knows JSON Schema knows them, others ignore them.
     ///
     /// # Errors
-    /// [`Unsayable`] for several choices on 2025-06-18.
-    pub fn emit(&self, revision: Revision) -> Result<Value, Unsayable> {
+    /// [`UnsupportedForm`] for several choices on 2025-06-18.
+    pub fn emit(&self, revision: Revision) -> Result<Value, UnsupportedForm> {
         let mut properties = Map::with_capacity(self.fields.len());
         for field in &self.fields {
             properties.insert(field.name.to_string(), emit_field(field, revision)?);
@@ -49,7 +49,7 @@ impl Form {
     }
 }
 
-fn emit_field(field: &Field, revision: Revision) -> Result<Value, Unsayable> {
+fn emit_field(field: &Field, revision: Revision) -> Result<Value, UnsupportedForm> {
     let mut out = Emit(Map::new());
     out.put(
         "type",
@@ -69,7 +69,7 @@ fn emit_field(field: &Field, revision: Revision) -> Result<Value, Unsayable> {
         Kind::Boolean(boolean) => boolean.emit(&mut out),
         Kind::Choice(choice) => choice.emit(revision, &mut out),
         Kind::Choices(_) if revision == Revision::V2025_06_18 => {
-            return Err(Unsayable {
+            return Err(UnsupportedForm {
                 field: field.name.to_string(),
                 revision,
             });

@@ -26,10 +26,10 @@ use serde_json::Value;
 
 pub use self::boolean::Boolean;
 pub use self::build::{FieldBuilder, FormBuilder};
-pub use self::choice::{Choice, ChoiceOption, Options};
+pub use self::choice::{Choice, ChoiceOption, ChoiceOptions};
 pub use self::choices::Choices;
 pub use self::defect::{Defect, DefectCode, Defects, Note, NoteCode};
-pub use self::emit::Unsayable;
+pub use self::emit::UnsupportedForm;
 pub use self::format::Format;
 pub use self::kind::Kind;
 pub use self::limits::Limits;
@@ -85,7 +85,7 @@ impl Form {
         parse::value(schema, limits)
     }
 
-    fn of(fields: Vec<Field>, closed: bool, content_bytes: usize) -> Self {
+    fn new(fields: Vec<Field>, closed: bool, content_bytes: usize) -> Self {
         let mut by_name = Vec::new();
         if fields.len() > LOOKED_THROUGH {
             by_name = (0..u32::try_from(fields.len()).unwrap_or(u32::MAX)).collect();
@@ -322,7 +322,7 @@ pub(crate) mod tests {
             defects_of(
                 r#"{"type":"object","properties":{"a":{"type":"string"},"a":{"type":"string"}}}"#
             ),
-            ["/properties/a doubled-field"]
+            ["/properties/a duplicate-field"]
         );
     }
 

@@ -27,7 +27,7 @@ pub(super) fn text(text: &str, limits: &Limits) -> Result<Form, Defects> {
 }
 
 pub(super) fn value(value: &Value, limits: &Limits) -> Result<Form, Defects> {
-    read(&Json::of(value), limits)
+    read(&Json::from_value(value), limits)
 }
 
 fn whole(code: DefectCode, message: String) -> Defects {
@@ -111,7 +111,7 @@ fn read_root(schema: &Json<'_>, limits: &Limits, found: &mut Findings) -> Option
     if let Some(required) = required {
         read_required(required, &mut fields, found);
     }
-    Some(Form::of(fields, closed, limits.content_bytes))
+    Some(Form::new(fields, closed, limits.content_bytes))
 }
 
 /// `additionalProperties: false`, which schema generators add, holds of every answer that a person gives; a schema there does not.
@@ -154,18 +154,18 @@ fn read_fields(
         return None;
     }
     let mut fields: Vec<Field> = Vec::with_capacity(properties.len());
-    let mut patterns = super::pattern::Budget::of(limits);
+    let mut patterns = super::pattern::Budget::new(limits);
     let mut names = (properties.len() > 16).then(HashSet::new);
     for (i, (name, schema)) in properties.iter().enumerate() {
         let at = at.child(name);
-        let doubled = match &mut names {
+        let duplicate = match &mut names {
             Some(names) => !names.insert(&**name),
             None => properties[..i].iter().any(|(earlier, _)| earlier == name),
         };
-        if doubled {
+        if duplicate {
             found.defect(
                 &at,
-                DefectCode::DoubledField,
+                DefectCode::DuplicateField,
                 "this field is there twice: give each name once",
             );
         }
@@ -379,7 +379,7 @@ fn read_required(required: &Json<'_>, fields: &mut [Field], found: &mut Findings
         match field.map(|i| &mut fields[i]) {
             Some(field) if field.required => found.note(
                 &at,
-                NoteCode::DoubledRequired,
+                NoteCode::DuplicateRequired,
                 "this field is already required",
             ),
             Some(field) => field.required = true,

@@ -44,7 +44,7 @@ pub(super) enum Reach {
 }
 
 impl Host {
-    pub(super) fn of(url: &Url) -> Option<Self> {
+    pub(super) fn from_url(url: &Url) -> Option<Self> {
         let ascii = url.host_str()?.to_owned();
         Some(match url.host()? {
             url::Host::Ipv4(address) => Self {
@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     fn host(text: &str) -> Host {
-        Host::of(&Url::parse(&format!("https://{text}/")).expect(text)).expect(text)
+        Host::from_url(&Url::parse(&format!("https://{text}/")).expect(text)).expect(text)
     }
 
     #[test]

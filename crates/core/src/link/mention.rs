@@ -3,7 +3,7 @@
 //! Handling", 3 for servers and 7 for clients).
 
 use crate::form::{ChoiceOption, Form, Kind};
-use crate::secrecy::Place;
+use crate::secrecy::TextSource;
 
 /// A link in one of a form's texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct Mention {
     /// The field, or none for the message.
     pub field: Option<String>,
     /// Which of its texts.
-    pub place: Place,
+    pub place: TextSource,
     /// The link as it stands there.
     pub link: String,
 }
@@ -19,21 +19,21 @@ pub struct Mention {
 /// Every link in the message and in the names, titles, descriptions and options of a form; at most ten of one text.
 pub fn mentions_in(form: &Form, message: &str) -> Vec<Mention> {
     let mut found = Vec::new();
-    let mut read = |field: Option<&str>, place: Place, text: &str| {
+    let mut read = |field: Option<&str>, place: TextSource, text: &str| {
         found.extend(mentions(text).into_iter().map(|link| Mention {
             field: field.map(str::to_owned),
             place,
             link: link.to_owned(),
         }));
     };
-    read(None, Place::Message, message);
+    read(None, TextSource::Message, message);
     for field in form.fields() {
         let name = Some(field.name());
-        read(name, Place::Name, field.name());
-        read(name, Place::Title, field.title().unwrap_or_default());
+        read(name, TextSource::Name, field.name());
+        read(name, TextSource::Title, field.title().unwrap_or_default());
         read(
             name,
-            Place::Description,
+            TextSource::Description,
             field.description().unwrap_or_default(),
         );
         let options: &[ChoiceOption] = match field.kind() {
@@ -45,7 +45,7 @@ pub fn mentions_in(form: &Form, message: &str) -> Vec<Mention> {
         options
             .iter()
             .filter_map(|option| option.title.as_deref())
-            .for_each(|title| read(name, Place::Option, title));
+            .for_each(|title| read(name, TextSource::Option, title));
     }
     found
 }

@@ -7,22 +7,22 @@
 //!
 //! - `host`: the name or address, what of it a registrar gave out, and how it may deceive
 //! - `query`, `sensitive`: what the rest of the URL carries
-//! - `caution`, `weigh`: the reasons to be careful, in words for a person, and where they come from
+//! - `caution`, `evaluate`: the reasons to be careful, in words for a person, and where they come from
 //! - `fault`: why something is not a link at all
 //! - `mention`: links inside ordinary text, where a form must not have them
 
-mod caution;
-mod fault;
+mod error;
+mod evaluate;
 mod host;
 mod mention;
 mod query;
 mod sensitive;
-mod weigh;
+mod warning;
 
-pub use caution::{Asking, Caution, Weight};
-pub use fault::LinkFault;
+pub use error::LinkError;
 pub use host::Host;
 pub use mention::{Mention, mentions, mentions_in};
+pub use warning::{LinkWarning, SendRule, WarningLevel};
 
 use url::{Position, Url};
 
@@ -51,7 +51,7 @@ pub struct Link {
     sent: String,
     url: Url,
     host: Host,
-    cautions: Vec<Caution>,
+    cautions: Vec<LinkWarning>,
 }
 
 /// A link in three pieces which together are the whole of it, so that the domain can be set apart.
@@ -69,8 +69,8 @@ impl Link {
     /// Reads a URL as sent by a server.
     ///
     /// # Errors
-    /// A [`LinkFault`] for whatever must not be put before a person as a link: see its variants.
-    pub fn parse(text: &str) -> Result<Self, LinkFault> {
+    /// A [`LinkError`] for whatever must not be put before a person as a link: see its variants.
+    pub fn parse(text: &str) -> Result<Self, LinkError> {
         Self::parse_with(text, &LinkPolicy::default())
     }
 
@@ -78,16 +78,16 @@ impl Link {
     ///
     /// # Errors
     /// As [`Link::parse`].
-    pub fn parse_with(text: &str, policy: &LinkPolicy) -> Result<Self, LinkFault> {
-        fault::refuse_unfit(text, policy)?;
-        let url = Url::parse(text).map_err(LinkFault::Unreadable)?;
+    pub fn parse_with(text: &str, policy: &LinkPolicy) -> Result<Self, LinkError> {
+        error::refuse_unfit(text, policy)?;
+        let url = Url::parse(text).map_err(LinkError::Unreadable)?;
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(LinkFault::Scheme {
+            return Err(LinkError::Scheme {
                 scheme: url.scheme().to_owned(),
             });
         }
-        let host = Host::of(&url).ok_or(LinkFault::NoHost)?;
-        let cautions = weigh::cautions(text, &url, &host, policy);
+        let host = Host::from_url(&url).ok_or(LinkError::NoHost)?;
+        let cautions = evaluate::cautions(text, &url, &host, policy);
         Ok(Self {
             sent: text.to_owned(),
             url,
@@ -153,24 +153,24 @@ impl Link {
     }
 
     /// Every reason to be careful, the gravest first.
-    pub fn cautions(&self) -> &[Caution] {
+    pub fn cautions(&self) -> &[LinkWarning] {
         &self.cautions
     }
 
     /// Returns the warnings of URLs that a server must not send: a person's data, credentials and pre-authenticated URLs ("Safe URL
     /// Handling", 1 and 2 for servers).
-    pub fn refused_for_asking(&self) -> impl Iterator<Item = &Caution> {
+    pub fn refused_for_asking(&self) -> impl Iterator<Item = &LinkWarning> {
         self.cautions
             .iter()
-            .filter(|caution| caution.asking() == Asking::MustNot)
+            .filter(|caution| caution.asking() == SendRule::MustNot)
     }
 
     /// Returns the warnings of URLs that a server should not send outside development: plain http ("Safe URL Handling", 4 for servers),
     /// and what makes a careful person say no.
-    pub fn unwise_for_asking(&self) -> impl Iterator<Item = &Caution> {
+    pub fn unwise_for_asking(&self) -> impl Iterator<Item = &LinkWarning> {
         self.cautions
             .iter()
-            .filter(|caution| caution.asking() == Asking::ShouldNot)
+            .filter(|caution| caution.asking() == SendRule::ShouldNot)
     }
 }
 
@@ -263,7 +263,7 @@ mod tests {
             link.as_str().bytes().all(|byte| byte.is_ascii_graphic()),
             "{link}"
         );
-        assert!(link.cautions().contains(&Caution::Invisible));
+        assert!(link.cautions().contains(&LinkWarning::Invisible));
     }
 
     #[test]
@@ -272,9 +272,9 @@ mod tests {
             "http://connect.example.com/?api_key=abc&email=a@b.example&redirect=https://x.example/",
         )
         .expect("a link");
-        let refused: Vec<_> = link.refused_for_asking().map(Caution::code).collect();
+        let refused: Vec<_> = link.refused_for_asking().map(LinkWarning::code).collect();
         assert_eq!(refused, ["credential-in-url", "personal-data-in-url"]);
-        let unwise: Vec<_> = link.unwise_for_asking().map(Caution::code).collect();
+        let unwise: Vec<_> = link.unwise_for_asking().map(LinkWarning::code).collect();
         assert_eq!(unwise, ["plain-http"]);
         let clean = Link::parse("https://connect.example.com/start?ticket=8f2e").expect("a link");
         assert_eq!(

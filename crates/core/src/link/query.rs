@@ -79,7 +79,9 @@ impl Carried {
         } else {
             text.to_owned()
         };
-        let inner = Url::parse(&text).ok().and_then(|inner| Host::of(&inner));
+        let inner = Url::parse(&text)
+            .ok()
+            .and_then(|inner| Host::from_url(&inner));
         let same_owner = inner.as_ref().is_some_and(|inner| {
             inner == host
                 || (inner.registrable().is_some() && inner.registrable() == host.registrable())
@@ -140,7 +142,7 @@ mod tests {
 
     fn look(rest: &str) -> Carried {
         let url = Url::parse(&format!("https://mcp.example.com/{rest}")).expect(rest);
-        let host = Host::of(&url).expect("a host");
+        let host = Host::from_url(&url).expect("a host");
         carried(&url, &host)
     }
 

@@ -2,7 +2,7 @@
 
 use super::question::Question;
 use super::report::{Findings, Legal, Severity};
-use crate::link::{Asking, Link, Weight};
+use crate::link::{Link, SendRule, WarningLevel};
 use crate::wire::{Mode, Revision};
 
 /// Url mode came with 2025-11-25, which alone wants an `elicitationId`.
@@ -44,11 +44,12 @@ pub(super) fn look(
         Ok(link) => {
             for caution in link.cautions() {
                 let level = match (caution.asking(), caution.weight()) {
-                    (Asking::MustNot, _) => Severity::Error,
-                    (Asking::ShouldNot, _) | (Asking::May, Weight::Danger | Weight::Careful) => {
+                    (SendRule::MustNot, _) => Severity::Error,
+                    (SendRule::ShouldNot, _)
+                    | (SendRule::May, WarningLevel::Danger | WarningLevel::Careful) => {
                         Severity::Warning
                     }
-                    (Asking::May, Weight::Note) => Severity::Note,
+                    (SendRule::May, WarningLevel::Note) => Severity::Note,
                 };
                 findings.put(level, &at, caution.code(), caution.to_string(), "");
             }

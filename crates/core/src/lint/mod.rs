@@ -6,7 +6,7 @@
 //! `elicitation/create`, the whole request, or an `input_required` result with several.
 //!
 //! - `question`: what in the text is a question
-//! - `legality`: on which revisions, and what older ones miss; `legible`: what can be read of a form that is illegal
+//! - `legality`: on which revisions, and what older ones miss; `partial_form`: what can be read of a form that is illegal
 //! - `texts`: title, description, message, and what hides in them
 //! - `options`, `bounds`, `defaults`: what can be picked, reached, and what is picked already
 //! - `link`: a url-mode request's URL
@@ -14,9 +14,9 @@
 mod bounds;
 mod defaults;
 mod legality;
-mod legible;
 mod link;
 mod options;
+mod partial_form;
 mod question;
 mod report;
 mod texts;
@@ -87,7 +87,7 @@ fn look(question: &Question<'_>, findings: &mut Findings) -> Legal {
                         &help,
                     );
                 }
-                if let Some(form) = legible::form(schema, &defects) {
+                if let Some(form) = partial_form::form(schema, &defects) {
                     look_at_form(question, &form, findings);
                 }
                 Legal::nowhere()
@@ -133,7 +133,7 @@ fn tell_note(question: &Question<'_>, note: &Note, findings: &mut Findings) {
         | NoteCode::NoEffect
         | NoteCode::PatternNotEnforced
         | NoteCode::NamesIgnored => Severity::Warning,
-        NoteCode::UnknownKeyword | NoteCode::DoubledRequired => Severity::Note,
+        NoteCode::UnknownKeyword | NoteCode::DuplicateRequired => Severity::Note,
     };
     findings.put(
         severity,
@@ -154,10 +154,10 @@ fn tell_suspicions(question: &Question<'_>, form: &Form, findings: &mut Findings
             None => question.message_pointer(),
         };
         match suspicion.level() {
-            secrecy::Level::Certain => {
+            secrecy::Confidence::Certain => {
                 findings.error(&pointer, "asks-for-secret", suspicion.to_string(), help);
             }
-            secrecy::Level::Suspicious => findings.warn(
+            secrecy::Confidence::Suspicious => findings.warn(
                 &pointer,
                 "may-ask-for-secret",
                 suspicion.to_string(),

@@ -88,11 +88,11 @@ pub(super) fn find(text: &str) -> Result<Vec<Question<'_>>, Unread> {
     {
         return requests;
     }
-    if let Some(question) = of_request(&members, "") {
+    if let Some(question) = from_request(&members, "") {
         return Ok(vec![question?]);
     }
     if is_params(&members) {
-        return Ok(vec![of_params(&members, String::new())?]);
+        return Ok(vec![from_params(&members, String::new())?]);
     }
     Ok(vec![alone(text)])
 }
@@ -121,7 +121,7 @@ fn requests_of<'a>(
     let questions: Result<Vec<_>, _> = keys
         .iter()
         .filter_map(|key| {
-            of_request(
+            from_request(
                 &object(requests.get(key)?)?,
                 &format!("{at}/inputRequests/{}", escaped(key)),
             )
@@ -133,11 +133,11 @@ fn requests_of<'a>(
     }
 }
 
-fn of_request<'a>(members: &Members<'a>, at: &str) -> Option<Result<Question<'a>, Unread>> {
+fn from_request<'a>(members: &Members<'a>, at: &str) -> Option<Result<Question<'a>, Unread>> {
     let params = object(members.get("params")?)?;
     let asks =
         text(members.get("method").copied()).is_some_and(|method| method == "elicitation/create");
-    (asks || is_params(&params)).then(|| of_params(&params, format!("{at}/params")))
+    (asks || is_params(&params)).then(|| from_params(&params, format!("{at}/params")))
 }
 
 fn is_params(members: &Members<'_>) -> bool {
@@ -145,7 +145,7 @@ fn is_params(members: &Members<'_>) -> bool {
         || text(members.get("mode").copied()).is_some_and(|mode| mode == "url" || mode == "form")
 }
 
-fn of_params<'a>(members: &Members<'a>, at: String) -> Result<Question<'a>, Unread> {
+fn from_params<'a>(members: &Members<'a>, at: String) -> Result<Question<'a>, Unread> {
     let need = |name: &str, what: &str| Unread {
         pointer: at.clone(),
         code: "params",

@@ -6,7 +6,7 @@ use super::question::Question;
 use super::report::Findings;
 use crate::form::{ChoiceOption, Field, Form, Format, Kind};
 use crate::link;
-use crate::secrecy::Place;
+use crate::secrecy::TextSource;
 use crate::secrecy::words::{is_invisible, words};
 
 const LONG_TITLE: usize = 80;
@@ -72,11 +72,14 @@ pub(super) fn form(question: &Question<'_>, form: &Form, findings: &mut Findings
     for mention in link::mentions_in(form, message) {
         let at = match (&mention.field, mention.place) {
             (None, _) => question.message_pointer(),
-            (Some(field), Place::Title) => format!("{}/title", question.field(field)),
-            (Some(field), Place::Description) => format!("{}/description", question.field(field)),
-            (Some(field), Place::Name | Place::Option | Place::Pattern | Place::Message) => {
-                question.field(field)
+            (Some(field), TextSource::Title) => format!("{}/title", question.field(field)),
+            (Some(field), TextSource::Description) => {
+                format!("{}/description", question.field(field))
             }
+            (
+                Some(field),
+                TextSource::Name | TextSource::Option | TextSource::Pattern | TextSource::Message,
+            ) => question.field(field),
         };
         findings.warn(
             &at,

@@ -18,14 +18,18 @@ mod suspicion;
 mod terms;
 pub(crate) mod words;
 
-pub use suspicion::{Level, Place, Secret, Suspicion};
+pub use suspicion::{Confidence, CredentialKind, Suspicion, TextSource};
 
 use crate::form::{Field, Form, Kind, Pattern};
 use scan::{Found, Scan, Style, Voice};
 
 /// Returns the credentials that a form and the message above it ask for: one suspicion a field, in the form's order, then the message's own.
 pub fn inspect(form: &Form, message: &str) -> Vec<Suspicion> {
-    let subjects: Vec<Subject<'_>> = form.fields().iter().filter_map(Subject::of).collect();
+    let subjects: Vec<Subject<'_>> = form
+        .fields()
+        .iter()
+        .filter_map(Subject::from_field)
+        .collect();
     inspect_subjects(&subjects, message)
 }
 
@@ -42,7 +46,7 @@ struct Subject<'a> {
 
 impl<'a> Subject<'a> {
     /// A field into which nothing is written is no subject: what can be picked there is known to the server already.
-    fn of(field: &'a Field) -> Option<Self> {
+    fn from_field(field: &'a Field) -> Option<Self> {
         let (pattern, numeric) = match field.kind() {
             Kind::Text(text) => (text.pattern.as_ref().map(Pattern::as_str), false),
             Kind::Number(_) | Kind::Integer(_) => (None, true),
@@ -76,7 +80,7 @@ fn inspect_subjects(subjects: &[Subject<'_>], message: &str) -> Vec<Suspicion> {
             field,
             secret: found.secret,
             level: found.level,
-            place: Place::Message,
+            place: TextSource::Message,
         });
     }
     suspicions
@@ -84,19 +88,19 @@ fn inspect_subjects(subjects: &[Subject<'_>], message: &str) -> Vec<Suspicion> {
 
 fn inspect_subject(subject: &Subject<'_>) -> Option<Suspicion> {
     let texts = [
-        (Place::Name, Some(subject.name), Style::Label),
-        (Place::Title, subject.title, Style::Label),
-        (Place::Description, subject.description, Style::Prose),
+        (TextSource::Name, Some(subject.name), Style::Label),
+        (TextSource::Title, subject.title, Style::Label),
+        (TextSource::Description, subject.description, Style::Prose),
     ];
-    let scans: Vec<(Place, Scan)> = texts
+    let scans: Vec<(TextSource, Scan)> = texts
         .into_iter()
         .filter_map(|(place, text, style)| Some((place, scan::scan(text?, style))))
         .collect();
     let shape = subject
         .pattern
-        .and_then(shapes::of_pattern)
-        .map(|found| (Place::Pattern, found));
-    let found: Vec<(Place, Found)> = scans
+        .and_then(shapes::from_pattern)
+        .map(|found| (TextSource::Pattern, found));
+    let found: Vec<(TextSource, Found)> = scans
         .iter()
         .filter_map(|(place, scan)| Some((*place, scan.found?)))
         .chain(shape)
@@ -105,7 +109,7 @@ fn inspect_subject(subject: &Subject<'_>) -> Option<Suspicion> {
     // The first of the gravest, so that the name is given before what repeats it.
     let (place, gravest) = found.iter().rev().max_by_key(|(_, found)| found.level)?;
     let mut level = gravest.level;
-    if level == Level::Suspicious {
+    if level == Confidence::Suspicious {
         let harmless = scans
             .iter()
             .any(|(_, scan)| scan.harmless.contains(&gravest.secret));
@@ -113,11 +117,11 @@ fn inspect_subject(subject: &Subject<'_>) -> Option<Suspicion> {
             return None;
         }
         // "token", described as "Your token for ...": together they leave no doubt.
-        let asks = |(place, found): &(Place, Found)| {
-            *place == Place::Description && found.voice >= Voice::Owned
+        let asks = |(place, found): &(TextSource, Found)| {
+            *place == TextSource::Description && found.voice >= Voice::Owned
         };
         if found.len() > 1 && found.iter().any(asks) {
-            level = Level::Certain;
+            level = Confidence::Certain;
         }
     }
     Some(Suspicion {
@@ -180,18 +184,18 @@ mod tests {
         };
         assert_eq!(
             level("token", "Your token for the build service"),
-            Some(Level::Certain)
+            Some(Confidence::Certain)
         );
         assert_eq!(level("token", "The page token to continue from"), None);
         assert_eq!(
             level("token", "From the last answer"),
-            Some(Level::Suspicious)
+            Some(Confidence::Suspicious)
         );
         assert_eq!(level("pin", "GPIO pin to switch on"), None);
-        assert_eq!(level("pin", "Enter your PIN"), Some(Level::Certain));
+        assert_eq!(level("pin", "Enter your PIN"), Some(Confidence::Certain));
         assert_eq!(
             level("password", "password policy to apply"),
-            Some(Level::Certain)
+            Some(Confidence::Certain)
         );
     }
 

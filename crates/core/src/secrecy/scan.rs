@@ -3,7 +3,7 @@
 
 use super::terms::{self, Term};
 use super::words::{folded, undisguised_words, words};
-use super::{Level, Secret};
+use super::{Confidence, CredentialKind};
 
 /// The style in which a text is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,8 +19,8 @@ pub(super) enum Style {
 /// A finding: the credential that a text asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Found {
-    pub(super) secret: Secret,
-    pub(super) level: Level,
+    pub(super) secret: CredentialKind,
+    pub(super) level: Confidence,
     pub(super) voice: Voice,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Scan {
     /// The gravest thing that it asks for.
     pub(super) found: Option<Found>,
     /// Secrets that it names in a harmless sense, which tells how an ambiguous name beside it is meant.
-    pub(super) harmless: Vec<Secret>,
+    pub(super) harmless: Vec<CredentialKind>,
 }
 
 /// The most words that a spelled-out term may have, and the most when each word is one letter.
@@ -121,9 +121,9 @@ impl Scan {
         if let Some((secret, at_end)) = terms::glued(&text) {
             let short = text.chars().count() <= 24;
             let level = if short && (at_end || style != Style::Label) {
-                Level::Certain
+                Confidence::Certain
             } else {
-                Level::Suspicious
+                Confidence::Suspicious
             };
             self.put(Found {
                 secret,

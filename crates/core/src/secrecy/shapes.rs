@@ -1,44 +1,56 @@
 //! Patterns that give a secret away: only a credential begins with `ghp_` or has the digits of a payment card.
 
 use super::scan::{Found, Voice};
-use super::{Level, Secret};
+use super::{Confidence, CredentialKind};
 
 /// The marks with which well-known services begin their keys, as they stand in a pattern.
-const MARKS: &[(&str, Secret)] = &[
-    ("ghp_", Secret::Token),
-    ("gho_", Secret::Token),
-    ("ghs_", Secret::Token),
-    ("github_pat_", Secret::Token),
-    ("glpat-", Secret::Token),
-    ("xox", Secret::Token),
-    ("npm_", Secret::Token),
-    ("eyJ", Secret::Token),
-    ("[Bb]earer", Secret::Token),
-    ("Bearer", Secret::Token),
-    ("sk-", Secret::ApiKey),
-    ("sk_live", Secret::ApiKey),
-    ("sk_test", Secret::ApiKey),
-    ("sk_", Secret::ApiKey),
-    ("rk_live", Secret::ApiKey),
-    ("AKIA", Secret::ApiKey),
-    ("AIza", Secret::ApiKey),
-    ("-----BEGIN", Secret::PrivateKey),
+const MARKS: &[(&str, CredentialKind)] = &[
+    ("ghp_", CredentialKind::Token),
+    ("gho_", CredentialKind::Token),
+    ("ghs_", CredentialKind::Token),
+    ("github_pat_", CredentialKind::Token),
+    ("glpat-", CredentialKind::Token),
+    ("xox", CredentialKind::Token),
+    ("npm_", CredentialKind::Token),
+    ("eyJ", CredentialKind::Token),
+    ("[Bb]earer", CredentialKind::Token),
+    ("Bearer", CredentialKind::Token),
+    ("sk-", CredentialKind::ApiKey),
+    ("sk_live", CredentialKind::ApiKey),
+    ("sk_test", CredentialKind::ApiKey),
+    ("sk_", CredentialKind::ApiKey),
+    ("rk_live", CredentialKind::ApiKey),
+    ("AKIA", CredentialKind::ApiKey),
+    ("AIza", CredentialKind::ApiKey),
+    ("-----BEGIN", CredentialKind::PrivateKey),
 ];
 
 /// Digits as only these numbers have them, however the pattern spells a digit.
-const DIGITS: &[(&str, Secret, Level)] = &[
-    ("D{16}", Secret::Card, Level::Certain),
-    ("D{13,16}", Secret::Card, Level::Certain),
-    ("D{13,19}", Secret::Card, Level::Certain),
-    ("D{15,16}", Secret::Card, Level::Certain),
-    ("(D{4}-?){3}D{4}", Secret::Card, Level::Certain),
-    ("(D{4}[ -]?){3}D{4}", Secret::Card, Level::Certain),
-    ("D{3}-D{2}-D{4}", Secret::NationalId, Level::Certain),
-    ("D{3}-?D{2}-?D{4}", Secret::NationalId, Level::Certain),
+const DIGITS: &[(&str, CredentialKind, Confidence)] = &[
+    ("D{16}", CredentialKind::Card, Confidence::Certain),
+    ("D{13,16}", CredentialKind::Card, Confidence::Certain),
+    ("D{13,19}", CredentialKind::Card, Confidence::Certain),
+    ("D{15,16}", CredentialKind::Card, Confidence::Certain),
+    ("(D{4}-?){3}D{4}", CredentialKind::Card, Confidence::Certain),
+    (
+        "(D{4}[ -]?){3}D{4}",
+        CredentialKind::Card,
+        Confidence::Certain,
+    ),
+    (
+        "D{3}-D{2}-D{4}",
+        CredentialKind::NationalId,
+        Confidence::Certain,
+    ),
+    (
+        "D{3}-?D{2}-?D{4}",
+        CredentialKind::NationalId,
+        Confidence::Certain,
+    ),
 ];
 
 /// Returns the credential that a pattern has the shape of.
-pub(super) fn of_pattern(pattern: &str) -> Option<Found> {
+pub(super) fn from_pattern(pattern: &str) -> Option<Found> {
     let body = pattern
         .trim_start_matches('^')
         .trim_start_matches("(?:")
@@ -47,7 +59,7 @@ pub(super) fn of_pattern(pattern: &str) -> Option<Found> {
     if let Some((_, secret)) = MARKS.iter().find(|(mark, _)| body.starts_with(mark)) {
         return Some(Found {
             secret: *secret,
-            level: Level::Certain,
+            level: Confidence::Certain,
             voice: Voice::Asked,
         });
     }
@@ -72,18 +84,18 @@ mod tests {
     #[test]
     fn shapes_of_secrets_are_known() {
         for (pattern, secret) in [
-            ("^ghp_[A-Za-z0-9]{36}$", Secret::Token),
-            ("^(ghp_|gho_).+", Secret::Token),
-            (r"^sk\-[a-z]+", Secret::ApiKey),
-            ("^AKIA[0-9A-Z]{16}$", Secret::ApiKey),
-            ("^-----BEGIN PRIVATE", Secret::PrivateKey),
-            (r"^\d{16}$", Secret::Card),
-            ("^[0-9]{13,19}$", Secret::Card),
-            (r"^(?:\d{4}[ -]?){3}\d{4}$", Secret::Card),
-            (r"^\d{3}-\d{2}-\d{4}$", Secret::NationalId),
+            ("^ghp_[A-Za-z0-9]{36}$", CredentialKind::Token),
+            ("^(ghp_|gho_).+", CredentialKind::Token),
+            (r"^sk\-[a-z]+", CredentialKind::ApiKey),
+            ("^AKIA[0-9A-Z]{16}$", CredentialKind::ApiKey),
+            ("^-----BEGIN PRIVATE", CredentialKind::PrivateKey),
+            (r"^\d{16}$", CredentialKind::Card),
+            ("^[0-9]{13,19}$", CredentialKind::Card),
+            (r"^(?:\d{4}[ -]?){3}\d{4}$", CredentialKind::Card),
+            (r"^\d{3}-\d{2}-\d{4}$", CredentialKind::NationalId),
         ] {
             assert_eq!(
-                of_pattern(pattern).map(|found| found.secret),
+                from_pattern(pattern).map(|found| found.secret),
                 Some(secret),
                 "{pattern}"
             );
@@ -104,7 +116,7 @@ mod tests {
             "^task-",
         ] {
             assert_eq!(
-                of_pattern(pattern).map(|found| found.secret),
+                from_pattern(pattern).map(|found| found.secret),
                 None,
                 "{pattern}"
             );

@@ -6,14 +6,14 @@ use super::words::is_invisible;
 
 /// The certainty that a credential is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Level {
+pub enum Confidence {
     /// It may well be: tell the person.
     Suspicious,
     /// It is: the asking side must not send this, the answering side warns loudly.
     Certain,
 }
 
-impl Level {
+impl Confidence {
     /// The level's stable name, for programs.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -33,7 +33,7 @@ impl Level {
 /// The kind of secret that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Secret {
+pub enum CredentialKind {
     /// A password or passphrase.
     Password,
     /// An API key or client secret.
@@ -60,7 +60,7 @@ pub enum Secret {
     SecurityAnswer,
 }
 
-impl Secret {
+impl CredentialKind {
     /// A stable name, for programs.
     pub fn code(self) -> &'static str {
         match self {
@@ -118,7 +118,7 @@ impl Secret {
 
 /// Which of a question's texts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum TextSource {
     /// The field's name.
     Name,
     /// The field's title.
@@ -133,7 +133,7 @@ pub enum Place {
     Message,
 }
 
-impl Place {
+impl TextSource {
     /// A stable name, for programs.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -151,9 +151,9 @@ impl Place {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Suspicion {
     pub(super) field: Option<String>,
-    pub(super) secret: Secret,
-    pub(super) level: Level,
-    pub(super) place: Place,
+    pub(super) secret: CredentialKind,
+    pub(super) level: Confidence,
+    pub(super) place: TextSource,
 }
 
 impl Suspicion {
@@ -163,17 +163,17 @@ impl Suspicion {
     }
 
     /// Returns the credential that is asked for.
-    pub fn secret(&self) -> Secret {
+    pub fn secret(&self) -> CredentialKind {
         self.secret
     }
 
     /// Returns the certainty.
-    pub fn level(&self) -> Level {
+    pub fn level(&self) -> Confidence {
         self.level
     }
 
     /// Returns the location of the evidence.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> TextSource {
         self.place
     }
 }
@@ -185,13 +185,13 @@ impl fmt::Display for Suspicion {
             None => f.write_str("The message")?,
         }
         f.write_str(match self.level {
-            Level::Certain => " asks for ",
-            Level::Suspicious => " may ask for ",
+            Confidence::Certain => " asks for ",
+            Confidence::Suspicious => " may ask for ",
         })?;
         f.write_str(self.secret.noun())?;
         match (&self.field, self.place) {
-            (None, _) | (Some(_), Place::Name) => f.write_str("."),
-            (Some(_), Place::Message) => f.write_str(": the message says so."),
+            (None, _) | (Some(_), TextSource::Name) => f.write_str("."),
+            (Some(_), TextSource::Message) => f.write_str(": the message says so."),
             (Some(_), place) => write!(f, ": its {} says so.", place.as_str()),
         }
     }

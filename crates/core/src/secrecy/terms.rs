@@ -4,20 +4,20 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
-use super::{Level, Secret};
+use super::{Confidence, CredentialKind};
 
 /// The meaning of one word or compound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Term {
-    pub(super) secret: Secret,
-    pub(super) level: Level,
+    pub(super) secret: CredentialKind,
+    pub(super) level: Confidence,
 }
 
 /// Terms of scripts with spaces: matched as whole words, of which a compound may have several.
-const TERMS: &[(Secret, Level, &str)] = &[
+const TERMS: &[(CredentialKind, Confidence, &str)] = &[
     (
-        Secret::Password,
-        Level::Certain,
+        CredentialKind::Password,
+        Confidence::Certain,
         "password passwd pwd passphrase passcode passkey userpass dbpass loginpass \
          passwort kennwort geheimzahl zugangscode motdepasse mdp codesecret phrasesecrete contrasena \
          contrasenya clavedeacceso clavesecreta senha palavrapasse palavrachavedeacesso codicesegreto \
@@ -26,13 +26,13 @@ const TERMS: &[(Secret, Level, &str)] = &[
          סיסמה סיסמא",
     ),
     (
-        Secret::Password,
-        Level::Suspicious,
+        CredentialKind::Password,
+        Confidence::Suspicious,
         "pass parola clave credential logincredential zugangsdaten logindetails",
     ),
     (
-        Secret::ApiKey,
-        Level::Certain,
+        CredentialKind::ApiKey,
+        Confidence::Certain,
         "apikey apisecret secretkey clientsecret appsecret applicationsecret consumersecret sharedsecret \
          webhooksecret signingsecret oauthsecret accesskey secretaccesskey subscriptionkey accountkey servicekey \
          masterkey deploykey serviceaccountkey serviceaccountjson openaikey openaiapikey anthropickey stripekey \
@@ -40,13 +40,13 @@ const TERMS: &[(Secret, Level, &str)] = &[
          chavesecreta chiaveapi chiavesegreta apisleutel kluczapi ключapi секретныиключ",
     ),
     (
-        Secret::ApiKey,
-        Level::Suspicious,
+        CredentialKind::ApiKey,
+        Confidence::Suspicious,
         "secret clientkey appkey authkey connectionstring secreto segredo geheimnis",
     ),
     (
-        Secret::Token,
-        Level::Certain,
+        CredentialKind::Token,
+        Confidence::Certain,
         "accesstoken authtoken authenticationtoken authorizationtoken bearertoken refreshtoken idtoken apitoken \
          personalaccesstoken oauthtoken sessiontoken securitytoken bottoken githubtoken gitlabtoken slacktoken \
          discordtoken npmtoken logintoken usertoken jwt jwttoken jsonwebtoken bearer sessioncookie authcookie \
@@ -54,112 +54,124 @@ const TERMS: &[(Secret, Level, &str)] = &[
          tokendiaccesso toegangstoken токендоступа",
     ),
     (
-        Secret::Token,
-        Level::Suspicious,
+        CredentialKind::Token,
+        Confidence::Suspicious,
         "token jeton токен sessionid cookie",
     ),
     (
-        Secret::PrivateKey,
-        Level::Certain,
+        CredentialKind::PrivateKey,
+        Confidence::Certain,
         "privatekey privkey sshprivatekey secretsshkey rsakey pemkey encryptionkey decryptionkey signingkey \
          pgpprivatekey gpgprivatekey privaterschlussel geheimschlussel cleprivee clefprivee claveprivada \
          chaveprivada chiaveprivata privesleutel kluczprywatny приватныиключ закрытыиключ",
     ),
-    (Secret::PrivateKey, Level::Suspicious, "sshkey keystore"),
     (
-        Secret::SeedPhrase,
-        Level::Certain,
+        CredentialKind::PrivateKey,
+        Confidence::Suspicious,
+        "sshkey keystore",
+    ),
+    (
+        CredentialKind::SeedPhrase,
+        Confidence::Certain,
         "seedphrase recoveryphrase secretrecoveryphrase mnemonicphrase walletseed seedwords recoverywords \
          backupphrase frasesemilla frasederecuperacion frasedirecupero fraserecuperacao phrasederecuperation \
          wiederherstellungsphrase сидфраза",
     ),
-    (Secret::SeedPhrase, Level::Suspicious, "mnemonic"),
     (
-        Secret::OneTimeCode,
-        Level::Certain,
+        CredentialKind::SeedPhrase,
+        Confidence::Suspicious,
+        "mnemonic",
+    ),
+    (
+        CredentialKind::OneTimeCode,
+        Confidence::Certain,
         "otp totp hotp otpcode onetimepassword onetimecode onetimepasscode onetimepin verificationcode 2facode \
          mfacode twofactorcode authenticatorcode authenticationcode smscode logincode signincode recoverycode backupcode \
          authorizationcode bestatigungscode einmalpasswort einmalcode codedeverification codigodeverificacion \
          codigodeverificacao codicediverifica verificatiecode кодподтверждения",
     ),
     (
-        Secret::OneTimeCode,
-        Level::Suspicious,
+        CredentialKind::OneTimeCode,
+        Confidence::Suspicious,
         "authcode accesscode confirmationcode codedeconfirmation 2fa mfa",
     ),
     (
-        Secret::Pin,
-        Level::Certain,
+        CredentialKind::Pin,
+        Confidence::Certain,
         "cardpin bankpin atmpin simpin loginpin securitypin accountpin yourpin personalidentificationnumber",
     ),
-    (Secret::Pin, Level::Suspicious, "pin pincode pinnumber"),
     (
-        Secret::Card,
-        Level::Certain,
+        CredentialKind::Pin,
+        Confidence::Suspicious,
+        "pin pincode pinnumber",
+    ),
+    (
+        CredentialKind::Card,
+        Confidence::Certain,
         "cardnumber creditcardnumber debitcardnumber creditcard debitcard paymentcard ccnumber ccnum creditcardno \
          cardno kreditkarte kreditkartennummer kartennummer numerodecarte cartebancaire numerodecartebancaire \
          numerodetarjeta tarjetadecredito numerodocartao cartaodecredito numerodicarta cartadicredito \
          creditcardnummer numerkarty номеркарты",
     ),
     (
-        Secret::CardCode,
-        Level::Certain,
+        CredentialKind::CardCode,
+        Confidence::Certain,
         "cvv ccv cvv2 cvc cvc2 cardverificationvalue cardverificationcode cardsecuritycode kartenprufnummer \
          kartenprufziffer cryptogramme codigocvv",
     ),
     (
-        Secret::CardCode,
-        Level::Suspicious,
+        CredentialKind::CardCode,
+        Confidence::Suspicious,
         "securitycode codigodeseguridad codigodeseguranca",
     ),
     (
-        Secret::NationalId,
-        Level::Certain,
+        CredentialKind::NationalId,
+        Confidence::Certain,
         "ssn socialsecuritynumber socialsecurityno socialsecurity socialinsurancenumber nationalinsurancenumber \
          sozialversicherungsnummer numerodesecuritesociale numerodeseguridadsocial",
     ),
     (
-        Secret::NationalId,
-        Level::Suspicious,
+        CredentialKind::NationalId,
+        Confidence::Suspicious,
         "taxpayerid nationalidnumber nationalid itin",
     ),
     (
-        Secret::BankAccount,
-        Level::Suspicious,
+        CredentialKind::BankAccount,
+        Confidence::Suspicious,
         "bankaccountnumber accountandroutingnumber routingnumber bankaccount kontonummer",
     ),
     (
-        Secret::SecurityAnswer,
-        Level::Suspicious,
+        CredentialKind::SecurityAnswer,
+        Confidence::Suspicious,
         "securityanswer secretanswer securityquestionanswer mothersmaidenname maidenname",
     ),
 ];
 
 /// Terms that may stand anywhere: scripts without spaces, or words glued to others.
-const GLUED: &[(Secret, &str)] = &[
+const GLUED: &[(CredentialKind, &str)] = &[
     (
-        Secret::Password,
+        CredentialKind::Password,
         "密码 密碼 口令 パスワード 暗証番号 合言葉 비밀번호 암호 كلمةالمرور كلمةالسر पासवर्ड รหัสผ่าน",
     ),
     (
-        Secret::ApiKey,
+        CredentialKind::ApiKey,
         "api密钥 api密鑰 密钥 密鑰 apiキー 秘密キー シークレットキー api키 مفتاحapi",
     ),
     (
-        Secret::Token,
+        CredentialKind::Token,
         "访问令牌 存取權杖 令牌 アクセストークン 액세스토큰",
     ),
-    (Secret::PrivateKey, "私钥 私鑰 秘密鍵 개인키"),
+    (CredentialKind::PrivateKey, "私钥 私鑰 秘密鍵 개인키"),
     (
-        Secret::SeedPhrase,
+        CredentialKind::SeedPhrase,
         "助记词 助記詞 シードフレーズ 시드구문 니모닉",
     ),
     (
-        Secret::OneTimeCode,
+        CredentialKind::OneTimeCode,
         "验证码 驗證碼 認証コード 確認コード ワンタイムパスワード 인증번호 인증코드 رمزالتحقق",
     ),
     (
-        Secret::Card,
+        CredentialKind::Card,
         "信用卡号 信用卡號 银行卡号 カード番号 카드번호",
     ),
 ];
@@ -270,15 +282,15 @@ pub(super) fn term(joined: &str) -> Option<(Term, bool)> {
 
 fn service_term(joined: &str) -> Option<Term> {
     let (service, secret) = [
-        ("token", Secret::Token),
-        ("pat", Secret::Token),
-        ("secret", Secret::ApiKey),
+        ("token", CredentialKind::Token),
+        ("pat", CredentialKind::Token),
+        ("secret", CredentialKind::ApiKey),
     ]
     .into_iter()
     .find_map(|(ending, secret)| Some((joined.strip_suffix(ending)?, secret)))?;
     is_service(service).then_some(Term {
         secret,
-        level: Level::Certain,
+        level: Confidence::Certain,
     })
 }
 
@@ -292,7 +304,7 @@ pub(super) fn glued_ending(word: &str) -> Option<Term> {
 }
 
 /// The term inside a text without spaces, and whether the text ends with it.
-pub(super) fn glued(text: &str) -> Option<(Secret, bool)> {
+pub(super) fn glued(text: &str) -> Option<(CredentialKind, bool)> {
     if text.is_ascii() {
         return None;
     }

@@ -223,12 +223,16 @@ mod tests {
 
     #[test]
     fn what_two_readers_could_see_differently_has_no_spelling() {
-        for doubled in [
+        for duplicate in [
             r#"{"a":1,"a":2}"#,
             r#"{"a":1,"\u0061":1}"#,
             r#"[{"x":{"force":true,"force":false}}]"#,
         ] {
-            assert_eq!(canonical(doubled), Err(CallDefect::Duplicate), "{doubled}");
+            assert_eq!(
+                canonical(duplicate),
+                Err(CallDefect::Duplicate),
+                "{duplicate}"
+            );
         }
     }
 

@@ -63,7 +63,7 @@ impl Capability {
     }
 
     /// Reads a whole `ClientCapabilities` object, as `initialize` or a request's `_meta` carries it.
-    pub fn of_client(capabilities: &Value, revision: Revision) -> Self {
+    pub fn from_client(capabilities: &Value, revision: Revision) -> Self {
         Self::read(capabilities.get("elicitation"), revision)
     }
 
@@ -167,7 +167,7 @@ mod tests {
         for (capabilities, expected) in cases {
             for revision in MODERN {
                 assert_eq!(
-                    Capability::of_client(&capabilities, revision),
+                    Capability::from_client(&capabilities, revision),
                     expected,
                     "{capabilities} on {revision}"
                 );

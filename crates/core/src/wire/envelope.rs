@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::defect::WireDefect;
+use super::error::WireError;
 use super::id::Id;
 use super::members::{self, Members};
 use super::method;
@@ -43,7 +43,7 @@ pub enum Kind {
 
 /// The form in which a message carries elicitation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Bearing {
+pub enum ElicitationMessage {
     /// The request `elicitation/create` (pushed era).
     Create,
     /// The notification `notifications/elicitation/complete` (2025-11-25).
@@ -58,34 +58,34 @@ pub enum Bearing {
 
 impl<'a> Envelope<'a> {
     /// Reads a message of at most [`MAX_MESSAGE`] bytes.
-    pub fn parse(bytes: &'a [u8]) -> Result<Self, WireDefect> {
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, WireError> {
         Self::parse_within(bytes, MAX_MESSAGE)
     }
 
     /// Reads a message of at most `limit` bytes.
-    pub fn parse_within(bytes: &'a [u8], limit: usize) -> Result<Self, WireDefect> {
+    pub fn parse_within(bytes: &'a [u8], limit: usize) -> Result<Self, WireError> {
         if bytes.len() > limit {
-            return Err(WireDefect::TooLarge {
+            return Err(WireError::TooLarge {
                 bytes: bytes.len(),
                 limit,
             });
         }
-        let text = std::str::from_utf8(bytes).map_err(|error| WireDefect::NotUtf8 {
+        let text = std::str::from_utf8(bytes).map_err(|error| WireError::NotUtf8 {
             offset: error.valid_up_to(),
         })?;
         match text.trim_ascii_start().as_bytes().first() {
             Some(b'{') => Self::read(text),
-            Some(b'[') => Err(WireDefect::Batch),
+            Some(b'[') => Err(WireError::Batch),
             _ => Err(not_an_object(text)),
         }
     }
 
-    fn read(text: &'a str) -> Result<Self, WireDefect> {
+    fn read(text: &'a str) -> Result<Self, WireError> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
         let parts = deserializer
             .deserialize_map(PartsVisitor)
             .and_then(|parts| deserializer.end().map(|()| parts))
-            .map_err(|error| WireDefect::from(&error))?;
+            .map_err(|error| WireError::from(&error))?;
         parts.into_envelope(text)
     }
 
@@ -154,20 +154,26 @@ impl<'a> Envelope<'a> {
 
     /// Returns the form in which the message carries elicitation, if it does. Cheap for requests, notifications and errors; a result costs
     /// one more pass over itself.
-    pub fn bearing(&self) -> Option<Bearing> {
+    pub fn bearing(&self) -> Option<ElicitationMessage> {
         match self.kind {
-            Kind::Request => (self.method() == Some(method::CREATE)).then_some(Bearing::Create),
+            Kind::Request => {
+                (self.method() == Some(method::CREATE)).then_some(ElicitationMessage::Create)
+            }
             Kind::Notification => match self.method() {
-                Some(method::COMPLETE) => Some(Bearing::Complete),
-                Some(method::TASK_STATUS) => {
-                    self.says_input_required("status").then_some(Bearing::Task)
-                }
+                Some(method::COMPLETE) => Some(ElicitationMessage::Complete),
+                Some(method::TASK_STATUS) => self
+                    .says_input_required("status")
+                    .then_some(ElicitationMessage::Task),
                 _ => None,
             },
-            Kind::Result if self.says_input_required("resultType") => Some(Bearing::InputRequired),
-            Kind::Result => self.says_input_required("status").then_some(Bearing::Task),
+            Kind::Result if self.says_input_required("resultType") => {
+                Some(ElicitationMessage::InputRequired)
+            }
+            Kind::Result => self
+                .says_input_required("status")
+                .then_some(ElicitationMessage::Task),
             Kind::Error => (self.error_code() == Some(super::pushed::URL_REQUIRED_CODE))
-                .then_some(Bearing::UrlRequired),
+                .then_some(ElicitationMessage::UrlRequired),
         }
     }
 
@@ -189,7 +195,7 @@ impl<'a> Envelope<'a> {
     }
 
     /// The message with another body (`params`, `result` or `error`), every other byte as it was.
-    pub fn with_body(&self, body: &RawValue) -> Result<String, WireDefect> {
+    pub fn with_body(&self, body: &RawValue) -> Result<String, WireError> {
         if let Some(old) = self.body {
             return Ok(self.spliced(old, body.get()));
         }
@@ -238,10 +244,10 @@ fn could_spell_input_required(text: &str) -> bool {
 }
 
 /// JSON that is no object gets told so; what is no JSON gets its syntax error.
-fn not_an_object(text: &str) -> WireDefect {
+fn not_an_object(text: &str) -> WireError {
     match serde_json::from_str::<IgnoredAny>(text) {
-        Ok(_) => WireDefect::NotObject { place: "message" },
-        Err(error) => WireDefect::from(&error),
+        Ok(_) => WireError::NotObject { place: "message" },
+        Err(error) => WireError::from(&error),
     }
 }
 
@@ -253,7 +259,7 @@ struct Parts<'a> {
     params: Option<&'a RawValue>,
     result: Option<&'a RawValue>,
     error: Option<&'a RawValue>,
-    doubled: bool,
+    duplicate: bool,
 }
 
 impl<'a> Parts<'a> {
@@ -269,19 +275,19 @@ impl<'a> Parts<'a> {
         }
     }
 
-    fn into_envelope(self, text: &'a str) -> Result<Envelope<'a>, WireDefect> {
-        if self.doubled {
-            return Err(WireDefect::Doubled { place: "message" });
+    fn into_envelope(self, text: &'a str) -> Result<Envelope<'a>, WireError> {
+        if self.duplicate {
+            return Err(WireError::Duplicate { place: "message" });
         }
         if self.version.and_then(members::text).as_deref() != Some("2.0") {
-            return Err(WireDefect::Version);
+            return Err(WireError::Version);
         }
         let (kind, body) = match (self.method, self.result, self.error) {
             (Some(_), None, None) if self.id.is_some() => (Kind::Request, params(self.params)?),
             (Some(_), None, None) => (Kind::Notification, params(self.params)?),
             (None, Some(result), None) => (Kind::Result, Some(object(result, "result")?)),
             (None, None, Some(error)) => (Kind::Error, Some(object(error, "error")?)),
-            _ => return Err(WireDefect::Shape),
+            _ => return Err(WireError::Shape),
         };
         let method = self.method.map(method_name).transpose()?;
         Ok(Envelope {
@@ -294,38 +300,38 @@ impl<'a> Parts<'a> {
     }
 }
 
-fn method_name(raw: &RawValue) -> Result<Cow<'_, str>, WireDefect> {
-    members::text(raw).ok_or(WireDefect::Type {
+fn method_name(raw: &RawValue) -> Result<Cow<'_, str>, WireError> {
+    members::text(raw).ok_or(WireError::Type {
         member: "method",
         expected: "a string",
     })
 }
 
-fn params(raw: Option<&RawValue>) -> Result<Option<&RawValue>, WireDefect> {
+fn params(raw: Option<&RawValue>) -> Result<Option<&RawValue>, WireError> {
     raw.filter(|raw| !members::is_null(raw))
         .map(|raw| object(raw, "params"))
         .transpose()
 }
 
-fn object<'a>(raw: &'a RawValue, place: &'static str) -> Result<&'a RawValue, WireDefect> {
+fn object<'a>(raw: &'a RawValue, place: &'static str) -> Result<&'a RawValue, WireError> {
     if members::is_object(raw.get()) {
         Ok(raw)
     } else {
-        Err(WireDefect::NotObject { place })
+        Err(WireError::NotObject { place })
     }
 }
 
 /// MCP allows strings and numbers, and no `null` but in an error whose request could not be read.
-fn id(kind: Kind, raw: Option<&RawValue>) -> Result<Option<&RawValue>, WireDefect> {
+fn id(kind: Kind, raw: Option<&RawValue>) -> Result<Option<&RawValue>, WireError> {
     match (kind, raw) {
         (Kind::Notification | Kind::Error, None) => Ok(None),
         (Kind::Error, Some(raw)) if members::is_null(raw) => Ok(None),
         (_, Some(raw)) if Id::read(raw).is_some() => Ok(Some(raw)),
-        (_, Some(_)) => Err(WireDefect::Type {
+        (_, Some(_)) => Err(WireError::Type {
             member: "id",
             expected: "a string or a number",
         }),
-        (Kind::Request | Kind::Result, None) => Err(WireDefect::Missing { member: "id" }),
+        (Kind::Request | Kind::Result, None) => Err(WireError::Missing { member: "id" }),
     }
 }
 
@@ -347,7 +353,7 @@ impl<'de> Visitor<'de> for PartsVisitor {
             match parts.slot(&key) {
                 Some(slot) => {
                     let value = map.next_value()?;
-                    parts.doubled |= slot.replace(value).is_some();
+                    parts.duplicate |= slot.replace(value).is_some();
                 }
                 None => {
                     map.next_value::<IgnoredAny>()?;

@@ -7,11 +7,11 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::defect::WireDefect;
+use super::error::WireError;
 
 /// A JSON object's members in their order, each value as it was written.
 ///
-/// A doubled member is a defect: a relay and the peer behind it could otherwise see two different messages.
+/// A duplicate member is a defect: a relay and the peer behind it could otherwise see two different messages.
 #[derive(Clone, Debug)]
 pub struct Members<'a> {
     source: &'a str,
@@ -41,22 +41,22 @@ impl<'de> Visitor<'de> for MembersVisitor {
 
 impl<'a> Members<'a> {
     /// Reads an object. `place` names it in a defect.
-    pub fn read(raw: &'a RawValue, place: &'static str) -> Result<Self, WireDefect> {
+    pub fn read(raw: &'a RawValue, place: &'static str) -> Result<Self, WireError> {
         Self::read_text(raw.get(), place)
     }
 
     /// Reads an object from text. `place` names it in a defect.
-    pub fn read_text(source: &'a str, place: &'static str) -> Result<Self, WireDefect> {
+    pub fn read_text(source: &'a str, place: &'static str) -> Result<Self, WireError> {
         if !is_object(source) {
-            return Err(WireDefect::NotObject { place });
+            return Err(WireError::NotObject { place });
         }
         let mut deserializer = serde_json::Deserializer::from_str(source);
         let members = deserializer
             .deserialize_map(MembersVisitor)
             .and_then(|members| deserializer.end().map(|()| members))
-            .map_err(|error| WireDefect::from(&error))?;
+            .map_err(|error| WireError::from(&error))?;
         if has_double(&members) {
-            return Err(WireDefect::Doubled { place });
+            return Err(WireError::Duplicate { place });
         }
         Ok(Self { source, members })
     }
@@ -70,16 +70,16 @@ impl<'a> Members<'a> {
     }
 
     /// A member that must be there.
-    pub fn need(&self, member: &'static str) -> Result<&'a RawValue, WireDefect> {
-        self.get(member).ok_or(WireDefect::Missing { member })
+    pub fn need(&self, member: &'static str) -> Result<&'a RawValue, WireError> {
+        self.get(member).ok_or(WireError::Missing { member })
     }
 
     /// A string member; `null` counts as absent.
-    pub fn text(&self, member: &'static str) -> Result<Option<Cow<'a, str>>, WireDefect> {
+    pub fn text(&self, member: &'static str) -> Result<Option<Cow<'a, str>>, WireError> {
         match self.get(member) {
             None => Ok(None),
             Some(value) if is_null(value) => Ok(None),
-            Some(value) => text(value).map(Some).ok_or(WireDefect::Type {
+            Some(value) => text(value).map(Some).ok_or(WireError::Type {
                 member,
                 expected: "a string",
             }),
@@ -87,21 +87,21 @@ impl<'a> Members<'a> {
     }
 
     /// A string member that must be there.
-    pub fn need_text(&self, member: &'static str) -> Result<Cow<'a, str>, WireDefect> {
+    pub fn need_text(&self, member: &'static str) -> Result<Cow<'a, str>, WireError> {
         self.need(member)?;
-        self.text(member)?.ok_or(WireDefect::Type {
+        self.text(member)?.ok_or(WireError::Type {
             member,
             expected: "a string",
         })
     }
 
     /// An object member that must be there.
-    pub fn need_object(&self, member: &'static str) -> Result<&'a RawValue, WireDefect> {
+    pub fn need_object(&self, member: &'static str) -> Result<&'a RawValue, WireError> {
         let value = self.need(member)?;
         if is_object(value.get()) {
             Ok(value)
         } else {
-            Err(WireDefect::Type {
+            Err(WireError::Type {
                 member,
                 expected: "an object",
             })
@@ -197,21 +197,23 @@ fn has_double(members: &[(Cow<'_, str>, &RawValue)]) -> bool {
     keys.windows(2).any(|pair| pair[0] == pair[1])
 }
 
-/// One member of an object, passing over the others without keeping them. Of a doubled member the last, as most
+/// One member of an object, passing over the others without keeping them. Of a duplicate member the last, as most
 /// readers take it; where that matters, [`only_member`] refuses it. `None` when the text is no object or the member is
 /// absent.
 pub fn member<'a>(object: &'a RawValue, name: &str) -> Option<&'a RawValue> {
     find(object, name).last
 }
 
-/// [`member`], but a doubled member is a defect. `place` names the object in it.
+/// [`member`], but a duplicate member is a defect. `place` names the object in it.
 pub fn only_member<'a>(
     object: &'a RawValue,
     name: &str,
     place: &'static str,
-) -> Result<Option<&'a RawValue>, WireDefect> {
+) -> Result<Option<&'a RawValue>, WireError> {
     match find(object, name) {
-        Found { doubled: true, .. } => Err(WireDefect::Doubled { place }),
+        Found {
+            duplicate: true, ..
+        } => Err(WireError::Duplicate { place }),
         Found { last, .. } => Ok(last),
     }
 }
@@ -219,7 +221,7 @@ pub fn only_member<'a>(
 #[derive(Default)]
 struct Found<'a> {
     last: Option<&'a RawValue>,
-    doubled: bool,
+    duplicate: bool,
 }
 
 struct Finder<'n>(&'n str);
@@ -235,7 +237,7 @@ impl<'de> Visitor<'de> for Finder<'_> {
         let mut found = Found::default();
         while let Some(Key(key)) = map.next_key()? {
             if key == self.0 {
-                found.doubled |= found.last.replace(map.next_value()?).is_some();
+                found.duplicate |= found.last.replace(map.next_value()?).is_some();
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
@@ -254,7 +256,7 @@ fn find<'a>(object: &'a RawValue, name: &str) -> Found<'a> {
 pub const MAX_DEPTH: usize = 64;
 
 /// Refuses a value nested deeper than [`MAX_DEPTH`], before anything recursive reads it.
-pub(super) fn within_depth(value: &RawValue, member: &'static str) -> Result<(), WireDefect> {
+pub(super) fn within_depth(value: &RawValue, member: &'static str) -> Result<(), WireError> {
     let mut depth = 0_usize;
     let mut bytes = value.get().bytes();
     while let Some(byte) = bytes.next() {
@@ -265,7 +267,7 @@ pub(super) fn within_depth(value: &RawValue, member: &'static str) -> Result<(),
             _ => {}
         }
         if depth > MAX_DEPTH {
-            return Err(WireDefect::TooDeep {
+            return Err(WireError::TooDeep {
                 member,
                 limit: MAX_DEPTH,
             });

@@ -6,7 +6,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::capability::Capability;
-use super::defect::WireDefect;
+use super::error::WireError;
 use super::id::Id;
 use super::members::{self, Members};
 use super::revision::Revision;
@@ -32,7 +32,7 @@ pub struct Meta<'a> {
 
 impl<'a> Meta<'a> {
     /// Reads `_meta` out of a request's params. Absent or `null` reads as empty.
-    pub fn of_params(params: Option<&'a RawValue>) -> Result<Self, WireDefect> {
+    pub fn from_params(params: Option<&'a RawValue>) -> Result<Self, WireError> {
         let meta = match params {
             None => None,
             Some(params) => members::only_member(params, "_meta", "params")?,
@@ -93,7 +93,7 @@ pub fn with(
     params: Option<&RawValue>,
     key: &str,
     value: Option<&RawValue>,
-) -> Result<Box<RawValue>, WireDefect> {
+) -> Result<Box<RawValue>, WireError> {
     let params = params.map_or("{}", RawValue::get);
     let params = Members::read_text(params, "params")?;
     let meta = params.get("_meta").filter(|meta| !members::is_null(meta));
@@ -120,7 +120,7 @@ mod tests {
             "io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},
             "io.modelcontextprotocol/clientCapabilities":{"elicitation":{"url":{}}}}}"#,
         );
-        let meta = Meta::of_params(Some(&params)).unwrap();
+        let meta = Meta::from_params(Some(&params)).unwrap();
         assert!(meta.is_rounds());
         assert_eq!(meta.protocol_version().as_deref(), Some("2026-07-28"));
         assert_eq!(meta.capability(Revision::V2026_07_28), Capability::URL);
@@ -134,13 +134,13 @@ mod tests {
     #[test]
     fn absent_meta_is_empty() {
         for params in [None, Some(raw("{}")), Some(raw(r#"{"_meta":null}"#))] {
-            let meta = Meta::of_params(params.as_deref()).unwrap();
+            let meta = Meta::from_params(params.as_deref()).unwrap();
             assert!(!meta.is_rounds());
             assert!(meta.progress_token().is_none());
             assert_eq!(meta.capability(Revision::LATEST), Capability::NONE);
         }
         let params = raw(r#"{"_meta":[]}"#);
-        assert!(Meta::of_params(Some(&params)).is_err());
+        assert!(Meta::from_params(Some(&params)).is_err());
     }
 
     #[test]

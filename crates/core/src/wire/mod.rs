@@ -15,17 +15,17 @@
 //! | [`method`] | method names |
 //! | [`capability`] | what a client can ask a person |
 //! | [`request`] | the question |
-//! | [`reply`] | the reply |
+//! | [`result`] | the reply |
 //! | [`meta`] | `_meta`: progress token, and the rounds era's revision, client and capabilities |
 //! | [`pushed`] | pushed era: -32042 and its completion |
 //! | [`rounds`] | rounds era: `input_required`, `inputResponses`, the retry |
 //! | [`notice`] | cancellation and progress |
-//! | [`defect`] | what can be wrong with any of it |
+//! | [`error`] | what can be wrong with any of it |
 
 pub mod call_frame;
 pub mod capability;
-pub mod defect;
 pub mod envelope;
+pub mod error;
 pub mod frame;
 pub mod id;
 pub mod members;
@@ -34,21 +34,26 @@ pub mod meta;
 pub mod method;
 pub mod notice;
 pub mod pushed;
-pub mod reply;
 pub mod request;
+pub mod result;
 pub mod revision;
 pub mod rounds;
 
 pub use call_frame::{CallDefect, CallFrame};
 pub use capability::Capability;
-pub use defect::WireDefect;
-pub use envelope::{Bearing, Envelope, Kind};
+pub use envelope::{ElicitationMessage, Envelope, Kind};
+pub use error::WireError;
 pub use frame::{FrameDefect, FrameIndex};
 pub use id::Id;
 pub use meta::Meta;
 pub use notice::{Cancelled, Progress};
 pub use pushed::{Complete, UrlRequired};
-pub use reply::{Action, Reply};
-pub use request::{Request, Unaskable};
+pub use request::{ElicitRequest, UnsupportedQuestion};
+pub use result::{Action, ElicitResult};
 pub use revision::{Era, Mode, Revision, UnknownRevision};
 pub use rounds::{InputRequest, InputRequired, InputResponses};
+#[doc(hidden)]
+pub use {
+    ElicitRequest as Request, ElicitResult as Reply, ElicitationMessage as Bearing,
+    UnsupportedQuestion as Unaskable, WireError as WireDefect,
+};

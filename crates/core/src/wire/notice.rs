@@ -3,7 +3,7 @@
 use serde_json::Number;
 use serde_json::value::RawValue;
 
-use super::defect::WireDefect;
+use super::error::WireError;
 use super::id::Id;
 use super::members::{self, Members, raw_text};
 use super::{message, method};
@@ -19,7 +19,7 @@ pub struct Cancelled {
 
 impl Cancelled {
     /// Reads the params.
-    pub fn parse(params: &RawValue) -> Result<Self, WireDefect> {
+    pub fn parse(params: &RawValue) -> Result<Self, WireError> {
         let members = Members::read(params, "params")?;
         Ok(Self {
             request_id: members
@@ -68,7 +68,7 @@ impl Progress {
     }
 
     /// Reads the params.
-    pub fn parse(params: &RawValue) -> Result<Self, WireDefect> {
+    pub fn parse(params: &RawValue) -> Result<Self, WireError> {
         let members = Members::read(params, "params")?;
         Ok(Self {
             token: read_id(members.need("progressToken")?, "progressToken")?,
@@ -99,15 +99,15 @@ impl Progress {
     }
 }
 
-fn read_id(raw: &RawValue, member: &'static str) -> Result<Id, WireDefect> {
-    Id::read(raw).ok_or(WireDefect::Type {
+fn read_id(raw: &RawValue, member: &'static str) -> Result<Id, WireError> {
+    Id::read(raw).ok_or(WireError::Type {
         member,
         expected: "a string or a number",
     })
 }
 
-fn number(raw: &RawValue, member: &'static str) -> Result<Number, WireDefect> {
-    serde_json::from_str(raw.get()).map_err(|_| WireDefect::Type {
+fn number(raw: &RawValue, member: &'static str) -> Result<Number, WireError> {
+    serde_json::from_str(raw.get()).map_err(|_| WireError::Type {
         member,
         expected: "a number",
     })

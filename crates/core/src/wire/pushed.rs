@@ -2,10 +2,10 @@
 
 use serde_json::value::RawValue;
 
-use super::defect::WireDefect;
+use super::error::WireError;
 use super::id::Id;
 use super::members::{self, Members, raw_text, raw_value};
-use super::request::{Request, Unaskable};
+use super::request::{ElicitRequest, UnsupportedQuestion};
 use super::revision::{Mode, Revision};
 use super::{message, method};
 
@@ -13,7 +13,11 @@ use super::{message, method};
 pub const URL_REQUIRED_CODE: i64 = -32042;
 
 /// A question as the pushed request `elicitation/create`.
-pub fn create(id: &Id, request: &Request, revision: Revision) -> Result<String, Unaskable> {
+pub fn create(
+    id: &Id,
+    request: &ElicitRequest,
+    revision: Revision,
+) -> Result<String, UnsupportedQuestion> {
     let params = request.to_raw_params(revision)?;
     Ok(message::request(id, method::CREATE, Some(&params)))
 }
@@ -24,16 +28,16 @@ pub struct UrlRequired {
     /// Why, for whoever made the call.
     pub message: String,
     /// The links to visit; every one in url mode.
-    pub elicitations: Vec<Request>,
+    pub elicitations: Vec<ElicitRequest>,
 }
 
 impl UrlRequired {
     /// Reads the error object of a response. An elicitation in another mode, or without its id, is a defect.
-    pub fn parse(error: &RawValue) -> Result<Self, WireDefect> {
+    pub fn parse(error: &RawValue) -> Result<Self, WireError> {
         let members = Members::read(error, "error")?;
         let data = Members::read(members.need("data")?, "data")?;
         let listed: Vec<&RawValue> = serde_json::from_str(data.need("elicitations")?.get())
-            .map_err(|_| WireDefect::Type {
+            .map_err(|_| WireError::Type {
                 member: "elicitations",
                 expected: "a list",
             })?;
@@ -44,17 +48,17 @@ impl UrlRequired {
     }
 
     /// The error object. A form among the elicitations, or a url without id, cannot be said.
-    pub fn to_error(&self) -> Result<Box<RawValue>, Unaskable> {
+    pub fn to_error(&self) -> Result<Box<RawValue>, UnsupportedQuestion> {
         let listed: Vec<Box<RawValue>> = self
             .elicitations
             .iter()
             .map(|request| match request.mode() {
                 Mode::Url => request.to_raw_params(Revision::V2025_11_25),
-                Mode::Form => Err(Unaskable::FormInUrlRequired),
+                Mode::Form => Err(UnsupportedQuestion::FormInUrlRequired),
             })
             .collect::<Result<_, _>>()?;
-        let listed =
-            serde_json::value::to_raw_value(&listed).map_err(|_| Unaskable::FormInUrlRequired)?;
+        let listed = serde_json::value::to_raw_value(&listed)
+            .map_err(|_| UnsupportedQuestion::FormInUrlRequired)?;
         let data = members::object([("elicitations", &*listed)]);
         let code = raw_value(&URL_REQUIRED_CODE.into());
         let message = raw_text(&self.message);
@@ -66,11 +70,11 @@ impl UrlRequired {
     }
 }
 
-fn read_url(params: &RawValue) -> Result<Request, WireDefect> {
-    let request = Request::parse(params, Revision::V2025_11_25)?;
+fn read_url(params: &RawValue) -> Result<ElicitRequest, WireError> {
+    let request = ElicitRequest::parse(params, Revision::V2025_11_25)?;
     match request.mode() {
         Mode::Url => Ok(request),
-        Mode::Form => Err(WireDefect::Type {
+        Mode::Form => Err(WireError::Type {
             member: "mode",
             expected: "\"url\" here",
         }),
@@ -86,7 +90,7 @@ pub struct Complete {
 
 impl Complete {
     /// Reads the params.
-    pub fn parse(params: &RawValue) -> Result<Self, WireDefect> {
+    pub fn parse(params: &RawValue) -> Result<Self, WireError> {
         let members = Members::read(params, "params")?;
         Ok(Self {
             elicitation_id: members.need_text("elicitationId")?.into_owned(),
@@ -108,10 +112,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::wire::envelope::{Bearing, Envelope};
+    use crate::wire::envelope::{ElicitationMessage, Envelope};
 
-    fn visit(id: Option<&str>) -> Request {
-        Request::Url {
+    fn visit(id: Option<&str>) -> ElicitRequest {
+        ElicitRequest::Url {
             message: "m".into(),
             url: "https://a.example/".into(),
             elicitation_id: id.map(Into::into),
@@ -128,17 +132,20 @@ mod tests {
         assert_eq!(UrlRequired::parse(&error).unwrap(), required);
         let text = message::error(Some(&Id::number(1)), &error);
         let envelope = Envelope::parse(text.as_bytes()).unwrap();
-        assert_eq!(envelope.bearing(), Some(Bearing::UrlRequired));
+        assert_eq!(envelope.bearing(), Some(ElicitationMessage::UrlRequired));
     }
 
     #[test]
     fn only_urls_with_ids_may_be_required() {
-        let form = Request::form("m", &json!({"type": "object", "properties": {}}));
+        let form = ElicitRequest::form("m", &json!({"type": "object", "properties": {}}));
         let wrong = UrlRequired {
             message: String::new(),
             elicitations: vec![form],
         };
-        assert_eq!(wrong.to_error().unwrap_err(), Unaskable::FormInUrlRequired);
+        assert_eq!(
+            wrong.to_error().unwrap_err(),
+            UnsupportedQuestion::FormInUrlRequired
+        );
         let nameless = UrlRequired {
             message: String::new(),
             elicitations: vec![visit(None)],
@@ -165,7 +172,7 @@ mod tests {
         };
         let text = complete.to_message();
         let envelope = Envelope::parse(text.as_bytes()).unwrap();
-        assert_eq!(envelope.bearing(), Some(Bearing::Complete));
+        assert_eq!(envelope.bearing(), Some(ElicitationMessage::Complete));
         assert_eq!(
             Complete::parse(envelope.params().unwrap()).unwrap(),
             complete
@@ -176,9 +183,9 @@ mod tests {
     fn a_pushed_question_is_a_request() {
         let text = create(&Id::text("q-1"), &visit(Some("e")), Revision::V2025_11_25).unwrap();
         let envelope = Envelope::parse(text.as_bytes()).unwrap();
-        assert_eq!(envelope.bearing(), Some(Bearing::Create));
+        assert_eq!(envelope.bearing(), Some(ElicitationMessage::Create));
         assert_eq!(
-            Request::parse(envelope.params().unwrap(), Revision::V2025_11_25).unwrap(),
+            ElicitRequest::parse(envelope.params().unwrap(), Revision::V2025_11_25).unwrap(),
             visit(Some("e"))
         );
         assert!(create(&Id::text("q-1"), &visit(None), Revision::V2025_06_18).is_err());

@@ -6,14 +6,14 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::capability::Capability;
-use super::defect::WireDefect;
+use super::error::WireError;
 use super::members::{self, Members};
 use super::method;
 use super::revision::{Mode, Revision};
 
 /// One question as it travels. The form inside is not parsed here; `Form` does that.
 #[derive(Clone)]
-pub enum Request {
+pub enum ElicitRequest {
     /// Fill in a form.
     Form {
         /// Why the question is asked, for the person.
@@ -34,7 +34,7 @@ pub enum Request {
 
 /// A question that the revision cannot say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unaskable {
+pub enum UnsupportedQuestion {
     /// Url mode before 2025-11-25.
     #[error("{revision} has no url mode")]
     UrlMode {
@@ -58,17 +58,17 @@ pub enum Unaskable {
     },
 }
 
-impl Request {
+impl ElicitRequest {
     /// Reads the params of `elicitation/create` as `revision` defines them.
     ///
     /// An absent `mode` means form (2025-11-25, elicitation). On 2025-06-18 a `mode` of form is passed over, since
-    /// real servers send it, and url is [`WireDefect::ModeNotInRevision`]. `elicitationId` is required on 2025-11-25
+    /// real servers send it, and url is [`WireError::ModeNotInRevision`]. `elicitationId` is required on 2025-11-25
     /// and passed over on 2026-07-28, which dropped it.
-    pub fn parse(params: &RawValue, revision: Revision) -> Result<Self, WireDefect> {
+    pub fn parse(params: &RawValue, revision: Revision) -> Result<Self, WireError> {
         let members = Members::read(params, "params")?;
         let mode = read_mode(&members)?;
         if !revision.has_mode(mode) {
-            return Err(WireDefect::ModeNotInRevision { mode, revision });
+            return Err(WireError::ModeNotInRevision { mode, revision });
         }
         let message = members.need_text("message")?.into_owned();
         match mode {
@@ -89,7 +89,7 @@ impl Request {
     }
 
     /// Reads params that were built as a value, as SDK types are.
-    pub fn from_value(params: &Value, revision: Revision) -> Result<Self, WireDefect> {
+    pub fn from_value(params: &Value, revision: Revision) -> Result<Self, WireError> {
         Self::parse(&members::raw_value(params), revision)
     }
 
@@ -135,17 +135,17 @@ impl Request {
 
     /// The params as `revision` spells them: no `mode` on 2025-06-18, `elicitationId` on 2025-11-25 only. The schema goes
     /// out as it is: what the revision cannot say in it is for `Form::emit` to find.
-    pub fn to_params(&self, revision: Revision) -> Result<Value, Unaskable> {
+    pub fn to_params(&self, revision: Revision) -> Result<Value, UnsupportedQuestion> {
         let raw = self.to_raw_params(revision)?;
-        serde_json::from_str(raw.get()).map_err(|_| Unaskable::TooDeep {
+        serde_json::from_str(raw.get()).map_err(|_| UnsupportedQuestion::TooDeep {
             limit: members::MAX_DEPTH,
         })
     }
 
-    /// [`Request::to_params`] as text, the schema's bytes untouched.
-    pub fn to_raw_params(&self, revision: Revision) -> Result<Box<RawValue>, Unaskable> {
+    /// [`ElicitRequest::to_params`] as text, the schema's bytes untouched.
+    pub fn to_raw_params(&self, revision: Revision) -> Result<Box<RawValue>, UnsupportedQuestion> {
         if !revision.has_mode(self.mode()) {
-            return Err(Unaskable::UrlMode { revision });
+            return Err(UnsupportedQuestion::UrlMode { revision });
         }
         let mode = members::raw_text(self.mode().as_str());
         let message = members::raw_text(self.message());
@@ -174,7 +174,10 @@ impl Request {
     }
 
     /// The question as an input request of the rounds era: `{"method": "elicitation/create", "params": ...}`.
-    pub fn to_input_request(&self, revision: Revision) -> Result<Box<RawValue>, Unaskable> {
+    pub fn to_input_request(
+        &self,
+        revision: Revision,
+    ) -> Result<Box<RawValue>, UnsupportedQuestion> {
         let params = self.to_raw_params(revision)?;
         let method = members::raw_text(method::CREATE);
         Ok(members::object([
@@ -184,23 +187,23 @@ impl Request {
     }
 }
 
-fn read_mode(members: &Members<'_>) -> Result<Mode, WireDefect> {
+fn read_mode(members: &Members<'_>) -> Result<Mode, WireError> {
     match members.text("mode")?.as_deref() {
         None | Some("form") => Ok(Mode::Form),
         Some("url") => Ok(Mode::Url),
-        Some(_) => Err(WireDefect::UnknownMode),
+        Some(_) => Err(WireError::UnknownMode),
     }
 }
 
 fn read_elicitation_id(
     members: &Members<'_>,
     revision: Revision,
-) -> Result<Option<String>, WireDefect> {
+) -> Result<Option<String>, WireError> {
     match revision {
         Revision::V2025_11_25 => {
             let id = members.need_text("elicitationId")?;
             if id.is_empty() {
-                return Err(WireDefect::Type {
+                return Err(WireError::Type {
                     member: "elicitationId",
                     expected: "a string that is not empty",
                 });
@@ -211,15 +214,18 @@ fn read_elicitation_id(
     }
 }
 
-fn url_id(id: Option<&str>, revision: Revision) -> Result<Option<Box<RawValue>>, Unaskable> {
+fn url_id(
+    id: Option<&str>,
+    revision: Revision,
+) -> Result<Option<Box<RawValue>>, UnsupportedQuestion> {
     match (revision, id) {
         (Revision::V2025_11_25, Some(id)) if !id.is_empty() => Ok(Some(members::raw_text(id))),
-        (Revision::V2025_11_25, _) => Err(Unaskable::NoElicitationId { revision }),
+        (Revision::V2025_11_25, _) => Err(UnsupportedQuestion::NoElicitationId { revision }),
         (Revision::V2025_06_18 | Revision::V2026_07_28, _) => Ok(None),
     }
 }
 
-impl PartialEq for Request {
+impl PartialEq for ElicitRequest {
     /// Equal when every part is, the schema byte for byte.
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -247,9 +253,9 @@ impl PartialEq for Request {
     }
 }
 
-impl Eq for Request {}
+impl Eq for ElicitRequest {}
 
-impl fmt::Debug for Request {
+impl fmt::Debug for ElicitRequest {
     /// The question itself, but not its URL, which may carry a token.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

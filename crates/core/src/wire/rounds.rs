@@ -5,11 +5,11 @@ use std::fmt;
 
 use serde_json::value::RawValue;
 
-use super::defect::WireDefect;
+use super::error::WireError;
 use super::members::{self, Members, raw_text};
 use super::method;
-use super::reply::Reply;
-use super::request::{Request, Unaskable};
+use super::request::{ElicitRequest, UnsupportedQuestion};
+use super::result::ElicitResult;
 use super::revision::{Mode, Revision};
 
 /// The `resultType` of a result that asks.
@@ -30,7 +30,7 @@ pub struct InputRequired {
 #[derive(Clone, Debug)]
 pub enum InputRequest {
     /// A question for the person.
-    Elicit(Request),
+    Elicit(ElicitRequest),
     /// Sampling, roots, or something newer: the whole request object as written.
     Other {
         /// Its method.
@@ -43,7 +43,7 @@ pub enum InputRequest {
 impl InputRequired {
     /// Asks these questions by key.
     pub fn asking(
-        questions: impl IntoIterator<Item = (String, Request)>,
+        questions: impl IntoIterator<Item = (String, ElicitRequest)>,
         state: Option<String>,
     ) -> Self {
         let requests = questions
@@ -59,7 +59,7 @@ impl InputRequired {
     ///
     /// A malformed elicitation makes the whole result a defect: the client could not answer it. Other requests are
     /// kept as they are.
-    pub fn parse(result: &RawValue) -> Result<Self, WireDefect> {
+    pub fn parse(result: &RawValue) -> Result<Self, WireError> {
         let members = Members::read(result, "result")?;
         let requests = members
             .get("inputRequests")
@@ -68,13 +68,13 @@ impl InputRequired {
             .transpose()?;
         let state = members.text("requestState")?.map(Cow::into_owned);
         if requests.is_none() && state.is_none() {
-            return Err(WireDefect::NothingRequired);
+            return Err(WireError::NothingRequired);
         }
         Ok(Self { requests, state })
     }
 
     /// The questions for a person, by key.
-    pub fn questions(&self) -> impl Iterator<Item = (&str, &Request)> {
+    pub fn questions(&self) -> impl Iterator<Item = (&str, &ElicitRequest)> {
         self.requests
             .iter()
             .flatten()
@@ -98,7 +98,7 @@ impl InputRequired {
     }
 
     /// The result object, `resultType` included.
-    pub fn to_result(&self) -> Result<Box<RawValue>, Unaskable> {
+    pub fn to_result(&self) -> Result<Box<RawValue>, UnsupportedQuestion> {
         let kind = raw_text(INPUT_REQUIRED);
         let requests = self.requests.as_deref().map(write_requests).transpose()?;
         let state = self.state.as_deref().map(raw_text);
@@ -143,19 +143,19 @@ impl PartialEq for InputRequest {
 impl Eq for InputRequest {}
 
 /// Reads an `inputRequests` object. The tasks extension carries the same object in `tasks/get`.
-pub fn read_requests(requests: &RawValue) -> Result<Vec<(String, InputRequest)>, WireDefect> {
+pub fn read_requests(requests: &RawValue) -> Result<Vec<(String, InputRequest)>, WireError> {
     Members::read(requests, "inputRequests")?
         .iter()
         .map(|(key, request)| Ok((key.to_owned(), read_request(request)?)))
         .collect()
 }
 
-fn read_request(raw: &RawValue) -> Result<InputRequest, WireDefect> {
+fn read_request(raw: &RawValue) -> Result<InputRequest, WireError> {
     let members = Members::read(raw, "an input request")?;
     let method = members.need_text("method")?;
     if method == method::CREATE {
         let params = members.need("params")?;
-        return Request::parse(params, Revision::V2026_07_28).map(InputRequest::Elicit);
+        return ElicitRequest::parse(params, Revision::V2026_07_28).map(InputRequest::Elicit);
     }
     Ok(InputRequest::Other {
         method: method.into_owned(),
@@ -164,7 +164,9 @@ fn read_request(raw: &RawValue) -> Result<InputRequest, WireDefect> {
 }
 
 /// Writes an `inputRequests` object.
-pub fn write_requests(requests: &[(String, InputRequest)]) -> Result<Box<RawValue>, Unaskable> {
+pub fn write_requests(
+    requests: &[(String, InputRequest)],
+) -> Result<Box<RawValue>, UnsupportedQuestion> {
     let written: Vec<(&str, Box<RawValue>)> = requests
         .iter()
         .map(|(key, request)| match request {
@@ -188,7 +190,7 @@ pub struct InputResponses {
 
 impl InputResponses {
     /// Reads an `inputResponses` object. Its values are read when asked for.
-    pub fn parse(responses: &RawValue) -> Result<Self, WireDefect> {
+    pub fn parse(responses: &RawValue) -> Result<Self, WireError> {
         let members = Members::read(responses, "inputResponses")?;
         Ok(Self {
             responses: members
@@ -199,7 +201,7 @@ impl InputResponses {
     }
 
     /// Reads them out of a request's params; `None` when the request is no retry with answers.
-    pub fn of_params(params: &RawValue) -> Result<Option<Self>, WireDefect> {
+    pub fn from_params(params: &RawValue) -> Result<Option<Self>, WireError> {
         members::only_member(params, "inputResponses", "params")?
             .filter(|responses| !members::is_null(responses))
             .map(Self::parse)
@@ -216,7 +218,7 @@ impl InputResponses {
     }
 
     /// Adds or replaces a person's reply for a key.
-    pub fn reply(&mut self, key: impl Into<String>, reply: &Reply) {
+    pub fn reply(&mut self, key: impl Into<String>, reply: &ElicitResult) {
         self.insert(key, reply.to_raw());
     }
 
@@ -229,8 +231,8 @@ impl InputResponses {
     }
 
     /// The reply to the question of this mode under this key; `None` when it was not answered.
-    pub fn reply_to(&self, key: &str, mode: Mode) -> Option<Result<Reply, WireDefect>> {
-        self.get(key).map(|raw| Reply::parse(raw, mode))
+    pub fn reply_to(&self, key: &str, mode: Mode) -> Option<Result<ElicitResult, WireError>> {
+        self.get(key).map(|raw| ElicitResult::parse(raw, mode))
     }
 
     /// The keys, in the client's order.
@@ -261,14 +263,14 @@ impl fmt::Debug for InputResponses {
 }
 
 /// `requestState` in a request's params.
-pub fn state_of_params(params: &RawValue) -> Result<Option<String>, WireDefect> {
+pub fn state_of_params(params: &RawValue) -> Result<Option<String>, WireError> {
     match members::only_member(params, "requestState", "params")?
         .filter(|state| !members::is_null(state))
     {
         None => Ok(None),
         Some(state) => members::text(state)
             .map(|state| Some(state.into_owned()))
-            .ok_or(WireDefect::Type {
+            .ok_or(WireError::Type {
                 member: "requestState",
                 expected: "a string",
             }),
@@ -281,7 +283,7 @@ pub fn retry_params(
     params: Option<&RawValue>,
     required: &InputRequired,
     responses: &InputResponses,
-) -> Result<Box<RawValue>, WireDefect> {
+) -> Result<Box<RawValue>, WireError> {
     let answers = required.requests.is_some().then(|| responses.to_raw());
     let state = required.state.as_deref().map(raw_text);
     let params = Members::read_text(params.map_or("{}", RawValue::get), "params")?;

@@ -2,19 +2,23 @@
 
 use std::time::Duration;
 
-use mcp_elicit_core::exchange::Exchange;
 use mcp_elicit_core::fault::{Fault, LimitFault, PeerFault};
 use mcp_elicit_core::form::Form;
-use mcp_elicit_core::wire::{Mode, Request, Revision, WireDefect};
+use mcp_elicit_core::lifecycle::Lifecycle;
+use mcp_elicit_core::wire::{ElicitRequest, Mode, Revision, WireError};
 use serde_json::{Value, json};
 
 use super::table::{Held, Table, same};
 
 impl Table<'_> {
     /// A client that does not ask says why, as the revision's error.
-    pub(crate) fn refused(&mut self, request: Result<Request, WireDefect>, error: &Value) -> Held {
-        let mode = request.as_ref().map_or(Mode::Form, Request::mode);
-        let timed_out = self.last.as_ref().and_then(Exchange::fault);
+    pub(crate) fn refused(
+        &mut self,
+        request: Result<ElicitRequest, WireError>,
+        error: &Value,
+    ) -> Held {
+        let mode = request.as_ref().map_or(Mode::Form, ElicitRequest::mode);
+        let timed_out = self.last.as_ref().and_then(Lifecycle::fault);
         let fault: Fault = match request {
             Err(defect) => PeerFault::Wire(defect).into(),
             Ok(_) if !self.declared.has(mode) => PeerFault::CapabilityMissing {
@@ -65,7 +69,7 @@ impl Table<'_> {
                 let fault = self
                     .last
                     .as_ref()
-                    .and_then(Exchange::fault)
+                    .and_then(Lifecycle::fault)
                     .ok_or("nothing failed")?;
                 self.is_error(&fault, error)
             }
@@ -97,10 +101,10 @@ impl Table<'_> {
 }
 
 /// The only reason left: the form is illegal.
-fn illegal(request: &Request) -> Result<PeerFault, String> {
+fn illegal(request: &ElicitRequest) -> Result<PeerFault, String> {
     match request {
-        Request::Url { .. } => Err("there is no reason to refuse".into()),
-        Request::Form { schema, .. } => match Form::parse(schema.get()) {
+        ElicitRequest::Url { .. } => Err("there is no reason to refuse".into()),
+        ElicitRequest::Form { schema, .. } => match Form::parse(schema.get()) {
             Ok(_) => Err("there is no reason to refuse".into()),
             Err(defects) => Ok(PeerFault::from(&defects)),
         },

@@ -4,11 +4,12 @@ use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use mcp_elicit_core::answer::{CheckError, Outcome};
-use mcp_elicit_core::exchange::{Exchange, Moment, Phase, Step, Withdrawal};
 use mcp_elicit_core::form::Form;
+use mcp_elicit_core::lifecycle::{Lifecycle, Phase, Timestamp, Transition, Withdrawal};
 use mcp_elicit_core::wire::{
-    Bearing, Cancelled, Capability, Complete, Envelope, Id, InputRequired, InputResponses, Kind,
-    Meta, Progress, Reply, Request, Revision, UrlRequired, WireDefect, method, rounds,
+    Cancelled, Capability, Complete, ElicitRequest, ElicitResult, ElicitationMessage, Envelope, Id,
+    InputRequired, InputResponses, Kind, Meta, Progress, Revision, UrlRequired, WireError, method,
+    rounds,
 };
 use mcp_elicit_testkit::spec::Spec;
 use mcp_elicit_testkit::transcript::Side;
@@ -23,18 +24,18 @@ const PATIENCE: Duration = Duration::from_mins(5);
 pub(crate) struct Table<'s> {
     pub(crate) revision: Revision,
     spec: &'s Spec,
-    now: Moment,
+    now: Timestamp,
     pub(crate) declared: Capability,
     /// Client calls by id, with their params.
     calls: HashMap<Id, Option<Box<RawValue>>>,
     /// Pushed questions by id.
-    pushed: HashMap<Id, (Value, Result<Request, WireDefect>)>,
+    pushed: HashMap<Id, (Value, Result<ElicitRequest, WireError>)>,
     /// The questions of the last round, and the params of the call that it answered.
     round: Option<(InputRequired, Option<Box<RawValue>>)>,
     visits: Vec<String>,
     /// The last question, and where it stands.
-    pub(crate) asked: Option<Request>,
-    pub(crate) last: Option<Exchange>,
+    pub(crate) asked: Option<ElicitRequest>,
+    pub(crate) last: Option<Lifecycle>,
     acts: VecDeque<(String, Option<Value>)>,
     progress: f64,
 }
@@ -44,7 +45,7 @@ impl<'s> Table<'s> {
         Self {
             revision: revision.parse().expect("a revision"),
             spec,
-            now: Moment::from_millis(0),
+            now: Timestamp::from_millis(0),
             declared: Capability::NONE,
             calls: HashMap::new(),
             pushed: HashMap::new(),
@@ -65,21 +66,21 @@ impl<'s> Table<'s> {
             return Err("the bytes changed".into());
         }
         match envelope.bearing() {
-            Some(Bearing::Create) => self.pushed(&envelope, message),
-            Some(Bearing::Complete) => self.completed(&envelope, message),
-            Some(Bearing::InputRequired) => self.round(&envelope, message),
-            Some(Bearing::UrlRequired) => self.urls_required(&envelope, message),
-            Some(Bearing::Task) => self.task(message),
+            Some(ElicitationMessage::Create) => self.pushed(&envelope, message),
+            Some(ElicitationMessage::Complete) => self.completed(&envelope, message),
+            Some(ElicitationMessage::InputRequired) => self.round(&envelope, message),
+            Some(ElicitationMessage::UrlRequired) => self.urls_required(&envelope, message),
+            Some(ElicitationMessage::Task) => self.task(message),
             None => self.other(side, &envelope, message),
         }
     }
 
     pub(crate) fn person(&mut self, action: &str, content: Option<&Value>) -> Held {
         self.acts.push_back((action.to_owned(), content.cloned()));
-        if !self.last.as_ref().is_some_and(Exchange::is_open) {
+        if !self.last.as_ref().is_some_and(Lifecycle::is_open) {
             return Ok(());
         }
-        self.step(&Step::Show)?;
+        self.step(&Transition::Show)?;
         let mut result = json!({ "action": action });
         if let Some(content) = content {
             result["content"] = content.clone();
@@ -87,17 +88,17 @@ impl<'s> Table<'s> {
         match self.outcome_of(&result)? {
             // What the form refuses is asked again: the question stays open.
             Err(_) => Ok(()),
-            Ok(outcome) => self.step(&Step::acted(&outcome, "person")),
+            Ok(outcome) => self.step(&Transition::acted(&outcome, "person")),
         }
     }
 
     /// Returns what the last question makes of a reply.
     fn outcome_of(&self, result: &Value) -> Result<Result<Outcome, CheckError>, String> {
         let request = self.asked.as_ref().ok_or("nothing was asked")?;
-        let reply = Reply::from_value(result, request.mode()).map_err(told)?;
+        let reply = ElicitResult::from_value(result, request.mode()).map_err(told)?;
         match request {
-            Request::Url { .. } => Ok(Ok(reply.visited())),
-            Request::Form { schema, .. } => {
+            ElicitRequest::Url { .. } => Ok(Ok(reply.visited())),
+            ElicitRequest::Form { schema, .. } => {
                 let form = Form::parse(schema.get()).map_err(|defects| defects.to_string())?;
                 Ok(reply.against(&form))
             }
@@ -111,20 +112,20 @@ impl<'s> Table<'s> {
             .as_ref()
             .is_some_and(|exchange| exchange.is_due(self.now))
         {
-            return self.step(&Step::Expire);
+            return self.step(&Transition::Expire);
         }
         Ok(())
     }
 
     pub(crate) fn outcome(&mut self, phase: &str) -> Held {
-        let stands = self.last.as_ref().map(Exchange::phase);
+        let stands = self.last.as_ref().map(Lifecycle::phase);
         if stands.map(Phase::as_str) == Some(phase) {
             return Ok(());
         }
         Err(format!("the question is {stands:?}, not {phase}"))
     }
 
-    fn step(&mut self, step: &Step) -> Held {
+    fn step(&mut self, step: &Transition) -> Held {
         let exchange = self.last.as_mut().ok_or("nothing was asked")?;
         let seen = exchange.version();
         exchange
@@ -132,13 +133,13 @@ impl<'s> Table<'s> {
             .map_err(|refused| refused.to_string())
     }
 
-    fn ask(&mut self, request: &Request) {
+    fn ask(&mut self, request: &ElicitRequest) {
         self.asked = Some(request.clone());
-        self.last = Some(Exchange::ask(self.now, Some(self.now.after(PATIENCE))));
+        self.last = Some(Lifecycle::ask(self.now, Some(self.now.after(PATIENCE))));
     }
 
     fn pushed(&mut self, envelope: &Envelope<'_>, message: &Value) -> Held {
-        let request = Request::parse(envelope.params().ok_or("no params")?, self.revision);
+        let request = ElicitRequest::parse(envelope.params().ok_or("no params")?, self.revision);
         if let Ok(request) = &request {
             self.same_request(request, &message["params"])?;
             self.ask(request);
@@ -148,7 +149,7 @@ impl<'s> Table<'s> {
         Ok(())
     }
 
-    fn same_request(&self, request: &Request, params: &Value) -> Held {
+    fn same_request(&self, request: &ElicitRequest, params: &Value) -> Held {
         let mut written = request
             .to_params(self.revision)
             .map_err(|unaskable| unaskable.to_string())?;
@@ -201,7 +202,7 @@ impl<'s> Table<'s> {
         self.legal("URLElicitationRequiredError", message)?;
         let required = UrlRequired::parse(envelope.error().ok_or("no error")?).map_err(told)?;
         for request in &required.elicitations {
-            if let Request::Url {
+            if let ElicitRequest::Url {
                 elicitation_id: Some(id),
                 ..
             } = request
@@ -245,7 +246,7 @@ impl<'s> Table<'s> {
 
     fn call(&mut self, envelope: &Envelope<'_>) -> Held {
         let params = envelope.params();
-        let meta = Meta::of_params(params).map_err(told)?;
+        let meta = Meta::from_params(params).map_err(told)?;
         if meta.is_rounds() {
             self.declared = meta.capability(self.revision);
         }
@@ -253,10 +254,10 @@ impl<'s> Table<'s> {
             let params: Value = params
                 .and_then(|p| serde_json::from_str(p.get()).ok())
                 .ok_or("no params")?;
-            self.declared = Capability::of_client(&params["capabilities"], self.revision);
+            self.declared = Capability::from_client(&params["capabilities"], self.revision);
         }
         let responses = params
-            .map(InputResponses::of_params)
+            .map(InputResponses::from_params)
             .transpose()
             .map_err(told)?
             .flatten();
@@ -309,7 +310,7 @@ impl<'s> Table<'s> {
     }
 
     /// The reply is what the person did, and reads back as it was written.
-    fn as_acted(&mut self, reply: &Reply, written: &RawValue) -> Held {
+    fn as_acted(&mut self, reply: &ElicitResult, written: &RawValue) -> Held {
         let written: Value =
             serde_json::from_str(written.get()).map_err(|error| error.to_string())?;
         self.legal("ElicitResult", &written)?;
@@ -330,7 +331,7 @@ impl<'s> Table<'s> {
                     .request_id
                     .is_some_and(|id| self.pushed.remove(&id).is_some())
                 {
-                    self.step(&Step::Withdraw {
+                    self.step(&Transition::Withdraw {
                         why: Withdrawal::ByAsker,
                     })?;
                 }
@@ -366,14 +367,14 @@ impl<'s> Table<'s> {
         if !self.declared.has(request.mode()) {
             return Err("answered in an undeclared mode".into());
         }
-        if let Request::Url {
+        if let ElicitRequest::Url {
             elicitation_id: Some(id),
             ..
         } = &request
         {
             self.visits.push(id.clone());
         }
-        let reply = Reply::parse(result, request.mode()).map_err(told)?;
+        let reply = ElicitResult::parse(result, request.mode()).map_err(told)?;
         self.as_acted(&reply, result)
     }
 
@@ -391,7 +392,7 @@ impl<'s> Table<'s> {
     clippy::needless_pass_by_value,
     reason = "the shape that map_err wants"
 )]
-fn told(defect: WireDefect) -> String {
+fn told(defect: WireError) -> String {
     defect.to_string()
 }
 

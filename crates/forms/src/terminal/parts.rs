@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use mcp_elicit_core::link::Weight;
+use mcp_elicit_core::link::WarningLevel;
 use unicode_width::UnicodeWidthStr;
 
 use super::desk::Desk;
@@ -177,7 +177,7 @@ pub(super) fn reading(desk: &Desk, width: usize, row: usize) -> Body {
 /// Reasons to be careful.
 pub(super) fn warnings(warnings: &[Warning], width: usize, body: &mut Body) {
     for warning in warnings {
-        let style = if warning.weight == Weight::Danger {
+        let style = if warning.weight == WarningLevel::Danger {
             Style::Bad
         } else {
             Style::Warn

@@ -1,6 +1,6 @@
 //! A list to choose from, with arrow keys and type-ahead.
 
-use mcp_elicit_core::answer::Typed;
+use mcp_elicit_core::answer::DraftValue;
 
 use crate::view::{Control, FieldView};
 
@@ -43,7 +43,7 @@ pub(super) struct Shown<'a> {
 impl Picker {
     /// The list of a field that has one: its options, or yes and no. An optional field that takes one of
     /// them gets an entry for no answer.
-    pub(super) fn of(field: &FieldView, typed: &Typed) -> Option<Self> {
+    pub(super) fn of(field: &FieldView, typed: &DraftValue) -> Option<Self> {
         let entry = |label: &str, also: &str, gives: Gives| Entry {
             label: label.to_owned(),
             sought: format!("{} {}", label.to_lowercase(), also.to_lowercase()),
@@ -77,18 +77,18 @@ impl Picker {
             at: Some(0),
         };
         picker.choose_what(typed);
-        if field.control == Control::YesNo && *typed == Typed::Nothing {
+        if field.control == Control::YesNo && *typed == DraftValue::Nothing {
             picker.at = None;
         }
         Some(picker)
     }
 
-    fn choose_what(&mut self, typed: &Typed) {
+    fn choose_what(&mut self, typed: &DraftValue) {
         for entry in &mut self.entries {
             entry.chosen = match (&entry.gives, typed) {
-                (Gives::Value(value), Typed::Picked(picked)) => picked.contains(value),
-                (Gives::Flag(a), Typed::Flag(b)) => a == b,
-                (Gives::Nothing, Typed::Nothing) => true,
+                (Gives::Value(value), DraftValue::Picked(picked)) => picked.contains(value),
+                (Gives::Flag(a), DraftValue::Flag(b)) => a == b,
+                (Gives::Nothing, DraftValue::Nothing) => true,
                 _ => false,
             };
         }
@@ -189,7 +189,7 @@ impl Picker {
     }
 
     /// Returns what is chosen, as the answer of the field.
-    pub(super) fn chosen(&self) -> Typed {
+    pub(super) fn chosen(&self) -> DraftValue {
         let mut chosen = self.entries.iter().filter(|entry| entry.chosen);
         if self.several {
             let values: Vec<_> = chosen
@@ -198,12 +198,12 @@ impl Picker {
                     Gives::Flag(_) | Gives::Nothing => None,
                 })
                 .collect();
-            return Typed::Picked(values);
+            return DraftValue::Picked(values);
         }
         match chosen.next().map(|entry| &entry.gives) {
-            Some(Gives::Value(value)) => Typed::Picked(vec![value.clone()]),
-            Some(Gives::Flag(flag)) => Typed::Flag(*flag),
-            Some(Gives::Nothing) | None => Typed::Nothing,
+            Some(Gives::Value(value)) => DraftValue::Picked(vec![value.clone()]),
+            Some(Gives::Flag(flag)) => DraftValue::Flag(*flag),
+            Some(Gives::Nothing) | None => DraftValue::Nothing,
         }
     }
 
@@ -280,7 +280,7 @@ mod tests {
                 Control::One(options)
             },
             hints: Vec::new(),
-            default: Typed::Nothing,
+            default: DraftValue::Nothing,
             is_secret: false,
         }
     }
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn arrows_go_round() {
-        let mut picker = Picker::of(&field(false, true), &Typed::Nothing).unwrap();
+        let mut picker = Picker::of(&field(false, true), &DraftValue::Nothing).unwrap();
         picker.up();
         assert_eq!(here(&picker), "Preview");
         picker.down();
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn typing_narrows_and_never_empties_the_list() {
-        let mut picker = Picker::of(&field(false, true), &Typed::Nothing).unwrap();
+        let mut picker = Picker::of(&field(false, true), &DraftValue::Nothing).unwrap();
         "prx".chars().for_each(|c| picker.type_ahead(c));
         assert_eq!((picker.typed(), picker.counts()), ("pr", (3, 2)));
         picker.down();
@@ -316,10 +316,13 @@ mod tests {
 
     #[test]
     fn nothing_is_chosen_until_the_person_does() {
-        let mut picker = Picker::of(&field(false, true), &Typed::Nothing).unwrap();
-        assert_eq!(picker.chosen(), Typed::Nothing);
+        let mut picker = Picker::of(&field(false, true), &DraftValue::Nothing).unwrap();
+        assert_eq!(picker.chosen(), DraftValue::Nothing);
         picker.press();
-        assert_eq!(picker.chosen(), Typed::Picked(vec!["staging".to_owned()]));
+        assert_eq!(
+            picker.chosen(),
+            DraftValue::Picked(vec!["staging".to_owned()])
+        );
     }
 
     #[test]
@@ -328,47 +331,47 @@ mod tests {
             control: Control::YesNo,
             ..field(false, true)
         };
-        let mut picker = Picker::of(&yes_no, &Typed::Nothing).unwrap();
+        let mut picker = Picker::of(&yes_no, &DraftValue::Nothing).unwrap();
         picker.press();
-        assert_eq!((here(&picker), picker.chosen()), ("", Typed::Nothing));
+        assert_eq!((here(&picker), picker.chosen()), ("", DraftValue::Nothing));
         picker.down();
         assert_eq!(here(&picker), "Yes");
-        let mut picker = Picker::of(&yes_no, &Typed::Nothing).unwrap();
+        let mut picker = Picker::of(&yes_no, &DraftValue::Nothing).unwrap();
         picker.type_ahead('n');
         assert_eq!(here(&picker), "No");
-        let picker = Picker::of(&yes_no, &Typed::Flag(false)).unwrap();
+        let picker = Picker::of(&yes_no, &DraftValue::Flag(false)).unwrap();
         assert_eq!(here(&picker), "No");
     }
 
     #[test]
     fn optional_lists_can_be_left_empty_again() {
-        let held = Typed::Picked(vec!["preview".to_owned()]);
+        let held = DraftValue::Picked(vec!["preview".to_owned()]);
         let mut picker = Picker::of(&field(false, false), &held).unwrap();
         assert_eq!(here(&picker), "Preview");
         picker.down();
         picker.press();
-        assert_eq!(picker.chosen(), Typed::Nothing);
+        assert_eq!(picker.chosen(), DraftValue::Nothing);
     }
 
     #[test]
     fn several_toggle() {
-        let mut picker = Picker::of(&field(true, true), &Typed::Nothing).unwrap();
+        let mut picker = Picker::of(&field(true, true), &DraftValue::Nothing).unwrap();
         picker.press();
         picker.last();
         picker.press();
         assert_eq!(
             picker.chosen(),
-            Typed::Picked(vec!["staging".to_owned(), "preview".to_owned()])
+            DraftValue::Picked(vec!["staging".to_owned(), "preview".to_owned()])
         );
         picker.press();
         picker.first();
         picker.press();
-        assert_eq!(picker.chosen(), Typed::Picked(Vec::new()));
+        assert_eq!(picker.chosen(), DraftValue::Picked(Vec::new()));
     }
 
     #[test]
     fn a_window_says_what_it_leaves_out() {
-        let mut picker = Picker::of(&field(false, true), &Typed::Nothing).unwrap();
+        let mut picker = Picker::of(&field(false, true), &DraftValue::Nothing).unwrap();
         picker.last();
         let (before, shown, after) = picker.window(2);
         assert_eq!((before, shown.len(), after), (1, 2, 0));

@@ -1,4 +1,4 @@
-use mcp_elicit_core::answer::Typed;
+use mcp_elicit_core::answer::DraftValue;
 use mcp_elicit_core::form::{Choice, ChoiceOption, Field, Format, Kind, Text};
 use serde_json::{Number, Value};
 
@@ -142,7 +142,7 @@ pub struct FieldView {
     /// The bounds in words: `3 to 50 characters`.
     pub hints: Vec<String>,
     /// The initial value: its default, or nothing.
-    pub default: Typed,
+    pub default: DraftValue,
     /// `true` if it certainly asks for a credential, so that what is typed into it is not shown.
     pub is_secret: bool,
 }
@@ -194,14 +194,14 @@ impl FieldView {
     }
 
     /// Returns what the field holds, in the words the person chose it by, safe to show. `None` when it is empty.
-    pub fn shown(&self, typed: &Typed) -> Option<String> {
+    pub fn shown(&self, typed: &DraftValue) -> Option<String> {
         match typed {
-            Typed::Nothing => None,
-            Typed::Text(text) if text.is_empty() => None,
-            Typed::Text(_) if self.is_secret => Some(HIDDEN.to_owned()),
-            Typed::Text(text) => Some(inert::text(text, inert::DESCRIPTION)),
-            Typed::Flag(flag) => Some(if *flag { "Yes" } else { "No" }.to_owned()),
-            Typed::Picked(values) => {
+            DraftValue::Nothing => None,
+            DraftValue::Text(text) if text.is_empty() => None,
+            DraftValue::Text(_) if self.is_secret => Some(HIDDEN.to_owned()),
+            DraftValue::Text(text) => Some(inert::text(text, inert::DESCRIPTION)),
+            DraftValue::Flag(flag) => Some(if *flag { "Yes" } else { "No" }.to_owned()),
+            DraftValue::Picked(values) => {
                 let labels: Vec<_> = values.iter().map(|value| self.label_of(value)).collect();
                 (!labels.is_empty()).then(|| labels.join(", "))
             }
@@ -238,9 +238,9 @@ impl FieldView {
 }
 
 /// A default in the shape a person would have given it: an option is picked, not typed.
-fn default_of(field: &Field) -> Typed {
-    match (field.kind(), Typed::from_default(field)) {
-        (Kind::Choice(_), Typed::Text(value)) => Typed::Picked(vec![value]),
+fn default_of(field: &Field) -> DraftValue {
+    match (field.kind(), DraftValue::from_default(field)) {
+        (Kind::Choice(_), DraftValue::Text(value)) => DraftValue::Picked(vec![value]),
         (_, typed) => typed,
     }
 }

@@ -2,7 +2,7 @@
 
 use jiff::civil;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
-use mcp_elicit_core::answer::Typed;
+use mcp_elicit_core::answer::DraftValue;
 
 /// Says that the zone has no such name here.
 const UNKNOWN: &str =
@@ -13,8 +13,8 @@ const UNKNOWN: &str =
 ///
 /// # Errors
 /// A sentence for the person where the zone is not known, or where its clocks show that time twice or never on that day.
-pub(crate) fn meant(typed: &Typed) -> Result<Typed, String> {
-    let Typed::Text(text) = typed else {
+pub(crate) fn meant(typed: &DraftValue) -> Result<DraftValue, String> {
+    let DraftValue::Text(text) = typed else {
         return Ok(typed.clone());
     };
     let Some((local, zone)) = parts(text.trim()) else {
@@ -44,7 +44,7 @@ pub(crate) fn meant(typed: &Typed) -> Result<Typed, String> {
         .compatible()
         .map_err(|_| "the date and time is outside what can be told".to_owned())?;
     let text = zoned.strftime("%Y-%m-%dT%H:%M:%S%.f%:z").to_string();
-    Ok(Typed::Text(text))
+    Ok(DraftValue::Text(text))
 }
 
 /// Returns whether the text is a date and time to which only a zone is missing.
@@ -109,8 +109,8 @@ mod tests {
     use super::*;
 
     fn said(text: &str) -> Result<String, String> {
-        meant(&Typed::Text(text.to_owned())).map(|typed| match typed {
-            Typed::Text(text) => text,
+        meant(&DraftValue::Text(text.to_owned())).map(|typed| match typed {
+            DraftValue::Text(text) => text,
             other => panic!("{other:?}"),
         })
     }

@@ -1,6 +1,6 @@
 use std::time::SystemTime;
 
-use mcp_elicit_core::answer::{Outcome, Typed};
+use mcp_elicit_core::answer::{DraftValue, Outcome};
 
 use super::NotAnswered;
 
@@ -21,7 +21,7 @@ pub enum Stage {
 #[derive(Clone, Debug)]
 pub enum Event {
     /// The field with this index now holds this.
-    Edit(usize, Typed),
+    Edit(usize, DraftValue),
     /// On to the next field, or to the review after the last; refused while the field is wrong.
     Next,
     /// Back to the field before, or out of the review; nothing is lost.

@@ -1,7 +1,7 @@
 //! The answer being given: what each field holds, what is wrong with it, and where the person is.
 
-use mcp_elicit_core::answer::{Draft, Outcome, Typed};
-use mcp_elicit_core::secrecy::{self, Level};
+use mcp_elicit_core::answer::{Draft, DraftValue, Outcome};
+use mcp_elicit_core::secrecy::{self, Confidence};
 
 use super::{
     Effect, Event, FieldView, NotAnswered, Question, Reply, Stage, Warning, validation, warnings,
@@ -10,7 +10,7 @@ use super::{
 /// The value of one field, and its errors.
 #[derive(Clone, Debug)]
 struct Entry {
-    typed: Typed,
+    typed: DraftValue,
     errors: Vec<String>,
     /// `true` if the person changed it.
     touched: bool,
@@ -48,7 +48,7 @@ fn hide_secrets(question: &Question, fields: &mut [FieldView]) {
     let suspicions = secrecy::inspect(form, question.raw_message());
     for field in fields {
         field.is_secret = suspicions.iter().any(|suspicion| {
-            suspicion.level() == Level::Certain && suspicion.field() == Some(&*field.name)
+            suspicion.level() == Confidence::Certain && suspicion.field() == Some(&*field.name)
         });
     }
 }
@@ -134,10 +134,10 @@ impl Sheet {
     }
 
     /// Returns what the field with this index holds; nothing for an index that is none.
-    pub fn typed(&self, index: usize) -> &Typed {
+    pub fn typed(&self, index: usize) -> &DraftValue {
         self.entries
             .get(index)
-            .map_or(&Typed::Nothing, |entry| &entry.typed)
+            .map_or(&DraftValue::Nothing, |entry| &entry.typed)
     }
 
     /// Returns what is wrong with the field, whether or not it is time to say so.
@@ -259,7 +259,7 @@ impl Sheet {
         }
     }
 
-    fn edit(&mut self, index: usize, typed: Typed) {
+    fn edit(&mut self, index: usize, typed: DraftValue) {
         let Some(entry) = self.entries.get_mut(index) else {
             return;
         };

@@ -1,6 +1,6 @@
 //! The form's verdict on typed text: the errors, in words for the person, and the value that it is read as.
 
-use mcp_elicit_core::answer::{Answers, Draft, Rule, Typed, Violation};
+use mcp_elicit_core::answer::{Answers, Draft, DraftValue, Rule, Violation};
 use mcp_elicit_core::form::{Field, Form};
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use super::{Control, FieldView, date_time, inert};
 pub(crate) type Wrong = Vec<(usize, String)>;
 
 /// Returns what is wrong with one field.
-pub(crate) fn problems(form: &Form, field: &FieldView, typed: &Typed) -> Vec<String> {
+pub(crate) fn problems(form: &Form, field: &FieldView, typed: &DraftValue) -> Vec<String> {
     let typed = match meant(field, typed) {
         Ok(typed) => typed,
         Err(why) => return vec![why],
@@ -58,14 +58,14 @@ pub(crate) fn answers(form: &Form, fields: &[FieldView], draft: &Draft) -> Resul
 }
 
 /// Returns the value that would be sent for a field; `None` where it is empty or wrong.
-pub(crate) fn value(form: &Form, field: &FieldView, typed: &Typed) -> Option<Value> {
+pub(crate) fn value(form: &Form, field: &FieldView, typed: &DraftValue) -> Option<Value> {
     let typed = meant(field, typed).ok()?;
     form.read_field(&field.name, &typed).ok().flatten()
 }
 
 /// Says how typed text is understood, where it is not sent as it stands: `sent as 1000`, or why to look at it again.
-pub(crate) fn understood(form: &Form, field: &FieldView, typed: &Typed) -> Option<String> {
-    let Typed::Text(text) = typed else {
+pub(crate) fn understood(form: &Form, field: &FieldView, typed: &DraftValue) -> Option<String> {
+    let DraftValue::Text(text) = typed else {
         return None;
     };
     let sent = match value(form, field, typed)? {
@@ -86,7 +86,7 @@ pub(crate) fn understood(form: &Form, field: &FieldView, typed: &Typed) -> Optio
 }
 
 /// A date and time may name its zone; everything else is meant as it was typed.
-fn meant(field: &FieldView, typed: &Typed) -> Result<Typed, String> {
+fn meant(field: &FieldView, typed: &DraftValue) -> Result<DraftValue, String> {
     if field.control == Control::DateTime {
         date_time::meant(typed)
     } else {
@@ -95,7 +95,7 @@ fn meant(field: &FieldView, typed: &Typed) -> Result<Typed, String> {
 }
 
 /// A violation as it stands alone on a line, safe to show: with the reason, where one can be told.
-fn sentence(field: Option<&Field>, violation: &Violation, typed: &Typed) -> String {
+fn sentence(field: Option<&Field>, violation: &Violation, typed: &DraftValue) -> String {
     let advice = match violation.rule() {
         Rule::Type(_) | Rule::Format(_) => field.and_then(|field| field.advice(typed)),
         _ => None,

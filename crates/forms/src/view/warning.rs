@@ -1,5 +1,5 @@
-use mcp_elicit_core::link::Weight;
-use mcp_elicit_core::secrecy::{self, Level};
+use mcp_elicit_core::link::WarningLevel;
+use mcp_elicit_core::secrecy::{self, Confidence};
 
 use super::{Ask, Question, inert};
 
@@ -9,7 +9,7 @@ pub struct Warning {
     /// The reason, in a sentence a person can read.
     pub text: String,
     /// The level of the warning.
-    pub weight: Weight,
+    pub weight: WarningLevel,
     /// `true` if the person must insist before an answer can be sent.
     pub needs_insisting: bool,
 }
@@ -21,13 +21,13 @@ pub fn warnings(question: &Question) -> Vec<Warning> {
         Ask::Form(form) => secrecy::inspect(form, question.raw_message())
             .iter()
             .map(|suspicion| {
-                let certain = suspicion.level() == Level::Certain;
+                let certain = suspicion.level() == Confidence::Certain;
                 Warning {
                     text: inert::line(&suspicion.to_string(), inert::LABEL * 2),
                     weight: if certain {
-                        Weight::Danger
+                        WarningLevel::Danger
                     } else {
-                        Weight::Careful
+                        WarningLevel::Careful
                     },
                     needs_insisting: certain,
                 }

@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
-use mcp_elicit_core::answer::{Answers, Draft, Outcome, Typed};
+use mcp_elicit_core::answer::{Answers, Draft, DraftValue, Outcome};
 use mcp_elicit_core::form::Form;
 use serde_json::{Map, Value, json};
 
@@ -182,11 +182,11 @@ impl<D: Desk> Press<'_, D> {
                 |number: &Option<_>| number.as_ref().map(ToString::to_string).unwrap_or_default();
             let way = if way == "up" { Way::Up } else { Way::Down };
             let now = match draft.get(&view.name) {
-                Typed::Text(now) => now.as_str(),
-                Typed::Nothing | Typed::Picked(_) | Typed::Flag(_) => "",
+                DraftValue::Text(now) => now.as_str(),
+                DraftValue::Nothing | DraftValue::Picked(_) | DraftValue::Flag(_) => "",
             };
             if let Some(next) = stepped(now, &text(step), &text(minimum), &text(maximum), way) {
-                draft.set(&view.name, Typed::Text(next));
+                draft.set(&view.name, DraftValue::Text(next));
             }
         }
         let at = pressed.map_or("", |(key, _)| key);

@@ -3,7 +3,7 @@
 //! Controls are named by position (`f0`, `f1`), options by theirs, so that no string of a server's choosing ever has
 //! to survive a browser. Whether an answer is right is decided by [`Form::read`] alone.
 
-use mcp_elicit_core::answer::{Draft, Typed};
+use mcp_elicit_core::answer::{Draft, DraftValue};
 
 use crate::view::{Control, FieldView, date_time};
 
@@ -41,37 +41,37 @@ impl Posted {
         draft
     }
 
-    fn typed(&self, field: &FieldView, key: &str) -> Typed {
+    fn typed(&self, field: &FieldView, key: &str) -> DraftValue {
         let text = || match self.get(key) {
-            None | Some("") => Typed::Nothing,
+            None | Some("") => DraftValue::Nothing,
             // Browsers send line breaks as CR LF, whatever was typed.
-            Some(text) => Typed::Text(text.replace("\r\n", "\n")),
+            Some(text) => DraftValue::Text(text.replace("\r\n", "\n")),
         };
         match &field.control {
             Control::YesNo => match self.get(key) {
-                Some("0") => Typed::Flag(true),
-                Some("1") => Typed::Flag(false),
-                _ => Typed::Nothing,
+                Some("0") => DraftValue::Flag(true),
+                Some("1") => DraftValue::Flag(false),
+                _ => DraftValue::Nothing,
             },
             Control::One(_) => match self.picked(field, key).pop() {
-                Some(value) => Typed::Picked(vec![value]),
-                None => Typed::Nothing,
+                Some(value) => DraftValue::Picked(vec![value]),
+                None => DraftValue::Nothing,
             },
             Control::Several { .. } => {
                 let picked = self.picked(field, key);
                 // No tick says nothing, unless there was something to say about: a default taken back, or a must.
                 let unsaid =
-                    picked.is_empty() && !field.required && field.default == Typed::Nothing;
+                    picked.is_empty() && !field.required && field.default == DraftValue::Nothing;
                 if unsaid {
-                    Typed::Nothing
+                    DraftValue::Nothing
                 } else {
-                    Typed::Picked(picked)
+                    DraftValue::Picked(picked)
                 }
             }
             Control::DateTime => match (self.get(key), self.get(&format!("{key}.zone"))) {
-                (None | Some(""), _) => Typed::Nothing,
-                (Some(local), None | Some("")) => Typed::Text(local.to_owned()),
-                (Some(local), Some(zone)) => Typed::Text(format!("{local}[{}]", zone.trim())),
+                (None | Some(""), _) => DraftValue::Nothing,
+                (Some(local), None | Some("")) => DraftValue::Text(local.to_owned()),
+                (Some(local), Some(zone)) => DraftValue::Text(format!("{local}[{}]", zone.trim())),
             },
             Control::Text { .. }
             | Control::Email

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use mcp_elicit_core::answer::{Draft, Typed};
+use mcp_elicit_core::answer::{Draft, DraftValue};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
 
@@ -107,10 +107,10 @@ fn limit(view: &FieldView) -> String {
     }
 }
 
-fn entry(view: &FieldView, typed: &Typed, zone: &str) -> Entry {
+fn entry(view: &FieldView, typed: &DraftValue, zone: &str) -> Entry {
     let value = match typed {
-        Typed::Text(text) => text.clone(),
-        Typed::Nothing | Typed::Picked(_) | Typed::Flag(_) => String::new(),
+        DraftValue::Text(text) => text.clone(),
+        DraftValue::Nothing | DraftValue::Picked(_) | DraftValue::Flag(_) => String::new(),
     };
     let line = |kind, inputmode, autocomplete, short| Entry::Line {
         kind,
@@ -164,27 +164,27 @@ fn entry(view: &FieldView, typed: &Typed, zone: &str) -> Entry {
                 OptionPart {
                     index: 0,
                     label: "Yes".to_owned(),
-                    picked: *typed == Typed::Flag(true),
+                    picked: *typed == DraftValue::Flag(true),
                 },
                 OptionPart {
                     index: 1,
                     label: "No".to_owned(),
-                    picked: *typed == Typed::Flag(false),
+                    picked: *typed == DraftValue::Flag(false),
                 },
             ],
             row: true,
             search: false,
-            none: (!view.required).then_some(!matches!(typed, Typed::Flag(_))),
+            none: (!view.required).then_some(!matches!(typed, DraftValue::Flag(_))),
         },
         Control::One(_) => picks(view, typed, "radio"),
         Control::Several { .. } => picks(view, typed, "checkbox"),
     }
 }
 
-fn picks(view: &FieldView, typed: &Typed, kind: &'static str) -> Entry {
+fn picks(view: &FieldView, typed: &DraftValue, kind: &'static str) -> Entry {
     let picked: &[String] = match typed {
-        Typed::Picked(values) => values,
-        Typed::Nothing | Typed::Text(_) | Typed::Flag(_) => &[],
+        DraftValue::Picked(values) => values,
+        DraftValue::Nothing | DraftValue::Text(_) | DraftValue::Flag(_) => &[],
     };
     let options: Vec<_> = view
         .control
@@ -247,8 +247,8 @@ pub(super) fn review(form: &Form, views: &[FieldView], draft: &Draft) -> Vec<Rev
 }
 
 /// Returns what was typed, where that is not what is sent.
-fn typed_words(typed: &Typed) -> Option<String> {
-    let Typed::Text(text) = typed else {
+fn typed_words(typed: &DraftValue) -> Option<String> {
+    let DraftValue::Text(text) = typed else {
         return None;
     };
     let words = match date_time::parts(text) {

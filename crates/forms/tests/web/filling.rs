@@ -121,7 +121,7 @@ async fn wrong_is_said_beside_the_field_and_in_the_forms_own_words() {
     };
     page.fill("#f0", "ab").await;
     page.click("#f1").await;
-    let typed = mcp_elicit_core::answer::Typed::Text("ab".into());
+    let typed = mcp_elicit_core::answer::DraftValue::Text("ab".into());
     let own = form(&short()).read_field("name", &typed).unwrap_err()[0].message();
     page.until("return document.querySelector('#f0-error li') !== null")
         .await;

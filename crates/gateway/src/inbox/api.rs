@@ -15,7 +15,7 @@ use axum::{Json, Router};
 use futures::{Stream, StreamExt as _, stream};
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::form::Form;
-use mcp_elicit_core::wire::{Action, Request};
+use mcp_elicit_core::wire::{Action, ElicitRequest};
 use mcp_elicit_forms::view;
 use mcp_elicit_forms::web::{QuestionId, Site};
 use serde::Deserialize;
@@ -301,7 +301,7 @@ async fn answer(
                 .desk
                 .note_insisting(&row, &outcome, rooms.access.by())
                 .await;
-            let phase = mcp_elicit_core::exchange::Phase::of_action(answer.action);
+            let phase = mcp_elicit_core::lifecycle::Phase::from_action(answer.action);
             Json(json!({"id": id, "phase": phase, "waitedFor": waited_for, "foundAgain": row.can_be_found()})).into_response()
         }
         Ok(Settling::Late(row)) => {
@@ -358,7 +358,7 @@ impl Rooms {
             return Err(Box::new(no_question()));
         };
         match (&readable.request, answer.action) {
-            (Request::Form { schema, .. }, Action::Accept) => {
+            (ElicitRequest::Form { schema, .. }, Action::Accept) => {
                 let content = Value::Object(answer.content.clone().unwrap_or_default());
                 let Ok(form) = Form::parse(schema.get()) else {
                     return Err(Box::new(no_question()));
@@ -386,9 +386,13 @@ impl Rooms {
                     }
                 }
             }
-            (Request::Url { .. }, Action::Accept) => Ok(Outcome::Visit),
-            (Request::Form { .. } | Request::Url { .. }, Action::Decline) => Ok(Outcome::Decline),
-            (Request::Form { .. } | Request::Url { .. }, Action::Cancel) => Ok(Outcome::Cancel),
+            (ElicitRequest::Url { .. }, Action::Accept) => Ok(Outcome::Visit),
+            (ElicitRequest::Form { .. } | ElicitRequest::Url { .. }, Action::Decline) => {
+                Ok(Outcome::Decline)
+            }
+            (ElicitRequest::Form { .. } | ElicitRequest::Url { .. }, Action::Cancel) => {
+                Ok(Outcome::Cancel)
+            }
         }
     }
 
@@ -441,11 +445,11 @@ impl Rooms {
             warnings.iter().any(|warning| warning.needs_insisting)
         }));
         match readable.map(|readable| readable.request) {
-            Some(Request::Form { message, schema }) => {
+            Some(ElicitRequest::Form { message, schema }) => {
                 whole["message"] = json!(message);
                 whole["requestedSchema"] = json(schema.get());
             }
-            Some(Request::Url { message, url, .. }) => {
+            Some(ElicitRequest::Url { message, url, .. }) => {
                 whole["message"] = json!(message);
                 whole["url"] = json!(url);
             }

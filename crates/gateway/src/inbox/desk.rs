@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use mcp_elicit_core::answer::{Draft, Outcome};
-use mcp_elicit_core::exchange::Phase;
 use mcp_elicit_core::form::Form;
+use mcp_elicit_core::lifecycle::Phase;
 use mcp_elicit_core::link::Link;
-use mcp_elicit_core::wire::{Mode, Request, Revision};
+use mcp_elicit_core::wire::{ElicitRequest, Mode, Revision};
 use mcp_elicit_forms::view::{Call, CallKind, Origin, Question};
 use mcp_elicit_forms::web::{
     Brief, Desk, DeskFault, Docket, Ended, Ending, Found, QuestionId, Settled, Wanted,
@@ -37,7 +37,7 @@ pub struct Readable {
     /// As a face shows it.
     pub question: Question,
     /// The question.
-    pub request: Request,
+    pub request: ElicitRequest,
 }
 
 impl BookDesk {
@@ -49,13 +49,13 @@ impl BookDesk {
     /// The row as a person sees it; `None` when it cannot be read any more.
     pub fn readable(&self, row: &Row) -> Option<Readable> {
         let params = serde_json::from_str(row.params.as_deref()?).ok()?;
-        let request = Request::parse(params, Revision::LATEST).ok()?;
+        let request = ElicitRequest::parse(params, Revision::LATEST).ok()?;
         let origin = origin(row);
         let question = match &request {
-            Request::Form { message, schema } => {
+            ElicitRequest::Form { message, schema } => {
                 Question::form(origin, message.clone(), Form::parse(schema.get()).ok()?)
             }
-            Request::Url { message, url, .. } => {
+            ElicitRequest::Url { message, url, .. } => {
                 Question::url(origin, message.clone(), Link::parse(url).ok()?)
             }
         };
@@ -360,7 +360,7 @@ impl Desk for BookDesk {
 
 #[cfg(test)]
 mod tests {
-    use mcp_elicit_core::exchange::Moment;
+    use mcp_elicit_core::lifecycle::Timestamp;
 
     use super::*;
     use crate::inbox::sample;
@@ -373,7 +373,7 @@ mod tests {
         let book = || {
             let keys = Keys::random().unwrap();
             let lease = Lease::alone().unwrap();
-            Book::new(store.clone(), keys, lease, || Moment::from_millis(1_000))
+            Book::new(store.clone(), keys, lease, || Timestamp::from_millis(1_000))
         };
         let first = book();
         let sure = sample::raised(&first, Vec::new()).await.unwrap();

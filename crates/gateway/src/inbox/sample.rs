@@ -4,9 +4,9 @@ use std::io;
 use std::sync::Arc;
 
 use axum::Router;
-use mcp_elicit_core::exchange::Moment;
 use mcp_elicit_core::form::Form;
-use mcp_elicit_core::wire::{Request, Revision};
+use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_core::wire::{ElicitRequest, Revision};
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -23,7 +23,7 @@ use crate::store::Memory;
 /// When the system gives no randomness, or the record refuses the question.
 pub async fn api(folder: &StateFolder) -> io::Result<(Router, String)> {
     let store = Arc::new(Memory::default());
-    let clock = || Moment::from_millis(1_000);
+    let clock = || Timestamp::from_millis(1_000);
     let book = Arc::new(Book::new(store, Keys::random()?, Lease::alone()?, clock));
     let id = raised(&book, Vec::new()).await?;
     let desk = Arc::new(BookDesk::new(Arc::clone(&book)));
@@ -48,13 +48,13 @@ pub(super) async fn raised(book: &Book, others: Vec<String>) -> io::Result<Strin
             digest: "d".to_owned(),
         }),
         others,
-        request: Request::form("Who?", &schema),
+        request: ElicitRequest::form("Who?", &schema),
         fields: vec!["name".to_owned()],
         cautions: Vec::new(),
         place: Place::Desk,
         server_info: None,
         client_info: None,
-        until: Moment::from_millis(9_000),
+        until: Timestamp::from_millis(9_000),
         outlives: true,
     };
     let who = SessionIdentity {

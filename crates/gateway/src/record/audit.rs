@@ -1,6 +1,6 @@
 //! The audit: what happened to every question, as a chain that shows when a link was changed or taken out.
 
-use mcp_elicit_core::exchange::Moment;
+use mcp_elicit_core::lifecycle::Timestamp;
 use serde::Serialize;
 
 use crate::relay::CallKind;
@@ -53,7 +53,7 @@ struct Entry<'a> {
 }
 
 /// Returns what the audit says of one event, JSON.
-pub(crate) fn entry(event: &str, row: &Row, now: Moment) -> String {
+pub(crate) fn entry(event: &str, row: &Row, now: Timestamp) -> String {
     debug_assert!(EVENTS.contains(&event), "{event} is on the list of events");
     let body = &row.body;
     let delivery = row.exchange.delivery_reason();
@@ -100,7 +100,12 @@ impl Event {
 }
 
 /// Returns what the audit says of an event that is no step of a question, JSON.
-pub(crate) fn note(event: Event, question: Option<&str>, by: Option<&str>, now: Moment) -> String {
+pub(crate) fn note(
+    event: Event,
+    question: Option<&str>,
+    by: Option<&str>,
+    now: Timestamp,
+) -> String {
     let mut entry = serde_json::json!({"at": now.as_millis(), "event": event.as_str()});
     for (name, value) in [("id", question), ("by", by)] {
         if let Some(value) = value {

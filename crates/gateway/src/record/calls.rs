@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{MutexGuard, PoisonError};
 
-use mcp_elicit_core::exchange::Moment;
+use mcp_elicit_core::lifecycle::Timestamp;
 use tokio::sync::mpsc;
 
 use super::{Book, BookFault, SessionIdentity, place, seal};
@@ -34,7 +34,7 @@ pub(super) struct Unattended {
     /// The session that made it, as long as that lives.
     owner: Option<Party>,
     /// Until when its result is kept; `None` while the server works on it.
-    result_until: Option<Moment>,
+    result_until: Option<Timestamp>,
     followers: Vec<Party>,
 }
 

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{MutexGuard, PoisonError};
 
-use mcp_elicit_core::exchange::{Delivery, Lapse, Step};
+use mcp_elicit_core::lifecycle::{Delivery, Lapse, Transition};
 
 use super::{Book, BookFault, TRIES, audit, place};
 use crate::store::Row;
@@ -123,11 +123,11 @@ impl Book {
         let (step, event) = match kept {
             Kept::Answer { reason } => {
                 let why = (*reason).to_owned();
-                (Step::Refuse { why }, "delivery-failed")
+                (Transition::Refuse { why }, "delivery-failed")
             }
             Kept::Nothing { reason } => {
                 let why = (*reason).to_owned();
-                (Step::Doubt { why }, "in-doubt")
+                (Transition::Doubt { why }, "in-doubt")
             }
         };
         let Ok(exchange) = row.exchange.step(&step, now) else {
@@ -141,7 +141,7 @@ impl Book {
         let mut audit = vec![audit::entry(event, &next, now)];
         if next.exchange.delivery() == Some(Delivery::Failed) && !next.can_be_found() {
             let why = Lapse::NoCall;
-            if let Ok(lapsed) = next.exchange.step(&Step::Lapse { why }, now) {
+            if let Ok(lapsed) = next.exchange.step(&Transition::Lapse { why }, now) {
                 next.exchange = lapsed;
             }
         }

@@ -8,7 +8,7 @@ use std::path::Path;
 use data_encoding::HEXLOWER;
 use hmac::{Hmac, Mac as _};
 use mcp_elicit_core::wire::members::Members;
-use mcp_elicit_core::wire::{Request, Revision};
+use mcp_elicit_core::wire::{ElicitRequest, Revision};
 use serde_json::Value;
 use sha2::Sha256;
 
@@ -131,7 +131,7 @@ impl SessionIdentity {
 }
 
 /// The params as the newest revision says them, which is how a question is kept.
-pub(super) fn params_of(request: &Request) -> String {
+pub(super) fn params_of(request: &ElicitRequest) -> String {
     match request.to_raw_params(Revision::LATEST) {
         Ok(params) => params.get().to_owned(),
         Err(_) => String::from("{}"),
@@ -139,7 +139,7 @@ pub(super) fn params_of(request: &Request) -> String {
 }
 
 /// Returns what is asked, without what differs each time.
-fn question_text(request: &Request) -> String {
+fn question_text(request: &ElicitRequest) -> String {
     let Ok(params) = request.to_raw_params(Revision::LATEST) else {
         return String::new();
     };
@@ -201,7 +201,7 @@ mod tests {
     fn the_same_link_is_the_same_question_under_another_id() {
         let url = |id: &str, url: &str| {
             let params = serde_json::json!({"mode": "url", "message": "Go", "url": url, "elicitationId": id});
-            let request = Request::from_value(&params, Revision::LATEST_PUSHED).unwrap();
+            let request = ElicitRequest::from_value(&params, Revision::LATEST_PUSHED).unwrap();
             question_text(&request)
         };
         assert_eq!(

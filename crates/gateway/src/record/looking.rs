@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_elicit_core::exchange::{Lapse, Moment, Phase, Step};
+use mcp_elicit_core::lifecycle::{Lapse, Phase, Timestamp, Transition};
 
 use super::{Book, BookFault, Retention, audit};
 use crate::relay::{Ending, Event};
@@ -41,7 +41,7 @@ impl Book {
         let span = ended.max(answers).max(results);
         let before = self.now().as_millis().saturating_sub(millis(span));
         self.load_calls().await?;
-        self.store.purge(Moment::from_millis(before)).await?;
+        self.store.purge(Timestamp::from_millis(before)).await?;
         Ok(())
     }
 
@@ -57,7 +57,7 @@ impl Book {
         }
         let seen = row.exchange.version();
         let why = Lapse::KeptTooLong;
-        let Ok(exchange) = row.exchange.step(&Step::Lapse { why }, self.now()) else {
+        let Ok(exchange) = row.exchange.step(&Transition::Lapse { why }, self.now()) else {
             return Ok(());
         };
         let next = Row {

@@ -40,7 +40,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mcp_elicit_core::answer::Draft;
-use mcp_elicit_core::exchange::Moment;
+use mcp_elicit_core::lifecycle::Timestamp;
 use tokio::sync::{mpsc, watch};
 
 use crate::relay::{Event, QuestionKey};
@@ -221,7 +221,7 @@ pub struct Book {
     retention: Retention,
     lease: Lease,
     company: Company,
-    clock: fn() -> Moment,
+    clock: fn() -> Timestamp,
     live: Mutex<HashMap<String, Live>>,
     /// Answers that were taken out without ever being in the store, until it is known what became of them.
     in_transit: Mutex<HashMap<String, InTransit>>,
@@ -235,7 +235,7 @@ pub struct Book {
 
 impl Book {
     /// A book over this store. The lease says that this gateway runs. Runs in a tokio runtime, in which it writes.
-    pub fn new(store: Arc<dyn Store>, keys: Keys, lease: Lease, clock: fn() -> Moment) -> Self {
+    pub fn new(store: Arc<dyn Store>, keys: Keys, lease: Lease, clock: fn() -> Timestamp) -> Self {
         Self {
             store: Journal::before(store),
             keys,
@@ -288,7 +288,7 @@ impl Book {
     }
 
     /// The time by this book's clock.
-    pub fn now(&self) -> Moment {
+    pub fn now(&self) -> Timestamp {
         (self.clock)()
     }
 

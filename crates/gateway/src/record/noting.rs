@@ -8,7 +8,7 @@
 use std::sync::atomic::Ordering;
 
 use mcp_elicit_core::answer::Outcome;
-use mcp_elicit_core::exchange::Step;
+use mcp_elicit_core::lifecycle::Transition;
 use tokio::sync::mpsc;
 
 use super::delivery::InTransit;
@@ -76,7 +76,7 @@ impl Book {
     /// The client's answer to a noted question; `None` where it is not noted. [`Book::write_behind`] is to follow.
     pub fn settle_noted(&self, id: &str, outcome: &Outcome, by: &str) -> Option<Settling> {
         let content = content_of(outcome);
-        let stepped = self.step_noted(id, &Step::acted(outcome, by), content.as_deref())?;
+        let stepped = self.step_noted(id, &Transition::acted(outcome, by), content.as_deref())?;
         Some(self.acted(id, stepped))
     }
 
@@ -89,7 +89,7 @@ impl Book {
         for id in ids {
             let noted = live.get(id)?.noted()?;
             let action = noted.row.exchange.phase().action()?;
-            let exchange = noted.row.exchange.step(&Step::Deliver, now).ok()?;
+            let exchange = noted.row.exchange.step(&Transition::Deliver, now).ok()?;
             taken.push((exchange, reply(action, noted.content.as_deref())));
         }
         let mut replies = Vec::with_capacity(ids.len());
@@ -130,7 +130,7 @@ impl Book {
     pub(super) fn step_noted(
         &self,
         id: &str,
-        step: &Step,
+        step: &Transition,
         content: Option<&str>,
     ) -> Option<Stepped> {
         let now = self.now();
@@ -139,7 +139,7 @@ impl Book {
         let (exchange, refused) = match noted.row.exchange.step(step, now) {
             Ok(next) => (Some(next), false),
             Err(refused) if is_late(refused) => {
-                (noted.row.exchange.step(&Step::Expire, now).ok(), true)
+                (noted.row.exchange.step(&Transition::Expire, now).ok(), true)
             }
             Err(_) => (None, true),
         };

@@ -3,8 +3,8 @@
 use std::collections::hash_map::Entry;
 use std::sync::atomic::Ordering;
 
-use mcp_elicit_core::exchange::{Delivery, Exchange};
-use mcp_elicit_core::wire::Request;
+use mcp_elicit_core::lifecycle::{Delivery, Lifecycle};
+use mcp_elicit_core::wire::ElicitRequest;
 use tokio::sync::mpsc;
 
 use super::identity::params_of;
@@ -87,7 +87,7 @@ impl Book {
             same,
             owner: self.lease.name().to_owned(),
             claimed: false,
-            exchange: Exchange::ask(self.now(), Some(asked.until))
+            exchange: Lifecycle::ask(self.now(), Some(asked.until))
                 .keeping_answer(self.retention.answers),
             body: Body {
                 server: who.server.shown_name(asked.server_info.as_deref()),
@@ -176,9 +176,9 @@ impl Book {
     }
 }
 
-fn elicitation_id(request: &Request) -> Option<String> {
+fn elicitation_id(request: &ElicitRequest) -> Option<String> {
     match request {
-        Request::Url { elicitation_id, .. } => elicitation_id.clone(),
-        Request::Form { .. } => None,
+        ElicitRequest::Url { elicitation_id, .. } => elicitation_id.clone(),
+        ElicitRequest::Form { .. } => None,
     }
 }

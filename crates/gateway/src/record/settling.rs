@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mcp_elicit_core::answer::Outcome;
-use mcp_elicit_core::exchange::{Refused, Step, Withdrawal};
+use mcp_elicit_core::lifecycle::{Transition, TransitionError, Withdrawal};
 
 use super::{Book, BookFault, Settling, TRIES, audit, place};
 use crate::relay::reply::content_of;
@@ -18,9 +18,9 @@ const WAIT: Duration = Duration::from_millis(100);
 
 impl Ending {
     /// The step that it is in the life of the question.
-    pub(super) fn step(self) -> Step {
-        let withdraw = |why| Step::Withdraw { why };
-        let fail = |why: &str| Step::Fail {
+    pub(super) fn step(self) -> Transition {
+        let withdraw = |why| Transition::Withdraw { why };
+        let fail = |why: &str| Transition::Fail {
             why: why.to_owned(),
         };
         match self {
@@ -28,7 +28,7 @@ impl Ending {
             Self::WithdrawnByClient => withdraw(Withdrawal::CallCancelled),
             Self::CallEnded => withdraw(Withdrawal::CallEnded),
             Self::ServerGone => withdraw(Withdrawal::AskerGone),
-            Self::TimedOut => Step::Expire,
+            Self::TimedOut => Transition::Expire,
             Self::ClientFailed => fail("the client could not be asked"),
             Self::AnswererFailed => fail("nobody could be asked"),
         }
@@ -43,23 +43,23 @@ pub(super) enum Stepped {
 }
 
 /// Returns whether the step came after the question's time had run out, which is not in its row yet; else the row stays as it is.
-pub(super) fn is_late(refused: Refused) -> bool {
+pub(super) fn is_late(refused: TransitionError) -> bool {
     match refused {
-        Refused::Late => true,
-        Refused::Ended { .. }
-        | Refused::NotDue
-        | Refused::Open
-        | Refused::Delivered
-        | Refused::NotDelivered
-        | Refused::Lapsed
-        | Refused::Changed { .. } => false,
+        TransitionError::Late => true,
+        TransitionError::Ended { .. }
+        | TransitionError::NotDue
+        | TransitionError::Open
+        | TransitionError::Delivered
+        | TransitionError::NotDelivered
+        | TransitionError::Lapsed
+        | TransitionError::Changed { .. } => false,
     }
 }
 
 impl Book {
     /// Notes that a person has seen the question.
     pub async fn shown(&self, id: &str) -> Result<(), BookFault> {
-        self.step(id, &Step::Show, None).await.map(|_| ())
+        self.step(id, &Transition::Show, None).await.map(|_| ())
     }
 
     /// A person acted; the first act wins.
@@ -70,7 +70,7 @@ impl Book {
         by: &str,
     ) -> Result<Settling, BookFault> {
         let content = content_of(outcome);
-        let step = Step::acted(outcome, by);
+        let step = Transition::acted(outcome, by);
         let stepped = self.step(id, &step, content.as_deref()).await?;
         let settling = self.acted(id, stepped);
         if settling == Settling::Won {
@@ -125,11 +125,11 @@ impl Book {
     pub(super) async fn step(
         &self,
         id: &str,
-        step: &Step,
+        step: &Transition,
         content: Option<&str>,
     ) -> Result<Stepped, BookFault> {
         if let Some(stepped) = self.step_noted(id, step, content) {
-            if matches!((&stepped, step), (Stepped::Done, Step::Act { .. })) {
+            if matches!((&stepped, step), (Stepped::Done, Transition::Act { .. })) {
                 // A page or a script has answered: it is told when that is written, and taken by the record.
                 self.share(std::slice::from_ref(&id.to_owned())).await?;
             } else {
@@ -150,7 +150,7 @@ impl Book {
             if self.is_anothers(&row) {
                 match (step, waits.next()) {
                     // It knows by itself who has seen what.
-                    (Step::Show, _) => return Ok(Stepped::Done),
+                    (Transition::Show, _) => return Ok(Stepped::Done),
                     (_, None) => break,
                     (_, Some(_)) => {
                         tries = 0..TRIES;
@@ -188,11 +188,15 @@ impl Book {
     }
 
     pub(super) async fn expire(&self, row: &Row) -> Result<(), BookFault> {
-        self.end_by_itself(row, &Step::Expire).await
+        self.end_by_itself(row, &Transition::Expire).await
     }
 
     /// A row that nothing but the clock, or a look at it, has ended.
-    pub(super) async fn end_by_itself(&self, row: &Row, step: &Step) -> Result<(), BookFault> {
+    pub(super) async fn end_by_itself(
+        &self,
+        row: &Row,
+        step: &Transition,
+    ) -> Result<(), BookFault> {
         if self.is_anothers(row) {
             return Ok(());
         }

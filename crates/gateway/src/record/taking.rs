@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
 use mcp_elicit_core::answer::Outcome;
-use mcp_elicit_core::exchange::Step;
+use mcp_elicit_core::lifecycle::Transition;
 
 use super::delivery::InTransit;
 use super::settling::Stepped;
@@ -18,7 +18,7 @@ use crate::store::{Change, Durability, Row, Store as _};
 pub(super) struct InHand {
     /// The row as it was written last.
     before: Row,
-    step: Step,
+    step: Transition,
     /// The person's answer, JSON.
     content: Option<String>,
 }
@@ -27,7 +27,7 @@ impl Book {
     /// The client's answer to a question that was written and that nobody is known to have changed since; `false` where that
     /// cannot be said. [`Book::take`] or [`Book::write_in_hand`] is to follow.
     pub fn settle_in_hand(&self, id: &str, outcome: &Outcome, by: &str) -> bool {
-        let step = Step::acted(outcome, by);
+        let step = Transition::acted(outcome, by);
         let mut live = self.live();
         let Some(live) = live.get_mut(id) else {
             return false;
@@ -164,7 +164,7 @@ impl Book {
         let Some(action) = row.exchange.phase().action() else {
             return Ok(None);
         };
-        let Ok(exchange) = row.exchange.step(&Step::Deliver, self.now()) else {
+        let Ok(exchange) = row.exchange.step(&Transition::Deliver, self.now()) else {
             return Ok(None);
         };
         let content = row
@@ -193,7 +193,7 @@ impl Book {
         row.exchange = row.exchange.step(&hand.step, now).ok()?;
         let action = row.exchange.phase().action()?;
         let answered = audit::entry(row.exchange.phase().as_str(), &row, now);
-        row.exchange = row.exchange.step(&Step::Deliver, now).ok()?;
+        row.exchange = row.exchange.step(&Transition::Deliver, now).ok()?;
         row.arguments = None;
         let audit = vec![answered, audit::entry("delivered", &row, now)];
         let reply = reply(action, hand.content.as_deref());

@@ -1,7 +1,7 @@
 //! The book over a store in memory: first answer, once delivered, found again.
 
 use mcp_elicit_core::answer::Outcome;
-use mcp_elicit_core::wire::{Request, Revision};
+use mcp_elicit_core::wire::{ElicitRequest, Revision};
 
 use super::*;
 use crate::relay::{Asked, CallKind, Calling, Ending, Place};
@@ -14,8 +14,8 @@ mod refused;
 mod starts;
 mod validity;
 
-fn clock() -> Moment {
-    Moment::from_millis(1_000)
+fn clock() -> Timestamp {
+    Timestamp::from_millis(1_000)
 }
 
 fn book(store: Arc<dyn Store>) -> Book {
@@ -58,13 +58,13 @@ fn asked(message: &str) -> Asked {
             digest: "d".to_owned(),
         }),
         others: Vec::new(),
-        request: Request::form(message, &form().emit(Revision::LATEST).unwrap()),
+        request: ElicitRequest::form(message, &form().emit(Revision::LATEST).unwrap()),
         fields: vec!["name".to_owned()],
         cautions: Vec::new(),
         place: Place::Desk,
         server_info: None,
         client_info: None,
-        until: Moment::from_millis(9_000),
+        until: Timestamp::from_millis(9_000),
         outlives: true,
     }
 }

@@ -6,7 +6,7 @@ use mcp_elicit_core::fault::{Fault, LimitFault, PeerFault};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
 use mcp_elicit_core::secrecy;
-use mcp_elicit_core::wire::{Era, Request, Revision};
+use mcp_elicit_core::wire::{ElicitRequest, Era, Revision};
 use serde_json::value::RawValue;
 
 use super::calls::Call;
@@ -15,7 +15,7 @@ use super::frame::Refusal;
 use super::question::{Origin, Question, Step, size_of};
 use super::unknown_members::unknown_members;
 use super::whose::Whose;
-use super::{AnswerWith, CallKey, Effect, Ending, Moment, Place, QuestionKey, Relay, Timer};
+use super::{AnswerWith, CallKey, Effect, Ending, Place, QuestionKey, Relay, Timer, Timestamp};
 
 /// The limit on questions counts those within this time.
 const MINUTE: Duration = Duration::from_mins(1);
@@ -30,10 +30,10 @@ impl Relay {
     /// Takes in a question of the server. `frame` is its own frame, where it pushed one.
     pub(super) fn raise(
         &mut self,
-        now: Moment,
+        now: Timestamp,
         whose: Whose,
         origin: Origin,
-        request: Request,
+        request: ElicitRequest,
         frame: Option<&str>,
         params: Option<&RawValue>,
     ) -> Result<QuestionKey, Refusal> {
@@ -119,7 +119,7 @@ impl Relay {
     }
 
     /// A message that a person can read, and no more in all than can wait.
-    fn within_size(&self, request: &Request) -> Result<(), Refusal> {
+    fn within_size(&self, request: &ElicitRequest) -> Result<(), Refusal> {
         let (message, limit) = (request.message().len(), self.settings.message_bytes);
         if message > limit {
             let why = format!(
@@ -154,7 +154,7 @@ impl Relay {
         &self,
         call: Option<CallKey>,
         origin: &Origin,
-        request: &Request,
+        request: &ElicitRequest,
         form: Option<&Form>,
     ) -> Result<Place, Fault> {
         let declared = self.capability_of(call.and_then(|key| self.calls.get(key)));
@@ -185,7 +185,7 @@ impl Relay {
         place == Place::Desk || self.client.era() != Some(Era::Pushed)
     }
 
-    fn within_limits(&mut self, now: Moment) -> Result<(), Fault> {
+    fn within_limits(&mut self, now: Timestamp) -> Result<(), Fault> {
         if let Some(limit) = self.settings.pending
             && self.questions.len() >= limit
         {
@@ -213,7 +213,7 @@ impl Relay {
     /// The question is written: now it may be seen.
     pub(super) fn recorded(
         &mut self,
-        now: Moment,
+        now: Timestamp,
         key: QuestionKey,
         record: String,
         link: Option<String>,
@@ -253,7 +253,7 @@ impl Relay {
     }
 
     /// Returns what is not written is not asked.
-    pub(super) fn not_recorded(&mut self, now: Moment, key: QuestionKey) {
+    pub(super) fn not_recorded(&mut self, now: Timestamp, key: QuestionKey) {
         let refusal = Refusal::new(
             -32603,
             "the question could not be recorded, so nobody was asked",
@@ -263,9 +263,9 @@ impl Relay {
 }
 
 /// Checks what is asked: a legal form, or a link that may be shown. What is legal but calls for care becomes a caution.
-fn check(request: &Request) -> Result<Checked, Fault> {
+fn check(request: &ElicitRequest) -> Result<Checked, Fault> {
     match request {
-        Request::Form { message, schema } => {
+        ElicitRequest::Form { message, schema } => {
             let form = Form::parse(schema.get()).map_err(|defects| PeerFault::from(&defects))?;
             let cautions = secrecy::inspect(&form, message)
                 .iter()
@@ -276,7 +276,7 @@ fn check(request: &Request) -> Result<Checked, Fault> {
                 cautions,
             })
         }
-        Request::Url { url, .. } => {
+        ElicitRequest::Url { url, .. } => {
             let link = Link::parse(url).map_err(PeerFault::IllegalLink)?;
             Ok(Checked {
                 form: None,

@@ -7,7 +7,7 @@ use data_encoding::HEXLOWER;
 use mcp_elicit_core::wire::{CallDefect, CallFrame, Capability, Id, InputRequest};
 use sha2::{Digest as _, Sha256};
 
-use super::effect::{CallKey, CallKind, Calling, Door, Moment, QuestionKey};
+use super::effect::{CallKey, CallKind, Calling, Door, QuestionKey, Timestamp};
 use super::glance::{self, Glance};
 use super::logging::LogLevel;
 use super::repeats::AnsweredRound;
@@ -34,9 +34,9 @@ pub(super) struct Call {
     /// The token that the server reports progress on.
     pub(super) upstream_token: Option<Id>,
     /// When it came.
-    pub(super) since: Moment,
+    pub(super) since: Timestamp,
     /// When it came, or was made again last.
-    pub(super) came_at: Moment,
+    pub(super) came_at: Timestamp,
     /// Questions that are open in it.
     pub(super) questions: Vec<QuestionKey>,
     /// Open questions that are taken to be another call's and may be this one's.
@@ -48,7 +48,7 @@ pub(super) struct Call {
     /// The last progress told to the client.
     pub(super) progress: f64,
     /// Since when it is held for a person.
-    pub(super) held: Option<Moment>,
+    pub(super) held: Option<Timestamp>,
     /// The response that came while nobody waited, as the server wrote it.
     pub(super) finished: Option<String>,
     /// The parts that wait for its turn, while it does.
@@ -81,7 +81,7 @@ pub(super) struct Call {
 }
 
 impl Call {
-    pub(super) fn new(now: Moment, door: Door, id: Id, kind: Option<CallKind>) -> Self {
+    pub(super) fn new(now: Timestamp, door: Door, id: Id, kind: Option<CallKind>) -> Self {
         Self {
             door: Some(door),
             client_id: id.clone(),

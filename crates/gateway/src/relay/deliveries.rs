@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::effect::{CallKey, DeliveryKey, Moment};
+use super::effect::{CallKey, DeliveryKey, Timestamp};
 use super::frame::Refusal;
 use super::{Effect, Relay};
 
@@ -60,7 +60,7 @@ impl Relay {
 
     /// The server has refused the answers, and has not taken them: they are kept for the next call, unless none can have
     /// them or this was the second time.
-    pub(super) fn refused(&mut self, now: Moment, key: DeliveryKey, why: String) {
+    pub(super) fn refused(&mut self, now: Timestamp, key: DeliveryKey, why: String) {
         let Some(Delivery { records, waits }) = self.deliveries.by_key.remove(&key) else {
             return;
         };
@@ -78,7 +78,7 @@ impl Relay {
     }
 
     /// Nobody can say whether the server has the answers: they are not sent again.
-    pub(super) fn lost(&mut self, now: Moment, key: DeliveryKey, why: String) {
+    pub(super) fn lost(&mut self, now: Timestamp, key: DeliveryKey, why: String) {
         let Some(Delivery { records, waits }) = self.deliveries.by_key.remove(&key) else {
             return;
         };
@@ -92,7 +92,7 @@ impl Relay {
     }
 
     /// The call cannot go on at the server, which is told, and ends with these words.
-    fn ends_waiting(&mut self, now: Moment, waits: Option<Waiting>, words: &str) {
+    fn ends_waiting(&mut self, now: Timestamp, waits: Option<Waiting>, words: &str) {
         let call = waits.map(|waits| waits.call);
         let Some(key) = call.filter(|key| self.calls.get(*key).is_some()) else {
             return;

@@ -17,7 +17,7 @@ use super::question::{AtClient, BadReply, EchoKey, Origin, Step, message_again};
 use super::request_state::{CallBinding, ServerState, StateClaims};
 use super::responses::with_id;
 use super::returns::with_server_state;
-use super::{CallKey, Door, Down, Effect, Ending, Moment, QuestionKey, Relay, Up};
+use super::{CallKey, Door, Down, Effect, Ending, QuestionKey, Relay, Timestamp, Up};
 
 /// A round that the client has as the server wrote it.
 pub(super) struct Echo {
@@ -58,7 +58,9 @@ impl Retry {
         self.others().next()?;
         let envelope = Envelope::parse_within(self.text.as_bytes(), usize::MAX).ok()?;
         let params = envelope.params()?;
-        let mut responses = InputResponses::of_params(params).ok()?.unwrap_or_default();
+        let mut responses = InputResponses::from_params(params)
+            .ok()?
+            .unwrap_or_default();
         for (entry, reply) in self.others() {
             responses.insert(entry, serde_json::from_str::<Box<RawValue>>(reply).ok()?);
         }
@@ -77,7 +79,7 @@ impl Relay {
     /// The client gets the round as the server wrote it, once its questions are written down.
     pub(super) fn echo_round(
         &mut self,
-        now: Moment,
+        now: Timestamp,
         key: CallKey,
         required: &InputRequired,
         text: &str,
@@ -127,7 +129,7 @@ impl Relay {
     }
 
     /// A question of a round that the client gets as it is has been written; with the last one the round goes out.
-    pub(super) fn echo_recorded(&mut self, now: Moment, key: CallKey) {
+    pub(super) fn echo_recorded(&mut self, now: Timestamp, key: CallKey) {
         let Some(call) = self.calls.get(key) else {
             return;
         };
@@ -173,7 +175,7 @@ impl Relay {
     /// The client gets the round under a state of the gateway's, with the server's inside.
     fn send_round(
         &mut self,
-        now: Moment,
+        now: Timestamp,
         key: CallKey,
         text: &str,
         number: u64,

@@ -1,8 +1,8 @@
 //! Inputs and effects of the relay: values, so that a simulator can be the world.
 
 use mcp_elicit_core::answer::Outcome;
-pub use mcp_elicit_core::exchange::Moment;
-use mcp_elicit_core::wire::Request;
+pub use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_core::wire::ElicitRequest;
 use std::fmt;
 
 use super::kept_calls::FoundCall;
@@ -121,7 +121,7 @@ pub struct Asked {
     /// Other calls that it may belong to, each name once: a server that pushes over stdio does not say for which call it asks.
     pub others: Vec<String>,
     /// The question.
-    pub request: Request,
+    pub request: ElicitRequest,
     /// Names of the form's fields.
     pub fields: Vec<String>,
     /// The warnings for a person, in words.
@@ -133,7 +133,7 @@ pub struct Asked {
     /// The client's `clientInfo`, as JSON.
     pub client_info: Option<String>,
     /// Until when it waits.
-    pub until: Moment,
+    pub until: Timestamp,
     /// `true` if it may outlive the connection of whoever is asked. Then it is written before anyone sees it; else it
     /// ends with the process that has the connection, and need only be written soon.
     pub outlives: bool,

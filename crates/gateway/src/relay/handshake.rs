@@ -11,7 +11,7 @@ use super::frame::{self, Refusal};
 use super::glance::Glance;
 use super::openings::own_info;
 use super::trial::{Opener, Trial};
-use super::{Door, Moment, Relay, Timer, Up};
+use super::{Door, Relay, Timer, Timestamp, Up};
 
 /// The state of the client.
 pub(super) enum Client {
@@ -175,7 +175,7 @@ impl Relay {
         let declared: Value = serde_json::from_str(capabilities).unwrap_or_default();
         self.client = Client::Pushed {
             revision: spoken,
-            capability: Capability::of_client(&declared, spoken),
+            capability: Capability::from_client(&declared, spoken),
             info: members::member(params, "clientInfo")
                 .map_or("{}", RawValue::get)
                 .to_owned(),
@@ -229,7 +229,7 @@ impl Relay {
     /// The client asks which revisions the server speaks.
     pub(super) fn client_discovers(
         &mut self,
-        now: Moment,
+        now: Timestamp,
         door: Door,
         text: &str,
         glance: &Glance,
@@ -260,7 +260,7 @@ impl Relay {
         }
         self.server = Server::Trying(Trial::new(id, opener));
         self.at(now.after(self.settings.probe), Timer::Probe);
-        let capabilities = Meta::of_params(Some(params))
+        let capabilities = Meta::from_params(Some(params))
             .ok()
             .and_then(|meta| meta.client_capabilities());
         let capabilities = capabilities.map_or("{}", RawValue::get);
@@ -278,7 +278,7 @@ impl Relay {
             .params
             .as_ref()
             .and_then(|range| frame::raw_at(text, range));
-        let Ok(meta) = Meta::of_params(params) else {
+        let Ok(meta) = Meta::from_params(params) else {
             return false;
         };
         if !meta.is_rounds() {
@@ -324,7 +324,7 @@ impl Relay {
         }
     }
 
-    pub(super) fn flush_waiting(&mut self, now: Moment) {
+    pub(super) fn flush_waiting(&mut self, now: Timestamp) {
         if self.server.revision().is_none() {
             return;
         }

@@ -7,14 +7,14 @@ use super::calls::Call;
 use super::frame::Refusal;
 use super::glance::Glance;
 use super::question::Question;
-use super::{CallKey, CallKind, Door, Moment, Place, QuestionKey, Relay, Timer};
+use super::{CallKey, CallKind, Door, Place, QuestionKey, Relay, Timer, Timestamp};
 
 /// Signs of life count up in steps this small, so that the server's own progress stays ahead of them.
 const STEP: f64 = 0.001;
 
 impl Relay {
     /// The call has a question on the desk: it is held.
-    pub(super) fn hold(&mut self, now: Moment, key: CallKey) {
+    pub(super) fn hold(&mut self, now: Timestamp, key: CallKey) {
         let hold = self.hold_time();
         let Some(call) = self.calls.get_mut(key) else {
             return;
@@ -29,7 +29,7 @@ impl Relay {
     }
 
     /// The call has this question on the desk: it is held, and every other that the question may be for.
-    pub(super) fn hold_all(&mut self, now: Moment, question: QuestionKey, call: CallKey) {
+    pub(super) fn hold_all(&mut self, now: Timestamp, question: QuestionKey, call: CallKey) {
         self.hold(now, call);
         let question = self.questions.get(question);
         for other in question.map_or_else(Vec::new, |question| question.others.clone()) {
@@ -73,7 +73,7 @@ impl Relay {
     }
 
     /// Tells the caller that the call lives: on its token, where it gave one.
-    pub(super) fn keep_alive(&mut self, now: Moment, key: CallKey) {
+    pub(super) fn keep_alive(&mut self, now: Timestamp, key: CallKey) {
         let text = self.waiting_words(key);
         let wait = self.settings.keep_alive;
         let Some(call) = self.calls.get_mut(key) else {
@@ -117,7 +117,7 @@ impl Relay {
     }
 
     /// The person takes long: the caller gets a plain result that says where to answer, and the call waits for it.
-    pub(super) fn hand_back(&mut self, now: Moment, key: CallKey) {
+    pub(super) fn hand_back(&mut self, now: Timestamp, key: CallKey) {
         let Some(frame) = self.hand_back_frame(key) else {
             return;
         };
@@ -266,7 +266,7 @@ impl Relay {
     /// A call goes on for a client that made it again.
     pub(super) fn resume(
         &mut self,
-        now: Moment,
+        now: Timestamp,
         key: CallKey,
         door: Door,
         text: &str,

@@ -4,7 +4,7 @@
 use super::calls::{self, Call};
 use super::frame;
 use super::glance::Glance;
-use super::{CallKey, CallKind, Door, Effect, Moment, Relay, Timer, Up};
+use super::{CallKey, CallKind, Door, Effect, Relay, Timer, Timestamp, Up};
 
 /// The record's entry for a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Relay {
     }
 
     /// The record has looked the call up.
-    pub(super) fn call_found(&mut self, now: Moment, door: Door, text: &str, found: FoundCall) {
+    pub(super) fn call_found(&mut self, now: Timestamp, door: Door, text: &str, found: FoundCall) {
         // Nobody waits for it where the client has closed its stream.
         let Some(at) = self.finding.iter().position(|known| *known == door) else {
             return;
@@ -70,7 +70,12 @@ impl Relay {
     }
 
     /// Takes a call in that does not go to the server.
-    fn admit_unsent(&mut self, now: Moment, door: Door, text: &str) -> Option<(CallKey, String)> {
+    fn admit_unsent(
+        &mut self,
+        now: Timestamp,
+        door: Door,
+        text: &str,
+    ) -> Option<(CallKey, String)> {
         let glance = Glance::at(text.as_bytes())?;
         let kind = CallKind::of_method(&text[glance.method.clone()?])?;
         let id = frame::id_at(text.as_bytes(), glance.id.as_ref()?)?;
@@ -123,7 +128,7 @@ impl Relay {
     }
 
     /// The server has answered a call that nobody waits for.
-    pub(super) fn keep_result(&mut self, now: Moment, key: CallKey, result: String) {
+    pub(super) fn keep_result(&mut self, now: Timestamp, key: CallKey, result: String) {
         if let Some(call) = self.calls.get_mut(key) {
             call.finished = Some(result.clone());
         }

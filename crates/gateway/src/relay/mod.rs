@@ -81,8 +81,8 @@ use calls::Calls;
 use deliveries::Deliveries;
 pub(crate) use effect::is_ambiguous;
 pub use effect::{
-    Asked, CallKey, CallKind, Calling, DeliveryKey, Door, Effect, Ending, Event, Moment, Place,
-    QuestionKey,
+    Asked, CallKey, CallKind, Calling, DeliveryKey, Door, Effect, Ending, Event, Place,
+    QuestionKey, Timestamp,
 };
 use glance::{Glance, Shape};
 use handshake::{Client, Server};
@@ -169,18 +169,18 @@ pub struct Relay {
     queue: VecDeque<CallKey>,
     /// `true` if a call was given up that the server may still be at work on.
     gave_up: bool,
-    timers: BTreeSet<(Moment, Timer)>,
+    timers: BTreeSet<(Timestamp, Timer)>,
     /// When the last questions were asked, for the limit on questions a minute.
-    asked_at: VecDeque<Moment>,
+    asked_at: VecDeque<Timestamp>,
     effects: VecDeque<Effect>,
     /// The very frame that is being looked at, where it may be kept as it is.
     arriving: Option<Bytes>,
     /// When the client's frame that is being looked at came.
-    arrived: Moment,
+    arrived: Timestamp,
     /// The answers that a retry brought for the call that is being started anew.
     brought: Option<returns::Brought>,
     /// The last time that was told.
-    now: Moment,
+    now: Timestamp,
     last_id: u64,
     last_state: u64,
 }
@@ -215,16 +215,16 @@ impl Relay {
             asked_at: VecDeque::new(),
             effects: VecDeque::new(),
             arriving: None,
-            arrived: Moment::from_millis(0),
+            arrived: Timestamp::from_millis(0),
             brought: None,
-            now: Moment::from_millis(0),
+            now: Timestamp::from_millis(0),
             last_id: 0,
             last_state: 0,
         }
     }
 
     /// A frame came from the client on this stream. Effects follow behind a forwarded frame.
-    pub fn client_frame(&mut self, now: Moment, door: Door, frame: &[u8]) -> Up {
+    pub fn client_frame(&mut self, now: Timestamp, door: Door, frame: &[u8]) -> Up {
         match Glance::read(frame) {
             Ok(glance) => self.client_message(now, door, frame, &glance),
             Err(defect) => self.refuse_defect(door, frame, defect),
@@ -234,7 +234,7 @@ impl Relay {
     /// [`Relay::client_frame`] with bytes that may be kept without being copied, and what a glance at them found.
     pub fn client_frame_seen(
         &mut self,
-        now: Moment,
+        now: Timestamp,
         door: Door,
         frame: &Bytes,
         glance: &Glance,
@@ -245,7 +245,7 @@ impl Relay {
         up
     }
 
-    fn client_message(&mut self, now: Moment, door: Door, frame: &[u8], glance: &Glance) -> Up {
+    fn client_message(&mut self, now: Timestamp, door: Door, frame: &[u8], glance: &Glance) -> Up {
         let (Some(shape), Ok(text)) = (glance.shape(), std::str::from_utf8(frame)) else {
             return self.refuse_unreadable(door, frame);
         };
@@ -261,7 +261,7 @@ impl Relay {
     }
 
     /// A frame came from the server; `call` names the request on whose stream it came, where streams are apart.
-    pub fn server_frame(&mut self, now: Moment, call: Option<CallKey>, frame: &[u8]) -> Down {
+    pub fn server_frame(&mut self, now: Timestamp, call: Option<CallKey>, frame: &[u8]) -> Down {
         match Glance::read(frame) {
             Ok(glance) => self.server_frame_seen(now, call, frame, &glance),
             Err(defect) => self.server_defect(now, frame, &defect.to_string()),
@@ -271,7 +271,7 @@ impl Relay {
     /// [`Relay::server_frame`] with what a glance at it found.
     pub fn server_frame_seen(
         &mut self,
-        now: Moment,
+        now: Timestamp,
         call: Option<CallKey>,
         frame: &[u8],
         glance: &Glance,
@@ -294,7 +294,7 @@ impl Relay {
     }
 
     /// Something happened that is no frame.
-    pub fn handle(&mut self, now: Moment, event: Event) {
+    pub fn handle(&mut self, now: Timestamp, event: Event) {
         self.now = now;
         match event {
             Event::Recorded {
@@ -332,7 +332,7 @@ impl Relay {
     }
 
     /// Time has passed: everything that is due happens.
-    pub fn tick(&mut self, now: Moment) {
+    pub fn tick(&mut self, now: Timestamp) {
         self.now = now;
         while let Some(&(at, timer)) = self.timers.first() {
             if at > now {
@@ -352,7 +352,7 @@ impl Relay {
     }
 
     /// When [`Relay::tick`] is due next.
-    pub fn deadline(&self) -> Option<Moment> {
+    pub fn deadline(&self) -> Option<Timestamp> {
         self.timers.first().map(|(at, _)| *at)
     }
 
@@ -400,7 +400,7 @@ impl Relay {
         });
     }
 
-    fn at(&mut self, at: Moment, timer: Timer) {
+    fn at(&mut self, at: Timestamp, timer: Timer) {
         self.timers.insert((at, timer));
     }
 

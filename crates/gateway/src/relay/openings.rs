@@ -94,7 +94,7 @@ impl Relay {
             Client::Pushed { revision, .. } => *revision,
             Client::Unknown | Client::Rounds { .. } => Revision::V2026_07_28,
         };
-        let client = Capability::of_client(&self.client.capabilities(), revision);
+        let client = Capability::from_client(&self.client.capabilities(), revision);
         self.settings.answer_with.declared(client)
     }
 
@@ -105,7 +105,7 @@ impl Relay {
         revision: Revision,
     ) -> Option<Box<RawValue>> {
         let all: Value = serde_json::from_str(capabilities).unwrap_or_default();
-        let client = Capability::of_client(&all, revision);
+        let client = Capability::from_client(&all, revision);
         let declared = self.settings.answer_with.declared(client);
         let missing = [Mode::Form, Mode::Url]
             .into_iter()

@@ -1,7 +1,8 @@
 //! The pushed era (2025-06-18, 2025-11-25): questions that a server pushes, and clients that one pushes to.
 
 use mcp_elicit_core::wire::{
-    Capability, Envelope, Era, Id, Mode, Reply, Request, Revision, members, message, meta, method,
+    Capability, ElicitRequest, ElicitResult, Envelope, Era, Id, Mode, Revision, members, message,
+    meta, method,
 };
 use serde_json::json;
 
@@ -13,13 +14,13 @@ use super::question::{BadReply, Origin, OwnReply, Question, message_again};
 use super::reply;
 use super::responses::with_id;
 use super::unknown_members::with_members;
-use super::{CallKey, CallKind, Door, Ending, Moment, QuestionKey, Relay, Up};
+use super::{CallKey, CallKind, Door, Ending, QuestionKey, Relay, Timestamp, Up};
 
 impl Relay {
     /// The server pushed a question.
     pub(super) fn pushed_question(
         &mut self,
-        now: Moment,
+        now: Timestamp,
         via: Option<CallKey>,
         id: &Id,
         text: &str,
@@ -36,8 +37,8 @@ impl Relay {
             .as_ref()
             .and_then(|range| frame::raw_at(text, range));
         let request = match params {
-            Some(params) => Request::parse(params, revision),
-            None => Err(mcp_elicit_core::wire::WireDefect::Missing { member: "params" }),
+            Some(params) => ElicitRequest::parse(params, revision),
+            None => Err(mcp_elicit_core::wire::WireError::Missing { member: "params" }),
         };
         let whose = self.whose(via);
         if let Ok(request) = &request {
@@ -55,7 +56,7 @@ impl Relay {
     }
 
     /// Puts a question before a client of this era.
-    pub(super) fn push_to_client(&mut self, now: Moment, key: QuestionKey) {
+    pub(super) fn push_to_client(&mut self, now: Timestamp, key: QuestionKey) {
         let own = self.own_id();
         let Client::Pushed { revision, .. } = self.client else {
             return;
@@ -89,7 +90,7 @@ impl Relay {
     /// A client of this era answered a question.
     pub(super) fn client_replies(
         &mut self,
-        now: Moment,
+        now: Timestamp,
         key: QuestionKey,
         text: &str,
         glance: &Glance,
@@ -108,7 +109,7 @@ impl Relay {
             self.pass_on_error(now, key, text);
             return;
         };
-        let checked = Reply::parse(result, question.request.mode())
+        let checked = ElicitResult::parse(result, question.request.mode())
             .map_err(|defect| {
                 let fault = mcp_elicit_core::fault::PeerFault::from(defect);
                 BadReply::Malformed(Box::new(Refusal::fault(fault, revision)))
@@ -146,7 +147,7 @@ impl Relay {
         }
     }
 
-    fn pass_on_error(&mut self, now: Moment, key: QuestionKey, text: &str) {
+    fn pass_on_error(&mut self, now: Timestamp, key: QuestionKey, text: &str) {
         let code = Envelope::parse_within(text.as_bytes(), usize::MAX)
             .ok()
             .and_then(|all| all.error_code());
@@ -173,7 +174,7 @@ impl Relay {
     /// Returns whether a client of this era can be shown this question.
     pub(super) fn can_push(
         &self,
-        request: &Request,
+        request: &ElicitRequest,
         form: Option<&mcp_elicit_core::form::Form>,
     ) -> bool {
         let Client::Pushed {
@@ -308,21 +309,21 @@ fn reworded(frame: &str, id: &Id, reason: &str) -> Option<String> {
 }
 
 /// The question as this revision says it; `None` when it cannot.
-fn in_revision(question: &Question, revision: Revision) -> Option<Request> {
+fn in_revision(question: &Question, revision: Revision) -> Option<ElicitRequest> {
     match &question.request_again() {
-        Request::Form { message, .. } => {
+        ElicitRequest::Form { message, .. } => {
             if revision > Revision::V2025_06_18 {
                 // Both revisions have the same forms: what is in one beside them stays.
                 return Some(question.request_again());
             }
             let schema = question.form.as_ref()?.emit(revision).ok()?;
-            Some(Request::form(message.clone(), &schema))
+            Some(ElicitRequest::form(message.clone(), &schema))
         }
-        Request::Url {
+        ElicitRequest::Url {
             message,
             url,
             elicitation_id,
-        } => Some(Request::Url {
+        } => Some(ElicitRequest::Url {
             message: message.clone(),
             url: url.clone(),
             // 2026-07-28 gives none, 2025-11-25 needs one: the record's id names the question here.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use mcp_elicit_core::answer::{CheckError, Outcome};
 use mcp_elicit_core::fault::{Finding, PeerFault};
 use mcp_elicit_core::form::Form;
-use mcp_elicit_core::wire::{Action, Id, Reply, Request, Revision};
+use mcp_elicit_core::wire::{Action, ElicitRequest, ElicitResult, Id, Revision};
 use serde_json::value::RawValue;
 
 use super::effect::{CallKey, Place, QuestionKey};
@@ -20,7 +20,7 @@ pub(super) struct Question {
     /// The last call that was on its way when it came, where `call` is a guess: no later one is meant.
     pub(super) newest: Option<CallKey>,
     pub(super) origin: Origin,
-    pub(super) request: Request,
+    pub(super) request: ElicitRequest,
     /// Members of its params that are unknown here.
     pub(super) unknown: Vec<(String, Box<RawValue>)>,
     /// The parsed form, in form mode.
@@ -118,7 +118,11 @@ pub(super) enum BadReply {
 
 impl Question {
     /// Checks a reply against what was asked.
-    pub(super) fn check(&self, reply: &Reply, revision: Revision) -> Result<Outcome, BadReply> {
+    pub(super) fn check(
+        &self,
+        reply: &ElicitResult,
+        revision: Revision,
+    ) -> Result<Outcome, BadReply> {
         match (reply.action(), &self.form) {
             (Action::Accept, Some(form)) => match form.check_text(reply.content_or_empty()) {
                 Ok(answers) => Ok(Outcome::Accept(answers)),
@@ -141,10 +145,11 @@ impl Question {
     }
 
     /// Returns what is asked, with the reason why it is asked again.
-    pub(super) fn request_again(&self) -> Request {
+    pub(super) fn request_again(&self) -> ElicitRequest {
         let mut request = self.request.clone();
         if let Some(reason) = &self.reason {
-            let (Request::Form { message, .. } | Request::Url { message, .. }) = &mut request;
+            let (ElicitRequest::Form { message, .. } | ElicitRequest::Url { message, .. }) =
+                &mut request;
             *message = message_again(message, reason);
         }
         request
@@ -157,16 +162,16 @@ pub(super) fn message_again(message: &str, reason: &str) -> String {
 }
 
 /// The size of a question in bytes, as it waits.
-pub(super) fn size_of(request: &Request) -> usize {
+pub(super) fn size_of(request: &ElicitRequest) -> usize {
     match request {
-        Request::Form { message, schema } => message.len() + schema.get().len(),
-        Request::Url { message, url, .. } => message.len() + url.len(),
+        ElicitRequest::Form { message, schema } => message.len() + schema.get().len(),
+        ElicitRequest::Url { message, url, .. } => message.len() + url.len(),
     }
 }
 
 fn wrong(error: &CheckError, attempts: u32) -> PeerFault {
     let violations = match error {
-        CheckError::Violations(violations) => Finding::of_answer(violations),
+        CheckError::Violations(violations) => Finding::from_violations(violations),
         CheckError::Broken(_) | CheckError::TooLarge { .. } => Vec::new(),
     };
     PeerFault::WrongAnswer {

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::calls;
-use super::effect::{CallKind, Moment};
+use super::effect::{CallKind, Timestamp};
 use super::frame::OWN;
 use super::glance::Glance;
 
@@ -147,7 +147,7 @@ impl StateSeal {
         &self,
         call: &CallBinding,
         state: &str,
-        now: Moment,
+        now: Timestamp,
     ) -> Result<StateClaims, StateDefect> {
         let claims = self.claims(call, state).ok_or(StateDefect::Foreign)?;
         if claims.expires <= now.as_millis() {
@@ -187,7 +187,7 @@ fn hash(key: &[u8; 32], parts: &[&[u8]]) -> [u8; 32] {
 mod tests {
     use super::*;
 
-    const NOW: Moment = Moment::from_millis(1_000);
+    const NOW: Timestamp = Timestamp::from_millis(1_000);
 
     fn binding(frame: &str) -> CallBinding {
         CallBinding::of_frame(CallKind::Tool, frame)
@@ -228,7 +228,7 @@ mod tests {
         };
         let sealed = seal().seal(&call(), &stateless).unwrap();
         assert_eq!(seal().open(&call(), &sealed, NOW), Ok(stateless));
-        let late = Moment::from_millis(2_000);
+        let late = Timestamp::from_millis(2_000);
         assert_eq!(
             seal().open(&call(), &state, late),
             Err(StateDefect::Expired)

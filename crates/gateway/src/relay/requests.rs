@@ -15,7 +15,7 @@ use super::frame::{self, OWN, Refusal};
 use super::glance::{self, Glance};
 use super::handshake::{Client, Server};
 use super::waits::is_timeout;
-use super::{CallKey, CallKind, Door, Effect, Ending, Moment, Relay, Up};
+use super::{CallKey, CallKind, Door, Effect, Ending, Relay, Timestamp, Up};
 
 /// The number of requests that may wait for the server's era to be known.
 const WAITING: usize = 256;
@@ -23,7 +23,7 @@ const WAITING: usize = 256;
 impl Relay {
     pub(super) fn client_request(
         &mut self,
-        now: Moment,
+        now: Timestamp,
         door: Door,
         text: &str,
         glance: &Glance,
@@ -78,7 +78,7 @@ impl Relay {
     /// A request of a known client for a known server.
     pub(super) fn route(
         &mut self,
-        now: Moment,
+        now: Timestamp,
         door: Door,
         text: &str,
         glance: &Glance,
@@ -198,7 +198,12 @@ impl Relay {
         }
     }
 
-    pub(super) fn client_notification(&mut self, now: Moment, text: &str, glance: &Glance) -> Up {
+    pub(super) fn client_notification(
+        &mut self,
+        now: Timestamp,
+        text: &str,
+        glance: &Glance,
+    ) -> Up {
         let method = glance.method.clone().map_or("", |range| &text[range]);
         match method {
             method::CANCELLED => self.client_cancels(now, text, glance),
@@ -211,7 +216,7 @@ impl Relay {
         }
     }
 
-    fn client_cancels(&mut self, now: Moment, text: &str, glance: &Glance) -> Up {
+    fn client_cancels(&mut self, now: Timestamp, text: &str, glance: &Glance) -> Up {
         if self.settings.many_doors && self.client.era() == Some(Era::Rounds) {
             // Each request is given up by closing its own stream (2026-07-28, transports). Whose id this is cannot be told.
             return Up::Taken;
@@ -237,7 +242,7 @@ impl Relay {
     }
 
     /// The client gives a call up: its questions are withdrawn and the server is told.
-    fn give_up(&mut self, now: Moment, key: CallKey, params: Option<&RawValue>, id: &Id) -> Up {
+    fn give_up(&mut self, now: Timestamp, key: CallKey, params: Option<&RawValue>, id: &Id) -> Up {
         let upstream = self.calls.is_upstream(key);
         self.end_questions_of(now, key, Ending::WithdrawnByClient);
         let Some(call) = self.remove_call(key) else {
@@ -264,7 +269,7 @@ impl Relay {
         Up::Taken
     }
 
-    pub(super) fn client_response(&mut self, now: Moment, text: &str, glance: &Glance) -> Up {
+    pub(super) fn client_response(&mut self, now: Timestamp, text: &str, glance: &Glance) -> Up {
         let Some(id) = glance
             .id
             .as_ref()
@@ -284,7 +289,7 @@ impl Relay {
     }
 
     /// The stream of a request is closed: in the rounds era that gives the request up (2026-07-28, transports).
-    pub(super) fn door_closed(&mut self, now: Moment, door: Door) {
+    pub(super) fn door_closed(&mut self, now: Timestamp, door: Door) {
         for key in self.calls.at_door(door) {
             let call = self.calls.get(key);
             if call.is_some_and(Call::is_queued) {

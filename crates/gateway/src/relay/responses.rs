@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use mcp_elicit_core::wire::members::Members;
 use mcp_elicit_core::wire::{
-    Bearing, Cancelled, Complete, Era, Id, Progress, Revision, WireDefect, frame as frame_index,
-    members, message, method, pushed, rounds,
+    Cancelled, Complete, ElicitationMessage, Era, Id, Progress, Revision, WireError,
+    frame as frame_index, members, message, method, pushed, rounds,
 };
 use serde_json::value::RawValue;
 
@@ -14,7 +14,7 @@ use super::frame::{self, Refusal};
 use super::glance::{self, Glance, Unclear};
 use super::handshake::Server;
 use super::question::Origin;
-use super::{CallKey, Door, Down, Effect, Ending, Moment, Relay, Timer};
+use super::{CallKey, Door, Down, Effect, Ending, Relay, Timer, Timestamp};
 
 /// The number of the server's requests, other than questions, that may wait for the client.
 const REQUESTS: usize = 1_024;
@@ -27,7 +27,7 @@ const FORWARD_TO_SESSION: Down = Down::Forward {
 impl Relay {
     pub(super) fn server_request(
         &mut self,
-        now: Moment,
+        now: Timestamp,
         via: Option<CallKey>,
         text: &str,
         glance: &Glance,
@@ -59,7 +59,7 @@ impl Relay {
     }
 
     /// A frame that is not passed on: the server hears it for a request, the client for the answer to its call.
-    pub(super) fn server_defect(&mut self, now: Moment, bytes: &[u8], why: &str) -> Down {
+    pub(super) fn server_defect(&mut self, now: Timestamp, bytes: &[u8], why: &str) -> Down {
         tracing::warn!(server = %self.settings.server, bytes = bytes.len(), %why, "a message of the server is not passed on");
         let Some(id) = frame_index::only_id(bytes) else {
             return Down::Taken;
@@ -89,7 +89,7 @@ impl Relay {
 
     pub(super) fn server_notification(
         &mut self,
-        now: Moment,
+        now: Timestamp,
         via: Option<CallKey>,
         text: &str,
         glance: &Glance,
@@ -165,7 +165,7 @@ impl Relay {
         Down::Taken
     }
 
-    pub(super) fn server_response(&mut self, now: Moment, text: &str, glance: &Glance) -> Down {
+    pub(super) fn server_response(&mut self, now: Timestamp, text: &str, glance: &Glance) -> Down {
         let Some(id) = glance
             .id
             .as_ref()
@@ -181,32 +181,35 @@ impl Relay {
             return Down::Taken;
         };
         match self.bearing(key, text, glance) {
-            Some(Bearing::InputRequired) => self.asked_in_round(now, key, text, glance),
-            Some(Bearing::UrlRequired) => self.visits_required(now, key, text, glance),
-            Some(Bearing::Create | Bearing::Complete | Bearing::Task) | None => {
-                self.finish(now, key, text, glance)
-            }
+            Some(ElicitationMessage::InputRequired) => self.asked_in_round(now, key, text, glance),
+            Some(ElicitationMessage::UrlRequired) => self.visits_required(now, key, text, glance),
+            Some(
+                ElicitationMessage::Create
+                | ElicitationMessage::Complete
+                | ElicitationMessage::Task,
+            )
+            | None => self.finish(now, key, text, glance),
         }
     }
 
     /// Returns whether the response asks, told from two members and no more. Where two readers could see different things, what
     /// asks counts: it is read in full then, and refused if need be.
-    fn bearing(&self, key: CallKey, text: &str, glance: &Glance) -> Option<Bearing> {
+    fn bearing(&self, key: CallKey, text: &str, glance: &Glance) -> Option<ElicitationMessage> {
         self.calls.get(key)?.kind?;
         if let Some(error) = &glance.error
             && says(text, error, "code", wants_visits)
         {
-            return Some(Bearing::UrlRequired);
+            return Some(ElicitationMessage::UrlRequired);
         }
         let in_rounds = matches!(self.server, Server::Rounds { .. });
         let result = glance.result.as_ref().filter(|_| in_rounds)?;
-        says(text, result, "resultType", asks).then_some(Bearing::InputRequired)
+        says(text, result, "resultType", asks).then_some(ElicitationMessage::InputRequired)
     }
 
     /// The server is done with a call: the client gets the answer, now or when it comes for it.
     pub(super) fn finish(
         &mut self,
-        now: Moment,
+        now: Timestamp,
         key: CallKey,
         text: &str,
         glance: &Glance,
@@ -259,7 +262,7 @@ impl Relay {
     }
 
     /// The call ends with an error of the gateway's own.
-    pub(super) fn fail(&mut self, now: Moment, key: CallKey, refusal: &Refusal) {
+    pub(super) fn fail(&mut self, now: Timestamp, key: CallKey, refusal: &Refusal) {
         self.end_questions_of(now, key, Ending::CallEnded);
         self.keep_undelivered(key);
         let Some(call) = self.calls.get(key) else {
@@ -314,7 +317,7 @@ impl Relay {
     }
 
     /// The server ended: every call that waits for it ends with a clear error, every question is withdrawn.
-    pub(super) fn server_gone(&mut self, now: Moment, why: &str) {
+    pub(super) fn server_gone(&mut self, now: Timestamp, why: &str) {
         if self.ended_over_probe() {
             return;
         }
@@ -386,7 +389,7 @@ fn says(
         Ok(value) => value.is_some_and(|value| so(&text[value])),
         Err(Unclear) => match frame::raw_at(text, object).map(|raw| Members::read(raw, member)) {
             Some(Ok(all)) => all.get(member).is_some_and(|value| so(value.get())),
-            Some(Err(WireDefect::Doubled { .. })) => true,
+            Some(Err(WireError::Duplicate { .. })) => true,
             Some(Err(_)) | None => false,
         },
     }

@@ -4,7 +4,7 @@ use data_encoding::HEXLOWER;
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::wire::call_frame::canonical;
 use mcp_elicit_core::wire::{
-    Envelope, Era, Id, InputRequired, InputResponses, Mode, Request, members, rounds,
+    ElicitRequest, Envelope, Era, Id, InputRequired, InputResponses, Mode, members, rounds,
 };
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
@@ -15,7 +15,7 @@ use super::glance::Glance;
 use super::question::{BadReply, Origin, OwnReply};
 use super::reply;
 use super::request_state::{CallBinding, ServerState, StateClaims, StateDefect};
-use super::{CallKey, CallKind, Door, Ending, Moment, QuestionKey, Relay, Up};
+use super::{CallKey, CallKind, Door, Ending, QuestionKey, Relay, Timestamp, Up};
 
 /// The number of used states that are remembered.
 const SPENT: usize = 4_096;
@@ -37,7 +37,7 @@ impl Relay {
     /// that it answers now, or a call that was handed back.
     pub(super) fn resumes(
         &mut self,
-        now: Moment,
+        now: Timestamp,
         door: Door,
         text: &str,
         glance: &Glance,
@@ -83,7 +83,7 @@ impl Relay {
     /// The client retries a call under a state that this gateway sealed for it, or under none of its own.
     fn retry_comes(
         &mut self,
-        now: Moment,
+        now: Timestamp,
         door: Door,
         text: &str,
         glance: &Glance,
@@ -105,7 +105,7 @@ impl Relay {
             .params
             .as_ref()
             .and_then(|range| frame::raw_at(text, range));
-        let Some(Ok(responses)) = params.map(InputResponses::of_params) else {
+        let Some(Ok(responses)) = params.map(InputResponses::from_params) else {
             let why = "`inputResponses` must be an object with each key once";
             return self.refuse(door, text, glance, &Refusal::new(-32602, why));
         };
@@ -141,7 +141,7 @@ impl Relay {
     )]
     fn own_round_returns(
         &mut self,
-        now: Moment,
+        now: Timestamp,
         door: Door,
         text: &str,
         glance: &Glance,
@@ -334,7 +334,7 @@ impl Relay {
         &mut self,
         call: Option<CallKey>,
         origin: &Origin,
-        request: &Request,
+        request: &ElicitRequest,
     ) -> String {
         if let Origin::Round { entry } | Origin::Echo { entry, .. } = origin {
             return entry.clone();
@@ -344,11 +344,13 @@ impl Relay {
         };
         let mut hash = Sha256::new();
         let said = match request {
-            Request::Form { message, schema } => {
+            ElicitRequest::Form { message, schema } => {
                 let schema = canonical(schema.get()).unwrap_or_else(|_| schema.get().to_owned());
                 ["form".to_owned(), message.clone(), schema]
             }
-            Request::Url { message, url, .. } => ["url".to_owned(), message.clone(), url.clone()],
+            ElicitRequest::Url { message, url, .. } => {
+                ["url".to_owned(), message.clone(), url.clone()]
+            }
         };
         for part in said {
             hash.update(part.len().to_le_bytes());

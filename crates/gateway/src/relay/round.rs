@@ -1,11 +1,11 @@
 //! One round of a server of the rounds era that the gateway answers itself: its entries and what came in for them.
 
 use mcp_elicit_core::fault::{LimitFault, PeerFault};
-use mcp_elicit_core::wire::{Id, InputRequired, Revision, WireDefect};
+use mcp_elicit_core::wire::{Id, InputRequired, Revision, WireError};
 use serde_json::value::RawValue;
 
 use super::Relay;
-use super::effect::{CallKey, Moment, QuestionKey};
+use super::effect::{CallKey, QuestionKey, Timestamp};
 use super::frame::Refusal;
 
 /// The entries of an `input_required` and their answers so far.
@@ -37,10 +37,10 @@ impl Relay {
     /// call has ended over it.
     pub(super) fn next_round<T>(
         &mut self,
-        now: Moment,
+        now: Timestamp,
         key: CallKey,
         part: Option<&RawValue>,
-        read: impl FnOnce(&RawValue) -> Result<T, WireDefect>,
+        read: impl FnOnce(&RawValue) -> Result<T, WireError>,
     ) -> Option<T> {
         self.calls.settle_upstream(key);
         let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);

@@ -8,13 +8,13 @@ use super::frame::{self, Refusal};
 use super::glance::Glance;
 use super::question::{Origin, Step};
 use super::round::{Entry, Round};
-use super::{CallKey, Down, Effect, Moment, QuestionKey, Relay, Timer};
+use super::{CallKey, Down, Effect, QuestionKey, Relay, Timer, Timestamp};
 
 impl Relay {
     /// The server asks in a round.
     pub(super) fn asked_in_round(
         &mut self,
-        now: Moment,
+        now: Timestamp,
         key: CallKey,
         text: &str,
         glance: &Glance,
@@ -54,7 +54,7 @@ impl Relay {
     /// The gateway answers the round itself, piece by piece.
     fn take_round(
         &mut self,
-        now: Moment,
+        now: Timestamp,
         key: CallKey,
         required: InputRequired,
         asked: Option<&RawValue>,
@@ -112,7 +112,7 @@ impl Relay {
     /// The response to a request of a round that is no question.
     pub(super) fn other_replies(
         &mut self,
-        now: Moment,
+        now: Timestamp,
         id: &Id,
         text: &str,
         glance: &Glance,
@@ -141,7 +141,7 @@ impl Relay {
     }
 
     /// Takes the answers of a round out of the record once all are there, or makes the call again with them.
-    pub(super) fn collect_round(&mut self, now: Moment, key: CallKey) {
+    pub(super) fn collect_round(&mut self, now: Timestamp, key: CallKey) {
         let Some(round) = self.calls.get(key).and_then(|call| call.round.as_ref()) else {
             return;
         };
@@ -166,7 +166,7 @@ impl Relay {
     }
 
     /// The call is made again: with the answers of its round, or as it was after its links were visited.
-    pub(super) fn again(&mut self, now: Moment, key: CallKey) {
+    pub(super) fn again(&mut self, now: Timestamp, key: CallKey) {
         let id = self.own_id();
         let Some(call) = self.calls.get_mut(key) else {
             return;

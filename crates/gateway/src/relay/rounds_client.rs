@@ -14,7 +14,7 @@ use super::glance::{self, Glance};
 use super::question::{AtClient, BadReply, Step};
 use super::round::Entry;
 use super::unknown_members::with_members;
-use super::{CallKey, CallKind, Door, Moment, Place, QuestionKey, Relay, Up};
+use super::{CallKey, CallKind, Door, Place, QuestionKey, Relay, Timestamp, Up};
 
 const REVISION: Revision = Revision::V2026_07_28;
 
@@ -34,7 +34,7 @@ impl Relay {
             return (Capability::NONE, None);
         };
         let all = serde_json::from_str(&text[range.clone()]).unwrap_or_default();
-        let capability = Capability::of_client(&all, REVISION);
+        let capability = Capability::from_client(&all, REVISION);
         let changed = self.with_declared(&text[range.clone()], REVISION);
         (
             capability,
@@ -68,7 +68,7 @@ impl Relay {
     /// Returns what a rounds client brought for the requests that are no questions.
     pub(super) fn others_of_round(
         &mut self,
-        now: Moment,
+        now: Timestamp,
         key: CallKey,
         responses: &InputResponses,
     ) {
@@ -299,7 +299,7 @@ impl Relay {
         let Ok(envelope) = Envelope::parse_within(text.as_bytes(), usize::MAX) else {
             return;
         };
-        let Ok(meta) = Meta::of_params(envelope.params()) else {
+        let Ok(meta) = Meta::from_params(envelope.params()) else {
             return;
         };
         let capability = meta.capability(REVISION);

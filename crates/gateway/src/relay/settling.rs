@@ -7,11 +7,11 @@ use serde_json::value::RawValue;
 use super::deliveries::Waiting;
 use super::frame::Refusal;
 use super::question::{AtClient, Origin, OwnReply, Question, Step};
-use super::{CallKey, Effect, Ending, Moment, QuestionKey, Relay, Timer};
+use super::{CallKey, Effect, Ending, QuestionKey, Relay, Timer, Timestamp};
 
 impl Relay {
     /// Somebody answered; the first answer is in the record.
-    pub(super) fn settled(&mut self, now: Moment, key: QuestionKey) {
+    pub(super) fn settled(&mut self, now: Timestamp, key: QuestionKey) {
         let Some(question) = self.questions.get_mut(key) else {
             return;
         };
@@ -69,7 +69,7 @@ impl Relay {
     }
 
     /// The answers are out of the record, for this once.
-    pub(super) fn taken(&mut self, now: Moment, replies: Vec<(QuestionKey, String)>) {
+    pub(super) fn taken(&mut self, now: Timestamp, replies: Vec<(QuestionKey, String)>) {
         let mut rounds: Vec<CallKey> = Vec::new();
         let mut visits: Vec<(CallKey, bool)> = Vec::new();
         for (key, reply) in replies {
@@ -138,7 +138,7 @@ impl Relay {
     }
 
     /// The answers went elsewhere.
-    pub(super) fn not_taken(&mut self, now: Moment, keys: &[QuestionKey]) {
+    pub(super) fn not_taken(&mut self, now: Timestamp, keys: &[QuestionKey]) {
         let refusal = Refusal::new(
             -32603,
             "the answer was delivered to another call or ended in the record",
@@ -149,7 +149,7 @@ impl Relay {
     }
 
     /// The question ended without an action: its time ran out here (`tell` the record) or in the record.
-    pub(super) fn ended(&mut self, now: Moment, key: QuestionKey, ending: Ending, tell: bool) {
+    pub(super) fn ended(&mut self, now: Timestamp, key: QuestionKey, ending: Ending, tell: bool) {
         let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
         if self
             .questions
@@ -197,7 +197,7 @@ impl Relay {
     /// The question ends without an answer, and whoever waits for it is told.
     pub(super) fn question_fails(
         &mut self,
-        now: Moment,
+        now: Timestamp,
         key: QuestionKey,
         ending: Ending,
         refusal: &Refusal,
@@ -243,7 +243,7 @@ impl Relay {
     /// Ends every question of a call that ends. One that may belong to another call goes over to that. Where the server ended
     /// the call, what it still asks was asked outside any call: it is told, so that it does not wait for ever. A call that
     /// the client gave up is the server's to clear up.
-    pub(super) fn end_questions_of(&mut self, now: Moment, call: CallKey, ending: Ending) {
+    pub(super) fn end_questions_of(&mut self, now: Timestamp, call: CallKey, ending: Ending) {
         let open = self
             .calls
             .get(call)

@@ -12,7 +12,7 @@ use super::frame::{self, Refusal};
 use super::glance::{self, Glance};
 use super::handshake::{Server, in_session};
 use super::openings::declare;
-use super::{Door, Down, Effect, Moment, Relay, Timer};
+use super::{Door, Down, Effect, Relay, Timer, Timestamp};
 
 /// A question about the era under way.
 pub(super) struct Trial {
@@ -81,7 +81,7 @@ impl Trial {
 
 impl Relay {
     /// Asks a server that was not spoken to yet for its era, on behalf of a request that waits.
-    pub(super) fn try_discover(&mut self, now: Moment) {
+    pub(super) fn try_discover(&mut self, now: Timestamp) {
         let id = self.own_id();
         let mut trial = Trial::new(id.clone(), Opener::Request);
         let step = if self.settings.is_pushed {
@@ -95,7 +95,7 @@ impl Relay {
     }
 
     /// Asks in the era that was not asked yet.
-    fn ask_other(&mut self, now: Moment, mut trial: Trial) {
+    fn ask_other(&mut self, now: Timestamp, mut trial: Trial) {
         let id = self.own_id();
         let step = match trial.opener.first_step() {
             Step::Initialize => Step::Discover,
@@ -106,7 +106,7 @@ impl Relay {
         self.send_probe(now, trial, &id, step);
     }
 
-    fn send_probe(&mut self, now: Moment, trial: Trial, id: &Id, step: Step) {
+    fn send_probe(&mut self, now: Timestamp, trial: Trial, id: &Id, step: Step) {
         let frame = match step {
             Step::Discover => {
                 let params = json!({"_meta": self.rounds_meta()});
@@ -134,7 +134,7 @@ impl Relay {
     /// Takes the server's answer to an opening; gives it back when it is none.
     pub(super) fn trial_answered(
         &mut self,
-        now: Moment,
+        now: Timestamp,
         id: &Id,
         text: &str,
         glance: &Glance,
@@ -213,7 +213,7 @@ impl Relay {
         }
     }
 
-    fn trial_lost(&mut self, now: Moment, mut trial: Trial, error: Option<&str>) -> Down {
+    fn trial_lost(&mut self, now: Timestamp, mut trial: Trial, error: Option<&str>) -> Down {
         trial.refusal = trial.refusal.or_else(|| error.map(str::to_owned));
         if let (Some((revision, params)), true) = (trial.older.take(), error.is_some()) {
             // It does not negotiate: it is asked for the client's own revision.
@@ -255,7 +255,7 @@ impl Relay {
     }
 
     /// The server said nothing in time: it is asked the other way too, or given up.
-    pub(super) fn probe_timed_out(&mut self, now: Moment) {
+    pub(super) fn probe_timed_out(&mut self, now: Timestamp) {
         match std::mem::replace(&mut self.server, Server::Unknown) {
             Server::Trying(trial) if !trial.both => self.ask_other(now, trial),
             Server::Trying(mut trial) if !trial.waits_for(Step::Initialize) => {
@@ -277,7 +277,7 @@ impl Relay {
     }
 
     /// The server runs again after it ended over a question about its era.
-    pub(super) fn restarted(&mut self, now: Moment) {
+    pub(super) fn restarted(&mut self, now: Timestamp) {
         match std::mem::replace(&mut self.server, Server::Unknown) {
             Server::Trying(mut trial) => {
                 trial.open.clear();

@@ -21,7 +21,7 @@ use super::calls::{self, Call};
 use super::glance::{self, Glance};
 use super::handshake::{Client, Server};
 use super::settings::AnswerWith;
-use super::{CallKey, CallKind, Door, Moment, Place, QuestionKey, Relay, Timer};
+use super::{CallKey, CallKind, Door, Place, QuestionKey, Relay, Timer, Timestamp};
 
 /// The number of tools, prompts and resources of one server that are remembered.
 const REMEMBERED: usize = 4_096;
@@ -94,7 +94,7 @@ enum Rule {
 /// The parts of a call that waits for its turn.
 pub(super) struct Queued {
     /// Since when it waits.
-    since: Moment,
+    since: Timestamp,
     /// The request as the client wrote it.
     original: Bytes,
 }
@@ -184,7 +184,7 @@ impl Relay {
     }
 
     /// The call waits for its turn. A client that waits long gets it handed back.
-    pub(super) fn queue(&mut self, now: Moment, key: CallKey, original: Bytes) {
+    pub(super) fn queue(&mut self, now: Timestamp, key: CallKey, original: Bytes) {
         let since = now;
         if let Some(call) = self.calls.get_mut(key) {
             call.queued = Some(Queued { since, original });
@@ -195,7 +195,7 @@ impl Relay {
 
     /// The call is kept alive and handed back as one that a person is asked in, but not told so at once: mostly its turn
     /// comes soon.
-    pub(super) fn hold_queued(&mut self, now: Moment, key: CallKey) {
+    pub(super) fn hold_queued(&mut self, now: Timestamp, key: CallKey) {
         let (hold, wait) = (self.hold_time(), self.settings.keep_alive);
         if let Some(call) = self.calls.get_mut(key) {
             call.held = Some(now);
@@ -294,7 +294,7 @@ impl Relay {
     }
 
     /// Since when the oldest call waits that another connection with the server could take.
-    pub fn queued_since(&self) -> Option<Moment> {
+    pub fn queued_since(&self) -> Option<Timestamp> {
         if self.rule() != Rule::Single {
             return None;
         }

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::frame::{self, Refusal};
 use super::glance::Glance;
 use super::question::{Origin, Step};
-use super::{AnswerWith, CallKey, Down, Effect, Moment, Relay, Timer};
+use super::{AnswerWith, CallKey, Down, Effect, Relay, Timer, Timestamp};
 
 /// The time that a call waits before it is made again when the visit was agreed to but its completion not announced.
 const PATIENCE_FOR_COMPLETION: Duration = Duration::from_secs(5);
@@ -18,7 +18,7 @@ impl Relay {
     /// any other the gateway asks, and makes the call again.
     pub(super) fn visits_required(
         &mut self,
-        now: Moment,
+        now: Timestamp,
         key: CallKey,
         text: &str,
         glance: &Glance,
@@ -77,7 +77,7 @@ impl Relay {
     }
 
     /// The person was asked about every link: the call is made again when all were agreed to.
-    pub(super) fn visited(&mut self, now: Moment, visits: Vec<(CallKey, bool)>) {
+    pub(super) fn visited(&mut self, now: Timestamp, visits: Vec<(CallKey, bool)>) {
         let mut calls: Vec<(CallKey, bool)> = Vec::new();
         for (key, agreed) in visits {
             match calls.iter_mut().find(|(known, _)| *known == key) {
@@ -95,7 +95,7 @@ impl Relay {
         }
     }
 
-    fn refuse_visit(&mut self, now: Moment, key: CallKey) {
+    fn refuse_visit(&mut self, now: Timestamp, key: CallKey) {
         if let Some(call) = self.calls.get_mut(key) {
             // The server has no part in a visit that is not agreed to.
             let records = std::mem::take(&mut call.delivers);
@@ -111,7 +111,7 @@ impl Relay {
     /// The server says that a visit is done: calls that wait for it are made again.
     pub(super) fn visit_completed(
         &mut self,
-        now: Moment,
+        now: Timestamp,
         via: Option<CallKey>,
         params: &RawValue,
     ) -> Down {
@@ -147,11 +147,11 @@ fn wants_visit(demand: &str, id: &str) -> bool {
     let Some(Ok(required)) = required else {
         return false;
     };
-    let of = |request: &mcp_elicit_core::wire::Request| match request {
-        mcp_elicit_core::wire::Request::Url { elicitation_id, .. } => {
+    let of = |request: &mcp_elicit_core::wire::ElicitRequest| match request {
+        mcp_elicit_core::wire::ElicitRequest::Url { elicitation_id, .. } => {
             elicitation_id.as_deref() == Some(id)
         }
-        mcp_elicit_core::wire::Request::Form { .. } => false,
+        mcp_elicit_core::wire::ElicitRequest::Form { .. } => false,
     };
     required.elicitations.iter().any(of)
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::calls::Call;
-use super::{CallKey, Moment, Relay, Timer};
+use super::{CallKey, Relay, Timer, Timestamp};
 
 /// The number of clients that are remembered.
 const REMEMBERED: usize = 256;
@@ -50,7 +50,7 @@ impl Relay {
 
     /// The client's time for a call was up. Where the call waits for a person, it waits on, for being made again; `false`
     /// where it does not.
-    pub(super) fn client_timed_out(&mut self, now: Moment, key: CallKey) -> bool {
+    pub(super) fn client_timed_out(&mut self, now: Timestamp, key: CallKey) -> bool {
         let Some(call) = self.calls.get(key).filter(|call| waits_for_person(call)) else {
             return false;
         };

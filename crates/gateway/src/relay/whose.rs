@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::calls::Call;
 use super::question::{Question, Step};
-use super::{CallKey, Moment, Place, QuestionKey, Relay};
+use super::{CallKey, Place, QuestionKey, Relay, Timestamp};
 
 /// Calls that come within this time of each other came in one go, from a client that makes several at once.
 const ONE_GO: Duration = Duration::from_millis(250);
@@ -95,7 +95,7 @@ impl Relay {
 
     /// A question that was taken to be for this call, which ends, is now taken to be for another. `false` when there is
     /// none.
-    pub(super) fn goes_over(&mut self, now: Moment, key: QuestionKey, from: CallKey) -> bool {
+    pub(super) fn goes_over(&mut self, now: Timestamp, key: QuestionKey, from: CallKey) -> bool {
         let Some(question) = self.questions.get(key) else {
             return false;
         };
@@ -135,7 +135,7 @@ impl Relay {
 
 /// Smaller is likelier: a call that waits for no answer yet; then the last that came, and of those that came in one go
 /// with it the first, since a server mostly gets to them in turn.
-fn likely(last: Moment, key: CallKey, call: &Call) -> (bool, bool, u64) {
+fn likely(last: Timestamp, key: CallKey, call: &Call) -> (bool, bool, u64) {
     let waits = !call.questions.is_empty();
     let earlier = last.since(call.since) > ONE_GO;
     let turn = if earlier { u64::MAX - key.0 } else { key.0 };

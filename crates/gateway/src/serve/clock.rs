@@ -2,15 +2,15 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use mcp_elicit_core::exchange::Moment;
+use mcp_elicit_core::lifecycle::Timestamp;
 
 /// The time now.
 #[expect(
     clippy::disallowed_methods,
     reason = "the shell reads the clock for everything below it"
 )]
-pub fn now() -> Moment {
-    Moment::from_epoch(
+pub fn now() -> Timestamp {
+    Timestamp::from_epoch(
         SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default(),
@@ -18,6 +18,6 @@ pub fn now() -> Moment {
 }
 
 /// A moment as the system's time.
-pub fn system_time(moment: Moment) -> SystemTime {
+pub fn system_time(moment: Timestamp) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(moment.as_millis())
 }

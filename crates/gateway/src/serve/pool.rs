@@ -20,7 +20,7 @@ use super::frame::Frame;
 use super::session::Session;
 use crate::office::StartFault;
 use crate::relay::glance::Shape;
-use crate::relay::{CallKind, Door, Event, Moment};
+use crate::relay::{CallKind, Door, Event, Timestamp};
 
 /// The most children that serve one caller.
 pub const CHILDREN: usize = 8;
@@ -67,7 +67,7 @@ pub struct Pool {
 struct Member {
     session: Arc<Session>,
     driver: Option<JoinHandle<()>>,
-    used: Moment,
+    used: Timestamp,
 }
 
 impl Pool {
@@ -278,7 +278,7 @@ impl Pool {
                 return (IDLE, false);
             };
             let Some(free) = sessions.iter().find(|session| session.is_free()) else {
-                let grown_at = Moment::from_millis(self.grown_at.load(Ordering::Relaxed));
+                let grown_at = Timestamp::from_millis(self.grown_at.load(Ordering::Relaxed));
                 let waited = now.since(since.max(grown_at));
                 let grows = sessions.len() < self.most;
                 return match PATIENCE.checked_sub(waited).filter(|left| !left.is_zero()) {
@@ -302,7 +302,7 @@ impl Pool {
         }
     }
 
-    fn end_unneeded(&self, now: Moment) {
+    fn end_unneeded(&self, now: Timestamp) {
         let mut members = self.members();
         let mut at = 0;
         while at < members.len() && members.len() > 1 {

@@ -23,8 +23,8 @@ use crate::answerer::Answerer;
 use crate::record::{Book, SessionIdentity};
 use crate::relay::glance::Glance;
 use crate::relay::{
-    CallKey, CallKind, DeliveryKey, Door, Down, Effect, Event, Moment, QuestionKey, Relay,
-    Settings, StateSeal, Up,
+    CallKey, CallKind, DeliveryKey, Door, Down, Effect, Event, QuestionKey, Relay, Settings,
+    StateSeal, Timestamp, Up,
 };
 pub use driver::Driver;
 use keeping::Later;
@@ -331,7 +331,7 @@ impl Session {
     }
 
     /// Since when the oldest call waits that another session could take.
-    pub fn queued_since(&self) -> Option<Moment> {
+    pub fn queued_since(&self) -> Option<Timestamp> {
         self.relay().queued_since()
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use mcp_elicit_core::answer::Outcome;
-use mcp_elicit_core::exchange::{Exchange, Moment, Step};
+use mcp_elicit_core::lifecycle::{Lifecycle, Timestamp, Transition};
 
 use mcp_elicit_core::wire::Mode;
 
@@ -17,13 +17,13 @@ use super::{
 };
 
 fn row(id: &str, at: u64) -> Row {
-    let asked = Moment::from_millis(at);
+    let asked = Timestamp::from_millis(at);
     Row {
         id: id.to_owned(),
         same: "same".to_owned(),
         owner: "me".to_owned(),
         claimed: false,
-        exchange: Exchange::ask(asked, Some(asked.after(Duration::from_mins(1)))),
+        exchange: Lifecycle::ask(asked, Some(asked.after(Duration::from_mins(1)))),
         body: Body {
             server: "s".to_owned(),
             principal: "local".to_owned(),
@@ -47,11 +47,11 @@ fn row(id: &str, at: u64) -> Row {
 }
 
 fn acted(row: &Row) -> Row {
-    let step = Step::acted(&Outcome::Visit, "inbox");
+    let step = Transition::acted(&Outcome::Visit, "inbox");
     let mut next = row.clone();
     next.exchange = row
         .exchange
-        .step(&step, Moment::from_millis(2_000))
+        .step(&step, Timestamp::from_millis(2_000))
         .unwrap();
     next.content = Some(vec![7]);
     next
@@ -131,7 +131,7 @@ async fn keeps_the_contract(store: &dyn Store) {
     let mut told = first.clone();
     told.exchange = first
         .exchange
-        .step(&Step::Deliver, Moment::from_millis(3_000))
+        .step(&Transition::Deliver, Timestamp::from_millis(3_000))
         .unwrap();
     assert!(store.change(vec![change(told, 1)]).await.unwrap());
     assert_eq!(store.same("same".to_owned()).await.unwrap().len(), 1);
@@ -225,7 +225,7 @@ async fn ids(store: &dyn Store, which: Which, page: Page) -> Vec<String> {
 
 /// Returns what is due is told, and what ended long ago is deleted.
 async fn sweeps(store: &dyn Store) {
-    let at = Moment::from_millis;
+    let at = Timestamp::from_millis;
     let keep = Duration::from_secs(10);
     let insert = async |row: Row| store.insert(row, "asked".to_owned()).await.unwrap();
     // Asked at 1 s, with a deadline of a minute, and answers kept for 10 s.
@@ -244,7 +244,10 @@ async fn sweeps(store: &dyn Store) {
     insert(lost).await;
     insert(of("taken")).await;
     let mut taken = answered(&of("taken"));
-    taken.exchange = taken.exchange.step(&Step::Deliver, at(3_000)).unwrap();
+    taken.exchange = taken
+        .exchange
+        .step(&Transition::Deliver, at(3_000))
+        .unwrap();
     assert!(store.change(vec![change(taken.clone(), 0)]).await.unwrap());
     let due = async |now: u64| {
         let rows = store.due(at(now), 100).await.unwrap();
@@ -277,7 +280,7 @@ async fn sweeps(store: &dyn Store) {
 
 /// A result is kept for its time, and given away once.
 async fn keeps_results(store: &dyn Store) {
-    let at = Moment::from_millis;
+    let at = Timestamp::from_millis;
     let call = |id: &str, until: u64| super::KeptCall {
         id: id.to_owned(),
         same: "same".to_owned(),
@@ -468,7 +471,7 @@ async fn a_file_of_an_older_version_is_brought_up_to_date() {
         Mode::Form,
         "an unknown keyword is no mode"
     );
-    let at = Moment::from_millis;
+    let at = Timestamp::from_millis;
     assert_eq!(answered.exchange.valid_until(), Some(at(2_000 + 900_000)));
     let due = store.due(at(902_000), 9).await.unwrap();
     assert_eq!(

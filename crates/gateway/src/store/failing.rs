@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::FutureExt as _;
-use mcp_elicit_core::exchange::Moment;
+use mcp_elicit_core::lifecycle::Timestamp;
 
 use super::{Audited, KeptCall, Memory, Page, Row, Store, StoreFault, Stored, Which, Write};
 
@@ -49,11 +49,11 @@ impl Store for Failing {
         self.below.left_over()
     }
 
-    fn due(&self, now: Moment, most: usize) -> Stored<'_, Vec<Row>> {
+    fn due(&self, now: Timestamp, most: usize) -> Stored<'_, Vec<Row>> {
         self.below.due(now, most)
     }
 
-    fn purge(&self, before: Moment) -> Stored<'_, usize> {
+    fn purge(&self, before: Timestamp) -> Stored<'_, usize> {
         self.below.purge(before)
     }
 
@@ -65,7 +65,7 @@ impl Store for Failing {
         self.below.take_call(id)
     }
 
-    fn calls(&self, now: Moment) -> Stored<'_, Vec<KeptCall>> {
+    fn calls(&self, now: Timestamp) -> Stored<'_, Vec<KeptCall>> {
         self.below.calls(now)
     }
 

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use mcp_elicit_core::exchange::Moment;
+use mcp_elicit_core::lifecycle::Timestamp;
 use tokio::sync::{Notify, oneshot};
 
 use super::{Audited, KeptCall, Page, Row, Store, StoreFault, Stored, Which, Write};
@@ -334,7 +334,7 @@ impl Store for Journal {
         .boxed()
     }
 
-    fn due(&self, now: Moment, most: usize) -> Stored<'_, Vec<Row>> {
+    fn due(&self, now: Timestamp, most: usize) -> Stored<'_, Vec<Row>> {
         async move {
             self.flush().await?;
             self.shared.store.due(now, most).await
@@ -342,7 +342,7 @@ impl Store for Journal {
         .boxed()
     }
 
-    fn purge(&self, before: Moment) -> Stored<'_, usize> {
+    fn purge(&self, before: Timestamp) -> Stored<'_, usize> {
         async move {
             self.flush().await?;
             self.shared.store.purge(before).await
@@ -358,7 +358,7 @@ impl Store for Journal {
         self.shared.store.take_call(id)
     }
 
-    fn calls(&self, now: Moment) -> Stored<'_, Vec<KeptCall>> {
+    fn calls(&self, now: Timestamp) -> Stored<'_, Vec<KeptCall>> {
         self.shared.store.calls(now)
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use futures::FutureExt as _;
-use mcp_elicit_core::exchange::Moment;
+use mcp_elicit_core::lifecycle::Timestamp;
 
 use super::{Audited, ChainKey, Change, KeptCall, Page, Row, Store, Stored, Which, Write, chained};
 
@@ -84,7 +84,8 @@ impl Inner {
 
 /// Returns where a row stands on a list: by time, and by id among those of the same time.
 fn place(which: Which, row: &Row) -> (i128, String) {
-    let millis = |moment: Option<Moment>| moment.map_or(0, |moment| i128::from(moment.as_millis()));
+    let millis =
+        |moment: Option<Timestamp>| moment.map_or(0, |moment| i128::from(moment.as_millis()));
     let time = match which {
         Which::Open => millis(Some(row.exchange.asked_at())),
         Which::Ended => -millis(row.exchange.ended_at()),
@@ -166,7 +167,7 @@ impl Store for Memory {
         async { Ok(found) }.boxed()
     }
 
-    fn due(&self, now: Moment, most: usize) -> Stored<'_, Vec<Row>> {
+    fn due(&self, now: Timestamp, most: usize) -> Stored<'_, Vec<Row>> {
         let is_due = |row: &&Row| {
             let exchange = &row.exchange;
             row.due_at().is_some_and(|due| due <= now)
@@ -180,7 +181,7 @@ impl Store for Memory {
         async { Ok(found) }.boxed()
     }
 
-    fn purge(&self, before: Moment) -> Stored<'_, usize> {
+    fn purge(&self, before: Timestamp) -> Stored<'_, usize> {
         let is_old = |row: &Row| {
             let ended = row.exchange.ended_at().is_some_and(|ended| ended < before);
             ended && row.exchange.is_over()
@@ -203,7 +204,7 @@ impl Store for Memory {
         async { Ok(taken) }.boxed()
     }
 
-    fn calls(&self, now: Moment) -> Stored<'_, Vec<KeptCall>> {
+    fn calls(&self, now: Timestamp) -> Stored<'_, Vec<KeptCall>> {
         let calls = self.with(|inner| {
             inner.calls.retain(|_, call| now < call.until);
             inner.calls.values().cloned().collect()

@@ -8,7 +8,7 @@
 use data_encoding::HEXLOWER;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
-use mcp_elicit_core::exchange::{Delivery, Exchange, Moment};
+use mcp_elicit_core::lifecycle::{Delivery, Lifecycle, Timestamp};
 use mcp_elicit_core::wire::Mode;
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +38,7 @@ pub struct Row {
     /// Which running gateway has the call that waits for it.
     pub owner: String,
     /// The state; its version is the row's.
-    pub exchange: Exchange,
+    pub exchange: Lifecycle,
     /// `true` if only that gateway may change the row, for as long as it runs: it knows more than the row says.
     pub claimed: bool,
     /// The question, and its call.
@@ -59,7 +59,7 @@ impl Row {
     }
 
     /// Returns when time alone changes the row; `None` when it does not.
-    pub fn due_at(&self) -> Option<Moment> {
+    pub fn due_at(&self) -> Option<Timestamp> {
         if self.exchange.is_over() {
             return None;
         }
@@ -168,7 +168,7 @@ pub struct KeptCall {
     /// The server's answer, sealed.
     pub result: Vec<u8>,
     /// Until when it is kept.
-    pub until: Moment,
+    pub until: Timestamp,
 }
 
 /// A group of writes that is made as a whole or not at all.
@@ -284,16 +284,16 @@ pub trait Store: Send + Sync + 'static {
     fn left_over(&self) -> Stored<'_, Vec<String>>;
     /// Rows that something is to be done about: those whose time has come, those that wait and cannot be found again, and
     /// answers that were taken out and of which nothing is known. At most so many.
-    fn due(&self, now: Moment, most: usize) -> Stored<'_, Vec<Row>>;
+    fn due(&self, now: Timestamp, most: usize) -> Stored<'_, Vec<Row>>;
     /// Deletes rows that ended before this moment and of which nothing is kept, and erases what was deleted from the disk.
     /// Returns how many.
-    fn purge(&self, before: Moment) -> Stored<'_, usize>;
+    fn purge(&self, before: Timestamp) -> Stored<'_, usize>;
     /// Writes the result of a call; it survives a loss of power.
     fn keep_call(&self, call: KeptCall) -> Stored<'_, ()>;
     /// Deletes the result of a call and returns it; `None` where somebody else was first.
     fn take_call(&self, id: String) -> Stored<'_, Option<KeptCall>>;
     /// Deletes results that are kept no longer, and returns the others.
-    fn calls(&self, now: Moment) -> Stored<'_, Vec<KeptCall>>;
+    fn calls(&self, now: Timestamp) -> Stored<'_, Vec<KeptCall>>;
     /// The audit chain from this number on, at most so many.
     fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<Audited>>;
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use mcp_elicit_core::exchange::Moment;
+use mcp_elicit_core::lifecycle::Timestamp;
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteRow, SqliteSynchronous,
 };
@@ -236,7 +236,7 @@ fn read_call(row: &SqliteRow) -> Result<KeptCall, StoreFault> {
         id: row.try_get("id")?,
         same: row.try_get("same")?,
         result: row.try_get("result")?,
-        until: Moment::from_millis(u64::try_from(until).unwrap_or(0)),
+        until: Timestamp::from_millis(u64::try_from(until).unwrap_or(0)),
     })
 }
 
@@ -303,7 +303,7 @@ impl Store for Sqlite {
         .boxed()
     }
 
-    fn due(&self, now: Moment, most: usize) -> Stored<'_, Vec<Row>> {
+    fn due(&self, now: Timestamp, most: usize) -> Stored<'_, Vec<Row>> {
         async move {
             let text =
                 sqlx::AssertSqlSafe(format!("SELECT {COLUMNS} FROM question {DUE} LIMIT ?2"));
@@ -318,7 +318,7 @@ impl Store for Sqlite {
         .boxed()
     }
 
-    fn purge(&self, before: Moment) -> Stored<'_, usize> {
+    fn purge(&self, before: Timestamp) -> Stored<'_, usize> {
         async move {
             let mut file = self.file().await?;
             let connection = file.connection()?;
@@ -366,7 +366,7 @@ impl Store for Sqlite {
         .boxed()
     }
 
-    fn calls(&self, now: Moment) -> Stored<'_, Vec<KeptCall>> {
+    fn calls(&self, now: Timestamp) -> Stored<'_, Vec<KeptCall>> {
         async move {
             let mut file = self.file().await?;
             let connection = file.connection()?;

@@ -84,7 +84,7 @@ impl<T: schemars::JsonSchema + DeserializeOwned + Send + 'static> What for Typed
         let Some(answers) = accepted.answers else {
             return None.into();
         };
-        match answers.clone().into::<T>() {
+        match answers.clone().deserialize::<T>() {
             Ok(answer) => Reading::Answer(answer),
             Err(misfit) if misfit.is_empty_field() => with_defaults(&answers),
             Err(misfit) => Reading::Misfit(misfit.to_string()),
@@ -106,7 +106,9 @@ where
     };
     let read = |content: &Map<String, Value>| {
         let checked = prepared.form().check(Value::Object(content.clone()));
-        checked.ok().and_then(|answers| answers.into::<T>().ok())
+        checked
+            .ok()
+            .and_then(|answers| answers.deserialize::<T>().ok())
     };
     let mut filled = prepared.form().defaults();
     filled.extend(given.clone());

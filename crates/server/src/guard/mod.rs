@@ -3,7 +3,7 @@
 pub(crate) mod rate;
 
 use mcp_elicit_core::link::Link;
-use mcp_elicit_core::secrecy::Level;
+use mcp_elicit_core::secrecy::Confidence;
 
 use crate::question::{Prepared, Question, Subject};
 use crate::unanswered::Unanswered;
@@ -20,7 +20,7 @@ pub(crate) fn may_ask(question: &Question) -> Result<(), Unanswered> {
 fn may_ask_in_form(form: &Prepared, message: &str) -> Result<(), Unanswered> {
     let inspected = form.inspected(message);
     for suspicion in &inspected.suspicions {
-        if suspicion.level() == Level::Certain {
+        if suspicion.level() == Confidence::Certain {
             return Err(Unanswered::Author(format!(
                 "{suspicion} A form must not ask for that: `visit` a page of yours instead."
             )));

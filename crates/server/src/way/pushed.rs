@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_elicit_core::wire::{Capability, Mode, Reply, Request, Revision, method};
+use mcp_elicit_core::wire::{self, Capability, ElicitRequest, Mode, Revision, method};
 use rmcp::ErrorData;
 use rmcp::model::{
     ClientResult, CustomRequest, ElicitResult, ElicitationAction, ErrorCode, RequestId,
@@ -175,9 +175,9 @@ fn params(question: &Question, revision: Revision) -> Result<Value, Unanswered> 
     match &question.subject {
         Subject::Form(form) => {
             let schema = form.schema(revision)?;
-            Ok(Request::form_params(message, schema, revision))
+            Ok(ElicitRequest::form_params(message, schema, revision))
         }
-        Subject::Url { url, id } => Request::Url {
+        Subject::Url { url, id } => ElicitRequest::Url {
             message,
             url: url.clone(),
             elicitation_id: Some(elicitation_id(id.as_deref())?),
@@ -195,7 +195,7 @@ fn read_result(result: ClientResult, mode: Mode) -> Given {
             action: ElicitationAction::Accept,
             content: Some(content @ Value::Object(_)),
             ..
-        }) if mode == Mode::Form => Given::Reply((&Reply::accept(&content)).into()),
+        }) if mode == Mode::Form => Given::Reply((&wire::ElicitResult::accept(&content)).into()),
         ClientResult::CustomResult(custom) => read_reply(&custom.0, mode),
         other => match serde_json::to_value(other) {
             Ok(value) => read_reply(&value, mode),

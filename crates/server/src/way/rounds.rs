@@ -586,7 +586,7 @@ pub(crate) fn params(
 
 /// Reads an `ElicitResult`.
 pub(crate) fn read_reply(value: &Value, mode: Mode) -> Given {
-    match wire::Reply::from_value(value, mode) {
+    match wire::ElicitResult::from_value(value, mode) {
         Ok(reply) => {
             if reply.dropped_content() {
                 tracing::debug!("a reply had content where none counts; it was dropped");

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use mcp_elicit_server::ElicitingExt;
-use mcp_elicit_server::audit::{Record, Turn};
+use mcp_elicit_server::audit::{AuditEvent, AuditRecord};
 use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest};
 use rmcp::service::PeerRequestOptions;
 use serde_json::json;
@@ -22,7 +22,7 @@ async fn the_audit_tells_each_turn_once() {
         ];
         let records = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&records);
-        let audit = move |record: &Record| {
+        let audit = move |record: &AuditRecord| {
             sink.lock()
                 .unwrap()
                 .push(serde_json::to_value(record).unwrap());
@@ -40,7 +40,7 @@ async fn the_audit_tells_each_turn_once() {
         let records = records.lock().unwrap();
         let turns: Vec<_> = records
             .iter()
-            .map(|record| record["turn"].as_str().unwrap())
+            .map(|record| record["event"].as_str().unwrap())
             .collect();
         assert_eq!(
             turns,
@@ -64,7 +64,7 @@ async fn a_cancelled_call_withdraws_its_question() {
     let person = Person::who("2025-11-25", [Act::Late(json!({ "age": 40 }))]);
     let turns = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&turns);
-    let audit = move |record: &Record| sink.lock().unwrap().push(record.turn);
+    let audit = move |record: &AuditRecord| sink.lock().unwrap().push(record.event);
     let client = person
         .meet(Asker.eliciting(person.clock.settings().audit(audit)))
         .await;
@@ -83,5 +83,5 @@ async fn a_cancelled_call_withdraws_its_question() {
         tokio::task::yield_now().await;
     }
     let turns = turns.lock().unwrap().clone();
-    assert_eq!(turns, [Turn::Asked, Turn::Withdrawn]);
+    assert_eq!(turns, [AuditEvent::Asked, AuditEvent::Withdrawn]);
 }

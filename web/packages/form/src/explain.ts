@@ -41,7 +41,7 @@ export function explain(defect: Defect, requestedSchema: unknown): string {
       return path.length ? `\`properties\` must be an object of fields, not ${kindOf(value)}` : "a form needs `properties`; an empty object asks only to confirm";
     case "too-many-fields":
       return `${first} fields; ${second} at most`;
-    case "doubled-field":
+    case "duplicate-field":
       return "this field is there twice: give each name once";
     case "field-not-an-object":
       return `a field must be an object such as {"type": "string"}, not ${kindOf(value)}`;
@@ -68,7 +68,7 @@ export function explain(defect: Defect, requestedSchema: unknown): string {
       if (odd === "const" || odd === "title") return `\`${odd}\` of an option must be a string, not ${kindOf(value[odd])}`;
       return odd === undefined ? SHAPE : `${SHAPE}; \`${clip(odd)}\` is not allowed there`;
     }
-    case "doubled-option":
+    case "duplicate-option":
       return "this option is already in the list: give each value once";
     case "options-twice":
       return key === "enum" ? "give the options as `enum` or as `oneOf`, not both" : "give the options once: as `enum`, `anyOf` or `oneOf`";

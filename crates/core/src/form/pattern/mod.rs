@@ -42,7 +42,7 @@ pub(crate) struct Budget {
 }
 
 impl Budget {
-    pub(crate) fn of(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &Limits) -> Self {
         #[expect(
             clippy::cast_precision_loss,
             reason = "a bound, which needs no last digit"
@@ -182,7 +182,7 @@ mod tests {
 
     fn pattern(source: &str) -> Pattern {
         let limits = Limits::default();
-        match Pattern::parse(source, &limits, &mut Budget::of(&limits)) {
+        match Pattern::parse(source, &limits, &mut Budget::new(&limits)) {
             Ok(pattern) => pattern,
             Err(refused) => panic!("{source}: {refused:?}"),
         }
@@ -241,7 +241,7 @@ mod tests {
             (r"^\d{3,2}$", "12", false),
         ] {
             let limits = Limits::default();
-            match Pattern::parse(source, &limits, &mut Budget::of(&limits)) {
+            match Pattern::parse(source, &limits, &mut Budget::new(&limits)) {
                 Ok(pattern) => assert_eq!(pattern.matches(text), yes, "{source} on {text:?}"),
                 Err(_) => assert!(!yes, "{source}"),
             }
@@ -260,7 +260,7 @@ mod tests {
     fn what_costs_too_much_is_refused() {
         let limits = Limits::default();
         let refused =
-            |source: &str| Pattern::parse(source, &limits, &mut Budget::of(&limits)).err();
+            |source: &str| Pattern::parse(source, &limits, &mut Budget::new(&limits)).err();
         for source in ["(((a{200}){200}){200})", &"a".repeat(2_000)] {
             assert!(matches!(refused(source), Some(Refused::Cost)), "{source}");
         }
@@ -303,7 +303,7 @@ mod tests {
             "(?<a>x)(?<a>y)",
             "(?<1>x)",
         ] {
-            let parsed = Pattern::parse(source, &limits, &mut Budget::of(&limits));
+            let parsed = Pattern::parse(source, &limits, &mut Budget::new(&limits));
             assert!(matches!(parsed, Err(Refused::Syntax)), "{source}");
         }
         for source in [
@@ -330,7 +330,7 @@ mod tests {
             pattern_states: 2_000,
             ..Limits::default()
         };
-        let mut left = Budget::of(&limits);
+        let mut left = Budget::new(&limits);
         let mut taken = 0;
         while Pattern::parse(r"\p{L}{1,10}", &limits, &mut left).is_ok() {
             taken += 1;
@@ -354,7 +354,7 @@ mod tests {
             r"x\p{Script=Han}{75}",
             r"x[\p{L}\p{N}]{75}",
         ] {
-            let parsed = Pattern::parse(source, &limits, &mut Budget::of(&limits));
+            let parsed = Pattern::parse(source, &limits, &mut Budget::new(&limits));
             assert!(parsed.is_ok(), "{source}");
         }
     }

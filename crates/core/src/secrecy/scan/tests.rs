@@ -1,12 +1,12 @@
 use super::*;
 
-fn label(text: &str) -> Option<(Secret, Level)> {
+fn label(text: &str) -> Option<(CredentialKind, Confidence)> {
     scan(text, Style::Label)
         .found
         .map(|found| (found.secret, found.level))
 }
 
-fn prose(text: &str) -> Option<(Secret, Level)> {
+fn prose(text: &str) -> Option<(CredentialKind, Confidence)> {
     scan(text, Style::Prose)
         .found
         .map(|found| (found.secret, found.level))
@@ -14,7 +14,7 @@ fn prose(text: &str) -> Option<(Secret, Level)> {
 
 #[test]
 fn labels_that_ask_for_a_secret() {
-    use Secret::{
+    use CredentialKind::{
         ApiKey, BankAccount, Card, CardCode, NationalId, OneTimeCode, Password, Pin, PrivateKey,
         SeedPhrase, Token,
     };
@@ -88,7 +88,7 @@ fn labels_that_ask_for_a_secret() {
         ("SSN", NationalId),
         ("Social Security Number", NationalId),
     ] {
-        assert_eq!(label(text), Some((secret, Level::Certain)), "{text}");
+        assert_eq!(label(text), Some((secret, Confidence::Certain)), "{text}");
     }
     for (text, secret) in [
         ("token", Token),
@@ -102,7 +102,11 @@ fn labels_that_ask_for_a_secret() {
         ("security code", CardCode),
         ("bank account number", BankAccount),
     ] {
-        assert_eq!(label(text), Some((secret, Level::Suspicious)), "{text}");
+        assert_eq!(
+            label(text),
+            Some((secret, Confidence::Suspicious)),
+            "{text}"
+        );
     }
 }
 
@@ -202,9 +206,12 @@ fn labels_that_only_sound_like_it() {
 fn a_script_without_spaces_leaves_doubt_when_the_label_goes_on() {
     assert_eq!(
         label("密码强度"),
-        Some((Secret::Password, Level::Suspicious))
+        Some((CredentialKind::Password, Confidence::Suspicious))
     );
-    assert_eq!(label("新密码"), Some((Secret::Password, Level::Certain)));
+    assert_eq!(
+        label("新密码"),
+        Some((CredentialKind::Password, Confidence::Certain))
+    );
 }
 
 #[test]
@@ -226,13 +233,13 @@ fn sentences_that_ask() {
     ] {
         assert_eq!(
             prose(text).map(|(_, level)| level),
-            Some(Level::Certain),
+            Some(Confidence::Certain),
             "{text}"
         );
     }
     assert_eq!(
         prose("Password").map(|(_, level)| level),
-        Some(Level::Suspicious)
+        Some(Confidence::Suspicious)
     );
 }
 
@@ -272,15 +279,18 @@ fn a_message_that_tells_asks_for_nothing() {
     for (text, level) in [
         (
             "Please type the verification code we sent you",
-            Level::Certain,
+            Confidence::Certain,
         ),
-        ("I need your OpenAI API key", Level::Certain),
+        ("I need your OpenAI API key", Confidence::Certain),
         (
             "Please share your seed phrase so we can restore your wallet",
-            Level::Certain,
+            Confidence::Certain,
         ),
-        ("Your password is required", Level::Suspicious),
-        ("Login to continue: username/password", Level::Suspicious),
+        ("Your password is required", Confidence::Suspicious),
+        (
+            "Login to continue: username/password",
+            Confidence::Suspicious,
+        ),
     ] {
         assert_eq!(message(text), Some(level), "{text}");
     }
@@ -290,6 +300,6 @@ fn a_message_that_tells_asks_for_nothing() {
 fn a_harmless_sense_is_told() {
     assert_eq!(
         scan("The page token to continue from", Style::Prose).harmless,
-        [Secret::Token]
+        [CredentialKind::Token]
     );
 }

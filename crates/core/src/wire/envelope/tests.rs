@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 use crate::wire::message;
 
-fn parse(text: &str) -> Result<Envelope<'_>, WireDefect> {
+fn parse(text: &str) -> Result<Envelope<'_>, WireError> {
     Envelope::parse(text.as_bytes())
 }
 
@@ -55,15 +55,12 @@ fn parts_are_found_in_any_order_and_stay_as_written() {
 
 #[test]
 fn what_is_no_message_gets_its_defect() {
-    let shape = WireDefect::Shape;
+    let shape = WireError::Shape;
     let cases = [
-        (r#"[{"jsonrpc":"2.0","method":"a"}]"#, WireDefect::Batch),
-        ("3", WireDefect::NotObject { place: "message" }),
-        (r#"{"id":1,"method":"a"}"#, WireDefect::Version),
-        (
-            r#"{"jsonrpc":2.0,"id":1,"method":"a"}"#,
-            WireDefect::Version,
-        ),
+        (r#"[{"jsonrpc":"2.0","method":"a"}]"#, WireError::Batch),
+        ("3", WireError::NotObject { place: "message" }),
+        (r#"{"id":1,"method":"a"}"#, WireError::Version),
+        (r#"{"jsonrpc":2.0,"id":1,"method":"a"}"#, WireError::Version),
         (r#"{"jsonrpc":"2.0","id":1}"#, shape.clone()),
         (
             r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{}}"#,
@@ -75,41 +72,41 @@ fn what_is_no_message_gets_its_defect() {
         ),
         (
             r#"{"jsonrpc":"2.0","result":{}}"#,
-            WireDefect::Missing { member: "id" },
+            WireError::Missing { member: "id" },
         ),
         (
             r#"{"jsonrpc":"2.0","id":1,"result":3}"#,
-            WireDefect::NotObject { place: "result" },
+            WireError::NotObject { place: "result" },
         ),
         (
             r#"{"jsonrpc":"2.0","id":1,"method":"a","params":[1]}"#,
-            WireDefect::NotObject { place: "params" },
+            WireError::NotObject { place: "params" },
         ),
         (
             r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"a"}"#,
-            WireDefect::Doubled { place: "message" },
+            WireError::Duplicate { place: "message" },
         ),
         (
             r#"{"jsonrpc":"2.0","method":"a","m\u0065thod":"b"}"#,
-            WireDefect::Doubled { place: "message" },
+            WireError::Duplicate { place: "message" },
         ),
         (
             r#"{"jsonrpc":"2.0","id":null,"method":"a"}"#,
-            WireDefect::Type {
+            WireError::Type {
                 member: "id",
                 expected: "a string or a number",
             },
         ),
         (
             r#"{"jsonrpc":"2.0","id":{},"method":"a"}"#,
-            WireDefect::Type {
+            WireError::Type {
                 member: "id",
                 expected: "a string or a number",
             },
         ),
         (
             r#"{"jsonrpc":"2.0","id":1,"method":7}"#,
-            WireDefect::Type {
+            WireError::Type {
                 member: "method",
                 expected: "a string",
             },
@@ -127,13 +124,13 @@ fn what_is_no_message_gets_its_defect() {
         "{\"a\":1}x",
     ] {
         assert!(
-            matches!(parse(broken).unwrap_err(), WireDefect::NotJson { .. }),
+            matches!(parse(broken).unwrap_err(), WireError::NotJson { .. }),
             "{broken}"
         );
     }
     assert_eq!(
         Envelope::parse(b"{\"a\":\"\xff\"}").unwrap_err(),
-        WireDefect::NotUtf8 { offset: 6 }
+        WireError::NotUtf8 { offset: 6 }
     );
 }
 
@@ -143,7 +140,7 @@ fn a_message_over_the_limit_is_not_read() {
     assert!(Envelope::parse_within(text.as_bytes(), text.len()).is_ok());
     assert_eq!(
         Envelope::parse_within(text.as_bytes(), 10).unwrap_err(),
-        WireDefect::TooLarge {
+        WireError::TooLarge {
             bytes: text.len(),
             limit: 10
         }
@@ -162,7 +159,7 @@ fn elicitation_is_seen_and_nothing_else() {
     let bears = |text: &str| parse(text).unwrap().bearing();
     assert_eq!(
         bears(r#"{"jsonrpc":"2.0","id":1,"method":"elicitation/create"}"#),
-        Some(Bearing::Create)
+        Some(ElicitationMessage::Create)
     );
     assert_eq!(
         bears(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#),
@@ -174,16 +171,16 @@ fn elicitation_is_seen_and_nothing_else() {
     );
     assert_eq!(
         bears(r#"{"jsonrpc":"2.0","method":"notifications/elicitation/complete"}"#),
-        Some(Bearing::Complete)
+        Some(ElicitationMessage::Complete)
     );
     assert_eq!(
         bears(r#"{"jsonrpc":"2.0","id":1,"result":{"x":0,"resultType":"input_required"}}"#),
-        Some(Bearing::InputRequired)
+        Some(ElicitationMessage::InputRequired)
     );
     // Spelled with escapes it means the same.
     assert_eq!(
         bears(r#"{"jsonrpc":"2.0","id":1,"result":{"result\u0054ype":"\u0069nput_required"}}"#),
-        Some(Bearing::InputRequired)
+        Some(ElicitationMessage::InputRequired)
     );
     assert_eq!(
         bears(
@@ -197,13 +194,13 @@ fn elicitation_is_seen_and_nothing_else() {
     );
     assert_eq!(
         bears(r#"{"jsonrpc":"2.0","id":1,"result":{"taskId":"t","status":"input_required"}}"#),
-        Some(Bearing::Task)
+        Some(ElicitationMessage::Task)
     );
     assert_eq!(
         bears(
             r#"{"jsonrpc":"2.0","method":"notifications/tasks","params":{"status":"input_required"}}"#
         ),
-        Some(Bearing::Task)
+        Some(ElicitationMessage::Task)
     );
     assert_eq!(
         bears(r#"{"jsonrpc":"2.0","method":"notifications/tasks","params":{"status":"working"}}"#),
@@ -211,7 +208,7 @@ fn elicitation_is_seen_and_nothing_else() {
     );
     assert_eq!(
         bears(r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32042,"message":"m"}}"#),
-        Some(Bearing::UrlRequired)
+        Some(ElicitationMessage::UrlRequired)
     );
     assert_eq!(
         bears(r#"{"jsonrpc":"2.0","id":1,"error":{"code":"-32042","message":"m"}}"#),

@@ -27,34 +27,34 @@ fn members_keep_order_and_bytes() {
 }
 
 #[test]
-fn a_doubled_member_is_a_defect_however_spelled() {
-    let doubled = raw_json(r#"{"method":1,"m\u0065thod":2}"#);
+fn a_duplicate_member_is_a_defect_however_spelled() {
+    let duplicate = raw_json(r#"{"method":1,"m\u0065thod":2}"#);
     assert_eq!(
-        Members::read(&doubled, "test").unwrap_err(),
-        WireDefect::Doubled { place: "test" }
+        Members::read(&duplicate, "test").unwrap_err(),
+        WireError::Duplicate { place: "test" }
     );
     let many: Vec<String> = (0..40).map(|n| format!("\"k{n}\":0,")).collect();
     let many = many.concat();
     let many = raw_json(&format!("{{{many}\"k7\":1}}"));
     assert_eq!(
         Members::read(&many, "test").unwrap_err(),
-        WireDefect::Doubled { place: "test" }
+        WireError::Duplicate { place: "test" }
     );
 }
 
 #[test]
-fn of_a_doubled_member_the_last_counts_or_none() {
-    let doubled = raw_json(r#"{"a":1,"b":2,"\u0061":3}"#);
-    assert_eq!(member(&doubled, "a").unwrap().get(), "3");
+fn of_a_duplicate_member_the_last_counts_or_none() {
+    let duplicate = raw_json(r#"{"a":1,"b":2,"\u0061":3}"#);
+    assert_eq!(member(&duplicate, "a").unwrap().get(), "3");
     assert_eq!(
-        only_member(&doubled, "a", "test").unwrap_err(),
-        WireDefect::Doubled { place: "test" }
+        only_member(&duplicate, "a", "test").unwrap_err(),
+        WireError::Duplicate { place: "test" }
     );
     assert_eq!(
-        only_member(&doubled, "b", "test").unwrap().unwrap().get(),
+        only_member(&duplicate, "b", "test").unwrap().unwrap().get(),
         "2"
     );
-    assert!(only_member(&doubled, "z", "test").unwrap().is_none());
+    assert!(only_member(&duplicate, "z", "test").unwrap().is_none());
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn text_is_decoded_and_null_is_absent() {
     assert!(members.need_text("b").is_err());
     assert_eq!(
         members.text("c"),
-        Err(WireDefect::Type {
+        Err(WireError::Type {
             member: "c",
             expected: "a string"
         })
@@ -114,6 +114,6 @@ fn text_is_decoded_and_null_is_absent() {
     assert!(members.text("d").is_err());
     assert_eq!(
         members.need("e").unwrap_err(),
-        WireDefect::Missing { member: "e" }
+        WireError::Missing { member: "e" }
     );
 }

@@ -2,12 +2,12 @@ use serde_json::json;
 
 use super::*;
 
-fn parse(params: &Value, revision: Revision) -> Result<Request, WireDefect> {
-    Request::from_value(params, revision)
+fn parse(params: &Value, revision: Revision) -> Result<ElicitRequest, WireError> {
+    ElicitRequest::from_value(params, revision)
 }
 
-fn url(id: Option<&str>) -> Request {
-    Request::Url {
+fn url(id: Option<&str>) -> ElicitRequest {
+    ElicitRequest::Url {
         message: "Connect".into(),
         url: "https://example.com/c".into(),
         elicitation_id: id.map(Into::into),
@@ -20,14 +20,20 @@ fn a_form_is_read_with_and_without_mode() {
     for revision in Revision::ALL {
         let bare = json!({"message": "m", "requestedSchema": schema});
         let told = json!({"mode": "form", "message": "m", "requestedSchema": schema});
-        assert_eq!(parse(&bare, revision).unwrap(), Request::form("m", &schema));
-        assert_eq!(parse(&told, revision).unwrap(), Request::form("m", &schema));
+        assert_eq!(
+            parse(&bare, revision).unwrap(),
+            ElicitRequest::form("m", &schema)
+        );
+        assert_eq!(
+            parse(&told, revision).unwrap(),
+            ElicitRequest::form("m", &schema)
+        );
     }
 }
 
 #[test]
 fn each_revision_spells_a_form_its_own_way() {
-    let request = Request::form("m", &json!({"type": "object", "properties": {}}));
+    let request = ElicitRequest::form("m", &json!({"type": "object", "properties": {}}));
     let schema = json!({"type": "object", "properties": {}});
     assert_eq!(
         request.to_params(Revision::V2025_06_18).unwrap(),
@@ -46,7 +52,7 @@ fn each_revision_spells_a_url_its_own_way() {
     let request = url(Some("id-1"));
     assert_eq!(
         request.to_params(Revision::V2025_06_18),
-        Err(Unaskable::UrlMode {
+        Err(UnsupportedQuestion::UrlMode {
             revision: Revision::V2025_06_18
         })
     );
@@ -61,7 +67,7 @@ fn each_revision_spells_a_url_its_own_way() {
     for id in [None, Some("")] {
         assert_eq!(
             url(id).to_params(Revision::V2025_11_25),
-            Err(Unaskable::NoElicitationId {
+            Err(UnsupportedQuestion::NoElicitationId {
                 revision: Revision::V2025_11_25
             })
         );
@@ -81,14 +87,14 @@ fn an_elicitation_id_belongs_to_one_revision() {
     assert_eq!(parse(&without, Revision::V2026_07_28).unwrap(), url(None));
     assert_eq!(
         parse(&without, Revision::V2025_11_25),
-        Err(WireDefect::Missing {
+        Err(WireError::Missing {
             member: "elicitationId"
         })
     );
     assert!(parse(&empty, Revision::V2025_11_25).is_err());
     assert_eq!(
         parse(&with_id, Revision::V2025_06_18),
-        Err(WireDefect::ModeNotInRevision {
+        Err(WireError::ModeNotInRevision {
             mode: Mode::Url,
             revision: Revision::V2025_06_18
         })
@@ -102,37 +108,37 @@ fn what_is_wrong_is_named() {
     let cases = [
         (
             json!({"requestedSchema": schema}),
-            WireDefect::Missing { member: "message" },
+            WireError::Missing { member: "message" },
         ),
         (
             json!({"message": 1, "requestedSchema": schema}),
-            WireDefect::Type {
+            WireError::Type {
                 member: "message",
                 expected: "a string",
             },
         ),
         (
             json!({"message": "m"}),
-            WireDefect::Missing {
+            WireError::Missing {
                 member: "requestedSchema",
             },
         ),
         (
             json!({"message": "m", "requestedSchema": []}),
-            WireDefect::Type {
+            WireError::Type {
                 member: "requestedSchema",
                 expected: "an object",
             },
         ),
         (
             json!({"mode": "voice", "message": "m"}),
-            WireDefect::UnknownMode,
+            WireError::UnknownMode,
         ),
         (
             json!({"mode": "url", "message": "m"}),
-            WireDefect::Missing { member: "url" },
+            WireError::Missing { member: "url" },
         ),
-        (json!([]), WireDefect::NotObject { place: "params" }),
+        (json!([]), WireError::NotObject { place: "params" }),
     ];
     for (params, defect) in cases {
         assert_eq!(parse(&params, revision), Err(defect), "{params}");
@@ -143,7 +149,7 @@ fn what_is_wrong_is_named() {
 fn the_schema_keeps_its_bytes() {
     let text = r#"{"message":"m","requestedSchema":{ "type":"object","properties":{"n":{"type":"number","maximum":1.0}}, "x":12345678901234567890 }}"#;
     let raw = RawValue::from_string(text.to_owned()).unwrap();
-    let request = Request::parse(&raw, Revision::V2025_06_18).unwrap();
+    let request = ElicitRequest::parse(&raw, Revision::V2025_06_18).unwrap();
     assert_eq!(
         request.to_raw_params(Revision::V2025_06_18).unwrap().get(),
         text
@@ -154,9 +160,9 @@ fn the_schema_keeps_its_bytes() {
 fn params_of_a_value_are_those_of_its_text() {
     let schema = json!({"type": "object", "properties": {"n": {"type": "number", "maximum": 1.5}}});
     for revision in Revision::ALL {
-        let request = Request::form("m", &schema);
+        let request = ElicitRequest::form("m", &schema);
         assert_eq!(
-            Request::form_params("m", schema.clone(), revision).to_string(),
+            ElicitRequest::form_params("m", schema.clone(), revision).to_string(),
             request.to_raw_params(revision).unwrap().get(),
             "{revision}"
         );
@@ -169,19 +175,19 @@ fn a_bottomless_schema_is_refused() {
     let params = format!("{{\"message\":\"m\",\"requestedSchema\":{deep}}}");
     let raw = RawValue::from_string(params).unwrap();
     assert_eq!(
-        Request::parse(&raw, Revision::LATEST),
-        Err(WireDefect::TooDeep {
+        ElicitRequest::parse(&raw, Revision::LATEST),
+        Err(WireError::TooDeep {
             member: "requestedSchema",
             limit: members::MAX_DEPTH
         })
     );
-    let made = Request::Form {
+    let made = ElicitRequest::Form {
         message: "m".into(),
         schema: RawValue::from_string(deep).unwrap(),
     };
     assert_eq!(
         made.to_params(Revision::LATEST),
-        Err(Unaskable::TooDeep {
+        Err(UnsupportedQuestion::TooDeep {
             limit: members::MAX_DEPTH
         })
     );

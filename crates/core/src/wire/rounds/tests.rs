@@ -2,14 +2,14 @@ use serde_json::json;
 
 use super::*;
 use crate::wire::members::raw_value;
-use crate::wire::reply::Action;
+use crate::wire::result::Action;
 
 fn raw(text: &str) -> Box<RawValue> {
     RawValue::from_string(text.to_owned()).unwrap()
 }
 
-fn question() -> Request {
-    Request::form(
+fn question() -> ElicitRequest {
+    ElicitRequest::form(
         "Who?",
         &json!({"type": "object", "properties": {"name": {"type": "string"}}}),
     )
@@ -62,11 +62,11 @@ fn requests_or_state_must_be_there() {
     );
     assert_eq!(
         parse(json!({"resultType": kind})).unwrap_err(),
-        WireDefect::NothingRequired
+        WireError::NothingRequired
     );
     assert_eq!(
         parse(json!({"resultType": kind, "requestState": 1})).unwrap_err(),
-        WireDefect::Type {
+        WireError::Type {
             member: "requestState",
             expected: "a string"
         }
@@ -82,13 +82,13 @@ fn requests_or_state_must_be_there() {
 }
 
 #[test]
-fn a_doubled_key_is_a_defect() {
-    let doubled = raw(
+fn a_duplicate_key_is_a_defect() {
+    let duplicate = raw(
         r#"{"resultType":"input_required","inputRequests":{"a":{"method":"x"},"a":{"method":"y"}}}"#,
     );
     assert_eq!(
-        InputRequired::parse(&doubled).unwrap_err(),
-        WireDefect::Doubled {
+        InputRequired::parse(&duplicate).unwrap_err(),
+        WireError::Duplicate {
             place: "inputRequests"
         }
     );
@@ -100,7 +100,7 @@ fn responses_are_read_by_key_and_mode() {
         r#"{"name":"t","inputResponses":{"who":{"action":"accept","content":{"n":1.0}},"go":{"action":"decline"},
         "llm":{"role":"assistant"}},"requestState":"abc"}"#,
     );
-    let responses = InputResponses::of_params(&params).unwrap().unwrap();
+    let responses = InputResponses::from_params(&params).unwrap().unwrap();
     assert_eq!(responses.keys().collect::<Vec<_>>(), ["who", "go", "llm"]);
     let who = responses.reply_to("who", Mode::Form).unwrap().unwrap();
     assert_eq!(who.content_or_empty(), r#"{"n":1.0}"#);
@@ -115,8 +115,8 @@ fn responses_are_read_by_key_and_mode() {
     assert!(responses.reply_to("nobody", Mode::Form).is_none());
     assert!(responses.reply_to("llm", Mode::Form).unwrap().is_err());
     assert_eq!(state_of_params(&params).unwrap().as_deref(), Some("abc"));
-    assert!(InputResponses::of_params(&raw("{}")).unwrap().is_none());
-    assert!(InputResponses::of_params(&raw(r#"{"inputResponses":[]}"#)).is_err());
+    assert!(InputResponses::from_params(&raw("{}")).unwrap().is_none());
+    assert!(InputResponses::from_params(&raw(r#"{"inputResponses":[]}"#)).is_err());
     assert!(state_of_params(&raw(r#"{"requestState":{}}"#)).is_err());
     assert!(!format!("{responses:?}").contains("1.0"));
 }
@@ -128,8 +128,8 @@ fn a_retry_echoes_the_state_and_keeps_every_other_byte() {
     );
     let required = InputRequired::asking([("who".to_owned(), question())], Some("new".into()));
     let mut responses = InputResponses::default();
-    responses.reply("who", &Reply::bare(Action::Cancel));
-    responses.reply("who", &Reply::accept(&json!({"name": "x"})));
+    responses.reply("who", &ElicitResult::bare(Action::Cancel));
+    responses.reply("who", &ElicitResult::accept(&json!({"name": "x"})));
     assert_eq!(
         retry_params(Some(&params), &required, &responses)
             .unwrap()

@@ -1,7 +1,7 @@
 //! Keys at a field: typing, choosing, and going from one field to the next.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use mcp_elicit_core::answer::Typed;
+use mcp_elicit_core::answer::DraftValue;
 
 use super::{Desk, Tool};
 use crate::terminal::editor::Editor;
@@ -141,10 +141,10 @@ impl Desk {
     /// Tells the sheet what the field holds now.
     pub(super) fn typed(&mut self, index: usize) -> Effect {
         let typed = match self.tools.get(index) {
-            Some(Tool::Editor(editor)) if editor.text().is_empty() => Typed::Nothing,
-            Some(Tool::Editor(editor)) => Typed::Text(editor.text().to_owned()),
+            Some(Tool::Editor(editor)) if editor.text().is_empty() => DraftValue::Nothing,
+            Some(Tool::Editor(editor)) => DraftValue::Text(editor.text().to_owned()),
             Some(Tool::Picker(picker)) => picker.chosen(),
-            None => Typed::Nothing,
+            None => DraftValue::Nothing,
         };
         self.sheet.handle(Event::Edit(index, typed))
     }

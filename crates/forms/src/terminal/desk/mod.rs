@@ -3,7 +3,7 @@
 mod field;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use mcp_elicit_core::answer::Typed;
+use mcp_elicit_core::answer::DraftValue;
 
 use super::charset::Charset;
 use super::editor::Editor;
@@ -389,9 +389,9 @@ impl Desk {
     }
 }
 
-fn text_of(typed: &Typed) -> &str {
+fn text_of(typed: &DraftValue) -> &str {
     match typed {
-        Typed::Text(text) => text,
-        Typed::Nothing | Typed::Picked(_) | Typed::Flag(_) => "",
+        DraftValue::Text(text) => text,
+        DraftValue::Nothing | DraftValue::Picked(_) | DraftValue::Flag(_) => "",
     }
 }

@@ -7,7 +7,7 @@ mod said;
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
 
-use mcp_elicit_core::answer::{Outcome, Typed};
+use mcp_elicit_core::answer::{DraftValue, Outcome};
 
 use self::said::Said;
 use super::handle::Handle;
@@ -272,7 +272,7 @@ impl Plain<'_> {
                     self.indented("! Is this the time zone you mean? An empty line takes it.")?;
                     return Ok(sheet.handle(Event::Edit(index, proposal)));
                 }
-                let said = !line.trim().is_empty() && !matches!(typed, Typed::Nothing);
+                let said = !line.trim().is_empty() && !matches!(typed, DraftValue::Nothing);
                 sheet.handle(Event::Edit(index, typed));
                 let effect = sheet.handle(Event::Next);
                 self.answered |= said && sheet.stage() != Stage::Field(index);
@@ -290,14 +290,14 @@ impl Plain<'_> {
     }
 
     /// A date and time without a zone, with the zone of this machine; only a person is asked about it.
-    fn with_zone(&self, sheet: &Sheet, index: usize, typed: &Typed) -> Option<Typed> {
+    fn with_zone(&self, sheet: &Sheet, index: usize, typed: &DraftValue) -> Option<DraftValue> {
         let field = sheet.fields().get(index)?;
-        let Typed::Text(text) = typed else {
+        let DraftValue::Text(text) = typed else {
             return None;
         };
         let proposed =
             self.person && field.control == Control::DateTime && date_time::lacks_zone(text);
-        proposed.then(|| Typed::Text(format!("{} {}", text.trim(), self.zone)))
+        proposed.then(|| DraftValue::Text(format!("{} {}", text.trim(), self.zone)))
     }
 
     fn help(&mut self, sheet: &Sheet) -> io::Result<()> {

@@ -1,6 +1,6 @@
 //! The meaning of a line, given the state that the form is in.
 
-use mcp_elicit_core::answer::Typed;
+use mcp_elicit_core::answer::DraftValue;
 
 use crate::view::{Control, Event, FieldView, Pick, Sheet, Stage};
 
@@ -10,7 +10,7 @@ pub(super) enum Said {
     /// Something happened to the question.
     Event(Event),
     /// The field with this index was answered; the next one comes if the answer is right.
-    Answer(usize, Typed),
+    Answer(usize, DraftValue),
     /// Explain the choices.
     Help,
     /// Nothing happened; tell the person why.
@@ -89,12 +89,12 @@ fn review(sheet: &Sheet, line: &str) -> Said {
     }
 }
 
-fn answer(field: &FieldView, index: usize, held: &Typed, line: &str) -> Said {
+fn answer(field: &FieldView, index: usize, held: &DraftValue, line: &str) -> Said {
     if line.is_empty() {
         return Said::Answer(index, held.clone());
     }
     if line == ":skip" {
-        return Said::Answer(index, Typed::Nothing);
+        return Said::Answer(index, DraftValue::Nothing);
     }
     let line = match line.strip_prefix(":=") {
         Some(literal) => literal,
@@ -109,20 +109,20 @@ fn answer(field: &FieldView, index: usize, held: &Typed, line: &str) -> Said {
         Control::One(options) => pick(options, line).map(|found| vec![found.value.clone()]),
         Control::Several { options, .. } => several(options, line),
         Control::YesNo => return Said::Answer(index, flag(line)),
-        _ => return Said::Answer(index, Typed::Text(line.to_owned())),
+        _ => return Said::Answer(index, DraftValue::Text(line.to_owned())),
     };
     match typed {
-        Ok(values) => Said::Answer(index, Typed::Picked(values)),
+        Ok(values) => Said::Answer(index, DraftValue::Picked(values)),
         Err(unclear) => Said::Unclear(unclear),
     }
 }
 
 /// Yes or no in the words everyone uses; the form itself knows more of them, or says what is wrong.
-fn flag(said: &str) -> Typed {
+fn flag(said: &str) -> DraftValue {
     match said.to_ascii_lowercase().as_str() {
-        "y" | "yes" | "true" => Typed::Flag(true),
-        "n" | "no" | "false" => Typed::Flag(false),
-        _ => Typed::Text(said.to_owned()),
+        "y" | "yes" | "true" => DraftValue::Flag(true),
+        "n" | "no" | "false" => DraftValue::Flag(false),
+        _ => DraftValue::Text(said.to_owned()),
     }
 }
 

@@ -28,12 +28,12 @@ fn link() -> Sheet {
     ))
 }
 
-fn picked(value: &str) -> Typed {
-    Typed::Picked(vec![value.to_owned()])
+fn picked(value: &str) -> DraftValue {
+    DraftValue::Picked(vec![value.to_owned()])
 }
 
-fn text(text: &str) -> Typed {
-    Typed::Text(text.to_owned())
+fn text(text: &str) -> DraftValue {
+    DraftValue::Text(text.to_owned())
 }
 
 fn content(effect: &Effect) -> serde_json::Value {
@@ -185,7 +185,7 @@ fn what_will_be_sent_is_told_apart_from_what_was_typed() {
         r#"{"type":"object","properties":{"n":{"type":"number"},"d":{"type":"string","format":"date"},
         "t":{"type":"string","format":"date-time"},"c":{"type":"string","oneOf":[{"const":"a","title":"Apple"}]},"b":{"type":"boolean"}}}"#,
     );
-    let mut told = |index: usize, typed: Typed| {
+    let mut told = |index: usize, typed: DraftValue| {
         sheet.handle(Event::Edit(index, typed));
         (
             sheet.sent(index).map(|sent| sent.concat()),
@@ -213,7 +213,7 @@ fn what_will_be_sent_is_told_apart_from_what_was_typed() {
         )
     );
     assert_eq!(told(3, picked("a")), said("Apple", None));
-    assert_eq!(told(4, Typed::Flag(true)), said("Yes", None));
+    assert_eq!(told(4, DraftValue::Flag(true)), said("Yes", None));
     assert_eq!(told(1, text("2026-02-30")), (None, None));
     assert_eq!(sheet.errors(1), ["February 2026 has 28 days"]);
 }

@@ -1,6 +1,6 @@
 //! Deliveries that the server refused, or of which nobody knows.
 
-use mcp_elicit_core::exchange::Delivery;
+use mcp_elicit_core::lifecycle::Delivery;
 
 use super::*;
 

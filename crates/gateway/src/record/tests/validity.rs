@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use mcp_elicit_core::exchange::Delivery;
+use mcp_elicit_core::lifecycle::Delivery;
 
 use super::*;
 use crate::store::Sqlite;
@@ -12,8 +12,8 @@ thread_local! {
 }
 
 /// A clock that stands still until the test moves it on.
-fn stopped() -> Moment {
-    Moment::from_millis(NOW.get())
+fn stopped() -> Timestamp {
+    Timestamp::from_millis(NOW.get())
 }
 
 fn pass(span: Duration) {
@@ -27,7 +27,7 @@ fn at_stopped(store: Arc<dyn Store>) -> Book {
 
 fn long(message: &str) -> Asked {
     Asked {
-        until: Moment::from_millis(100_000_000_000),
+        until: Timestamp::from_millis(100_000_000_000),
         ..asked(message)
     }
 }
@@ -125,7 +125,7 @@ async fn the_mode_is_data_and_not_looked_for_in_text() {
     let schema = serde_json::json!({"type": "object", "properties": {
         "a": {"type": "string", "mode": "url"}}});
     let misleading = Asked {
-        request: Request::form("Who?", &schema),
+        request: ElicitRequest::form("Who?", &schema),
         ..asked("Who?")
     };
     answered(&book, &local(), &misleading).await;

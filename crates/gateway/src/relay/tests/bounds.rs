@@ -198,7 +198,7 @@ fn a_pushed_question_without_a_usable_id_is_dropped() {
 fn what_waits_for_a_silent_server_is_bounded() {
     let settings = Settings::default();
     let mut relay = crate::relay::Relay::new(settings, super::world::seal());
-    let now = crate::relay::Moment::from_millis(0);
+    let now = crate::relay::Timestamp::from_millis(0);
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}});
     let mut refused = 0;
     for id in 0..1_000 {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::world::{Asks, World};
-use crate::relay::{Door, Down, Moment, Up};
+use crate::relay::{Door, Down, Timestamp, Up};
 use mcp_elicit_core::wire::{Capability, Revision};
 
 fn world(revision: Revision) -> World {
@@ -138,7 +138,7 @@ fn a_client_that_comes_before_any_opening_is_let_through() {
         crate::relay::Relay::new(crate::relay::Settings::default(), super::world::seal());
     let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     assert!(matches!(
-        relay.client_frame(Moment::from_millis(0), Door::SESSION, ping),
+        relay.client_frame(Timestamp::from_millis(0), Door::SESSION, ping),
         Up::Forward(Some(_))
     ));
 }
@@ -214,7 +214,7 @@ fn sampling_that_cannot_be_bridged_is_refused() {
 fn a_session_declares_no_more_than_reaches_the_client() {
     let mut relay =
         crate::relay::Relay::new(crate::relay::Settings::default(), super::world::seal());
-    let now = Moment::from_millis(0);
+    let now = Timestamp::from_millis(0);
     let discover = serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {"sampling": {}, "roots": {"listChanged": true}, "elicitation": {}, "x": {}}}}});

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use mcp_elicit_core::wire::{Action, Capability, Revision};
 
-use crate::relay::{Door, Down, Effect, Event, Moment, Relay, Settings, StateSeal, Up};
+use crate::relay::{Door, Down, Effect, Event, Relay, Settings, StateSeal, Timestamp, Up};
 use client::Client;
 use record::Kept;
 pub(super) use server::Asks;
@@ -24,7 +24,7 @@ pub(super) fn seal() -> StateSeal {
 
 pub(super) struct World {
     pub(super) relay: Relay,
-    pub(super) now: Moment,
+    pub(super) now: Timestamp,
     pub(super) server: Peer,
     pub(super) client: Client,
     pub(super) store: HashMap<String, Kept>,
@@ -57,7 +57,7 @@ impl World {
     ) -> Self {
         Self {
             relay: Relay::new(settings, seal()),
-            now: Moment::from_millis(1_000_000),
+            now: Timestamp::from_millis(1_000_000),
             server: Peer::new(server, asks),
             client: Client::new(client, capability),
             store: HashMap::new(),

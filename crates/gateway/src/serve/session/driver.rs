@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use super::super::clock;
 use super::{Job, Session};
-use crate::relay::{Effect, Event, Moment};
+use crate::relay::{Effect, Event, Timestamp};
 
 /// The number of jobs that a driver takes up at once.
 const AT_ONCE: usize = 64;
@@ -53,7 +53,7 @@ impl Driver {
     }
 
     /// When the relay's next timer is due; told to whoever sets a timer.
-    fn next_wake(&self) -> Moment {
+    fn next_wake(&self) -> Timestamp {
         let relay = self.session.relay();
         let latest = clock::now().after(SLEEP);
         let wake = relay.deadline().map_or(latest, |due| due.min(latest));
@@ -144,6 +144,6 @@ fn records(effect: &Effect) -> &[String] {
     }
 }
 
-fn until(moment: Moment) -> Duration {
+fn until(moment: Timestamp) -> Duration {
     moment.since(clock::now()).max(Duration::from_millis(1))
 }

@@ -10,7 +10,7 @@ use axum::response::IntoResponse;
 use axum::routing::post;
 use futures::StreamExt as _;
 use mcp_elicit_core::answer::Outcome;
-use mcp_elicit_core::exchange::Delivery;
+use mcp_elicit_core::lifecycle::Delivery;
 use mcp_elicit_core::wire::meta;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;

@@ -387,7 +387,7 @@ fn bound_change<'q>(query: Query<'q>, row: &'q Row, seen: u64) -> Result<Query<'
         .bind(row.due_at().map(millis)))
 }
 
-pub(super) fn millis(moment: mcp_elicit_core::exchange::Moment) -> i64 {
+pub(super) fn millis(moment: mcp_elicit_core::lifecycle::Timestamp) -> i64 {
     i64::try_from(moment.as_millis()).unwrap_or(i64::MAX)
 }
 

@@ -313,7 +313,7 @@ export function readSchema(given: unknown, limits: Limits): Read | readonly Defe
     const seen = new Set<string>();
     // Places are those among the options that could be read, as the Rust crate counts them.
     options.forEach(({ value }, i) => {
-      if (seen.has(value)) defect(child(at, i), "doubled-option");
+      if (seen.has(value)) defect(child(at, i), "duplicate-option");
       seen.add(value);
     });
     return seen.size === list.length ? options : undefined;

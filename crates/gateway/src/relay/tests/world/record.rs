@@ -1,7 +1,7 @@
 //! The record of the simulator: what the gateway's book promises, and what its checks look at.
 
 use mcp_elicit_core::answer::Outcome;
-use mcp_elicit_core::wire::{Action, Request, Revision};
+use mcp_elicit_core::wire::{Action, ElicitRequest, Revision};
 
 use super::{ANSWER, World};
 use crate::relay::{Asked, Effect, Event, Place, QuestionKey};
@@ -161,7 +161,7 @@ impl World {
             return false;
         }
         let content = (action == Action::Accept
-            && matches!(kept.asked.request, Request::Form { .. }))
+            && matches!(kept.asked.request, ElicitRequest::Form { .. }))
         .then_some(ANSWER);
         kept.answer(reply_text(action, content));
         if let Some(question) = kept.key {

@@ -94,7 +94,7 @@ impl Peer {
         match frame["method"].as_str() {
             Some("initialize") if self.revision < Revision::V2026_07_28 => {
                 self.declared =
-                    Capability::of_client(&frame["params"]["capabilities"], self.revision);
+                    Capability::from_client(&frame["params"]["capabilities"], self.revision);
                 vec![json!({"jsonrpc": "2.0", "id": id, "result": {"protocolVersion": self.revision.as_str(),
                     "capabilities": {"tools": {}, "logging": {}}, "serverInfo": {"name": "peer", "version": "1"}}}).to_string()]
             }
@@ -118,7 +118,7 @@ impl Peer {
 
     fn call_in_rounds(&mut self, id: &Value, params: &Value) -> Vec<String> {
         let capabilities = &params["_meta"]["io.modelcontextprotocol/clientCapabilities"];
-        self.declared = Capability::of_client(capabilities, self.revision);
+        self.declared = Capability::from_client(capabilities, self.revision);
         let state = params["requestState"].as_str().unwrap_or("0");
         let round: u64 = state.parse().unwrap();
         let keys: &[&str] = if self.asks == Asks::TwoAtOnce {

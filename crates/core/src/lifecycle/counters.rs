@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::{Record, Turn};
+use super::{AuditEvent, AuditRecord};
 
 /// The upper ends of the spans that open times are sorted into, in seconds: from a script to a person who had lunch.
 const SPANS: [u64; 8] = [1, 5, 15, 60, 300, 900, 3600, 14_400];
 
 /// Counts over an audit's records. It holds numbers only, and the same few however many records it has seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    turns: BTreeMap<Turn, u64>,
+pub struct AuditCounters {
+    events: BTreeMap<AuditEvent, u64>,
     open: Open,
 }
 
@@ -24,21 +24,21 @@ struct Open {
     sum: Duration,
 }
 
-impl Tally {
+impl AuditCounters {
     /// Counts one record.
-    pub fn count(&mut self, record: &Record) {
-        *self.turns.entry(record.turn).or_default() += 1;
+    pub fn count(&mut self, record: &AuditRecord) {
+        *self.events.entry(record.event).or_default() += 1;
         if let Some(open) = record.open_ms.map(Duration::from_millis) {
             self.open.add(open);
         }
     }
 
     /// Returns the number of events of each kind so far; none is missing.
-    pub fn turns(&self) -> BTreeMap<Turn, u64> {
-        let number = |turn: Turn| self.turns.get(&turn).copied().unwrap_or_default();
-        Turn::ALL
+    pub fn events(&self) -> BTreeMap<AuditEvent, u64> {
+        let number = |event: AuditEvent| self.events.get(&event).copied().unwrap_or_default();
+        AuditEvent::ALL
             .into_iter()
-            .map(|turn| (turn, number(turn)))
+            .map(|event| (event, number(event)))
             .collect()
     }
 
@@ -54,8 +54,8 @@ impl Tally {
             "# HELP {prefix}_turns_total Turns in the life of questions.\n# TYPE {prefix}_turns_total counter\n"
         );
         // Writing to a string cannot fail.
-        for (turn, count) in self.turns() {
-            let _ = writeln!(text, "{prefix}_turns_total{{turn=\"{turn}\"}} {count}");
+        for (event, count) in self.events() {
+            let _ = writeln!(text, "{prefix}_turns_total{{turn=\"{event}\"}} {count}");
         }
         let name = format!("{prefix}_open_seconds");
         let _ = writeln!(
@@ -86,26 +86,26 @@ impl Open {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exchange::Moment;
+    use crate::lifecycle::Timestamp;
 
     #[test]
-    fn turns_and_open_times_are_counted_and_told_as_monitors_read_them() {
-        let mut tally = Tally::default();
-        for (turn, open_ms) in [
-            (Turn::Asked, None),
-            (Turn::Answered, Some(4_500)),
-            (Turn::Asked, None),
-            (Turn::TimedOut, Some(300_000)),
-            (Turn::Declined, Some(u64::MAX)),
+    fn events_and_open_times_are_counted_and_told_as_monitors_read_them() {
+        let mut counters = AuditCounters::default();
+        for (event, open_ms) in [
+            (AuditEvent::Asked, None),
+            (AuditEvent::Answered, Some(4_500)),
+            (AuditEvent::Asked, None),
+            (AuditEvent::TimedOut, Some(300_000)),
+            (AuditEvent::Declined, Some(u64::MAX)),
         ] {
-            let mut record = Record::of(turn, Moment::from_millis(5));
+            let mut record = AuditRecord::new(event, Timestamp::from_millis(5));
             record.open_ms = open_ms;
-            tally.count(&record);
+            counters.count(&record);
         }
-        assert_eq!(tally.turns()[&Turn::Asked], 2);
-        assert_eq!(tally.turns()[&Turn::Failed], 0);
-        assert_eq!(tally.open().0, 3);
-        let text = tally.to_prometheus("elicit");
+        assert_eq!(counters.events()[&AuditEvent::Asked], 2);
+        assert_eq!(counters.events()[&AuditEvent::Failed], 0);
+        assert_eq!(counters.open().0, 3);
+        let text = counters.to_prometheus("elicit");
         for line in [
             "# TYPE elicit_turns_total counter",
             "elicit_turns_total{turn=\"timed-out\"} 1",

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::Moment;
+use super::Timestamp;
 
 /// The number of times that an asker may refuse the same answer before it lapses.
 pub(super) const MAX_REFUSALS: u8 = 2;
@@ -80,14 +80,14 @@ impl Lapse {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RefusedDelivery {
     pub(super) times: u8,
-    pub(super) at: Moment,
+    pub(super) at: Timestamp,
     pub(super) why: String,
 }
 
 /// When and why the answer lapsed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Lapsed {
-    pub(super) at: Moment,
+    pub(super) at: Timestamp,
     pub(super) why: Lapse,
 }
 

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(transparent)]
-pub struct Moment(u64);
+pub struct Timestamp(u64);
 
-impl Moment {
+impl Timestamp {
     /// From milliseconds since the epoch.
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis)
@@ -48,13 +48,13 @@ mod tests {
 
     #[test]
     fn moments_add_and_subtract_without_overflow() {
-        let now = Moment::from_epoch(Duration::from_secs(5));
+        let now = Timestamp::from_epoch(Duration::from_secs(5));
         assert_eq!(now.as_millis(), 5000);
         assert_eq!(
             now.after(Duration::from_millis(7)).since(now),
             Duration::from_millis(7)
         );
         assert_eq!(now.since(now.after(Duration::from_secs(1))), Duration::ZERO);
-        assert_eq!(now.after(Duration::MAX), Moment::from_millis(u64::MAX));
+        assert_eq!(now.after(Duration::MAX), Timestamp::from_millis(u64::MAX));
     }
 }

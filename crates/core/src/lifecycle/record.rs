@@ -5,13 +5,13 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Moment, Phase};
+use super::{Phase, Timestamp};
 use crate::wire::Mode;
 
 /// An event in the life of a question. Where a [`Phase`] means the same, the word is the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Turn {
+pub enum AuditEvent {
     /// A server sent it; a client let it in.
     Asked,
     /// It was put before a person.
@@ -36,8 +36,8 @@ pub enum Turn {
     Failed,
 }
 
-impl Turn {
-    /// Every turn.
+impl AuditEvent {
+    /// Every event.
     pub const ALL: [Self; 11] = [
         Self::Asked,
         Self::Shown,
@@ -70,20 +70,21 @@ impl Turn {
     }
 }
 
-impl fmt::Display for Turn {
+impl fmt::Display for AuditEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
 }
 
-/// One turn of one question: a line of the audit. Serializes to a flat JSON object without what is not known.
+/// One event of one question: a line of the audit. Serializes to a flat JSON object without what is not known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Record {
+pub struct AuditRecord {
     /// When, in milliseconds since the epoch.
-    pub at: Moment,
+    pub at: Timestamp,
     /// The event.
-    pub turn: Turn,
+    #[serde(alias = "turn")]
+    pub event: AuditEvent,
     /// The server that asks, as a client knows it. A server does not name itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
@@ -99,12 +100,12 @@ pub struct Record {
     /// Form or url; unknown where the question could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
-    /// Which way it went, such as `pushed`, `rounds` or `task`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub way: Option<String>,
+    /// The route that it took, such as `pushed`, `rounds` or `task`.
+    #[serde(default, alias = "way", skip_serializing_if = "Option::is_none")]
+    pub backend: Option<String>,
     /// The responder that answered, such as `terminal` or `script`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<String>,
+    #[serde(default, alias = "by", skip_serializing_if = "Option::is_none")]
+    pub responder: Option<String>,
     /// The names of the form's fields, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<String>,
@@ -125,19 +126,19 @@ pub struct Record {
     pub reason: Option<String>,
 }
 
-impl Record {
-    /// A record of which nothing is known yet but what happened and when.
-    pub const fn of(turn: Turn, at: Moment) -> Self {
+impl AuditRecord {
+    /// Creates a record with only its event and time.
+    pub const fn new(event: AuditEvent, at: Timestamp) -> Self {
         Self {
             at,
-            turn,
+            event,
             server: None,
             method: None,
             name: None,
             principal: None,
             mode: None,
-            way: None,
-            by: None,
+            backend: None,
+            responder: None,
             fields: Vec::new(),
             suspicious: Vec::new(),
             insisted: false,
@@ -156,35 +157,48 @@ mod tests {
 
     #[test]
     fn a_record_is_one_flat_object_of_what_is_known() {
-        let record = Record {
+        let record = AuditRecord {
             name: Some("deploy".into()),
             mode: Some(Mode::Form),
             fields: vec!["environment".into()],
             open_ms: Some(300_000),
-            ..Record::of(Turn::TimedOut, Moment::from_millis(5))
+            ..AuditRecord::new(AuditEvent::TimedOut, Timestamp::from_millis(5))
         };
         let json = serde_json::to_value(&record).unwrap();
         assert_eq!(
             json,
             json!({
-                "at": 5, "turn": "timed-out", "name": "deploy", "mode": "form", "fields": ["environment"],
+                "at": 5, "event": "timed-out", "name": "deploy", "mode": "form", "fields": ["environment"],
                 "openMs": 300_000,
             })
         );
-        assert_eq!(serde_json::from_value::<Record>(json).unwrap(), record);
+        assert_eq!(serde_json::from_value::<AuditRecord>(json).unwrap(), record);
+    }
+
+    #[test]
+    fn names_of_before_are_read() {
+        let line = json!({"at": 5, "turn": "answered", "way": "rounds", "by": "script"});
+        let record: AuditRecord = serde_json::from_value(line).unwrap();
+        assert_eq!(record.event, AuditEvent::Answered);
+        assert_eq!(record.backend.as_deref(), Some("rounds"));
+        assert_eq!(record.responder.as_deref(), Some("script"));
     }
 
     #[test]
     fn every_word_is_the_one_that_is_written() {
-        for turn in Turn::ALL {
-            assert_eq!(serde_json::to_value(turn).unwrap(), turn.as_str());
+        for event in AuditEvent::ALL {
+            assert_eq!(serde_json::to_value(event).unwrap(), event.as_str());
         }
     }
 
     #[test]
     fn where_a_phase_means_the_same_the_word_is_the_same() {
         for phase in Phase::ALL {
-            assert!(Turn::ALL.iter().any(|turn| turn.as_str() == phase.as_str()));
+            assert!(
+                AuditEvent::ALL
+                    .iter()
+                    .any(|event| event.as_str() == phase.as_str())
+            );
         }
     }
 }

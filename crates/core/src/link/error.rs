@@ -6,7 +6,7 @@ use super::LinkPolicy;
 /// Why a text is not a link.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum LinkFault {
+pub enum LinkError {
     /// Nothing at all.
     #[error("the url is empty")]
     Empty,
@@ -48,7 +48,7 @@ pub enum LinkFault {
     Unreadable(url::ParseError),
 }
 
-impl LinkFault {
+impl LinkError {
     /// A stable name of the fault, for programs.
     pub fn code(&self) -> &'static str {
         match self {
@@ -64,12 +64,12 @@ impl LinkFault {
 }
 
 /// Refuses what the URL parser would quietly repair: what is repaired here is read otherwise elsewhere.
-pub(super) fn refuse_unfit(text: &str, policy: &LinkPolicy) -> Result<(), LinkFault> {
+pub(super) fn refuse_unfit(text: &str, policy: &LinkPolicy) -> Result<(), LinkError> {
     if text.is_empty() {
-        return Err(LinkFault::Empty);
+        return Err(LinkError::Empty);
     }
     if text.len() > policy.max_bytes {
-        return Err(LinkFault::TooLong {
+        return Err(LinkError::TooLong {
             bytes: text.len(),
             limit: policy.max_bytes,
         });
@@ -78,22 +78,22 @@ pub(super) fn refuse_unfit(text: &str, policy: &LinkPolicy) -> Result<(), LinkFa
         .char_indices()
         .find(|(_, c)| c.is_control() || c.is_whitespace())
     {
-        return Err(LinkFault::Unprintable { at });
+        return Err(LinkError::Unprintable { at });
     }
     if let Some(at) = text.find('\\') {
-        return Err(LinkFault::Backslash { at });
+        return Err(LinkError::Backslash { at });
     }
     let lower = text.get(..8).unwrap_or(text).to_ascii_lowercase();
     for scheme in ["https:", "http:"] {
         if let Some(rest) = lower.strip_prefix(scheme) {
-            let host = rest.strip_prefix("//").ok_or(LinkFault::NoHost)?;
+            let host = rest.strip_prefix("//").ok_or(LinkError::NoHost)?;
             // "https:///x" and "https://?x": the parser would take the next thing it finds for the host.
             let first = host
                 .chars()
                 .next()
                 .or_else(|| text[scheme.len() + 2..].chars().next());
             return if matches!(first, None | Some('/' | '?' | '#')) {
-                Err(LinkFault::NoHost)
+                Err(LinkError::NoHost)
             } else {
                 Ok(())
             };

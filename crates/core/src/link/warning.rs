@@ -6,7 +6,7 @@ use std::fmt;
 /// One reason to be careful. `Display` is the sentence for a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Caution {
+pub enum LinkWarning {
     /// A name or password stands before the host.
     UserInfo,
     /// The host looks like an ASCII name and is another.
@@ -99,7 +99,7 @@ pub enum Caution {
 
 /// The level at which a person is warned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Weight {
+pub enum WarningLevel {
     /// Worth knowing.
     Note,
     /// A reason to look twice.
@@ -108,7 +108,7 @@ pub enum Weight {
     Danger,
 }
 
-impl Weight {
+impl WarningLevel {
     /// The weight's stable name, for programs.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -121,7 +121,7 @@ impl Weight {
 
 /// The specification's rule for a server that sends a URL with this warning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Asking {
+pub enum SendRule {
     /// Send it.
     May,
     /// Send it only for a reason.
@@ -130,7 +130,7 @@ pub enum Asking {
     MustNot,
 }
 
-impl Caution {
+impl LinkWarning {
     /// A stable name, for programs.
     pub fn code(&self) -> &'static str {
         match self {
@@ -157,7 +157,7 @@ impl Caution {
     }
 
     /// Returns the level at which a person is warned.
-    pub fn weight(&self) -> Weight {
+    pub fn weight(&self) -> WarningLevel {
         match self {
             Self::UserInfo
             | Self::LooksLike { .. }
@@ -165,7 +165,7 @@ impl Caution {
             | Self::PretendedDomain { .. }
             | Self::DisguisedAddress { .. }
             | Self::Invisible
-            | Self::CredentialInUrl { .. } => Weight::Danger,
+            | Self::CredentialInUrl { .. } => WarningLevel::Danger,
             Self::PersonalDataInUrl { .. }
             | Self::PlainHttp
             | Self::Address { .. }
@@ -173,19 +173,19 @@ impl Caution {
             | Self::Loopback
             | Self::International { .. }
             | Self::UnknownSuffix { .. }
-            | Self::BareSuffix => Weight::Careful,
+            | Self::BareSuffix => WarningLevel::Careful,
             Self::SharedHost { .. }
             | Self::OddPort { .. }
             | Self::NestedUrl { .. }
-            | Self::VeryLong { .. } => Weight::Note,
+            | Self::VeryLong { .. } => WarningLevel::Note,
         }
     }
 
     /// Returns the rule for the asking side ("Safe URL Handling" for servers; userinfo is a credential or pretends to be a host).
-    pub fn asking(&self) -> Asking {
+    pub fn asking(&self) -> SendRule {
         match self {
             Self::UserInfo | Self::CredentialInUrl { .. } | Self::PersonalDataInUrl { .. } => {
-                Asking::MustNot
+                SendRule::MustNot
             }
             Self::PlainHttp
             | Self::LooksLike { .. }
@@ -193,7 +193,7 @@ impl Caution {
             | Self::PretendedDomain { .. }
             | Self::DisguisedAddress { .. }
             | Self::Invisible
-            | Self::BareSuffix => Asking::ShouldNot,
+            | Self::BareSuffix => SendRule::ShouldNot,
             Self::Address { .. }
             | Self::PrivateNetwork { .. }
             | Self::Loopback
@@ -202,12 +202,12 @@ impl Caution {
             | Self::SharedHost { .. }
             | Self::OddPort { .. }
             | Self::NestedUrl { .. }
-            | Self::VeryLong { .. } => Asking::May,
+            | Self::VeryLong { .. } => SendRule::May,
         }
     }
 }
 
-impl fmt::Display for Caution {
+impl fmt::Display for LinkWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UserInfo => f.write_str(

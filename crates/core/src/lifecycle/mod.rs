@@ -26,25 +26,31 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | [`delivery`] | what became of an answer |
-//! | [`moment`] | a point in time, handed in |
+//! | [`timestamp`] | a point in time, handed in |
 //! | [`phase`] | the words |
-//! | [`step`] | what can happen, and why it may not |
+//! | [`transition`] | what can happen, and why it may not |
 //! | [`record`] | one turn of a question as every audit tells it: who, which tool, which fields, what happened |
-//! | [`tally`] | how many turns there were, and how long questions were open, for a monitor |
+//! | [`counters`] | how many turns there were, and how long questions were open, for a monitor |
 
+pub mod counters;
 pub mod delivery;
-pub mod moment;
 pub mod phase;
 pub mod record;
-pub mod step;
-pub mod tally;
+pub mod timestamp;
+pub mod transition;
 
+pub use counters::AuditCounters;
 pub use delivery::{Delivery, Lapse};
-pub use moment::Moment;
 pub use phase::Phase;
-pub use record::{Record, Turn};
-pub use step::{Act, Refused, Step, Withdrawal};
-pub use tally::Tally;
+pub use record::{AuditEvent, AuditRecord};
+pub use timestamp::Timestamp;
+pub use transition::{PersonAction, Transition, TransitionError, Withdrawal};
+
+#[doc(hidden)]
+pub use {
+    AuditCounters as Tally, AuditEvent as Turn, AuditRecord as Record, Lifecycle as Exchange,
+    PersonAction as Act, Timestamp as Moment, Transition as Step, TransitionError as Refused,
+};
 
 use std::time::Duration;
 
@@ -55,13 +61,13 @@ use crate::fault::{Fault, LimitFault, PeerFault, PersonFault};
 
 /// The state of one question.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Exchange {
+pub struct Lifecycle {
     version: u64,
-    asked_at: Moment,
-    deadline: Option<Moment>,
-    shown_at: Option<Moment>,
+    asked_at: Timestamp,
+    deadline: Option<Timestamp>,
+    shown_at: Option<Timestamp>,
     ending: Option<Ending>,
-    delivered_at: Option<Moment>,
+    delivered_at: Option<Timestamp>,
     /// For how many milliseconds after the act the answer may be delivered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     keep: Option<u64>,
@@ -79,14 +85,14 @@ pub struct Exchange {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Ending {
     phase: Phase,
-    at: Moment,
+    at: Timestamp,
     by: Option<String>,
     why: Option<String>,
 }
 
-impl Exchange {
+impl Lifecycle {
     /// A question asked now. Without a deadline it waits until somebody acts or takes it back.
-    pub fn ask(now: Moment, deadline: Option<Moment>) -> Self {
+    pub fn ask(now: Timestamp, deadline: Option<Timestamp>) -> Self {
         Self {
             version: 0,
             asked_at: now,
@@ -124,22 +130,22 @@ impl Exchange {
     }
 
     /// When it was asked.
-    pub fn asked_at(&self) -> Moment {
+    pub fn asked_at(&self) -> Timestamp {
         self.asked_at
     }
 
     /// When it times out.
-    pub fn deadline(&self) -> Option<Moment> {
+    pub fn deadline(&self) -> Option<Timestamp> {
         self.deadline
     }
 
     /// When a person first saw it.
-    pub fn shown_at(&self) -> Option<Moment> {
+    pub fn shown_at(&self) -> Option<Timestamp> {
         self.shown_at
     }
 
     /// When it ended.
-    pub fn ended_at(&self) -> Option<Moment> {
+    pub fn ended_at(&self) -> Option<Timestamp> {
         self.ending.as_ref().map(|ending| ending.at)
     }
 
@@ -154,7 +160,7 @@ impl Exchange {
     }
 
     /// When its end was told to the asker.
-    pub fn delivered_at(&self) -> Option<Moment> {
+    pub fn delivered_at(&self) -> Option<Timestamp> {
         self.delivered_at
     }
 
@@ -190,7 +196,7 @@ impl Exchange {
 
     /// Returns until when an answer that a person gave may be delivered; `None` when nobody has acted, and where there is no
     /// limit.
-    pub fn valid_until(&self) -> Option<Moment> {
+    pub fn valid_until(&self) -> Option<Timestamp> {
         self.phase().action()?;
         let acted_at = self.ended_at()?;
         Some(acted_at.after(Duration::from_millis(self.keep?)))
@@ -206,7 +212,7 @@ impl Exchange {
     }
 
     /// Returns `true` while the answer can be delivered: a person has acted, it was not delivered, and it has not lapsed.
-    pub fn is_deliverable(&self, now: Moment) -> bool {
+    pub fn is_deliverable(&self, now: Timestamp) -> bool {
         matches!(self.delivery(), Some(Delivery::Waiting | Delivery::Failed))
             && self.valid_until().is_none_or(|until| now < until)
     }
@@ -217,15 +223,15 @@ impl Exchange {
     }
 
     /// Returns whether the deadline has come.
-    pub fn is_due(&self, now: Moment) -> bool {
+    pub fn is_due(&self, now: Timestamp) -> bool {
         self.is_open() && self.deadline.is_some_and(|deadline| now >= deadline)
     }
 
-    /// Returns the state after `step`; `self` is unchanged. A store writes the result where the version is still
-    /// [`Exchange::version`] of `self`, and on a miss reads again and steps again.
+    /// Returns the state after `transition`; `self` is unchanged. A store writes the result where the version is still
+    /// [`Lifecycle::version`] of `self`, and on a miss reads again and steps again.
     ///
     /// Showing what is shown already changes nothing and keeps the version.
-    pub fn step(&self, step: &Step, now: Moment) -> Result<Self, Refused> {
+    pub fn step(&self, step: &Transition, now: Timestamp) -> Result<Self, TransitionError> {
         let mut next = self.clone();
         if next.take(step, now)? {
             next.version += 1;
@@ -242,10 +248,15 @@ impl Exchange {
         }
     }
 
-    /// [`Exchange::step`] in place, when the version is still the one that was seen.
-    pub fn compare_and_step(&mut self, seen: u64, step: &Step, now: Moment) -> Result<(), Refused> {
+    /// [`Lifecycle::step`] in place, when the version is still the one that was seen.
+    pub fn compare_and_step(
+        &mut self,
+        seen: u64,
+        step: &Transition,
+        now: Timestamp,
+    ) -> Result<(), TransitionError> {
         if self.version != seen {
-            return Err(Refused::Changed {
+            return Err(TransitionError::Changed {
                 phase: self.phase(),
             });
         }
@@ -254,42 +265,46 @@ impl Exchange {
     }
 
     /// Returns whether anything changed.
-    fn take(&mut self, step: &Step, now: Moment) -> Result<bool, Refused> {
+    fn take(&mut self, step: &Transition, now: Timestamp) -> Result<bool, TransitionError> {
         match step {
-            Step::Deliver => self.deliver(now),
-            Step::Refuse { why } => self.refuse(why, now),
-            Step::Doubt { why } => self.doubt(why),
-            Step::Lapse { why } => self.lapse(*why, now),
-            Step::Show
-            | Step::Act { .. }
-            | Step::Expire
-            | Step::Withdraw { .. }
-            | Step::Fail { .. }
+            Transition::Deliver => self.deliver(now),
+            Transition::Refuse { why } => self.refuse(why, now),
+            Transition::Doubt { why } => self.doubt(why),
+            Transition::Lapse { why } => self.lapse(*why, now),
+            Transition::Show
+            | Transition::Act { .. }
+            | Transition::Expire
+            | Transition::Withdraw { .. }
+            | Transition::Fail { .. }
                 if !self.is_open() =>
             {
-                Err(Refused::Ended {
+                Err(TransitionError::Ended {
                     phase: self.phase(),
                 })
             }
-            Step::Show | Step::Act { .. } if self.is_due(now) => Err(Refused::Late),
-            Step::Show => Ok(self.show(now)),
-            Step::Act { act, by } => {
-                Ok(self.end(Phase::of_action(act.action()), now, Some(by), None))
+            Transition::Show | Transition::Act { .. } if self.is_due(now) => {
+                Err(TransitionError::Late)
             }
-            Step::Expire if !self.is_due(now) => Err(Refused::NotDue),
-            Step::Expire => Ok(self.end(Phase::TimedOut, now, None, None)),
-            Step::Withdraw { why } => Ok(self.end(Phase::Withdrawn, now, None, Some(why.as_str()))),
-            Step::Fail { why } => Ok(self.end(Phase::Failed, now, None, Some(why))),
+            Transition::Show => Ok(self.show(now)),
+            Transition::Act { act, by } => {
+                Ok(self.end(Phase::from_action(act.action()), now, Some(by), None))
+            }
+            Transition::Expire if !self.is_due(now) => Err(TransitionError::NotDue),
+            Transition::Expire => Ok(self.end(Phase::TimedOut, now, None, None)),
+            Transition::Withdraw { why } => {
+                Ok(self.end(Phase::Withdrawn, now, None, Some(why.as_str())))
+            }
+            Transition::Fail { why } => Ok(self.end(Phase::Failed, now, None, Some(why))),
         }
     }
 
-    fn show(&mut self, now: Moment) -> bool {
+    fn show(&mut self, now: Timestamp) -> bool {
         let first = self.shown_at.is_none();
         self.shown_at.get_or_insert(now);
         first
     }
 
-    fn end(&mut self, phase: Phase, at: Moment, by: Option<&str>, why: Option<&str>) -> bool {
+    fn end(&mut self, phase: Phase, at: Timestamp, by: Option<&str>, why: Option<&str>) -> bool {
         let owned = |text: &str| text.to_owned();
         self.ending = Some(Ending {
             phase,
@@ -300,24 +315,24 @@ impl Exchange {
         true
     }
 
-    fn deliver(&mut self, now: Moment) -> Result<bool, Refused> {
+    fn deliver(&mut self, now: Timestamp) -> Result<bool, TransitionError> {
         if self.is_open() {
-            return Err(Refused::Open);
+            return Err(TransitionError::Open);
         }
         if self.delivered_at.is_some() {
-            return Err(Refused::Delivered);
+            return Err(TransitionError::Delivered);
         }
         if self.phase().action().is_some() && !self.is_deliverable(now) {
-            return Err(Refused::Lapsed);
+            return Err(TransitionError::Lapsed);
         }
         self.delivered_at = Some(now);
         Ok(true)
     }
 
     /// The asker did not accept the answer: it may be delivered once more.
-    fn refuse(&mut self, why: &str, now: Moment) -> Result<bool, Refused> {
+    fn refuse(&mut self, why: &str, now: Timestamp) -> Result<bool, TransitionError> {
         if self.delivery() != Some(Delivery::Delivered) {
-            return Err(Refused::NotDelivered);
+            return Err(TransitionError::NotDelivered);
         }
         let times = self.refused.as_ref().map_or(0, |refused| refused.times) + 1;
         self.delivered_at = None;
@@ -335,24 +350,26 @@ impl Exchange {
         Ok(true)
     }
 
-    fn doubt(&mut self, why: &str) -> Result<bool, Refused> {
+    fn doubt(&mut self, why: &str) -> Result<bool, TransitionError> {
         if self.delivery() != Some(Delivery::Delivered) {
-            return Err(Refused::NotDelivered);
+            return Err(TransitionError::NotDelivered);
         }
         self.in_doubt = true;
         self.doubt = Some(why.to_owned());
         Ok(true)
     }
 
-    fn lapse(&mut self, why: Lapse, now: Moment) -> Result<bool, Refused> {
+    fn lapse(&mut self, why: Lapse, now: Timestamp) -> Result<bool, TransitionError> {
         match self.delivery() {
-            None => return Err(Refused::Open),
+            None => return Err(TransitionError::Open),
             Some(Delivery::Lapsed) => return Ok(false),
-            Some(Delivery::Delivered | Delivery::InDoubt) => return Err(Refused::Delivered),
+            Some(Delivery::Delivered | Delivery::InDoubt) => {
+                return Err(TransitionError::Delivered);
+            }
             Some(Delivery::Waiting | Delivery::Failed) => {}
         }
         if why == Lapse::KeptTooLong && self.is_deliverable(now) {
-            return Err(Refused::NotDue);
+            return Err(TransitionError::NotDue);
         }
         self.lapsed = Some(Lapsed { at: now, why });
         Ok(true)

@@ -9,13 +9,13 @@ use crate::wire::Action;
 
 /// Something that happens to a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum Transition {
     /// A view put it before a person.
     Show,
     /// A person acted.
     Act {
         /// The person's action. Only an [`Outcome`] makes one, so an accept's content has passed the form's check.
-        act: Act,
+        act: PersonAction,
         /// The person as this side knows them, or the frontend that they used.
         by: String,
     },
@@ -52,22 +52,22 @@ pub enum Step {
 
 /// A person's act, without what the person said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Act(Action);
+pub struct PersonAction(Action);
 
-impl Act {
+impl PersonAction {
     /// Returns the person's action.
     pub const fn action(self) -> Action {
         self.0
     }
 }
 
-impl From<&Outcome> for Act {
+impl From<&Outcome> for PersonAction {
     fn from(outcome: &Outcome) -> Self {
         Self(outcome.action())
     }
 }
 
-impl Step {
+impl Transition {
     /// A person acted, and this came of it.
     pub fn acted(outcome: &Outcome, by: impl Into<String>) -> Self {
         Self::Act {
@@ -105,7 +105,7 @@ impl Withdrawal {
 
 /// Why a step was not taken. The state stays as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum TransitionError {
     /// It had ended: somebody was first.
     #[error("the question is {phase} already")]
     Ended {

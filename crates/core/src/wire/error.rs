@@ -6,7 +6,7 @@ use super::revision::{Mode, Revision};
 ///
 /// Never carries text from the frame: a frame may hold a person's values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum WireDefect {
+pub enum WireError {
     /// More bytes than the reader allows. Sizes in bytes.
     #[error("the message has {bytes} bytes and at most {limit} are allowed")]
     TooLarge {
@@ -42,7 +42,7 @@ pub enum WireDefect {
     },
     /// A member stands twice. Two readers could see two different messages.
     #[error("`{place}` has the same member twice")]
-    Doubled {
+    Duplicate {
         /// The object.
         place: &'static str,
     },
@@ -114,7 +114,7 @@ impl std::fmt::Display for JsonProblem {
     }
 }
 
-impl From<&serde_json::Error> for WireDefect {
+impl From<&serde_json::Error> for WireError {
     /// Keeps the place and drops serde_json's words, which may quote the text.
     fn from(error: &serde_json::Error) -> Self {
         use serde_json::error::Category;

@@ -6,35 +6,35 @@ use super::*;
 use crate::answer::Outcome;
 use crate::wire::Action;
 
-const START: Moment = Moment::from_millis(1_000);
-const DEADLINE: Moment = Moment::from_millis(61_000);
+const START: Timestamp = Timestamp::from_millis(1_000);
+const DEADLINE: Timestamp = Timestamp::from_millis(61_000);
 
-fn at(seconds: u64) -> Moment {
+fn at(seconds: u64) -> Timestamp {
     START.after(Duration::from_secs(seconds))
 }
 
-fn asked() -> Exchange {
-    Exchange::ask(START, Some(DEADLINE))
+fn asked() -> Lifecycle {
+    Lifecycle::ask(START, Some(DEADLINE))
 }
 
-fn act(action: Action) -> Step {
+fn act(action: Action) -> Transition {
     let outcome = match action {
         Action::Accept => Outcome::Visit,
         Action::Decline => Outcome::Decline,
         Action::Cancel => Outcome::Cancel,
     };
-    Step::acted(&outcome, "ada")
+    Transition::acted(&outcome, "ada")
 }
 
-fn withdraw() -> Step {
-    Step::Withdraw {
+fn withdraw() -> Transition {
+    Transition::Withdraw {
         why: Withdrawal::ByAsker,
     }
 }
 
 #[test]
 fn a_question_is_asked_shown_answered_and_told_once() {
-    let shown = asked().step(&Step::Show, at(1)).unwrap();
+    let shown = asked().step(&Transition::Show, at(1)).unwrap();
     assert_eq!((shown.phase(), shown.version()), (Phase::Shown, 1));
     let answered = shown.step(&act(Action::Accept), at(2)).unwrap();
     assert_eq!(
@@ -42,27 +42,33 @@ fn a_question_is_asked_shown_answered_and_told_once() {
         (Phase::Answered, Some("ada"))
     );
     assert!(answered.fault().is_none());
-    let told = answered.step(&Step::Deliver, at(3)).unwrap();
+    let told = answered.step(&Transition::Deliver, at(3)).unwrap();
     assert_eq!(told.delivered_at(), Some(at(3)));
-    assert_eq!(told.step(&Step::Deliver, at(4)), Err(Refused::Delivered));
+    assert_eq!(
+        told.step(&Transition::Deliver, at(4)),
+        Err(TransitionError::Delivered)
+    );
 }
 
-fn refuse() -> Step {
-    Step::Refuse {
+fn refuse() -> Transition {
+    Transition::Refuse {
         why: "status 401".to_owned(),
     }
 }
 
-fn lapse(why: Lapse) -> Step {
-    Step::Lapse { why }
+fn lapse(why: Lapse) -> Transition {
+    Transition::Lapse { why }
 }
 
 #[test]
 fn a_refused_answer_is_delivered_once_more_and_then_lapses() {
     let answered = asked().step(&act(Action::Accept), at(1)).unwrap();
     assert_eq!(answered.delivery(), Some(Delivery::Waiting));
-    assert_eq!(answered.step(&refuse(), at(2)), Err(Refused::NotDelivered));
-    let told = answered.step(&Step::Deliver, at(2)).unwrap();
+    assert_eq!(
+        answered.step(&refuse(), at(2)),
+        Err(TransitionError::NotDelivered)
+    );
+    let told = answered.step(&Transition::Deliver, at(2)).unwrap();
     assert_eq!(told.delivery(), Some(Delivery::Delivered));
     let failed = told.step(&refuse(), at(3)).unwrap();
     assert_eq!(
@@ -72,7 +78,7 @@ fn a_refused_answer_is_delivered_once_more_and_then_lapses() {
     assert_eq!(failed.phase(), Phase::Answered, "the act stays what it is");
     assert_eq!(failed.delivery_reason().as_deref(), Some("status 401"));
     assert!(failed.version() > told.version());
-    let again = failed.step(&Step::Deliver, at(4)).unwrap();
+    let again = failed.step(&Transition::Deliver, at(4)).unwrap();
     assert_eq!(
         (again.delivery(), again.delivery_reason()),
         (Some(Delivery::Delivered), None)
@@ -83,23 +89,35 @@ fn a_refused_answer_is_delivered_once_more_and_then_lapses() {
         lapsed.delivery_reason().as_deref(),
         Some("the server refused the answer twice: status 401")
     );
-    assert_eq!(lapsed.step(&Step::Deliver, at(6)), Err(Refused::Lapsed));
-    let again: Exchange = serde_json::from_value(serde_json::to_value(&lapsed).unwrap()).unwrap();
+    assert_eq!(
+        lapsed.step(&Transition::Deliver, at(6)),
+        Err(TransitionError::Lapsed)
+    );
+    let again: Lifecycle = serde_json::from_value(serde_json::to_value(&lapsed).unwrap()).unwrap();
     assert_eq!(again, lapsed);
 }
 
 #[test]
 fn an_answer_in_doubt_is_not_sent_again() {
     let answered = asked().step(&act(Action::Accept), at(1)).unwrap();
-    let doubt = Step::Doubt {
+    let doubt = Transition::Doubt {
         why: "the server answered with HTTP status 500".to_owned(),
     };
-    assert_eq!(answered.step(&doubt, at(1)), Err(Refused::NotDelivered));
-    let told = answered.step(&Step::Deliver, at(2)).unwrap();
+    assert_eq!(
+        answered.step(&doubt, at(1)),
+        Err(TransitionError::NotDelivered)
+    );
+    let told = answered.step(&Transition::Deliver, at(2)).unwrap();
     let doubted = told.step(&doubt, at(3)).unwrap();
     assert_eq!(doubted.delivery(), Some(Delivery::InDoubt));
-    assert_eq!(doubted.step(&Step::Deliver, at(4)), Err(Refused::Delivered));
-    assert_eq!(doubted.step(&refuse(), at(4)), Err(Refused::NotDelivered));
+    assert_eq!(
+        doubted.step(&Transition::Deliver, at(4)),
+        Err(TransitionError::Delivered)
+    );
+    assert_eq!(
+        doubted.step(&refuse(), at(4)),
+        Err(TransitionError::NotDelivered)
+    );
     let why = doubted.delivery_reason().unwrap();
     assert_eq!(why, "the server answered with HTTP status 500");
 }
@@ -110,16 +128,19 @@ fn an_answer_is_valid_for_a_bounded_time_after_the_act() {
     assert_eq!((asked.valid_until(), asked.delivery()), (None, None));
     assert_eq!(
         asked.step(&lapse(Lapse::KeptTooLong), at(50)),
-        Err(Refused::Open)
+        Err(TransitionError::Open)
     );
     let answered = asked.step(&act(Action::Decline), at(20)).unwrap();
     assert_eq!(answered.valid_until(), Some(at(30)));
     assert_eq!(
         answered.step(&lapse(Lapse::KeptTooLong), at(29)),
-        Err(Refused::NotDue)
+        Err(TransitionError::NotDue)
     );
-    assert!(answered.step(&Step::Deliver, at(29)).is_ok());
-    assert_eq!(answered.step(&Step::Deliver, at(30)), Err(Refused::Lapsed));
+    assert!(answered.step(&Transition::Deliver, at(29)).is_ok());
+    assert_eq!(
+        answered.step(&Transition::Deliver, at(30)),
+        Err(TransitionError::Lapsed)
+    );
     let lapsed = answered.step(&lapse(Lapse::KeptTooLong), at(30)).unwrap();
     assert_eq!(
         (lapsed.phase(), lapsed.delivery()),
@@ -150,13 +171,13 @@ fn the_first_answer_wins_and_the_second_is_told_so() {
         .unwrap();
     assert_eq!(
         exchange.compare_and_step(seen, &act(Action::Decline), at(1)),
-        Err(Refused::Changed {
+        Err(TransitionError::Changed {
             phase: Phase::Answered
         })
     );
     assert_eq!(
         exchange.step(&act(Action::Decline), at(2)),
-        Err(Refused::Ended {
+        Err(TransitionError::Ended {
             phase: Phase::Answered
         })
     );
@@ -165,21 +186,24 @@ fn the_first_answer_wins_and_the_second_is_told_so() {
 
 #[test]
 fn showing_twice_changes_nothing() {
-    let shown = asked().step(&Step::Show, at(1)).unwrap();
-    let again = shown.step(&Step::Show, at(2)).unwrap();
+    let shown = asked().step(&Transition::Show, at(1)).unwrap();
+    let again = shown.step(&Transition::Show, at(2)).unwrap();
     assert_eq!(again, shown);
 }
 
 #[test]
 fn time_running_out_is_its_own_end() {
     let waiting = asked();
-    assert_eq!(waiting.step(&Step::Expire, at(59)), Err(Refused::NotDue));
+    assert_eq!(
+        waiting.step(&Transition::Expire, at(59)),
+        Err(TransitionError::NotDue)
+    );
     assert!(waiting.is_due(DEADLINE));
     assert_eq!(
         waiting.step(&act(Action::Accept), DEADLINE),
-        Err(Refused::Late)
+        Err(TransitionError::Late)
     );
-    let ended = waiting.step(&Step::Expire, at(70)).unwrap();
+    let ended = waiting.step(&Transition::Expire, at(70)).unwrap();
     assert_eq!((ended.phase(), ended.ended_by()), (Phase::TimedOut, None));
     let after = Duration::from_mins(1);
     assert_eq!(
@@ -187,9 +211,9 @@ fn time_running_out_is_its_own_end() {
         Some(LimitFault::TimedOut { after, seen: false }.into())
     );
     let seen = waiting
-        .step(&Step::Show, at(1))
+        .step(&Transition::Show, at(1))
         .unwrap()
-        .step(&Step::Expire, DEADLINE)
+        .step(&Transition::Expire, DEADLINE)
         .unwrap();
     assert_eq!(
         seen.fault(),
@@ -199,14 +223,14 @@ fn time_running_out_is_its_own_end() {
 
 #[test]
 fn without_a_deadline_nothing_times_out() {
-    let patient = Exchange::ask(START, None);
+    let patient = Lifecycle::ask(START, None);
     assert_eq!(
-        patient.step(&Step::Expire, Moment::from_millis(u64::MAX)),
-        Err(Refused::NotDue)
+        patient.step(&Transition::Expire, Timestamp::from_millis(u64::MAX)),
+        Err(TransitionError::NotDue)
     );
     assert!(
         patient
-            .step(&act(Action::Accept), Moment::from_millis(u64::MAX))
+            .step(&act(Action::Accept), Timestamp::from_millis(u64::MAX))
             .is_ok()
     );
 }
@@ -221,7 +245,7 @@ fn a_withdrawn_or_failed_question_says_why() {
     assert_eq!(withdrawn.fault(), Some(PeerFault::Withdrawn.into()));
     let failed = asked()
         .step(
-            &Step::Fail {
+            &Transition::Fail {
                 why: "the child died".into(),
             },
             at(1),
@@ -231,21 +255,24 @@ fn a_withdrawn_or_failed_question_says_why() {
         (failed.phase(), failed.reason()),
         (Phase::Failed, Some("the child died"))
     );
-    assert_eq!(asked().step(&Step::Deliver, at(1)), Err(Refused::Open));
+    assert_eq!(
+        asked().step(&Transition::Deliver, at(1)),
+        Err(TransitionError::Open)
+    );
 }
 
-fn any_step() -> impl Strategy<Value = Step> {
+fn any_step() -> impl Strategy<Value = Transition> {
     prop_oneof![
-        Just(Step::Show),
+        Just(Transition::Show),
         Just(act(Action::Accept)),
         Just(act(Action::Decline)),
         Just(act(Action::Cancel)),
-        Just(Step::Expire),
+        Just(Transition::Expire),
         Just(withdraw()),
-        Just(Step::Fail {
+        Just(Transition::Fail {
             why: "broke".into()
         }),
-        Just(Step::Deliver),
+        Just(Transition::Deliver),
     ]
 }
 
@@ -269,11 +296,11 @@ proptest! {
             prop_assert_eq!(exchange.version(), before.version() + u64::from(exchange != before));
             prop_assert!(before.is_open() || exchange.phase() == before.phase());
             if exchange.phase().action().is_some() && before.is_open() {
-                prop_assert!(matches!(step, Step::Act { .. }), "only a person's act is an action");
+                prop_assert!(matches!(step, Transition::Act { .. }), "only a person's act is an action");
                 prop_assert!(now < DEADLINE);
             }
             let stored = serde_json::to_string(&exchange).unwrap();
-            prop_assert_eq!(&serde_json::from_str::<Exchange>(&stored).unwrap(), &exchange);
+            prop_assert_eq!(&serde_json::from_str::<Lifecycle>(&stored).unwrap(), &exchange);
         }
         prop_assert!(ends <= 1 && told <= ends);
     }

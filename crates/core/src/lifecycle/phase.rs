@@ -80,7 +80,7 @@ impl Phase {
     }
 
     /// The end that a person's act makes.
-    pub const fn of_action(action: Action) -> Self {
+    pub const fn from_action(action: Action) -> Self {
         match action {
             Action::Accept => Self::Answered,
             Action::Decline => Self::Declined,
@@ -128,7 +128,7 @@ mod tests {
     fn only_a_persons_act_is_an_action() {
         for phase in Phase::ALL {
             match phase.action() {
-                Some(action) => assert_eq!(Phase::of_action(action), phase),
+                Some(action) => assert_eq!(Phase::from_action(action), phase),
                 None => assert!(!matches!(
                     phase,
                     Phase::Answered | Phase::Declined | Phase::Cancelled

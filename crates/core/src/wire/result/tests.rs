@@ -2,8 +2,8 @@ use serde_json::json;
 
 use super::*;
 
-fn parse(result: &Value, mode: Mode) -> Result<Reply, WireDefect> {
-    Reply::from_value(result, mode)
+fn parse(result: &Value, mode: Mode) -> Result<ElicitResult, WireError> {
+    ElicitResult::from_value(result, mode)
 }
 
 #[test]
@@ -56,12 +56,12 @@ fn an_unknown_action_is_never_taken_for_another() {
         let result = json!({"action": action});
         assert_eq!(
             parse(&result, Mode::Form).unwrap_err(),
-            WireDefect::UnknownAction
+            WireError::UnknownAction
         );
     }
     assert_eq!(
         parse(&json!({}), Mode::Form).unwrap_err(),
-        WireDefect::Missing { member: "action" }
+        WireError::Missing { member: "action" }
     );
     assert!(parse(&json!({"action": 1}), Mode::Form).is_err());
     assert!(parse(&json!({"action": "accept", "content": [1]}), Mode::Form).is_err());
@@ -79,18 +79,21 @@ fn an_outcome_goes_out_and_comes_back() {
     .unwrap();
     let outcome = reply.against(&form).unwrap();
     assert_eq!(
-        Reply::from(&outcome).to_value(),
+        ElicitResult::from(&outcome).to_value(),
         json!({"action": "accept", "content": {"n": 3}})
     );
-    assert!(Reply::bare(Action::Accept).against(&form).is_err());
+    assert!(ElicitResult::bare(Action::Accept).against(&form).is_err());
     for (action, outcome) in [
         (Action::Decline, Outcome::Decline),
         (Action::Cancel, Outcome::Cancel),
     ] {
-        assert_eq!(Reply::bare(action).against(&form), Ok(outcome.clone()));
-        assert_eq!(Reply::bare(action).visited(), outcome);
+        assert_eq!(
+            ElicitResult::bare(action).against(&form),
+            Ok(outcome.clone())
+        );
+        assert_eq!(ElicitResult::bare(action).visited(), outcome);
     }
-    assert_eq!(Reply::bare(Action::Accept).visited(), Outcome::Visit);
+    assert_eq!(ElicitResult::bare(Action::Accept).visited(), Outcome::Visit);
 }
 
 #[test]
@@ -100,8 +103,8 @@ fn bottomless_content_is_refused() {
         deep = json!({ "a": deep });
     }
     assert!(matches!(
-        Reply::from_value(&json!({"action": "accept", "content": deep}), Mode::Form),
-        Err(WireDefect::TooDeep {
+        ElicitResult::from_value(&json!({"action": "accept", "content": deep}), Mode::Form),
+        Err(WireError::TooDeep {
             member: "content",
             ..
         })
@@ -110,6 +113,6 @@ fn bottomless_content_is_refused() {
 
 #[test]
 fn content_stays_out_of_debug() {
-    let reply = Reply::accept(&json!({"pet": "Rex"}));
+    let reply = ElicitResult::accept(&json!({"pet": "Rex"}));
     assert!(!format!("{reply:?}").contains("Rex"));
 }

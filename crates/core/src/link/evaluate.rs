@@ -2,20 +2,25 @@
 
 use url::Url;
 
-use super::caution::Caution;
 use super::host::{Host, Reach};
+use super::warning::LinkWarning;
 use super::{LinkPolicy, query};
 use crate::secrecy::words::is_invisible;
 
 /// Every caution about a link, the gravest first.
-pub(super) fn cautions(sent: &str, url: &Url, host: &Host, policy: &LinkPolicy) -> Vec<Caution> {
+pub(super) fn cautions(
+    sent: &str,
+    url: &Url,
+    host: &Host,
+    policy: &LinkPolicy,
+) -> Vec<LinkWarning> {
     let mut cautions = Vec::new();
     if !url.username().is_empty() || url.password().is_some() {
-        cautions.push(Caution::UserInfo);
+        cautions.push(LinkWarning::UserInfo);
     }
     about_host(sent, host, &mut cautions);
     if has_invisible(sent) {
-        cautions.push(Caution::Invisible);
+        cautions.push(LinkWarning::Invisible);
     }
     about_reach(url, host, &mut cautions);
     let carried = query::carried(url, host);
@@ -23,22 +28,22 @@ pub(super) fn cautions(sent: &str, url: &Url, host: &Host, policy: &LinkPolicy) 
         carried
             .credentials
             .into_iter()
-            .map(|place| Caution::CredentialInUrl { place }),
+            .map(|place| LinkWarning::CredentialInUrl { place }),
     );
     cautions.extend(
         carried
             .personal
             .into_iter()
-            .map(|place| Caution::PersonalDataInUrl { place }),
+            .map(|place| LinkWarning::PersonalDataInUrl { place }),
     );
     cautions.extend(
         carried
             .nested
             .into_iter()
-            .map(|(parameter, host)| Caution::NestedUrl { parameter, host }),
+            .map(|(parameter, host)| LinkWarning::NestedUrl { parameter, host }),
     );
     if url.as_str().len() >= policy.long_bytes {
-        cautions.push(Caution::VeryLong {
+        cautions.push(LinkWarning::VeryLong {
             bytes: url.as_str().len(),
         });
     }
@@ -46,54 +51,54 @@ pub(super) fn cautions(sent: &str, url: &Url, host: &Host, policy: &LinkPolicy) 
     cautions
 }
 
-fn about_host(sent: &str, host: &Host, cautions: &mut Vec<Caution>) {
+fn about_host(sent: &str, host: &Host, cautions: &mut Vec<LinkWarning>) {
     let ascii = || host.ascii().to_owned();
     if let Some(name) = host.looks_like() {
-        cautions.push(Caution::LooksLike {
+        cautions.push(LinkWarning::LooksLike {
             name,
             ascii: ascii(),
         });
     }
     if host.mixes_scripts() {
-        cautions.push(Caution::MixedScripts { ascii: ascii() });
+        cautions.push(LinkWarning::MixedScripts { ascii: ascii() });
     }
     if let Some(pretended) = host.pretended_domain() {
         let real = host.registrable().unwrap_or(host.ascii()).to_owned();
-        cautions.push(Caution::PretendedDomain { pretended, real });
+        cautions.push(LinkWarning::PretendedDomain { pretended, real });
     }
     if host.is_international() {
-        cautions.push(Caution::International {
+        cautions.push(LinkWarning::International {
             unicode: host.unicode().to_owned(),
             ascii: ascii(),
         });
     }
     if host.is_v4() && host_as_sent(sent) != Some(host.ascii()) {
-        cautions.push(Caution::DisguisedAddress { address: ascii() });
+        cautions.push(LinkWarning::DisguisedAddress { address: ascii() });
     } else if host.is_address() {
-        cautions.push(Caution::Address { address: ascii() });
+        cautions.push(LinkWarning::Address { address: ascii() });
     }
 }
 
-fn about_reach(url: &Url, host: &Host, cautions: &mut Vec<Caution>) {
+fn about_reach(url: &Url, host: &Host, cautions: &mut Vec<LinkWarning>) {
     let reach = host.reach();
     match reach {
-        Reach::Loopback => cautions.push(Caution::Loopback),
-        Reach::Private => cautions.push(Caution::PrivateNetwork {
+        Reach::Loopback => cautions.push(LinkWarning::Loopback),
+        Reach::Private => cautions.push(LinkWarning::PrivateNetwork {
             host: host.ascii().to_owned(),
         }),
         Reach::Public => about_suffix(host, cautions),
     }
     if reach != Reach::Loopback {
         if url.scheme() == "http" {
-            cautions.push(Caution::PlainHttp);
+            cautions.push(LinkWarning::PlainHttp);
         }
         if let Some(port) = url.port() {
-            cautions.push(Caution::OddPort { port });
+            cautions.push(LinkWarning::OddPort { port });
         }
     }
 }
 
-fn about_suffix(host: &Host, cautions: &mut Vec<Caution>) {
+fn about_suffix(host: &Host, cautions: &mut Vec<LinkWarning>) {
     if host.is_address() {
         return;
     }
@@ -105,11 +110,11 @@ fn about_suffix(host: &Host, cautions: &mut Vec<Caution>) {
             .next()
             .unwrap_or_default()
             .to_owned();
-        cautions.push(Caution::UnknownSuffix { ending });
+        cautions.push(LinkWarning::UnknownSuffix { ending });
     } else if host.registrable().is_none() {
-        cautions.push(Caution::BareSuffix);
+        cautions.push(LinkWarning::BareSuffix);
     } else if let Some(suffix) = host.shared_suffix() {
-        cautions.push(Caution::SharedHost {
+        cautions.push(LinkWarning::SharedHost {
             suffix: suffix.to_owned(),
         });
     }
@@ -130,7 +135,7 @@ fn has_invisible(sent: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Link, Weight};
+    use super::super::{Link, WarningLevel};
     use super::*;
 
     fn codes(text: &str) -> Vec<&'static str> {
@@ -138,7 +143,7 @@ mod tests {
             .expect(text)
             .cautions()
             .iter()
-            .map(Caution::code)
+            .map(LinkWarning::code)
             .collect()
     }
 
@@ -223,9 +228,9 @@ mod tests {
     fn the_gravest_comes_first() {
         let link = Link::parse("http://user@example.com:81/?u=https://x.example/&token=1")
             .expect("a link");
-        let weights: Vec<Weight> = link.cautions().iter().map(Caution::weight).collect();
+        let weights: Vec<WarningLevel> = link.cautions().iter().map(LinkWarning::weight).collect();
         assert!(weights.is_sorted_by(|a, b| a >= b), "{weights:?}");
-        assert_eq!(weights.first(), Some(&Weight::Danger));
+        assert_eq!(weights.first(), Some(&WarningLevel::Danger));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::defect::WireDefect;
+use super::error::WireError;
 use super::members::{self, Members};
 use super::revision::Mode;
 use crate::answer::{CheckError, Outcome};
@@ -43,36 +43,36 @@ impl fmt::Display for Action {
 }
 
 impl FromStr for Action {
-    type Err = WireDefect;
+    type Err = WireError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
             "accept" => Ok(Self::Accept),
             "decline" => Ok(Self::Decline),
             "cancel" => Ok(Self::Cancel),
-            _ => Err(WireDefect::UnknownAction),
+            _ => Err(WireError::UnknownAction),
         }
     }
 }
 
 /// An answer as it travels. Its content is unchecked: `Form::check` makes it into answers.
 #[derive(Clone)]
-pub struct Reply {
+pub struct ElicitResult {
     action: Action,
     content: Option<Box<RawValue>>,
     dropped_content: bool,
 }
 
-impl Reply {
+impl ElicitResult {
     /// Reads an `ElicitResult` that answers a question of `mode`.
     ///
-    /// - An action that is none of the three is [`WireDefect::UnknownAction`], never taken for another.
+    /// - An action that is none of the three is [`WireError::UnknownAction`], never taken for another.
     /// - `content` that is no object is a defect where it counts; `null` counts as absent.
-    /// - A form accepted without content keeps none: [`Reply::content_or_empty`] gives `{}`, which a form
+    /// - A form accepted without content keeps none: [`ElicitResult::content_or_empty`] gives `{}`, which a form
     ///   with required fields refuses and a form without takes.
     /// - Content on decline, on cancel, and in url mode means nothing: it is dropped and
-    ///   [`Reply::dropped_content`] says so.
-    pub fn parse(result: &RawValue, mode: Mode) -> Result<Self, WireDefect> {
+    ///   [`ElicitResult::dropped_content`] says so.
+    pub fn parse(result: &RawValue, mode: Mode) -> Result<Self, WireError> {
         let members = Members::read(result, "result")?;
         let action: Action = members.need_text("action")?.parse()?;
         let content = members
@@ -101,7 +101,7 @@ impl Reply {
     }
 
     /// Reads a result that was built as a value, as SDK types are.
-    pub fn from_value(result: &Value, mode: Mode) -> Result<Self, WireDefect> {
+    pub fn from_value(result: &Value, mode: Mode) -> Result<Self, WireError> {
         // What nearly every answer is, without writing all of it and reading it back.
         if mode == Mode::Form
             && result["action"] == Action::Accept.as_str()
@@ -183,7 +183,7 @@ impl Reply {
         members::object([("action", &*action)].into_iter().chain(content))
     }
 
-    /// The `ElicitResult` as a value. Content that [`Reply::accept`] was handed nested deeper than a value may be
+    /// The `ElicitResult` as a value. Content that [`ElicitResult::accept`] was handed nested deeper than a value may be
     /// (no form has more than two levels) is left out.
     pub fn to_value(&self) -> Value {
         serde_json::from_str(self.to_raw().get())
@@ -191,7 +191,7 @@ impl Reply {
     }
 }
 
-impl From<&Outcome> for Reply {
+impl From<&Outcome> for ElicitResult {
     fn from(outcome: &Outcome) -> Self {
         match outcome {
             Outcome::Accept(answers) => Self::accept(&answers.to_value()),
@@ -200,7 +200,7 @@ impl From<&Outcome> for Reply {
     }
 }
 
-impl fmt::Debug for Reply {
+impl fmt::Debug for ElicitResult {
     /// Never the content: it is a person's.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reply")
