@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 use std::fmt::{Display, Write as _};
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use anstyle::{AnsiColor, Style};
+use mcp_elicit_forms::terminal::Charset;
 use serde::Serialize;
 
 use crate::failure::{Exit, Failure};
@@ -26,6 +27,8 @@ pub(crate) fn styled(style: Style, text: impl Display) -> String {
 
 /// One line for people. A closed stderr is no reason to stop working.
 pub(crate) fn say(line: impl Display) {
+    let line = line.to_string();
+    let line = Charset::of_locale().spell(&line);
     let _nobody_listens = writeln!(anstream::stderr().lock(), "{line}");
 }
 
@@ -40,6 +43,13 @@ pub(crate) fn say_what_to_try(commands: &[(&str, &str)]) {
 
 /// One line on stdout, flushed, as the result that was asked for.
 pub(crate) fn print(line: impl Display) -> Result<(), Failure> {
+    let line = line.to_string();
+    // A program gets what it asked for as it is; a terminal gets what it can draw.
+    let line = if std::io::stdout().is_terminal() {
+        Charset::of_locale().spell(&line)
+    } else {
+        Cow::Borrowed(&*line)
+    };
     let mut out = anstream::stdout().lock();
     writeln!(out, "{line}")?;
     Ok(out.flush()?)

@@ -14,6 +14,7 @@ mod walker;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use axum::extract::Request;
@@ -55,6 +56,10 @@ impl ServerHandler for Calendar {
 struct Served {
     url: String,
     tokens: Arc<Mutex<Vec<String>>>,
+    /// `true` while no token is taken.
+    is_shut: Arc<AtomicBool>,
+    /// `true` while a tool is called with the scope `calendar.write` only.
+    wants_more: Arc<AtomicBool>,
 }
 
 /// Serves the calendar to those whose token the provider knows.
@@ -66,14 +71,30 @@ async fn serve(provider: &Listening) -> Served {
     let (issuer, known) = (provider.url().to_owned(), Arc::clone(&tokens));
     let challenge =
         format!("Bearer resource_metadata=\"{base}/.well-known/oauth-protected-resource\"");
+    let (is_shut, wants_more) = (
+        Arc::new(AtomicBool::new(false)),
+        Arc::new(AtomicBool::new(false)),
+    );
+    let (shut, more) = (Arc::clone(&is_shut), Arc::clone(&wants_more));
     let guard = move |request: Request, next: Next| {
         let (issuer, known, challenge) = (issuer.clone(), Arc::clone(&known), challenge.clone());
+        let shut = shut.load(Ordering::SeqCst);
+        let method = request.headers().get("mcp-method");
+        let more = more.load(Ordering::SeqCst) && method.is_some_and(|name| name == "tools/call");
         async move {
             let token = request.headers().get(AUTHORIZATION);
             let token = token.and_then(|value| value.to_str().ok()?.strip_prefix("Bearer "));
             let token = token.map(str::to_owned);
-            match token {
-                Some(token) if is_known(&issuer, &token).await => {
+            let scopes = match &token {
+                Some(token) if !shut => scopes_of(&issuer, token).await,
+                _ => None,
+            };
+            match (token, scopes) {
+                (Some(_), Some(scopes)) if more && !scopes.contains("calendar.write") => {
+                    let lacking = "Bearer error=\"insufficient_scope\", scope=\"calendar.write\"";
+                    (StatusCode::FORBIDDEN, [(WWW_AUTHENTICATE, lacking)]).into_response()
+                }
+                (Some(token), Some(_)) => {
                     known.lock().unwrap().push(token);
                     next.run(request).await
                 }
@@ -96,10 +117,16 @@ async fn serve(provider: &Listening) -> Served {
             get(move || std::future::ready(axum::Json(metadata.clone()))),
         );
     tokio::spawn(async move { axum::serve(listener, app).await });
-    Served { url, tokens }
+    Served {
+        url,
+        tokens,
+        is_shut,
+        wants_more,
+    }
 }
 
-async fn is_known(issuer: &str, token: &str) -> bool {
+/// The scopes of a token, where the provider knows it.
+async fn scopes_of(issuer: &str, token: &str) -> Option<String> {
     let asked = reqwest::Client::new()
         .post(format!("{issuer}/token/introspection"))
         .basic_auth("connect", Some("connect-secret"))
@@ -109,7 +136,8 @@ async fn is_known(issuer: &str, token: &str) -> bool {
         .await
         .unwrap();
     let told: Value = serde_json::from_str(&asked.text().await.unwrap()).unwrap();
-    told["active"] == true
+    let scopes = told["scope"].as_str().unwrap_or_default().to_owned();
+    (told["active"] == true).then_some(scopes)
 }
 
 /// A call under way.
@@ -311,4 +339,107 @@ async fn a_client_that_is_registered_already_signs_in_by_its_id() {
         (Some(0), "nothing until noon\n"),
         "{stderr}"
     );
+}
+
+/// Goes through the provider's pages until the call has what it wants.
+async fn agree_to(called: &mut Called, walker: &mut Walker) -> String {
+    let (link, back) = tokio::task::block_in_place(|| called.link());
+    let page = walker.get(&link).await;
+    let came_back = walker.agree(page, "ana", &back).await;
+    walker.get(came_back.as_str()).await;
+    link
+}
+
+/// The server's tokens of a first call.
+async fn signed_in(served: &Served, walker: &mut Walker, state: &Path) {
+    let mut called = call(served, state, &["--scope", "calendar.read"]);
+    agree_to(&mut called, walker).await;
+    let (code, _, stderr) = tokio::task::block_in_place(|| called.ended());
+    assert_eq!(code, Some(0), "{stderr}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kept_tokens_that_the_server_takes_no_more_are_forgotten() {
+    let Some(provider) = provider(&["http://127.0.0.1/callback".to_owned()]).await else {
+        return;
+    };
+    let mut walker = Walker::new();
+    let served = serve(&provider).await;
+    let state = tempfile::tempdir().unwrap();
+    signed_in(&served, &mut walker, state.path()).await;
+    let before = served.tokens.lock().unwrap().last().unwrap().clone();
+
+    served.is_shut.store(true, Ordering::SeqCst);
+    let mut called = call(&served, state.path(), &[]);
+    let (link, back) = tokio::task::block_in_place(|| called.link());
+    served.is_shut.store(false, Ordering::SeqCst);
+    let page = walker.get(&link).await;
+    let came_back = walker.agree(page, "ana", &back).await;
+    walker.get(came_back.as_str()).await;
+    let (code, stdout, stderr) = tokio::task::block_in_place(|| called.ended());
+    assert_eq!(
+        (code, &*stdout),
+        (Some(0), "nothing until noon\n"),
+        "{stderr}"
+    );
+    let now = served.tokens.lock().unwrap().last().unwrap().clone();
+    assert_ne!(before, now);
+    assert!(
+        !stderr.contains(&before) && !stderr.contains(&now),
+        "{stderr}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_wants_another_scope_for_one_tool_gets_it() {
+    let Some(provider) = provider(&["http://127.0.0.1/callback".to_owned()]).await else {
+        return;
+    };
+    let mut walker = Walker::new();
+    let served = serve(&provider).await;
+    let state = tempfile::tempdir().unwrap();
+    signed_in(&served, &mut walker, state.path()).await;
+
+    served.wants_more.store(true, Ordering::SeqCst);
+    let mut called = call(&served, state.path(), &[]);
+    let link = agree_to(&mut called, &mut walker).await;
+    let asked = url::Url::parse(&link).unwrap();
+    let (_, scopes) = asked
+        .query_pairs()
+        .find(|(name, _)| name == "scope")
+        .unwrap();
+    for scope in ["calendar.read", "calendar.write"] {
+        assert!(scopes.split(' ').any(|known| known == scope), "{scopes}");
+    }
+    let (code, stdout, stderr) = tokio::task::block_in_place(|| called.ended());
+    assert_eq!(
+        (code, &*stdout),
+        (Some(0), "nothing until noon\n"),
+        "{stderr}"
+    );
+    assert!(
+        stderr.contains("wants more for this than was granted: calendar.write"),
+        "{stderr}"
+    );
+
+    // The next call has it already.
+    let (code, _, stderr) = call_alone(&served, state.path()).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(!stderr.contains("sign in here"), "{stderr}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scope_that_was_not_granted_is_asked_for_again() {
+    let Some(provider) = provider(&["http://127.0.0.1/callback".to_owned()]).await else {
+        return;
+    };
+    let mut walker = Walker::new();
+    let served = serve(&provider).await;
+    let state = tempfile::tempdir().unwrap();
+    signed_in(&served, &mut walker, state.path()).await;
+    let mut called = call(&served, state.path(), &["--scope", "calendar.write"]);
+    let link = agree_to(&mut called, &mut walker).await;
+    assert!(link.contains("calendar.write"), "{link}");
+    let (code, _, stderr) = tokio::task::block_in_place(|| called.ended());
+    assert_eq!(code, Some(0), "{stderr}");
 }

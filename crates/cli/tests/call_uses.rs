@@ -472,3 +472,158 @@ fn the_server_hears_that_nobody_answered_and_not_that_nobody_could() {
         }
     }
 }
+
+#[test]
+fn a_password_in_a_url_goes_to_the_server_and_is_in_no_output() {
+    let guarded = StreamableHttpService::new(
+        || Ok(Shelf),
+        LocalSessionManager::default().into(),
+        StreamableHttpServerConfig::default(),
+    );
+    let guard = async |request: Request, next: Next| {
+        let shown = request.headers().get("authorization");
+        // `ana:hunter2`, as RFC 7617 writes it.
+        match shown.is_some_and(|shown| shown == "Basic YW5hOmh1bnRlcjI=") {
+            true => Ok(next.run(request).await),
+            false => Err(StatusCode::UNAUTHORIZED),
+        }
+    };
+    let router = axum::Router::new().nest_service("/mcp", guarded);
+    let served = serve_router(router.layer(from_fn(guard)));
+    let with_password = served.url.replace("http://", "http://ana:hunter2@");
+    let wrong = served.url.replace("http://", "http://bob:hunter2@");
+    let run = |args: &[&str], code: i32| {
+        let run = house::run(args, b"");
+        assert_eq!(run.code, Some(code), "{args:?}: {}", run.stderr);
+        for output in [&run.stdout, &run.stderr] {
+            assert!(!output.contains("hunter2"), "{args:?}: {output}");
+        }
+    };
+    run(&["call", "say", "text=hi", "--url", &with_password], 0);
+    run(&["call", "--list", "--json", "--url", &with_password], 0);
+    run(&["call", "sya", "--url", &with_password], 1);
+    run(&["call", "say", "--url", &wrong], 3);
+    for (address, code) in [
+        ("http://ana:hunter2@127.0.0.1:9/mcp", 3),
+        ("http://ana:hunter2@127.0.0.1:none/mcp", 2),
+        ("ana:hunter2@127.0.0.1/mcp", 2),
+        ("ftp://ana:hunter2@127.0.0.1/mcp", 2),
+    ] {
+        run(&["call", "--list", "--url", address], code);
+        run(&["call", "--list", "--json", "--url", address], code);
+    }
+    run(&["call", "--list", "--sign-in", "--url", &with_password], 2);
+    for address in [
+        "ftp://ana:hunter2@host/",
+        "http://ana:hunter2@host:none/",
+        "ana:hunter2@host",
+    ] {
+        run(&["gateway", "--check", "--upstream", address], 2);
+    }
+    let file = |url: &str| format!("[servers.a]\nurl = \"{url}\"\n");
+    let files = house::Files::new(&[("one.toml", file("ftp://ana:hunter2@host/").as_bytes())]);
+    run(
+        &["gateway", "--check", "--config", &files.path("one.toml")],
+        2,
+    );
+}
+
+/// A server that refuses to list some of what it declares.
+#[derive(Clone)]
+struct Refusing {
+    tools: bool,
+}
+
+impl ServerHandler for Refusing {
+    fn get_info(&self) -> ServerConfig {
+        Shelf.get_info()
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        if self.tools {
+            return Ok(ListToolsResult::with_all_items(vec![tool("say")]));
+        }
+        Err(ErrorData::internal_error("no tools today", None))
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Err(ErrorData::internal_error("out of\u{1b}[31m order", None))
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        Err(ErrorData::invalid_params("not for you", None))
+    }
+}
+
+#[test]
+fn a_list_that_is_refused_hides_none_of_the_others() {
+    let serving = |tools| {
+        let service = StreamableHttpService::new(
+            move || Ok(Refusing { tools }),
+            LocalSessionManager::default().into(),
+            StreamableHttpServerConfig::default(),
+        );
+        serve_router(axum::Router::new().nest_service("/mcp", service))
+    };
+    let served = serving(true);
+    for revision in ["2025-06-18", "2025-11-25", "2026-07-28"] {
+        let run = call(&["--list", "--url", &served.url, "--protocol", revision]);
+        assert_eq!(run.code, Some(0), "{revision}: {}", run.stderr);
+        assert!(run.stdout.contains("  say  Says it"), "{}", run.stdout);
+        let refused = |line: &&str| line.contains("warning: not listed: ");
+        let lines: Vec<_> = run.stderr.lines().filter(refused).collect();
+        assert_eq!(lines.len(), 2, "{}", run.stderr);
+        assert!(lines[0].contains("prompts/list failed: "), "{}", lines[0]);
+        assert!(
+            lines[0].contains("out of") && !lines[0].contains('\u{1b}'),
+            "{}",
+            lines[0]
+        );
+        assert!(lines[1].contains("resources/list failed: "), "{}", lines[1]);
+    }
+    let run = call(&["--list", "--json", "--url", &served.url]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let last = run.stdout.lines().last().expect("an event");
+    let last: Value = serde_json::from_str(last).expect("JSON");
+    assert_eq!(
+        (&last["event"], &last["method"]),
+        (&json!("refused"), &json!("resources/list"))
+    );
+
+    // Where nothing is left to show, that is an error.
+    let run = call(&["--list", "--url", &serving(false).url]);
+    assert_eq!(run.code, Some(1), "{}", run.stderr);
+    assert!(run.stderr.contains("no tools today"), "{}", run.stderr);
+}
+
+#[test]
+fn a_name_that_stands_twice_is_refused_before_anything_is_sent() {
+    let served = serve();
+    let answers = br#"[{"action":"accept","content":{"a":1,"a":2}}]"#;
+    let files = house::Files::new(&[("twice.json", answers)]);
+    for wrong in [
+        &["say", r#"{"text":"a","text":"b"}"#][..],
+        &["say", r#"{"text":"a","\u0074ext":"b"}"#],
+        &["say", "text=a", "text=b"],
+        &["say", r#"text={"a":1,"a":2}"#],
+        &["--prompt", "plan", "city=Bern", "city=Basel"],
+        &["say", "text=a", "--answers", &files.path("twice.json")],
+    ] {
+        let run = call(&[wrong, &["--url", &served.url]].concat());
+        assert_eq!(run.code, Some(2), "{wrong:?}: {}", run.stderr);
+        assert!(run.stderr.contains("twice"), "{wrong:?}: {}", run.stderr);
+    }
+    assert!(served.keys.lock().expect("a lock").is_empty());
+}

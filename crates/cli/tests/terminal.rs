@@ -212,3 +212,139 @@ fn a_secret_that_a_person_gives_anyway_is_not_on_the_screen() {
     let left = terminal.wait_for("stopped");
     assert!(!left.contains("hunter"), "{left}");
 }
+
+/// Whatever is on the terminal, and nothing that a screen would do to it.
+fn only_lines(terminal: &Terminal) -> String {
+    assert!(!terminal.look(|screen| screen.alternate_screen() || screen.bracketed_paste()));
+    terminal.seen()
+}
+
+#[test]
+fn plain_asks_line_by_line_where_a_screen_could_be() {
+    for revision in ["2025-06-18", "2025-11-25", "2026-07-28"] {
+        let args = [
+            "deploy",
+            "--plain",
+            "--protocol",
+            revision,
+            "--",
+            ME,
+            "demo-server",
+        ];
+        let mut terminal = call(&args);
+        terminal.wait_for("Environment:");
+        only_lines(&terminal);
+        terminal.press_for("mars\n", "not in the list");
+        terminal.press_for("?\n", ":decline  say no to the whole question");
+        terminal.press_for("stag\n", "Note:");
+        terminal.press_for(":back\n", "Environment [staging]:");
+        terminal.press_for("\n", "Note:");
+        terminal.press_for("for now\n", "Send this?");
+        only_lines(&terminal);
+        terminal.press("yes\n");
+        assert_eq!(terminal.ended(), 0);
+        terminal.wait_for("Deployed to staging (for now)");
+        assert!(terminal.is_given_back());
+    }
+}
+
+#[test]
+fn plain_says_no_in_words() {
+    for (word, code) in [
+        (":decline\n", 5),
+        (":cancel\n", 5),
+        ("\x04", 4),
+        ("\x03", 130),
+    ] {
+        let mut terminal = call(&["deploy", "--plain", "--", ME, "demo-server"]);
+        terminal.wait_for("Environment:");
+        terminal.press(word);
+        assert_eq!(terminal.ended(), code, "{word:?}");
+        assert!(terminal.is_given_back());
+    }
+}
+
+#[test]
+fn plain_says_when_no_browser_could_be_opened() {
+    let link = r#"echo '{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"mode":"url","elicitationId":"e","url":"https://accounts.example.com/start","message":"Sign in"}}'; read r"#;
+    let mut terminal = call(&["go", "--plain", "--", "/bin/sh", "-c", &script(link)]);
+    let seen = terminal.wait_for("(yes, no):");
+    assert!(
+        seen.contains("https://accounts.example.com/start"),
+        "{seen}"
+    );
+    terminal.press("yes\n");
+    assert_eq!(terminal.ended(), 0);
+    let seen = terminal.wait_for("over");
+    assert!(
+        seen.contains("No browser could be opened; copy the address above"),
+        "{seen}"
+    );
+    assert!(
+        !seen.contains("was opened") && !seen.contains("Opened in"),
+        "{seen}"
+    );
+}
+
+/// A question for a password, which a person gives anyway.
+const PASSWORD: &str = r#"echo '{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"Who are you?","requestedSchema":{"type":"object","required":["password"],"properties":{"password":{"type":"string"}}}}}'; read r"#;
+
+#[test]
+fn a_secret_that_is_typed_line_by_line_is_not_on_the_terminal() {
+    let plain = ["go", "--plain", "--", "/bin/sh", "-c", &script(PASSWORD)];
+    let mut terminal = call(&plain);
+    terminal.wait_for("Type insist");
+    terminal.press_for("insist\n", "what you type now is not shown");
+    let seen = terminal.press_for("hunter2\n", "Send this?");
+    assert!(!seen.contains("hunter"), "{seen}");
+    terminal.press("yes\n");
+    assert_eq!(terminal.ended(), 0);
+    assert!(!terminal.wait_for("over").contains("hunter"));
+    assert!(terminal.is_given_back());
+
+    for signal in ["-TERM", "-INT", "-HUP"] {
+        let mut terminal = call(&plain);
+        terminal.wait_for("Type insist");
+        terminal.press_for("insist\n", "what you type now is not shown");
+        assert!(!terminal.is_given_back(), "the terminal shows nothing");
+        let process = terminal.process().expect("it runs").to_string();
+        let sent = Command::new("kill").args([signal, &process]).status();
+        assert!(sent.expect("kill runs").success());
+        assert_eq!(terminal.ended(), 130, "{signal}");
+        assert!(terminal.is_given_back(), "{signal}");
+    }
+}
+
+#[test]
+fn a_locale_without_utf_8_gets_nothing_but_ascii() {
+    let asked = r#"echo '{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{"message":"Wohin – nach „Köln“?","requestedSchema":{"type":"object","properties":{"ort":{"type":"string","title":"Straße","minLength":2,"maxLength":9,"default":"日本"}}}}}'; read r"#;
+    let result = script(asked).replace("\"over\"", "\"vorüber · …\"");
+    for options in [
+        &["go"][..],
+        &["go", "--plain"],
+        &["go", "--accept-defaults"],
+        &["nö", "--decline"],
+    ] {
+        let mut command = pty::command(ME);
+        command.arg("call");
+        command.args([options, &["--", "/bin/sh", "-c", &result]].concat());
+        command.env("PATH", "/nonexistent:/bin:/usr/bin");
+        command.env("MCP_ELICIT_STATE", "/dev/null/state");
+        command.env("LC_ALL", "C");
+        let mut terminal = Terminal::start(command, 100, 40);
+        let ascii = |seen: &str| assert!(seen.is_ascii(), "{options:?}: {seen}");
+        if options.contains(&"--plain") {
+            ascii(&terminal.wait_for("Stra<U+00DF>e [<U+65E5><U+672C>]:"));
+            terminal.press_for("\n", "Send this?");
+            terminal.press("yes\n");
+        } else if options.len() == 1 {
+            ascii(&terminal.wait_for("Esc cancel"));
+            ascii(&terminal.press_for(ENTER, "Your answer"));
+            terminal.press_for("y", "Send");
+            terminal.press(ENTER);
+        }
+        assert_eq!(terminal.ended(), 0, "{options:?}");
+        let seen = terminal.wait_for("vor<U+00FC>ber");
+        ascii(&seen);
+    }
+}

@@ -123,7 +123,7 @@ function question(form2) {
     if (!zone.value) zone.value = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "";
   }
   const live = form2.dataset.live && all("[data-field]", form2).length ? checks(form2) : null;
-  keys(form2, live);
+  keys(form2);
   visit(form2);
   form2.addEventListener("keydown", (event) => {
     const acts = event.target.closest("button, a");
@@ -232,34 +232,35 @@ function settle(key, right) {
   summary.hidden = left === 0;
   summary.querySelector("[data-problems]").textContent = left === 1 ? "One answer needs another look" : `${left} answers need another look`;
 }
-function keys(form2, live) {
-  const cancel = form2.querySelector("[data-act=cancel]");
-  const sure = document.getElementById("sure");
+function keys(form2) {
   let typed = false;
   form2.addEventListener("input", (event) => {
     if (event.target.type !== "search") typed = true;
   });
   addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.isComposing || event.repeat) return;
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !document.querySelector("dialog[open]")) {
       event.preventDefault();
       const open = form2.querySelector("[data-open]");
       if (open) open.click();
       else form2.requestSubmit(form2.querySelector(".btn.main[type=submit]") ?? void 0);
     }
-    if (event.key !== "Escape" || sure?.open) return;
+    if (event.key !== "Escape" || document.querySelector("dialog[open]")) return;
     event.preventDefault();
-    if (sure && (typed || "typed" in form2.dataset)) sure.showModal();
-    else form2.requestSubmit(cancel);
+    form2.querySelector("[data-act=cancel]").click();
   });
-  sure?.addEventListener("click", (event) => {
-    const answer = event.target.closest("[data-sure]")?.dataset.sure;
-    if (answer) sure.close();
-    if (answer === "yes") {
-      live?.stop();
-      form2.requestSubmit(cancel);
-    }
+  form2.addEventListener("click", (event) => {
+    const act = event.target.closest("[data-act]")?.dataset.act;
+    const sure = document.getElementById(`leave-${act}`);
+    if (!sure || !(typed || "typed" in form2.dataset)) return;
+    event.preventDefault();
+    sure.showModal();
   });
+  for (const sure of all("dialog")) {
+    sure.addEventListener("click", (event) => {
+      if (event.target.closest("[data-leave]")) sure.close();
+    });
+  }
 }
 function steps(stepper) {
   const input = stepper.querySelector("input");

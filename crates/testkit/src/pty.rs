@@ -156,7 +156,13 @@ impl Terminal {
             .master
             .get_termios()
             .map(|modes| format!("{:?}", modes.local_flags));
-        let cooked = modes.is_some_and(|modes| modes.contains("ICANON") && modes.contains("ECHO"));
+        // `ECHOE` and others begin like the mode that shows what is typed.
+        let has = |modes: &str, mode: &str| {
+            modes
+                .split(|c: char| !c.is_ascii_alphanumeric())
+                .any(|known| known == mode)
+        };
+        let cooked = modes.is_some_and(|modes| has(&modes, "ICANON") && has(&modes, "ECHO"));
         cooked && !alternate && !hidden && !paste
     }
 }

@@ -26,7 +26,7 @@ const resources = process.env.RESOURCES && {
       enabled: true,
       useGrantedResource: () => true,
       getResourceServerInfo: (_, resource) => ({
-        scope: 'calendar.read', audience: resource, accessTokenFormat: 'opaque', accessTokenTTL: 20,
+        scope: 'calendar.read calendar.write', audience: resource, accessTokenFormat: 'opaque', accessTokenTTL: 20,
       }),
     },
   },
@@ -38,7 +38,7 @@ const provider = new Provider(issuer, {
     { client_id: 'connect-public', token_endpoint_auth_method: 'none', ...code },
   ],
   cookies: { keys: ['only for tests'] },
-  scopes: ['openid', 'offline_access', 'calendar.read'],
+  scopes: ['openid', 'offline_access', 'calendar.read', 'calendar.write'],
   pkce: { required: () => true },
   findAccount: (_, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
   interactions: { url: (_, interaction) => `/interaction/${interaction.uid}` },

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use mcp_elicit_core::wire::Capability;
+use mcp_elicit_core::wire::call_frame::{CallDefect, canonical};
 
 use crate::failure::Failure;
 
@@ -132,10 +133,39 @@ pub(crate) fn call_arguments(
     if let [json] = words
         && json.trim_start().starts_with('{')
     {
-        return serde_json::from_str(json)
+        let read = serde_json::from_str(json)
             .map_err(|error| Failure::usage("the arguments are not a JSON object").because(error));
+        refuse_doubled_members("the arguments", json)?;
+        return read;
     }
-    words.iter().map(|word| pair(word)).collect()
+    once_each(words.iter().map(|word| pair(word)))
+}
+
+/// Refuses JSON in which an object has a member twice: one of the two values would be left out without a word.
+pub(crate) fn refuse_doubled_members(what: &str, json: &str) -> Result<(), Failure> {
+    match canonical(json) {
+        Err(CallDefect::Duplicate) => Err(Failure::usage(format!("{what} have a member twice"))
+            .hint("write each name once in an object.")),
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+/// Arguments by their names, each of which stands once.
+fn once_each(
+    pairs: impl Iterator<Item = Result<(String, serde_json::Value), Failure>>,
+) -> Result<serde_json::Map<String, serde_json::Value>, Failure> {
+    let mut all = serde_json::Map::new();
+    for pair in pairs {
+        let (name, value) = pair?;
+        if all.contains_key(&name) {
+            return Err(
+                Failure::usage(format!("the argument {name:?} stands twice"))
+                    .hint("write several values as a JSON list: `name=[\"a\",\"b\"]`."),
+            );
+        }
+        all.insert(name, value);
+    }
+    Ok(all)
 }
 
 /// The arguments of a prompt, which are texts: from `name=value` pairs, or from one JSON object.
@@ -147,7 +177,7 @@ pub(crate) fn prompt_arguments(
             let (name, value) = argument(word)?;
             Ok((name, serde_json::Value::String(value)))
         });
-        return texts.collect();
+        return once_each(texts);
     }
     let arguments = call_arguments(words)?;
     match arguments.iter().find(|(_, value)| !value.is_string()) {
@@ -161,7 +191,13 @@ pub(crate) fn prompt_arguments(
 
 fn pair(word: &str) -> Result<(String, serde_json::Value), Failure> {
     let (name, value) = argument(word)?;
-    let value = serde_json::from_str(&value).unwrap_or(serde_json::Value::String(value));
+    let value = match serde_json::from_str(&value) {
+        Ok(json) => {
+            refuse_doubled_members(&format!("the values of {name:?}"), &value)?;
+            json
+        }
+        Err(_) => serde_json::Value::String(value),
+    };
     Ok((name, value))
 }
 
@@ -209,5 +245,26 @@ mod tests {
         for wrong in [&["{\"a\":"][..], &["loose"], &["=x"]] {
             assert!(call_arguments(&words(wrong)).is_err(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn no_value_is_left_out_because_its_name_stands_twice() {
+        for twice in [
+            &[r#"{"a":1,"a":2}"#][..],
+            &[r#"{"a":1,"\u0061":1}"#],
+            &[r#"{"a":{"b":1,"b":2}}"#],
+            &["a=1", "b=2", "a=3"],
+        ] {
+            let words: Vec<_> = twice.iter().map(|word| (*word).to_owned()).collect();
+            for read in [call_arguments(&words), prompt_arguments(&words)] {
+                let failure = read.expect_err(&words.join(" "));
+                assert!(failure.message().contains("twice"), "{failure:?}");
+            }
+        }
+        let inner = [r#"a=[{"b":1,"b":2}]"#.to_owned()];
+        assert!(call_arguments(&inner).is_err());
+        let texts = ["a={\"b\":1,\"b\":2}".to_owned()];
+        let text = prompt_arguments(&texts).expect("a prompt's arguments are texts");
+        assert_eq!(text["a"], "{\"b\":1,\"b\":2}");
     }
 }

@@ -12,7 +12,7 @@ use mcp_elicit_forms::terminal::Face;
 
 use super::private_link::PrivateLink;
 use super::stop;
-use crate::args::answers::AnswerArgs;
+use crate::args::answers::{AnswerArgs, refuse_doubled_members};
 use crate::args::program::of_answer_command;
 use crate::failure::Failure;
 use crate::screen;
@@ -124,6 +124,7 @@ async fn who(args: &AnswerArgs) -> Result<Answering, Failure> {
         let text = std::fs::read_to_string(file).map_err(|error| {
             Failure::usage(format!("cannot read {}", file.display())).because(error)
         })?;
+        refuse_doubled_members(&format!("the answers in {}", file.display()), &text)?;
         Script::from_json(&text).map_err(|error| {
             Failure::usage(format!("{} holds no answers", file.display()))
                 .because(error)

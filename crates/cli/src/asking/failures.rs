@@ -10,6 +10,7 @@ use mcp_elicit_forms::view::{Control, FieldView, inert};
 
 use super::events::past;
 use crate::failure::{Exit, Failure};
+use crate::sign_in::step_up::missing_scopes;
 
 /// The number of options of a field that are listed.
 const OPTIONS: usize = 12;
@@ -134,8 +135,20 @@ fn called(error: CallError, said_no: Option<Action>) -> Failure {
         CallError::Silent { .. } => {
             Failure::connection(error.to_string()).hint("give it more time with `--timeout 5m`.")
         }
-        CallError::Unauthorized { .. }
-        | CallError::TooManyRounds { .. }
+        CallError::Unauthorized { challenge } => {
+            let failure = Failure::connection("the server asks for another authorization");
+            match missing_scopes(&challenge) {
+                Some(scopes) => failure.hint(format!(
+                    "it wants the scope {}: sign in for it with `--sign-in --scope {}`.",
+                    scopes.join(" "),
+                    scopes.join(" --scope ")
+                )),
+                None => failure.hint(
+                    "sign in with `--sign-in`, or name a token that it takes with `--token-env VARIABLE`.",
+                ),
+            }
+        }
+        CallError::TooManyRounds { .. }
         | CallError::SameAgain
         | CallError::Broken(_)
         | CallError::Undelivered(_)

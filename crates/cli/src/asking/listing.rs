@@ -4,7 +4,7 @@ use std::future::Future;
 
 use mcp_elicit_client::{CallError, CallOptions, Connection};
 use mcp_elicit_forms::view::inert;
-use rmcp::model::{PaginatedRequestParams, Prompt, Resource, ResourceTemplate, Tool};
+use rmcp::model::{ErrorCode, PaginatedRequestParams, Prompt, Resource, ResourceTemplate, Tool};
 use rmcp::{ClientHandler, ServiceError};
 use serde::Serialize;
 use serde_json::Value;
@@ -25,6 +25,50 @@ pub(super) struct Listing {
     prompts: Vec<Prompt>,
     resources: Vec<Resource>,
     templates: Vec<ResourceTemplate>,
+    refused: Vec<RefusedList>,
+}
+
+/// A list that the server declares and does not give.
+#[derive(Debug, Serialize)]
+struct RefusedList {
+    /// The method that was refused.
+    method: &'static str,
+    message: String,
+}
+
+impl RefusedList {
+    fn line(&self) -> String {
+        let message = inert::line(&self.message, DESCRIPTION);
+        format!("not listed: {} failed: {message}", self.method)
+    }
+}
+
+/// The lists that the server does not give, and the first error that said so.
+#[derive(Default)]
+struct Refused {
+    lists: Vec<RefusedList>,
+    first: Option<CallError>,
+}
+
+impl Refused {
+    /// Returns the list, or an empty one where the server refuses this list alone.
+    fn or_empty<T>(
+        &mut self,
+        method: &'static str,
+        list: Result<Vec<T>, CallError>,
+    ) -> Result<Vec<T>, CallError> {
+        match list {
+            Err(
+                error @ (CallError::Server(_) | CallError::Nonsense | CallError::Undelivered(_)),
+            ) => {
+                let message = error.to_string();
+                self.lists.push(RefusedList { method, message });
+                self.first.get_or_insert(error);
+                Ok(Vec::new())
+            }
+            list => list,
+        }
+    }
 }
 
 /// Reads the lists of everything that the server declares.
@@ -38,33 +82,43 @@ pub(super) async fn read<H: ClientHandler>(
         .map(|info| info.capabilities.clone())
         .unwrap_or_default();
     let mut listing = Listing::default();
+    let mut refused = Refused::default();
     if declared.tools.is_some() {
-        listing.tools = tools(connection, options).await?;
+        let tools = tools(connection, options).await;
+        listing.tools = refused.or_empty("tools/list", tools)?;
     }
     if declared.prompts.is_some() {
-        listing.prompts = pages(options, async |cursor| {
+        let prompts = pages(options, async |cursor| {
             let page = peer.list_prompts(Some(cursor)).await?;
             Ok((page.prompts, page.next_cursor))
-        })
-        .await?;
+        });
+        listing.prompts = refused.or_empty("prompts/list", prompts.await)?;
     }
     if declared.resources.is_some() {
-        listing.resources = pages(options, async |cursor| {
+        let resources = pages(options, async |cursor| {
             let page = peer.list_resources(Some(cursor)).await?;
             Ok((page.resources, page.next_cursor))
-        })
-        .await?;
+        });
+        listing.resources = refused.or_empty("resources/list", resources.await)?;
         let templates = pages(options, async |cursor| {
             let page = peer.list_resource_templates(Some(cursor)).await?;
             Ok((page.resource_templates, page.next_cursor))
         });
-        // Servers that have resources and no templates often do not know the method.
         listing.templates = match templates.await {
-            Err(CallError::Server(_)) => Vec::new(),
-            templates => templates?,
+            // Servers that have resources and no templates often do not know the method.
+            Err(CallError::Server(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => {
+                Vec::new()
+            }
+            templates => refused.or_empty("resources/templates/list", templates)?,
         };
     }
-    Ok(listing)
+    match refused.first {
+        Some(error) if listing.entries().next().is_none() => Err(error),
+        _ => {
+            listing.refused = refused.lists;
+            Ok(listing)
+        }
+    }
 }
 
 /// Reads the list of tools.
@@ -123,22 +177,40 @@ async fn one<T>(
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 enum Entry<'e> {
-    Tool { tool: &'e Tool },
-    Prompt { prompt: &'e Prompt },
-    Resource { resource: &'e Resource },
-    ResourceTemplate { template: &'e ResourceTemplate },
+    Tool {
+        tool: &'e Tool,
+    },
+    Prompt {
+        prompt: &'e Prompt,
+    },
+    Resource {
+        resource: &'e Resource,
+    },
+    ResourceTemplate {
+        template: &'e ResourceTemplate,
+    },
+    Refused {
+        #[serde(flatten)]
+        list: &'e RefusedList,
+    },
 }
 
 impl Listing {
     /// Shows the list on stdout: one JSON object per entry, or lines for people.
     pub(super) fn show(&self, json: bool) -> Result<(), Failure> {
         if json {
+            let refused = self.refused.iter().map(|list| Entry::Refused { list });
             return self
                 .entries()
+                .chain(refused)
                 .try_for_each(|entry| screen::print_json(&entry));
         }
         for line in self.lines() {
             screen::print(line)?;
+        }
+        let warning = screen::styled(screen::WARNING, "warning:");
+        for list in &self.refused {
+            screen::say(format_args!("{warning} {}", list.line()));
         }
         screen::say(if self.entries().next().is_none() {
             "the server has no tools, prompts or resources"

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_elicit_client::connection::{ConnectError, Target};
-use mcp_elicit_client::{CallOptions, Connection, Eliciting, Options, Settings};
+use mcp_elicit_client::{CallError, CallOptions, Connection, Eliciting, Options, Settings};
 use mcp_elicit_core::wire::Revision;
 use rmcp::transport::AuthorizationManager;
 use rmcp::transport::auth::AuthClient;
@@ -35,11 +35,13 @@ use tokio_util::sync::CancellationToken;
 use crate::args::answers::AnswerArgs;
 use crate::args::server::{Access, Protocol};
 use crate::failure::{Exit, Failure};
+use crate::screen;
 use crate::sign_in::SignIn;
+use crate::sign_in::step_up::missing_scopes;
 use consent::{Keeper, PolicyFile};
 use events::Events;
 use handler::Handler;
-use wanted::Wanted;
+use wanted::{Got, Wanted};
 
 /// The time that a server may be silent by default.
 const SILENCE: Duration = Duration::from_mins(1);
@@ -114,14 +116,20 @@ async fn conversation(call: &Call) -> Result<Exit, Failure> {
     if unnamed {
         eliciting = eliciting.unnamed();
     }
-    let connection = Box::pin(connect(call, eliciting, &stop)).await?;
+    let mut connection = Box::pin(connect(call, eliciting.clone(), &stop)).await?;
     events.connected(&connection, &call.target)?;
     let call_options = CallOptions {
         silence: Some(call.answers.timeout.unwrap_or(SILENCE)),
         stop: stop.clone(),
         as_task: false,
     };
-    let got = Box::pin(call.wanted.get(&connection, call_options.clone())).await;
+    let mut got = Box::pin(call.wanted.get(&connection, call_options.clone())).await;
+    if let Some((sign_in, scopes)) = wants_more(call, &got) {
+        // The request was refused before it was looked at, so it is made again.
+        connection.close().await;
+        connection = Box::pin(step_up(call, sign_in, scopes, eliciting, &stop)).await?;
+        got = Box::pin(call.wanted.get(&connection, call_options.clone())).await;
+    }
     let (said_no, ended) = (events.said_no(), events.ended());
     // Nothing is looked up for a call that the person ended.
     let help = match &ended {
@@ -162,14 +170,7 @@ async fn connect(
     eliciting: Eliciting<Handler>,
     stop: &CancellationToken,
 ) -> Result<Connection<Handler>, Failure> {
-    let options = Options {
-        revision: revision(call.protocol),
-        within: call.answers.timeout.unwrap_or(Options::default().within),
-        token: call.access.token.clone(),
-        headers: call.access.headers.clone(),
-        environment: call.access.environment.clone(),
-        ..Options::default()
-    };
+    let options = options_of(call);
     let Some(sign_in) = &call.sign_in else {
         return open(call, eliciting, &options, None, stop)
             .await?
@@ -182,8 +183,56 @@ async fn connect(
             opened => return opened.map_err(|error| failures::connecting(error, &call.target)),
         }
     }
-    let signed_in = sign_in.in_browser(stop).await?;
+    let signed_in = sign_in.in_browser(stop, &[]).await?;
     open(call, eliciting, &options, Some(signed_in), stop)
+        .await?
+        .map_err(|error| failures::connecting(error, &call.target))
+}
+
+fn options_of(call: &Call) -> Options {
+    Options {
+        revision: revision(call.protocol),
+        within: call.answers.timeout.unwrap_or(Options::default().within),
+        token: call.access.token.clone(),
+        headers: call.access.headers.clone(),
+        environment: call.access.environment.clone(),
+        ..Options::default()
+    }
+}
+
+/// Returns the scopes that the server wants for this request, where the person can sign in for them.
+fn wants_more<'c>(
+    call: &'c Call,
+    got: &Result<Got, CallError>,
+) -> Option<(&'c SignIn, Vec<String>)> {
+    match (got, &call.sign_in) {
+        (Err(CallError::Unauthorized { challenge }), Some(sign_in)) => {
+            Some((sign_in, missing_scopes(challenge)?))
+        }
+        _ => None,
+    }
+}
+
+/// Signs in once more for what the server wants beside what it granted, and connects with that.
+async fn step_up(
+    call: &Call,
+    sign_in: &SignIn,
+    scopes: Vec<String>,
+    eliciting: Eliciting<Handler>,
+    stop: &CancellationToken,
+) -> Result<Connection<Handler>, Failure> {
+    screen::say(format_args!(
+        "the server wants more for this than was granted: {}",
+        scopes.join(" ")
+    ));
+    let mut all = sign_in.granted().await?;
+    for scope in scopes {
+        if !all.contains(&scope) {
+            all.push(scope);
+        }
+    }
+    let signed_in = sign_in.in_browser(stop, &all).await?;
+    open(call, eliciting, &options_of(call), Some(signed_in), stop)
         .await?
         .map_err(|error| failures::connecting(error, &call.target))
 }

@@ -522,9 +522,21 @@ fn bad_config(path: &str, fault: ConfigFault) -> Failure {
     let told = fault.to_string();
     match told.trim_end().split_once('\n') {
         // The place in the file is shown over several lines.
-        Some((first, shown)) => failure.telling(first, shown.lines().map(str::to_owned).collect()),
+        Some((first, shown)) => failure.telling(first, shown.lines().map(hide_userinfo).collect()),
         None => failure.because(fault),
     }
+}
+
+/// A line of the file without what stands between `://` and the last `@` of a word.
+fn hide_userinfo(line: &str) -> String {
+    let word = |word: &str| match (word.find("://"), word.rfind('@')) {
+        (Some(scheme), Some(at)) if scheme < at => {
+            format!("{}://{}", &word[..scheme], &word[at + 1..])
+        }
+        _ => word.to_owned(),
+    };
+    let words = line.split_inclusive([' ', '"', '\'']).map(word);
+    words.collect()
 }
 
 /// Returns what a server is called before people unless the operator names it.
@@ -581,6 +593,13 @@ mod tests {
             token: None,
         };
         assert_eq!(name_of(&Target::Url(far)), "example.com:8080");
+    }
+
+    #[test]
+    fn a_line_of_the_file_is_shown_without_passwords() {
+        let line = "2 | url = \"http://me:pw@a.example/@x\", 'https://pw@b' # a@b, http://c";
+        let shown = "2 | url = \"http://x\", 'https://b' # a@b, http://c";
+        assert_eq!(hide_userinfo(line), shown);
     }
 
     #[test]

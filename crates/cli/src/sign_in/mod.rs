@@ -2,9 +2,11 @@
 //! calls. rmcp discovers, registers, exchanges and refreshes; this is the person's side of it.
 //!
 //! - [`callback`]: the page of this machine that the browser comes back to
+//! - [`step_up`]: the scopes that a server wants for one call more
 //! - [`store`]: tokens in a file of the state folder, for their owner only
 
 mod callback;
+pub(crate) mod step_up;
 mod store;
 
 use std::path::PathBuf;
@@ -12,6 +14,7 @@ use std::time::Duration;
 
 use clap::Args;
 use mcp_elicit_client::connection::Target;
+use mcp_elicit_core::link::without_userinfo;
 use rmcp::transport::AuthorizationManager;
 use rmcp::transport::auth::{
     AuthError, AuthorizationRequest, AuthorizationSession, CredentialStore as _, OAuthClientConfig,
@@ -82,6 +85,12 @@ impl SignIn {
         let (true, Target::Url(url)) = (args.sign_in, target) else {
             return Ok(None);
         };
+        if without_userinfo(url) != url.as_str() {
+            return Err(
+                Failure::usage("a user name in the URL does not go with `--sign-in`")
+                    .hint("leave out the name and the password: the sign-in stands for them."),
+            );
+        }
         let state = state.ok_or_else(|| {
             Failure::usage("there is no folder to keep the sign-in in")
                 .hint("name one with `--state DIR`.")
@@ -148,10 +157,12 @@ impl SignIn {
         }
     }
 
-    /// Signs in: the person is shown a link, agrees in the browser and comes back.
+    /// Signs in: the person is shown a link, agrees in the browser and comes back. `more` are scopes to ask for beside those of
+    /// the command line.
     pub(crate) async fn in_browser(
         &self,
         stop: &CancellationToken,
+        more: &[String],
     ) -> Result<AuthorizationManager, Failure> {
         let callback = Callback::listen(self.args.callback_port)
             .await
@@ -169,7 +180,7 @@ impl SignIn {
         let mut request = AuthorizationRequest::new(callback.address())
             .with_client_name(NAME)
             .with_initial_scope_selection()
-            .with_scopes(&self.args.scopes);
+            .with_scopes(self.args.scopes.iter().chain(more));
         if let Some(id) = &self.args.client_id {
             request = request.with_preregistered_client(id);
         }
@@ -217,6 +228,13 @@ impl SignIn {
                 "the page for the browser's return ended",
             )),
         }
+    }
+
+    /// Returns the scopes that the server grants with the tokens that are kept.
+    pub(crate) async fn granted(&self) -> Result<Vec<String>, Failure> {
+        let stored = self.store.load().await;
+        let stored = stored.map_err(|error| self.failed(error))?;
+        Ok(stored.map_or_else(Vec::new, |stored| stored.granted_scopes))
     }
 
     /// Forgets the tokens, which the server does not take any more.

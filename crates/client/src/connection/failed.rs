@@ -22,7 +22,7 @@ pub enum ConnectError {
     /// The URL cannot be used.
     #[error("invalid URL {url:?}: expected http or https")]
     Url {
-        /// The URL.
+        /// The URL, without a user name and a password.
         url: String,
     },
     /// The HTTP client cannot be made.

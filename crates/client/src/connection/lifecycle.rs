@@ -133,7 +133,7 @@ where
     let usable = reqwest::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
     if !usable {
         return Err(ConnectError::Url {
-            url: url.to_owned(),
+            url: mcp_elicit_core::link::without_userinfo(url).into_owned(),
         });
     }
     let client = crate::tls::client()

@@ -57,7 +57,7 @@ pub enum Target {
 
 #[cfg(any(feature = "process", feature = "http"))]
 impl Target {
-    /// Returns how a person knows it: the command line or the URL.
+    /// Returns how a person knows it: the command line, or the URL without a user name and a password.
     pub fn describe(&self) -> String {
         match self {
             #[cfg(feature = "process")]
@@ -69,7 +69,7 @@ impl Target {
                     .join(" ")
             }
             #[cfg(feature = "http")]
-            Self::Url(url) => url.clone(),
+            Self::Url(url) => mcp_elicit_core::link::without_userinfo(url).into_owned(),
         }
     }
 

@@ -10,6 +10,7 @@
 //! - `caution`, `evaluate`: the reasons to be careful, in words for a person, and where they come from
 //! - `fault`: why something is not a link at all
 //! - `mention`: links inside ordinary text, where a form must not have them
+//! - `userinfo`: addresses without the name and password of a user
 
 mod error;
 mod evaluate;
@@ -17,11 +18,13 @@ mod host;
 mod mention;
 mod query;
 mod sensitive;
+mod userinfo;
 mod warning;
 
 pub use error::LinkError;
 pub use host::Host;
 pub use mention::{Mention, mentions, mentions_in};
+pub use userinfo::without_userinfo;
 pub use warning::{LinkWarning, SendRule, WarningLevel};
 
 use url::{Position, Url};

@@ -39,7 +39,7 @@ impl Charset {
     }
 
     /// Returns the text in this character set.
-    pub(super) fn spell(self, text: &str) -> Cow<'_, str> {
+    pub fn spell(self, text: &str) -> Cow<'_, str> {
         if self == Self::Unicode || text.is_ascii() {
             return Cow::Borrowed(text);
         }

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use mcp_elicit_core::answer::Outcome;
 
 use super::charset::{AsciiOnly, Charset};
+use super::echo::Echo;
 use super::handle::Handle;
 use super::lines::Lines;
 use super::plain::Plain;
@@ -48,6 +49,7 @@ enum Place {
         lines: Lines,
         out: Box<dyn Write + Send>,
         person: bool,
+        echo: Echo,
     },
 }
 
@@ -73,7 +75,8 @@ impl Face {
     /// [`NotAnswered::Broken`] when no thread can be started to read lines.
     pub fn plain() -> Result<Self, NotAnswered> {
         let person = io::stdin().is_terminal();
-        let face = Self::lines(BufReader::new(io::stdin()), io::stderr(), person)?;
+        let echo = Echo::of(&io::stdin());
+        let face = Self::lines_from(BufReader::new(io::stdin()), io::stderr(), person, echo)?;
         Ok(face.with_charset(Charset::of_locale()))
     }
 
@@ -103,7 +106,8 @@ impl Face {
         let (Ok(out), Ok(input)) = (out, input) else {
             return Err(NotAnswered::NoTerminal);
         };
-        let face = Self::lines(BufReader::new(input), out, true)?;
+        let echo = Echo::of(&input);
+        let face = Self::lines_from(BufReader::new(input), out, true, echo)?;
         Ok(face.with_charset(Charset::of_locale()))
     }
 
@@ -130,10 +134,20 @@ impl Face {
         out: impl Write + Send + 'static,
         person: bool,
     ) -> Result<Self, NotAnswered> {
+        Self::lines_from(input, out, person, Echo::default())
+    }
+
+    fn lines_from(
+        input: impl BufRead + Send + 'static,
+        out: impl Write + Send + 'static,
+        person: bool,
+        echo: Echo,
+    ) -> Result<Self, NotAnswered> {
         Ok(Self::at(Place::Lines {
             lines: Lines::new(input)?,
             out: Box::new(out),
             person,
+            echo,
         }))
     }
 
@@ -179,10 +193,16 @@ impl Face {
                 color,
                 charset,
             },
-            Place::Lines { lines, out, person } => Place::Lines {
+            Place::Lines {
+                lines,
+                out,
+                person,
+                echo,
+            } => Place::Lines {
                 lines,
                 out: drawn(out),
                 person,
+                echo,
             },
         };
         Self {
@@ -275,9 +295,15 @@ impl Face {
                 offer_always,
             }
             .ask(question),
-            Place::Lines { lines, out, person } => Plain {
+            Place::Lines {
                 lines,
                 out,
+                person,
+                echo,
+            } => Plain {
+                lines,
+                out,
+                echo,
                 zone: &self.zone,
                 handle,
                 clock,
@@ -307,9 +333,9 @@ impl Face {
                 color,
                 charset,
             } => visit::on_screen(out, (*color, *charset), hosts, handle),
-            Place::Lines { lines, out, person } => {
-                visit::by_lines(lines, out, *person, hosts, handle)
-            }
+            Place::Lines {
+                lines, out, person, ..
+            } => visit::by_lines(lines, out, *person, hosts, handle),
         }
     }
 

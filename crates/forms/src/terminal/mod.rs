@@ -18,13 +18,14 @@
 //! - [`Face`]: the entry; finds out what the terminal can do
 //! - [`Handle`]: takes a question back while it is shown
 //! - [`Charset`]: what it can draw, from the locale
-//! - `plain`: line mode; `lines` reads them
+//! - `plain`: line mode; `lines` reads them, and `echo` keeps secrets among them off the terminal
 //! - `screen`: the loop of the screen mode; `desk` knows what keys do, `steps` and `wide` lay out pages made of `parts` and `keys`,
 //!   `editor` and `picker` are what fields are answered with, `page` is styled text, and `glass` owns the
 //!   terminal and gives it back; `visit` waits while the person is at a page
 
 mod charset;
 mod desk;
+mod echo;
 mod editor;
 mod face;
 mod glass;

@@ -68,9 +68,8 @@ pub(super) async fn act<D: Desk>(
         "step" => press.step().await,
         "review" => press.review().await,
         "accept" => press.accept().await,
-        "decline" => press.settle(Outcome::Decline).await,
-        "always" if rooms.desk.offers_from_now_on(&press.id) => press.always().await,
-        "cancel" => press.settle(Outcome::Cancel).await,
+        "decline" | "cancel" => press.leave(&act).await,
+        "always" if rooms.desk.offers_from_now_on(&press.id) => press.leave(&act).await,
         _ => Ok(unknown(site)),
     };
     done.unwrap_or_else(|fault| desk_failed(site, &fault))
@@ -249,10 +248,35 @@ impl<D: Desk> Press<'_, D> {
         self.settle(Outcome::Accept(answers)).await
     }
 
-    /// Says no now and from now on.
-    async fn always(&self) -> Result<Response, DeskFault> {
-        self.rooms.desk.decline_from_now_on(&self.id).await?;
-        self.settle(Outcome::Decline).await
+    /// Declines or cancels. What was filled in is dropped only by who said so: it is kept, and asked about.
+    async fn leave(&self, act: &str) -> Result<Response, DeskFault> {
+        if self.posted.get("drop") != Some("yes")
+            && let Some(draft) = self.filled_in()
+        {
+            self.rooms.desk.keep(&self.id, draft).await?;
+            return Ok(self.here(&format!("?leave={act}")));
+        }
+        if act == "always" {
+            self.rooms.desk.decline_from_now_on(&self.id).await?;
+        }
+        self.settle(if act == "cancel" {
+            Outcome::Cancel
+        } else {
+            Outcome::Decline
+        })
+        .await
+    }
+
+    /// Returns what the person filled in, where it is anything else than the form proposed.
+    fn filled_in(&self) -> Option<Draft> {
+        let (_, views) = self.form()?;
+        // The review has no fields; what it showed was kept.
+        let draft = if self.posted.get("seen").is_some() {
+            self.draft.clone()?
+        } else {
+            self.posted.draft(&views)
+        };
+        reading::is_filled_in(&views, &draft).then_some(draft)
     }
 
     /// Hands the act in; the first one wins.

@@ -126,13 +126,9 @@ impl Open<'_> {
         }
     }
 
-    fn form_page(
-        &self,
-        form: &Form,
-        saved: Option<Draft>,
-        check: bool,
-        unsure: bool,
-    ) -> QuestionPage {
+    fn form_page(&self, form: &Form, saved: Option<Draft>, query: Option<&str>) -> QuestionPage {
+        let has = |name| asked_for(query, name).is_some();
+        let (check, unsure) = (has("check"), has("insist"));
         let views: Vec<_> = form.fields().iter().map(FieldView::of).collect();
         let typed = saved.is_some();
         let draft = show::draft_of(&views, saved);
@@ -156,10 +152,17 @@ impl Open<'_> {
                 message: "read it and tick the box first".to_owned(),
             });
         }
+        let asked = self.asked();
+        let leave = asked_for(query, "leave").filter(|_| typed);
+        let leaving = leave.and_then(|act| {
+            let mut leavings = asked.leavings().into_iter();
+            leavings.find(|leaving| leaving.act == act)
+        });
         QuestionPage {
             shell: self.shell(),
-            asked: self.asked(),
+            asked,
             typed,
+            leaving,
             problems,
             fields: show::fields(&views, &draft, &wrong, &zone),
             zones: show::zones(&views),
@@ -259,7 +262,7 @@ pub(super) async fn question<D: Desk>(
     match open.question.ask() {
         Ask::Form(form) => page(
             StatusCode::OK,
-            &open.form_page(form, draft, has("check"), has("insist")),
+            &open.form_page(form, draft, query.as_deref()),
         ),
         Ask::Url(link) => page(StatusCode::OK, &open.visit_page(link)),
     }

@@ -119,6 +119,50 @@ pub(super) struct Asked {
     pub always: bool,
 }
 
+/// A way out of a question that drops what was filled in, and is asked about once more.
+#[derive(Clone, Debug)]
+pub(super) struct Leaving {
+    /// Its name among the acts.
+    pub act: &'static str,
+    pub link: String,
+    pub head: &'static str,
+    /// Tells what the server hears.
+    pub told: &'static str,
+    pub yes: &'static str,
+}
+
+impl Asked {
+    /// Returns every way out.
+    pub(super) fn leavings(&self) -> Vec<Leaving> {
+        let mut leavings = vec![
+            Leaving {
+                act: "decline",
+                link: self.links.decline.clone(),
+                head: "Decline this question?",
+                told: "The server is told no.",
+                yes: "Decline the question",
+            },
+            Leaving {
+                act: "cancel",
+                link: self.links.cancel.clone(),
+                head: "Cancel this question?",
+                told: "The server is told that you made no choice.",
+                yes: "Cancel the question",
+            },
+        ];
+        if self.always {
+            leavings.push(Leaving {
+                act: "always",
+                link: self.links.always.clone(),
+                head: "Decline this server for good?",
+                told: "The server is told no, now and to every later question.",
+                yes: "Decline all from this server",
+            });
+        }
+        leavings
+    }
+}
+
 /// A form to fill in, or a plain yes when it has no fields.
 #[derive(Template)]
 #[template(path = "question.html")]
@@ -126,6 +170,8 @@ pub(super) struct QuestionPage {
     pub shell: Shell,
     pub asked: Asked,
     pub typed: bool,
+    /// The way out that is asked about.
+    pub leaving: Option<Leaving>,
     pub problems: Vec<Problem>,
     pub fields: Vec<FieldPart>,
     pub zones: Vec<String>,

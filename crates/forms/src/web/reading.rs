@@ -112,6 +112,39 @@ pub(super) fn untouched(fields: &[FieldView]) -> Draft {
     draft
 }
 
+/// Returns whether a draft holds anything else than the form proposed.
+pub(super) fn is_filled_in(fields: &[FieldView], draft: &Draft) -> bool {
+    fields.iter().any(|field| {
+        let typed = draft.get(&field.name);
+        match (typed, &field.default) {
+            // A zone stands there unasked.
+            (DraftValue::Text(typed), DraftValue::Text(default))
+                if field.control == Control::DateTime =>
+            {
+                moment_controls(typed).0 != moment_controls(default).0
+            }
+            (DraftValue::Picked(typed), DraftValue::Picked(default)) => {
+                let in_order = |values: &[String]| {
+                    let mut values = values.to_vec();
+                    values.sort_unstable();
+                    values
+                };
+                in_order(typed) != in_order(default)
+            }
+            (typed, default) => !(typed == default || is_empty(typed) && is_empty(default)),
+        }
+    })
+}
+
+fn is_empty(typed: &DraftValue) -> bool {
+    match typed {
+        DraftValue::Nothing => true,
+        DraftValue::Text(text) => text.is_empty(),
+        DraftValue::Picked(values) => values.is_empty(),
+        DraftValue::Flag(_) => false,
+    }
+}
+
 /// Returns what the two controls of a moment show for `text`, be it a draft or a default such as `2026-11-30T09:00:00Z`.
 pub(super) fn moment_controls(text: &str) -> (String, String) {
     if let Some((local, zone)) = date_time::parts(text) {

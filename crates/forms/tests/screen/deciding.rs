@@ -46,6 +46,43 @@ fn typed_work_is_dropped_only_after_a_yes() {
     }
 }
 
+#[test]
+fn a_key_held_down_since_the_question_before_leaves_none() {
+    for case in ["deploy", "confirm", "link", "secret"] {
+        for (key, asked) in [
+            (ESC, "Cancel, without a choice?"),
+            (CTRL_X, "Decline? Press y"),
+        ] {
+            let mut terminal = ask(case, 80, 24);
+            terminal.wait_for("Esc cancel");
+            terminal.press(&held(key));
+            // Whether the last of them asked or stayed, the question is there.
+            terminal.press_for(CTRL_O, "back to the question");
+            terminal.press_for(CTRL_O, "Esc cancel");
+            terminal.press_for(key, asked);
+            terminal.press_for("n", "Esc cancel");
+            terminal.press_for(key, asked);
+            terminal.press("y");
+            let end = if key == ESC { "cancel" } else { "decline" };
+            assert_eq!(ended(&mut terminal), format!("ENDED {end}"), "{case}");
+        }
+    }
+}
+
+#[test]
+fn a_secret_that_is_typed_line_by_line_is_not_on_the_terminal() {
+    let mut terminal = ask_with("secret", 80, 40, &[("TERM", "dumb")]);
+    terminal.wait_for("Type insist");
+    terminal.press_for("insist\n", "not shown");
+    let seen = terminal.press_for("hunter2\n", "Send this?");
+    assert!(!seen.contains("hunter"), "{seen}");
+    assert!(seen.contains("(hidden)"), "{seen}");
+    assert!(terminal.is_given_back(), "other lines are shown again");
+    terminal.press("yes\n");
+    let end = ended(&mut terminal);
+    assert_eq!(end, r#"ENDED accept {"password":"hunter2"}"#);
+}
+
 /// Returns how many rows are said to be below those in sight.
 fn below(seen: &str) -> Option<usize> {
     seen.split_once("↓ ")?.1.split_once(" more")?.0.parse().ok()
@@ -101,7 +138,8 @@ fn skipping_to_the_end_of_a_link_is_not_reading_it() {
     terminal.wait_for("Esc cancel");
     terminal.press_for("\x1b[F", "beginning.");
     terminal.press_for("y", "Read the address");
-    terminal.press(ESC);
+    terminal.press_for(ESC, "Cancel, without a choice?");
+    terminal.press("y");
     assert_eq!(ended(&mut terminal), "ENDED cancel");
 }
 

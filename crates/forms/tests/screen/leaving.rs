@@ -7,9 +7,17 @@ use super::{
 
 #[test]
 fn each_way_out_is_itself() {
+    for (key, asked, end) in [
+        (ESC, "Cancel, without a choice? Press y", "ENDED cancel"),
+        (CTRL_X, "Decline? Press y", "ENDED decline"),
+    ] {
+        let mut terminal = ask("deploy", 120, 24);
+        terminal.wait_for("Esc cancel");
+        terminal.press_for(key, asked);
+        terminal.press("y");
+        assert_eq!(ended(&mut terminal), end, "{key:?}");
+    }
     let ways = [
-        (ESC, "ENDED cancel"),
-        (CTRL_X, "ENDED decline"),
         (
             CTRL_C,
             "ENDED not answered: interrupted before the question was answered",
@@ -111,7 +119,8 @@ fn what_was_done_is_said_once() {
     for (case, times) in [("deploy", 1), ("quiet", 0)] {
         let mut terminal = ask(case, 80, 24);
         terminal.wait_for("Esc cancel");
-        terminal.press(CTRL_X);
+        terminal.press_for(CTRL_X, "Decline? Press y");
+        terminal.press("y");
         assert_eq!(ended(&mut terminal), "ENDED decline");
         let said = terminal.seen().matches("demo: declined.").count();
         assert_eq!(said, times, "{case}");

@@ -55,13 +55,66 @@ async fn escape_is_cancel_and_asks_first_once_something_was_typed() {
     page.fill("#f0", "abc").await;
     page.press(ESCAPE).await;
     page.at("dialog[open]").await;
-    page.click("[data-sure=no]").await;
+    page.click("dialog[open] [data-leave=no]").await;
     assert!(asked.is_waiting());
     page.press(ESCAPE).await;
     page.at("dialog[open]").await;
+    // Enter may be held down: it goes on answering.
     page.press(ENTER).await;
+    assert!(asked.is_waiting());
+    page.press(ESCAPE).await;
+    page.click("dialog[open] [data-leave=yes]").await;
     assert!(matches!(asked.outcome().await, Ok(Outcome::Cancel)));
     page.close().await;
+}
+
+#[tokio::test]
+async fn what_was_filled_in_is_dropped_only_after_a_yes() {
+    for setup in [SCRIPTED, PLAIN] {
+        for (button, action, reviewed) in [
+            ("decline", "decline", false),
+            ("cancel", "cancel", true),
+            ("always", "decline", false),
+        ] {
+            let Some(page) = Chromium::start(setup).await else {
+                return;
+            };
+            let mut asking = Asking::start().await;
+            asking.offers = true;
+            let asked = asking.ask(asks("Where to?", &short())).await;
+            page.open(&asked.link).await;
+            page.fill("#f0", "abcd").await;
+            if reviewed {
+                page.click("[data-act=review]").await;
+                page.at("dl.review").await;
+            }
+            if button == "always" {
+                page.click("details.always summary").await;
+            }
+            let asks_again = if setup.without_script {
+                "#leaving"
+            } else {
+                "dialog[open]"
+            };
+            page.click(&format!("[data-act={button}]")).await;
+            page.at(asks_again).await;
+            assert!(asked.is_waiting());
+            page.click(&format!("{asks_again} [data-leave=no]")).await;
+            if setup.without_script {
+                // Back at the form, with everything in it.
+                page.at("form:not(:has(#leaving)) #f0[value=abcd]").await;
+            }
+            if button == "always" && setup.without_script {
+                page.click("details.always summary").await;
+            }
+            assert!(asked.is_waiting());
+            page.click(&format!("[data-act={button}]")).await;
+            page.click(&format!("{asks_again} [data-leave=yes]")).await;
+            let outcome = asked.outcome().await.unwrap();
+            assert_eq!(outcome.action().as_str(), action, "{button}");
+            page.close().await;
+        }
+    }
 }
 
 #[tokio::test]

@@ -145,8 +145,13 @@ async fn every_state(look: &mut Look) {
     look.at("sure").await;
     // By script from here on: taking pictures moves what the driver would click.
     look.page
-        .run("document.querySelector('[data-sure=no]').click()")
+        .run("document.querySelector('[data-leave=no]').click()")
         .await;
+    look.page
+        .run("location.assign(location.pathname + '?leave=decline')")
+        .await;
+    look.page.at("#leaving").await;
+    look.at("leaving").await;
     look.page
         .run("document.querySelector('[data-act=review]').click()")
         .await;

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use mcp_elicit_client::connection::BearerToken;
+use mcp_elicit_core::link::without_userinfo;
 use mcp_elicit_core::wire::method;
 use reqwest::{Client, Response, Url};
 use tokio::runtime::Handle;
@@ -63,13 +64,13 @@ impl Upstream {
 
     fn read(url: &str) -> Result<Url, NoAddress> {
         let read = Url::parse(url).map_err(|error| NoAddress::NoUrl {
-            url: url.to_owned(),
+            url: without_userinfo(url).into_owned(),
             why: error.to_string(),
         })?;
         match read.scheme() {
             "http" | "https" => Ok(read),
             _ => Err(NoAddress::Scheme {
-                url: url.to_owned(),
+                url: without_userinfo(url).into_owned(),
             }),
         }
     }

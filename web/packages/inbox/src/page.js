@@ -84,7 +84,7 @@ function question(form) {
     if (!zone.value) zone.value = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "";
   }
   const live = form.dataset.live && all("[data-field]", form).length ? checks(form) : null;
-  keys(form, live);
+  keys(form);
   visit(form);
   // Enter may still be held down from the page before: it presses nothing until it was let go.
   form.addEventListener("keydown", (event) => {
@@ -204,33 +204,34 @@ function settle(key, right) {
 }
 
 // Escape is cancel; Ctrl+Enter goes on. What was typed is not dropped without asking.
-function keys(form, live) {
-  const cancel = form.querySelector("[data-act=cancel]");
-  const sure = document.getElementById("sure");
+function keys(form) {
   let typed = false;
   form.addEventListener("input", (event) => { if (event.target.type !== "search") typed = true; });
   addEventListener("keydown", (event) => {
     // A key that is held down decides nothing.
     if (event.defaultPrevented || event.isComposing || event.repeat) return;
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !document.querySelector("dialog[open]")) {
       event.preventDefault();
       const open = form.querySelector("[data-open]");
       if (open) open.click();
       else form.requestSubmit(form.querySelector(".btn.main[type=submit]") ?? undefined);
     }
-    if (event.key !== "Escape" || sure?.open) return;
+    if (event.key !== "Escape" || document.querySelector("dialog[open]")) return;
     event.preventDefault();
-    if (sure && (typed || "typed" in form.dataset)) sure.showModal();
-    else form.requestSubmit(cancel);
+    form.querySelector("[data-act=cancel]").click();
   });
-  sure?.addEventListener("click", (event) => {
-    const answer = event.target.closest("[data-sure]")?.dataset.sure;
-    if (answer) sure.close();
-    if (answer === "yes") {
-      live?.stop();
-      form.requestSubmit(cancel);
-    }
+  form.addEventListener("click", (event) => {
+    const act = event.target.closest("[data-act]")?.dataset.act;
+    const sure = document.getElementById(`leave-${act}`);
+    if (!sure || !(typed || "typed" in form.dataset)) return;
+    event.preventDefault();
+    sure.showModal();
   });
+  for (const sure of all("dialog")) {
+    sure.addEventListener("click", (event) => {
+      if (event.target.closest("[data-leave]")) sure.close();
+    });
+  }
 }
 
 // Less and more, with whole decimals: 0.1 + 0.2 is 0.3, and a number of twenty digits keeps them all.

@@ -61,11 +61,14 @@ enum Confirmation {
 }
 
 impl Confirmation {
-    fn question(self) -> &'static str {
-        match self {
-            Self::Cancel => "Cancel and drop what you typed? Press y, or n to stay.",
-            Self::Decline => "Decline and drop what you typed? Press y, or n to stay.",
-            Self::DeclineFromNowOn => {
+    /// Returns the words that ask; `typed` where work would be lost.
+    fn question(self, typed: bool) -> &'static str {
+        match (self, typed) {
+            (Self::Cancel, true) => "Cancel and drop what you typed? Press y, or n to stay.",
+            (Self::Cancel, false) => "Cancel, without a choice? Press y, or n to stay.",
+            (Self::Decline, true) => "Decline and drop what you typed? Press y, or n to stay.",
+            (Self::Decline, false) => "Decline? Press y, or n to stay.",
+            (Self::DeclineFromNowOn, _) => {
                 "Decline this and every later question of this server? Press y, or n to stay."
             }
         }
@@ -240,15 +243,13 @@ impl Desk {
                 _ => {}
             }
         }
-        let typed = self.sheet.is_touched();
+        // Also where nothing was typed: the key may be held down since the question before.
         match key.code {
-            KeyCode::Esc if typed => self.ask_about(Confirmation::Cancel),
-            KeyCode::Esc => self.sheet.handle(Event::Cancel),
+            KeyCode::Esc => self.ask_about(Confirmation::Cancel),
             KeyCode::Char('r') if control && self.sheet.offers_from_now_on() => {
                 self.ask_about(Confirmation::DeclineFromNowOn)
             }
-            KeyCode::Char('x') if control && typed => self.ask_about(Confirmation::Decline),
-            KeyCode::Char('x') if control => self.sheet.handle(Event::Decline),
+            KeyCode::Char('x') if control => self.ask_about(Confirmation::Decline),
             KeyCode::Char('o') if control => {
                 self.reading = Some(0);
                 Effect::Show
@@ -266,7 +267,7 @@ impl Desk {
 
     fn ask_about(&mut self, unsure: Confirmation) -> Effect {
         self.unsure = Some(unsure);
-        self.notice = Some(unsure.question());
+        self.notice = Some(unsure.question(self.sheet.is_touched()));
         Effect::Show
     }
 

@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 use mcp_elicit_core::answer::{DraftValue, Outcome};
 
 use self::said::Said;
+use super::echo::{Echo, Hidden};
 use super::handle::Handle;
 use super::lines::{Lines, Waited};
 use crate::view::{
@@ -29,6 +30,8 @@ const LISTED: usize = 5;
 pub(super) struct Plain<'a> {
     pub(super) lines: &'a mut Lines,
     pub(super) out: &'a mut (dyn Write + Send),
+    /// Keeps secrets off the terminal while they are typed.
+    pub(super) echo: &'a Echo,
     /// The zone that is proposed to a person where a time needs one.
     pub(super) zone: &'a str,
     pub(super) handle: &'a Handle,
@@ -55,6 +58,8 @@ impl Plain<'_> {
         let mut tries = 0;
         let mut fresh = true;
         loop {
+            // Before the prompt, so that nothing that is typed after it is seen.
+            let _hidden = self.hide(&sheet)?;
             self.prompt(&sheet, fresh)?;
             let before = sheet.stage();
             let effect = match self.line(question)? {
@@ -106,6 +111,27 @@ impl Plain<'_> {
             && fields.into_iter().all(|(index, field)| {
                 sheet.problems(index).is_empty() && (index < here || !field.required)
             })
+    }
+
+    /// Hides what a person types into a field that asks for a credential, and says so.
+    fn hide(&mut self, sheet: &Sheet) -> io::Result<Option<Hidden>> {
+        let Stage::Field(index) = sheet.stage() else {
+            return Ok(None);
+        };
+        let is_secret = sheet
+            .fields()
+            .get(index)
+            .is_some_and(|field| field.is_secret);
+        if !is_secret || !self.person {
+            return Ok(None);
+        }
+        let hidden = self.echo.hide();
+        self.indented(if hidden.is_some() {
+            "(what you type now is not shown)"
+        } else {
+            "(what you type now can be seen on the screen)"
+        })?;
+        Ok(hidden)
     }
 
     fn introduce(&mut self, sheet: &Sheet) -> io::Result<()> {

@@ -1,0 +1,79 @@
+//! A server that wants more scopes for one call than the tokens have: it says which in its `WWW-Authenticate` header (RFC 6750,
+//! section 3).
+
+/// The most scopes that are read, and the longest one in bytes.
+const MOST: usize = 20;
+const LONGEST: usize = 200;
+
+/// Returns the scopes that are missing, where a challenge says that some are.
+pub(crate) fn missing_scopes(challenge: &str) -> Option<Vec<String>> {
+    if parameter(challenge, "error")? != "insufficient_scope" {
+        return None;
+    }
+    let scopes: Vec<_> = parameter(challenge, "scope")?
+        .split_ascii_whitespace()
+        .take(MOST)
+        .map(str::to_owned)
+        .collect();
+    let are_scopes = scopes.iter().all(|scope| is_scope(scope));
+    (are_scopes && !scopes.is_empty()).then_some(scopes)
+}
+
+/// Returns whether a text is a scope (RFC 6749, section 3.3).
+fn is_scope(text: &str) -> bool {
+    let may_stand = |byte: u8| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e);
+    text.len() <= LONGEST && text.bytes().all(may_stand)
+}
+
+/// A parameter of the challenge, quoted or not.
+fn parameter<'a>(challenge: &'a str, name: &str) -> Option<&'a str> {
+    let (_scheme, mut rest) = challenge.trim().split_once(' ')?;
+    loop {
+        rest = rest.trim_start_matches([' ', ',']);
+        let (known, after) = rest.split_once('=')?;
+        let (value, after) = match after.strip_prefix('"') {
+            Some(quoted) => quoted.split_once('"')?,
+            None => after.split_at(after.find(',').unwrap_or(after.len())),
+        };
+        if known.trim().eq_ignore_ascii_case(name) {
+            return Some(value.trim());
+        }
+        rest = after;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::missing_scopes;
+
+    #[test]
+    fn a_challenge_that_names_missing_scopes_is_understood() {
+        for challenge in [
+            r#"Bearer error="insufficient_scope", scope="a b:c", resource_metadata="https://x/y?scope=z""#,
+            r#"Bearer resource_metadata="https://x/, error=no", scope="a b:c", error=insufficient_scope"#,
+            "bearer error=insufficient_scope,scope=\"a  b:c\"",
+        ] {
+            let scopes = missing_scopes(challenge);
+            assert_eq!(
+                scopes,
+                Some(vec!["a".to_owned(), "b:c".to_owned()]),
+                "{challenge}"
+            );
+        }
+    }
+
+    #[test]
+    fn no_other_challenge_is() {
+        for challenge in [
+            "",
+            "Bearer",
+            r#"Bearer error="invalid_token", scope="a""#,
+            r#"Bearer error="insufficient_scope""#,
+            r#"Bearer error="insufficient_scope", scope="""#,
+            r#"Bearer error="insufficient_scope", scope="a"#,
+            "Bearer error=\"insufficient_scope\", scope=\"a\u{1b}[31m\"",
+        ] {
+            assert_eq!(missing_scopes(challenge), None, "{challenge}");
+        }
+    }
+}
