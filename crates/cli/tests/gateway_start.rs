@@ -1,7 +1,6 @@
 //! Tests of a gateway's messages at its start: a configuration in which nobody can answer, an address that cannot be served, and
 //! a person who starts it by hand.
 
-#[expect(dead_code, reason = "not every helper is needed here")]
 mod house;
 
 const ME: &str = env!("CARGO_BIN_EXE_mcp-elicit");
@@ -94,4 +93,122 @@ fn a_person_who_starts_it_by_hand_is_told_what_it_waits_for() {
     assert!(seen.contains("mcp-elicit call --list --"), "{seen}");
     terminal.press("\x04");
     assert_eq!(terminal.ended(), 0);
+}
+
+#[test]
+fn an_address_that_the_network_reaches_is_refused_before_anything_is_said() {
+    for (args, why) in [
+        (
+            &["--listen", "0.0.0.0:0"][..],
+            "can be reached from the network",
+        ),
+        (&["--inbox", "0.0.0.0:0"], "is no loopback address"),
+    ] {
+        let served = gateway(args);
+        assert_eq!(served.code, Some(2), "{}", served.stderr);
+        assert!(served.stderr.contains(why), "{}", served.stderr);
+        assert!(
+            !served.stderr.contains("inbox:") && !served.stderr.contains("serving:"),
+            "{}",
+            served.stderr
+        );
+        let checked = gateway(&[args, &["--check"]].concat());
+        assert_eq!(
+            (checked.code, checked.stderr),
+            (served.code, served.stderr),
+            "`--check` says the same"
+        );
+    }
+    let insecure = gateway(&["--listen", "0.0.0.0:0", "--insecure", "--check"]);
+    assert_eq!(insecure.code, Some(0), "{}", insecure.stderr);
+}
+
+#[test]
+fn a_bound_that_makes_no_sense_is_refused_with_the_range() {
+    for (option, value, range) in [
+        ("--max-frame", "0", "4096..=1073741824"),
+        ("--max-frame", "99999999999", "4096..=1073741824"),
+        ("--hold", "86401", "0..=86400"),
+        ("--keep-answers", "2592001", "0..=2592000"),
+        (
+            "--keep-results",
+            "99999999999999999999",
+            "invalid digit|too large",
+        ),
+        ("--keep-ended", "0", "1..=3650"),
+        ("--pending", "0", "from 1 to 1000000 nor `off`"),
+        ("--questions-per-minute", "0", "from 1 to 1000000 nor `off`"),
+    ] {
+        let run = gateway(&[option, value, "--check"]);
+        assert_eq!(run.code, Some(2), "{option} {value}: {}", run.stderr);
+        assert!(
+            range.split('|').any(|range| run.stderr.contains(range)),
+            "{option}: {}",
+            run.stderr
+        );
+    }
+    let run = house::run(&["inbox", "list", "--most", "0"], b"");
+    assert_eq!(run.code, Some(2), "{}", run.stderr);
+    assert!(run.stderr.contains("1..=1000000"), "{}", run.stderr);
+}
+
+/// A gateway on this state folder that ends with its client, which says nothing.
+fn gateway_on(state: &std::path::Path) -> house::Run {
+    let state = state.to_str().expect("UTF-8");
+    let args = ["gateway", "--state", state, "--inbox", "127.0.0.1:0"];
+    house::run(&[&args[..], &["--", ME, "demo-server"]].concat(), b"")
+}
+
+#[test]
+fn a_lost_key_is_told_with_the_remedy_and_the_record_can_be_begun_anew() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let state = folder.path().join("state");
+    assert_eq!(gateway_on(&state).code, Some(0));
+    let at = state.to_str().expect("UTF-8").to_owned();
+    // An event in the audit.
+    let rotated = house::run(&["inbox", "--state", &at, "rotate"], b"");
+    assert_eq!(rotated.code, Some(0), "{}", rotated.stderr);
+    std::fs::remove_file(state.join("identity.key")).expect("it is there");
+    for run in [
+        gateway_on(&state),
+        house::run(&["inbox", "--state", &at, "list"], b""),
+    ] {
+        assert_eq!(run.code, Some(2), "{}", run.stderr);
+        for words in [
+            "identity.key is missing",
+            "from a backup",
+            "keys start-over",
+        ] {
+            assert!(run.stderr.contains(words), "{}", run.stderr);
+        }
+    }
+    let audit = house::run(&["audit", "--state", &at], b"");
+    assert_eq!(audit.code, Some(1), "{}", audit.stderr);
+    assert!(audit.stdout.contains("rotated"), "{}", audit.stdout);
+    assert!(audit.stderr.contains("cannot be said"), "{}", audit.stderr);
+    assert!(!state.join("identity.key").exists(), "nothing was made");
+    let anew = house::run(&["keys", "--state", &at, "start-over"], b"");
+    assert_eq!(anew.code, Some(0), "{}", anew.stderr);
+    assert!(anew.stderr.contains("record.1.sqlite"), "{}", anew.stderr);
+    assert_eq!(gateway_on(&state).code, Some(0));
+    // A damaged token is only made anew.
+    std::fs::write(state.join("inbox.token"), "").expect("written");
+    let run = gateway_on(&state);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(run.stderr.contains("held no token"), "{}", run.stderr);
+}
+
+#[test]
+fn the_inboxs_token_is_not_sent_unencrypted_to_another_machine() {
+    let folder = house::Files::new(&[("inbox.token", &[b'a'; 64])]);
+    let state = folder.path("");
+    let at = "http://inbox.example:7878";
+    let run = house::run(&["inbox", "--state", &state, "--inbox", at, "list"], b"");
+    assert_eq!(run.code, Some(2), "{}", run.stderr);
+    assert!(run.stderr.contains("not encrypted"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("name an https address"),
+        "{}",
+        run.stderr
+    );
 }

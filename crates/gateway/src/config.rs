@@ -18,6 +18,24 @@ use crate::serve::upstream::{NoAddress, Upstream};
 /// The largest message, in bytes, unless told otherwise: 64 MiB.
 pub const MAX_FRAME: usize = 64 * 1024 * 1024;
 
+/// The values that an operator may set.
+pub mod bounds {
+    use std::ops::RangeInclusive;
+
+    /// Seconds that a call is held.
+    pub const HOLD: RangeInclusive<u64> = 0..=86_400;
+    /// Hours that a question waits.
+    pub const PATIENCE: RangeInclusive<u64> = 1..=8_760;
+    /// Questions at once, or in a minute.
+    pub const QUESTIONS: RangeInclusive<u64> = 1..=1_000_000;
+    /// The largest message, in bytes.
+    pub const MAX_FRAME: RangeInclusive<u64> = 4_096..=1_073_741_824;
+    /// Seconds that answers and results are kept.
+    pub const KEEP: RangeInclusive<u64> = 0..=2_592_000;
+    /// Days that ended questions are kept.
+    pub const KEEP_ENDED: RangeInclusive<u64> = 1..=3_650;
+}
+
 /// Everything that a gateway is told.
 #[expect(
     clippy::struct_excessive_bools,
@@ -192,6 +210,18 @@ pub enum ConfigFault {
         /// The address.
         at: SocketAddr,
     },
+    /// A number is too small or too large.
+    #[error("`{name}` is {value}; it may be from {least} to {most}")]
+    OutOfRange {
+        /// The setting.
+        name: &'static str,
+        /// The number in the file.
+        value: u64,
+        /// The smallest.
+        least: u64,
+        /// The largest.
+        most: u64,
+    },
     /// One of the others, at a line of the file.
     #[error("error at line {line}\n  |\n{line} | {shown}\n  |\n{fault}")]
     At {
@@ -325,10 +355,50 @@ struct FileServer {
     questions_per_minute: Option<u32>,
 }
 
+impl File {
+    /// Refuses numbers that are out of their range. 0 is no bound on questions.
+    fn check_numbers(&self) -> Result<(), ConfigFault> {
+        let wide = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+        let mut numbers = vec![
+            ("max-frame", self.max_frame.map(wide), bounds::MAX_FRAME),
+            ("keep-answers", self.keep_answers, bounds::KEEP),
+            ("keep-results", self.keep_results, bounds::KEEP),
+            ("keep-ended", self.keep_ended, bounds::KEEP_ENDED),
+        ];
+        for server in self.servers.values().map(Spanned::get_ref) {
+            let some = |number: &u64| *number != 0;
+            let per_minute = server.questions_per_minute.map(u64::from).filter(some);
+            numbers.extend([
+                ("hold", server.hold, bounds::HOLD),
+                ("patience", server.patience, bounds::PATIENCE),
+                (
+                    "pending",
+                    server.pending.map(wide).filter(some),
+                    bounds::QUESTIONS,
+                ),
+                ("questions-per-minute", per_minute, bounds::QUESTIONS),
+            ]);
+        }
+        for (name, value, range) in numbers {
+            if let Some(value) = value.filter(|value| !range.contains(value)) {
+                let (least, most) = (*range.start(), *range.end());
+                return Err(ConfigFault::OutOfRange {
+                    name,
+                    value,
+                    least,
+                    most,
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Config {
     /// Reads a TOML file's text. A fault of the text names its line and shows it.
     pub fn parse(text: &str) -> Result<Self, ConfigFault> {
         let file: File = toml::from_str(text)?;
+        file.check_numbers()?;
         if file.servers.is_empty() {
             return Err(ConfigFault::NoServer);
         }
@@ -515,6 +585,34 @@ mod tests {
         );
         assert_eq!(files.settings.hold, Duration::from_secs(20));
         assert!(matches!(&files.target, Target::Program(program) if program.arguments.len() == 2));
+    }
+
+    #[test]
+    fn a_number_out_of_its_range_is_refused_with_the_range() {
+        let server = "[servers.a]\ncommand = [\"a\"]\n";
+        for (top, in_server, expected) in [
+            (
+                "max-frame = 0\n",
+                "",
+                "`max-frame` is 0; it may be from 4096 to 1073741824",
+            ),
+            (
+                "keep-answers = 999999999999\n",
+                "",
+                "`keep-answers` is 999999999999",
+            ),
+            ("keep-ended = 0\n", "", "`keep-ended` is 0"),
+            (
+                "",
+                "hold = 86401\n",
+                "`hold` is 86401; it may be from 0 to 86400",
+            ),
+            ("", "patience = 0\n", "`patience` is 0"),
+            ("", "pending = 1000001\n", "`pending` is 1000001"),
+        ] {
+            let refused = Config::parse(&format!("{top}{server}{in_server}")).unwrap_err();
+            assert!(refused.to_string().contains(expected), "{refused}");
+        }
     }
 
     #[test]

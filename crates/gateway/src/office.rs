@@ -18,7 +18,7 @@ use crate::answerer::Answerer;
 use crate::config::{Answering, Config, Server};
 use crate::inbox::place::{InboxLock, Presence, StateFolder};
 use crate::inbox::{Inbox, notify};
-use crate::record::{Book, Keys, Lease, SessionIdentity};
+use crate::record::{Book, KeyFileError, Keys, Lease, SessionIdentity};
 use crate::relay::AnswerWith;
 use crate::serve::clock;
 use crate::serve::session::Who;
@@ -47,6 +47,9 @@ pub enum StartFault {
     /// The record cannot be opened.
     #[error(transparent)]
     Record(#[from] Arc<StoreFault>),
+    /// A key is lost that the record needs.
+    #[error(transparent)]
+    Keys(#[from] KeyFileError),
     /// An address cannot be served.
     #[error("cannot serve at {at}")]
     Listen {
@@ -140,16 +143,16 @@ impl Office {
     }
 
     async fn opened(config: &mut Config) -> Result<Self, StartFault> {
+        check_addresses(config)?;
         let folder = folder(config.state.as_deref())?;
         settle_presence(config, &folder)?;
         let config = &*config;
         let mut opening = None;
         let keys = if config.in_memory {
-            Keys::random()
+            Keys::random().map_err(|source| folder.fault(source))?
         } else {
-            Keys::kept(&folder.state.seal(), &folder.state.identity())
+            folder.state.key_files().open().await?
         };
-        let keys = keys.map_err(|source| folder.fault(source))?;
         let (store, lease) = if config.in_memory {
             let store: Arc<dyn Store> = Arc::new(Memory::keyed(keys.chain()));
             (store, Lease::alone())
@@ -183,9 +186,6 @@ impl Office {
         let Some(at) = config.inbox else {
             return Ok(());
         };
-        if !crate::inbox::is_loopback(at) {
-            return Err(StartFault::NotLoopback { at });
-        }
         let may_move = config.inbox_may_move;
         if config.in_memory {
             // Its questions are in no record that other processes could share.
@@ -377,6 +377,21 @@ impl Office {
             link: Arc::new(link),
             answerer: self.answerers.get(name).cloned(),
         }
+    }
+}
+
+/// Refuses addresses that the network would reach, before anything is opened or said.
+///
+/// # Errors
+/// When the inbox, or without `insecure` the gateway itself, would be open to the network.
+pub fn check_addresses(config: &Config) -> Result<(), StartFault> {
+    if let Some(at) = config.inbox.filter(|at| !crate::inbox::is_loopback(*at)) {
+        return Err(StartFault::NotLoopback { at });
+    }
+    let open = |at: &SocketAddr| !config.insecure && !at.ip().is_loopback();
+    match config.listen.filter(open) {
+        Some(at) => Err(StartFault::OpenToNetwork { at }),
+        None => Ok(()),
     }
 }
 

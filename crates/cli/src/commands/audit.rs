@@ -7,7 +7,7 @@ use clap::builder::PossibleValuesParser;
 use mcp_elicit_gateway::inbox::place::StateFolder;
 use mcp_elicit_gateway::record::IdentityKey;
 use mcp_elicit_gateway::record::audit::{self, Verdict};
-use mcp_elicit_gateway::store::{ChainKey, Sqlite};
+use mcp_elicit_gateway::store::{ChainKey, Sqlite, is_keyed};
 use serde_json::Value;
 
 use super::in_runtime;
@@ -62,9 +62,12 @@ async fn show(args: AuditArgs) -> Result<Exit, Failure> {
     }
     let unreadable = |fault| Failure::usage("the record cannot be read").because(fault);
     let key = chain_key(&path)?;
-    let store = Sqlite::at(&file).keyed(key.clone());
+    let mut store = Sqlite::at(&file).with_any_key();
+    if let Some(key) = key.clone() {
+        store = store.keyed(key);
+    }
     let links = audit::read(&store).await.map_err(unreadable)?;
-    let verdict = audit::verify(&links, Some(&key));
+    let verdict = audit::verify(&links, key.as_ref());
     if !args.verify {
         for link in &links {
             let entry: Value = serde_json::from_str(&link.entry).unwrap_or_default();
@@ -80,6 +83,15 @@ async fn show(args: AuditArgs) -> Result<Exit, Failure> {
             }
         }
     }
+    if key.is_none() && links.iter().any(|link| is_keyed(&link.hash)) {
+        let file = StateFolder::at(&path).identity();
+        return Err(Failure::refused(format!(
+            "{} events; whether the chain is whole cannot be said: {} is missing or holds no whole key",
+            links.len(),
+            file.display()
+        ))
+        .hint("restore the key from a backup."));
+    }
     match verdict {
         Verdict::Whole { links } => {
             screen::say(format_args!("{links} events, the chain is whole"));
@@ -94,13 +106,13 @@ async fn show(args: AuditArgs) -> Result<Exit, Failure> {
     }
 }
 
-/// The key of the chain, which the gateway keeps beside the record.
-fn chain_key(folder: &Path) -> Result<ChainKey, Failure> {
+/// The key of the chain, which the gateway keeps beside the record; `None` where it is lost.
+fn chain_key(folder: &Path) -> Result<Option<ChainKey>, Failure> {
     let state = StateFolder::at(folder);
-    let key = IdentityKey::kept(&state.identity()).map_err(|error| {
+    let key = IdentityKey::known(&state.identity()).map_err(|error| {
         Failure::usage(format!("the key in {} cannot be read", folder.display())).because(error)
     })?;
-    Ok(ChainKey::of(&key))
+    Ok(key.as_ref().map(ChainKey::of))
 }
 
 impl AuditArgs {

@@ -7,17 +7,18 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, value_parser};
 use mcp_elicit_gateway::config::{
-    Config, ConfigFault, MAX_FRAME, Server, Target, WhoAnswers, WhoAnswersError, retention,
+    Config, ConfigFault, MAX_FRAME, Server, Target, WhoAnswers, WhoAnswersError, bounds, retention,
 };
-use mcp_elicit_gateway::inbox::is_loopback;
 use mcp_elicit_gateway::inbox::place::Presence;
-use mcp_elicit_gateway::office::{Office, StartFault};
+use mcp_elicit_gateway::office::{Office, StartFault, check_addresses};
+use mcp_elicit_gateway::record::key_files;
 use mcp_elicit_gateway::relay::Settings;
 use mcp_elicit_gateway::serve::process::Program;
 use mcp_elicit_gateway::serve::upstream::Upstream;
 use mcp_elicit_gateway::serve::{http, stdio};
+use mcp_elicit_gateway::store::StoreFault;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::prelude::*;
 
@@ -83,7 +84,7 @@ pub(crate) struct GatewayArgs {
     name: Option<String>,
 
     /// Seconds that a call is held for a person before it is handed back with where to answer
-    #[arg(long, value_name = "SECONDS", default_value_t = 50)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 50, value_parser = value_parser!(u64).range(bounds::HOLD))]
     hold: u64,
 
     /// Most questions pending at once in one session; `off` for no bound
@@ -105,19 +106,19 @@ pub(crate) struct GatewayArgs {
     share_child: bool,
 
     /// The largest message, in bytes
-    #[arg(long, value_name = "BYTES", default_value_t = MAX_FRAME)]
-    max_frame: usize,
+    #[arg(long, value_name = "BYTES", default_value_t = MAX_FRAME as u64, value_parser = value_parser!(u64).range(bounds::MAX_FRAME))]
+    max_frame: u64,
 
     /// Seconds that an answer is kept for the same call made again, after the person gave it [default: 900]
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u64).range(bounds::KEEP))]
     keep_answers: Option<u64>,
 
     /// Seconds that the result of a call that was handed back is kept for the same call made again [default: 900]
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u64).range(bounds::KEEP))]
     keep_results: Option<u64>,
 
     /// Days that ended questions stay in the record [default: 30]
-    #[arg(long, value_name = "DAYS")]
+    #[arg(long, value_name = "DAYS", value_parser = value_parser!(u64).range(bounds::KEEP_ENDED))]
     keep_ended: Option<u64>,
 
     /// Store of the questions
@@ -221,10 +222,8 @@ pub(crate) fn run(args: GatewayArgs) -> Result<Exit, Failure> {
     start_log(args.log)?;
     let check = args.check;
     let config = args.config()?;
+    check_addresses(&config).map_err(cannot_start)?;
     if check {
-        if let Some(at) = config.inbox.filter(|at| !is_loopback(*at)) {
-            return Err(cannot_start(StartFault::NotLoopback { at }));
-        }
         screen::say(format_args!(
             "configuration is valid (servers: {})",
             config.servers.len()
@@ -351,9 +350,22 @@ fn say_what_is_waited_for() {
 
 fn cannot_start(fault: StartFault) -> Failure {
     let failure = match &fault {
+        StartFault::State { source, .. } if source.kind() == std::io::ErrorKind::InvalidData => {
+            Failure::usage("cannot start the gateway")
+                .hint("say again who may answer with `--presence page` or `--presence any`.")
+        }
         StartFault::State { .. } | StartFault::NoState => {
             Failure::usage("cannot start the gateway")
                 .hint("name a folder that you may write with `--state DIR`.")
+        }
+        StartFault::Keys(fault) => {
+            let otherwise = || {
+                "make the state folder readable and writable for this user, or name another with `--state DIR`.".to_owned()
+            };
+            Failure::usage("cannot start the gateway").hint(fault.remedy().unwrap_or_else(otherwise))
+        }
+        StartFault::Record(fault) if matches!(**fault, StoreFault::OtherKey) => {
+            Failure::usage("cannot start the gateway").hint(key_files::remedy("identity.key"))
         }
         StartFault::Record(_) => Failure::usage("cannot start the gateway")
             .hint("move the record out of the state folder, or start with `--record memory`."),
@@ -483,7 +495,7 @@ impl GatewayArgs {
             in_memory: self.record == Record::Memory,
             plain: self.plain,
             insecure: self.insecure,
-            max_frame: self.max_frame,
+            max_frame: usize::try_from(self.max_frame).unwrap_or(usize::MAX),
             retention: retention(self.keep_answers, self.keep_results, self.keep_ended),
             servers: vec![Server {
                 target,
@@ -562,13 +574,22 @@ fn name_of(target: &Target) -> String {
     }
 }
 
-fn bound<N: std::str::FromStr>(option: &str, text: &str) -> Result<Option<N>, Failure> {
-    match text {
-        "off" => Ok(None),
-        _ => text.parse().map(Some).map_err(|_| {
-            Failure::usage(format!("`{option} {text}` is neither a number nor `off`"))
-        }),
+/// Reads a bound that may be off.
+fn bound<N: TryFrom<u64>>(option: &str, text: &str) -> Result<Option<N>, Failure> {
+    if text == "off" {
+        return Ok(None);
     }
+    let number = text
+        .parse()
+        .ok()
+        .filter(|number| bounds::QUESTIONS.contains(number));
+    let number = number.and_then(|number| N::try_from(number).ok());
+    number.map(Some).ok_or_else(|| {
+        let (least, most) = (bounds::QUESTIONS.start(), bounds::QUESTIONS.end());
+        Failure::usage(format!(
+            "`{option} {text}` is neither a number from {least} to {most} nor `off`"
+        ))
+    })
 }
 
 #[cfg(test)]
@@ -606,6 +627,9 @@ mod tests {
     fn a_bound_is_a_number_or_off() {
         assert_eq!(bound::<usize>("--pending", "off").unwrap(), None);
         assert_eq!(bound::<usize>("--pending", "7").unwrap(), Some(7));
-        assert!(bound::<usize>("--pending", "-1").is_err());
+        for wrong in ["-1", "0", "1000001", "99999999999999999999", "ten", ""] {
+            let refused = bound::<usize>("--pending", wrong).unwrap_err();
+            assert!(refused.message().contains("from 1 to 1000000 nor `off`"));
+        }
     }
 }

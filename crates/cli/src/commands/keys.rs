@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use mcp_elicit_gateway::inbox::place::StateFolder;
+use mcp_elicit_gateway::record::Lease;
 use mcp_elicit_gateway::record::audit::Event;
 use mcp_elicit_gateway::record::seal::Seal;
 
@@ -27,20 +28,57 @@ enum Act {
     /// Seal values with a new key from now on. The one before is kept to open what it sealed, until the next change;
     /// gateways that run go on with it until they are started again
     Rotate,
+    /// Set the record aside and begin a new one, where a key is lost: waiting questions, kept answers and results are lost with
+    /// it. Gateways on the state folder must have ended
+    StartOver,
 }
 
 /// Runs the command to its end.
 pub(crate) fn run(args: KeysArgs) -> Result<Exit, Failure> {
-    in_runtime(rotate(args))
+    in_runtime(change(args))
 }
 
-async fn rotate(args: KeysArgs) -> Result<Exit, Failure> {
-    let Act::Rotate = args.act;
+async fn change(args: KeysArgs) -> Result<Exit, Failure> {
     let path = args.state.or_else(StateFolder::usual);
     let path = path.ok_or_else(|| {
         Failure::usage("there is no state folder").hint("name the gateway's with `--state DIR`.")
     })?;
     let folder = StateFolder::at(&path);
+    match args.act {
+        Act::Rotate => rotate(&folder).await,
+        Act::StartOver => start_over(&folder).await,
+    }
+}
+
+async fn start_over(folder: &StateFolder) -> Result<Exit, Failure> {
+    let path = folder.path().display();
+    if !folder.record().exists() {
+        return Err(Failure::usage(format!("there is no record in {path}"))
+            .hint("name the gateway's state folder with `--state DIR`."));
+    }
+    let unusable =
+        |error| Failure::usage(format!("the state folder {path} cannot be used")).because(error);
+    let lease = Lease::take(&folder.leases()).map_err(unusable)?;
+    if lease.has_company() {
+        return Err(
+            Failure::usage(format!("a gateway runs on the state folder {path}"))
+                .hint("end it first."),
+        );
+    }
+    let aside = folder.key_files().set_record_aside().await;
+    let aside = aside.map_err(unusable)?.unwrap_or_else(|| folder.record());
+    screen::say(format_args!(
+        "the record was set aside as {}; the next start makes a new one, and new keys in place of lost ones",
+        aside.display()
+    ));
+    screen::say(
+        "lost with it: questions that wait, answers and results that were kept; programs that call again are asked again",
+    );
+    Ok(Exit::Done)
+}
+
+async fn rotate(folder: &StateFolder) -> Result<Exit, Failure> {
+    let path = folder.path();
     if !folder.seal().exists() {
         return Err(
             Failure::usage(format!("there is no key in {}", path.display()))
@@ -49,7 +87,7 @@ async fn rotate(args: KeysArgs) -> Result<Exit, Failure> {
     }
     Seal::rotate(&folder.seal())
         .map_err(|error| Failure::usage("the key cannot be changed").because(error))?;
-    inbox::note(&folder, Event::Rotated).await;
+    inbox::note(folder, Event::Rotated).await;
     screen::say("the key was changed; restart gateways that run, so that they use the new one");
     Ok(Exit::Done)
 }

@@ -192,6 +192,13 @@ async fn list(
             "ask with `ended`, `most` and `after` only",
         );
     };
+    if query.most == Some(0) {
+        return problem(
+            StatusCode::BAD_REQUEST,
+            "not-a-list",
+            &format!("`most` is from 1 to {MOST}"),
+        );
+    }
     let which = if query.ended {
         Which::Ended
     } else {

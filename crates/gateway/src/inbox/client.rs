@@ -1,5 +1,7 @@
 //! The inbox's API from the other side, for commands in another terminal.
 
+use std::net::IpAddr;
+
 use axum::Router;
 use axum::body::Body;
 use futures::stream::BoxStream;
@@ -63,6 +65,20 @@ pub enum InboxFault {
         /// The address as it was given.
         at: String,
     },
+    /// The token would be sent unencrypted to another machine.
+    #[error(
+        "{at} is on another machine and not encrypted: whoever listens on the way would get the token"
+    )]
+    NotEncrypted {
+        /// The address.
+        at: String,
+    },
+    /// The address leads elsewhere, where the token is not sent.
+    #[error("{at} leads to another address, which is not followed with the token")]
+    Redirected {
+        /// The address.
+        at: String,
+    },
     /// No gateway serves the inbox of this state folder, and it has no record that can be read.
     #[error("no gateway runs on the state folder {folder}, and it has no record")]
     NothingThere {
@@ -93,13 +109,18 @@ pub enum InboxFault {
 }
 
 impl InboxClient {
-    /// The inbox at this address, for a program that was given its token. No proxy is used, whatever the environment says.
+    /// The inbox at this address, for a program that was given its token. No proxy is used, whatever the environment says, no
+    /// redirect is followed, and without encryption the token stays on this machine.
     pub fn new(at: &str, token: String) -> Result<Self, InboxFault> {
         let base = Url::parse(at)
             .and_then(|url| url.join("/api/"))
             .map_err(|_| InboxFault::Address { at: at.to_owned() })?;
         if base.scheme() != "http" && base.scheme() != "https" {
             return Err(InboxFault::Address { at: at.to_owned() });
+        }
+        if base.scheme() == "http" && !is_this_machine(&base) {
+            let at = base.origin().ascii_serialization();
+            return Err(InboxFault::NotEncrypted { at });
         }
         mcp_elicit_client::tls::ready();
         let mut client = Client::builder()
@@ -313,6 +334,10 @@ impl InboxClient {
                     .await
                     .map_err(|source| unreachable(base, source))?;
                 let (status, at) = (response.status(), base.clone());
+                if status.is_redirection() {
+                    let at = at.origin().ascii_serialization();
+                    return Err(InboxFault::Redirected { at });
+                }
                 let chunks = response
                     .bytes_stream()
                     .map(move |chunk| chunk.map_err(|source| unreachable(&at, source)));
@@ -354,6 +379,13 @@ impl InboxClient {
     }
 }
 
+/// Returns whether the address can be of this machine only.
+fn is_this_machine(at: &Url) -> bool {
+    let host = at.host_str().unwrap_or_default();
+    let ip = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || ip.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
 fn refused(said: &Value) -> InboxFault {
     let word = |pointer: &str| {
         said.pointer(pointer)
@@ -389,4 +421,67 @@ fn plain(id: &str) -> String {
     id.chars()
         .filter(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_'))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    fn client(at: &str) -> Result<InboxClient, InboxFault> {
+        InboxClient::new(at, "secret-token".to_owned())
+    }
+
+    #[test]
+    fn the_token_leaves_this_machine_encrypted_only() {
+        for at in [
+            "http://example.com",
+            "http://192.0.2.1:7878",
+            "http://[2001:db8::1]/",
+            "http://localhost.example.com",
+        ] {
+            let refused = client(at).err();
+            assert!(
+                matches!(refused, Some(InboxFault::NotEncrypted { .. })),
+                "{at}"
+            );
+        }
+        for at in [
+            "https://example.com",
+            "http://127.0.0.1:1",
+            "http://127.9.9.9",
+            "http://[::1]:1/",
+            "http://localhost",
+        ] {
+            assert!(client(at).is_ok(), "{at}");
+        }
+    }
+
+    #[tokio::test]
+    async fn no_redirect_is_followed() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = format!("http://{}", listener.local_addr().unwrap());
+        let served = tokio::spawn(async move {
+            let mut asked = 0;
+            loop {
+                let Ok((mut stream, _)) = listener.accept().await else {
+                    return asked;
+                };
+                asked += 1;
+                assert_eq!(asked, 1, "it was followed");
+                let mut head = vec![0; 4_096];
+                let read = stream.read(&mut head).await.unwrap();
+                assert!(read > 0);
+                let redirect = b"HTTP/1.1 307 Temporary Redirect\r\nLocation: /elsewhere\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+                stream.write_all(redirect).await.unwrap();
+            }
+        });
+        let refused = client(&at).unwrap().page(false, None, 1).await;
+        assert!(
+            matches!(refused, Err(InboxFault::Redirected { .. })),
+            "{refused:?}"
+        );
+        served.abort();
+    }
 }

@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use super::sessions::FileSessions;
-use crate::record::seal;
+use crate::record::{KeyFiles, seal};
 use crate::state_file;
 
 /// Files by which a folder is known to be one of ours.
@@ -44,12 +44,15 @@ pub enum Presence {
 
 impl StateFolder {
     /// This folder, made when there is none; on Unix for its owner only. An existing folder that is open to other users is
-    /// closed to them, and that is logged, when it is empty or one of ours.
+    /// closed to them, and that is logged, when it is empty or one of ours. Every file in it is its owner's only from then on,
+    /// and what a process that was killed has left half written is removed.
     ///
     /// # Errors
     /// When it cannot be made, or is somebody's folder for other things that other users may read.
     pub fn open(path: &Path) -> io::Result<Self> {
         make_private(path)?;
+        state_file::clear_unfinished(path)?;
+        state_file::close_to_others(path)?;
         Ok(Self::at(path))
     }
 
@@ -98,11 +101,26 @@ impl StateFolder {
         self.path.join("running")
     }
 
-    /// The API's token, made when there is none.
+    /// The record and its keys.
+    pub fn key_files(&self) -> KeyFiles {
+        KeyFiles {
+            record: self.record(),
+            seal: self.seal(),
+            identity: self.identity(),
+        }
+    }
+
+    /// The API's token, made when there is none. A file that holds no token is replaced, and that is logged: programs only have
+    /// to read the new one.
     pub fn token(&self) -> io::Result<String> {
         match self.known_token() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 state_file::create_once(&self.token_file(), new_token()?.as_bytes())?;
+                self.known_token()
+            }
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                self.rotate_token()?;
+                tracing::warn!(file = %self.token_file().display(), "the file held no token, and a new one was made; programs that use the API have to read it again");
                 self.known_token()
             }
             known => known,
@@ -114,7 +132,8 @@ impl StateFolder {
         let token = fs::read_to_string(self.token_file())?.trim().to_owned();
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         if token.len() < 32 || !token.bytes().all(plain) {
-            return Err(io::Error::other("inbox.token holds no token"));
+            let why = "inbox.token holds no token; `mcp-elicit inbox rotate` makes a new one";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
         }
         Ok(token)
     }
@@ -136,9 +155,7 @@ impl StateFolder {
 
     /// The right to serve the inbox; `None` while another gateway has it.
     pub fn lock_inbox(&self) -> io::Result<Option<InboxLock>> {
-        let mut options = fs::OpenOptions::new();
-        options.create(true).truncate(false).write(true);
-        let file = options.open(self.path.join("inbox.lock"))?;
+        let file = state_file::open_private(&self.path.join("inbox.lock"))?;
         match file.try_lock() {
             Ok(()) => Ok(Some(InboxLock { _file: file })),
             Err(TryLockError::WouldBlock) => Ok(None),
@@ -193,7 +210,8 @@ impl StateFolder {
         match fs::read_to_string(self.path.join("inbox.presence")) {
             Ok(text) if text.trim() == "page" => Ok(Presence::Page),
             Ok(text) if text.trim() == "any" => Ok(Presence::Any),
-            Ok(_) => Err(io::Error::other(
+            Ok(_) => Err(io::Error::new(
+                io::ErrorKind::InvalidData,
                 "inbox.presence is neither `page` nor `any`",
             )),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Presence::Any),
@@ -274,8 +292,15 @@ mod tests {
             .map(|entry| entry.unwrap().file_name())
             .collect();
         assert_eq!(names, ["inbox.token"], "nothing is left beside it");
-        fs::write(state.token_file(), "").unwrap();
-        assert!(state.token().is_err() && state.known_token().is_err());
+        for damaged in ["", "short", "\u{e9}".repeat(40).as_str()] {
+            fs::write(state.token_file(), damaged).unwrap();
+            let refused = state.known_token().unwrap_err().to_string();
+            assert!(refused.contains("inbox rotate"), "{refused}");
+            let made = state.token().unwrap();
+            assert_eq!((made.len(), state.known_token().unwrap()), (64, made));
+        }
+        fs::write(state.token_file(), [0xff; 40]).unwrap();
+        assert_eq!(state.token().unwrap().len(), 64);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The sessions of the inbox, in a file that gateways and commands share.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -67,9 +67,7 @@ impl FileSessions {
     fn lock(&self) -> io::Result<File> {
         let mut name = self.path.file_name().unwrap_or_default().to_owned();
         name.push(".lock");
-        let mut options = OpenOptions::new();
-        options.create(true).truncate(false).write(true);
-        let lock = options.open(self.path.with_file_name(name))?;
+        let lock = state_file::open_private(&self.path.with_file_name(name))?;
         lock.lock()?;
         Ok(lock)
     }

@@ -11,7 +11,7 @@ use super::api::{self, Access, ON_COMMAND_LINE};
 use super::desk::BookDesk;
 use super::place::StateFolder;
 use crate::record::audit::Event;
-use crate::record::{Book, Keys, Lease};
+use crate::record::{Book, Lease};
 use crate::serve::clock;
 use crate::store::Sqlite;
 
@@ -52,7 +52,7 @@ pub async fn note(folder: &StateFolder, event: Event) -> Result<(), RecordError>
 }
 
 async fn book(folder: &StateFolder) -> Result<Book, RecordError> {
-    let keys = Keys::kept(&folder.seal(), &folder.identity())?;
+    let keys = folder.key_files().open().await?;
     let store = Sqlite::at(&folder.record()).keyed(keys.chain());
     store.ready().await?;
     let lease = Lease::take(&folder.leases())?;

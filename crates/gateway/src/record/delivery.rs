@@ -1,16 +1,16 @@
 //! The delivery of an answer that was taken out: the server accepted it, refused it, or nobody can say.
 //!
-//! Taking an answer out marks it as delivered before its first byte is sent, so that a kill never delivers it twice. What
-//! the transport reports afterwards comes here. Until then the value is kept: in the store, or, where it never was
-//! there, in this process ([`InTransit`]).
+//! Taking an answer out marks its row as delivered before its first byte is sent, so that a kill never delivers it twice. What
+//! the transport reports afterwards comes here, and only then does the audit say that it was delivered. Until then the value is
+//! kept: in the store, or, where it never was there, in this process ([`InTransit`]).
 
 use std::collections::HashMap;
 use std::sync::{MutexGuard, PoisonError};
 
 use mcp_elicit_core::lifecycle::{Delivery, Lapse, Transition};
 
-use super::{Book, BookFault, TRIES, audit, place};
-use crate::store::Row;
+use super::{Book, BookFault, Live, TRIES, audit, place};
+use crate::store::{Change, Durability, Row, Store as _, Write};
 
 /// The part of an answer on its way to the server that the store does not have.
 #[derive(Clone)]
@@ -19,6 +19,8 @@ pub(super) struct InTransit {
     pub(super) content: Option<String>,
     /// The call's arguments, sealed.
     pub(super) arguments: Option<Vec<u8>>,
+    /// What the audit says once the server has accepted it.
+    pub(super) delivered: String,
 }
 
 /// The part of a failed delivery that is kept.
@@ -36,26 +38,42 @@ impl Book {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Drops the values of answers that the server has accepted and that never were in the store. Returns `true` when
-    /// these were all; else [`Book::confirm`] is to follow.
+    /// Drops the values of answers that the server has accepted and that never were in the store; the audit says so, written
+    /// behind. Returns `true` when these were all; else [`Book::confirm`] is to follow.
     pub fn confirm_in_transit(&self, ids: &[String]) -> bool {
+        let mut live = self.live();
         let mut in_transit = self.in_transit();
         if !ids.iter().all(|id| in_transit.contains_key(id)) {
             return false;
         }
         for id in ids {
-            in_transit.remove(id);
+            let Some(transit) = in_transit.remove(id) else {
+                continue;
+            };
+            match live.get_mut(id).and_then(Live::noted_mut) {
+                // What came before is not handed on yet.
+                Some(noted) => noted.audit.push(transit.delivered),
+                None => self.store.behind(Write::Note(transit.delivered)),
+            }
         }
         true
     }
 
-    /// Drops the values of answers that the server has accepted, and the arguments of their calls.
+    /// Drops the values of answers that the server has accepted, and the arguments of their calls. The audit says so.
     pub async fn confirm(&self, ids: &[String]) -> Result<(), BookFault> {
         for id in ids {
-            if self.in_transit().remove(id).is_some() {
+            if self.in_transit().contains_key(id) {
+                self.confirm_in_transit(std::slice::from_ref(id));
                 continue;
             }
-            if let Some(row) = self.find(id).await? {
+            for _ in 0..TRIES {
+                let Some(row) = self.find(id).await? else {
+                    break;
+                };
+                if row.exchange.delivery() != Some(Delivery::Delivered) {
+                    // It may be asked again already.
+                    break;
+                }
                 let seen = row.exchange.version();
                 let row = Row {
                     exchange: row.exchange.renewed(),
@@ -63,8 +81,15 @@ impl Book {
                     content: None,
                     ..row
                 };
-                // Whoever changed it meanwhile has dropped the values, or still needs them.
-                self.put(row, seen, Vec::new()).await?;
+                let change = Change {
+                    audit: vec![audit::entry("delivered", &row, self.now())],
+                    row,
+                    seen,
+                    durability: Durability::Committed,
+                };
+                if self.store.change(vec![change]).await? {
+                    break;
+                }
             }
         }
         Ok(())

@@ -63,6 +63,16 @@ impl IdentityKey {
         seal::key_file(path, &seal::random::<KEY>()?).map(Self)
     }
 
+    /// Reads the key in this file; `None` where there is none, or no whole one.
+    pub fn known(path: &Path) -> io::Result<Option<Self>> {
+        match std::fs::read(path) {
+            Ok(bytes) if seal::are_keys(&bytes) => Ok(bytes.first_chunk().copied().map(Self)),
+            Ok(_) => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Returns the keyed hash of these parts, in hex. Two lists of parts never meet, whatever is in them.
     pub fn hash(&self, purpose: &str, parts: &[&[u8]]) -> String {
         HEXLOWER.encode(&self.mac(purpose, parts))

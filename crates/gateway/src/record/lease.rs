@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::seal;
+use crate::state_file;
 
 /// The suffix of a lease's name while it is not locked yet.
 const UNFINISHED: &str = ".new";
@@ -41,10 +42,7 @@ impl Lease {
         for _ in 0..TRIES {
             let name = seal::unguessable()?;
             let aside = folder.join(format!("{name}{UNFINISHED}"));
-            let lock = OpenOptions::new()
-                .create_new(true)
-                .write(true)
-                .open(&aside)?;
+            let lock = state_file::open_private(&aside)?;
             lock.lock()?;
             // Locked before it is seen under its name: whoever clears away what is not locked leaves it alone.
             match fs::rename(&aside, folder.join(&name)) {

@@ -16,6 +16,7 @@
 //! | `company` | whether other gateways share the record, and what they left in it |
 //! | [`identity`] | whose a question is: server, caller, call and question |
 //! | [`audit`] | what happened, as a chain |
+//! | [`key_files`] | the keys in the state folder, and what a lost one means |
 //! | [`seal`] | values, unreadable while they wait |
 //! | `lease` | which gateways run |
 
@@ -24,6 +25,7 @@ mod calls;
 mod company;
 mod delivery;
 pub mod identity;
+pub mod key_files;
 mod lease;
 mod looking;
 mod noting;
@@ -50,6 +52,7 @@ use crate::store::{
 use company::Company;
 use delivery::InTransit;
 pub use identity::{IdentityKey, ServerIdentity, SessionIdentity};
+pub use key_files::{KeyFileError, KeyFiles, KeyLoss};
 pub use lease::Lease;
 use noting::Noted;
 use seal::Seal;
@@ -184,7 +187,7 @@ impl Keys {
         ChainKey::of(&self.identity)
     }
 
-    /// Reads the keys in these files, each made when there is none.
+    /// Reads the keys in these files, each made when there is none, whatever a record holds ([`KeyFiles::open`] looks).
     pub fn kept(seal: &Path, identity: &Path) -> io::Result<Self> {
         Ok(Self {
             seal: Seal::kept(seal)?,

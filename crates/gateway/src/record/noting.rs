@@ -27,7 +27,7 @@ pub(super) struct Noted {
     /// The version that the journal was given last.
     written: Option<u64>,
     /// The audit entries of the events since.
-    audit: Vec<String>,
+    pub(super) audit: Vec<String>,
 }
 
 impl Book {
@@ -99,9 +99,9 @@ impl Book {
                 let transit = InTransit {
                     content: noted.content.take(),
                     arguments: noted.row.arguments.take(),
+                    delivered: audit::entry("delivered", &noted.row, now),
                 };
                 self.in_transit().insert(id.clone(), transit);
-                noted.audit.push(audit::entry("delivered", &noted.row, now));
             }
             replies.push(reply);
         }

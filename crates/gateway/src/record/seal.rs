@@ -126,24 +126,30 @@ fn ciphers(keys: &[[u8; KEY]]) -> Vec<XChaCha20Poly1305> {
 /// The keys in this file, the newest first.
 fn keys_in(path: &Path) -> io::Result<Vec<[u8; KEY]>> {
     let bytes = fs::read(path)?;
-    let (keys, rest) = bytes.as_chunks::<KEY>();
-    if keys.is_empty() || keys.len() > MAX_KEYS || !rest.is_empty() {
+    if !are_keys(&bytes) {
         return Err(io::Error::other(
             "the key file is no list of keys of 32 bytes",
         ));
     }
-    Ok(keys.to_vec())
+    Ok(bytes.as_chunks::<KEY>().0.to_vec())
+}
+
+/// Returns whether these bytes of a file are one key, or two.
+pub(crate) fn are_keys(bytes: &[u8]) -> bool {
+    let (keys, rest) = bytes.as_chunks::<KEY>();
+    !keys.is_empty() && keys.len() <= MAX_KEYS && rest.is_empty()
 }
 
 /// Returns the key in this file, which is `fresh` when there is none. Of several processes that come at once, the first
-/// makes it. A file that a process was cut off in while it wrote is written anew: nothing was ever sealed with it.
+/// makes it. A file that holds no whole key is written anew: whether anything needs the key that was in it is looked at before
+/// ([`KeyFiles`](super::KeyFiles)).
 pub(crate) fn key_file(path: &Path, fresh: &[u8; KEY]) -> io::Result<[u8; KEY]> {
-    let read = || match fs::read(path) {
-        Ok(bytes) if bytes.len() > KEY && !bytes.len().is_multiple_of(KEY) => Err(
-            io::Error::other("the key file is no list of keys of 32 bytes"),
-        ),
-        Ok(bytes) => Ok(bytes.first_chunk::<KEY>().copied()),
-        Err(error) => Err(error),
+    let read = || -> io::Result<Option<[u8; KEY]>> {
+        let bytes = fs::read(path)?;
+        Ok(bytes
+            .first_chunk::<KEY>()
+            .copied()
+            .filter(|_| are_keys(&bytes)))
     };
     match read() {
         Ok(Some(key)) => return Ok(key),
@@ -154,16 +160,12 @@ pub(crate) fn key_file(path: &Path, fresh: &[u8; KEY]) -> io::Result<[u8; KEY]> 
         Err(error) => return Err(error),
     }
     // What is in the file counts; one process at a time writes it anew.
-    let mut options = fs::OpenOptions::new();
-    options.create(true).truncate(false).write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut guard = path.as_os_str().to_owned();
     guard.push(".lock");
     if let Some(key) = read()? {
         return Ok(key);
     }
-    let lock = options.open(guard)?;
+    let lock = state_file::open_private(Path::new(&guard))?;
     lock.lock()?;
     if read()?.is_none() {
         state_file::replace(path, fresh)?;

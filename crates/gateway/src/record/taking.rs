@@ -140,6 +140,7 @@ impl Book {
             let transit = InTransit {
                 content: hand.content.clone(),
                 arguments: hand.before.arguments.clone(),
+                delivered: self.delivered_entry(hand),
             };
             self.in_transit().insert(id.clone(), transit);
             self.acted(id, Stepped::Done);
@@ -174,12 +175,12 @@ impl Book {
             .transpose()?;
         let seen = row.exchange.version();
         let row = Row { exchange, ..row };
-        let audit = vec![audit::entry("delivered", &row, self.now())];
         let reply = reply(action, content.as_deref());
         let change = Change {
             row,
             seen,
-            audit,
+            // That it was delivered is said when the server has accepted it.
+            audit: Vec::new(),
             durability: Durability::Flushed,
         };
         Ok(Some((change, reply)))
@@ -195,7 +196,7 @@ impl Book {
         let answered = audit::entry(row.exchange.phase().as_str(), &row, now);
         row.exchange = row.exchange.step(&Transition::Deliver, now).ok()?;
         row.arguments = None;
-        let audit = vec![answered, audit::entry("delivered", &row, now)];
+        let audit = vec![answered];
         let reply = reply(action, hand.content.as_deref());
         // The value was never written, so nothing can be sent twice.
         let durability = Durability::Committed;
@@ -206,6 +207,18 @@ impl Book {
             durability,
         };
         Some((change, reply))
+    }
+
+    /// Returns what the audit says of an answer in hand once the server has accepted it.
+    fn delivered_entry(&self, hand: &InHand) -> String {
+        let now = self.now();
+        let mut row = hand.before.clone();
+        for step in [&hand.step, &Step::Deliver] {
+            if let Ok(next) = row.exchange.step(step, now) {
+                row.exchange = next;
+            }
+        }
+        audit::entry("delivered", &row, now)
     }
 
     /// The row, read again when what is remembered of it is no answer: another gateway's page may have given it.

@@ -10,6 +10,7 @@ use crate::store::Memory;
 mod calls;
 mod chain;
 mod in_hand;
+mod lost_keys;
 mod refused;
 mod starts;
 mod validity;
@@ -249,6 +250,8 @@ async fn an_answer_that_is_delivered_at_once_is_one_write_without_its_value() {
         below.find(id.clone()).await.unwrap().is_none(),
         "a kill here loses all of it, and no half"
     );
+    // The server accepts it before it is handed on: that is the same write.
+    assert!(book.confirm_in_transit(&ids));
     book.write_behind(&id).unwrap();
     book.flush().await.unwrap();
     let row = below.find(id.clone()).await.unwrap().unwrap();

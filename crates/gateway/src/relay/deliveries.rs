@@ -71,7 +71,7 @@ impl Relay {
         };
         let words = format!(
             "the server {} did not accept the person's answer: {why}. {next}",
-            self.settings.server
+            self.shown_server()
         );
         self.effects.push_back(Effect::Refused { records, why });
         self.ends_waiting(now, waits, &words);
@@ -85,7 +85,7 @@ impl Relay {
         let words = format!(
             "it is not known whether the server {} has the person's answer: {why}. \
              The answer is not sent again",
-            self.settings.server
+            self.shown_server()
         );
         self.effects.push_back(Effect::InDoubt { records, why });
         self.ends_waiting(now, waits, &words);

@@ -336,7 +336,7 @@ impl Relay {
     }
 
     pub(super) fn refuse_waiting(&mut self, why: &str) {
-        let refusal = Refusal::new(-32603, format!("the server {} {why}", self.settings.server));
+        let refusal = Refusal::new(-32603, format!("the server {} {why}", self.shown_server()));
         for (door, waited) in std::mem::take(&mut self.waiting) {
             if let (Some(glance), Ok(text)) = (Glance::at(&waited), std::str::from_utf8(&waited)) {
                 self.refuse(door, text, &glance, &refusal);
@@ -347,7 +347,7 @@ impl Relay {
     pub(super) fn gone(&self) -> Refusal {
         Refusal::new(
             -32603,
-            format!("the server {} has ended", self.settings.server),
+            format!("the server {} has ended", self.shown_server()),
         )
     }
 }

@@ -184,7 +184,7 @@ impl Relay {
 
     fn hand_back_frame(&mut self, key: CallKey) -> Option<String> {
         let link = self.link_of(key);
-        let server = self.settings.server.clone();
+        let server = self.shown_server();
         let call = self.calls.get_mut(key)?;
         let (id, kind, queued) = (call.client_id.clone(), call.kind?, call.is_queued());
         let target = call.calling()?.target.clone();

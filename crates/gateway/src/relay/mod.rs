@@ -60,6 +60,7 @@ mod returns;
 mod round;
 mod rounds;
 mod rounds_client;
+mod server_name;
 pub mod settings;
 mod settling;
 mod trial;
@@ -139,6 +140,8 @@ pub struct Relay {
     seal: StateSeal,
     client: Client,
     server: Server,
+    /// The name that the server reported last.
+    reported_name: server_name::ReportedName,
     calls: Calls,
     catalog: catalog::Catalog,
     /// The level that a pushed client set for its session.
@@ -194,6 +197,7 @@ impl Relay {
             seal,
             client: Client::Unknown,
             server: Server::Unknown,
+            reported_name: server_name::ReportedName::default(),
             calls,
             catalog: catalog::Catalog::default(),
             client_log_level: None,

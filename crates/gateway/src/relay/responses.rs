@@ -67,7 +67,7 @@ impl Relay {
         if let Some(key) = self.calls.by_upstream(&id) {
             let why = format!(
                 "the server {} gave an answer that is not passed on: {why}",
-                self.settings.server
+                self.shown_server()
             );
             self.fail(now, key, &Refusal::new(-32603, why));
         } else {
@@ -324,8 +324,9 @@ impl Relay {
         tracing::warn!(server = %self.settings.server, %why, "the server has ended");
         self.refuse_opener(&format!(
             "the server {} ended before it answered: {why}",
-            self.settings.server
+            self.shown_server()
         ));
+        self.keep_server_name();
         self.server = Server::Gone;
         self.refuse_waiting(&format!("has ended: {why}"));
         for key in self.questions.keys() {
@@ -341,7 +342,7 @@ impl Relay {
             -32603,
             format!(
                 "the server {} ended while it worked on this: {why}",
-                self.settings.server
+                self.shown_server()
             ),
         );
         for key in self.calls.keys(|call| call.finished.is_none()) {

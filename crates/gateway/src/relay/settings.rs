@@ -34,6 +34,8 @@ impl AnswerWith {
 pub struct Settings {
     /// The server by the operator's name.
     pub server: String,
+    /// `true` if the operator gave it that name; else people are told the one that it reports.
+    pub is_named: bool,
     /// The place to which questions go.
     pub answer_with: AnswerWith,
     /// The time that a call is held for a person before it is handed back with where to answer.
@@ -74,6 +76,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             server: "server".to_owned(),
+            is_named: true,
             answer_with: AnswerWith::Auto,
             hold: Duration::from_secs(50),
             keep_alive: Duration::from_secs(10),

@@ -242,7 +242,7 @@ impl Relay {
                     Some(error) => message::error(Some(&id), &error),
                     None => Refusal::new(
                         -32603,
-                        format!("{} answers neither era", self.settings.server),
+                        format!("{} answers neither era", self.shown_server()),
                     )
                     .to_response(&id),
                 };

@@ -143,6 +143,10 @@ impl Session {
         let (tell, told) = mpsc::unbounded_channel();
         let key = book.identity_key().derive("request state");
         let seal = StateSeal::new(&key, &who.identity.server.key, &who.identity.caller);
+        let settings = Settings {
+            is_named: who.identity.server.is_named,
+            ..settings
+        };
         let relay = Mutex::new(Relay::new(settings, seal));
         let session = Arc::new(Self {
             relay,

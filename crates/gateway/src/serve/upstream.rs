@@ -2,6 +2,7 @@
 //! a session and a stream that the server may write to at any time.
 
 mod exchange;
+mod failure;
 mod params;
 
 use std::collections::HashMap;
@@ -310,11 +311,11 @@ impl Fate {
         }
     }
 
-    /// By how sending failed.
-    fn of_failure(error: reqwest::Error) -> Self {
+    /// By how sending to this address failed.
+    fn of_failure(error: &reqwest::Error, at: &Url) -> Self {
         // Nothing was sent without a connection.
         let never_sent = error.is_connect() || error.is_builder();
-        let why = error.without_url().to_string();
+        let why = failure::words(error, at);
         if never_sent {
             Self::Refused(why)
         } else {
@@ -347,7 +348,7 @@ impl HttpServer {
                 challenge = Challenge::of(response.status(), response.headers());
                 Fate::of_status(response.status())
             }
-            Ok(Err(error)) => Fate::of_failure(error),
+            Ok(Err(error)) => Fate::of_failure(&error, &self.url),
             Err(_) => Fate::Lost("the server did not say in time whether it has it".to_owned()),
         };
         if outgoing.delivery.is_none()

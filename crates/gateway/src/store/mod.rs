@@ -254,6 +254,11 @@ pub enum StoreFault {
     /// A row that this version cannot read.
     #[error("the record holds what this version cannot read")]
     Unreadable(#[from] serde_json::Error),
+    /// The audit was made with another key, or was changed.
+    #[error(
+        "the last event of the audit does not fit identity.key: the key is another one, or the record was changed"
+    )]
+    OtherKey,
     /// The file is of a newer version.
     #[error("the record was written by a newer version (schema {found}, known {known})")]
     Newer {
@@ -262,6 +267,15 @@ pub enum StoreFault {
         /// The newest schema known here.
         known: i64,
     },
+}
+
+/// What a record holds that needs its keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeyedContents {
+    /// The number of values that are sealed.
+    pub sealed: u64,
+    /// The number of the audit's links that were made with a key.
+    pub keyed_links: u64,
 }
 
 /// The future that a store returns.

@@ -18,8 +18,10 @@ use sqlx::{ConnectOptions as _, Connection as _, Row as _, SqlSafeStr as _};
 use tokio::sync::{Mutex, MutexGuard};
 
 use super::{
-    Audited, ChainKey, Durability, KeptCall, Page, Row, Store, StoreFault, Stored, Which, Write,
+    Audited, ChainKey, Durability, KeptCall, KeyedContents, Page, Row, Store, StoreFault, Stored,
+    Which, Write,
 };
+use crate::state_file;
 use writing::signed;
 
 /// Statements that bring a file from one schema to the next; a file's `user_version` says how many were run.
@@ -44,6 +46,10 @@ const PURGE: &str = "DELETE FROM question WHERE open = 0 AND ended_at < ?1 AND d
 
 /// Brings everything into the main file and cuts the log, in which erased values are still to be found.
 const CHECKPOINT: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
+
+/// The numbers of values that are sealed, and of links that were made with a key.
+const KEYED_CONTENTS: &str = "SELECT (SELECT count(*) FROM question WHERE content IS NOT NULL OR arguments IS NOT NULL) \
+    + (SELECT count(*) FROM call), (SELECT count(*) FROM audit WHERE hash LIKE 'k1:%')";
 
 /// The number of tries of a file that others are about to make, and their interval.
 const OPENINGS: u32 = 500;
@@ -71,6 +77,8 @@ struct File {
     durability: Option<Durability>,
     /// The key of the audit's chain.
     key: Option<ChainKey>,
+    /// `true` if the file is opened although that key does not fit the audit.
+    opens_with_any_key: bool,
 }
 
 impl Sqlite {
@@ -89,6 +97,28 @@ impl Sqlite {
         self
     }
 
+    /// Opens the file although its audit was made with another key, to show it.
+    #[must_use]
+    pub fn with_any_key(mut self) -> Self {
+        self.file.get_mut().opens_with_any_key = true;
+        self
+    }
+
+    /// Returns what the file holds that needs keys.
+    ///
+    /// # Errors
+    /// When it cannot be opened or read.
+    pub async fn keyed_contents(&self) -> Result<KeyedContents, StoreFault> {
+        let mut file = self.file().await?;
+        let connection = file.connection()?;
+        let (sealed, keyed_links): (i64, i64) =
+            sqlx::query_as(KEYED_CONTENTS).fetch_one(connection).await?;
+        Ok(KeyedContents {
+            sealed: u64::try_from(sealed).unwrap_or(0),
+            keyed_links: u64::try_from(keyed_links).unwrap_or(0),
+        })
+    }
+
     /// Opens the file, made when there is none, and brings it to this version's schema.
     pub async fn open(path: &Path) -> Result<Self, StoreFault> {
         let store = Self::at(path);
@@ -101,11 +131,27 @@ impl Sqlite {
         self.file().await.map(|_| ())
     }
 
+    /// Opens the file and closes it, which brings what was written into it.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub async fn close(self) -> Result<(), StoreFault> {
+        self.ready().await?;
+        if let Some(connection) = self.file.into_inner().connection {
+            connection.close().await?;
+        }
+        Ok(())
+    }
+
     async fn file(&self) -> Result<MutexGuard<'_, File>, StoreFault> {
         let mut file = self.file.lock().await;
         if file.connection.is_none() {
             file.connection = Some(connect(&self.path).await?);
             file.durability = None;
+            if let Err(fault) = file.fit_key().await {
+                file.connection = None;
+                return Err(fault);
+            }
             file.go_on_keyed().await?;
         }
         if file.unfinished {
@@ -172,7 +218,10 @@ fn is_busy(fault: &StoreFault) -> bool {
 }
 
 async fn open(path: &Path) -> Result<SqliteConnection, StoreFault> {
-    let is_new = !path.exists();
+    // SQLite gives the files beside it the same mode.
+    let file = state_file::open_private(path).map_err(sqlx::Error::from)?;
+    let is_new = file.metadata().map_err(sqlx::Error::from)?.len() == 0;
+    drop(file);
     let options = SqliteConnectOptions::new()
         .filename(path)
         .create_if_missing(true)

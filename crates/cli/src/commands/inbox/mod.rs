@@ -3,13 +3,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, value_parser};
 use futures::StreamExt as _;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_gateway::inbox::client::{InboxClient, InboxFault};
 use mcp_elicit_gateway::inbox::place::StateFolder;
 use mcp_elicit_gateway::inbox::stored;
 use mcp_elicit_gateway::record::audit::Event;
+use mcp_elicit_gateway::record::{KeyFileError, key_files};
+use mcp_elicit_gateway::store::StoreFault;
 use serde_json::Value;
 
 mod open;
@@ -54,8 +56,8 @@ enum Act {
         #[arg(long)]
         ended: bool,
         /// At most so many
-        #[arg(long, value_name = "N", default_value_t = 10_000)]
-        most: usize,
+        #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = value_parser!(u32).range(1..=1_000_000))]
+        most: u32,
     },
     /// One question, with its form
     Show {
@@ -141,7 +143,10 @@ async fn act(args: InboxArgs) -> Result<Exit, Failure> {
     let inbox = args.client().await?;
     match &args.act {
         Act::List { ended, most } => {
-            let questions = inbox.list(*ended, None, *most).await.map_err(failed)?;
+            let questions = inbox
+                .list(*ended, None, *most as usize)
+                .await
+                .map_err(failed)?;
             for question in &questions {
                 args.print(question)?;
             }
@@ -349,7 +354,22 @@ fn failed(fault: InboxFault) -> Failure {
             Failure::connection("there is no inbox").because(fault)
                 .hint("start `mcp-elicit gateway`, or name its state folder with `--state DIR`.")
         }
-        fault @ InboxFault::Record { .. } => Failure::usage("there is no inbox").because(fault),
+        InboxFault::Record { folder, source } => {
+            let remedy = match (source.downcast_ref::<KeyFileError>(), source.downcast_ref::<StoreFault>()) {
+                (Some(fault), _) => fault.remedy(),
+                (None, Some(StoreFault::OtherKey)) => Some(key_files::remedy("identity.key")),
+                (None, _) => None,
+            };
+            let failure = Failure::usage("there is no inbox").because(InboxFault::Record { folder, source });
+            match remedy {
+                Some(remedy) => failure.hint(remedy),
+                None => failure,
+            }
+        }
+        fault @ InboxFault::NotEncrypted { .. } => Failure::usage("the token is not sent to that address").because(fault)
+            .hint("name an https address, or one of this machine such as a tunnel's: `--inbox http://127.0.0.1:PORT`."),
+        fault @ InboxFault::Redirected { .. } => Failure::connection("the inbox cannot be reached").because(fault)
+            .hint("name the address of the inbox itself with `--inbox URL`."),
         other => Failure::connection("the inbox cannot be reached")
             .because(other)
             .hint("start a gateway, or name its inbox with `--inbox URL` and its state folder with `--state DIR`."),

@@ -34,11 +34,37 @@ pub(super) fn line(question: &Value) -> String {
     format!(
         "{}  {:<9}  {} / {}  {}",
         short(question["id"].as_str().unwrap_or("-")),
-        word("phase"),
+        outcome(question),
         word("server"),
         call(question).map_or_else(|| "-".to_owned(), |call| call.name()),
         inert::line(question["message"].as_str().unwrap_or("-"), GIST)
     )
+}
+
+/// What became of the question, in a word or two: an answer that was not delivered is not shown as one that was.
+fn outcome(question: &Value) -> String {
+    let word = match question["delivery"].as_str() {
+        Some("failed") => "not delivered",
+        Some("in-doubt") => "in doubt",
+        Some("lapsed") => "lapsed",
+        _ => question["phase"].as_str().unwrap_or("-"),
+    };
+    inert::line(word, inert::LABEL)
+}
+
+/// What became of a person's answer, where that is not what they gave it for.
+fn undelivered(question: &Value) -> Option<String> {
+    let said = match question["delivery"].as_str()? {
+        "failed" => "but the server did not accept it",
+        "in-doubt" => "but it is not known whether the server has it",
+        "lapsed" => "but it was not delivered, and its value is erased",
+        _ => return None,
+    };
+    let why = question["deliveryReason"].as_str();
+    Some(why.map_or_else(
+        || said.to_owned(),
+        |why| format!("{said}: {}", inert::line(why, inert::DESCRIPTION)),
+    ))
 }
 
 /// The call that the question is for, or all that it may be for.
@@ -174,6 +200,14 @@ fn state(question: &Value) -> String {
         said.push(waiting.to_owned());
     } else {
         said.extend(moment("endedAt"));
+        if let Some(undelivered) = undelivered(question) {
+            said.push(undelivered);
+            if question["delivery"] == "failed"
+                && let Some(until) = moment("validUntil")
+            {
+                said.push(format!("kept for the same call made again until {until}"));
+            }
+        }
         if question["deliveredAt"].is_null()
             && question["deliveryReason"].is_null()
             && let Some(until) = moment("validUntil")

@@ -37,7 +37,9 @@ async fn a_clients_answer_is_written_together_with_its_delivery_and_without_its_
     let taken = book.take(&ids).await.unwrap().unwrap();
     assert_eq!(taken, [r#"{"action":"accept","content":{"name":"Ada"}}"#]);
     assert_eq!(book.take(&ids).await.unwrap(), None, "only once");
+    assert_eq!(events(&below).await, ["asked", "answered"]);
     book.confirm(&ids).await.unwrap();
+    book.flush().await.unwrap();
     let row = below.find(id).await.unwrap().unwrap();
     assert!(row.exchange.delivered_at().is_some());
     assert_eq!((row.content, row.arguments), (None, None));
@@ -62,6 +64,7 @@ async fn a_page_that_wrote_first_wins_over_an_answer_in_hand() {
     assert_eq!(settled, Settling::Won);
     let taken = book.take(std::slice::from_ref(&id)).await.unwrap().unwrap();
     assert_eq!(taken, [r#"{"action":"decline"}"#]);
+    book.confirm(&[id]).await.unwrap();
     assert_eq!(events(&below).await, ["asked", "declined", "delivered"]);
 }
 

@@ -22,7 +22,7 @@ struct Started {
 async fn start(folder: &Path, together: &Barrier) -> Started {
     together.wait();
     let state = StateFolder::open(folder).unwrap();
-    let keys = Keys::kept(&state.seal(), &state.identity()).unwrap();
+    let keys = state.key_files().open().await.unwrap();
     let lease = Lease::take(&state.leases()).unwrap();
     let token = state.token().unwrap();
     let store = Sqlite::at(&state.record()).keyed(keys.chain());

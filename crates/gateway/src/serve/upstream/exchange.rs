@@ -121,7 +121,7 @@ impl HttpServer {
                     .await
             }
             Err(error) => {
-                let fate = Fate::of_failure(error);
+                let fate = Fate::of_failure(&error, &self.url);
                 let why = fate.why();
                 self.tell_fate(delivery, fate, None);
                 Err(why.into())
@@ -207,7 +207,7 @@ impl HttpServer {
         let mut body = Vec::with_capacity(usize::try_from(length).unwrap_or(0).min(self.max_frame));
         let mut chunks = response.bytes_stream();
         while let Some(chunk) = chunks.next().await {
-            let chunk = chunk.map_err(|error| error.without_url().to_string())?;
+            let chunk = chunk.map_err(|error| super::failure::words(&error, &self.url))?;
             body.extend_from_slice(&chunk);
             if body.len() > self.max_frame {
                 return Err(format!(

@@ -398,7 +398,29 @@ pub(super) fn signed(number: u64) -> i64 {
 /// The audit entry for a chain of an older version that goes on with a key.
 const GOES_ON: &str = r#"{"event":"chain-keyed"}"#;
 
+/// The last link, and the hash of the one before.
+const LAST_TWO: &str = "SELECT entry, hash, coalesce((SELECT hash FROM audit WHERE number = last.number - 1), '') \
+     FROM audit AS last ORDER BY number DESC LIMIT 1";
+
 impl File {
+    /// Refuses a chain whose last link was made with another key: what would be added could never be proved.
+    pub(super) async fn fit_key(&mut self) -> Result<(), StoreFault> {
+        let Some(key) = self.key.clone().filter(|_| !self.opens_with_any_key) else {
+            return Ok(());
+        };
+        let last: Option<(String, String, String)> = sqlx::query_as(LAST_TWO)
+            .fetch_optional(self.connection()?)
+            .await?;
+        match last {
+            Some((entry, hash, before))
+                if is_keyed(&hash) && hash != chained(Some(&key), &before, &entry) =>
+            {
+                Err(StoreFault::OtherKey)
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// The chain of an older version goes on with this one's key: from here on it cannot be made whole by whoever lacks that.
     pub(super) async fn go_on_keyed(&mut self) -> Result<(), StoreFault> {
         let (number, hash) = self.last().await?;

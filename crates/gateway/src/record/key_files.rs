@@ -1,0 +1,198 @@
+//! The key files of a state folder. A key is made where nothing was made with one before; where the record holds what only a
+//! lost key can read or prove, nothing is made in its place.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{Keys, seal};
+use crate::store::{KeyedContents, Sqlite, StoreFault};
+
+/// The files of a record and its keys.
+#[derive(Clone, Debug)]
+pub struct KeyFiles {
+    /// The record.
+    pub record: PathBuf,
+    /// The key that seals values.
+    pub seal: PathBuf,
+    /// The key that tells servers, callers and questions apart, and of the audit's chain.
+    pub identity: PathBuf,
+}
+
+/// What happened to a key file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyLoss {
+    /// It is not there.
+    Missing,
+    /// It holds no whole key.
+    Damaged,
+}
+
+impl fmt::Display for KeyLoss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Missing => "is missing",
+            Self::Damaged => "holds no whole key",
+        })
+    }
+}
+
+/// Why the keys of a record cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyFileError {
+    /// A key is lost, and the record needs it.
+    #[error("{} {loss}, and the record holds {needed_for}", path.display())]
+    Lost {
+        /// The key's file.
+        path: PathBuf,
+        /// What happened to it.
+        loss: KeyLoss,
+        /// What the record holds that needs it, in words for a person.
+        needed_for: String,
+    },
+    /// A file cannot be read or written.
+    #[error("{} cannot be used", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The record cannot be read.
+    #[error(transparent)]
+    Record(#[from] Arc<StoreFault>),
+}
+
+impl KeyFiles {
+    /// Reads the keys. One that is missing or damaged is made where the record holds nothing that was made with it.
+    ///
+    /// # Errors
+    /// When a key is lost that the record needs, or a file cannot be used.
+    pub async fn open(&self) -> Result<Keys, KeyFileError> {
+        self.settle_loss(&self.seal, |held| {
+            (held.sealed > 0).then(|| format!("{} value(s) sealed with it", held.sealed))
+        })
+        .await?;
+        self.settle_loss(&self.identity, |held| {
+            (held.keyed_links > 0)
+                .then(|| format!("an audit of {} event(s) made with it", held.keyed_links))
+        })
+        .await?;
+        let made = |path: &Path, source| KeyFileError::File {
+            path: path.to_owned(),
+            source,
+        };
+        Ok(Keys {
+            seal: seal::Seal::kept(&self.seal).map_err(|source| made(&self.seal, source))?,
+            identity: super::IdentityKey::kept(&self.identity)
+                .map_err(|source| made(&self.identity, source))?,
+        })
+    }
+
+    /// Sets the record aside under another name in its folder, so that the next start makes a new one, with new keys in place of
+    /// those that are lost. Returns where it is now; `None` where there is no record. No gateway may run on it.
+    ///
+    /// # Errors
+    /// When a file cannot be moved.
+    pub async fn set_record_aside(&self) -> io::Result<Option<PathBuf>> {
+        if !self.record.exists() {
+            return Ok(None);
+        }
+        // Everything is brought into the one file first. A record that cannot be opened is moved as it is.
+        let _as_it_is = Sqlite::at(&self.record).close().await;
+        let aside = (1_u32..)
+            .map(|number| self.record.with_extension(format!("{number}.sqlite")))
+            .find(|path| !path.exists());
+        let aside = aside.ok_or_else(|| io::Error::other("no name is free"))?;
+        for suffix in ["-wal", "-shm", ""] {
+            let name = |path: &Path| {
+                let mut name = path.as_os_str().to_owned();
+                name.push(suffix);
+                PathBuf::from(name)
+            };
+            match fs::rename(name(&self.record), name(&aside)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound && !suffix.is_empty() => {}
+                moved => moved?,
+            }
+        }
+        Ok(Some(aside))
+    }
+
+    /// Refuses a loss that the record cannot bear, and warns of any other.
+    async fn settle_loss(
+        &self,
+        path: &Path,
+        needed_for: impl Fn(KeyedContents) -> Option<String>,
+    ) -> Result<(), KeyFileError> {
+        let look = || {
+            loss_of(path).map_err(|source| KeyFileError::File {
+                path: path.to_owned(),
+                source,
+            })
+        };
+        let Some(loss) = look()? else {
+            return Ok(());
+        };
+        let is_new = fs::metadata(&self.record).map_or(true, |file| file.len() == 0);
+        if is_new && loss == KeyLoss::Missing {
+            return Ok(());
+        }
+        let held = if is_new {
+            KeyedContents::default()
+        } else {
+            Sqlite::at(&self.record)
+                .keyed_contents()
+                .await
+                .map_err(Arc::new)?
+        };
+        // Another gateway may have made the key, and the record with it, meanwhile.
+        let Some(loss) = look()? else {
+            return Ok(());
+        };
+        if let Some(needed_for) = needed_for(held) {
+            return Err(KeyFileError::Lost {
+                path: path.to_owned(),
+                loss,
+                needed_for,
+            });
+        }
+        tracing::warn!(
+            file = %path.display(),
+            "the key file {loss}, and a new key was made; the record holds nothing that needs the lost one, but the same question may be asked again"
+        );
+        Ok(())
+    }
+}
+
+impl KeyFileError {
+    /// Returns what a person can do, in a sentence; `None` where the error says it.
+    pub fn remedy(&self) -> Option<String> {
+        match self {
+            Self::Lost { path, .. } => Some(remedy(&path.display().to_string())),
+            Self::Record(fault) if matches!(**fault, StoreFault::OtherKey) => {
+                Some(remedy("identity.key"))
+            }
+            Self::File { .. } | Self::Record(_) => None,
+        }
+    }
+}
+
+/// Returns what to do where a key is lost.
+pub fn remedy(file: &str) -> String {
+    format!(
+        "restore {file} from a backup; without one, `mcp-elicit keys start-over` sets the record aside and begins a new one: \
+         waiting questions, kept answers and results are lost."
+    )
+}
+
+/// Returns what is wrong with a key file; `None` where it holds a key.
+fn loss_of(path: &Path) -> io::Result<Option<KeyLoss>> {
+    match fs::read(path) {
+        Ok(bytes) if seal::are_keys(&bytes) => Ok(None),
+        Ok(_) => Ok(Some(KeyLoss::Damaged)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Some(KeyLoss::Missing)),
+        Err(error) => Err(error),
+    }
+}
