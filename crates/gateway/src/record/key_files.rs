@@ -10,6 +10,9 @@ use std::sync::Arc;
 use super::{Keys, seal};
 use crate::store::{KeyedContents, Sqlite, StoreFault};
 
+/// The number of records that may lie aside.
+const MOST_ASIDE: u32 = 10_000;
+
 /// The files of a record and its keys.
 #[derive(Clone, Debug)]
 pub struct KeyFiles {
@@ -102,7 +105,7 @@ impl KeyFiles {
         }
         // Everything is brought into the one file first. A record that cannot be opened is moved as it is.
         let _as_it_is = Sqlite::at(&self.record).close().await;
-        let aside = (1_u32..)
+        let aside = (1..=MOST_ASIDE)
             .map(|number| self.record.with_extension(format!("{number}.sqlite")))
             .find(|path| !path.exists());
         let aside = aside.ok_or_else(|| io::Error::other("no name is free"))?;

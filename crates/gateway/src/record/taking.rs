@@ -213,7 +213,7 @@ impl Book {
     fn delivered_entry(&self, hand: &InHand) -> String {
         let now = self.now();
         let mut row = hand.before.clone();
-        for step in [&hand.step, &Step::Deliver] {
+        for step in [&hand.step, &Transition::Deliver] {
             if let Ok(next) = row.exchange.step(step, now) {
                 row.exchange = next;
             }

@@ -30,6 +30,10 @@ impl AnswerWith {
 }
 
 /// The settings of one server's relays.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a fact of its own about the server or its client"
+)]
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// The server by the operator's name.

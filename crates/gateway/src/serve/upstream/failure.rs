@@ -9,9 +9,7 @@ use reqwest::Url;
 pub(super) fn words(error: &reqwest::Error, at: &Url) -> String {
     let at = at.origin().ascii_serialization();
     let causes: Vec<&(dyn Error + 'static)> = causes(error).collect();
-    let deepest = causes
-        .last()
-        .map_or_else(String::new, |cause| cause.to_string());
+    let deepest = causes.last().map_or_else(String::new, ToString::to_string);
     if !error.is_connect() {
         return if error.is_timeout() {
             format!(
