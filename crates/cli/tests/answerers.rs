@@ -231,6 +231,54 @@ mod at_a_terminal {
         assert!(said.contains("until this gateway ends"), "{said}");
     }
 
+    /// A gateway with a question on the terminal, once as a screen and once line by line.
+    #[test]
+    fn a_signal_gives_the_terminal_back() {
+        for (options, shown) in [("", "Esc cancel"), ("--plain", "Environment:")] {
+            for signal in ["-TERM", "-INT"] {
+                let folder = tempfile::tempdir().unwrap();
+                for name in ["to", "from"] {
+                    let made = Command::new("mkfifo")
+                        .arg(folder.path().join(name))
+                        .status();
+                    assert!(made.unwrap().success());
+                }
+                let gateway = format!(
+                    r#"exec "$0" gateway {options} --answer-with terminal --inbox off --state state -- "$0" demo-server < to > from 2> said"#
+                );
+                let mut command = pty::command("sh");
+                command.args(["-c", &gateway, PROGRAM]);
+                command.cwd(folder.path());
+                let mut terminal = Terminal::start(command, 100, 40);
+                let to = folder.path().join("to");
+                let mut stdin = OpenOptions::new().write(true).open(to).unwrap();
+                let from = File::open(folder.path().join("from")).unwrap();
+                let mut answers = BufReader::new(from).lines();
+                let mut send = |frame: Value| writeln!(stdin, "{frame}").unwrap();
+                send(
+                    json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+                    "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}}),
+                );
+                answers.next().unwrap().unwrap();
+                send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+                send(
+                    json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "deploy", "arguments": {}}}),
+                );
+                terminal.wait_for(shown);
+                assert_eq!(terminal.is_given_back(), options == "--plain");
+                let process = terminal.process().unwrap().to_string();
+                let sent = Command::new("kill").args([signal, &process]).status();
+                assert!(sent.unwrap().success());
+                terminal.ended();
+                assert!(terminal.is_given_back(), "{options} {signal}");
+                // Nothing that the signal did is an answer.
+                let rest: Vec<_> = answers.map_while(Result::ok).collect();
+                let said = read_to_string(folder.path().join("said")).unwrap();
+                assert!(!rest.join("\n").contains("declined"), "{rest:?} {said}");
+            }
+        }
+    }
+
     /// Without a terminal the gateway says so at its start, and not when somebody is waiting.
     #[test]
     fn no_terminal_is_told_at_once() {

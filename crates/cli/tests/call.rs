@@ -420,3 +420,134 @@ fn what_the_policy_says_of_a_server_is_kept_to() {
         assert!(run.stderr.contains(word), "{file}: {}", run.stderr);
     }
 }
+
+/// Each cell of the table of exit codes in docs/call.md.
+#[cfg(unix)]
+mod exit_codes {
+    use super::*;
+
+    const DONE: &str = r#"echo '{"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"over"}]}}'; read end"#;
+    const TOOL_FAILS: &str = r#"echo '{"jsonrpc":"2.0","id":2,"result":{"isError":true,"content":[{"type":"text","text":"no luck"}]}}'; read end"#;
+    const SERVER_FAILS: &str =
+        r#"echo '{"jsonrpc":"2.0","id":2,"error":{"code":-32000,"message":"no luck"}}'; read end"#;
+
+    /// A question with these params, and then what follows.
+    fn asks(params: &str, then: &str) -> String {
+        format!(
+            r#"echo '{{"jsonrpc":"2.0","id":"q","method":"elicitation/create","params":{params}}}'; read answer; {then}"#
+        )
+    }
+
+    fn form(then: &str) -> String {
+        let params = r#"{"message":"m","requestedSchema":{"type":"object","properties":{"name":{"type":"string","default":"ana"}}}}"#;
+        asks(params, then)
+    }
+
+    /// The exit code of a call of a server that does this, and what was said.
+    #[track_caller]
+    fn ends(options: &[&str], then: &str, code: i32, said: &str) {
+        let script = scripted(then);
+        let run = call(&[&["go"], options, &["--", "/bin/sh", "-c", &script]].concat());
+        assert_eq!(run.code, Some(code), "{options:?} {then}: {}", run.stderr);
+        let all = format!("{}{}", run.stdout, run.stderr);
+        assert!(all.contains(said), "{options:?} {then}: {all}");
+        if code > 0 {
+            let json = [
+                &["go", "--json"],
+                options,
+                &["--", "/bin/sh", "-c", &script],
+            ]
+            .concat();
+            let run = call(&json);
+            assert_eq!(run.code, Some(code), "{json:?}: {}", run.stderr);
+        }
+    }
+
+    #[test]
+    fn done_is_0() {
+        ends(&["--decline"], DONE, 0, "over");
+        ends(&["--accept-defaults"], &form(DONE), 0, "over");
+    }
+
+    #[test]
+    fn an_error_of_the_tool_or_the_server_is_1() {
+        ends(&["--decline"], TOOL_FAILS, 1, "the tool reported an error");
+        ends(&["--decline"], SERVER_FAILS, 1, "error -32000: no luck");
+        ends(&["--accept-defaults"], &form(TOOL_FAILS), 1, "no luck");
+        let unknown = r#"echo '{"jsonrpc":"2.0","id":2,"error":{"code":-32602,"message":"tool not found"}}'
+            read list; echo '{"jsonrpc":"2.0","id":3,"result":{"tools":[{"name":"stay","inputSchema":{"type":"object"}}]}}'; read end"#;
+        ends(&["--decline"], unknown, 1, "    stay");
+    }
+
+    #[test]
+    fn what_was_given_and_cannot_be_used_is_2() {
+        let files = house::Files::new(&[("no.json", b"{}")]);
+        ends(&["--decline", "--cancel"], DONE, 2, "cannot be used with");
+        ends(
+            &["--answers", &files.path("absent.json")],
+            DONE,
+            2,
+            "cannot read",
+        );
+        ends(
+            &["--answers", &files.path("no.json")],
+            DONE,
+            2,
+            "holds no answers",
+        );
+        ends(
+            &["--consent", &files.path("absent.toml")],
+            DONE,
+            2,
+            "does not exist",
+        );
+        let wants_a_number = r#"{"message":"m","requestedSchema":{"type":"object","properties":{"n":{"type":"integer"}}}}"#;
+        ends(
+            &["--answer", "n=many"],
+            &asks(wants_a_number, DONE),
+            2,
+            "the answer was not sent",
+        );
+    }
+
+    #[test]
+    fn no_connection_or_a_broken_protocol_is_3() {
+        ends(&["--decline"], "exit 7", 3, "exit status: 7");
+        let nested = r#"{"message":"m","requestedSchema":{"type":"object","properties":{"n":{"type":"object"}}}}"#;
+        ends(&["--decline"], &asks(nested, DONE), 3, "n");
+        let link = r#"{"mode":"url","elicitationId":"e","url":"https://a.example/","message":"m"}"#;
+        ends(
+            &["--answer", "name=ana"],
+            &asks(link, DONE),
+            3,
+            "not declare",
+        );
+        let endless = "head -c 9000000 /dev/zero | tr '\\0' x; echo; read end";
+        ends(&["--decline"], endless, 3, "larger than");
+    }
+
+    #[test]
+    fn a_question_that_found_nobody_is_4() {
+        let files = house::Files::new(&[("none.json", b"[]")]);
+        ends(
+            &["--answers", &files.path("none.json")],
+            &form(DONE),
+            4,
+            "no prepared answer is left",
+        );
+        ends(&[], &form(DONE), 4, "the input ended");
+        let slow = ["--answer-command", "sleep 60", "--timeout", "1"];
+        ends(&slow, &form(DONE), 4, "question 1");
+    }
+
+    #[test]
+    fn a_person_s_no_is_5_where_the_call_ends_there() {
+        for option in ["--decline", "--cancel"] {
+            ends(&[option], &form(TOOL_FAILS), 5, "declined:");
+            ends(&[option], &form(SERVER_FAILS), 5, "declined:");
+            ends(&[option], &form(DONE), 0, "over");
+        }
+        let required = r#"echo '{"jsonrpc":"2.0","id":2,"error":{"code":-32042,"message":"first","data":{"elicitations":[{"mode":"url","elicitationId":"e1","url":"https://a.example/","message":"Sign in"}]}}}'; read end"#;
+        ends(&["--decline"], required, 5, "was not agreed to");
+    }
+}

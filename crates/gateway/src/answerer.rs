@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use mcp_elicit_client::Person;
 use mcp_elicit_client::answer::Answer;
@@ -13,7 +14,7 @@ use mcp_elicit_client::question::Question;
 use mcp_elicit_client::responder::{Responder, Unanswered};
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::wire::Revision;
-use tokio::sync::mpsc;
+use tokio::sync::{RwLock, mpsc, watch};
 
 use crate::inbox::desk::BookDesk;
 use crate::record::Book;
@@ -29,7 +30,14 @@ pub struct Answerer {
     alone: bool,
     /// The servers whose every later question the person declined, as long as this gateway runs.
     declined: Mutex<BTreeSet<String>>,
+    /// `true` as soon as the gateway stops.
+    stopping: watch::Sender<bool>,
+    /// Shared by the questions that are before the responder.
+    asking: RwLock<()>,
 }
+
+/// The longest time that the responder may take to put its things away at the end.
+const END_WITHIN: Duration = Duration::from_secs(2);
 
 /// Why a question was not answered here.
 enum NoAnswer {
@@ -49,7 +57,18 @@ impl Answerer {
             person: Person::new(),
             alone,
             declined: Mutex::default(),
+            stopping: watch::Sender::new(false),
+            asking: RwLock::new(()),
         })
+    }
+
+    /// Takes every question away from the responder, and gives it the time to leave a terminal as it was.
+    pub async fn stop(&self) {
+        self.stopping.send_replace(true);
+        let ended = tokio::time::timeout(END_WITHIN, self.asking.write()).await;
+        if ended.is_err() {
+            tracing::warn!(responder = %self.responder.name(), "a question could not be taken away in time");
+        }
     }
 
     /// Asks, on a task of its own. `tell` hears when the question fails.
@@ -61,6 +80,7 @@ impl Answerer {
     ) {
         let this = self.clone();
         tokio::spawn(async move {
+            let _asking = this.asking.read().await;
             match this.put(&record).await {
                 Ok(()) | Err(NoAnswer::Gone) => {}
                 Err(NoAnswer::Failed(why)) => this.failed(&record, question, &tell, &why).await,
@@ -86,11 +106,16 @@ impl Answerer {
             self.person.clone(),
         );
         // Pinned out here, so that the reason is known before the responder is dropped.
+        let mut stopping = self.stopping.subscribe();
         let mut answering = std::pin::pin!(self.in_turn(record, &question));
         let answer = tokio::select! {
             answer = &mut answering => answer.map_err(NoAnswer::Failed)?,
             why = self.gone(record) => {
                 withdrawal.withdraw(why);
+                return Err(NoAnswer::Gone);
+            }
+            _ = stopping.wait_for(|stopping| *stopping) => {
+                withdrawal.withdraw("the gateway has ended");
                 return Err(NoAnswer::Gone);
             }
         };

@@ -288,6 +288,13 @@ impl Office {
             });
     }
 
+    /// Takes every question away from the terminal and the programs that it is put before.
+    pub async fn stop_asking(&self) {
+        for answerer in self.answerers.values() {
+            answerer.stop().await;
+        }
+    }
+
     /// Whoever is asked at once. The terminal is one, however many servers ask there.
     fn meet_answerers(
         &self,

@@ -91,6 +91,7 @@ async fn serve_until_stopped(
             front.drain();
             front.stop();
         }
+        stopping.office.stop_asking().await;
         // What was said to whoever waited is on its way out.
         tokio::time::sleep(std::time::Duration::from_millis(300)).await;
         let end = move || stopping.fronts.iter().for_each(|front| front.end_all());

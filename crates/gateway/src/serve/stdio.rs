@@ -13,7 +13,6 @@ use super::session::{ClientSide, Driver, ServerSide, Session};
 use super::upstream::{HttpServer, Repeating, Upstream};
 use crate::config::Server;
 use crate::office::{Office, StartFault};
-use crate::record::Book;
 use crate::relay::{Door, Settings};
 
 /// Bytes read from stdin at once.
@@ -184,7 +183,7 @@ fn serve_client(
 ) -> Result<(), StartFault> {
     // Here and now, so that a server that cannot be started is told before the client has said anything.
     pool.first()?;
-    stop_on_signal(pool, office.book.clone());
+    stop_on_signal(pool, office.clone());
     if let Err(error) = StdioClient::read(pool, max_frame) {
         tracing::warn!(server = %server.settings.server, %error, "the client's messages cannot be read any more");
     }
@@ -208,7 +207,7 @@ pub(super) fn drive(driver: Driver) -> io::Result<thread::JoinHandle<()>> {
 }
 
 /// SIGTERM and SIGINT: what is held is handed back, then the process ends.
-fn stop_on_signal(pool: &Arc<Pool>, book: Arc<Book>) {
+fn stop_on_signal(pool: &Arc<Pool>, office: Office) {
     let pool = Arc::downgrade(pool);
     tokio::spawn(async move {
         super::stop::signal().await;
@@ -217,9 +216,10 @@ fn stop_on_signal(pool: &Arc<Pool>, book: Arc<Book>) {
             pool.stop();
             pool.end();
         }
+        office.stop_asking().await;
         // The thread that reads stdin cannot be woken; everything else has been told.
         tokio::time::sleep(std::time::Duration::from_millis(300)).await;
-        if let Err(fault) = book.flush().await {
+        if let Err(fault) = office.book.flush().await {
             tracing::error!(%fault, "the record could not be kept");
         }
         std::process::exit(0);
