@@ -5,7 +5,9 @@
 use std::error::Error;
 
 use mcp_elicit_client::responder::Terminal;
-use mcp_elicit_client::{CallOptions, Connection, Eliciting, Options, Settings, Target};
+use mcp_elicit_client::{
+    CallOptions, ClientSettings, ConnectOptions, Connection, ElicitingClient, Target,
+};
 
 #[expect(clippy::print_stdout, reason = "an example talks to its reader")]
 #[tokio::main(flavor = "current_thread")]
@@ -18,11 +20,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
         program,
         arguments: words.collect(),
     };
-    let settings = Settings::default().responder(Terminal::detect()?);
+    let settings = ClientSettings::default().responder(Terminal::detect()?);
     let connection = Connection::open(
         &target,
-        Eliciting::new((), "my server", settings),
-        &Options::default(),
+        ElicitingClient::new((), "my server", settings),
+        &ConnectOptions::default(),
     )
     .await?;
     let called = connection

@@ -15,7 +15,7 @@ pub struct Answer {
     outcome: Outcome,
     reason: Option<String>,
     insisted: bool,
-    from_now_on: bool,
+    always: bool,
     by: Option<Cow<'static, str>>,
 }
 
@@ -57,21 +57,21 @@ impl Answer {
 
     /// Says that the person was warned that the form seems to ask for a credential, and insists.
     #[must_use]
-    pub fn insisting(mut self) -> Self {
+    pub fn allow_credentials(mut self) -> Self {
         self.insisted = true;
         self
     }
 
     /// Returns whether the person declined every later question of this server too.
-    pub fn is_from_now_on(&self) -> bool {
-        self.from_now_on && self.outcome == Outcome::Decline
+    pub fn is_always(&self) -> bool {
+        self.always && self.outcome == Outcome::Decline
     }
 
     /// Says that a decline is meant for every later question of this server too; nothing of the kind can be said with
     /// another act.
     #[must_use]
-    pub fn from_now_on(mut self) -> Self {
-        self.from_now_on = true;
+    pub fn always(mut self) -> Self {
+        self.always = true;
         self
     }
 }
@@ -82,7 +82,7 @@ impl fmt::Debug for Answer {
         f.debug_struct("Answer")
             .field("outcome", &self.outcome)
             .field("insisted", &self.insisted)
-            .field("from_now_on", &self.from_now_on)
+            .field("from_now_on", &self.always)
             .field("by", &self.by)
             .finish_non_exhaustive()
     }
@@ -93,7 +93,7 @@ impl From<view::Reply> for Answer {
     fn from(reply: view::Reply) -> Self {
         Self {
             insisted: reply.insisted,
-            from_now_on: reply.from_now_on,
+            always: reply.from_now_on,
             ..reply.outcome.into()
         }
     }
@@ -105,7 +105,7 @@ impl From<Outcome> for Answer {
             outcome,
             reason: None,
             insisted: false,
-            from_now_on: false,
+            always: false,
             by: None,
         }
     }

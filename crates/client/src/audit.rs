@@ -13,9 +13,9 @@ use mcp_elicit_forms::view::Call;
 use tokio::time::Instant;
 
 use crate::answer::Answer;
-use crate::desk::{Observer, Refusal};
+use crate::dispatch::{Observer, QuestionError};
 use crate::question::Question;
-use crate::responder::Unanswered;
+use crate::responder::ResponderError;
 
 pub use mcp_elicit_core::lifecycle::{AuditCounters, AuditEvent, AuditRecord};
 
@@ -130,7 +130,7 @@ impl<W: Write + Send + 'static> Observer for Audit<W> {
         });
     }
 
-    fn refused(&self, question: Option<&Question>, why: &Refusal) {
+    fn refused(&self, question: Option<&Question>, why: &QuestionError) {
         let open_ms = self.open_for(question);
         self.write(turn_of(why), question, |record| {
             record.open_ms = open_ms;
@@ -139,30 +139,30 @@ impl<W: Write + Send + 'static> Observer for Audit<W> {
     }
 }
 
-fn turn_of(why: &Refusal) -> AuditEvent {
+fn turn_of(why: &QuestionError) -> AuditEvent {
     match why {
-        Refusal::Malformed(_)
-        | Refusal::IllegalForm(_)
-        | Refusal::BadLink(_)
-        | Refusal::Undeclared { .. }
-        | Refusal::Forbidden(_)
-        | Refusal::TooMuch(_)
-        | Refusal::NotInsisted { .. } => AuditEvent::Refused,
-        Refusal::TimedOut { .. }
-        | Refusal::Nobody {
-            why: Unanswered::TimedOut { .. } | Unanswered::Expired,
+        QuestionError::Malformed(_)
+        | QuestionError::IllegalForm(_)
+        | QuestionError::BadLink(_)
+        | QuestionError::Undeclared { .. }
+        | QuestionError::Forbidden(_)
+        | QuestionError::TooMuch(_)
+        | QuestionError::NotInsisted { .. } => AuditEvent::Refused,
+        QuestionError::TimedOut { .. }
+        | QuestionError::Nobody {
+            why: ResponderError::TimedOut { .. } | ResponderError::Expired,
             ..
         } => AuditEvent::TimedOut,
-        Refusal::Withdrawn { .. }
-        | Refusal::Nobody {
-            why: Unanswered::Withdrawn { .. },
+        QuestionError::Withdrawn { .. }
+        | QuestionError::Nobody {
+            why: ResponderError::Withdrawn { .. },
             ..
         } => AuditEvent::Withdrawn,
-        Refusal::WrongAnswer(_)
-        | Refusal::Nobody {
-            why: Unanswered::Refused { .. },
+        QuestionError::WrongAnswer(_)
+        | QuestionError::Nobody {
+            why: ResponderError::Refused { .. },
             ..
         } => AuditEvent::Wrong,
-        Refusal::Nobody { .. } => AuditEvent::Nobody,
+        QuestionError::Nobody { .. } => AuditEvent::Nobody,
     }
 }

@@ -25,7 +25,7 @@ use mcp_elicit_core::wire::{Capability, Mode};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::desk::Limits;
+use crate::dispatch::Limits;
 
 /// A person's permissions for every server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ pub struct Consent {
 pub struct Rule {
     /// A standing answer in place of asking.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub answer: Option<Standing>,
+    pub answer: Option<StandingAnswer>,
     /// The modes that may be asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub modes: Option<Vec<AllowedMode>>,
@@ -69,7 +69,7 @@ pub struct Rule {
 /// A person's standing word.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Standing {
+pub enum StandingAnswer {
     /// Ask each time.
     #[default]
     Ask,
@@ -100,7 +100,7 @@ pub enum Credentials {
 
 /// A policy that cannot be read or written.
 #[derive(Debug, Error)]
-pub enum ConsentDefect {
+pub enum ConsentError {
     /// The text is no policy.
     #[error("the consent policy cannot be read: {0}")]
     Unreadable(#[from] toml::de::Error),
@@ -111,7 +111,7 @@ pub enum ConsentDefect {
 
 /// The part of a question that a rule forbids.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum Forbidden {
+pub enum PolicyViolation {
     /// The mode.
     #[error("the policy allows no {0} questions from this server")]
     Mode(Mode),
@@ -128,12 +128,12 @@ pub enum Forbidden {
 
 impl Consent {
     /// Reads a policy.
-    pub fn from_toml(text: &str) -> Result<Self, ConsentDefect> {
+    pub fn from_toml(text: &str) -> Result<Self, ConsentError> {
         Ok(toml::from_str(text)?)
     }
 
     /// The policy as [`from_toml`](Self::from_toml) reads it, for whoever keeps it.
-    pub fn to_toml(&self) -> Result<String, ConsentDefect> {
+    pub fn to_toml(&self) -> Result<String, ConsentError> {
         Ok(toml::to_string(self)?)
     }
 
@@ -146,8 +146,8 @@ impl Consent {
     }
 
     /// The person said no to this server, once and for all.
-    pub fn decline_from_now_on(&mut self, name: &str) {
-        self.server.entry(name.to_owned()).or_default().answer = Some(Standing::Decline);
+    pub fn decline_always(&mut self, name: &str) {
+        self.server.entry(name.to_owned()).or_default().answer = Some(StandingAnswer::Decline);
     }
 }
 
@@ -190,12 +190,12 @@ impl Rule {
     }
 
     /// Returns whether the form may be shown. `suspicious` names the fields that seem to ask for a credential.
-    pub fn allows_form(&self, form: &Form, suspicious: &[String]) -> Result<(), Forbidden> {
+    pub fn allows_form(&self, form: &Form, suspicious: &[String]) -> Result<(), PolicyViolation> {
         if !self.modes().form {
-            return Err(Forbidden::Mode(Mode::Form));
+            return Err(PolicyViolation::Mode(Mode::Form));
         }
         if !suspicious.is_empty() && self.credentials == Some(Credentials::Refuse) {
-            return Err(Forbidden::Credential(suspicious.to_vec()));
+            return Err(PolicyViolation::Credential(suspicious.to_vec()));
         }
         let Some(allowed) = &self.fields else {
             return Ok(());
@@ -208,19 +208,19 @@ impl Rule {
         if others.is_empty() {
             Ok(())
         } else {
-            Err(Forbidden::Fields(others))
+            Err(PolicyViolation::Fields(others))
         }
     }
 
     /// Returns whether the link may be shown.
-    pub fn allows_link(&self, link: &Link) -> Result<(), Forbidden> {
+    pub fn allows_link(&self, link: &Link) -> Result<(), PolicyViolation> {
         if !self.modes().url {
-            return Err(Forbidden::Mode(Mode::Url));
+            return Err(PolicyViolation::Mode(Mode::Url));
         }
         let host = link.host().ascii();
         match &self.hosts {
             Some(allowed) if !allowed.iter().any(|allowed| is_at_or_below(host, allowed)) => {
-                Err(Forbidden::Host(host.to_owned()))
+                Err(PolicyViolation::Host(host.to_owned()))
             }
             _ => Ok(()),
         }
@@ -260,7 +260,7 @@ mod tests {
         let own = consent.rule("a");
         assert_eq!(
             (own.limits().per_minute, own.answer),
-            (9, Some(Standing::Decline))
+            (9, Some(StandingAnswer::Decline))
         );
         assert_eq!(own.modes(), Capability::FORM);
         assert_eq!(consent.rule("b").limits().per_minute, 3);
@@ -304,10 +304,10 @@ mod tests {
     #[test]
     fn what_a_person_said_once_is_kept_as_data() {
         let mut consent = Consent::default();
-        consent.decline_from_now_on("pushy");
+        consent.decline_always("pushy");
         let text = consent.to_toml().unwrap();
         assert_eq!(text, "[server.pushy]\nanswer = \"decline\"\n");
         assert_eq!(Consent::from_toml(&text).unwrap(), consent);
-        assert_eq!(consent.rule("pushy").answer, Some(Standing::Decline));
+        assert_eq!(consent.rule("pushy").answer, Some(StandingAnswer::Decline));
     }
 }

@@ -17,30 +17,32 @@ use serde_json::value::{RawValue, to_raw_value};
 use tokio_util::sync::CancellationToken;
 
 use crate::answer::Answer;
+use crate::connection_state::ConnectionState;
 use crate::consent::Consent;
-use crate::desk::{CALL_OVER, Desk, Incoming, Person, Refusal, Settings};
-use crate::exact;
-use crate::line::Line;
+use crate::dispatch::{
+    CALL_OVER, ClientSettings, Dispatcher, Incoming, QuestionError, QuestionQueue,
+};
+use crate::raw_params;
 
 /// Wraps a client handler so that a server's questions are answered by a responder.
 ///
 /// It declares exactly what the responder can show and the policy allows, and nothing without a responder. Everything
 /// else goes to the wrapped handler as it is. Cloned handles share one server's state: give each server its own.
-pub struct Eliciting<H> {
+pub struct ElicitingClient<H> {
     inner: Arc<H>,
-    desk: Arc<Desk>,
-    line: Line,
+    dispatcher: Arc<Dispatcher>,
+    line: ConnectionState,
     connected: Option<Arc<str>>,
     /// `true` if its name is only its command or address.
     unnamed: bool,
     follows_tasks: bool,
 }
 
-impl<H> Clone for Eliciting<H> {
+impl<H> Clone for ElicitingClient<H> {
     fn clone(&self) -> Self {
         Self {
             inner: Arc::clone(&self.inner),
-            desk: Arc::clone(&self.desk),
+            dispatcher: Arc::clone(&self.dispatcher),
             line: self.line.clone(),
             connected: self.connected.clone(),
             unnamed: self.unnamed,
@@ -49,21 +51,21 @@ impl<H> Clone for Eliciting<H> {
     }
 }
 
-impl<H> std::fmt::Debug for Eliciting<H> {
+impl<H> std::fmt::Debug for ElicitingClient<H> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Eliciting")
-            .field("server", &self.desk.server())
+        f.debug_struct("ElicitingClient")
+            .field("server", &self.dispatcher.server())
             .finish_non_exhaustive()
     }
 }
 
-impl<H> Eliciting<H> {
+impl<H> ElicitingClient<H> {
     /// Answers the questions of the server that the client calls `server`.
-    pub fn new(inner: H, server: impl Into<String>, settings: Settings) -> Self {
+    pub fn new(inner: H, server: impl Into<String>, settings: ClientSettings) -> Self {
         Self {
             inner: Arc::new(inner),
-            desk: Arc::new(Desk::new(server.into(), settings)),
-            line: Line::default(),
+            dispatcher: Arc::new(Dispatcher::new(server.into(), settings)),
+            line: ConnectionState::default(),
             connected: None,
             unnamed: false,
             follows_tasks: false,
@@ -99,21 +101,21 @@ impl<H> Eliciting<H> {
     }
 
     /// Returns whose queue the questions stand in.
-    pub fn person(&self) -> &Person {
-        self.desk.person()
+    pub fn person(&self) -> &QuestionQueue {
+        self.dispatcher.person()
     }
 
     /// The person said no to this server, once and for all: its questions are declined from now on. Gives the policy
     /// that says so, for whoever keeps it.
-    pub fn decline_from_now_on(&self) -> Consent {
-        self.desk.decline_from_now_on()
+    pub fn decline_always(&self) -> Consent {
+        self.dispatcher.decline_always()
     }
 
-    pub(crate) fn desk(&self) -> &Desk {
-        &self.desk
+    pub(crate) fn dispatcher(&self) -> &Dispatcher {
+        &self.dispatcher
     }
 
-    pub(crate) fn line(&self) -> &Line {
+    pub(crate) fn line(&self) -> &ConnectionState {
         &self.line
     }
 
@@ -131,20 +133,22 @@ impl<H> Eliciting<H> {
         params: &RawValue,
         call: Option<view::Call>,
         mut ends: Vec<(CancellationToken, &'static str)>,
-    ) -> Result<Answer, Refusal> {
+    ) -> Result<Answer, QuestionError> {
         ends.push((self.line.ended(), "the connection to the server ended"));
         let _open = self.line.question_opens();
         let incoming = Incoming {
             params,
             revision: self.line.revision(),
-            origin: self
-                .line
-                .origin(self.desk.server(), self.unnamed, self.connected.as_deref()),
+            origin: self.line.origin(
+                self.dispatcher.server(),
+                self.unnamed,
+                self.connected.as_deref(),
+            ),
             call,
             ends,
             line: &self.line,
         };
-        self.desk.ask(incoming).await
+        self.dispatcher.ask(incoming).await
     }
 
     /// A question that rmcp handed over: pushed, or out of a round that rmcp itself drives.
@@ -190,19 +194,19 @@ pub(crate) fn result_of(answer: Answer) -> ElicitResult {
     }
 }
 
-/// The parameters that [`exact`] kept, or, over a transport that is not ours, what rmcp understood of them.
+/// The parameters that [`raw_params`] kept, or, over a transport that is not ours, what rmcp understood of them.
 fn params_of(
     meta: &serde_json::Map<String, Value>,
     understood: &impl serde::Serialize,
 ) -> Result<Box<RawValue>, ErrorData> {
     let unreadable = |_| ErrorData::invalid_params("the question cannot be read", None);
-    match exact::kept(meta) {
+    match raw_params::kept(meta) {
         Some(kept) => RawValue::from_string(kept.params).map_err(unreadable),
         None => to_raw_value(understood).map_err(unreadable),
     }
 }
 
-impl<H: ClientHandler> Service<RoleClient> for Eliciting<H> {
+impl<H: ClientHandler> Service<RoleClient> for ElicitingClient<H> {
     async fn handle_request(
         &self,
         request: ServerRequest,
@@ -253,7 +257,7 @@ impl<H: ClientHandler> Service<RoleClient> for Eliciting<H> {
 
     fn get_info(&self) -> ClientConfig {
         let mut info = ClientHandler::get_info(&*self.inner);
-        info.capabilities.elicitation = declared(self.desk.modes(), self.line.revision());
+        info.capabilities.elicitation = declared(self.dispatcher.modes(), self.line.revision());
         if let Some(pinned) = self.line.pinned() {
             let version = serde_json::from_value(pinned.as_str().into());
             info.protocol_version = version.unwrap_or(info.protocol_version);

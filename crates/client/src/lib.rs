@@ -8,7 +8,7 @@
 //! # Rooms
 //!
 //! - [`eliciting`]: the client handler over rmcp's; what it declares, and what it hears
-//! - [`desk`]: the one path that every question takes, with its queue, its limits and its onlookers
+//! - [`dispatch`]: the one path that every question takes, with its queue, its limits and its onlookers
 //! - [`responder`]: who asks the person: terminal, browser, script, program, webhook, several of them
 //! - [`routing`]: which responder answers which server
 //! - [`consent`]: what a person allows each server, as data
@@ -16,18 +16,18 @@
 //! - [`connection`]: reaching a server, finding the era, limits, an end that leaves nothing behind
 //! - [`call`]: a call and everything the server asks on the way: rounds, tasks, required visits
 //! - [`audit`]: one record per turn of a question, and counts
-//! - `exact`: how a question's exact words pass through rmcp; `line`: what one connection knows; [`tls`]: HTTP clients
+//! - `raw_params`: how a question's exact words pass through rmcp; `connection_state`: what one connection knows; [`tls`]: HTTP clients
 
 pub mod answer;
 pub mod audit;
 pub mod call;
 pub mod connection;
+mod connection_state;
 pub mod consent;
-pub mod desk;
+pub mod dispatch;
 pub mod eliciting;
-mod exact;
-mod line;
 pub mod question;
+mod raw_params;
 pub mod responder;
 pub mod routing;
 #[cfg(feature = "http")]
@@ -37,10 +37,10 @@ pub use answer::Answer;
 pub use call::{CallError, CallOptions};
 #[cfg(any(feature = "process", feature = "http"))]
 pub use connection::Target;
-pub use connection::{ConnectError, Connection, Options};
+pub use connection::{ConnectError, ConnectOptions, Connection};
 pub use consent::Consent;
-pub use desk::{Person, Refusal, Settings};
-pub use eliciting::Eliciting;
+pub use dispatch::{ClientSettings, QuestionError, QuestionQueue};
+pub use eliciting::ElicitingClient;
 pub use question::Question;
-pub use responder::{Responder, Unanswered};
+pub use responder::{Responder, ResponderError};
 pub use routing::Routing;

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::answer::Answer;
-use crate::desk::Person;
+use crate::dispatch::QuestionQueue;
 
 /// A question that waits for an answer.
 ///
@@ -29,7 +29,7 @@ pub struct Question {
     pub(crate) revision: Revision,
     pub(crate) suspicions: Vec<Suspicion>,
     pub(crate) withdrawal: Withdrawal,
-    pub(crate) person: Person,
+    pub(crate) person: QuestionQueue,
 }
 
 static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -42,11 +42,11 @@ pub(crate) fn number() -> u64 {
 impl Question {
     /// A question that did not come over a connection of this crate's: a gateway puts what its record keeps so before a
     /// responder, in this person's queue. The second value takes it back.
-    pub fn kept(
+    pub fn from_record(
         shown: view::Question,
         request: ElicitRequest,
         revision: Revision,
-        person: Person,
+        person: QuestionQueue,
     ) -> (Self, Withdrawal) {
         let suspicions = match shown.as_form() {
             Some(form) => secrecy::inspect(form, request.message()),
@@ -131,7 +131,7 @@ impl Question {
     }
 
     /// Returns whether the form certainly asks for a credential: an acceptance then counts only when the person
-    /// [insisted](Answer::insisting).
+    /// [insisted](Answer::allow_credentials).
     pub fn must_insist(&self) -> bool {
         let certain = |suspicion: &Suspicion| suspicion.level() == Confidence::Certain;
         self.suspicions.iter().any(certain)

@@ -4,9 +4,10 @@ mod wire;
 
 use std::time::Duration;
 
-use mcp_elicit_client::responder::{Callback, Defaults, Script, Unanswered};
+use mcp_elicit_client::responder::{Callback, Defaults, ResponderError, Script};
 use mcp_elicit_client::{
-    CallError, CallOptions, Connection, Eliciting, Options, Refusal, Settings, answer,
+    CallError, CallOptions, ClientSettings, ConnectOptions, Connection, ElicitingClient,
+    QuestionError, answer,
 };
 use mcp_elicit_core::wire::{Capability, Revision};
 use rmcp::model::CallToolResult;
@@ -50,7 +51,7 @@ async fn require(server: &mut Server, id: &Value, data: Value) {
 /// Calls while the server pushes one question; gives what the client answered.
 async fn pushed(
     revision: Revision,
-    settings: Settings,
+    settings: ClientSettings,
     params: Value,
 ) -> (Value, Result<CallToolResult, CallError>) {
     let (connection, mut server, _) = connected(revision, settings).await;
@@ -69,26 +70,26 @@ async fn pushed(
 #[tokio::test]
 async fn exactly_what_the_responder_can_do_is_declared() {
     for (revision, settings, declared) in [
-        (PUSHED, Settings::default(), None),
+        (PUSHED, ClientSettings::default(), None),
         (
             PUSHED,
-            Settings::default().responder(Defaults),
+            ClientSettings::default().responder(Defaults),
             Some(json!({"form": {}})),
         ),
         (
             PUSHED,
-            Settings::default().responder(Script::decline()),
+            ClientSettings::default().responder(Script::decline()),
             Some(json!({"form": {}, "url": {}})),
         ),
         (
             ROUNDS,
-            Settings::default().responder(Script::decline()),
+            ClientSettings::default().responder(Script::decline()),
             Some(json!({"form": {}, "url": {}})),
         ),
-        (ROUNDS, Settings::default(), None),
+        (ROUNDS, ClientSettings::default(), None),
         (
             Revision::V2025_06_18,
-            Settings::default().responder(Script::decline()),
+            ClientSettings::default().responder(Script::decline()),
             Some(json!({})),
         ),
     ] {
@@ -106,15 +107,15 @@ async fn exactly_what_the_responder_can_do_is_declared() {
 async fn tasks_are_declared_only_where_they_are_followed() {
     for follows in [false, true] {
         let (ours, theirs) = tokio::io::duplex(4096);
-        let mut eliciting = Eliciting::new((), "server", Settings::default());
+        let mut eliciting = ElicitingClient::new((), "server", ClientSettings::default());
         if follows {
             eliciting = eliciting.following_tasks();
         }
         let (read, write) = tokio::io::split(ours);
         let mut server = Server::over(theirs);
-        let options = Options {
+        let options = ConnectOptions {
             revision: Some(ROUNDS),
-            ..Options::default()
+            ..ConnectOptions::default()
         };
         let opened = Connection::over(read, write, eliciting, &options);
         let (opened, declared) = tokio::join!(opened, server.greet(ROUNDS));
@@ -126,7 +127,8 @@ async fn tasks_are_declared_only_where_they_are_followed() {
 
 #[tokio::test]
 async fn a_pushed_question_is_answered_with_what_the_form_takes() {
-    let settings = Settings::default().responder(accepting(&json!({"place": "there", "count": 6})));
+    let settings =
+        ClientSettings::default().responder(accepting(&json!({"place": "there", "count": 6})));
     let (response, called) = pushed(PUSHED, settings, form()).await;
     assert_eq!(
         response["result"],
@@ -144,13 +146,16 @@ async fn a_wrong_answer_names_the_field_and_is_not_sent() {
     ] {
         let (response, _) = pushed(
             PUSHED,
-            Settings::default().responder(accepting(&content)),
+            ClientSettings::default().responder(accepting(&content)),
             form(),
         )
         .await;
         assert!(response.get("result").is_none(), "{response}");
-        let (connection, mut server, _) =
-            connected(ROUNDS, Settings::default().responder(accepting(&content))).await;
+        let (connection, mut server, _) = connected(
+            ROUNDS,
+            ClientSettings::default().responder(accepting(&content)),
+        )
+        .await;
         let serving = async {
             let request = server.request("tools/call").await;
             server
@@ -161,8 +166,8 @@ async fn a_wrong_answer_names_the_field_and_is_not_sent() {
                 .await;
         };
         let (called, ()) = tokio::join!(call(&connection), serving);
-        let Err(CallError::Unanswered(Refusal::Nobody {
-            why: Unanswered::Refused { violations },
+        let Err(CallError::Question(QuestionError::Nobody {
+            why: ResponderError::Refused { violations },
             ..
         })) = called
         else {
@@ -181,7 +186,8 @@ async fn a_wrong_answer_names_the_field_and_is_not_sent() {
 #[tokio::test]
 async fn decline_and_cancel_are_told_apart() {
     for (script, action) in [(Script::decline(), "decline"), (Script::cancel(), "cancel")] {
-        let (response, _) = pushed(PUSHED, Settings::default().responder(script), form()).await;
+        let (response, _) =
+            pushed(PUSHED, ClientSettings::default().responder(script), form()).await;
         assert_eq!(response["result"], json!({"action": action}));
     }
 }
@@ -190,21 +196,27 @@ async fn decline_and_cancel_are_told_apart() {
 async fn a_reason_for_declining_stays_here() {
     let responder =
         Callback::forms(async |_| Ok(answer::decline("none of their business".to_owned())));
-    let (response, _) = pushed(PUSHED, Settings::default().responder(responder), form()).await;
+    let (response, _) = pushed(
+        PUSHED,
+        ClientSettings::default().responder(responder),
+        form(),
+    )
+    .await;
     assert_eq!(response["result"], json!({"action": "decline"}));
 }
 
 #[tokio::test]
 async fn nobody_there_is_an_error_and_no_decline() {
     let cases = [
-        (Settings::default(), PUSHED, -32601),
+        (ClientSettings::default(), PUSHED, -32601),
         (
-            Settings::default().responder(Script::from_json("[]").unwrap()),
+            ClientSettings::default().responder(Script::from_json("[]").unwrap()),
             PUSHED,
             -32000,
         ),
         (
-            Settings::default().responder(Script::by_name([("other".to_owned(), "x".to_owned())])),
+            ClientSettings::default()
+                .responder(Script::by_name([("other".to_owned(), "x".to_owned())])),
             PUSHED,
             -32000,
         ),
@@ -220,17 +232,27 @@ async fn nobody_there_is_an_error_and_no_decline() {
 async fn a_mode_that_was_not_declared_is_an_error() {
     let url =
         json!({"mode": "url", "message": "m", "url": "https://a.example/", "elicitationId": "e"});
-    let (response, _) = pushed(PUSHED, Settings::default().responder(Defaults), url).await;
+    let (response, _) = pushed(PUSHED, ClientSettings::default().responder(Defaults), url).await;
     assert_eq!(response["error"]["code"], -32602);
     let telepathy = json!({"mode": "telepathy", "message": "m"});
-    let (response, _) = pushed(PUSHED, Settings::default().responder(Defaults), telepathy).await;
+    let (response, _) = pushed(
+        PUSHED,
+        ClientSettings::default().responder(Defaults),
+        telepathy,
+    )
+    .await;
     assert_eq!(response["error"]["code"], -32602);
 }
 
 #[tokio::test]
 async fn an_illegal_form_is_the_server_s_fault() {
     let nested = json!({"message": "m", "requestedSchema": {"type": "object", "properties": {"a": {"type": "object"}}}});
-    let (response, _) = pushed(PUSHED, Settings::default().responder(Defaults), nested).await;
+    let (response, _) = pushed(
+        PUSHED,
+        ClientSettings::default().responder(Defaults),
+        nested,
+    )
+    .await;
     assert_eq!(response["error"]["code"], -32602);
     assert_eq!(response["error"]["data"]["field"], "properties.a.type");
 }
@@ -238,7 +260,7 @@ async fn an_illegal_form_is_the_server_s_fault() {
 #[tokio::test]
 async fn running_out_of_time_is_a_timeout_and_no_action() {
     let never = Callback::forms(async |_| std::future::pending().await);
-    let settings = Settings::default()
+    let settings = ClientSettings::default()
         .responder(never)
         .answer_within(Duration::from_millis(1_200));
     let (response, _) = pushed(PUSHED, settings, form()).await;
@@ -258,7 +280,8 @@ async fn a_withdrawn_question_goes_off_the_screen_with_the_reason() {
             std::future::pending().await
         }
     });
-    let (connection, mut server, _) = connected(PUSHED, Settings::default().responder(shown)).await;
+    let (connection, mut server, _) =
+        connected(PUSHED, ClientSettings::default().responder(shown)).await;
     let serving = async {
         let request = server.request("tools/call").await;
         server.push("q1", form()).await;
@@ -283,7 +306,7 @@ async fn a_round_is_answered_and_sent_again_with_its_state() {
     ]);
     let script = Script::from_json(&script.to_string()).unwrap();
     let (connection, mut server, _) =
-        connected(ROUNDS, Settings::default().responder(script)).await;
+        connected(ROUNDS, ClientSettings::default().responder(script)).await;
     let serving = async {
         let first = server.request("tools/call").await;
         // The server's order counts, not the alphabet's.
@@ -326,7 +349,7 @@ async fn serve_rounds(server: &mut Server, next: impl Fn(usize) -> Value) -> usi
 
 #[tokio::test]
 async fn a_server_that_does_not_listen_is_left() {
-    let accept = || Settings::default().responder(Defaults);
+    let accept = || ClientSettings::default().responder(Defaults);
     let (connection, mut server, _) = connected(ROUNDS, accept()).await;
     let calling = async {
         let called = call(&connection).await;
@@ -366,7 +389,7 @@ async fn a_task_asks_each_question_once() {
         },
     );
     let (connection, mut server, _) =
-        connected(ROUNDS, Settings::default().responder(responder)).await;
+        connected(ROUNDS, ClientSettings::default().responder(responder)).await;
     let task = |status: &str| {
         json!({"resultType": "complete", "taskId": "t", "status": status, "createdAt": "2026-01-01T00:00:00Z",
                "lastUpdatedAt": "2026-01-01T00:00:00Z", "ttlMs": null, "pollIntervalMs": 50})
@@ -404,7 +427,7 @@ async fn a_task_asks_each_question_once() {
 async fn a_required_visit_is_made_and_the_call_tried_again() {
     let script = Script::from_json(r#"[{"action":"accept"},{"action":"accept"}]"#).unwrap();
     let (connection, mut server, _) =
-        connected(PUSHED, Settings::default().responder(script)).await;
+        connected(PUSHED, ClientSettings::default().responder(script)).await;
     let visit = |url: &str, id: &str| json!({"elicitations": [{"mode": "url", "message": "m", "url": url, "elicitationId": id}]});
     let serving = async {
         let first = server.request("tools/call").await;
@@ -430,7 +453,7 @@ async fn a_required_visit_is_made_and_the_call_tried_again() {
 async fn a_visit_that_a_task_requires_is_made_too() {
     let script = Script::from_json(r#"[{"action":"accept"}]"#).unwrap();
     let (connection, mut server, _) =
-        connected(PUSHED, Settings::default().responder(script)).await;
+        connected(PUSHED, ClientSettings::default().responder(script)).await;
     let serving = async {
         let first = server.request("tools/call").await;
         let listed = json!({"mode": "url", "message": "m", "url": "https://a.example/", "elicitationId": "e"});
@@ -450,7 +473,7 @@ async fn a_visit_that_a_task_requires_is_made_too() {
 #[tokio::test]
 async fn a_server_that_wants_new_visits_without_end_is_left() {
     let script = Script::from_json(r#"[{"action":"accept"},{"action":"accept"}]"#).unwrap();
-    let settings = Settings::default().responder(script).rounds(2);
+    let settings = ClientSettings::default().responder(script).rounds(2);
     let (connection, mut server, _) = connected(PUSHED, settings).await;
     let serving = async {
         for attempt in 0..3 {
@@ -480,7 +503,7 @@ async fn the_end_of_a_visit_is_heard_from_the_server_and_only_for_known_ids() {
         async |question: mcp_elicit_client::Question| Ok(question.accept(Value::Null).unwrap()),
     );
     let (connection, mut server, _) =
-        connected(PUSHED, Settings::default().responder(agrees)).await;
+        connected(PUSHED, ClientSettings::default().responder(agrees)).await;
     let complete = |id: &str| json!({"jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": {"elicitationId": id}});
     let serving = async {
         let first = server.request("tools/call").await;
@@ -501,7 +524,8 @@ async fn the_end_of_a_visit_is_heard_from_the_server_and_only_for_known_ids() {
 #[tokio::test]
 async fn stopping_a_call_tells_the_server() {
     let never = Callback::forms(async |_| std::future::pending().await);
-    let (connection, mut server, _) = connected(PUSHED, Settings::default().responder(never)).await;
+    let (connection, mut server, _) =
+        connected(PUSHED, ClientSettings::default().responder(never)).await;
     let options = CallOptions::default();
     let serving = async {
         let request = server.request("tools/call").await;

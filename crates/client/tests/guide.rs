@@ -4,8 +4,8 @@ mod wire;
 
 use std::error::Error;
 
-use mcp_elicit_client::responder::{Callback, Unanswered};
-use mcp_elicit_client::{Eliciting, Person, Question, Routing, Settings};
+use mcp_elicit_client::responder::{Callback, ResponderError};
+use mcp_elicit_client::{ClientSettings, ElicitingClient, Question, QuestionQueue, Routing};
 use mcp_elicit_core::wire::Revision;
 use rmcp::service::Service;
 use rmcp::{RoleClient, ServiceExt as _};
@@ -15,15 +15,15 @@ use wire::{connected, form};
 /// A host in twenty lines.
 async fn host() -> Result<(), Box<dyn Error>> {
     use mcp_elicit_client::responder::Terminal;
-    use mcp_elicit_client::{CallOptions, Connection, Options, Target};
+    use mcp_elicit_client::{CallOptions, ConnectOptions, Connection, Target};
 
     let target = Target::Command {
         program: "my-server".into(),
         arguments: vec![],
     };
-    let settings = Settings::default().responder(Terminal::detect()?);
-    let eliciting = Eliciting::new((), "my server", settings);
-    let connection = Connection::open(&target, eliciting, &Options::default()).await?;
+    let settings = ClientSettings::default().responder(Terminal::detect()?);
+    let eliciting = ElicitingClient::new((), "my server", settings);
+    let connection = Connection::open(&target, eliciting, &ConnectOptions::default()).await?;
     let result = connection
         .call_tool("deploy", Map::new(), &CallOptions::default())
         .await?;
@@ -34,8 +34,8 @@ async fn host() -> Result<(), Box<dyn Error>> {
 
 /// With your own rmcp client.
 async fn own(transport: tokio::io::DuplexStream) -> Result<(), Box<dyn Error>> {
-    let (my_handler, settings) = ((), Settings::default());
-    let service = Eliciting::new(my_handler, "my server", settings)
+    let (my_handler, settings) = ((), ClientSettings::default());
+    let service = ElicitingClient::new(my_handler, "my server", settings)
         .serve(transport)
         .await?;
     service.cancel().await?;
@@ -59,9 +59,10 @@ async fn a_closure_answers() {
     let responder = Callback::forms(async |question: Question| {
         let mut content = get_defaults(&question);
         content.insert("region".into(), my_dialog(question.message()).await.into());
-        accept(&question, content.into()).map_err(|violations| Unanswered::Refused { violations })
+        accept(&question, content.into())
+            .map_err(|violations| ResponderError::Refused { violations })
     });
-    let settings = Settings::default().responder(responder);
+    let settings = ClientSettings::default().responder(responder);
     let (connection, mut server, _) = connected(Revision::V2025_11_25, settings).await;
     let options = mcp_elicit_client::CallOptions::default();
     let serving = async {
@@ -96,19 +97,19 @@ fn several_servers_have_responders_of_their_own() {
         let routing = Routing::new()
             .everywhere(Terminal::detect()?)
             .server("ci", Defaults);
-        let person = Person::new();
+        let person = QuestionQueue::new();
         let mut hosts = Vec::new();
         for name in ["ci", "deployer"] {
-            let mut settings = Settings::default().person(person.clone());
+            let mut settings = ClientSettings::default().person(person.clone());
             if let Some(responder) = routing.responder(name) {
                 settings = settings.responder(responder);
             }
-            hosts.push(Eliciting::new((), name, settings));
+            hosts.push(ElicitingClient::new((), name, settings));
         }
         Ok(hosts)
     };
     // What each declares says which responder it has: defaults cannot agree to a link, a script can.
-    let link = |host: &Eliciting<()>| {
+    let link = |host: &ElicitingClient<()>| {
         let declared = Service::<RoleClient>::get_info(host)
             .capabilities
             .elicitation;

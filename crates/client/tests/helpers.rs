@@ -11,7 +11,7 @@ use mcp_elicit_client::answer::{
     accept, accept_with_defaults, apply_defaults, cancel, decline, get_defaults, reject, validate,
 };
 use mcp_elicit_client::responder::{Callback, Defaults};
-use mcp_elicit_client::{CallOptions, Person, Question, Settings};
+use mcp_elicit_client::{CallOptions, ClientSettings, Question, QuestionQueue};
 use mcp_elicit_core::answer::{Outcome, Violation, Violations};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
@@ -33,7 +33,7 @@ fn question(params: &Value) -> Question {
         ElicitRequest::Url { url, .. } => view::Ask::Url(Link::parse(url).unwrap()),
     };
     let shown = view::Question::new(view::Origin::new("server"), request.message(), ask);
-    Question::kept(shown, request, revision, Person::new()).0
+    Question::from_record(shown, request, revision, QuestionQueue::new()).0
 }
 
 fn url() -> Question {
@@ -149,7 +149,7 @@ async fn a_responder_may_reject_what_it_finds_wrong() {
             violations => reject(violations.to_string()),
         })
     });
-    let settings = Settings::default().responder(responder);
+    let settings = ClientSettings::default().responder(responder);
     assert_eq!(
         answered(PUSHED[0], settings, form()).await["result"],
         json!({"action": "decline"})
@@ -157,7 +157,7 @@ async fn a_responder_may_reject_what_it_finds_wrong() {
 }
 
 /// Returns what the server of a call gets for the question it pushes.
-async fn answered(revision: Revision, settings: Settings, params: Value) -> Value {
+async fn answered(revision: Revision, settings: ClientSettings, params: Value) -> Value {
     let (connection, mut server, _) = connected(revision, settings).await;
     let options = CallOptions::default();
     let serving = async {
@@ -182,7 +182,7 @@ async fn a_form_with_an_unknown_type_names_field_error_and_supported_types() {
     ] {
         let mut asks = form();
         asks["requestedSchema"]["properties"]["age"] = json!({"type": "date"});
-        let settings = Settings::default().responder(Defaults);
+        let settings = ClientSettings::default().responder(Defaults);
         let error = &answered(revision, settings, asks).await["error"];
         assert_eq!(error["code"], -32602, "{revision}");
         assert_eq!(error["message"], "Invalid schema", "{revision}");
@@ -196,7 +196,7 @@ async fn a_form_with_an_unknown_type_names_field_error_and_supported_types() {
 #[tokio::test]
 async fn a_client_that_declared_nothing_says_so() {
     for revision in PUSHED {
-        let error = &answered(revision, Settings::default(), form()).await["error"];
+        let error = &answered(revision, ClientSettings::default(), form()).await["error"];
         assert_eq!(
             error,
             &json!({

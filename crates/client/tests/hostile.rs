@@ -5,10 +5,11 @@ mod wire;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use mcp_elicit_client::connection::Trouble;
+use mcp_elicit_client::connection::TransportError;
 use mcp_elicit_client::responder::{Callback, Defaults, Script};
 use mcp_elicit_client::{
-    CallError, CallOptions, ConnectError, Connection, Options, Person, Question, Settings,
+    CallError, CallOptions, ClientSettings, ConnectError, ConnectOptions, Connection, Question,
+    QuestionQueue,
 };
 use mcp_elicit_core::wire::{Capability, Revision};
 use mcp_elicit_forms::view;
@@ -26,7 +27,7 @@ async fn call(connection: &Connection<()>) -> Result<CallToolResult, CallError> 
 }
 
 /// Returns what the server gets when it asks this in the middle of a call.
-async fn answer_to(question: Value, settings: Settings) -> Value {
+async fn answer_to(question: Value, settings: ClientSettings) -> Value {
     let (connection, mut server, _) = connected(PUSHED, settings).await;
     let serving = async {
         let request = server.request("tools/call").await;
@@ -53,8 +54,8 @@ async fn ten_thousand_questions_at_once_reach_the_person_one_by_one_and_few() {
             Ok(question.accept(json!({"place": "here"})).unwrap())
         }
     });
-    let person = Person::new();
-    let settings = Settings::default()
+    let person = QuestionQueue::new();
+    let settings = ClientSettings::default()
         .responder(responder)
         .person(person.clone());
     let (connection, mut server, _) = connected(PUSHED, settings).await;
@@ -77,7 +78,7 @@ async fn ten_thousand_questions_at_once_reach_the_person_one_by_one_and_few() {
 
 #[tokio::test]
 async fn too_many_questions_are_refused_with_an_error_and_no_decline() {
-    let settings = Settings::default().responder(Defaults);
+    let settings = ClientSettings::default().responder(Defaults);
     let (connection, mut server, _) = connected(PUSHED, settings).await;
     let serving = async {
         let request = server.request("tools/call").await;
@@ -114,20 +115,20 @@ async fn frames_that_are_too_large_or_broken_end_the_connection_and_say_so() {
     let cases = [
         (
             large.as_str(),
-            Trouble::TooLarge {
+            TransportError::TooLarge {
                 limit: 8 * 1024 * 1024,
             },
         ),
         (
             r#"{"jsonrpc":"2.0","id":1,"result":"#,
-            Trouble::BrokenJson {
+            TransportError::BrokenJson {
                 why: "EOF while parsing a value at line 1 column 33".to_owned(),
             },
         ),
-        (r#"{"hello":"world"}"#, Trouble::NotAMessage),
+        (r#"{"hello":"world"}"#, TransportError::NotAMessage),
     ];
     for (frame, expected) in cases {
-        let (connection, mut server, _) = connected(PUSHED, Settings::default()).await;
+        let (connection, mut server, _) = connected(PUSHED, ClientSettings::default()).await;
         let serving = async {
             server.request("tools/call").await;
             server.send_text(frame).await;
@@ -147,7 +148,8 @@ async fn a_server_that_goes_away_in_the_middle_of_a_question_takes_it_off_the_sc
         tell.send(question).unwrap();
         std::future::pending()
     });
-    let (connection, mut server, _) = connected(PUSHED, Settings::default().responder(shown)).await;
+    let (connection, mut server, _) =
+        connected(PUSHED, ClientSettings::default().responder(shown)).await;
     let serving = async {
         server.request("tools/call").await;
         server.push("q", form()).await;
@@ -157,7 +159,7 @@ async fn a_server_that_goes_away_in_the_middle_of_a_question_takes_it_off_the_sc
     };
     let (called, question) = tokio::join!(call(&connection), serving);
     assert!(
-        matches!(called, Err(CallError::Broken(Trouble::Closed))),
+        matches!(called, Err(CallError::Broken(TransportError::Closed))),
         "{called:?}"
     );
     question.withdrawn().await;
@@ -166,18 +168,18 @@ async fn a_server_that_goes_away_in_the_middle_of_a_question_takes_it_off_the_sc
 
 #[tokio::test]
 async fn a_server_that_never_answers_is_left_in_time() {
-    let (client, _server) = pipe(Settings::default());
+    let (client, _server) = pipe(ClientSettings::default());
     let within = std::time::Duration::from_millis(300);
-    let opened = client(Options {
+    let opened = client(ConnectOptions {
         within,
-        ..Options::default()
+        ..ConnectOptions::default()
     })
     .await;
     assert!(
         matches!(opened, Err(ConnectError::TimedOut { .. })),
         "{opened:?}"
     );
-    let (connection, _server, _) = connected(PUSHED, Settings::default()).await;
+    let (connection, _server, _) = connected(PUSHED, ClientSettings::default()).await;
     let options = CallOptions {
         silence: Some(within),
         ..CallOptions::default()
@@ -197,7 +199,7 @@ async fn a_repeated_id_gets_an_answer_to_its_own_question() {
     ]);
     let script = Script::from_json(&script.to_string()).unwrap();
     let (connection, mut server, _) =
-        connected(PUSHED, Settings::default().responder(script)).await;
+        connected(PUSHED, ClientSettings::default().responder(script)).await;
     let serving = async {
         let request = server.request("tools/call").await;
         let mut places = Vec::new();
@@ -227,7 +229,7 @@ async fn a_schema_that_changes_between_rounds_is_a_new_question() {
         async move { Ok(mcp_elicit_client::answer::decline(None)) }
     });
     let (connection, mut server, _) =
-        connected(ROUNDS, Settings::default().responder(responder)).await;
+        connected(ROUNDS, ClientSettings::default().responder(responder)).await;
     let ask = |field: &str| {
         let params = json!({"message": "m", "requestedSchema": {"type": "object", "properties": {field: {"type": "string"}}}});
         let requests = json!({"k": {"method": "elicitation/create", "params": params}});
@@ -260,7 +262,7 @@ async fn a_server_cannot_say_two_things_at_once() {
         async move { Ok(mcp_elicit_client::answer::cancel()) }
     });
     let (connection, mut server, _) =
-        connected(PUSHED, Settings::default().responder(responder)).await;
+        connected(PUSHED, ClientSettings::default().responder(responder)).await;
     let serving = async {
         let request = server.request("tools/call").await;
         let mut params = form();
@@ -283,7 +285,7 @@ async fn nothing_a_server_says_acts_on_the_screen_or_hides_its_host() {
         async move { Ok(mcp_elicit_client::answer::cancel()) }
     });
     let (connection, mut server, _) =
-        connected(PUSHED, Settings::default().responder(responder)).await;
+        connected(PUSHED, ClientSettings::default().responder(responder)).await;
     let evil = "<script>\u{1b}[2J\u{202e}txt";
     let serving = async {
         let request = server.request("tools/call").await;
@@ -320,8 +322,8 @@ async fn a_credential_is_not_answered_unless_the_person_insists() {
         "requestedSchema": {"type": "object", "properties": {"password": {"type": "string"}}, "required": ["password"]},
     });
     let script = || Script::by_name([("password".to_owned(), "hunter2".to_owned())]);
-    for (script, accepted) in [(script(), false), (script().insisting(), true)] {
-        let response = answer_to(asks.clone(), Settings::default().responder(script)).await;
+    for (script, accepted) in [(script(), false), (script().allow_credentials(), true)] {
+        let response = answer_to(asks.clone(), ClientSettings::default().responder(script)).await;
         assert_eq!(
             response["result"]["action"] == "accept",
             accepted,
@@ -346,7 +348,7 @@ async fn what_only_may_be_a_credential_is_answered_without_insisting() {
         count.store(question.suspicions().len(), Ordering::SeqCst);
         async move { Ok(question.accept(json!({"place": "here"})).unwrap()) }
     });
-    let response = answer_to(asks, Settings::default().responder(responder)).await;
+    let response = answer_to(asks, ClientSettings::default().responder(responder)).await;
     assert_eq!(seen.load(Ordering::SeqCst), 1, "nobody was warned");
     assert_eq!(response["result"]["action"], "accept", "{response}");
 }
@@ -365,7 +367,9 @@ async fn a_policy_refuses_with_an_error_and_declines_only_for_the_person() {
     ];
     for (policy, expected) in cases {
         let consent = Consent::from_toml(policy).unwrap();
-        let settings = Settings::default().responder(Defaults).consent(consent);
+        let settings = ClientSettings::default()
+            .responder(Defaults)
+            .consent(consent);
         let response = answer_to(form(), settings).await;
         let got = match response.get("error") {
             Some(_) => "error",
@@ -374,7 +378,7 @@ async fn a_policy_refuses_with_an_error_and_declines_only_for_the_person() {
         assert_eq!(got, expected, "{policy}: {response}");
     }
     let forms_only = Consent::from_toml("[default]\nmodes = [\"form\"]").unwrap();
-    let settings = Settings::default()
+    let settings = ClientSettings::default()
         .responder(Script::decline())
         .consent(forms_only);
     let (_connection, _server, declared) = connected(PUSHED, settings).await;

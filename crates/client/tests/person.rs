@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex};
 
 use futures::FutureExt as _;
 use mcp_elicit_client::answer::{accept, decline};
-use mcp_elicit_client::consent::Standing;
-use mcp_elicit_client::desk::Observer;
+use mcp_elicit_client::consent::StandingAnswer;
+use mcp_elicit_client::dispatch::Observer;
 use mcp_elicit_client::responder::{
-    Callback, Chain, Defaults, Fallback, Responder, Unanswered, Waiting,
+    Callback, Chain, Defaults, Fallback, Responder, ResponderError, VisitFuture,
 };
 use mcp_elicit_client::{
-    Answer, CallError, CallOptions, Connection, Consent, Eliciting, Person, Question, Refusal,
-    Settings,
+    Answer, CallError, CallOptions, ClientSettings, Connection, Consent, ElicitingClient, Question,
+    QuestionError, QuestionQueue,
 };
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
@@ -65,10 +65,10 @@ async fn a_no_for_good_declines_what_waits_and_what_comes_and_is_given_to_whoeve
     let counts = Arc::clone(&asked);
     let responder = Callback::forms(move |_| {
         *counts.lock().unwrap() += 1;
-        async { Ok(decline(None).from_now_on()) }
+        async { Ok(decline(None).always()) }
     });
     let keeper = Arc::new(Keeper::default());
-    let settings = Settings::default()
+    let settings = ClientSettings::default()
         .responder(responder)
         .observer(Arc::clone(&keeper));
     let (connection, mut server, _) = connected(PUSHED, settings).await;
@@ -82,7 +82,10 @@ async fn a_no_for_good_declines_what_waits_and_what_comes_and_is_given_to_whoeve
     assert_eq!(*asked.lock().unwrap(), 1, "the person was asked again");
     let kept = keeper.0.lock().unwrap();
     assert_eq!(kept.len(), 1);
-    assert_eq!(kept[0].rule("hostile").answer, Some(Standing::Decline));
+    assert_eq!(
+        kept[0].rule("hostile").answer,
+        Some(StandingAnswer::Decline)
+    );
     assert_eq!(kept[0].rule("another").answer, None);
 }
 
@@ -90,24 +93,28 @@ async fn a_no_for_good_declines_what_waits_and_what_comes_and_is_given_to_whoeve
 async fn a_no_for_good_to_one_server_is_not_lost_when_another_gets_one() {
     // As a host with several servers does it: each gets the policy that was read from the file.
     let policy = Consent::from_toml("[server.first]\nfields = [\"place\"]\n").unwrap();
-    let person = Person::new();
+    let person = QuestionQueue::new();
     let keeper = Arc::new(Keeper::default());
     let hosts: Vec<_> = ["first", "second", "third"]
         .into_iter()
         .map(|name| {
-            let settings = Settings::default()
+            let settings = ClientSettings::default()
                 .person(person.clone())
                 .consent(policy.clone())
                 .observer(Arc::clone(&keeper));
-            Eliciting::new((), name, settings)
+            ElicitingClient::new((), name, settings)
         })
         .collect();
-    hosts[0].decline_from_now_on();
-    let kept = hosts[1].decline_from_now_on();
+    hosts[0].decline_always();
+    let kept = hosts[1].decline_always();
     let written = keeper.0.lock().unwrap().last().cloned().unwrap();
     assert_eq!(written, kept);
     for name in ["first", "second"] {
-        assert_eq!(written.rule(name).answer, Some(Standing::Decline), "{name}");
+        assert_eq!(
+            written.rule(name).answer,
+            Some(StandingAnswer::Decline),
+            "{name}"
+        );
     }
     assert_eq!(written.rule("third").answer, None);
     assert!(
@@ -118,14 +125,14 @@ async fn a_no_for_good_to_one_server_is_not_lost_when_another_gets_one() {
 
 #[test]
 fn of_many_at_once_the_last_policy_that_is_kept_has_every_no() {
-    let (person, keeper) = (Person::new(), Arc::new(Keeper::default()));
+    let (person, keeper) = (QuestionQueue::new(), Arc::new(Keeper::default()));
     let names: Vec<String> = (0..32).map(|number| format!("server {number}")).collect();
     std::thread::scope(|scope| {
         for name in &names {
-            let settings = Settings::default()
+            let settings = ClientSettings::default()
                 .person(person.clone())
                 .observer(Arc::clone(&keeper));
-            scope.spawn(move || Eliciting::new((), name, settings).decline_from_now_on());
+            scope.spawn(move || ElicitingClient::new((), name, settings).decline_always());
         }
     });
     let last = keeper.0.lock().unwrap().last().cloned().unwrap();
@@ -133,17 +140,17 @@ fn of_many_at_once_the_last_policy_that_is_kept_has_every_no() {
 }
 
 /// Makes the reason for which a question gets no answer.
-type Reason = fn() -> Unanswered;
+type Reason = fn() -> ResponderError;
 
 /// The question is shown and gets no answer, for this reason.
-fn ends(why: Reason) -> Settings {
-    Settings::default().responder(Callback::forms(move |_| async move { Err(why()) }))
+fn ends(why: Reason) -> ClientSettings {
+    ClientSettings::default().responder(Callback::forms(move |_| async move { Err(why()) }))
 }
 
 /// A call that asks one question, in the way of the revision. The server answers the question's error with `late`.
 async fn asked_once(
     revision: Revision,
-    settings: Settings,
+    settings: ClientSettings,
     as_task: bool,
     late: Value,
 ) -> CallError {
@@ -186,9 +193,9 @@ async fn asked_once(
 #[tokio::test]
 async fn an_interrupted_question_ends_the_call_in_one_way() {
     let reasons: [(Reason, &str); 2] = [
-        (|| Unanswered::Interrupted, "Interrupted"),
+        (|| ResponderError::Interrupted, "Interrupted"),
         (
-            || Unanswered::Withdrawn {
+            || ResponderError::Withdrawn {
                 why: "closed".to_owned(),
             },
             "Withdrawn",
@@ -210,7 +217,7 @@ async fn an_interrupted_question_ends_the_call_in_one_way() {
             assert!(
                 matches!(
                     &error,
-                    CallError::Unanswered(Refusal::Nobody { why, .. }) if format!("{why:?}").starts_with(name)
+                    CallError::Question(QuestionError::Nobody { why, .. }) if format!("{why:?}").starts_with(name)
                 ),
                 "{which}: {error:?}"
             );
@@ -222,9 +229,9 @@ async fn an_interrupted_question_ends_the_call_in_one_way() {
 async fn only_a_decline_is_meant_for_good() {
     let responder = Callback::forms(async |question: Question| {
         let answer = accept(&question, json!({"place": "here"})).unwrap();
-        Ok(answer.from_now_on())
+        Ok(answer.always())
     });
-    let settings = Settings::default().responder(responder);
+    let settings = ClientSettings::default().responder(responder);
     let (connection, mut server, _) = connected(PUSHED, settings).await;
     let (_, answers) = tokio::join!(call(&connection), asks(&mut server, 2));
     assert_eq!(answers[1]["result"]["action"], "accept");
@@ -255,8 +262,8 @@ async fn what_waits_is_seen_with_its_origin_its_call_and_its_first_words() {
             }
         })
     };
-    let person = Person::new();
-    let settings = Settings::default()
+    let person = QuestionQueue::new();
+    let settings = ClientSettings::default()
         .responder(responder)
         .person(person.clone());
     let (connection, mut server, _) = connected(PUSHED, settings).await;
@@ -297,14 +304,14 @@ impl Responder for WalksAway {
     fn respond<'a>(
         &'a self,
         question: &'a Question,
-    ) -> mcp_elicit_client::responder::Responding<'a> {
-        let agreed: Result<Answer, Unanswered> =
+    ) -> mcp_elicit_client::responder::RespondFuture<'a> {
+        let agreed: Result<Answer, ResponderError> =
             Ok(question.accept(Value::Null).expect("a link takes any"));
         Box::pin(std::future::ready(agreed))
     }
 
-    fn visited<'a>(&'a self, _hosts: &'a [String]) -> Waiting<'a> {
-        Box::pin(std::future::ready(Err(Unanswered::Interrupted)))
+    fn visited<'a>(&'a self, _hosts: &'a [String]) -> VisitFuture<'a> {
+        Box::pin(std::future::ready(Err(ResponderError::Interrupted)))
     }
 }
 
@@ -312,7 +319,7 @@ impl Responder for WalksAway {
 async fn whoever_agreed_to_a_visit_may_end_the_wait_and_the_call_with_it() {
     let silent = || {
         Callback::new(Capability::BOTH, async |_| {
-            Err(Unanswered::cannot_show("no screen"))
+            Err(ResponderError::cannot_show("no screen"))
         })
     };
     let responders: [Arc<dyn Responder>; 3] = [
@@ -322,7 +329,7 @@ async fn whoever_agreed_to_a_visit_may_end_the_wait_and_the_call_with_it() {
     ];
     for responder in responders {
         let (connection, mut server, _) =
-            connected(PUSHED, Settings::default().responder(responder)).await;
+            connected(PUSHED, ClientSettings::default().responder(responder)).await;
         let serving = async {
             let request = server.request("tools/call").await;
             let error = json!({"code": -32042, "message": "first", "data": {"elicitations": [
@@ -336,8 +343,8 @@ async fn whoever_agreed_to_a_visit_may_end_the_wait_and_the_call_with_it() {
         assert!(
             matches!(
                 called,
-                Err(CallError::Unanswered(Refusal::Nobody {
-                    why: Unanswered::Interrupted,
+                Err(CallError::Question(QuestionError::Nobody {
+                    why: ResponderError::Interrupted,
                     ..
                 }))
             ),
@@ -358,7 +365,7 @@ async fn a_form_answered_meanwhile_does_not_end_the_wait_for_a_visit() {
             ElicitRequest::Url { url, .. } => view::Ask::Url(Link::parse(url).unwrap()),
         };
         let shown = view::Question::new(view::Origin::new("server"), request.message(), ask);
-        Question::kept(shown, request, PUSHED, Person::new()).0
+        Question::from_record(shown, request, PUSHED, QuestionQueue::new()).0
     };
     let link =
         json!({"mode": "url", "message": "m", "url": "https://a.example/", "elicitationId": "e"});
@@ -372,7 +379,7 @@ async fn a_form_answered_meanwhile_does_not_end_the_wait_for_a_visit() {
         responder.respond(&kept(&form())).await.unwrap();
         let ended = responder.visited(&[]).now_or_never();
         assert!(
-            matches!(ended, Some(Err(Unanswered::Interrupted))),
+            matches!(ended, Some(Err(ResponderError::Interrupted))),
             "{ended:?}"
         );
     }

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use mcp_elicit_client::audit::{Audit, AuditEvent};
 use mcp_elicit_client::responder::{
-    Callback, Chain, Command, Defaults, Fallback, Responder, Script, Unanswered, Webhook,
+    Callback, Chain, Command, Defaults, Fallback, Responder, ResponderError, Script, Webhook,
 };
-use mcp_elicit_client::{CallError, CallOptions, Question, Settings};
+use mcp_elicit_client::{CallError, CallOptions, ClientSettings, Question};
 use mcp_elicit_core::wire::{Capability, Revision};
 use serde_json::{Map, Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -17,12 +17,12 @@ use tokio::net::TcpListener;
 use wire::{connected, form};
 
 /// Returns what the server gets when it asks [`form`].
-async fn answer_of(settings: Settings) -> Value {
+async fn answer_of(settings: ClientSettings) -> Value {
     answer_to(form(), settings).await
 }
 
 /// Returns what the server gets when it asks this.
-async fn answer_to(question: Value, settings: Settings) -> Value {
+async fn answer_to(question: Value, settings: ClientSettings) -> Value {
     let (connection, mut server, _) = connected(Revision::V2025_11_25, settings).await;
     let serving = async {
         let request = server.request("tools/call").await;
@@ -38,7 +38,7 @@ async fn answer_to(question: Value, settings: Settings) -> Value {
 }
 
 async fn answer_by(responder: impl Responder) -> Value {
-    answer_of(Settings::default().responder(responder)).await
+    answer_of(ClientSettings::default().responder(responder)).await
 }
 
 fn place(text: &str) -> Value {
@@ -85,7 +85,7 @@ async fn a_program_may_write_before_it_has_read_a_long_question() {
     let writes = shell(
         r#"head -c 300000 /dev/zero | tr '\0' ' '; cat >/dev/null; echo '{"action":"decline"}'"#,
     );
-    let response = answer_to(long, Settings::default().responder(writes)).await;
+    let response = answer_to(long, ClientSettings::default().responder(writes)).await;
     assert_eq!(response["result"], json!({"action": "decline"}));
 }
 
@@ -230,9 +230,9 @@ async fn a_question_that_nobody_waits_for_any_more_has_an_end_in_the_record() {
             std::future::pending::<()>().await;
         }
         tokio::task::yield_now().await;
-        Err(Unanswered::failed("no screen"))
+        Err(ResponderError::failed("no screen"))
     });
-    let settings = Settings::default()
+    let settings = ClientSettings::default()
         .responder(Both(responder))
         .observer(Arc::clone(&audit));
     let (connection, mut server, _) = connected(Revision::V2026_07_28, settings).await;
@@ -248,10 +248,7 @@ async fn a_question_that_nobody_waits_for_any_more_has_an_end_in_the_record() {
     };
     let options = CallOptions::default();
     let (called, ()) = tokio::join!(connection.call_tool("go", Map::new(), &options), serving);
-    assert!(
-        matches!(called, Err(CallError::Unanswered(_))),
-        "{called:?}"
-    );
+    assert!(matches!(called, Err(CallError::Question(_))), "{called:?}");
     let turns = audit.counters().events();
     let of = |turn| turns[&turn];
     assert_eq!(
@@ -277,14 +274,14 @@ impl<R: Responder> Responder for Both<R> {
         self.0.modes()
     }
 
-    fn keeps_a_queue(&self) -> bool {
+    fn has_own_queue(&self) -> bool {
         true
     }
 
     fn respond<'a>(
         &'a self,
         question: &'a Question,
-    ) -> mcp_elicit_client::responder::Responding<'a> {
+    ) -> mcp_elicit_client::responder::RespondFuture<'a> {
         self.0.respond(question)
     }
 }
@@ -310,18 +307,18 @@ async fn the_audit_tells_everything_but_what_was_said() {
     let said =
         Script::from_json(r#"[{"action":"accept","content":{"place":"secretplace"}}]"#).unwrap();
     answer_of(
-        Settings::default()
+        ClientSettings::default()
             .responder(said)
             .observer(Arc::clone(&audit)),
     )
     .await;
     answer_of(
-        Settings::default()
+        ClientSettings::default()
             .responder(Script::decline())
             .observer(Arc::clone(&audit)),
     )
     .await;
-    answer_of(Settings::default().observer(Arc::clone(&audit))).await;
+    answer_of(ClientSettings::default().observer(Arc::clone(&audit))).await;
     let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     assert!(!text.contains("secretplace"), "{text}");
     let lines: Vec<Value> = text

@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use mcp_elicit_client::Person;
+use mcp_elicit_client::QuestionQueue;
 use mcp_elicit_client::answer::Answer;
 use mcp_elicit_client::question::Question;
-use mcp_elicit_client::responder::{Responder, Unanswered};
+use mcp_elicit_client::responder::{Responder, ResponderError};
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::wire::Revision;
 use tokio::sync::{RwLock, mpsc, watch};
@@ -25,7 +25,7 @@ pub struct Answerer {
     book: Arc<Book>,
     desk: BookDesk,
     responder: Arc<dyn Responder>,
-    person: Person,
+    person: QuestionQueue,
     /// `true` if there is no inbox that a question could wait in.
     alone: bool,
     /// The servers whose every later question the person declined, as long as this gateway runs.
@@ -44,7 +44,7 @@ enum NoAnswer {
     /// It is answered elsewhere, taken back, or waited for by nobody.
     Gone,
     /// The responder could not.
-    Failed(Unanswered),
+    Failed(ResponderError),
 }
 
 impl Answerer {
@@ -54,7 +54,7 @@ impl Answerer {
             desk: BookDesk::new(book.clone()),
             book,
             responder,
-            person: Person::new(),
+            person: QuestionQueue::new(),
             alone,
             declined: Mutex::default(),
             stopping: watch::Sender::new(false),
@@ -90,7 +90,7 @@ impl Answerer {
 
     /// Puts the question before the responder, and its answer into the book.
     async fn put(&self, record: &str) -> Result<(), NoAnswer> {
-        let broken = |why: &str| NoAnswer::Failed(Unanswered::failed(why));
+        let broken = |why: &str| NoAnswer::Failed(ResponderError::failed(why));
         let row = match self.book.find(record).await {
             Ok(Some(row)) => row,
             Ok(None) => return Err(NoAnswer::Gone),
@@ -99,7 +99,7 @@ impl Answerer {
         let Some(readable) = self.desk.readable(&row) else {
             return Err(broken("the question cannot be read"));
         };
-        let (question, withdrawal) = Question::kept(
+        let (question, withdrawal) = Question::from_record(
             readable.question,
             readable.request,
             Revision::LATEST,
@@ -131,7 +131,7 @@ impl Answerer {
         }
     }
 
-    async fn in_turn(&self, record: &str, question: &Question) -> Result<Answer, Unanswered> {
+    async fn in_turn(&self, record: &str, question: &Question) -> Result<Answer, ResponderError> {
         let place = self.person.enter(question);
         let _turn = place.turn().await;
         let server = question.shown().origin().server();
@@ -143,7 +143,7 @@ impl Answerer {
             tracing::warn!(%fault, "the record does not know that a question was shown");
         }
         let answer = self.responder.respond(question).await?;
-        if answer.is_from_now_on() {
+        if answer.is_always() {
             self.declined().insert(server.clone());
             tracing::warn!(
                 server,
@@ -182,7 +182,7 @@ impl Answerer {
         record: &str,
         question: QuestionKey,
         tell: &mpsc::UnboundedSender<Event>,
-        why: &Unanswered,
+        why: &ResponderError,
     ) {
         let responder = self.responder.name();
         if !self.alone {
@@ -201,17 +201,17 @@ impl Answerer {
 
 /// The outcome, checked again: a responder may hold answers of another form, and a form that asks for a credential is
 /// accepted only by whoever insists.
-fn checked(question: &Question, answer: &Answer) -> Result<Outcome, Unanswered> {
+fn checked(question: &Question, answer: &Answer) -> Result<Outcome, ResponderError> {
     match (answer.outcome(), question.form()) {
         (Outcome::Accept(_), Some(_)) if question.must_insist() && !answer.insisted() => Err(
-            Unanswered::cannot_show("it asks for a credential, and nobody insisted"),
+            ResponderError::cannot_show("it asks for a credential, and nobody insisted"),
         ),
         (Outcome::Accept(answers), Some(form)) => form
             .check(answers.to_value())
             .map(Outcome::Accept)
-            .map_err(|violations| Unanswered::Refused { violations }),
+            .map_err(|violations| ResponderError::Refused { violations }),
         (Outcome::Visit, None) => Ok(Outcome::Visit),
-        (Outcome::Accept(_), None) | (Outcome::Visit, Some(_)) => Err(Unanswered::failed(
+        (Outcome::Accept(_), None) | (Outcome::Visit, Some(_)) => Err(ResponderError::failed(
             "it answered a question of the other mode",
         )),
         (Outcome::Decline, _) => Ok(Outcome::Decline),

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use mcp_elicit_client::connection::{BearerToken, TokenFault};
+use mcp_elicit_client::connection::{BearerToken, TokenError};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -191,7 +191,7 @@ pub enum ConfigFault {
         /// The server.
         name: String,
         /// The error.
-        fault: TokenFault,
+        fault: TokenError,
     },
     /// Several servers, and no address to serve them under.
     #[error("several servers need `listen`, such as listen = \"127.0.0.1:8080\"")]

@@ -5,7 +5,7 @@
 
 mod listen;
 
-use mcp_elicit_server::{Elicit, ElicitingExt, Outcome, Settings, Unanswered};
+use mcp_elicit_server::{AskOutcome, Elicit, ElicitError, ElicitingExt, ServerSettings};
 use rmcp::model::{ServerCapabilities, ServerConfig};
 use rmcp::{ServerHandler, tool, tool_handler, tool_router};
 use schemars::JsonSchema;
@@ -31,12 +31,12 @@ struct Asker;
 #[tool_router]
 impl Asker {
     #[tool(description = "Asks for contact information")]
-    async fn ask(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn ask(&self, elicit: Elicit) -> Result<String, ElicitError> {
         let asked = elicit.form::<Contact>("Please provide your contact information");
         Ok(match asked.key("contact").outcome().await? {
-            Outcome::Accept(contact) => format!("accept:{}", contact.name),
-            Outcome::Decline => "decline:".into(),
-            Outcome::Cancel => "cancel:".into(),
+            AskOutcome::Accept(contact) => format!("accept:{}", contact.name),
+            AskOutcome::Decline => "decline:".into(),
+            AskOutcome::Cancel => "cancel:".into(),
         })
     }
 }
@@ -51,7 +51,7 @@ impl ServerHandler for Asker {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Made once, outside the factory: a client without a session gets a new server for each of its requests.
-    let settings = Settings::default().audience("ask");
+    let settings = ServerSettings::default().audience("ask");
     listen::serve(std::env::args().skip(1), move || {
         Asker.eliciting(settings.clone())
     })

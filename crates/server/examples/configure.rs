@@ -5,7 +5,7 @@ mod listen;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use mcp_elicit_server::{Elicit, ElicitingExt, Reasons, Settings, Unanswered};
+use mcp_elicit_server::{Elicit, ElicitError, ElicitingExt, Reasons, ServerSettings};
 use rmcp::model::{ServerCapabilities, ServerConfig};
 use rmcp::{ServerHandler, tool, tool_handler, tool_router};
 use schemars::JsonSchema;
@@ -53,7 +53,7 @@ fn usually() -> bool {
 #[tool_router]
 impl Environments {
     #[tool(description = "Configure the development environment; the person is asked how")]
-    async fn configure(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn configure(&self, elicit: Elicit) -> Result<String, ElicitError> {
         let taken = Arc::clone(&self.taken);
         let free = move |environment: &Environment| {
             if taken.contains(&environment.port) {
@@ -87,7 +87,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let environments = Environments {
         taken: Arc::new([8080].into()),
     };
-    let settings = Settings::default().audience("environments");
+    let settings = ServerSettings::default().audience("environments");
     listen::serve(std::env::args().skip(1), move || {
         environments.clone().eliciting(settings.clone())
     })
@@ -96,18 +96,18 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 #[cfg(test)]
 mod tests {
-    use mcp_elicit_server::testing::{Answer, Person};
+    use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
     use serde_json::{Value, json};
 
     use super::*;
 
     async fn configure(
         answers: impl IntoIterator<Item = Value>,
-    ) -> (Result<String, Unanswered>, Person) {
+    ) -> (Result<String, ElicitError>, ScriptedUser) {
         let environments = Environments {
             taken: Arc::new([8080].into()),
         };
-        let person = Person::who(answers.into_iter().map(Answer::accept));
+        let person = ScriptedUser::who(answers.into_iter().map(ScriptedAnswer::accept));
         let result = person.run(|elicit| environments.configure(elicit)).await;
         (result.unwrap(), person)
     }

@@ -5,7 +5,7 @@ mod listen;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use mcp_elicit_server::{Elicit, ElicitingExt, Settings, Unanswered};
+use mcp_elicit_server::{Elicit, ElicitError, ElicitingExt, ServerSettings};
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::{ServerCapabilities, ServerConfig};
 use rmcp::{ServerHandler, tool, tool_handler, tool_router};
@@ -28,7 +28,7 @@ impl Branches {
         &self,
         elicit: Elicit,
         Parameters(Branch { name }): Parameters<Branch>,
-    ) -> Result<String, Unanswered> {
+    ) -> Result<String, ElicitError> {
         elicit
             .confirm(format!(
                 "Delete the branch \"{name}\"? This cannot be undone."
@@ -65,7 +65,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let branches = Branches(Arc::new(Mutex::new(
         ["old", "older", "oldest"].map(str::to_owned).into(),
     )));
-    let settings = Settings::default().audience("branches");
+    let settings = ServerSettings::default().audience("branches");
     listen::serve(std::env::args().skip(1), move || {
         branches.clone().eliciting(settings.clone())
     })
@@ -74,12 +74,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 #[cfg(test)]
 mod tests {
-    use mcp_elicit_server::testing::{Answer, Person};
+    use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
     use serde_json::json;
 
     use super::*;
 
-    async fn delete(person: &Person) -> (Result<String, Unanswered>, usize) {
+    async fn delete(person: &ScriptedUser) -> (Result<String, ElicitError>, usize) {
         let branches = Branches(Arc::new(Mutex::new([("old".to_owned())].into())));
         let branch = Parameters(Branch { name: "old".into() });
         let result = branches.delete_branch(person.elicit(), branch).await;
@@ -89,15 +89,18 @@ mod tests {
 
     #[tokio::test]
     async fn only_a_yes_deletes() {
-        let (said, left) = delete(&Person::who([Answer::accept(json!({ "confirm": true }))])).await;
+        let (said, left) = delete(&ScriptedUser::who([ScriptedAnswer::accept(
+            json!({ "confirm": true }),
+        )]))
+        .await;
         assert_eq!((said.unwrap().as_str(), left), ("Deleted old", 0));
         for answer in [
-            Answer::accept(json!({ "confirm": false })),
-            Answer::Decline,
-            Answer::Cancel,
-            Answer::Silence,
+            ScriptedAnswer::accept(json!({ "confirm": false })),
+            ScriptedAnswer::Decline,
+            ScriptedAnswer::Cancel,
+            ScriptedAnswer::Silence,
         ] {
-            let (said, left) = delete(&Person::who([answer])).await;
+            let (said, left) = delete(&ScriptedUser::who([answer])).await;
             assert!(said.is_err());
             assert_eq!(left, 1);
         }

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use mcp_elicit_server::connect::{CannotSave, Connect, Secret};
-use mcp_elicit_server::{Elicit, ElicitingExt, Settings, Unanswered};
+use mcp_elicit_server::{Elicit, ElicitError, ElicitingExt, ServerSettings};
 use rmcp::model::{ServerCapabilities, ServerConfig};
 use rmcp::{ServerHandler, tool, tool_handler, tool_router};
 
@@ -39,7 +39,7 @@ impl Calendar {
 #[tool_router]
 impl Calendar {
     #[tool(description = "What is in the calendar today; asks to connect it first")]
-    async fn today(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn today(&self, elicit: Elicit) -> Result<String, ElicitError> {
         let user = elicit.principal().unwrap_or(USER).to_owned();
         if !elicit
             .step("connected", || async { self.is_connected(&user) })
@@ -87,7 +87,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
             std::future::ready(save(&keys, user, secret))
         })
         .build();
-    let settings = Settings::default()
+    let settings = ServerSettings::default()
         .audience("calendar")
         .principal(|_| Some(USER.to_owned()));
     let pages = connect.router();

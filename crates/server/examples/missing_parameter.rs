@@ -2,7 +2,7 @@
 
 mod listen;
 
-use mcp_elicit_server::{Elicit, ElicitingExt, Settings, Unanswered};
+use mcp_elicit_server::{Elicit, ElicitError, ElicitingExt, ServerSettings};
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::{ServerCapabilities, ServerConfig};
 use rmcp::{ServerHandler, tool, tool_handler, tool_router};
@@ -42,7 +42,7 @@ impl Tables {
         &self,
         elicit: Elicit,
         Parameters(wish): Parameters<Wish>,
-    ) -> Result<String, Unanswered> {
+    ) -> Result<String, ElicitError> {
         // Both at once: a client of 2026-07-28 gets them in one round.
         let (people, evening) = tokio::join!(
             async {
@@ -77,7 +77,7 @@ impl ServerHandler for Tables {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let settings = Settings::default().audience("tables");
+    let settings = ServerSettings::default().audience("tables");
     listen::serve(std::env::args().skip(1), move || {
         Tables.eliciting(settings.clone())
     })

@@ -2,7 +2,7 @@
 
 mod listen;
 
-use mcp_elicit_server::{Elicit, ElicitingExt, Settings, Unanswered};
+use mcp_elicit_server::{Elicit, ElicitError, ElicitingExt, ServerSettings};
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::{ServerCapabilities, ServerConfig};
 use rmcp::{ServerHandler, tool, tool_handler, tool_router};
@@ -51,7 +51,7 @@ impl Contacts {
         &self,
         elicit: Elicit,
         Parameters(Search { name }): Parameters<Search>,
-    ) -> Result<String, Unanswered> {
+    ) -> Result<String, ElicitError> {
         // In a step, so that the person picks from the list that was shown, whatever a later search would find.
         let found = elicit.step("search", || search(&name)).await?;
         let id = match &found[..] {
@@ -87,7 +87,7 @@ impl ServerHandler for Contacts {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let settings = Settings::default().audience("contacts");
+    let settings = ServerSettings::default().audience("contacts");
     listen::serve(std::env::args().skip(1), move || {
         Contacts.eliciting(settings.clone())
     })

@@ -5,7 +5,7 @@ mod listen;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use mcp_elicit_core::form::Form;
-use mcp_elicit_server::{Elicit, ElicitingExt, Outcome, Settings, Unanswered};
+use mcp_elicit_server::{AskOutcome, Elicit, ElicitError, ElicitingExt, ServerSettings};
 use rmcp::model::{ServerCapabilities, ServerConfig};
 use rmcp::{ServerHandler, tool, tool_handler, tool_router};
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ struct Preferences {
 struct Workflow(Arc<Mutex<Preferences>>);
 
 /// The form, with what is set now filled in.
-fn form(now: &Preferences) -> Result<Form, Unanswered> {
+fn form(now: &Preferences) -> Result<Form, ElicitError> {
     let schema = json!({
         "type": "object",
         "properties": {
@@ -46,23 +46,23 @@ fn form(now: &Preferences) -> Result<Form, Unanswered> {
         },
         "required": ["notifications", "theme", "max_file_size"]
     });
-    Form::from_value(&schema).map_err(|defects| Unanswered::Author(defects.to_string()))
+    Form::from_value(&schema).map_err(|defects| ElicitError::Author(defects.to_string()))
 }
 
 #[tool_router]
 impl Workflow {
     #[tool(description = "Let the person change their preferences")]
-    async fn preferences(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn preferences(&self, elicit: Elicit) -> Result<String, ElicitError> {
         // In a step: the form that is shown is the same in every run, also when somebody changes them meanwhile.
         let now = elicit.step("look up", async || self.current()).await?;
         let asked = elicit.ask("Customize your workflow preferences", form(&now)?);
         let answers = match asked.outcome().await? {
-            Outcome::Accept(answers) => answers,
-            Outcome::Decline | Outcome::Cancel => return Ok("Nothing was changed".into()),
+            AskOutcome::Accept(answers) => answers,
+            AskOutcome::Decline | AskOutcome::Cancel => return Ok("Nothing was changed".into()),
         };
         let wanted: Preferences = answers
             .deserialize()
-            .map_err(|misfit| Unanswered::Author(misfit.to_string()))?;
+            .map_err(|misfit| ElicitError::Author(misfit.to_string()))?;
         if wanted == now {
             return Ok("Nothing was changed".into());
         }
@@ -102,7 +102,7 @@ fn usual() -> Preferences {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let workflow = Workflow(Arc::new(Mutex::new(usual())));
-    let settings = Settings::default().audience("workflow");
+    let settings = ServerSettings::default().audience("workflow");
     listen::serve(std::env::args().skip(1), move || {
         workflow.clone().eliciting(settings.clone())
     })
@@ -111,11 +111,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 #[cfg(test)]
 mod tests {
-    use mcp_elicit_server::testing::{Answer, Person};
+    use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
 
     use super::*;
 
-    async fn change(person: &Person, workflow: &Workflow) -> String {
+    async fn change(person: &ScriptedUser, workflow: &Workflow) -> String {
         let said = person.run(|elicit| workflow.preferences(elicit)).await;
         said.unwrap().unwrap()
     }
@@ -124,7 +124,10 @@ mod tests {
     async fn what_is_set_is_shown_and_what_is_changed_is_kept() {
         let workflow = Workflow(Arc::new(Mutex::new(usual())));
         let dark = json!({ "notifications": true, "theme": "dark", "max_file_size": 10 });
-        let person = Person::who([Answer::accept(dark.clone()), Answer::accept(dark)]);
+        let person = ScriptedUser::who([
+            ScriptedAnswer::accept(dark.clone()),
+            ScriptedAnswer::accept(dark),
+        ]);
         assert_eq!(change(&person, &workflow).await, "Saved; the theme is dark");
         assert_eq!(change(&person, &workflow).await, "Nothing was changed");
         let theme = |question: usize| {
@@ -137,9 +140,9 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_says_no_keeps_everything_as_it_is() {
-        for answer in [Answer::Decline, Answer::Cancel] {
+        for answer in [ScriptedAnswer::Decline, ScriptedAnswer::Cancel] {
             let workflow = Workflow(Arc::new(Mutex::new(usual())));
-            let person = Person::who([answer]);
+            let person = ScriptedUser::who([answer]);
             assert_eq!(change(&person, &workflow).await, "Nothing was changed");
             assert_eq!(workflow.current(), usual());
         }

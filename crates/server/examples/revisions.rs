@@ -8,7 +8,7 @@ mod listen;
 use std::borrow::Cow;
 use std::time::Duration;
 
-use mcp_elicit_server::{Elicit, ElicitingExt, Settings, Unanswered};
+use mcp_elicit_server::{Elicit, ElicitError, ElicitingExt, ServerSettings};
 use rmcp::model::{ProtocolVersion, ServerCapabilities, ServerConfig};
 use rmcp::{ServerHandler, tool, tool_handler, tool_router};
 use schemars::JsonSchema;
@@ -35,7 +35,7 @@ struct Deployer {
 #[tool_router]
 impl Deployer {
     #[tool(description = "Asks where to, and makes sure where it matters")]
-    async fn deploy(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn deploy(&self, elicit: Elicit) -> Result<String, ElicitError> {
         let target = elicit.form::<Target>("Where to?").await?;
         if target.environment == Environment::Production {
             elicit.confirm("Deploy to production?").await?;
@@ -44,7 +44,7 @@ impl Deployer {
     }
 
     #[tool(description = "Asks two questions at once")]
-    async fn both(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn both(&self, elicit: Elicit) -> Result<String, ElicitError> {
         let (first, second) = tokio::join!(
             elicit.choose("The first?", ["a", "b"]),
             elicit.choose("The second?", ["a", "b"]),
@@ -53,7 +53,7 @@ impl Deployer {
     }
 
     #[tool(description = "Asks for several of a list, which the oldest revision cannot say")]
-    async fn toppings(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn toppings(&self, elicit: Elicit) -> Result<String, ElicitError> {
         let asked = elicit.choose_many("Which toppings?", ["cheese", "ham", "olives"]);
         Ok(asked
             .at_least(1)
@@ -63,7 +63,7 @@ impl Deployer {
     }
 
     #[tool(description = "Waits for an answer a second long")]
-    async fn hasty(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn hasty(&self, elicit: Elicit) -> Result<String, ElicitError> {
         elicit
             .confirm("Now?")
             .timeout(Duration::from_secs(1))
@@ -95,7 +95,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = Deployer {
         revision: revision.clone(),
     };
-    let settings = Settings::default().audience("revisions");
+    let settings = ServerSettings::default().audience("revisions");
     listen::serve(arguments, move || {
         server.clone().eliciting(settings.clone())
     })

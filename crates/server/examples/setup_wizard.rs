@@ -5,7 +5,7 @@ mod listen;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use mcp_elicit_server::{Elicit, ElicitingExt, Settings, Unanswered};
+use mcp_elicit_server::{Elicit, ElicitError, ElicitingExt, ServerSettings};
 use rmcp::model::{ServerCapabilities, ServerConfig};
 use rmcp::{ServerHandler, tool, tool_handler, tool_router};
 use schemars::JsonSchema;
@@ -59,7 +59,7 @@ fn usually() -> bool {
 #[tool_router]
 impl Projects {
     #[tool(description = "Set up a new project, step by step with the person")]
-    async fn set_up(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn set_up(&self, elicit: Elicit) -> Result<String, ElicitError> {
         let project = elicit.form::<Project>("Create a new project").await?;
         let Project {
             name,
@@ -105,7 +105,7 @@ impl ServerHandler for Projects {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let projects = Projects::default();
-    let settings = Settings::default().audience("projects");
+    let settings = ServerSettings::default().audience("projects");
     listen::serve(std::env::args().skip(1), move || {
         projects.clone().eliciting(settings.clone())
     })
@@ -114,33 +114,33 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 #[cfg(test)]
 mod tests {
-    use mcp_elicit_server::testing::{Answer, Person};
+    use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
     use serde_json::json;
 
     use super::*;
 
     /// Sets a project up; gives what was said, what was made and how often the person was asked.
     async fn set_up(
-        answers: impl IntoIterator<Item = Answer>,
-    ) -> (Result<String, Unanswered>, Vec<String>, usize) {
+        answers: impl IntoIterator<Item = ScriptedAnswer>,
+    ) -> (Result<String, ElicitError>, Vec<String>, usize) {
         let projects = Projects::default();
-        let person = Person::who(answers);
+        let person = ScriptedUser::who(answers);
         let said = person.run(|elicit| projects.set_up(elicit)).await.unwrap();
         let made = projects.0.lock().unwrap().clone();
         (said, made, person.asked().len())
     }
 
-    fn project(framework: &str) -> Answer {
-        Answer::accept(json!({ "name": "atlas", "framework": framework, "license": "mit" }))
+    fn project(framework: &str) -> ScriptedAnswer {
+        ScriptedAnswer::accept(json!({ "name": "atlas", "framework": framework, "license": "mit" }))
     }
 
-    fn confirm(yes: bool) -> Answer {
-        Answer::accept(json!({ "confirm": yes }))
+    fn confirm(yes: bool) -> ScriptedAnswer {
+        ScriptedAnswer::accept(json!({ "confirm": yes }))
     }
 
     #[tokio::test]
     async fn each_answer_leads_to_the_next_question() {
-        let language = Answer::accept(json!({ "typescript": true }));
+        let language = ScriptedAnswer::accept(json!({ "typescript": true }));
         let (said, made, asked) = set_up([project("vue"), language, confirm(true)]).await;
         assert_eq!(said.unwrap(), "atlas is project 1");
         assert_eq!(made, ["atlas: Vue, TypeScript, license Some(Mit)"]);
@@ -153,10 +153,10 @@ mod tests {
     #[tokio::test]
     async fn nothing_is_made_without_the_last_yes() {
         for answers in [
-            vec![Answer::Decline],
-            vec![project("vue"), Answer::Cancel],
+            vec![ScriptedAnswer::Decline],
+            vec![project("vue"), ScriptedAnswer::Cancel],
             vec![project("none"), confirm(false)],
-            vec![project("none"), Answer::Silence],
+            vec![project("none"), ScriptedAnswer::Silence],
         ] {
             let (said, made, _) = set_up(answers).await;
             assert!(said.is_err());

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use mcp_elicit_server::connect::Connect;
 use mcp_elicit_server::connect::oauth::{Grant, Provider};
-use mcp_elicit_server::{Elicit, ElicitingExt, Settings, Unanswered};
+use mcp_elicit_server::{Elicit, ElicitError, ElicitingExt, ServerSettings};
 use rmcp::model::{ServerCapabilities, ServerConfig};
 use rmcp::{ServerHandler, tool, tool_handler, tool_router};
 
@@ -47,7 +47,7 @@ impl Accounts {
 #[tool_router]
 impl Accounts {
     #[tool(description = "Who the user is elsewhere; asks to connect the account first")]
-    async fn whoami(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn whoami(&self, elicit: Elicit) -> Result<String, ElicitError> {
         let user = elicit.principal().unwrap_or(USER).to_owned();
         let known = elicit
             .step("known", async || self.account(&user).is_some())
@@ -123,7 +123,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         "register {} at the provider; MCP is at {at}/mcp",
         connect.redirect_uri("Account")
     );
-    let settings = Settings::default()
+    let settings = ServerSettings::default()
         .audience("accounts")
         .principal(|_| Some(USER.to_owned()));
     let pages = connect.router();

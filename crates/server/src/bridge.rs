@@ -15,10 +15,10 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 
+use crate::backend::cannot_ask;
+use crate::backend::pushed::Pushed;
+use crate::error::ElicitError;
 use crate::settings::Shared;
-use crate::unanswered::Unanswered;
-use crate::way::cannot_ask;
-use crate::way::pushed::Pushed;
 
 /// Pushes everything that `required` asks for, at once. Gives the replies and the handler's own state.
 pub(crate) async fn push(
@@ -54,7 +54,7 @@ async fn push_one(
             let params = request.to_params(pushed.revision());
             (
                 method::CREATE,
-                params.map_err(|unaskable| Unanswered::Author(unaskable.to_string()))?,
+                params.map_err(|unaskable| ElicitError::Author(unaskable.to_string()))?,
                 form,
             )
         }
@@ -96,7 +96,7 @@ fn question(params: ElicitRequestParams) -> Result<(ElicitRequest, Option<Form>)
             let schema =
                 serde_json::to_value(requested_schema).map_err(|error| unsayable(&error))?;
             let form = Form::from_value(&schema)
-                .map_err(|defects| Unanswered::Author(defects.to_string()))?;
+                .map_err(|defects| ElicitError::Author(defects.to_string()))?;
             Ok((ElicitRequest::form(message, &schema), Some(form)))
         }
         ElicitRequestParams::UrlElicitationParams {
@@ -135,16 +135,16 @@ fn check(value: &Value, form: Option<&Form>) -> Result<(), ErrorData> {
         Mode::Url
     };
     let reply = ElicitResult::from_value(value, mode)
-        .map_err(|defect| Unanswered::Peer(defect.to_string()))?;
+        .map_err(|defect| ElicitError::Peer(defect.to_string()))?;
     let Some(form) = form.filter(|_| reply.action() == Action::Accept) else {
         return Ok(());
     };
     match form.check_text(reply.content_or_empty()) {
         Ok(_) => Ok(()),
         Err(error @ (CheckError::Broken(_) | CheckError::TooLarge { .. })) => {
-            Err(Unanswered::Peer(error.to_string()).into())
+            Err(ElicitError::Peer(error.to_string()).into())
         }
-        Err(CheckError::Violations(violations)) => Err(Unanswered::Wrong {
+        Err(CheckError::Violations(violations)) => Err(ElicitError::Wrong {
             attempts: 1,
             reasons: violations.to_string(),
             findings: Finding::from_violations(&violations),

@@ -13,20 +13,20 @@ use rmcp::task_manager::{TaskContext, TaskManager};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::ask::{Ask, Choose, ChooseMany, Confirm, Pick, Typed, Visit, What};
-use crate::exchange;
+use crate::ask::{Ask, Askable, ChoiceItem, Choose, ChooseMany, Confirm, TypedForm, Visit};
+use crate::ask_loop;
+use crate::backend::pushed::elicitation_id;
+use crate::backend::task::InTask;
+use crate::backend::{Backend, StepTurn};
+use crate::error::{ElicitError, Refusal, RefusalKind};
 use crate::guard;
-use crate::question::{Question, Subject};
+use crate::question::{OutgoingBody, OutgoingQuestion};
 use crate::running_step::{self, CallIdentity, RunningStep};
 use crate::settings::Shared;
-use crate::unanswered::{Refusal, RefusalAct, Unanswered};
-use crate::way::pushed::elicitation_id;
-use crate::way::task::InTask;
-use crate::way::{StepTurn, Way};
 
 /// Asks the person behind a call, on every revision.
 ///
-/// Take it as an argument of a `#[tool]` or `#[prompt]` handler, or with [`Elicit::of`] from any [`RequestContext`]. The
+/// Take it as an argument of a `#[tool]` or `#[prompt]` handler, or with [`Elicit::from_context`] from any [`RequestContext`]. The
 /// server has to be wrapped with [`eliciting`](crate::ElicitingExt::eliciting).
 ///
 /// On 2026-07-28 the handler runs again from the top for each round of answers; everything that must happen once belongs
@@ -40,7 +40,7 @@ pub struct Elicit {
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) way: Way,
+    pub(crate) backend: Backend,
     pub(crate) method: &'static str,
     pub(crate) name: String,
     pub(crate) principal: Option<String>,
@@ -53,7 +53,7 @@ pub(crate) struct Call {
 impl Call {
     pub(crate) fn new(
         shared: Arc<Shared>,
-        way: Way,
+        backend: Backend,
         method: &'static str,
         name: String,
         principal: Option<String>,
@@ -61,7 +61,7 @@ impl Call {
     ) -> Self {
         Self {
             shared,
-            way,
+            backend,
             method,
             name,
             principal,
@@ -72,18 +72,18 @@ impl Call {
     }
 
     /// Fails inside a step of this call.
-    pub(crate) fn not_inside_a_step(&self) -> Result<(), Unanswered> {
+    pub(crate) fn not_inside_a_step(&self) -> Result<(), ElicitError> {
         running_step::may_ask(&self.identity)
     }
 
     /// Counts a question against the limit of this call.
-    pub(crate) fn count(&self) -> Result<(), Unanswered> {
+    pub(crate) fn count(&self) -> Result<(), ElicitError> {
         let limit = self.shared.settings.questions_per_call;
         if self.questions.fetch_add(1, Ordering::Relaxed) < limit {
             return Ok(());
         }
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        Err(Unanswered::Limit(LimitFault::TooManyQuestions { limit }))
+        Err(ElicitError::Limit(LimitFault::TooManyQuestions { limit }))
     }
 }
 
@@ -94,10 +94,10 @@ impl Elicit {
         }
     }
 
-    pub(crate) fn by(shared: Arc<Shared>, way: Way) -> Self {
+    pub(crate) fn by(shared: Arc<Shared>, backend: Backend) -> Self {
         Self::new(Call::new(
             shared,
-            way,
+            backend,
             "tools/call",
             "test".into(),
             None,
@@ -113,7 +113,7 @@ impl Elicit {
     ///
     /// Fails with an internal error if the server is not wrapped, or if the request is none of `tools/call`,
     /// `prompts/get` and `resources/read`.
-    pub fn of(context: &RequestContext<RoleServer>) -> Result<Self, ErrorData> {
+    pub fn from_context(context: &RequestContext<RoleServer>) -> Result<Self, ErrorData> {
         context.extensions.get::<Self>().cloned().ok_or_else(|| {
             ErrorData::internal_error(
                 "this server cannot ask: it is not wrapped with `.eliciting(settings)`",
@@ -126,16 +126,16 @@ impl Elicit {
     ///
     /// The fields are those of `T`'s JSON schema: text, numbers, booleans, dates, unit enums, and lists of unit enums, each
     /// also as an `Option`. Doc comments become descriptions.
-    pub fn form<T>(&self, message: impl Into<String>) -> Ask<Typed<T>>
+    pub fn form<T>(&self, message: impl Into<String>) -> Ask<TypedForm<T>>
     where
         T: schemars::JsonSchema + DeserializeOwned + Send + 'static,
     {
-        Ask::new(self, message, Typed::new())
+        Ask::new(self, message, TypedForm::new())
     }
 
     /// Asks for what is only known at run time: a [`Form`](mcp_elicit_core::form::Form), or a [`Link`](mcp_elicit_core::link::Link) to visit. The mode
     /// follows from it.
-    pub fn ask<W: What>(&self, message: impl Into<String>, what: W) -> Ask<W> {
+    pub fn ask<W: Askable>(&self, message: impl Into<String>, what: W) -> Ask<W> {
         Ask::new(self, message, what)
     }
 
@@ -145,7 +145,7 @@ impl Elicit {
     }
 
     /// Asks for one of `options`, given as values or as `(value, title)` pairs, and gives its value.
-    pub fn choose<P: Into<Pick>>(
+    pub fn choose<P: Into<ChoiceItem>>(
         &self,
         message: impl Into<String>,
         options: impl IntoIterator<Item = P>,
@@ -157,7 +157,7 @@ impl Elicit {
     ///
     /// 2025-06-18 has no lists: there, each option is shown as a yes or no of its own, and the values come in the order of
     /// `options`. The same goes for lists in the forms of [`form`](Self::form) and [`ask`](Self::ask).
-    pub fn choose_many<P: Into<Pick>>(
+    pub fn choose_many<P: Into<ChoiceItem>>(
         &self,
         message: impl Into<String>,
         options: impl IntoIterator<Item = P>,
@@ -180,9 +180,9 @@ impl Elicit {
         &self,
         message: impl Into<String>,
         url: impl Into<String>,
-    ) -> Result<(), Unanswered> {
+    ) -> Result<(), ElicitError> {
         let (message, url) = (message.into(), url.into());
-        if !self.call.way.turns_away() {
+        if !self.call.backend.turns_away() {
             return self.visit(message, url).await;
         }
         Err(self.url_required(&message, &url, elicitation_id(None)?)?)
@@ -194,10 +194,10 @@ impl Elicit {
         message: &str,
         url: &str,
         id: String,
-    ) -> Result<Unanswered, Unanswered> {
-        let question = Question {
+    ) -> Result<ElicitError, ElicitError> {
+        let question = OutgoingQuestion {
             message: message.to_owned(),
-            subject: Subject::Url {
+            subject: OutgoingBody::Url {
                 url: url.to_owned(),
                 id: None,
             },
@@ -205,16 +205,16 @@ impl Elicit {
             timeout: self.call.shared.settings.timeout,
         };
         self.call.not_inside_a_step()?;
-        self.call.way.can_put(&question)?;
+        self.call.backend.can_put(&question)?;
         guard::may_ask(&question)?;
         self.call.count()?;
-        exchange::count(&self.call, &question)?;
+        ask_loop::count(&self.call, &question)?;
         let elicitations = vec![ElicitRequest::Url {
             message: message.to_owned(),
             url: url.to_owned(),
             elicitation_id: Some(id),
         }];
-        Ok(Unanswered::UrlRequired(UrlRequired {
+        Ok(ElicitError::UrlRequired(UrlRequired {
             message: message.to_owned(),
             elicitations,
         }))
@@ -228,12 +228,12 @@ impl Elicit {
     /// round, a retry of the client does the work again. Work that must not happen twice even then needs a key of its own
     /// at the service that does it.
     ///
-    /// A question inside `work` is the author's error ([`Unanswered::Author`]): ask before the step.
+    /// A question inside `work` is the author's error ([`ElicitError::Author`]): ask before the step.
     pub async fn step<T, Fut>(
         &self,
         name: &str,
         work: impl FnOnce() -> Fut,
-    ) -> Result<T, Unanswered>
+    ) -> Result<T, ElicitError>
     where
         T: Serialize + DeserializeOwned,
         Fut: Future<Output = T>,
@@ -245,28 +245,28 @@ impl Elicit {
     pub async fn try_step<T, E, Fut>(&self, name: &str, work: impl FnOnce() -> Fut) -> Result<T, E>
     where
         T: Serialize + DeserializeOwned,
-        E: From<Unanswered>,
+        E: From<ElicitError>,
         Fut: Future<Output = Result<T, E>>,
     {
-        let memory = match self.call.way.begin_step(name) {
+        let memory = match self.call.backend.begin_step(name) {
             StepTurn::Remembered(value) => {
                 return serde_json::from_str(value.get()).map_err(|_| {
-                    Unanswered::Author(format!("the result of step {name:?} cannot be read back"))
+                    ElicitError::Author(format!("the result of step {name:?} cannot be read back"))
                         .into()
                 });
             }
             StepTurn::Run(memory) => memory,
         };
         let step = RunningStep::new(&self.call.identity, name);
-        let value = match self.call.way.patience() {
-            Some(patience) => patience.during(step.run(work)).await,
+        let value = match self.call.backend.call_wait() {
+            Some(call_wait) => call_wait.during(step.run(work)).await,
             None => step.run(work).await,
         };
         step.question_inside()?;
         let value = value?;
         if memory.is_kept() {
             let kept = serde_json::value::to_raw_value(&value).map_err(|_| {
-                Unanswered::Author(format!(
+                ElicitError::Author(format!(
                     "the result of step {name:?} cannot be written down"
                 ))
             })?;
@@ -275,7 +275,7 @@ impl Elicit {
         Ok(value)
     }
 
-    /// Returns who is asked, as [`Settings::principal`](crate::Settings::principal) says.
+    /// Returns who is asked, as [`ServerSettings::principal`](crate::ServerSettings::principal) says.
     pub fn principal(&self) -> Option<&str> {
         self.call.principal.as_deref()
     }
@@ -283,16 +283,16 @@ impl Elicit {
     /// Returns whether a URL that has to be visited first ends the call.
     #[cfg(feature = "connect")]
     pub(crate) fn turns_away(&self) -> bool {
-        self.call.way.turns_away()
+        self.call.backend.turns_away()
     }
 
     /// A refusal of `question`, in the author's words.
-    pub(crate) fn refused(&self, act: RefusalAct, question: &str) -> Unanswered {
+    pub(crate) fn refused(&self, act: RefusalKind, question: &str) -> ElicitError {
         let mut refusal = Refusal::new(act, question);
-        if let Some(text) = &self.call.shared.settings.refusals {
+        if let Some(text) = &self.call.shared.settings.refusal_text {
             refusal.said = text(&refusal);
         }
-        Unanswered::Refused(refusal)
+        ElicitError::Refused(refusal)
     }
 
     /// Waits for something that a person does outside of MCP.
@@ -301,19 +301,19 @@ impl Elicit {
         &self,
         done: impl Future<Output = T> + Send,
         at_most: std::time::Duration,
-    ) -> Result<T, Unanswered> {
-        if let Some(patience) = self.call.way.patience() {
-            return patience.wait(done, at_most).await;
+    ) -> Result<T, ElicitError> {
+        if let Some(call_wait) = self.call.backend.call_wait() {
+            return call_wait.wait(done, at_most).await;
         }
         // A task has a cancellation of its own, which ends what it waits for.
         let waited = tokio::time::timeout(at_most, done).await;
-        waited.map_err(|_| Unanswered::TimedOut { after: at_most })
+        waited.map_err(|_| ElicitError::TimedOut { after: at_most })
     }
 
     /// Tells a client of 2025-11-25 that the visit it was asked for is done. Others find out by going on.
     #[cfg(feature = "connect")]
     pub(crate) async fn tell_complete(&self, id: &str) {
-        if let Way::Pushed(pushed) = &self.call.way {
+        if let Backend::Pushed(pushed) = &self.call.backend {
             pushed.tell_complete(id).await;
         }
     }
@@ -330,21 +330,21 @@ impl Elicit {
 
     /// Returns whether a form can show a list of choices as one field. On 2025-06-18 it is shown as a yes or no for each option.
     pub fn can_choose_many(&self) -> bool {
-        self.call.way.revision().has_several_choices()
+        self.call.backend.revision().has_several_choices()
     }
 
     /// The same asker inside a task of `manager`: its questions show in `tasks/get` and are answered by `tasks/update`.
     #[must_use]
     pub fn in_task(&self, manager: &TaskManager, task: &TaskContext) -> Self {
-        let way = Way::Task(Arc::new(InTask::new(
-            self.call.way.revision(),
+        let backend = Backend::Task(Arc::new(InTask::new(
+            self.call.backend.revision(),
             self.call.capability,
             manager.clone(),
             task.clone(),
         )));
         let call = Call::new(
             Arc::clone(&self.call.shared),
-            way,
+            backend,
             self.call.method,
             self.call.name.clone(),
             self.call.principal.clone(),
@@ -359,6 +359,6 @@ impl Elicit {
 
 impl<C: AsRequestContext> FromContextPart<C> for Elicit {
     fn from_context_part(context: &mut C) -> Result<Self, ErrorData> {
-        Self::of(context.as_request_context())
+        Self::from_context(context.as_request_context())
     }
 }

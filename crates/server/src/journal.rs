@@ -13,7 +13,7 @@ use crate::question::Digest;
 
 /// The same question asked twice in one run is two questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) struct Slot {
+pub(crate) struct OccurrenceKey {
     #[serde(rename = "q")]
     pub(crate) digest: Digest,
     #[serde(rename = "n")]
@@ -22,13 +22,13 @@ pub(crate) struct Slot {
 
 /// The response to one question.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) enum Given {
+pub(crate) enum ReceivedAnswer {
     /// The peer's reply, not checked: whoever asks checks it against the form each time.
     #[serde(rename = "r")]
-    Reply(Reply),
+    Result(StoredResult),
     /// The peer's reply, which passed the author's own check in an earlier run. The form's rules are checked each time.
     #[serde(rename = "p")]
-    Passed(Reply),
+    Passed(StoredResult),
     /// The reply broke the form's rules. Only the reasons are kept, so that the next run asks again in the same words.
     #[serde(rename = "w")]
     Wrong(String),
@@ -42,23 +42,23 @@ pub(crate) enum Given {
 
 /// An `ElicitResult`, unchecked. `content` keeps the peer's bytes.
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Reply {
+pub(crate) struct StoredResult {
     #[serde(rename = "a")]
     pub(crate) action: ActionWord,
     #[serde(rename = "c", default, skip_serializing_if = "Option::is_none")]
     pub(crate) content: Option<Box<RawValue>>,
 }
 
-impl std::fmt::Debug for Reply {
+impl std::fmt::Debug for StoredResult {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // A person's values stay out of every debug print.
-        f.debug_struct("Reply")
+        f.debug_struct("StoredResult")
             .field("action", &self.action)
             .finish_non_exhaustive()
     }
 }
 
-impl From<&wire::ElicitResult> for Reply {
+impl From<&wire::ElicitResult> for StoredResult {
     fn from(reply: &wire::ElicitResult) -> Self {
         Self {
             action: reply.action().into(),
@@ -100,11 +100,11 @@ impl From<ActionWord> for Action {
 
 /// A question that went out with the last round.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Out {
+pub(crate) struct SentQuestion {
     #[serde(rename = "k")]
     pub(crate) key: String,
     #[serde(rename = "o")]
-    pub(crate) slot: Slot,
+    pub(crate) slot: OccurrenceKey,
     /// The beginning of its message, to tell the author of a question that changes.
     #[serde(rename = "m", default)]
     pub(crate) message: String,
@@ -119,7 +119,7 @@ pub(crate) struct Out {
     pub(crate) for_ms: u64,
 }
 
-impl Out {
+impl SentQuestion {
     /// Returns whether an answer that comes at `now_ms` still counts.
     pub(crate) fn in_time(&self, now_ms: u64) -> bool {
         now_ms.saturating_sub(self.since_ms) <= self.for_ms
@@ -127,7 +127,7 @@ impl Out {
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Answered(Slot, Given);
+struct Answered(OccurrenceKey, ReceivedAnswer);
 
 /// Name, occurrence and result of a step that ran.
 #[derive(Clone, Serialize, Deserialize)]
@@ -151,7 +151,7 @@ pub(crate) struct Journal {
     #[serde(rename = "s", default, skip_serializing_if = "Vec::is_empty")]
     steps: Vec<Step>,
     #[serde(rename = "o", default, skip_serializing_if = "Vec::is_empty")]
-    out: Vec<Out>,
+    out: Vec<SentQuestion>,
     /// `true` if the last run used none of the replies that had just come.
     #[serde(rename = "z", default, skip_serializing_if = "std::ops::Not::not")]
     unused: bool,
@@ -164,7 +164,7 @@ impl Journal {
     }
 
     /// Returns what is known for `slot`.
-    pub(crate) fn given(&self, slot: Slot) -> Option<&Given> {
+    pub(crate) fn given(&self, slot: OccurrenceKey) -> Option<&ReceivedAnswer> {
         self.answered
             .iter()
             .find(|entry| entry.0 == slot)
@@ -172,12 +172,12 @@ impl Journal {
     }
 
     /// The question that is out for `slot`.
-    pub(crate) fn out(&self, slot: Slot) -> Option<&Out> {
+    pub(crate) fn out(&self, slot: OccurrenceKey) -> Option<&SentQuestion> {
         self.out.iter().find(|out| out.slot == slot)
     }
 
     /// Sets what is known for `slot`. The question is no longer out.
-    pub(crate) fn settle(&mut self, slot: Slot, given: Given) {
+    pub(crate) fn settle(&mut self, slot: OccurrenceKey, given: ReceivedAnswer) {
         self.out.retain(|out| out.slot != slot);
         match self.answered.iter_mut().find(|entry| entry.0 == slot) {
             Some(entry) => entry.1 = given,
@@ -186,12 +186,12 @@ impl Journal {
     }
 
     /// Notes that the reply for `slot` passed the author's own check.
-    pub(crate) fn pass(&mut self, slot: Slot) {
+    pub(crate) fn pass(&mut self, slot: OccurrenceKey) {
         let entry = self.answered.iter_mut().find(|entry| entry.0 == slot);
         if let Some(Answered(_, given)) = entry
-            && let Given::Reply(reply) = given
+            && let ReceivedAnswer::Result(reply) = given
         {
-            *given = Given::Passed(reply.clone());
+            *given = ReceivedAnswer::Passed(reply.clone());
         }
     }
 
@@ -206,12 +206,12 @@ impl Journal {
     }
 
     /// Takes the questions that are out, to look for their replies.
-    pub(crate) fn take_out(&mut self) -> Vec<Out> {
+    pub(crate) fn take_out(&mut self) -> Vec<SentQuestion> {
         std::mem::take(&mut self.out)
     }
 
     /// Notes that a question goes out with this round.
-    pub(crate) fn send_out(&mut self, out: Out) {
+    pub(crate) fn send_out(&mut self, out: SentQuestion) {
         self.out.push(out);
     }
 
@@ -235,16 +235,16 @@ impl Journal {
 mod tests {
     use super::*;
 
-    fn slot(text: &str, occurrence: u32) -> Slot {
-        Slot {
+    fn slot(text: &str, occurrence: u32) -> OccurrenceKey {
+        OccurrenceKey {
             digest: Digest::of(&[text.as_bytes()]),
             occurrence,
         }
     }
 
-    fn reply(content: &str) -> Given {
+    fn reply(content: &str) -> ReceivedAnswer {
         let content = Some(RawValue::from_string(content.to_owned()).unwrap());
-        Given::Reply(Reply {
+        ReceivedAnswer::Result(StoredResult {
             action: ActionWord::Accept,
             content,
         })
@@ -268,7 +268,9 @@ mod tests {
     fn the_bytes_of_an_answer_survive_the_journal() {
         let mut journal = Journal::default();
         journal.settle(slot("n?", 0), reply(r#"{"n":12345678901234567890.10}"#));
-        let Some(Given::Reply(reply)) = round_trip(&journal).given(slot("n?", 0)).cloned() else {
+        let Some(ReceivedAnswer::Result(reply)) =
+            round_trip(&journal).given(slot("n?", 0)).cloned()
+        else {
             panic!("no reply")
         };
         assert_eq!(
@@ -281,7 +283,10 @@ mod tests {
     fn a_wrong_answer_leaves_its_reasons_and_not_its_values() {
         let mut journal = Journal::default();
         journal.settle(slot("age?", 0), reply(r#"{"age":7}"#));
-        journal.settle(slot("age?", 0), Given::Wrong("age: at least 18".into()));
+        journal.settle(
+            slot("age?", 0),
+            ReceivedAnswer::Wrong("age: at least 18".into()),
+        );
         let text = serde_json::to_string(&journal).unwrap();
         assert!(
             text.contains("at least 18") && !text.contains(r#""age":7"#),
@@ -293,7 +298,7 @@ mod tests {
     #[test]
     fn a_settled_question_is_no_longer_out() {
         let mut journal = Journal::default();
-        let out = Out {
+        let out = SentQuestion {
             key: "k".into(),
             slot: slot("a?", 0),
             message: "a?".into(),

@@ -1,7 +1,7 @@
 //! Ask a person in one straight line, from any rmcp server, on every revision of MCP.
 //!
 //! ```
-//! use mcp_elicit_server::{Elicit, ElicitingExt, Settings, Unanswered};
+//! use mcp_elicit_server::{Elicit, ElicitingExt, ServerSettings, ElicitError};
 //! use rmcp::{ServerHandler, tool, tool_handler, tool_router};
 //!
 //! #[derive(schemars::JsonSchema, serde::Deserialize)]
@@ -22,7 +22,7 @@
 //! #[tool_router]
 //! impl Deployer {
 //!     #[tool(description = "Deploy the current build")]
-//!     async fn deploy(&self, elicit: Elicit) -> Result<String, Unanswered> {
+//!     async fn deploy(&self, elicit: Elicit) -> Result<String, ElicitError> {
 //!         let target = elicit.form::<Target>("Which environment should I deploy to?").await?;
 //!         if target.environment == Environment::Production {
 //!             elicit.confirm("Deploy to production?").await?;
@@ -35,7 +35,7 @@
 //! #[tool_handler]
 //! impl ServerHandler for Deployer {}
 //!
-//! let server = Deployer.eliciting(Settings::default());
+//! let server = Deployer.eliciting(ServerSettings::default());
 //! # let _ = server;
 //! ```
 //!
@@ -45,15 +45,15 @@
 //!
 //! | room | what it holds |
 //! | --- | --- |
-//! | [`wrap`](Eliciting) | the wrapper around a server |
+//! | [`wrap`](ElicitingServer) | the wrapper around a server |
 //! | `serve` | one request through the wrapper |
 //! | [`elicit`](Elicit), [`ask`](Ask) | what authors write |
-//! | `exchange` | putting a question until it is settled |
-//! | `way` | the ways to an answer, one file each: pushed, rounds, task, cannot-ask, script |
+//! | `ask_loop` | putting a question until it is settled |
+//! | `backend` | the ways to an answer, one file each: pushed, rounds, task, cannot-ask, script |
 //! | `running_step` | that a step asks nothing |
 //! | `journal`, `question` | what rounds have established; the digest that ties an answer to its question |
-//! | `typed` | forms in rmcp's type, for rounds and tasks |
-//! | `spread` | lists of choices for 2025-06-18, which has none |
+//! | `rmcp_schema` | forms in rmcp's type, for rounds and tasks |
+//! | `multi_select_fallback` | lists of choices for 2025-06-18, which has none |
 //! | [`seal`], `state` | protecting `requestState` |
 //! | `bridge` | handlers that ask by hand, for pushed-era clients |
 //! | `guard` | what must not be asked |
@@ -63,30 +63,30 @@
 //! | `replay` | a handler under test, run as on either era |
 
 pub mod ask;
+mod ask_loop;
 pub mod audit;
+mod backend;
 mod bridge;
 #[cfg(feature = "connect")]
 pub mod connect;
 mod elicit;
-mod exchange;
+mod error;
 mod guard;
 mod journal;
+mod multi_select_fallback;
 mod question;
 mod replay;
+mod rmcp_schema;
 mod running_step;
 pub mod seal;
 mod serve;
 mod settings;
-mod spread;
 mod state;
 pub mod testing;
-mod typed;
-mod unanswered;
-mod way;
 mod wrap;
 
-pub use ask::{Ask, Outcome, Reasons};
+pub use ask::{Ask, AskOutcome, Reasons};
 pub use elicit::Elicit;
-pub use settings::Settings;
-pub use unanswered::{CannotAsk, NoWay, Refusal, RefusalAct, Unanswered};
-pub use wrap::{Eliciting, ElicitingExt};
+pub use error::{CannotAsk, CannotAskReason, ElicitError, Refusal, RefusalKind};
+pub use settings::ServerSettings;
+pub use wrap::{ElicitingExt, ElicitingServer};

@@ -18,9 +18,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use crate::spread::Spread;
-use crate::typed;
-use crate::unanswered::Unanswered;
+use crate::error::ElicitError;
+use crate::multi_select_fallback::MultiSelectFallback;
+use crate::rmcp_schema;
 
 /// The first 16 bytes of a SHA-256: what was shown to the person, in a form small enough to carry.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -84,32 +84,32 @@ pub(crate) struct Prepared {
     /// `true` if it is asked repeatedly: then its schemas are kept, too.
     lasting: bool,
     schemas: [OnceLock<Result<Value, String>>; Revision::ALL.len()],
-    spread: OnceLock<Result<Option<Spread>, String>>,
+    multi_select_fallback: OnceLock<Result<Option<MultiSelectFallback>, String>>,
     typed: OnceLock<Result<ElicitationSchema, String>>,
     /// The last message this form was asked with, and what was found in the two together.
     inspected: Mutex<Option<(String, Arc<Inspected>)>>,
 }
 
 impl Prepared {
-    pub(crate) fn new(form: Form) -> Result<Self, Unanswered> {
+    pub(crate) fn new(form: Form) -> Result<Self, ElicitError> {
         let newest = form
             .emit(Revision::LATEST)
-            .map_err(|unsayable| Unanswered::Author(unsayable.to_string()))?;
+            .map_err(|unsayable| ElicitError::Author(unsayable.to_string()))?;
         let digest = Digest::of(&[newest.to_string().as_bytes()]);
         Ok(Self {
             form,
             digest,
             lasting: false,
             schemas: Default::default(),
-            spread: OnceLock::new(),
+            multi_select_fallback: OnceLock::new(),
             typed: OnceLock::new(),
             inspected: Mutex::default(),
         })
     }
 
     /// The form of a Rust type, built once per type and process.
-    pub(crate) fn of_type<T: schemars::JsonSchema + 'static>() -> Result<Arc<Self>, Unanswered> {
-        type Known = RwLock<HashMap<TypeId, Result<Arc<Prepared>, Unanswered>>>;
+    pub(crate) fn from_type<T: schemars::JsonSchema + 'static>() -> Result<Arc<Self>, ElicitError> {
+        type Known = RwLock<HashMap<TypeId, Result<Arc<Prepared>, ElicitError>>>;
         static KNOWN: LazyLock<Known> = LazyLock::new(Known::default);
         let id = TypeId::of::<T>();
         if let Some(known) = KNOWN
@@ -121,7 +121,7 @@ impl Prepared {
         }
         let built = Form::from_type::<T>()
             .map_err(|defects| {
-                Unanswered::Author(format!("{}: {defects}", std::any::type_name::<T>()))
+                ElicitError::Author(format!("{}: {defects}", std::any::type_name::<T>()))
             })
             .and_then(Self::new)
             .map(|prepared| {
@@ -162,9 +162,9 @@ impl Prepared {
     }
 
     /// The schema as `revision` spells it.
-    pub(crate) fn schema(&self, revision: Revision) -> Result<Value, Unanswered> {
+    pub(crate) fn schema(&self, revision: Revision) -> Result<Value, ElicitError> {
         if !self.lasting {
-            return self.emit(revision).map_err(Unanswered::Author);
+            return self.emit(revision).map_err(ElicitError::Author);
         }
         let index = Revision::ALL
             .iter()
@@ -173,45 +173,52 @@ impl Prepared {
         self.schemas[index]
             .get_or_init(|| self.emit(revision))
             .clone()
-            .map_err(Unanswered::Author)
+            .map_err(ElicitError::Author)
     }
 
     fn emit(&self, revision: Revision) -> Result<Value, String> {
-        let spread = self.spread(revision).map_err(Clone::clone)?;
-        let form = spread.map_or(&self.form, Spread::form);
+        let multi_select_fallback = self.multi_select_fallback(revision).map_err(Clone::clone)?;
+        let form = multi_select_fallback.map_or(&self.form, MultiSelectFallback::form);
         form.emit(revision)
             .map_err(|unsayable| unsayable.to_string())
     }
 
     /// Checks what came back for this form on `revision`.
     pub(crate) fn check(&self, content: &str, revision: Revision) -> Result<Answers, CheckError> {
-        match self.spread(revision) {
-            Ok(Some(spread)) => spread.check_text(&self.form, content),
+        match self.multi_select_fallback(revision) {
+            Ok(Some(multi_select_fallback)) => {
+                multi_select_fallback.check_text(&self.form, content)
+            }
             // One that cannot be spread was not sent either.
             Ok(None) | Err(_) => self.form.check_text(content),
         }
     }
 
     /// The form with its lists spread out, where it has any and `revision` cannot say them.
-    fn spread(&self, revision: Revision) -> Result<Option<&Spread>, &String> {
+    fn multi_select_fallback(
+        &self,
+        revision: Revision,
+    ) -> Result<Option<&MultiSelectFallback>, &String> {
         if revision.has_several_choices() {
             return Ok(None);
         }
-        let spread = self.spread.get_or_init(|| Spread::of(&self.form));
-        spread.as_ref().map(Option::as_ref)
+        let multi_select_fallback = self
+            .multi_select_fallback
+            .get_or_init(|| MultiSelectFallback::of(&self.form));
+        multi_select_fallback.as_ref().map(Option::as_ref)
     }
 
     /// The schema in rmcp's type.
-    pub(crate) fn typed(&self, revision: Revision) -> Result<ElicitationSchema, Unanswered> {
+    pub(crate) fn typed(&self, revision: Revision) -> Result<ElicitationSchema, ElicitError> {
         self.typed
             .get_or_init(|| {
                 let schema = self
                     .schema(revision)
                     .map_err(|unsayable| unsayable.to_string())?;
-                typed::typed(schema)
+                rmcp_schema::typed(schema)
             })
             .clone()
-            .map_err(Unanswered::Author)
+            .map_err(ElicitError::Author)
     }
 }
 
@@ -224,7 +231,7 @@ pub(crate) struct Inspected {
 
 /// The body of the question.
 #[derive(Debug, Clone)]
-pub(crate) enum Subject {
+pub(crate) enum OutgoingBody {
     Form(Arc<Prepared>),
     Url {
         url: String,
@@ -235,29 +242,29 @@ pub(crate) enum Subject {
 
 /// One question on its way to a person.
 #[derive(Debug, Clone)]
-pub(crate) struct Question {
+pub(crate) struct OutgoingQuestion {
     pub(crate) message: String,
-    pub(crate) subject: Subject,
+    pub(crate) subject: OutgoingBody,
     /// The author's name for it in `inputRequests`, if given.
     pub(crate) key: Option<String>,
     pub(crate) timeout: Duration,
 }
 
-impl Question {
+impl OutgoingQuestion {
     pub(crate) fn mode(&self) -> Mode {
         match self.subject {
-            Subject::Form(_) => Mode::Form,
-            Subject::Url { .. } => Mode::Url,
+            OutgoingBody::Form(_) => Mode::Form,
+            OutgoingBody::Url { .. } => Mode::Url,
         }
     }
 
     /// Returns what the person sees, in 16 bytes.
     pub(crate) fn digest(&self) -> Digest {
         match &self.subject {
-            Subject::Form(form) => {
+            OutgoingBody::Form(form) => {
                 Digest::of(&[b"form", self.message.as_bytes(), form.digest.bytes()])
             }
-            Subject::Url { url, .. } => {
+            OutgoingBody::Url { url, .. } => {
                 Digest::of(&[b"url", self.message.as_bytes(), url.as_bytes()])
             }
         }
@@ -266,21 +273,21 @@ impl Question {
     /// The names of the fields asked for; never their values.
     pub(crate) fn fields(&self) -> Vec<String> {
         match &self.subject {
-            Subject::Form(form) => form
+            OutgoingBody::Form(form) => form
                 .form()
                 .fields()
                 .iter()
                 .map(|field| field.name().to_owned())
                 .collect(),
-            Subject::Url { .. } => Vec::new(),
+            OutgoingBody::Url { .. } => Vec::new(),
         }
     }
 
     /// The host of the URL to visit, for the audit.
     pub(crate) fn host(&self) -> Option<String> {
         match &self.subject {
-            Subject::Form(_) => None,
-            Subject::Url { url, .. } => {
+            OutgoingBody::Form(_) => None,
+            OutgoingBody::Url { url, .. } => {
                 let link = Link::parse(url).ok()?;
                 Some(link.host().ascii().to_owned())
             }

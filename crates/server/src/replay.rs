@@ -8,14 +8,14 @@ use mcp_elicit_core::wire::{Capability, Revision};
 use rmcp::model::InputResponses;
 use serde_json::{Value, json};
 
+use crate::backend::Backend;
+use crate::backend::call_wait::CallWait;
+use crate::backend::rounds::{Changed, RetryInput, Rounds, RunResult};
+use crate::backend::script::{Log, Logged, Script};
 use crate::elicit::{Call, Elicit};
-use crate::journal::{Journal, Out, Slot};
-use crate::settings::{Settings, Shared};
-use crate::testing::Answer;
-use crate::way::Way;
-use crate::way::patience::Patience;
-use crate::way::rounds::{Brought, Changed, Ended, Rounds};
-use crate::way::script::{Log, Logged, Script};
+use crate::journal::{Journal, OccurrenceKey, SentQuestion};
+use crate::settings::{ServerSettings, Shared};
+use crate::testing::ScriptedAnswer;
 
 /// A difference between a handler that runs once and the same handler run again from the top for each round of answers, as
 /// on 2026-07-28.
@@ -70,7 +70,7 @@ pub enum Difference {
 /// Runs `handler` on both eras with the same answers. Gives what it came to, which must be the same.
 pub(crate) async fn on_both_eras<R, F, Fut>(
     script: &Script,
-    settings: &Settings,
+    settings: &ServerSettings,
     handler: F,
 ) -> Result<R, Difference>
 where
@@ -79,8 +79,8 @@ where
     Fut: Future<Output = R>,
 {
     let log = Log::default();
-    let way = Way::Script(Arc::new(script.logged(log.clone())));
-    let once = handler(Elicit::by(settings.clone().shared(), way)).await;
+    let backend = Backend::Script(Arc::new(script.logged(log.clone())));
+    let once = handler(Elicit::by(settings.clone().shared(), backend)).await;
     let questions = log.questions();
     let unanswered = questions.iter().any(|question| question.answer.is_none());
     // Without a question it runs once on every revision. A script that is too short ends the test anyway.
@@ -111,7 +111,7 @@ struct Replay {
     log: Log,
     questions: Vec<Logged>,
     /// The questions that went out so far.
-    sent: Vec<Slot>,
+    sent: Vec<OccurrenceKey>,
 }
 
 impl Replay {
@@ -124,23 +124,28 @@ impl Replay {
         let mut journal = Journal::default();
         let mut responses = InputResponses::default();
         for _ in 0..=limit {
-            let brought = Brought {
+            let brought = RetryInput {
                 journal,
                 had_state: true,
                 responses,
             };
             let now_ms = self.shared.settings.now_ms();
-            let patience = Arc::new(Patience::without_client());
-            let (rounds, _) =
-                Rounds::new(Revision::LATEST, self.capability, now_ms, patience, brought);
+            let call_wait = Arc::new(CallWait::without_client());
+            let (rounds, _) = Rounds::new(
+                Revision::LATEST,
+                self.capability,
+                now_ms,
+                call_wait,
+                brought,
+            );
             let rounds = Arc::new(rounds.with_log(self.log.clone()));
             let elicit = self.elicit(&rounds);
             match rounds.drive(std::pin::pin!(handler(elicit))).await {
-                Ended::Finished(result) => return self.all_sent().map(|()| result),
-                Ended::Changed(Changed { was, now }) => {
+                RunResult::Finished(result) => return self.all_sent().map(|()| result),
+                RunResult::Changed(Changed { was, now }) => {
                     return Err(Difference::Question { was, now });
                 }
-                Ended::Waiting(_) => {
+                RunResult::Waiting(_) => {
                     (journal, responses) = self.answer(carried(&rounds.take_journal()))?;
                 }
             }
@@ -151,7 +156,7 @@ impl Replay {
     fn elicit(&self, rounds: &Arc<Rounds>) -> Elicit {
         Elicit::new(Call::new(
             Arc::clone(&self.shared),
-            Way::Rounds(Arc::clone(rounds)),
+            Backend::Rounds(Arc::clone(rounds)),
             "tools/call",
             "test".into(),
             None,
@@ -168,7 +173,7 @@ impl Replay {
                 return Err(self.not_logged(&out));
             };
             self.sent.push(out.slot);
-            if let Answer::Silence = answer {
+            if let ScriptedAnswer::Silence = answer {
                 (out.since_ms, out.for_ms) = (0, 0);
             }
             responses.insert(out.key.clone(), response(answer));
@@ -178,7 +183,7 @@ impl Replay {
     }
 
     /// A question that the first run did not ask: instead of the first that is still to come, or beyond them all.
-    fn not_logged(&self, out: &Out) -> Difference {
+    fn not_logged(&self, out: &SentQuestion) -> Difference {
         let now = out.message.clone();
         match self.to_come() {
             Some(logged) => Difference::Question {
@@ -211,12 +216,12 @@ fn carried(journal: &Journal) -> Journal {
     read.unwrap_or_default()
 }
 
-fn response(answer: Answer) -> Value {
+fn response(answer: ScriptedAnswer) -> Value {
     match answer {
-        Answer::Accept(content) => json!({ "action": "accept", "content": content }),
+        ScriptedAnswer::Accept(content) => json!({ "action": "accept", "content": content }),
         // Nobody hears what comes too late.
-        Answer::Visit | Answer::Silence => json!({ "action": "accept" }),
-        Answer::Decline => json!({ "action": "decline" }),
-        Answer::Cancel => json!({ "action": "cancel" }),
+        ScriptedAnswer::Visit | ScriptedAnswer::Silence => json!({ "action": "accept" }),
+        ScriptedAnswer::Decline => json!({ "action": "decline" }),
+        ScriptedAnswer::Cancel => json!({ "action": "cancel" }),
     }
 }

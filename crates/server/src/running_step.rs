@@ -8,7 +8,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::unanswered::Unanswered;
+use crate::error::ElicitError;
 
 thread_local! {
     /// The steps that are being polled on this thread, the innermost last.
@@ -51,7 +51,7 @@ impl RunningStep {
     }
 
     /// The error of a question that was asked inside this step, if there was one.
-    pub(crate) fn question_inside(&self) -> Result<(), Unanswered> {
+    pub(crate) fn question_inside(&self) -> Result<(), ElicitError> {
         if self.asked.load(Ordering::Relaxed) {
             return Err(inside(&self.name));
         }
@@ -76,7 +76,7 @@ impl Drop for Polled {
 }
 
 /// Fails if a step of `call` is being polled, because then a question of `call` is part of that step.
-pub(crate) fn may_ask(call: &Arc<CallIdentity>) -> Result<(), Unanswered> {
+pub(crate) fn may_ask(call: &Arc<CallIdentity>) -> Result<(), ElicitError> {
     POLLED.with_borrow(|polled| {
         let step = polled.iter().find(|step| Arc::ptr_eq(&step.call, call));
         step.map_or(Ok(()), |step| {
@@ -87,15 +87,15 @@ pub(crate) fn may_ask(call: &Arc<CallIdentity>) -> Result<(), Unanswered> {
 }
 
 /// The error of a question inside the step `name`.
-fn inside(name: &str) -> Unanswered {
-    Unanswered::Author(format!(
+fn inside(name: &str) -> ElicitError {
+    ElicitError::Author(format!(
         "it is asked inside the step {name:?}; ask before the step, and use the answer in it"
     ))
 }
 
 /// The error of a question that a spawned task asked while a step ran, when the step did not end.
-pub(crate) fn inside_some_step() -> Unanswered {
-    Unanswered::Author(
+pub(crate) fn inside_some_step() -> ElicitError {
+    ElicitError::Author(
         "it is asked by a spawned task while a step runs that does not end; ask before the step, and use the answer in it"
             .into(),
     )

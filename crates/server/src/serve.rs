@@ -16,28 +16,28 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 
+use crate::backend::Backend;
+use crate::backend::call_wait::CallWait;
+use crate::backend::cannot_ask::{self, Unavailable};
+use crate::backend::pushed::Pushed;
+use crate::backend::rounds::{RetryInput, Rounds, RunResult};
 use crate::bridge;
 use crate::elicit::{Call, Elicit};
+use crate::error::{CannotAskReason, ElicitError, fault};
 use crate::journal::Journal;
 use crate::question::Digest;
-use crate::seal::{Bound, State};
+use crate::seal::{AssociatedData, State};
 use crate::settings::Shared;
 use crate::state;
-use crate::unanswered::{NoWay, Unanswered, fault};
-use crate::way::Way;
-use crate::way::cannot_ask::{self, Nobody};
-use crate::way::patience::Patience;
-use crate::way::pushed::Pushed;
-use crate::way::rounds::{Brought, Ended, Rounds};
 
 /// The method, name and argument digest of a call, as the seal and the audit name it.
-pub(crate) struct Asked {
+pub(crate) struct CallTarget {
     method: &'static str,
     name: String,
     request: Digest,
 }
 
-impl Asked {
+impl CallTarget {
     pub(crate) fn tool(request: &CallToolRequestParams) -> Self {
         let arguments = request.arguments.as_ref();
         Self {
@@ -144,7 +144,7 @@ type Served<'a, R> = Pin<Box<dyn Future<Output = Result<R, ErrorData>> + Send + 
 /// Serves one request by `run`, the handler of the wrapped server.
 pub(crate) fn serve<'a, Q, R, F, Fut>(
     shared: &'a Arc<Shared>,
-    asked: Asked,
+    asked: CallTarget,
     request: Q,
     context: RequestContext<RoleServer>,
     run: F,
@@ -179,12 +179,12 @@ where
                 revision,
                 capability,
                 &context,
-                patience(shared, &context),
+                call_wait(shared, &context),
             ));
             Box::pin(call.by_pushing(pushed, capability, request, context, run))
         }
-        Reach::Nobody(nobody) => {
-            let context = call.lend(Way::CannotAsk(nobody), Capability::NONE, context);
+        Reach::Unavailable(nobody) => {
+            let context = call.lend(Backend::CannotAsk(nobody), Capability::NONE, context);
             Box::pin(run(request, context))
         }
     }
@@ -204,28 +204,28 @@ fn warn_of_second_wrapper() {
 enum Reach {
     Rounds(Revision, Capability),
     Pushed(Revision, Capability),
-    Nobody(Nobody),
+    Unavailable(Unavailable),
 }
 
 impl Reach {
     fn of(context: &RequestContext<RoleServer>, call: &Facts<'_>) -> Self {
         let nobody = |why, revision| {
-            Self::Nobody(Nobody {
+            Self::Unavailable(Unavailable {
                 why,
                 revision,
-                patience: Some(patience(call.shared, context)),
+                call_wait: Some(call_wait(call.shared, context)),
             })
         };
         let revision = context
             .protocol_version()
             .and_then(|version| Revision::from_str(version.as_str()).ok());
         let Some(revision) = revision else {
-            return nobody(NoWay::TooOld, Revision::V2025_06_18);
+            return nobody(CannotAskReason::TooOld, Revision::V2025_06_18);
         };
         let capability = cannot_ask::capability(context.client_capabilities().as_ref(), revision);
         match revision.era() {
             Era::Rounds => Self::Rounds(revision, capability),
-            Era::Pushed if has_no_way_back(context) => nobody(NoWay::NoSession, revision),
+            Era::Pushed if has_no_way_back(context) => nobody(CannotAskReason::NoSession, revision),
             Era::Pushed => Self::Pushed(revision, capability),
         }
     }
@@ -239,13 +239,13 @@ fn has_no_way_back(context: &RequestContext<RoleServer>) -> bool {
         .is_some_and(|parts| !parts.headers.contains_key("mcp-session-id"))
 }
 
-fn patience(shared: &Shared, context: &RequestContext<RoleServer>) -> Arc<Patience> {
-    Arc::new(Patience::of(context, shared.settings.keep_alive))
+fn call_wait(shared: &Shared, context: &RequestContext<RoleServer>) -> Arc<CallWait> {
+    Arc::new(CallWait::new(context, shared.settings.keep_alive))
 }
 
 struct Facts<'a> {
     shared: &'a Arc<Shared>,
-    asked: Asked,
+    asked: CallTarget,
     principal: Option<String>,
 }
 
@@ -253,15 +253,15 @@ impl Facts<'_> {
     /// Puts the asker where the handler finds it.
     fn lend(
         &self,
-        way: Way,
+        backend: Backend,
         capability: Capability,
         mut context: RequestContext<RoleServer>,
     ) -> RequestContext<RoleServer> {
-        let Asked { method, name, .. } = &self.asked;
+        let CallTarget { method, name, .. } = &self.asked;
         let shared = Arc::clone(self.shared);
         let call = Call::new(
             shared,
-            way,
+            backend,
             method,
             name.clone(),
             self.principal.clone(),
@@ -286,8 +286,8 @@ impl Facts<'_> {
         Fut: Future<Output = Result<R, ErrorData>>,
     {
         // A task that the handler spawned may still ask when nobody waits for the answer any more.
-        let _returns = pushed.patience().returns_with_guard();
-        let context = self.lend(Way::Pushed(Arc::clone(&pushed)), capability, context);
+        let _returns = pushed.call_wait().returns_with_guard();
+        let context = self.lend(Backend::Pushed(Arc::clone(&pushed)), capability, context);
         let mut response = run(request.clone(), context.clone()).await?;
         for _ in 0..self.shared.settings.questions_per_call {
             let required = match response.required() {
@@ -322,7 +322,7 @@ impl Facts<'_> {
         F: Fn(Q, RequestContext<RoleServer>) -> Fut,
         Fut: Future<Output = Result<R, ErrorData>>,
     {
-        let bound = Bound {
+        let bound = AssociatedData {
             principal: self.principal.clone().unwrap_or_default(),
             audience: self.shared.settings.audience.clone(),
             method: self.asked.method,
@@ -334,8 +334,8 @@ impl Facts<'_> {
             Some(state) => (state.round, state.journal, true),
             None => (0, Journal::default(), request_state.is_some()),
         };
-        let had_state = had_state || !self.shared.settings.loose_answers;
-        let brought = Brought {
+        let had_state = had_state || !self.shared.settings.stateless_answers;
+        let brought = RetryInput {
             journal,
             had_state,
             responses: responses.take().unwrap_or_default(),
@@ -345,25 +345,25 @@ impl Facts<'_> {
             revision,
             capability,
             now_ms,
-            patience(self.shared, &context),
+            call_wait(self.shared, &context),
             brought,
         );
         *responses = (!by_hand.is_empty()).then_some(by_hand);
         let rounds = Arc::new(rounds);
-        let context = self.lend(Way::Rounds(Arc::clone(&rounds)), capability, context);
+        let context = self.lend(Backend::Rounds(Arc::clone(&rounds)), capability, context);
         let ended = rounds.drive(std::pin::pin!(run(request, context))).await;
         let journal = rounds.take_journal();
         let (requests, inner_state) = match ended {
-            Ended::Waiting(requests) => (Some(requests), None),
-            Ended::Changed(changed) => {
+            RunResult::Waiting(requests) => (Some(requests), None),
+            RunResult::Changed(changed) => {
                 tracing::error!(
                     target: "mcp_elicit",
                     method = bound.method,
                     "a question changes from run to run: put what changes into a step"
                 );
-                return Err(Unanswered::from(changed).into());
+                return Err(ElicitError::from(changed).into());
             }
-            Ended::Finished(response) => match response?.required() {
+            RunResult::Finished(response) => match response?.required() {
                 Err(complete) => return Ok(complete),
                 // Asked by hand, and nothing of ours to carry along: it passes through untouched.
                 Ok(required) if journal.is_blank() => return Ok(required.into()),

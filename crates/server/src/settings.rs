@@ -7,9 +7,9 @@ use std::time::{Duration, SystemTime};
 use rmcp::service::{RequestContext, RoleServer};
 
 use crate::audit::Audit;
+use crate::error::Refusal;
 use crate::guard::rate::Rates;
 use crate::seal::{Keys, SealError, Store};
-use crate::unanswered::Refusal;
 
 type PrincipalHook = dyn Fn(&RequestContext<RoleServer>) -> Option<String> + Send + Sync;
 type RefusalText = dyn Fn(&Refusal) -> String + Send + Sync;
@@ -17,7 +17,7 @@ type Clock = dyn Fn() -> SystemTime + Send + Sync;
 
 /// The settings with which a wrapped server asks. Cheap to clone; clones share their keys, store and counters.
 #[derive(Clone)]
-pub struct Settings {
+pub struct ServerSettings {
     pub(crate) timeout: Duration,
     pub(crate) attempts: u32,
     pub(crate) keep_alive: Option<Duration>,
@@ -30,20 +30,20 @@ pub struct Settings {
     pub(crate) questions_per_call: u32,
     pub(crate) rates: Option<Arc<Rates>>,
     pub(crate) principal: Option<Arc<PrincipalHook>>,
-    pub(crate) refusals: Option<Arc<RefusalText>>,
+    pub(crate) refusal_text: Option<Arc<RefusalText>>,
     pub(crate) audit: Option<Arc<dyn Audit>>,
-    pub(crate) loose_answers: bool,
+    pub(crate) stateless_answers: bool,
     pub(crate) clock: Arc<Clock>,
 }
 
 /// Settings as the wrapper holds them, with the keys in place.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) settings: Settings,
+    pub(crate) settings: ServerSettings,
     pub(crate) keys: Result<Keys, SealError>,
 }
 
-impl Default for Settings {
+impl Default for ServerSettings {
     fn default() -> Self {
         Self {
             timeout: Duration::from_mins(5),
@@ -58,9 +58,9 @@ impl Default for Settings {
             questions_per_call: 50,
             rates: Some(Arc::new(Rates::per_minute(120))),
             principal: None,
-            refusals: None,
+            refusal_text: None,
             audit: None,
-            loose_answers: true,
+            stateless_answers: true,
             clock: Arc::new(wall_clock),
         }
     }
@@ -74,7 +74,7 @@ fn wall_clock() -> SystemTime {
     SystemTime::now()
 }
 
-impl Settings {
+impl ServerSettings {
     /// The defaults.
     pub fn new() -> Self {
         Self::default()
@@ -181,8 +181,11 @@ impl Settings {
 
     /// Returns what the model is told when a person refuses.
     #[must_use]
-    pub fn refusals(mut self, text: impl Fn(&Refusal) -> String + Send + Sync + 'static) -> Self {
-        self.refusals = Some(Arc::new(text));
+    pub fn refusal_text(
+        mut self,
+        text: impl Fn(&Refusal) -> String + Send + Sync + 'static,
+    ) -> Self {
+        self.refusal_text = Some(Arc::new(text));
         self
     }
 
@@ -197,8 +200,8 @@ impl Settings {
     /// the first question of that key. True by default: the reply is checked like any other, and a client that invents
     /// one could have invented it after a question as well. Say false where it matters that the question was shown.
     #[must_use]
-    pub fn loose_answers(mut self, count: bool) -> Self {
-        self.loose_answers = count;
+    pub fn stateless_answers(mut self, count: bool) -> Self {
+        self.stateless_answers = count;
         self
     }
 
@@ -245,9 +248,9 @@ fn process_keys() -> Result<Keys, SealError> {
     KEYS.clone()
 }
 
-impl fmt::Debug for Settings {
+impl fmt::Debug for ServerSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Settings")
+        f.debug_struct("ServerSettings")
             .field("timeout", &self.timeout)
             .field("attempts", &self.attempts)
             .field("keep_alive", &self.keep_alive)

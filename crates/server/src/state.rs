@@ -7,23 +7,23 @@ use mcp_elicit_core::wire::Revision;
 use rmcp::ErrorData;
 use serde::{Deserialize, Serialize};
 
-use crate::seal::{self, Bound, MemoryStore, SealError, State, Store, StoreError};
+use crate::error::fault;
+use crate::seal::{self, AssociatedData, MemoryStore, SealError, State, Store, StoreError};
 use crate::settings::Shared;
-use crate::unanswered::fault;
 
 /// A reference to an oversized state in the store: the name under which it is kept.
 #[derive(Debug, Serialize, Deserialize)]
-struct Handle {
+struct StoredStateRef {
     kept: String,
 }
 
-/// The first bytes of a [`Handle`]'s JSON; a state begins otherwise.
+/// The first bytes of a [`StoredStateRef`]'s JSON; a state begins otherwise.
 const HANDLE: &[u8] = b"{\"kept\":";
 
 /// Opens the request's state if it is ours. Afterwards the request holds the state of a handler that asks by hand, if any.
 pub(crate) async fn open(
     shared: &Shared,
-    bound: &Bound,
+    bound: &AssociatedData,
     request_state: &mut Option<String>,
 ) -> Result<Option<State>, ErrorData> {
     let Some(sealed) = request_state.take_if(|state| seal::is_ours(state)) else {
@@ -41,13 +41,13 @@ pub(crate) async fn open(
     }
 }
 
-async fn read(shared: &Shared, bound: &Bound, sealed: &str) -> Result<State, SealError> {
+async fn read(shared: &Shared, bound: &AssociatedData, sealed: &str) -> Result<State, SealError> {
     let settings = &shared.settings;
     let keys = shared.keys.as_ref().map_err(Clone::clone)?;
     let plain = seal::open(keys, bound, sealed)?;
     let now_ms = settings.now_ms();
     let state: State = if plain.starts_with(HANDLE) {
-        let Handle { kept } = seal::parsed(&plain)?;
+        let StoredStateRef { kept } = seal::parsed(&plain)?;
         let store = settings.store.as_ref().ok_or(SealError::Gone)?;
         let sealed = store
             .kept(&kept, now_ms)
@@ -85,7 +85,7 @@ static USED: LazyLock<MemoryStore> = LazyLock::new(MemoryStore::new);
 /// Seals `state` to be sent.
 pub(crate) async fn seal(
     shared: &Shared,
-    bound: &Bound,
+    bound: &AssociatedData,
     state: &State,
     now_ms: u64,
 ) -> Result<String, ErrorData> {
@@ -97,7 +97,7 @@ pub(crate) async fn seal(
 
 async fn write(
     shared: &Shared,
-    bound: &Bound,
+    bound: &AssociatedData,
     state: &State,
     now_ms: u64,
 ) -> Result<String, SealError> {
@@ -119,7 +119,7 @@ async fn write(
         .keep(&kept, sealed.into_bytes(), now_ms, state.until_ms)
         .await
         .map_err(store_failed)?;
-    seal::seal_json(keys, bound, &Handle { kept })
+    seal::seal_json(keys, bound, &StoredStateRef { kept })
 }
 
 /// An unguessable id for a state.

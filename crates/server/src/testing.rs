@@ -1,10 +1,10 @@
 //! Testing a handler without a client: answers are given as values.
 //!
 //! ```
-//! use mcp_elicit_server::testing::{Answer, Person};
-//! use mcp_elicit_server::{Elicit, Unanswered};
+//! use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
+//! use mcp_elicit_server::{Elicit, ElicitError};
 //!
-//! async fn greet(elicit: Elicit) -> Result<String, Unanswered> {
+//! async fn greet(elicit: Elicit) -> Result<String, ElicitError> {
 //!     let name = elicit.choose("Who are you?", ["Ada", "Grace"]).await?;
 //!     elicit.confirm(format!("Greet {name}?")).await?;
 //!     Ok(format!("Hello, {name}"))
@@ -12,17 +12,17 @@
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() {
-//! let person = Person::who([Answer::pick("Ada"), Answer::yes()]);
+//! let person = ScriptedUser::who([ScriptedAnswer::pick("Ada"), ScriptedAnswer::yes()]);
 //! assert_eq!(greet(person.elicit()).await.unwrap(), "Hello, Ada");
 //! assert_eq!(person.asked()[1].message, "Greet Ada?");
 //!
-//! let person = Person::who([Answer::Decline]);
-//! assert!(matches!(greet(person.elicit()).await, Err(Unanswered::Refused(_))));
+//! let person = ScriptedUser::who([ScriptedAnswer::Decline]);
+//! assert!(matches!(greet(person.elicit()).await, Err(ElicitError::Refused(_))));
 //!
 //! // As on every revision: once, and again from the top for each round of answers.
-//! let person = Person::who([Answer::pick("Ada"), Answer::Decline]);
+//! let person = ScriptedUser::who([ScriptedAnswer::pick("Ada"), ScriptedAnswer::Decline]);
 //! let result = person.run(greet).await.unwrap();
-//! assert!(matches!(result, Err(Unanswered::Refused(_))));
+//! assert!(matches!(result, Err(ElicitError::Refused(_))));
 //! # }
 //! ```
 
@@ -31,17 +31,17 @@ use std::sync::Arc;
 use mcp_elicit_core::wire::Capability;
 use serde_json::{Value, json};
 
+use crate::backend::Backend;
+use crate::backend::script::Script;
 use crate::elicit::Elicit;
 use crate::replay;
-use crate::settings::Settings;
-use crate::way::Way;
-use crate::way::script::Script;
+use crate::settings::ServerSettings;
 
 pub use crate::replay::Difference;
 
 /// The scripted person's action on one question.
 #[derive(Clone)]
-pub enum Answer {
+pub enum ScriptedAnswer {
     /// Submits the form with this content, which is checked like any other.
     Accept(Value),
     /// Agrees to visit the URL.
@@ -54,7 +54,7 @@ pub enum Answer {
     Silence,
 }
 
-impl Answer {
+impl ScriptedAnswer {
     /// Submits the form with this content.
     pub fn accept(content: impl Into<Value>) -> Self {
         Self::Accept(content.into())
@@ -82,7 +82,7 @@ impl Answer {
     }
 }
 
-impl std::fmt::Debug for Answer {
+impl std::fmt::Debug for ScriptedAnswer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Accept(_) => "Accept",
@@ -96,7 +96,7 @@ impl std::fmt::Debug for Answer {
 
 /// A question as the scripted person saw it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
+pub struct AskedQuestion {
     /// The message.
     pub message: String,
     /// The form's schema, in form mode.
@@ -107,17 +107,17 @@ pub struct Asked {
 
 /// A person who answers by script.
 #[derive(Debug, Clone)]
-pub struct Person {
+pub struct ScriptedUser {
     script: Arc<Script>,
-    settings: Settings,
+    settings: ServerSettings,
 }
 
-impl Person {
+impl ScriptedUser {
     /// A person who gives these answers, in order. A question too many is an error.
-    pub fn who(answers: impl IntoIterator<Item = Answer>) -> Self {
+    pub fn who(answers: impl IntoIterator<Item = ScriptedAnswer>) -> Self {
         Self {
             script: Arc::new(Script::new(Capability::BOTH, answers)),
-            settings: Settings::default(),
+            settings: ServerSettings::default(),
         }
     }
 
@@ -125,13 +125,13 @@ impl Person {
     pub fn nobody() -> Self {
         Self {
             script: Arc::new(Script::new(Capability::NONE, [])),
-            settings: Settings::default(),
+            settings: ServerSettings::default(),
         }
     }
 
     /// The same person, asked by a server with these settings.
     #[must_use]
-    pub fn under(mut self, settings: Settings) -> Self {
+    pub fn under(mut self, settings: ServerSettings) -> Self {
         self.settings = settings;
         self
     }
@@ -140,7 +140,7 @@ impl Person {
     pub fn elicit(&self) -> Elicit {
         Elicit::by(
             self.settings.clone().shared(),
-            Way::Script(Arc::clone(&self.script)),
+            Backend::Script(Arc::clone(&self.script)),
         )
     }
 
@@ -163,7 +163,7 @@ impl Person {
     }
 
     /// Every question so far.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<AskedQuestion> {
         self.script.asked()
     }
 }

@@ -31,20 +31,20 @@ use rmcp::service::{
     MaybeSendFuture, NotificationContext, RequestContext, RoleServer, SubscriptionContext,
 };
 
-use crate::serve::{self, Asked};
-use crate::settings::{Settings, Shared};
+use crate::serve::{self, CallTarget};
+use crate::settings::{ServerSettings, Shared};
 
 /// Wraps a server so that its handlers can ask.
 pub trait ElicitingExt: ServerHandler {
     /// Wraps this server: its tool, prompt and resource handlers can take an [`Elicit`](crate::Elicit).
     ///
-    /// A stateless HTTP service builds its handler anew for each request: make the [`Settings`] once, outside the
+    /// A stateless HTTP service builds its handler anew for each request: make the [`ServerSettings`] once, outside the
     /// factory, and clone them in, or questions of one request cannot be answered on the next.
     ///
     /// Wrapping once is enough. Around a server that is wrapped already, the outer wrapper asks under its settings, the
     /// inner one passes on, and the log says so.
-    fn eliciting(self, settings: Settings) -> Eliciting<Self> {
-        Eliciting {
+    fn eliciting(self, settings: ServerSettings) -> ElicitingServer<Self> {
+        ElicitingServer {
             inner: self,
             shared: settings.shared(),
         }
@@ -55,12 +55,12 @@ impl<S: ServerHandler> ElicitingExt for S {}
 
 /// A server whose handlers can ask. Made by [`ElicitingExt::eliciting`].
 #[derive(Clone)]
-pub struct Eliciting<S> {
+pub struct ElicitingServer<S> {
     inner: S,
     shared: Arc<Shared>,
 }
 
-impl<S> Eliciting<S> {
+impl<S> ElicitingServer<S> {
     /// The wrapped server.
     pub fn inner(&self) -> &S {
         &self.inner
@@ -68,13 +68,13 @@ impl<S> Eliciting<S> {
 }
 
 #[deny(clippy::missing_trait_methods)]
-impl<S: ServerHandler> ServerHandler for Eliciting<S> {
+impl<S: ServerHandler> ServerHandler for ElicitingServer<S> {
     fn call_tool(
         &self,
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<CallToolResponse, ErrorData>> + MaybeSendFuture + '_ {
-        let asked = Asked::tool(&request);
+        let asked = CallTarget::tool(&request);
         serve::serve(&self.shared, asked, request, context, |request, context| {
             self.inner.call_tool(request, context)
         })
@@ -85,7 +85,7 @@ impl<S: ServerHandler> ServerHandler for Eliciting<S> {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<GetPromptResponse, ErrorData>> + MaybeSendFuture + '_ {
-        let asked = Asked::prompt(&request);
+        let asked = CallTarget::prompt(&request);
         serve::serve(&self.shared, asked, request, context, |request, context| {
             self.inner.get_prompt(request, context)
         })
@@ -96,7 +96,7 @@ impl<S: ServerHandler> ServerHandler for Eliciting<S> {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> impl Future<Output = Result<ReadResourceResponse, ErrorData>> + MaybeSendFuture + '_ {
-        let asked = Asked::resource(&request);
+        let asked = CallTarget::resource(&request);
         serve::serve(&self.shared, asked, request, context, |request, context| {
             self.inner.read_resource(request, context)
         })

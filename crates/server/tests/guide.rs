@@ -10,10 +10,10 @@
 use std::sync::Arc;
 use std::sync::Mutex;
 
-use mcp_elicit_server::Outcome;
+use mcp_elicit_server::AskOutcome;
 use mcp_elicit_server::seal::{KeyError, Keys, MemoryStore};
-use mcp_elicit_server::testing::{Answer, Person};
-use mcp_elicit_server::{Elicit, ElicitingExt, Settings, Unanswered};
+use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
+use mcp_elicit_server::{Elicit, ElicitError, ElicitingExt, ServerSettings};
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::{ServerHandler, tool, tool_handler, tool_router};
 use schemars::JsonSchema;
@@ -53,17 +53,17 @@ impl Branches {
         &self,
         elicit: Elicit,
         Parameters(Branch { name }): Parameters<Branch>,
-    ) -> Result<String, Unanswered> {
+    ) -> Result<String, ElicitError> {
         elicit.confirm(format!("Delete {name}? This cannot be undone.")).await?;
         elicit.step("delete", || self.delete(&name)).await?;
         Ok(format!("Deleted {name}"))
     }
 
     #[tool(description = "Goes on whatever the person says")]
-    async fn send(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn send(&self, elicit: Elicit) -> Result<String, ElicitError> {
         match elicit.confirm("Send a copy by mail?").outcome().await? {
-            Outcome::Accept(()) => self.mail().await,
-            Outcome::Decline | Outcome::Cancel => {}
+            AskOutcome::Accept(()) => self.mail().await,
+            AskOutcome::Decline | AskOutcome::Cancel => {}
         }
         Ok("sent".into())
     }
@@ -79,7 +79,7 @@ struct Stay {
 }
 
 #[rustfmt::skip]
-async fn stay(elicit: Elicit) -> Result<u8, Unanswered> {
+async fn stay(elicit: Elicit) -> Result<u8, ElicitError> {
     let stay = elicit
         .form::<Stay>("When do you come?")
         .check(|stay| if stay.from < stay.to { Ok(()) } else { Err(("to", "must be after the day of arrival")) })
@@ -89,9 +89,9 @@ async fn stay(elicit: Elicit) -> Result<u8, Unanswered> {
 
 #[tokio::test]
 async fn a_rule_of_the_authors_own_is_told_to_the_person() {
-    let answers =
-        [(9, 7), (7, 9)].map(|(from, to)| Answer::accept(json!({ "from": from, "to": to })));
-    let person = Person::who(answers);
+    let answers = [(9, 7), (7, 9)]
+        .map(|(from, to)| ScriptedAnswer::accept(json!({ "from": from, "to": to })));
+    let person = ScriptedUser::who(answers);
     assert_eq!(person.run(stay).await.unwrap().unwrap(), 2);
     assert!(
         person.asked()[1]
@@ -105,8 +105,8 @@ struct User {
 }
 
 #[rustfmt::skip]
-fn settings() -> Result<Settings, KeyError> {
-    let settings = Settings::default()
+fn settings() -> Result<ServerSettings, KeyError> {
+    let settings = ServerSettings::default()
         .audience("billing")
         .keys(Keys::from_env("MCP_ELICIT_KEYS")?)
         .principal(|context| {
@@ -124,7 +124,7 @@ struct Target {
 struct Deployer;
 
 impl Deployer {
-    async fn deploy(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn deploy(&self, elicit: Elicit) -> Result<String, ElicitError> {
         let target = elicit.form::<Target>("Where to?").await?;
         if target.environment == "production" {
             elicit.confirm("Deploy to production?").await?;
@@ -137,13 +137,13 @@ impl Deployer {
 #[rustfmt::skip]
 async fn a_handler_is_tested_with_answers_given_as_values() {
     let server = Deployer;
-    let person = Person::who([Answer::accept(json!({ "environment": "production" })), Answer::Decline]);
+    let person = ScriptedUser::who([ScriptedAnswer::accept(json!({ "environment": "production" })), ScriptedAnswer::Decline]);
     let result = server.deploy(person.elicit()).await;
-    assert!(matches!(result, Err(Unanswered::Refused(_))));
+    assert!(matches!(result, Err(ElicitError::Refused(_))));
     assert_eq!(person.asked()[1].message, "Deploy to production?");
-    let person = Person::who([Answer::accept(json!({ "environment": "production" })), Answer::Decline]);
+    let person = ScriptedUser::who([ScriptedAnswer::accept(json!({ "environment": "production" })), ScriptedAnswer::Decline]);
     let result = person.run(|elicit| server.deploy(elicit)).await.unwrap();
-    assert!(matches!(result, Err(Unanswered::Refused(_))));
+    assert!(matches!(result, Err(ElicitError::Refused(_))));
 }
 
 #[tokio::test]
@@ -151,14 +151,14 @@ async fn a_handler_is_tested_with_answers_given_as_values() {
 async fn three_lines_make_a_tool_ask() {
     let branches = Branches::new();
     let old = || Parameters(Branch { name: "old".into() });
-    let yes = Person::who([Answer::accept(json!({ "confirm": true }))]);
+    let yes = ScriptedUser::who([ScriptedAnswer::accept(json!({ "confirm": true }))]);
     let said = branches.delete_branch(yes.elicit(), old()).await.unwrap();
     assert_eq!(said, "Deleted old");
-    let no = Person::who([Answer::Cancel]);
+    let no = ScriptedUser::who([ScriptedAnswer::Cancel]);
     assert!(branches.delete_branch(no.elicit(), old()).await.is_err());
     assert_eq!(*branches.deleted.lock().unwrap(), ["old"]);
 
-    let server = Branches::new().eliciting(Settings::default());
+    let server = Branches::new().eliciting(ServerSettings::default());
     assert!(server.inner().deleted.lock().unwrap().is_empty());
 }
 
@@ -166,11 +166,11 @@ async fn three_lines_make_a_tool_ask() {
 async fn a_refusal_does_not_end_the_call_when_its_outcome_is_asked_for() {
     let branches = Branches::new();
     for (answer, mailed) in [
-        (Answer::Decline, 0),
-        (Answer::Cancel, 0),
-        (Answer::accept(json!({ "confirm": true })), 1),
+        (ScriptedAnswer::Decline, 0),
+        (ScriptedAnswer::Cancel, 0),
+        (ScriptedAnswer::accept(json!({ "confirm": true })), 1),
     ] {
-        let said = branches.send(Person::who([answer]).elicit()).await;
+        let said = branches.send(ScriptedUser::who([answer]).elicit()).await;
         assert_eq!(said.unwrap(), "sent");
         assert_eq!(*branches.mailed.lock().unwrap(), mailed);
     }

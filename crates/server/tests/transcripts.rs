@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use mcp_elicit_core::form::Form;
-use mcp_elicit_server::{Elicit, ElicitingExt, Settings, Unanswered};
+use mcp_elicit_server::{Elicit, ElicitError, ElicitingExt, ServerSettings};
 use mcp_elicit_testkit::transcript::replay::{Replay, Turn};
 use mcp_elicit_testkit::transcript::{Event, Side, Transcript};
 use rmcp::model::{
@@ -134,7 +134,7 @@ impl Greeter {
         Self { questions }
     }
 
-    async fn greet(&self, elicit: &Elicit) -> Result<(), Unanswered> {
+    async fn greet(&self, elicit: &Elicit) -> Result<(), ElicitError> {
         for question in &self.questions {
             let message = question.message.as_str();
             match &question.what {
@@ -203,7 +203,7 @@ impl ServerHandler for Greeter {
         _: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let text = match self.greet(&Elicit::of(&context)?).await {
+        let text = match self.greet(&Elicit::from_context(&context)?).await {
             Ok(()) => "Hello".to_owned(),
             Err(unanswered) => {
                 return rmcp::handler::server::tool::IntoCallToolResult::into_call_tool_result(
@@ -219,7 +219,7 @@ impl ServerHandler for Greeter {
         _: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        self.greet(&Elicit::of(&context)?).await?;
+        self.greet(&Elicit::from_context(&context)?).await?;
         Ok(GetPromptResult::new(vec![PromptMessage::new_text(
             Role::User,
             "Hello".to_owned(),
@@ -232,7 +232,7 @@ impl ServerHandler for Greeter {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        self.greet(&Elicit::of(&context)?).await?;
+        self.greet(&Elicit::from_context(&context)?).await?;
         Ok(ReadResourceResult::new(vec![ResourceContents::text("Hello", request.uri)]).into())
     }
 }
@@ -282,7 +282,7 @@ fn not_here(path: &Path) -> Option<&'static str> {
 /// The client's side of one transcript.
 async fn play(transcript: &Transcript) -> Result<(), String> {
     let (near, far) = tokio::io::duplex(1 << 16);
-    let server = Greeter::of(transcript).eliciting(Settings::default());
+    let server = Greeter::of(transcript).eliciting(ServerSettings::default());
     let serving = tokio::spawn(async move {
         if let Ok(running) = server.serve(far).await {
             running.waiting().await.ok();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use mcp_elicit_client::Question;
 use mcp_elicit_client::responder::{
-    Browser, Command, Responder, Responding, Script, Terminal, Waiting,
+    Browser, Command, RespondFuture, Responder, Script, Terminal, VisitFuture,
 };
 use mcp_elicit_core::wire::Capability;
 use mcp_elicit_forms::terminal::Face;
@@ -60,7 +60,11 @@ impl Answering {
     }
 
     fn scripted(script: Script, insist: bool) -> Self {
-        let script = Arc::new(if insist { script.insisting() } else { script });
+        let script = Arc::new(if insist {
+            script.allow_credentials()
+        } else {
+            script
+        });
         Self {
             responder: Arc::<Script>::clone(&script),
             allowed: Capability::BOTH,
@@ -70,9 +74,9 @@ impl Answering {
     }
 
     /// Lets pages that are open show how it ended; they go with this process.
-    pub(super) async fn farewell(&self) {
+    pub(super) async fn shutdown(&self) {
         if let Some(pages) = &self.pages {
-            pages.farewell().await;
+            pages.shutdown().await;
         }
     }
 
@@ -155,15 +159,15 @@ impl Responder for Limited {
         self.modes
     }
 
-    fn keeps_a_queue(&self) -> bool {
-        self.inner.keeps_a_queue()
+    fn has_own_queue(&self) -> bool {
+        self.inner.has_own_queue()
     }
 
-    fn respond<'a>(&'a self, question: &'a Question) -> Responding<'a> {
+    fn respond<'a>(&'a self, question: &'a Question) -> RespondFuture<'a> {
         self.inner.respond(question)
     }
 
-    fn visited<'a>(&'a self, hosts: &'a [String]) -> Waiting<'a> {
+    fn visited<'a>(&'a self, hosts: &'a [String]) -> VisitFuture<'a> {
         self.inner.visited(hosts)
     }
 }

@@ -5,8 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use mcp_elicit_client::Consent;
-use mcp_elicit_client::consent::ConsentDefect;
-use mcp_elicit_client::desk::Observer;
+use mcp_elicit_client::consent::ConsentError;
+use mcp_elicit_client::dispatch::Observer;
 use mcp_elicit_gateway::inbox::place::StateFolder;
 
 use crate::failure::Failure;
@@ -99,7 +99,7 @@ enum NotKept {
     #[error(transparent)]
     File(#[from] io::Error),
     #[error(transparent)]
-    Policy(#[from] ConsentDefect),
+    Policy(#[from] ConsentError),
 }
 
 /// Writes into the policy, as it is in the file now, that `server` is declined.
@@ -118,14 +118,14 @@ fn keep(file: &Path, server: &str) -> Result<(), NotKept> {
 }
 
 /// The policy `text` with `server` declined. What a person wrote stays as it is where the server has no table yet.
-fn declining(text: &str, server: &str) -> Result<String, ConsentDefect> {
+fn declining(text: &str, server: &str) -> Result<String, ConsentError> {
     let mut policy = Consent::from_toml(text)?;
     if policy.server.contains_key(server) {
-        policy.decline_from_now_on(server);
+        policy.decline_always(server);
         return policy.to_toml();
     }
     let mut word = Consent::default();
-    word.decline_from_now_on(server);
+    word.decline_always(server);
     let gap = if text.is_empty() { "" } else { "\n" };
     let end = if text.is_empty() || text.ends_with('\n') {
         ""

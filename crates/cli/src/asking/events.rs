@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use mcp_elicit_client::connection::Target;
-use mcp_elicit_client::desk::Observer;
-use mcp_elicit_client::{Answer, Connection, Question, Refusal, Unanswered};
+use mcp_elicit_client::dispatch::Observer;
+use mcp_elicit_client::{Answer, Connection, Question, QuestionError, ResponderError};
 use mcp_elicit_core::answer::Action;
 use mcp_elicit_core::wire::Mode;
 use mcp_elicit_forms::view::inert;
@@ -307,14 +307,14 @@ impl Observer for Events {
         }
     }
 
-    fn refused(&self, question: Option<&Question>, why: &Refusal) {
-        if let Refusal::Withdrawn { .. } = why {
+    fn refused(&self, question: Option<&Question>, why: &QuestionError) {
+        if let QuestionError::Withdrawn { .. } = why {
             return;
         }
         let interrupted = matches!(
             why,
-            Refusal::Nobody {
-                why: Unanswered::Interrupted,
+            QuestionError::Nobody {
+                why: ResponderError::Interrupted,
                 ..
             }
         );

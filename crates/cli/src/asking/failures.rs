@@ -2,7 +2,9 @@
 //! must not compile until someone decides its code.
 
 use mcp_elicit_client::connection::Target;
-use mcp_elicit_client::{CallError, ConnectError, Connection, Question, Refusal, Unanswered};
+use mcp_elicit_client::{
+    CallError, ConnectError, Connection, Question, QuestionError, ResponderError,
+};
 use mcp_elicit_core::answer::Action;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::wire::Revision;
@@ -71,7 +73,7 @@ pub(crate) fn connecting(error: ConnectError, target: &Target) -> Failure {
         ConnectError::Setup(_)
         | ConnectError::Broken { .. }
         | ConnectError::Refused { .. }
-        | ConnectError::Nonsense => Failure::connection(format!("no connection: {error}")),
+        | ConnectError::UnexpectedResponse => Failure::connection(format!("no connection: {error}")),
     };
     with_output(failure, &stderr, noise.as_deref())
 }
@@ -118,7 +120,7 @@ fn called(error: CallError, said_no: Option<Action>) -> Failure {
                 one_line(&error.message)
             )),
         },
-        CallError::Unanswered(refusal) => question(None, &refusal),
+        CallError::Question(refusal) => question(None, &refusal),
         CallError::Stopped => stopped(),
         CallError::VisitRefused { action } => Failure::declined(format!(
             "the server needs a visit that was not agreed to ({action})"
@@ -152,29 +154,29 @@ fn called(error: CallError, said_no: Option<Action>) -> Failure {
         | CallError::SameAgain
         | CallError::Broken(_)
         | CallError::Undelivered(_)
-        | CallError::Nonsense => Failure::connection(error.to_string()),
+        | CallError::UnexpectedResponse => Failure::connection(error.to_string()),
     }
 }
 
 /// A question got no answer; `asked` is absent where it could not be read.
-pub(crate) fn question(asked: Option<&Question>, refusal: &Refusal) -> Failure {
+pub(crate) fn question(asked: Option<&Question>, refusal: &QuestionError) -> Failure {
     let text = match asked {
         Some(asked) => format!("{}: {refusal}", which(asked)),
         None => refusal.to_string(),
     };
     match refusal {
-        Refusal::Malformed(_)
-        | Refusal::IllegalForm(_)
-        | Refusal::BadLink(_)
-        | Refusal::Undeclared { .. } => Failure::connection(text),
-        Refusal::Nobody { why, .. } => nobody(asked, why, text),
-        Refusal::NotInsisted { .. } => Failure::unanswered(text)
+        QuestionError::Malformed(_)
+        | QuestionError::IllegalForm(_)
+        | QuestionError::BadLink(_)
+        | QuestionError::Undeclared { .. } => Failure::connection(text),
+        QuestionError::Nobody { why, .. } => nobody(asked, why, text),
+        QuestionError::NotInsisted { .. } => Failure::unanswered(text)
             .hint("never give a credential in a form; if this is none, say so with `--insist`."),
-        Refusal::Forbidden(_)
-        | Refusal::TooMuch(_)
-        | Refusal::TimedOut { .. }
-        | Refusal::Withdrawn { .. }
-        | Refusal::WrongAnswer(_) => Failure::unanswered(text),
+        QuestionError::Forbidden(_)
+        | QuestionError::TooMuch(_)
+        | QuestionError::TimedOut { .. }
+        | QuestionError::Withdrawn { .. }
+        | QuestionError::WrongAnswer(_) => Failure::unanswered(text),
     }
 }
 
@@ -184,10 +186,10 @@ fn which(asked: &Question) -> String {
     format!("question {} ({message:?})", asked.id())
 }
 
-fn nobody(asked: Option<&Question>, why: &Unanswered, text: String) -> Failure {
+fn nobody(asked: Option<&Question>, why: &ResponderError, text: String) -> Failure {
     match why {
-        Unanswered::Interrupted => stopped(),
-        Unanswered::Exhausted | Unanswered::NoDefaults { .. } => {
+        ResponderError::Interrupted => stopped(),
+        ResponderError::Exhausted | ResponderError::NoDefaults { .. } => {
             let failure = Failure::unanswered(text).hint(how_to_give(asked));
             match asked.and_then(Question::form) {
                 Some(form) if !form.fields().is_empty() => {
@@ -197,17 +199,17 @@ fn nobody(asked: Option<&Question>, why: &Unanswered, text: String) -> Failure {
             }
         }
         // What was prepared came with the command line.
-        Unanswered::Refused { .. } => {
+        ResponderError::Refused { .. } => {
             Failure::usage(text).hint("the answer was not sent; correct it and call again.")
         }
-        Unanswered::EndOfInput => Failure::unanswered(text).hint(
+        ResponderError::EndOfInput => Failure::unanswered(text).hint(
             "run it in a terminal, or give the answers with `--answer NAME=VALUE` or `--answers FILE`.",
         ),
-        Unanswered::CannotShow { .. }
-        | Unanswered::TimedOut { .. }
-        | Unanswered::Expired
-        | Unanswered::Withdrawn { .. }
-        | Unanswered::Failed { .. } => Failure::unanswered(text),
+        ResponderError::CannotShow { .. }
+        | ResponderError::TimedOut { .. }
+        | ResponderError::Expired
+        | ResponderError::Withdrawn { .. }
+        | ResponderError::Failed { .. } => Failure::unanswered(text),
     }
 }
 

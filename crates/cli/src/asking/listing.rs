@@ -59,7 +59,9 @@ impl Refused {
     ) -> Result<Vec<T>, CallError> {
         match list {
             Err(
-                error @ (CallError::Server(_) | CallError::Nonsense | CallError::Undelivered(_)),
+                error @ (CallError::Server(_)
+                | CallError::UnexpectedResponse
+                | CallError::Undelivered(_)),
             ) => {
                 let message = error.to_string();
                 self.lists.push(RefusedList { method, message });

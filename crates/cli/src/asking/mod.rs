@@ -26,7 +26,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_elicit_client::connection::{ConnectError, Target};
-use mcp_elicit_client::{CallError, CallOptions, Connection, Eliciting, Options, Settings};
+use mcp_elicit_client::{
+    CallError, CallOptions, ClientSettings, ConnectOptions, Connection, ElicitingClient,
+};
 use mcp_elicit_core::wire::Revision;
 use rmcp::transport::AuthorizationManager;
 use rmcp::transport::auth::AuthClient;
@@ -84,7 +86,7 @@ async fn conversation(call: &Call) -> Result<Exit, Failure> {
         .explaining(call.answers.named.clone())
         .under(policy);
     let events = Arc::new(events);
-    let mut settings = Settings::default()
+    let mut settings = ClientSettings::default()
         .observer(Arc::clone(&events))
         .observer(Keeper::new(call.consent.clone(), call.server.clone()));
     if !answering.modes().is_none() {
@@ -110,7 +112,7 @@ async fn conversation(call: &Call) -> Result<Exit, Failure> {
         )
     };
     let handler = Handler::new(call.answers.json);
-    let mut eliciting = Eliciting::new(handler, call.server.clone(), settings)
+    let mut eliciting = ElicitingClient::new(handler, call.server.clone(), settings)
         .connected(connected)
         .following_tasks();
     if unnamed {
@@ -161,13 +163,13 @@ async fn conversation(call: &Call) -> Result<Exit, Failure> {
         (Err(_), Some(ended)) => Err(ended),
         (Err(error), None) => Err(help.of(failures::calling(error, &said, said_no))),
     };
-    answering.farewell().await;
+    answering.shutdown().await;
     ended
 }
 
 async fn connect(
     call: &Call,
-    eliciting: Eliciting<Handler>,
+    eliciting: ElicitingClient<Handler>,
     stop: &CancellationToken,
 ) -> Result<Connection<Handler>, Failure> {
     let options = options_of(call);
@@ -189,14 +191,17 @@ async fn connect(
         .map_err(|error| failures::connecting(error, &call.target))
 }
 
-fn options_of(call: &Call) -> Options {
-    Options {
+fn options_of(call: &Call) -> ConnectOptions {
+    ConnectOptions {
         revision: revision(call.protocol),
-        within: call.answers.timeout.unwrap_or(Options::default().within),
+        within: call
+            .answers
+            .timeout
+            .unwrap_or(ConnectOptions::default().within),
         token: call.access.token.clone(),
         headers: call.access.headers.clone(),
         environment: call.access.environment.clone(),
-        ..Options::default()
+        ..ConnectOptions::default()
     }
 }
 
@@ -218,7 +223,7 @@ async fn step_up(
     call: &Call,
     sign_in: &SignIn,
     scopes: Vec<String>,
-    eliciting: Eliciting<Handler>,
+    eliciting: ElicitingClient<Handler>,
     stop: &CancellationToken,
 ) -> Result<Connection<Handler>, Failure> {
     screen::say(format_args!(
@@ -240,8 +245,8 @@ async fn step_up(
 /// Connects, with an authorization where there is one.
 async fn open(
     call: &Call,
-    eliciting: Eliciting<Handler>,
-    options: &Options,
+    eliciting: ElicitingClient<Handler>,
+    options: &ConnectOptions,
     authorization: Option<AuthorizationManager>,
     stop: &CancellationToken,
 ) -> Result<Result<Connection<Handler>, ConnectError>, Failure> {

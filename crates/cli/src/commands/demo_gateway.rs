@@ -13,7 +13,10 @@ use std::time::{Duration, SystemTime};
 use futures::StreamExt as _;
 use mcp_elicit_client::connection::Target;
 use mcp_elicit_client::responder::Responder;
-use mcp_elicit_client::{CallOptions, Connection, Eliciting, Options, Person, Question, Settings};
+use mcp_elicit_client::{
+    CallOptions, ClientSettings, ConnectOptions, Connection, ElicitingClient, Question,
+    QuestionQueue,
+};
 use mcp_elicit_core::answer::{Action, Answers};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::Phase;
@@ -70,14 +73,14 @@ async fn play(args: &AnswerArgs, terminal: bool) -> Result<Exit, Failure> {
         introduce();
     }
     // No responder: nothing is declared, so no server may ask this client.
-    let client = Eliciting::new(
+    let client = ElicitingClient::new(
         Handler::new(true),
         "gateway".to_owned(),
-        Settings::default(),
+        ClientSettings::default(),
     );
-    let options = Options {
-        within: args.timeout.unwrap_or(Options::default().within),
-        ..Options::default()
+    let options = ConnectOptions {
+        within: args.timeout.unwrap_or(ConnectOptions::default().within),
+        ..ConnectOptions::default()
     };
     let connection = Connection::open(&target, client, &options)
         .await
@@ -326,7 +329,7 @@ fn readable(shown: &Value) -> Option<Question> {
         None => view,
     };
     let (question, _nobody_takes_it_back) =
-        Question::kept(view, request, Revision::LATEST, Person::new());
+        Question::from_record(view, request, Revision::LATEST, QuestionQueue::new());
     Some(question)
 }
 

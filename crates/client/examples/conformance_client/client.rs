@@ -7,7 +7,8 @@ use std::error::Error;
 
 use mcp_elicit_client::responder::Defaults;
 use mcp_elicit_client::{
-    CallError, CallOptions, ConnectError, Connection, Eliciting, Options, Settings, Target,
+    CallError, CallOptions, ClientSettings, ConnectError, ConnectOptions, Connection,
+    ElicitingClient, Target,
 };
 use mcp_elicit_core::wire::Revision;
 use rmcp::transport::{AuthClient, AuthorizationManager};
@@ -93,12 +94,16 @@ async fn connect(
     url: &str,
     entry: Option<AuthorizationManager>,
 ) -> Result<Connection<()>, ConnectError> {
-    let eliciting = Eliciting::new((), "conformance", Settings::default().responder(Defaults));
+    let eliciting = ElicitingClient::new(
+        (),
+        "conformance",
+        ClientSettings::default().responder(Defaults),
+    );
     let revision = std::env::var("MCP_CONFORMANCE_PROTOCOL_VERSION").ok();
-    let options = Options {
+    let options = ConnectOptions {
         // An older revision than we know is whatever the server agrees to.
         revision: revision.and_then(|text| text.parse::<Revision>().ok()),
-        ..Options::default()
+        ..ConnectOptions::default()
     };
     match entry {
         None => Connection::open(&Target::Url(url.to_owned()), eliciting, &options).await,

@@ -1,19 +1,19 @@
 //! Calls that may ask on their way: from a tool, prompt or resource to its final result, whatever the server wants to
 //! know in between.
 //!
-//! - [`once`]: one request and its response, watched for silence, the connection's end and the caller's wish to stop
+//! - [`single_request`]: one request and its response, watched for silence, the connection's end and the caller's wish to stop
 //! - [`rounds`]: `input_required`, answered and sent again (2026-07-28)
 //! - [`tasks`]: `input_required` inside a task (2026-07-28, tasks extension)
 //! - [`pushed_tasks`]: tasks that the caller asks for (2025-11-25)
 //! - [`visits`]: the error that requires visits first (2025-11-25)
 
-mod failed;
-mod once;
+mod error;
 mod pushed_tasks;
+mod request;
 mod rounds;
+mod single_request;
 mod tasks;
 mod visits;
-mod wanted;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,13 +27,13 @@ use rmcp::model::{
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
 
-pub use failed::CallError;
+pub use error::CallError;
+use request::CallRequest;
 use rounds::Rounds;
 use visits::Visits;
-use wanted::Wanted;
 
 use crate::connection::Connection;
-use crate::line::Interruption;
+use crate::connection_state::Interruption;
 
 /// Options of one call.
 #[derive(Debug, Clone, Default)]
@@ -56,7 +56,7 @@ impl<H: ClientHandler> Connection<H> {
         options: &CallOptions,
     ) -> Result<CallToolResult, CallError> {
         let params = CallToolRequestParams::new(name.into()).with_arguments(arguments);
-        match self.drive(Wanted::Tool(params), options).await? {
+        match self.drive(CallRequest::Tool(params), options).await? {
             ServerResult::CallToolResult(result) => Ok(result),
             other => reread(other),
         }
@@ -68,7 +68,7 @@ impl<H: ClientHandler> Connection<H> {
         params: GetPromptRequestParams,
         options: &CallOptions,
     ) -> Result<GetPromptResult, CallError> {
-        match self.drive(Wanted::Prompt(params), options).await? {
+        match self.drive(CallRequest::Prompt(params), options).await? {
             ServerResult::GetPromptResult(result) => Ok(result),
             other => reread(other),
         }
@@ -80,7 +80,7 @@ impl<H: ClientHandler> Connection<H> {
         params: ReadResourceRequestParams,
         options: &CallOptions,
     ) -> Result<ReadResourceResult, CallError> {
-        match self.drive(Wanted::Resource(params), options).await? {
+        match self.drive(CallRequest::Resource(params), options).await? {
             ServerResult::ReadResourceResult(result) => Ok(result),
             other => reread(other),
         }
@@ -88,10 +88,10 @@ impl<H: ClientHandler> Connection<H> {
 
     async fn drive(
         &self,
-        wanted: Wanted,
+        wanted: CallRequest,
         options: &CallOptions,
     ) -> Result<ServerResult, CallError> {
-        let course = Course {
+        let course = CallContext {
             call: wanted.call(),
             over: CancellationToken::new(),
             interruption: Arc::default(),
@@ -100,19 +100,19 @@ impl<H: ClientHandler> Connection<H> {
         let ended = self.drive_to_end(wanted, &course).await;
         // Whatever the server makes of a question that was interrupted, the call ends in the same way on every revision.
         match course.interruption.take() {
-            Some(refusal) => Err(CallError::Unanswered(refusal)),
+            Some(refusal) => Err(CallError::Question(refusal)),
             None => ended,
         }
     }
 
     async fn drive_to_end(
         &self,
-        mut wanted: Wanted,
-        course: &Course<'_>,
+        mut wanted: CallRequest,
+        course: &CallContext<'_>,
     ) -> Result<ServerResult, CallError> {
         // Whatever was asked on the way goes off the screen when the call is over, also when this future is dropped.
         let _over = course.over.clone().drop_guard();
-        let most = self.eliciting().desk().rounds();
+        let most = self.eliciting().dispatcher().rounds();
         let mut rounds = Rounds::new(most);
         let mut visits = Visits::new(most);
         loop {
@@ -137,12 +137,12 @@ impl<H: ClientHandler> Connection<H> {
     /// One attempt: as a task where the caller wants one and the revision leaves that to the caller.
     async fn attempt(
         &self,
-        wanted: &Wanted,
-        course: &Course<'_>,
+        wanted: &CallRequest,
+        course: &CallContext<'_>,
     ) -> Result<ServerResult, CallError> {
         let revision = self.eliciting().line().revision();
         match wanted {
-            Wanted::Tool(params) if pushed_tasks::are_spoken(revision, course) => {
+            CallRequest::Tool(params) if pushed_tasks::are_spoken(revision, course) => {
                 pushed_tasks::run(self, params, course).await
             }
             _ => self.once(wanted.to_request(), course).await,
@@ -151,7 +151,7 @@ impl<H: ClientHandler> Connection<H> {
 }
 
 /// The context that every step to one result shares.
-pub(crate) struct Course<'o> {
+pub(crate) struct CallContext<'o> {
     pub(crate) call: view::Call,
     /// Cancelled when the call is over.
     pub(crate) over: CancellationToken,
@@ -162,6 +162,6 @@ pub(crate) struct Course<'o> {
 
 /// rmcp guesses a result's type from its members and may guess another; the caller knows what it asked for.
 fn reread<T: DeserializeOwned>(result: ServerResult) -> Result<T, CallError> {
-    let value = serde_json::to_value(result).map_err(|_| CallError::Nonsense)?;
-    serde_json::from_value(value).map_err(|_| CallError::Nonsense)
+    let value = serde_json::to_value(result).map_err(|_| CallError::UnexpectedResponse)?;
+    serde_json::from_value(value).map_err(|_| CallError::UnexpectedResponse)
 }

@@ -11,14 +11,14 @@ use rmcp::model::{
 use serde_json::{Value, json};
 
 use super::tasks::pause;
-use super::{CallError, Course};
+use super::{CallContext, CallError};
 use crate::connection::Connection;
 
 /// The time that a server has to notice that its task was cancelled.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Returns whether a call is made as a task here: where the caller wants it and the revision has it.
-pub(super) fn are_spoken(revision: Revision, course: &Course<'_>) -> bool {
+pub(super) fn are_spoken(revision: Revision, course: &CallContext<'_>) -> bool {
     course.options.as_task && revision == Revision::V2025_11_25
 }
 
@@ -26,7 +26,7 @@ pub(super) fn are_spoken(revision: Revision, course: &Course<'_>) -> bool {
 pub(super) async fn run<H: ClientHandler>(
     connection: &Connection<H>,
     params: &CallToolRequestParams,
-    course: &Course<'_>,
+    course: &CallContext<'_>,
 ) -> Result<ServerResult, CallError> {
     let asked = json!({ "name": params.name, "arguments": params.arguments, "task": {} });
     let created = value_of(
@@ -43,7 +43,7 @@ pub(super) async fn run<H: ClientHandler>(
     let ended = to_end(connection, id, poll, course).await;
     if matches!(
         ended,
-        Err(CallError::Stopped | CallError::Unanswered(_) | CallError::Silent { .. })
+        Err(CallError::Stopped | CallError::Question(_) | CallError::Silent { .. })
     ) {
         let cancel = request("tasks/cancel", json!({ "taskId": id }));
         let sent = connection.peer().send_request(cancel);
@@ -57,7 +57,7 @@ async fn to_end<H: ClientHandler>(
     connection: &Connection<H>,
     id: &str,
     poll: Duration,
-    course: &Course<'_>,
+    course: &CallContext<'_>,
 ) -> Result<ServerResult, CallError> {
     let wanted = request("tasks/result", json!({ "taskId": id }));
     let mut result = std::pin::pin!(connection.once(wanted, course));
@@ -77,7 +77,7 @@ async fn look_after<H: ClientHandler>(
     connection: &Connection<H>,
     id: &str,
     poll: Duration,
-    course: &Course<'_>,
+    course: &CallContext<'_>,
 ) -> Option<CallError> {
     loop {
         tokio::time::sleep(poll).await;
@@ -94,7 +94,7 @@ async fn look_after<H: ClientHandler>(
             Some("working" | "input_required") => {}
             Some("completed" | "failed") => return None,
             Some("cancelled") => return Some(CallError::TaskCancelled),
-            _ => return Some(CallError::Nonsense),
+            _ => return Some(CallError::UnexpectedResponse),
         }
     }
 }
@@ -104,5 +104,5 @@ fn request(method: &str, params: Value) -> ClientRequest {
 }
 
 fn value_of(result: &ServerResult) -> Result<Value, CallError> {
-    serde_json::to_value(result).map_err(|_| CallError::Nonsense)
+    serde_json::to_value(result).map_err(|_| CallError::UnexpectedResponse)
 }

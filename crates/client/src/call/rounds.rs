@@ -13,11 +13,11 @@ use rmcp::{ClientHandler, ErrorData};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{CallError, Course};
+use super::{CallContext, CallError};
 use crate::connection::Connection;
-use crate::desk::CALL_OVER;
+use crate::dispatch::CALL_OVER;
 use crate::eliciting::result_of;
-use crate::exact;
+use crate::raw_params;
 
 /// The longest wait between attempts when the server wants nothing but another attempt.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
@@ -45,7 +45,7 @@ impl Rounds {
         &mut self,
         connection: &Connection<H>,
         required: InputRequiredResult,
-        course: &Course<'_>,
+        course: &CallContext<'_>,
     ) -> Result<(Option<InputResponses>, Option<String>), CallError> {
         self.count(&required)?;
         let requests = required.input_requests.unwrap_or_default();
@@ -68,7 +68,7 @@ impl Rounds {
             .input_requests
             .as_ref()
             .is_some_and(|requests| !requests.is_empty());
-        let this = serde_json::to_string(required).map_err(|_| CallError::Nonsense)?;
+        let this = serde_json::to_string(required).map_err(|_| CallError::UnexpectedResponse)?;
         if asks && self.last.as_ref() == Some(&this) {
             return Err(CallError::SameAgain);
         }
@@ -88,7 +88,7 @@ impl Rounds {
 pub(super) async fn answer_all<H: ClientHandler>(
     connection: &Connection<H>,
     requests: rmcp::model::InputRequests,
-    course: &Course<'_>,
+    course: &CallContext<'_>,
 ) -> Result<InputResponses, CallError> {
     let mut in_order: Vec<_> = requests
         .into_iter()
@@ -97,7 +97,7 @@ pub(super) async fn answer_all<H: ClientHandler>(
                 InputRequest::Elicitation(request) => request
                     .extensions
                     .get::<RequestMetaObject>()
-                    .and_then(|meta| exact::kept(meta)),
+                    .and_then(|meta| raw_params::kept(meta)),
                 _ => None,
             };
             (
@@ -120,7 +120,7 @@ pub(super) async fn answer_all<H: ClientHandler>(
         answers = all => Ok(answers?.into_iter().collect()),
         () = course.options.stop.cancelled() => Err(CallError::Stopped),
         () = connection.health().ended().cancelled() => {
-            Err(CallError::Broken(connection.trouble().unwrap_or(crate::connection::Trouble::Closed)))
+            Err(CallError::Broken(connection.trouble().unwrap_or(crate::connection::TransportError::Closed)))
         }
     }
 }
@@ -129,8 +129,8 @@ async fn answer_one<H: ClientHandler>(
     connection: &Connection<H>,
     key: &str,
     request: InputRequest,
-    kept: Option<exact::Kept>,
-    course: &Course<'_>,
+    kept: Option<raw_params::RawParams>,
+    course: &CallContext<'_>,
 ) -> Result<Value, CallError> {
     let eliciting = connection.eliciting();
     match request {
@@ -139,12 +139,12 @@ async fn answer_one<H: ClientHandler>(
                 Some(kept) => RawValue::from_string(kept.params),
                 None => to_raw_value(&request.params),
             }
-            .map_err(|_| CallError::Nonsense)?;
+            .map_err(|_| CallError::UnexpectedResponse)?;
             let ends = vec![(course.over.clone(), CALL_OVER)];
             let answer = eliciting
                 .ask(&params, Some(course.call.clone()), ends)
                 .await?;
-            serde_json::to_value(result_of(answer)).map_err(|_| CallError::Nonsense)
+            serde_json::to_value(result_of(answer)).map_err(|_| CallError::UnexpectedResponse)
         }
         InputRequest::CreateMessage(request) => {
             pass_on(
@@ -157,7 +157,7 @@ async fn answer_one<H: ClientHandler>(
         InputRequest::ListRoots(request) => {
             pass_on(connection, key, ServerRequest::ListRootsRequest(request)).await
         }
-        _ => Err(CallError::Nonsense),
+        _ => Err(CallError::UnexpectedResponse),
     }
 }
 
@@ -171,5 +171,5 @@ async fn pass_on<H: ClientHandler>(
     let result: Result<ClientResult, ErrorData> =
         Service::handle_request(connection.eliciting().inner(), request, context).await;
     let result = result.map_err(CallError::Server)?;
-    serde_json::to_value(result).map_err(|_| CallError::Nonsense)
+    serde_json::to_value(result).map_err(|_| CallError::UnexpectedResponse)
 }

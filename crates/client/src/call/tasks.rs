@@ -11,7 +11,7 @@ use rmcp::model::{
 use serde_json::Value;
 
 use super::rounds::answer_all;
-use super::{CallError, Course};
+use super::{CallContext, CallError};
 use crate::connection::Connection;
 
 /// The interval at which a task is polled when the server names none.
@@ -23,12 +23,12 @@ const LONGEST_POLL: Duration = Duration::from_secs(30);
 pub(super) async fn follow<H: ClientHandler>(
     connection: &Connection<H>,
     task: Task,
-    course: &Course<'_>,
+    course: &CallContext<'_>,
 ) -> Result<ServerResult, CallError> {
     let followed = follow_to_end(connection, &task, course).await;
     if matches!(
         followed,
-        Err(CallError::Stopped | CallError::Unanswered(_) | CallError::Silent { .. })
+        Err(CallError::Stopped | CallError::Question(_) | CallError::Silent { .. })
     ) {
         let asked = connection
             .peer()
@@ -41,7 +41,7 @@ pub(super) async fn follow<H: ClientHandler>(
 async fn follow_to_end<H: ClientHandler>(
     connection: &Connection<H>,
     task: &Task,
-    course: &Course<'_>,
+    course: &CallContext<'_>,
 ) -> Result<ServerResult, CallError> {
     let mut answered = BTreeSet::new();
     let mut poll = task.poll_interval_ms;
@@ -53,7 +53,7 @@ async fn follow_to_end<H: ClientHandler>(
         let request =
             ClientRequest::GetTaskRequest(GetTaskRequest::new(GetTaskParams::new(&task.task_id)));
         let ServerResult::GetTaskResult(got) = connection.once(request, course).await? else {
-            return Err(CallError::Nonsense);
+            return Err(CallError::UnexpectedResponse);
         };
         poll = got.task.task.poll_interval_ms.or(poll);
         match got.task.payload {
@@ -81,10 +81,10 @@ async fn follow_to_end<H: ClientHandler>(
             }
             TaskPayload::Failed { error } => {
                 let error: Result<ErrorData, _> = serde_json::from_value(Value::Object(error));
-                return Err(error.map_or(CallError::Nonsense, CallError::Server));
+                return Err(error.map_or(CallError::UnexpectedResponse, CallError::Server));
             }
             TaskPayload::Cancelled => return Err(CallError::TaskCancelled),
-            _ => return Err(CallError::Nonsense),
+            _ => return Err(CallError::UnexpectedResponse),
         }
     }
 }

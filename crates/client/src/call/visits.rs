@@ -10,9 +10,9 @@ use rmcp::ClientHandler;
 use rmcp::model::ErrorData;
 use serde_json::value::to_raw_value;
 
-use super::{CallError, Course};
-use crate::connection::{Connection, Trouble};
-use crate::desk::CALL_OVER;
+use super::{CallContext, CallError};
+use crate::connection::{Connection, TransportError};
+use crate::dispatch::CALL_OVER;
 
 /// The time to wait for the end of a visit before the call is tried again anyway.
 const PATIENCE: Duration = Duration::from_mins(10);
@@ -45,7 +45,7 @@ impl Visits {
         &mut self,
         connection: &Connection<H>,
         error: &ErrorData,
-        course: &Course<'_>,
+        course: &CallContext<'_>,
     ) -> Result<(), CallError> {
         if self.times == self.most {
             return Err(CallError::TooManyRounds { most: self.most });
@@ -89,11 +89,11 @@ impl Visits {
 async fn agree<H: ClientHandler>(
     connection: &Connection<H>,
     request: &ElicitRequest,
-    course: &Course<'_>,
+    course: &CallContext<'_>,
 ) -> Result<(), CallError> {
     let params = request
         .to_raw_params(Revision::V2025_11_25)
-        .map_err(|_| CallError::Nonsense)?;
+        .map_err(|_| CallError::UnexpectedResponse)?;
     let ends = vec![(course.over.clone(), CALL_OVER)];
     let asked = connection
         .eliciting()
@@ -114,18 +114,18 @@ async fn wait<H: ClientHandler>(
     connection: &Connection<H>,
     ids: Vec<String>,
     hosts: &[String],
-    course: &Course<'_>,
+    course: &CallContext<'_>,
 ) -> Result<(), CallError> {
     let eliciting = connection.eliciting();
     let _open = eliciting.line().question_opens();
     tokio::select! {
         () = eliciting.line().all_done(ids) => Ok(()),
-        said = eliciting.desk().visited(hosts) => said.map_err(CallError::Unanswered),
+        said = eliciting.dispatcher().visited(hosts) => said.map_err(CallError::Question),
         // Trying again tells whether the visit was done; the same URL coming back then ends it.
         () = tokio::time::sleep(PATIENCE) => Ok(()),
         () = course.options.stop.cancelled() => Err(CallError::Stopped),
         () = connection.health().ended().cancelled() => {
-            Err(CallError::Broken(connection.trouble().unwrap_or(Trouble::Closed)))
+            Err(CallError::Broken(connection.trouble().unwrap_or(TransportError::Closed)))
         }
     }
 }

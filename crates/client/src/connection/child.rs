@@ -15,8 +15,8 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio_util::sync::CancellationToken;
 
-use super::lines::Lines;
-use super::trouble::{Health, Trouble};
+use super::stdio::Lines;
+use super::transport_error::{Health, TransportError};
 
 /// The time that a server may take to end after its stdin closed, and again after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
@@ -130,12 +130,12 @@ impl Child {
     }
 
     /// A server that closes its stdout has mostly ended, and then how it ended says more.
-    async fn how_it_ended(&mut self) -> Trouble {
+    async fn how_it_ended(&mut self) -> TransportError {
         match tokio::time::timeout(GRACE, self.process.inner_mut().wait()).await {
-            Ok(Ok(status)) => Trouble::Ended {
+            Ok(Ok(status)) => TransportError::Ended {
                 status: status.to_string(),
             },
-            _ => Trouble::Closed,
+            _ => TransportError::Closed,
         }
     }
 
@@ -170,7 +170,7 @@ impl Transport<RoleClient> for Child {
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         let trouble = match self.lines.next().await {
             Ok(message) => return Some(message),
-            Err(Trouble::Closed) => self.how_it_ended().await,
+            Err(TransportError::Closed) => self.how_it_ended().await,
             Err(trouble) => trouble,
         };
         self.health.broke(trouble);

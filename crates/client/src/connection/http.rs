@@ -18,8 +18,8 @@ use rmcp::transport::streamable_http_client::{
 };
 use sse_stream::{Sse, SseStream};
 
-use super::trouble::{Health, Trouble};
-use crate::exact;
+use super::transport_error::{Health, TransportError};
+use crate::raw_params;
 
 const EVENTS: &str = "text/event-stream";
 const JSON: &str = "application/json";
@@ -96,7 +96,7 @@ impl Http {
             _ if !awaits_reply => Ok(StreamableHttpPostResponse::Accepted),
             Some(kind) if kind.starts_with(JSON) => {
                 let body = self.body(response, self.limit).await?;
-                let message = serde_json::from_slice(&exact::keep(&body))
+                let message = serde_json::from_slice(&raw_params::keep(&body))
                     .map_err(|error| self.broken(error))?;
                 Ok(StreamableHttpPostResponse::Json(message, session))
             }
@@ -160,7 +160,7 @@ impl Http {
         while let Some(chunk) = stream.next().await {
             let chunk = chunk.map_err(StreamableHttpError::Client)?;
             if body.len() + chunk.len() > limit {
-                self.health.broke(Trouble::TooLarge { limit });
+                self.health.broke(TransportError::TooLarge { limit });
                 return Err(StreamableHttpError::ResponseBodyTooLarge { max_size: limit });
             }
             body.extend_from_slice(&chunk);
@@ -170,9 +170,9 @@ impl Http {
 
     fn broken(&self, error: serde_json::Error) -> Failed {
         self.health.broke(if error.is_data() {
-            Trouble::NotAMessage
+            TransportError::NotAMessage
         } else {
-            Trouble::BrokenJson {
+            TransportError::BrokenJson {
                 why: error.to_string(),
             }
         });
@@ -196,7 +196,7 @@ impl Http {
                         last = byte;
                     }
                     if since_event > limit {
-                        health.broke(Trouble::TooLarge { limit });
+                        health.broke(TransportError::TooLarge { limit });
                         return Err(EventFailed::TooLarge { limit });
                     }
                 }
@@ -220,12 +220,12 @@ enum EventFailed {
 /// rmcp passes over an event that it cannot read, and the call behind it would wait for ever; so it is noted here.
 fn kept(mut event: Sse, health: &Health) -> Sse {
     if let Some(data) = event.data.as_mut().filter(|data| !data.trim().is_empty()) {
-        if let Cow::Owned(rewritten) = exact::keep(data.as_bytes())
+        if let Cow::Owned(rewritten) = raw_params::keep(data.as_bytes())
             && let Ok(rewritten) = String::from_utf8(rewritten)
         {
             *data = rewritten;
         } else if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(data) {
-            health.broke(Trouble::BrokenJson {
+            health.broke(TransportError::BrokenJson {
                 why: error.to_string(),
             });
         }

@@ -20,10 +20,10 @@ use rmcp::{ClientHandler, RoleClient};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 #[cfg(feature = "process")]
-use super::Trouble;
-use super::lines::Lines;
-use super::{ConnectError, Connection, Health, Options};
-use crate::eliciting::Eliciting;
+use super::TransportError;
+use super::stdio::Lines;
+use super::{ConnectError, ConnectOptions, Connection, Health};
+use crate::eliciting::ElicitingClient;
 
 /// The newest revision with a handshake, asked for when a server turns out to be older.
 const OLDER: ProtocolVersion = ProtocolVersion::V_2025_11_25;
@@ -46,8 +46,8 @@ fn mode(revision: Option<Revision>) -> ClientLifecycleMode {
 pub(super) async fn open_child<H: ClientHandler>(
     program: &OsString,
     arguments: &[OsString],
-    eliciting: Eliciting<H>,
-    options: &Options,
+    eliciting: ElicitingClient<H>,
+    options: &ConnectOptions,
 ) -> Result<Connection<H>, ConnectError> {
     let started = |health: &Health| {
         super::child::Child::start(
@@ -91,7 +91,7 @@ pub(super) async fn open_child<H: ClientHandler>(
         // It ended at a method it does not know: an older server that takes the probe badly.
         (
             Err(ConnectError::Broken {
-                trouble: Trouble::Ended { .. } | Trouble::Closed,
+                trouble: TransportError::Ended { .. } | TransportError::Closed,
                 ..
             }),
             None,
@@ -119,8 +119,8 @@ pub(super) async fn open_child<H: ClientHandler>(
 #[cfg(feature = "http")]
 pub(super) async fn open_http<H, C>(
     url: &str,
-    eliciting: Eliciting<H>,
-    options: &Options,
+    eliciting: ElicitingClient<H>,
+    options: &ConnectOptions,
     wrap: impl FnOnce(super::Http) -> C,
 ) -> Result<Connection<H>, ConnectError>
 where
@@ -158,8 +158,8 @@ where
 pub(super) async fn open_pipe<H, R, W>(
     read: R,
     write: W,
-    eliciting: Eliciting<H>,
-    options: &Options,
+    eliciting: ElicitingClient<H>,
+    options: &ConnectOptions,
 ) -> Result<Connection<H>, ConnectError>
 where
     H: ClientHandler,
@@ -180,9 +180,9 @@ where
 
 async fn begin<H, T>(
     transport: T,
-    eliciting: Eliciting<H>,
+    eliciting: ElicitingClient<H>,
     revision: Option<Revision>,
-    options: &Options,
+    options: &ConnectOptions,
     health: Health,
 ) -> Result<Connection<H>, ConnectError>
 where

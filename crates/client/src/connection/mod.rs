@@ -3,14 +3,14 @@
 
 #[cfg(feature = "process")]
 mod child;
-mod failed;
+mod error;
 #[cfg(feature = "http")]
 mod http;
 mod lifecycle;
-mod lines;
+mod stdio;
 #[cfg(feature = "http")]
 mod token;
-mod trouble;
+mod transport_error;
 
 #[cfg(feature = "process")]
 use std::ffi::OsString;
@@ -24,18 +24,18 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 #[cfg(feature = "process")]
 pub use child::Stderr;
-pub use failed::ConnectError;
+pub use error::ConnectError;
 #[cfg(feature = "http")]
-pub(crate) use failed::challenge;
-pub(crate) use failed::words;
+pub(crate) use error::challenge;
+pub(crate) use error::words;
 #[cfg(feature = "http")]
 pub use http::Http;
 #[cfg(feature = "http")]
-pub use token::{BearerToken, TokenFault};
-pub(crate) use trouble::Health;
-pub use trouble::Trouble;
+pub use token::{BearerToken, TokenError};
+pub(crate) use transport_error::Health;
+pub use transport_error::TransportError;
 
-use crate::eliciting::Eliciting;
+use crate::eliciting::ElicitingClient;
 
 /// The location of a server.
 #[cfg(any(feature = "process", feature = "http"))]
@@ -86,7 +86,7 @@ impl Target {
 
 /// Options of a connection.
 #[derive(Clone)]
-pub struct Options {
+pub struct ConnectOptions {
     /// The revision to speak; `None` finds the era as the specification says: `server/discover` first, and
     /// `initialize` when the server is older.
     pub revision: Option<Revision>,
@@ -106,9 +106,9 @@ pub struct Options {
 }
 
 /// Values of headers and variables may be secrets, so only their names are shown.
-impl std::fmt::Debug for Options {
+impl std::fmt::Debug for ConnectOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut shown = f.debug_struct("Options");
+        let mut shown = f.debug_struct("ConnectOptions");
         shown
             .field("revision", &self.revision)
             .field("within", &self.within)
@@ -127,7 +127,7 @@ impl std::fmt::Debug for Options {
     }
 }
 
-impl Default for Options {
+impl Default for ConnectOptions {
     fn default() -> Self {
         Self {
             revision: None,
@@ -145,7 +145,7 @@ impl Default for Options {
 
 /// A server that we are connected to, and whose questions are answered.
 pub struct Connection<H: ClientHandler> {
-    service: RunningService<RoleClient, Eliciting<H>>,
+    service: RunningService<RoleClient, ElicitingClient<H>>,
     health: Health,
     #[cfg(feature = "process")]
     stderr: Option<Stderr>,
@@ -164,8 +164,8 @@ impl<H: ClientHandler> Connection<H> {
     #[cfg(any(feature = "process", feature = "http"))]
     pub async fn open(
         target: &Target,
-        eliciting: Eliciting<H>,
-        options: &Options,
+        eliciting: ElicitingClient<H>,
+        options: &ConnectOptions,
     ) -> Result<Self, ConnectError> {
         match target {
             #[cfg(feature = "process")]
@@ -184,8 +184,8 @@ impl<H: ClientHandler> Connection<H> {
     #[cfg(feature = "http")]
     pub async fn open_wrapped<C>(
         url: &str,
-        eliciting: Eliciting<H>,
-        options: &Options,
+        eliciting: ElicitingClient<H>,
+        options: &ConnectOptions,
         wrap: impl FnOnce(Http) -> C,
     ) -> Result<Self, ConnectError>
     where
@@ -198,8 +198,8 @@ impl<H: ClientHandler> Connection<H> {
     pub async fn over<R, W>(
         read: R,
         write: W,
-        eliciting: Eliciting<H>,
-        options: &Options,
+        eliciting: ElicitingClient<H>,
+        options: &ConnectOptions,
     ) -> Result<Self, ConnectError>
     where
         R: AsyncRead + Send + Unpin + 'static,
@@ -214,11 +214,11 @@ impl<H: ClientHandler> Connection<H> {
     }
 
     /// rmcp's running service; its own `call_tool` answers questions through the same responder.
-    pub fn service(&self) -> &RunningService<RoleClient, Eliciting<H>> {
+    pub fn service(&self) -> &RunningService<RoleClient, ElicitingClient<H>> {
         &self.service
     }
 
-    pub(crate) fn eliciting(&self) -> &Eliciting<H> {
+    pub(crate) fn eliciting(&self) -> &ElicitingClient<H> {
         self.service.service()
     }
 
@@ -247,7 +247,7 @@ impl<H: ClientHandler> Connection<H> {
     }
 
     /// Returns what broke the connection, if something did.
-    pub fn trouble(&self) -> Option<Trouble> {
+    pub fn trouble(&self) -> Option<TransportError> {
         self.health.trouble()
     }
 

@@ -11,7 +11,7 @@ pub struct BearerToken(String);
 
 /// Why there is no token.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum TokenFault {
+pub enum TokenError {
     /// The variable is not set, or not Unicode.
     #[error("the environment variable {variable} holds no token")]
     Missing {
@@ -25,23 +25,23 @@ pub enum TokenFault {
 
 impl BearerToken {
     /// A token as the authorization server issued it (`b64token`, RFC 6750, 2.1).
-    pub fn new(text: impl Into<String>) -> Result<Self, TokenFault> {
+    pub fn new(text: impl Into<String>) -> Result<Self, TokenError> {
         let text = text.into();
         let body = text.trim_end_matches('=');
         let fits = |byte: u8| {
             byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~' | b'+' | b'/')
         };
         if body.is_empty() || !body.bytes().all(fits) {
-            return Err(TokenFault::Malformed);
+            return Err(TokenError::Malformed);
         }
         Ok(Self(text))
     }
 
     /// The token in an environment variable: a command line is seen by every user of the machine, its environment is not.
-    pub fn from_env(variable: &str) -> Result<Self, TokenFault> {
+    pub fn from_env(variable: &str) -> Result<Self, TokenError> {
         match std::env::var(variable) {
             Ok(text) => Self::new(text.trim()),
-            Err(_) => Err(TokenFault::Missing {
+            Err(_) => Err(TokenError::Missing {
                 variable: variable.to_owned(),
             }),
         }
@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(token.secret(), "eyJ.a-b_c~d+e/f==");
         assert_eq!(format!("{token:?}"), "BearerToken(..)");
         for bad in ["", "==", "two words", "a=b", "line\r\nHost: x", "ü"] {
-            assert_eq!(BearerToken::new(bad), Err(TokenFault::Malformed), "{bad:?}");
+            assert_eq!(BearerToken::new(bad), Err(TokenError::Malformed), "{bad:?}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use mcp_elicit_core::wire::Capability;
 use mcp_elicit_forms::web;
 
-use super::{Responder, Responding, Waiting, unanswered};
+use super::{RespondFuture, Responder, VisitFuture, error};
 use crate::answer::Answer;
 use crate::question::Question;
 
@@ -28,8 +28,8 @@ impl Browser {
     }
 
     /// Waits until open pages have shown how their questions ended, for a program that is about to end.
-    pub async fn farewell(&self) {
-        self.pages.farewell().await;
+    pub async fn shutdown(&self) {
+        self.pages.shutdown().await;
     }
 }
 
@@ -43,21 +43,21 @@ impl Responder for Browser {
     }
 
     /// Its pages list everything that waits.
-    fn keeps_a_queue(&self) -> bool {
+    fn has_own_queue(&self) -> bool {
         true
     }
 
-    fn respond<'a>(&'a self, question: &'a Question) -> Responding<'a> {
+    fn respond<'a>(&'a self, question: &'a Question) -> RespondFuture<'a> {
         Box::pin(async move {
             let asked = self
                 .pages
                 .ask_for_reply(question.shown().clone(), question.withdrawn());
-            Ok(Answer::from(asked.await.map_err(unanswered::of_face)?))
+            Ok(Answer::from(asked.await.map_err(error::from_frontend)?))
         })
     }
 
     /// The page of a link is answered with "Yes, open it".
-    fn visited<'a>(&'a self, _hosts: &'a [String]) -> Waiting<'a> {
+    fn visited<'a>(&'a self, _hosts: &'a [String]) -> VisitFuture<'a> {
         Box::pin(std::future::ready(Ok(())))
     }
 }

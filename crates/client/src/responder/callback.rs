@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use mcp_elicit_core::wire::Capability;
 
-use super::{Responder, Responding, Unanswered};
+use super::{RespondFuture, Responder, ResponderError};
 use crate::answer::Answer;
 use crate::question::Question;
 
@@ -18,7 +18,7 @@ pub struct Callback<F> {
 impl<F, A> Callback<F>
 where
     F: Fn(Question) -> A + Send + Sync + 'static,
-    A: Future<Output = Result<Answer, Unanswered>> + Send + 'static,
+    A: Future<Output = Result<Answer, ResponderError>> + Send + 'static,
 {
     /// A closure that can show questions of these modes.
     pub fn new(modes: Capability, ask: F) -> Self {
@@ -42,7 +42,7 @@ impl<F> std::fmt::Debug for Callback<F> {
 impl<F, A> Responder for Callback<F>
 where
     F: Fn(Question) -> A + Send + Sync + 'static,
-    A: Future<Output = Result<Answer, Unanswered>> + Send + 'static,
+    A: Future<Output = Result<Answer, ResponderError>> + Send + 'static,
 {
     fn name(&self) -> Cow<'static, str> {
         "callback".into()
@@ -52,7 +52,7 @@ where
         self.modes
     }
 
-    fn respond<'a>(&'a self, question: &'a Question) -> Responding<'a> {
+    fn respond<'a>(&'a self, question: &'a Question) -> RespondFuture<'a> {
         Box::pin((self.ask)(question.clone()))
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mcp_elicit_core::wire::Capability;
 
-use super::{Responder, Responding, Unanswered, Waiting};
+use super::{RespondFuture, Responder, ResponderError, VisitFuture};
 use crate::question::Question;
 
 /// Tries responders in their order. One that cannot show a question passes it on; what a person did, and what went
@@ -51,9 +51,9 @@ impl Responder for Chain {
             .fold(Capability::NONE, |modes, link| modes.or(link.modes()))
     }
 
-    fn respond<'a>(&'a self, question: &'a Question) -> Responding<'a> {
+    fn respond<'a>(&'a self, question: &'a Question) -> RespondFuture<'a> {
         Box::pin(async move {
-            let mut last = Unanswered::cannot_show("no responder shows this mode");
+            let mut last = ResponderError::cannot_show("no responder shows this mode");
             for (place, link) in self.links.iter().enumerate() {
                 if !link.modes().has(question.mode()) {
                     continue;
@@ -73,7 +73,7 @@ impl Responder for Chain {
         })
     }
 
-    fn visited<'a>(&'a self, hosts: &'a [String]) -> Waiting<'a> {
+    fn visited<'a>(&'a self, hosts: &'a [String]) -> VisitFuture<'a> {
         match self.links.get(self.agreed.load(Ordering::Relaxed)) {
             Some(link) => link.visited(hosts),
             None => Box::pin(std::future::pending()),

@@ -9,7 +9,7 @@ use process_wrap::tokio::{ChildWrapper, CommandWrap};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::program::{Program, answer_of};
-use super::{Responder, Responding, Unanswered};
+use super::{RespondFuture, Responder, ResponderError};
 use crate::question::Question;
 
 /// The longest answer that is read, in bytes.
@@ -49,9 +49,9 @@ impl Command {
 }
 
 impl Program for Command {
-    async fn exchange(&self, line: &str) -> Result<String, Unanswered> {
+    async fn exchange(&self, line: &str) -> Result<String, ResponderError> {
         let failed = |error: std::io::Error| {
-            Unanswered::failed(format!("cannot run the program ({})", error.kind()))
+            ResponderError::failed(format!("cannot run the program ({})", error.kind()))
         };
         let mut command = CommandWrap::with_new(&self.program, |command| {
             command
@@ -64,7 +64,9 @@ impl Program for Command {
         let mut running = Running(command.spawn().map_err(failed)?);
         let (stdin, stdout) = (running.0.stdin().take(), running.0.stdout().take());
         let (Some(mut stdin), Some(stdout)) = (stdin, stdout) else {
-            return Err(Unanswered::failed("the program has no stdin and stdout"));
+            return Err(ResponderError::failed(
+                "the program has no stdin and stdout",
+            ));
         };
         let telling = async move {
             // A program that does not read its stdin is free not to.
@@ -80,7 +82,9 @@ impl Program for Command {
         if status.success() {
             Ok(answer)
         } else {
-            Err(Unanswered::failed(format!("the program failed ({status})")))
+            Err(ResponderError::failed(format!(
+                "the program failed ({status})"
+            )))
         }
     }
 }
@@ -103,7 +107,7 @@ impl Responder for Command {
         self.modes
     }
 
-    fn respond<'a>(&'a self, question: &'a Question) -> Responding<'a> {
+    fn respond<'a>(&'a self, question: &'a Question) -> RespondFuture<'a> {
         Box::pin(answer_of(self, question))
     }
 }

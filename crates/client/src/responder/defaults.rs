@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use mcp_elicit_core::wire::Capability;
 
-use super::{Responder, Responding, Unanswered};
+use super::{RespondFuture, Responder, ResponderError};
 use crate::answer::accept_with_defaults;
 use crate::question::Question;
 
@@ -23,14 +23,14 @@ impl Responder for Defaults {
         Capability::FORM
     }
 
-    fn respond<'a>(&'a self, question: &'a Question) -> Responding<'a> {
+    fn respond<'a>(&'a self, question: &'a Question) -> RespondFuture<'a> {
         Box::pin(async move {
             match accept_with_defaults(question) {
                 Ok(Some(answer)) => Ok(answer),
-                Ok(None) => Err(Unanswered::cannot_show(
+                Ok(None) => Err(ResponderError::cannot_show(
                     "defaults cannot agree to open a URL",
                 )),
-                Err(violations) => Err(Unanswered::NoDefaults { violations }),
+                Err(violations) => Err(ResponderError::NoDefaults { violations }),
             }
         })
     }

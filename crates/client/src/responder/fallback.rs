@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mcp_elicit_core::wire::Capability;
 
-use super::{Responder, Responding, Unanswered, Waiting};
+use super::{RespondFuture, Responder, ResponderError, VisitFuture};
 use crate::answer::Answer;
 use crate::question::Question;
 
@@ -47,9 +47,9 @@ impl Fallback {
         answer
     }
 
-    async fn ask_first(&self, question: &Question) -> Result<Answer, Unanswered> {
+    async fn ask_first(&self, question: &Question) -> Result<Answer, ResponderError> {
         if !self.first.modes().has(question.mode()) {
-            return Err(Unanswered::cannot_show(
+            return Err(ResponderError::cannot_show(
                 "the first responder does not show this mode",
             ));
         }
@@ -58,7 +58,7 @@ impl Fallback {
         };
         match tokio::time::timeout(within, self.first.respond(question)).await {
             Ok(outcome) => outcome,
-            Err(_) => Err(Unanswered::TimedOut { within }),
+            Err(_) => Err(ResponderError::TimedOut { within }),
         }
     }
 }
@@ -82,12 +82,14 @@ impl Responder for Fallback {
         self.first.modes().or(self.second.modes())
     }
 
-    fn respond<'a>(&'a self, question: &'a Question) -> Responding<'a> {
+    fn respond<'a>(&'a self, question: &'a Question) -> RespondFuture<'a> {
         Box::pin(async move {
             match self.ask_first(question).await {
                 Ok(answer) => Ok(self.noting_who_agreed(answer, false)),
                 // The person ended the program, or the question is gone: nobody else is to be bothered with it.
-                Err(error @ (Unanswered::Interrupted | Unanswered::Withdrawn { .. })) => Err(error),
+                Err(error @ (ResponderError::Interrupted | ResponderError::Withdrawn { .. })) => {
+                    Err(error)
+                }
                 Err(error) if !self.second.modes().has(question.mode()) => Err(error),
                 Err(_) => {
                     let answer = self.second.respond(question).await?;
@@ -97,7 +99,7 @@ impl Responder for Fallback {
         })
     }
 
-    fn visited<'a>(&'a self, hosts: &'a [String]) -> Waiting<'a> {
+    fn visited<'a>(&'a self, hosts: &'a [String]) -> VisitFuture<'a> {
         if self.second_agreed.load(Ordering::Relaxed) {
             self.second.visited(hosts)
         } else {

@@ -16,13 +16,13 @@ mod chain;
 #[cfg(feature = "process")]
 mod command;
 mod defaults;
+mod error;
 mod fallback;
 #[cfg(any(feature = "process", feature = "webhook"))]
 mod program;
 mod script;
 #[cfg(feature = "terminal")]
 mod terminal;
-mod unanswered;
 #[cfg(feature = "webhook")]
 mod webhook;
 
@@ -39,27 +39,28 @@ pub use chain::Chain;
 #[cfg(feature = "process")]
 pub use command::Command;
 pub use defaults::Defaults;
+pub use error::ResponderError;
 pub use fallback::Fallback;
-pub use script::{Script, ScriptDefect};
+pub use script::{Script, ScriptError};
 #[cfg(feature = "terminal")]
 pub use terminal::Terminal;
-pub use unanswered::Unanswered;
 #[cfg(feature = "webhook")]
-pub use webhook::{Webhook, WebhookDefect};
+pub use webhook::{Webhook, WebhookError};
 
 use crate::answer::Answer;
 use crate::question::Question;
 
 /// The future of a responder that waits for the person.
-pub type Responding<'a> = Pin<Box<dyn Future<Output = Result<Answer, Unanswered>> + Send + 'a>>;
+pub type RespondFuture<'a> =
+    Pin<Box<dyn Future<Output = Result<Answer, ResponderError>> + Send + 'a>>;
 
 /// The future of a responder while the person is on a visit.
-pub type Waiting<'a> = Pin<Box<dyn Future<Output = Result<(), Unanswered>> + Send + 'a>>;
+pub type VisitFuture<'a> = Pin<Box<dyn Future<Output = Result<(), ResponderError>> + Send + 'a>>;
 
 /// Puts a question before a person and brings back what the person did.
 ///
 /// An [`Answer`] is a person's act. Everything else (no screen, no time, no more prepared answers, a crash) is
-/// [`Unanswered`] and reaches the server as an error or not at all, never as a decline.
+/// [`ResponderError`] and reaches the server as an error or not at all, never as a decline.
 pub trait Responder: Send + Sync + 'static {
     /// A word for the record: `terminal`, `script`.
     fn name(&self) -> Cow<'static, str>;
@@ -68,18 +69,18 @@ pub trait Responder: Send + Sync + 'static {
     fn modes(&self) -> Capability;
 
     /// Returns whether it shows everything that waits by itself. Otherwise the person is shown one question at a time.
-    fn keeps_a_queue(&self) -> bool {
+    fn has_own_queue(&self) -> bool {
         false
     }
 
     /// Asks. The future is dropped when the question is taken back or its time is over: what is on the screen must
     /// go then. [`Question::withdrawn`] says why.
-    fn respond<'a>(&'a self, question: &'a Question) -> Responding<'a>;
+    fn respond<'a>(&'a self, question: &'a Question) -> RespondFuture<'a>;
 
     /// Completes when the person says that the agreed visits to these hosts are done; an error ends the call that
     /// waits for them. A responder that cannot ask leaves this as it is: the server's own word, or a while, then ends
     /// the wait.
-    fn visited<'a>(&'a self, hosts: &'a [String]) -> Waiting<'a> {
+    fn visited<'a>(&'a self, hosts: &'a [String]) -> VisitFuture<'a> {
         let _ = hosts;
         Box::pin(std::future::pending())
     }
@@ -94,15 +95,15 @@ impl<R: Responder + ?Sized> Responder for Arc<R> {
         (**self).modes()
     }
 
-    fn keeps_a_queue(&self) -> bool {
-        (**self).keeps_a_queue()
+    fn has_own_queue(&self) -> bool {
+        (**self).has_own_queue()
     }
 
-    fn respond<'a>(&'a self, question: &'a Question) -> Responding<'a> {
+    fn respond<'a>(&'a self, question: &'a Question) -> RespondFuture<'a> {
         (**self).respond(question)
     }
 
-    fn visited<'a>(&'a self, hosts: &'a [String]) -> Waiting<'a> {
+    fn visited<'a>(&'a self, hosts: &'a [String]) -> VisitFuture<'a> {
         (**self).visited(hosts)
     }
 }

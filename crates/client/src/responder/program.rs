@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::Unanswered;
+use super::ResponderError;
 use crate::answer::{self, Answer};
 use crate::question::Question;
 
@@ -17,7 +17,7 @@ const ATTEMPTS: u32 = 3;
 /// Something that reads a question as one line of JSON and answers in JSON.
 pub(super) trait Program: Sync {
     /// Hands over one question and brings back the answer as it was written.
-    fn exchange(&self, line: &str) -> impl Future<Output = Result<String, Unanswered>> + Send;
+    fn exchange(&self, line: &str) -> impl Future<Output = Result<String, ResponderError>> + Send;
 }
 
 /// Returns what the program answers. Content that the form refuses is given back to it with every violation, so that it may
@@ -25,7 +25,7 @@ pub(super) trait Program: Sync {
 pub(super) async fn answer_of(
     program: &impl Program,
     question: &Question,
-) -> Result<Answer, Unanswered> {
+) -> Result<Answer, ResponderError> {
     let mut violations = Violations::default();
     for attempt in 1..=ATTEMPTS {
         let line = Asked::new(question, attempt, &violations).to_json()?;
@@ -34,7 +34,7 @@ pub(super) async fn answer_of(
             Read::Wrong(wrong) => violations = wrong,
         }
     }
-    Err(Unanswered::Refused { violations })
+    Err(ResponderError::Refused { violations })
 }
 
 /// A question as a program reads it.
@@ -95,9 +95,9 @@ impl<'q> Asked<'q> {
         }
     }
 
-    fn to_json(&self) -> Result<String, Unanswered> {
+    fn to_json(&self) -> Result<String, ResponderError> {
         serde_json::to_string(self)
-            .map_err(|_| Unanswered::failed("the question cannot be written"))
+            .map_err(|_| ResponderError::failed("the question cannot be written"))
     }
 }
 
@@ -127,20 +127,20 @@ enum Read {
 }
 
 /// Reads a program's answer. No answer at all means that it cannot show the question.
-fn read(question: &Question, text: &str) -> Result<Read, Unanswered> {
+fn read(question: &Question, text: &str) -> Result<Read, ResponderError> {
     if text.trim().is_empty() {
-        return Err(Unanswered::cannot_show("the program gave no answer"));
+        return Err(ResponderError::cannot_show("the program gave no answer"));
     }
     let told: Told = serde_json::from_str(text)
-        .map_err(|_| Unanswered::failed("its answer is not {\"action\", \"content\"}"))?;
+        .map_err(|_| ResponderError::failed("its answer is not {\"action\", \"content\"}"))?;
     let action = told
         .action
         .parse::<Action>()
-        .map_err(|_| Unanswered::failed("its action is none of accept, decline and cancel"))?;
+        .map_err(|_| ResponderError::failed("its action is none of accept, decline and cancel"))?;
     let answer = match action {
         Action::Accept => {
             match question.accept(told.content.unwrap_or_else(|| Value::Object(Map::new()))) {
-                Ok(answer) if told.insist => answer.insisting(),
+                Ok(answer) if told.insist => answer.allow_credentials(),
                 Ok(answer) => answer,
                 Err(violations) => return Ok(Read::Wrong(violations)),
             }

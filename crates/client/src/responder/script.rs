@@ -11,13 +11,13 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use thiserror::Error;
 
-use super::{Responder, Responding, Unanswered, Waiting};
+use super::{RespondFuture, Responder, ResponderError, VisitFuture};
 use crate::answer::{self, Answer};
 use crate::question::Question;
 
 /// Answers prepared beforehand by a person.
 ///
-/// An answer that the form refuses is [`Unanswered::Refused`], which names the fields, and is not sent.
+/// An answer that the form refuses is [`ResponderError::Refused`], which names the fields, and is not sent.
 pub struct Script {
     source: Source,
     insist: bool,
@@ -48,7 +48,7 @@ struct ByName {
 /// A list of answers that cannot be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum ScriptDefect {
+pub enum ScriptError {
     /// The text is not a JSON list of `{"action", "content"}`.
     #[error("not a list of {{\"action\", \"content\"}} (line {line}, column {column})")]
     Shape {
@@ -87,9 +87,9 @@ impl Script {
     }
 
     /// Answers in order, from a JSON list of `{"action", "content"}`.
-    pub fn from_json(text: &str) -> Result<Self, ScriptDefect> {
+    pub fn from_json(text: &str) -> Result<Self, ScriptError> {
         let written: Vec<Written> =
-            serde_json::from_str(text).map_err(|error| ScriptDefect::Shape {
+            serde_json::from_str(text).map_err(|error| ScriptError::Shape {
                 line: error.line(),
                 column: error.column(),
             })?;
@@ -97,10 +97,10 @@ impl Script {
             let action = written
                 .action
                 .parse::<Action>()
-                .map_err(|_| ScriptDefect::Action { place })?;
+                .map_err(|_| ScriptError::Action { place })?;
             match (action, &written.content) {
                 (_, None) | (Action::Accept, Some(Value::Object(_))) => {}
-                _ => return Err(ScriptDefect::Content { place }),
+                _ => return Err(ScriptError::Content { place }),
             }
             Ok(Prepared {
                 action,
@@ -144,7 +144,7 @@ impl Script {
 
     /// Insists on answering forms that seem to ask for a credential.
     #[must_use]
-    pub fn insisting(mut self) -> Self {
+    pub fn allow_credentials(mut self) -> Self {
         self.insist = true;
         self
     }
@@ -178,13 +178,13 @@ impl Script {
         }
     }
 
-    fn answer(&self, question: &Question) -> Result<Answer, Unanswered> {
+    fn answer(&self, question: &Question) -> Result<Answer, ResponderError> {
         match &self.source {
             Source::Always(action) => act(question, *action, None),
             Source::InOrder(in_order) => in_order.answer(question),
             Source::ByName(by_name) => match question.form() {
                 Some(form) => by_name.answer(form),
-                None => Err(Unanswered::cannot_show(
+                None => Err(ResponderError::cannot_show(
                     "values by name answer forms, not URLs",
                 )),
             },
@@ -192,13 +192,17 @@ impl Script {
     }
 }
 
-fn act(question: &Question, action: Action, content: Option<Value>) -> Result<Answer, Unanswered> {
+fn act(
+    question: &Question,
+    action: Action,
+    content: Option<Value>,
+) -> Result<Answer, ResponderError> {
     match action {
         Action::Accept => {
             let content = content.unwrap_or_else(|| Value::Object(Map::new()));
             question
                 .accept(content)
-                .map_err(|violations| Unanswered::Refused { violations })
+                .map_err(|violations| ResponderError::Refused { violations })
         }
         Action::Decline => Ok(answer::decline(None)),
         Action::Cancel => Ok(answer::cancel()),
@@ -210,8 +214,8 @@ impl InOrder {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn answer(&self, question: &Question) -> Result<Answer, Unanswered> {
-        let next = self.left().pop_front().ok_or(Unanswered::Exhausted)?;
+    fn answer(&self, question: &Question) -> Result<Answer, ResponderError> {
+        let next = self.left().pop_front().ok_or(ResponderError::Exhausted)?;
         if let (Some(form), Some(Value::Object(content))) = (question.form(), &next.content) {
             let names = content.keys().filter(|name| form.field(name).is_none());
             let unknown = self.unknown.lock();
@@ -223,14 +227,14 @@ impl InOrder {
 }
 
 impl ByName {
-    fn answer(&self, form: &Form) -> Result<Answer, Unanswered> {
+    fn answer(&self, form: &Form) -> Result<Answer, ResponderError> {
         let named: Vec<_> = self
             .typed
             .iter()
             .filter(|(name, _)| form.field(name).is_some())
             .collect();
         if named.is_empty() && !form.fields().is_empty() && !self.over_defaults {
-            return Err(Unanswered::Exhausted);
+            return Err(ResponderError::Exhausted);
         }
         self.used
             .lock()
@@ -246,8 +250,8 @@ impl ByName {
         }
         match form.read(&draft) {
             Ok(answers) => Ok(Outcome::Accept(answers).into()),
-            Err(violations) if named.is_empty() => Err(Unanswered::NoDefaults { violations }),
-            Err(violations) => Err(Unanswered::Refused { violations }),
+            Err(violations) if named.is_empty() => Err(ResponderError::NoDefaults { violations }),
+            Err(violations) => Err(ResponderError::Refused { violations }),
         }
     }
 }
@@ -278,11 +282,11 @@ impl Responder for Script {
         }
     }
 
-    fn respond<'a>(&'a self, question: &'a Question) -> Responding<'a> {
+    fn respond<'a>(&'a self, question: &'a Question) -> RespondFuture<'a> {
         Box::pin(async move {
             let answer = self.answer(question)?;
             Ok(if self.insist {
-                answer.insisting()
+                answer.allow_credentials()
             } else {
                 answer
             })
@@ -290,7 +294,7 @@ impl Responder for Script {
     }
 
     /// Whoever scripted the answer has nobody to wait for.
-    fn visited<'a>(&'a self, _hosts: &'a [String]) -> Waiting<'a> {
+    fn visited<'a>(&'a self, _hosts: &'a [String]) -> VisitFuture<'a> {
         Box::pin(std::future::ready(Ok(())))
     }
 }

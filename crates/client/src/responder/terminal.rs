@@ -8,7 +8,7 @@ use mcp_elicit_forms::terminal::{Face, Handle};
 use mcp_elicit_forms::view::NotAnswered;
 use tokio::sync::oneshot;
 
-use super::{Responder, Responding, Unanswered, Waiting, unanswered};
+use super::{RespondFuture, Responder, ResponderError, VisitFuture, error};
 use crate::answer::Answer;
 use crate::question::Question;
 
@@ -36,7 +36,7 @@ impl Terminal {
         &self,
         handle: &Handle,
         work: impl FnOnce(&Face, &Handle) -> Result<T, NotAnswered> + Send + 'static,
-    ) -> Result<T, Unanswered> {
+    ) -> Result<T, ResponderError> {
         let (tell, told) = oneshot::channel();
         let face = Arc::clone(&self.face);
         let handle = handle.clone();
@@ -45,11 +45,11 @@ impl Terminal {
             .spawn(move || {
                 let _nobody_waits = tell.send(work(&face, &handle));
             })
-            .map_err(|error| Unanswered::failed(error.kind().to_string()))?;
+            .map_err(|error| ResponderError::failed(error.kind().to_string()))?;
         let done = told
             .await
-            .map_err(|_| Unanswered::failed("the terminal's thread ended"))?;
-        done.map_err(unanswered::of_face)
+            .map_err(|_| ResponderError::failed("the terminal's thread ended"))?;
+        done.map_err(error::from_frontend)
     }
 }
 
@@ -83,7 +83,7 @@ impl Responder for Terminal {
         Capability::BOTH
     }
 
-    fn respond<'a>(&'a self, question: &'a Question) -> Responding<'a> {
+    fn respond<'a>(&'a self, question: &'a Question) -> RespondFuture<'a> {
         Box::pin(async move {
             let taken_off = TakenOff::saying(|| {
                 let why = question.withdrawal();
@@ -104,7 +104,7 @@ impl Responder for Terminal {
         })
     }
 
-    fn visited<'a>(&'a self, hosts: &'a [String]) -> Waiting<'a> {
+    fn visited<'a>(&'a self, hosts: &'a [String]) -> VisitFuture<'a> {
         Box::pin(async move {
             // When this is dropped before the person is back, the server has said that the visit is done.
             let taken_off = TakenOff::saying(|| "the visit is over".to_owned());
@@ -114,7 +114,7 @@ impl Responder for Terminal {
             });
             match waited.await {
                 // Nobody can say it here any more, but the server still can.
-                Err(Unanswered::EndOfInput) => std::future::pending().await,
+                Err(ResponderError::EndOfInput) => std::future::pending().await,
                 waited => waited,
             }
         })

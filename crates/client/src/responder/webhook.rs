@@ -14,7 +14,7 @@ use sha2::Sha256;
 use thiserror::Error;
 
 use super::program::{Program, answer_of};
-use super::{Responder, Responding, Unanswered};
+use super::{RespondFuture, Responder, ResponderError};
 use crate::question::Question;
 
 /// The longest answer that is read, in bytes.
@@ -39,7 +39,7 @@ pub struct Webhook {
 
 /// A webhook that cannot be used.
 #[derive(Debug, Error)]
-pub enum WebhookDefect {
+pub enum WebhookError {
     /// The URL.
     #[error("the webhook must be an https URL, or an http URL of this machine")]
     Url,
@@ -53,23 +53,21 @@ pub enum WebhookDefect {
 
 impl Webhook {
     /// A service at `url` that shares `secret` (`whsec_…`) with us.
-    pub fn new(url: &str, secret: &str) -> Result<Self, WebhookDefect> {
-        let url = reqwest::Url::parse(url).map_err(|_| WebhookDefect::Url)?;
+    pub fn new(url: &str, secret: &str) -> Result<Self, WebhookError> {
+        let url = reqwest::Url::parse(url).map_err(|_| WebhookError::Url)?;
         if url.scheme() != "https" && !is_of_this_machine(&url) {
-            return Err(WebhookDefect::Url);
+            return Err(WebhookError::Url);
         }
-        let encoded = secret.strip_prefix("whsec_").ok_or(WebhookDefect::Secret)?;
-        let key = STANDARD
-            .decode(encoded)
-            .map_err(|_| WebhookDefect::Secret)?;
+        let encoded = secret.strip_prefix("whsec_").ok_or(WebhookError::Secret)?;
+        let key = STANDARD.decode(encoded).map_err(|_| WebhookError::Secret)?;
         if !(24..=64).contains(&key.len()) {
-            return Err(WebhookDefect::Secret);
+            return Err(WebhookError::Secret);
         }
         // A redirect would send the question, and take an answer, where nobody named.
         let client = crate::tls::client()
             .redirect(reqwest::redirect::Policy::none())
             .build()
-            .map_err(WebhookDefect::Setup)?;
+            .map_err(WebhookError::Setup)?;
         Ok(Self {
             client,
             url,
@@ -85,7 +83,7 @@ impl Webhook {
         self
     }
 
-    async fn post(&self, id: &str, body: &str) -> Result<reqwest::Response, Unanswered> {
+    async fn post(&self, id: &str, body: &str) -> Result<reqwest::Response, ResponderError> {
         let timestamp = seconds_now();
         let signature = self.sign(id, timestamp, body)?;
         self.client
@@ -100,9 +98,9 @@ impl Webhook {
             .map_err(unreachable)
     }
 
-    fn sign(&self, id: &str, timestamp: u64, body: &str) -> Result<String, Unanswered> {
+    fn sign(&self, id: &str, timestamp: u64, body: &str) -> Result<String, ResponderError> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.key)
-            .map_err(|_| Unanswered::failed("the webhook's secret cannot sign"))?;
+            .map_err(|_| ResponderError::failed("the webhook's secret cannot sign"))?;
         mac.update(format!("{id}.{timestamp}.{body}").as_bytes());
         Ok(format!(
             "v1,{}",
@@ -112,7 +110,7 @@ impl Webhook {
 }
 
 impl Program for Webhook {
-    async fn exchange(&self, body: &str) -> Result<String, Unanswered> {
+    async fn exchange(&self, body: &str) -> Result<String, ResponderError> {
         let id = message_id()?;
         loop {
             let response = self.post(&id, body).await?;
@@ -121,7 +119,7 @@ impl Program for Webhook {
                 StatusCode::NO_CONTENT => return Ok(String::new()),
                 StatusCode::ACCEPTED => tokio::time::sleep(pause(&response)).await,
                 status => {
-                    return Err(Unanswered::failed(format!(
+                    return Err(ResponderError::failed(format!(
                         "the webhook answered HTTP {status}"
                     )));
                 }
@@ -134,8 +132,8 @@ fn is_of_this_machine(url: &reqwest::Url) -> bool {
     url.scheme() == "http" && matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"))
 }
 
-fn unreachable(error: reqwest::Error) -> Unanswered {
-    Unanswered::failed(format!(
+fn unreachable(error: reqwest::Error) -> ResponderError {
+    ResponderError::failed(format!(
         "the webhook cannot be reached: {}",
         crate::connection::words(&error.without_url())
     ))
@@ -151,26 +149,26 @@ fn pause(response: &reqwest::Response) -> Duration {
         .min(LONGEST_PAUSE)
 }
 
-async fn text_of(response: reqwest::Response) -> Result<String, Unanswered> {
+async fn text_of(response: reqwest::Response) -> Result<String, ResponderError> {
     let mut body = Vec::new();
     let mut chunks = response.bytes_stream();
     while let Some(chunk) = chunks.next().await {
         body.extend_from_slice(&chunk.map_err(unreachable)?);
         if body.len() > ANSWER_LIMIT {
-            return Err(Unanswered::failed("the webhook's answer is too long"));
+            return Err(ResponderError::failed("the webhook's answer is too long"));
         }
     }
-    String::from_utf8(body).map_err(|_| Unanswered::failed("the webhook's answer is not UTF-8"))
+    String::from_utf8(body).map_err(|_| ResponderError::failed("the webhook's answer is not UTF-8"))
 }
 
 #[expect(
     clippy::disallowed_methods,
     reason = "a message's id must not be guessed"
 )]
-fn message_id() -> Result<String, Unanswered> {
+fn message_id() -> Result<String, ResponderError> {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes)
-        .map_err(|_| Unanswered::failed("the system gives no randomness"))?;
+        .map_err(|_| ResponderError::failed("the system gives no randomness"))?;
     Ok(bytes
         .iter()
         .fold("msg_".to_owned(), |id, byte| format!("{id}{byte:02x}")))
@@ -206,11 +204,11 @@ impl Responder for Webhook {
     }
 
     /// Whoever stands behind it lists what waits.
-    fn keeps_a_queue(&self) -> bool {
+    fn has_own_queue(&self) -> bool {
         true
     }
 
-    fn respond<'a>(&'a self, question: &'a Question) -> Responding<'a> {
+    fn respond<'a>(&'a self, question: &'a Question) -> RespondFuture<'a> {
         Box::pin(answer_of(self, question))
     }
 }
@@ -253,7 +251,7 @@ mod tests {
         }
         assert!(matches!(
             Webhook::new("https://example.com/", "secret"),
-            Err(WebhookDefect::Secret)
+            Err(WebhookError::Secret)
         ));
     }
 }

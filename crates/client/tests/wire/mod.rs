@@ -5,7 +5,9 @@ use tokio::io::{
     AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
 };
 
-use mcp_elicit_client::{ConnectError, Connection, Eliciting, Options, Settings};
+use mcp_elicit_client::{
+    ClientSettings, ConnectError, ConnectOptions, Connection, ElicitingClient,
+};
 use mcp_elicit_core::wire::Revision;
 
 /// The server's end of a pipe.
@@ -98,12 +100,12 @@ impl Server {
 /// A client with these settings, and the server it speaks to; the capabilities are those it declared.
 pub(crate) async fn connected(
     revision: Revision,
-    settings: Settings,
+    settings: ClientSettings,
 ) -> (Connection<()>, Server, Value) {
     let (client, mut server) = pipe(settings);
-    let options = Options {
+    let options = ConnectOptions {
         revision: Some(revision),
-        ..Options::default()
+        ..ConnectOptions::default()
     };
     let (connection, declared) = tokio::join!(client(options), server.greet(revision));
     (connection.expect("a connection"), server, declared)
@@ -111,19 +113,19 @@ pub(crate) async fn connected(
 
 /// A client that waits to be connected, and its server.
 pub(crate) fn pipe(
-    settings: Settings,
+    settings: ClientSettings,
 ) -> (
-    impl AsyncFnOnce(Options) -> Result<Connection<()>, ConnectError>,
+    impl AsyncFnOnce(ConnectOptions) -> Result<Connection<()>, ConnectError>,
     Server,
 ) {
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
     let server = Server::over(theirs);
-    let client = async move |options: Options| {
+    let client = async move |options: ConnectOptions| {
         let (read, write) = tokio::io::split(ours);
         Connection::over(
             read,
             write,
-            Eliciting::new((), "hostile", settings),
+            ElicitingClient::new((), "hostile", settings),
             &options,
         )
         .await

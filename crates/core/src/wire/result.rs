@@ -203,7 +203,7 @@ impl From<&Outcome> for ElicitResult {
 impl fmt::Debug for ElicitResult {
     /// Never the content: it is a person's.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reply")
+        f.debug_struct("ElicitResult")
             .field("action", &self.action)
             .field("content", &self.content.as_ref().map(|_| "(masked)"))
             .finish_non_exhaustive()

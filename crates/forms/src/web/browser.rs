@@ -138,7 +138,7 @@ impl Browser {
     /// Waits until open pages have shown how their questions ended, which takes a moment: for a program that is about
     /// to end, and the pages with it. Returns at once where no page was ever opened, and after five seconds at the
     /// latest.
-    pub async fn farewell(&self) {
+    pub async fn shutdown(&self) {
         let mut served = self.served.subscribe();
         if *served.borrow_and_update() == 0 {
             return;

@@ -58,13 +58,13 @@ impl fmt::Display for Transport {
 
 /// Answers every question alike, or none.
 #[derive(Clone)]
-pub(crate) struct Person {
+pub(crate) struct ScriptedUser {
     era: Era,
     silent: bool,
     asked: Arc<AtomicUsize>,
 }
 
-impl Person {
+impl ScriptedUser {
     pub(crate) fn answering(era: Era) -> Self {
         Self {
             era,
@@ -95,7 +95,7 @@ impl Person {
     }
 }
 
-impl ClientHandler for Person {
+impl ClientHandler for ScriptedUser {
     fn get_info(&self) -> ClientConfig {
         let capabilities = json!({ "elicitation": { "form": {} } });
         let capabilities =
@@ -121,7 +121,7 @@ impl ClientHandler for Person {
     }
 }
 
-type Client = RunningService<RoleClient, Person>;
+type Client = RunningService<RoleClient, ScriptedUser>;
 
 /// A server's process and the client that talks to it. The process ends with it.
 #[derive(Clone)]
@@ -140,11 +140,11 @@ enum Server {
 }
 
 pub(crate) async fn connect(server: &Program, era: Era, transport: Transport) -> Connection {
-    connect_as(Person::answering(era), server, transport).await
+    connect_as(ScriptedUser::answering(era), server, transport).await
 }
 
 pub(crate) async fn connect_as(
-    person: Person,
+    person: ScriptedUser,
     server: &Program,
     transport: Transport,
 ) -> Connection {
@@ -168,7 +168,7 @@ pub(crate) async fn connect_through(
     era: Era,
     transport: Transport,
 ) -> Connection {
-    let person = Person::answering(era);
+    let person = ScriptedUser::answering(era);
     match transport {
         Transport::Stdio => {
             let (between, program) = gateway.before(server);
@@ -184,7 +184,7 @@ pub(crate) async fn connect_through(
     }
 }
 
-async fn spawn(person: Person, program: &Program) -> (Client, Child) {
+async fn spawn(person: ScriptedUser, program: &Program) -> (Client, Child) {
     let mut command = Command::from(program.clone().with(["stdio"]).command());
     command
         .stdin(Stdio::piped())
@@ -198,7 +198,7 @@ async fn spawn(person: Person, program: &Program) -> (Client, Child) {
     (client.await.expect("the server answers"), child)
 }
 
-async fn reach(person: Person, url: &str) -> Client {
+async fn reach(person: ScriptedUser, url: &str) -> Client {
     // Built together with the whole workspace, reqwest speaks TLS and wants a provider, even for plain HTTP.
     let _chosen_already = rustls::crypto::ring::default_provider().install_default();
     let transport = StreamableHttpClientTransport::from_uri(url.to_owned());

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use mcp_elicit_testkit::peers::Program;
 
-use crate::client::{Connection, Era, Person, Transport, connect, connect_as};
+use crate::client::{Connection, Era, ScriptedUser, Transport, connect, connect_as};
 
 /// The amount of work.
 #[derive(Debug, Clone, Copy)]
@@ -122,7 +122,7 @@ pub(crate) async fn alone(connection: &Connection, effort: Effort) -> (f64, f64)
 
 /// Bytes of the server's memory that each open question costs on the pushed era.
 pub(crate) async fn pending(server: &Program, effort: Effort) -> f64 {
-    let person = Person::silent();
+    let person = ScriptedUser::silent();
     let connection = connect_as(person.clone(), server, Transport::Stdio).await;
     let before = connection.resident();
     let mut callers = tokio::task::JoinSet::new();

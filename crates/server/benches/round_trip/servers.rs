@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use mcp_elicit_server::{Elicit, ElicitingExt, Settings, Unanswered};
+use mcp_elicit_server::{Elicit, ElicitError, ElicitingExt, ServerSettings};
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::{
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 /// Serves `ours` or `bare`, on `stdio` or `http 0`.
 pub(crate) async fn serve(which: &str, how: &[&str]) {
     if which == "ours" {
-        let settings = Settings::default();
+        let settings = ServerSettings::default();
         start(move || Ours.eliciting(settings.clone()), how).await;
     } else {
         let codec = RequestStateCodec::try_new(vec![7; 32]).expect("the key is long enough");
@@ -83,7 +83,7 @@ struct Ours;
 #[tool_router]
 impl Ours {
     #[tool]
-    async fn contact(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn contact(&self, elicit: Elicit) -> Result<String, ElicitError> {
         Ok(elicit.form::<Contact>("Contact 0").await?.name)
     }
 
@@ -92,7 +92,7 @@ impl Ours {
         &self,
         elicit: Elicit,
         Parameters(Contacts { questions }): Parameters<Contacts>,
-    ) -> Result<String, Unanswered> {
+    ) -> Result<String, ElicitError> {
         let mut names = String::new();
         for number in 0..questions {
             let contact = elicit.form::<Contact>(format!("Contact {number}")).await?;

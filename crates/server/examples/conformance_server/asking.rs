@@ -1,6 +1,6 @@
 //! Tools and a prompt that ask through `Elicit`, the same on every revision.
 
-use mcp_elicit_server::{Elicit, Unanswered};
+use mcp_elicit_server::{Elicit, ElicitError};
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::{CallToolResult, GetPromptResult, PromptMessage, Role};
 use rmcp::{ErrorData, tool, tool_router};
@@ -83,7 +83,7 @@ impl Conformance {
         name = "test_input_required_result_elicitation",
         description = "Asks for a name"
     )]
-    async fn name(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn name(&self, elicit: Elicit) -> Result<String, ElicitError> {
         let Name { name } = elicit.form("What is your name?").key("user_name").await?;
         Ok(format!("Hello, {name}!"))
     }
@@ -92,7 +92,7 @@ impl Conformance {
         name = "test_input_required_result_request_state",
         description = "Asks for a yes"
     )]
-    async fn state(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn state(&self, elicit: Elicit) -> Result<String, ElicitError> {
         let Sure { ok } = elicit.form("Please confirm").key("confirm").await?;
         // The handler only gets here with a state that was opened and found to be its own.
         Ok(format!("state-ok: {ok}"))
@@ -102,7 +102,7 @@ impl Conformance {
         name = "test_input_required_result_tampered_state",
         description = "Asks for a yes"
     )]
-    async fn tampered(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn tampered(&self, elicit: Elicit) -> Result<String, ElicitError> {
         let Sure { ok } = elicit.form("Please confirm").key("confirm").await?;
         Ok(format!("confirmed: {ok}"))
     }
@@ -111,7 +111,7 @@ impl Conformance {
         name = "test_input_required_result_multi_round",
         description = "Asks twice, one after the other"
     )]
-    async fn rounds(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn rounds(&self, elicit: Elicit) -> Result<String, ElicitError> {
         let Name { name } = elicit
             .form("Step 1: What is your name?")
             .key("step1")
@@ -127,7 +127,7 @@ impl Conformance {
         name = "test_streaming_elicitation",
         description = "Asks for a name, for clients that watch the stream"
     )]
-    async fn streaming(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn streaming(&self, elicit: Elicit) -> Result<String, ElicitError> {
         let Name { name } = elicit.form("What is your name?").key("user_name").await?;
         Ok(format!("Hello, {name}!"))
     }

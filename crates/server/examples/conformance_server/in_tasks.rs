@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_elicit_server::{Elicit, Unanswered};
+use mcp_elicit_server::{Elicit, ElicitError};
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::{
     CallToolResponse, CallToolResult, ClientCapabilities, ContentBlock, CreateTaskResult,
@@ -52,7 +52,7 @@ async fn sleep(task: &TaskContext, duration: Duration) -> Result<(), TaskExit> {
     }
 }
 
-async fn delete(elicit: &Elicit, filename: &str) -> Result<CallToolResult, Unanswered> {
+async fn delete(elicit: &Elicit, filename: &str) -> Result<CallToolResult, ElicitError> {
     elicit
         .confirm(format!("Delete {filename}?"))
         .key("confirm")
@@ -60,7 +60,7 @@ async fn delete(elicit: &Elicit, filename: &str) -> Result<CallToolResult, Unans
     Ok(text(format!("deleted {filename}")))
 }
 
-async fn two(elicit: &Elicit) -> Result<CallToolResult, Unanswered> {
+async fn two(elicit: &Elicit) -> Result<CallToolResult, ElicitError> {
     let (first, second) = tokio::join!(
         elicit.form::<Name>("The first name?").key("first"),
         elicit.form::<Name>("The second name?").key("second"),
@@ -147,7 +147,7 @@ impl Conformance {
         Ok(self.spawn(move |task| async move {
             delete(&elicit.in_task(&manager, &task), &filename)
                 .await
-                .or_else(Unanswered::into_task_result)
+                .or_else(ElicitError::into_task_result)
         }))
     }
 
@@ -164,7 +164,7 @@ impl Conformance {
         Ok(self.spawn(move |task| async move {
             two(&elicit.in_task(&manager, &task))
                 .await
-                .or_else(Unanswered::into_task_result)
+                .or_else(ElicitError::into_task_result)
         }))
     }
 

@@ -19,7 +19,7 @@ mod reconnection;
 mod schemas;
 
 use listen::over_http;
-use mcp_elicit_server::{Elicit, ElicitingExt, Settings};
+use mcp_elicit_server::{Elicit, ElicitingExt, ServerSettings};
 use rmcp::handler::server::router::prompt::PromptRouter;
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::model::{
@@ -160,7 +160,7 @@ impl ServerHandler for Conformance {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let settings = Settings::default().audience("conformance");
+    let settings = ServerSettings::default().audience("conformance");
     let server = Conformance::new();
     let wrapped = move || server.clone().eliciting(settings.clone());
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -193,10 +193,10 @@ async fn outcome(
 ) -> Result<String, ErrorData> {
     let asked = elicit.ask(message, form(schema)?);
     Ok(match asked.outcome().await? {
-        mcp_elicit_server::Outcome::Accept(answers) => {
+        mcp_elicit_server::AskOutcome::Accept(answers) => {
             format!("action=accept, content={}", answers.into_value())
         }
-        mcp_elicit_server::Outcome::Decline => "action=decline".into(),
-        mcp_elicit_server::Outcome::Cancel => "action=cancel".into(),
+        mcp_elicit_server::AskOutcome::Decline => "action=decline".into(),
+        mcp_elicit_server::AskOutcome::Cancel => "action=cancel".into(),
     })
 }

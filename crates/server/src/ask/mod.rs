@@ -1,26 +1,29 @@
 //! One ask, from its words to its answer.
 
+mod askable;
 mod reasons;
-mod what;
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::time::Duration;
 
+use crate::ask_loop::{self, Decision};
 use crate::elicit::Elicit;
-use crate::exchange::{self, Settled};
-use crate::question::Question;
-use crate::unanswered::{RefusalAct, Unanswered};
+use crate::error::{ElicitError, RefusalKind};
+use crate::question::OutgoingQuestion;
 
+pub use askable::{
+    AcceptedContent, AskBody, Askable, ChoiceItem, Choose, ChooseMany, Confirm, ReadResult,
+    TypedForm, Visit,
+};
 pub use reasons::Reasons;
-pub use what::{Accepted, Asking, Choose, ChooseMany, Confirm, Pick, Reading, Typed, Visit, What};
 
 /// A question that is put when it is awaited.
 ///
-/// `.await` gives the answer or an [`Unanswered`]; [`outcome`](Self::outcome) is for those who want to go on after a
+/// `.await` gives the answer or an [`ElicitError`]; [`outcome`](Self::outcome) is for those who want to go on after a
 /// refusal.
 #[must_use = "a question is put when it is awaited"]
-pub struct Ask<W: What> {
+pub struct Ask<W: Askable> {
     elicit: Elicit,
     message: String,
     what: W,
@@ -36,7 +39,7 @@ type Check<T> = dyn Fn(&T) -> Result<(), Reasons> + Send + Sync;
 
 /// A person's action on a question, with the answer if there is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome<T> {
+pub enum AskOutcome<T> {
     /// Answered.
     Accept(T),
     /// Said no: to being asked, or to what was to be confirmed.
@@ -45,7 +48,7 @@ pub enum Outcome<T> {
     Cancel,
 }
 
-impl<W: What> Ask<W> {
+impl<W: Askable> Ask<W> {
     pub(crate) fn new(elicit: &Elicit, message: impl Into<String>, what: W) -> Self {
         Self {
             elicit: elicit.clone(),
@@ -96,9 +99,9 @@ impl<W: What> Ask<W> {
     /// the person and sent to the client, and are in no record of this crate.
     ///
     /// ```
-    /// # use mcp_elicit_server::{Elicit, Unanswered};
+    /// # use mcp_elicit_server::{Elicit, ElicitError};
     /// # #[derive(schemars::JsonSchema, serde::Deserialize)] struct Stay { from: String, to: String }
-    /// # async fn stay(elicit: Elicit) -> Result<Stay, Unanswered> {
+    /// # async fn stay(elicit: Elicit) -> Result<Stay, ElicitError> {
     /// elicit
     ///     .form::<Stay>("When do you come?")
     ///     .check(|stay| if stay.from < stay.to { Ok(()) } else { Err(("to", "must be after the day of arrival")) })
@@ -119,29 +122,29 @@ impl<W: What> Ask<W> {
     }
 
     /// Puts the question and gives what the person did. Errors are for everything that is not a person's act.
-    pub async fn outcome(self) -> Result<Outcome<W::Answer>, Unanswered> {
+    pub async fn outcome(self) -> Result<AskOutcome<W::Answer>, ElicitError> {
         Ok(match self.settle().await? {
-            Settled::Answer(answer) => Outcome::Accept(answer),
-            Settled::Not(RefusalAct::SaidNo | RefusalAct::Declined) => Outcome::Decline,
-            Settled::Not(RefusalAct::Dismissed) => Outcome::Cancel,
+            Decision::Answer(answer) => AskOutcome::Accept(answer),
+            Decision::Not(RefusalKind::SaidNo | RefusalKind::Declined) => AskOutcome::Decline,
+            Decision::Not(RefusalKind::Dismissed) => AskOutcome::Cancel,
         })
     }
 
-    async fn answer(self) -> Result<W::Answer, Unanswered> {
+    async fn answer(self) -> Result<W::Answer, ElicitError> {
         let elicit = self.elicit.clone();
         let question = self.message.clone();
         let act = match self.settle().await? {
-            Settled::Answer(answer) => return Ok(answer),
-            Settled::Not(act) => act,
+            Decision::Answer(answer) => return Ok(answer),
+            Decision::Not(act) => act,
         };
         Err(elicit.refused(act, &question))
     }
 
-    async fn settle(self) -> Result<Settled<W::Answer>, Unanswered> {
+    async fn settle(self) -> Result<Decision<W::Answer>, ElicitError> {
         let call = self.elicit.call();
         let settings = &call.shared.settings;
         let what = self.what;
-        let question = Question {
+        let question = OutgoingQuestion {
             subject: what.asking()?.0,
             message: self.message,
             key: self.key,
@@ -150,26 +153,26 @@ impl<W: What> Ask<W> {
         let attempts = self.attempts.unwrap_or(settings.attempts);
         let check = self.check;
         let own_check = check.is_some();
-        let read = move |accepted: Accepted| {
+        let read = move |accepted: AcceptedContent| {
             let unchecked = !accepted.passed;
             match (what.read(accepted), &check) {
-                (Reading::Answer(answer), Some(check)) if unchecked => match check(&answer) {
-                    Ok(()) => Reading::Answer(answer),
-                    Err(reasons) => Reading::Refused(reasons),
+                (ReadResult::Answer(answer), Some(check)) if unchecked => match check(&answer) {
+                    Ok(()) => ReadResult::Answer(answer),
+                    Err(reasons) => ReadResult::Refused(reasons),
                 },
                 (reading, _) => reading,
             }
         };
-        let settled = exchange::exchange(call, question, attempts, own_check, read).await;
+        let settled = ask_loop::exchange(call, question, attempts, own_check, read).await;
         match (settled, self.instead) {
-            (Err(Unanswered::CannotAsk(_)), Some(instead)) => Ok(Settled::Answer(instead())),
+            (Err(ElicitError::CannotAsk(_)), Some(instead)) => Ok(Decision::Answer(instead())),
             (settled, _) => settled,
         }
     }
 }
 
-impl<W: What> IntoFuture for Ask<W> {
-    type Output = Result<W::Answer, Unanswered>;
+impl<W: Askable> IntoFuture for Ask<W> {
+    type Output = Result<W::Answer, ElicitError>;
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::seal::{self, Bound, Keys, SealError};
+use crate::seal::{self, AssociatedData, Keys, SealError};
 
 /// One visit that was asked for.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Ticket {
+pub(super) struct LinkToken {
     #[serde(rename = "i")]
     pub(super) id: String,
     #[serde(rename = "p")]
@@ -19,7 +19,7 @@ pub(super) struct Ticket {
     pub(super) until_ms: u64,
 }
 
-impl Ticket {
+impl LinkToken {
     pub(super) fn new(
         principal: String,
         purpose: String,
@@ -62,6 +62,6 @@ impl Ticket {
 }
 
 /// A link is no `requestState`, even where both are sealed with the same keys.
-fn bound() -> Bound {
-    Bound::outside_calls("", "connect")
+fn bound() -> AssociatedData {
+    AssociatedData::outside_calls("", "connect")
 }

@@ -11,17 +11,17 @@
 //! - [`Session`], [`from_cookie`]: who visits, by a cookie
 //! - `oauth` (feature `oauth`): the authorization-code flow behind a page, and signing visitors in with it
 //! - `link`: what a link carries
-//! - `page`: the pages as HTTP; `look`: as a person sees them, in the looks of the forms crate; `cookie`: how they remember
-//! - `waiting`: how visits end, and which questions wait for them
+//! - `page`: the pages as HTTP; `templates`: as a person sees them, in the looks of the forms crate; `cookie`: how they remember
+//! - `pending_visits`: how visits end, and which questions wait for them
 
 mod cookie;
 mod link;
-mod look;
 #[cfg(feature = "oauth")]
 pub mod oauth;
 mod page;
+mod pending_visits;
 mod session;
-mod waiting;
+mod templates;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -33,10 +33,10 @@ use std::time::{Duration, SystemTime};
 use http::request::Parts;
 
 use crate::elicit::Elicit;
+use crate::error::{ElicitError, RefusalKind};
 use crate::seal::{KeyError, Keys};
-use crate::unanswered::{RefusalAct, Unanswered};
-use link::Ticket;
-use waiting::{End, Waiting};
+use link::LinkToken;
+use pending_visits::{End, Waiting};
 
 pub use session::{Session, SessionError, from_cookie};
 
@@ -113,7 +113,7 @@ impl Connect {
     /// Pages of the server called `server`, which browsers reach at `base`, such as `https://mcp.example.com/connect`.
     ///
     /// `visitor` says who sends a request to a page, by the server's own login (a session cookie, a proxy's header); it must
-    /// name people as [`Settings::principal`](crate::Settings::principal) does. Nobody gets past it by holding a link.
+    /// name people as [`ServerSettings::principal`](crate::ServerSettings::principal) does. Nobody gets past it by holding a link.
     pub fn builder(
         server: impl Into<String>,
         base: impl Into<String>,
@@ -147,7 +147,7 @@ impl Connect {
         elicit: &Elicit,
         purpose: &str,
         message: &str,
-    ) -> Result<(), Unanswered> {
+    ) -> Result<(), ElicitError> {
         // In a step: each run of the handler has to ask for the same link.
         let made = async || self.link(elicit, purpose, message);
         let (id, url): (String, String) =
@@ -165,11 +165,11 @@ impl Connect {
             Ok(end)
         };
         let end = elicit
-            .try_step::<_, Unanswered, _>(&format!("connected {purpose}"), waited)
+            .try_step::<_, ElicitError, _>(&format!("connected {purpose}"), waited)
             .await?;
         match end {
             End::Done => Ok(()),
-            End::Declined => Err(elicit.refused(RefusalAct::Declined, message)),
+            End::Declined => Err(elicit.refused(RefusalKind::Declined, message)),
         }
     }
 
@@ -183,7 +183,7 @@ impl Connect {
         elicit: &Elicit,
         purpose: &str,
         message: &str,
-    ) -> Result<(), Unanswered> {
+    ) -> Result<(), ElicitError> {
         if !elicit.turns_away() {
             return self.visit(elicit, purpose, message).await;
         }
@@ -206,15 +206,15 @@ impl Connect {
         elicit: &Elicit,
         purpose: &str,
         message: &str,
-    ) -> Result<(String, String), Unanswered> {
+    ) -> Result<(String, String), ElicitError> {
         if !self.inner.pages.contains_key(purpose) {
-            return Err(Unanswered::Author(format!(
+            return Err(ElicitError::Author(format!(
                 "there is no connect page for {purpose:?}"
             )));
         }
         let principal = elicit.principal().map(str::to_owned);
         let principal = principal.ok_or_else(|| {
-            Unanswered::Author(
+            ElicitError::Author(
                 "a connect link is for somebody: Settings::principal has to say whom".into(),
             )
         })?;
@@ -303,18 +303,18 @@ impl Inner {
         principal: String,
         purpose: &str,
         message: &str,
-    ) -> Result<(String, String), Unanswered> {
+    ) -> Result<(String, String), ElicitError> {
         let until_ms = self.until_ms();
-        let ticket = Ticket::new(principal, purpose.to_owned(), message.to_owned(), until_ms)
+        let ticket = LinkToken::new(principal, purpose.to_owned(), message.to_owned(), until_ms)
             .and_then(|ticket| {
                 let sealed = ticket.seal(&self.keys)?;
                 Ok((ticket.id, format!("{}/{sealed}", self.base)))
             });
-        ticket.map_err(|error| Unanswered::Author(error.to_string()))
+        ticket.map_err(|error| ElicitError::Author(error.to_string()))
     }
 
     /// Returns where the page of a ticket is. None where the system has no randomness.
-    fn address(&self, ticket: &Ticket) -> Option<String> {
+    fn address(&self, ticket: &LinkToken) -> Option<String> {
         let sealed = ticket.seal(&self.keys).ok()?;
         Some(format!("{}/{sealed}", self.base))
     }

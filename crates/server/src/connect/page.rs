@@ -9,9 +9,9 @@ use http::{HeaderMap, StatusCode};
 use mcp_elicit_forms::looks::Tone;
 use serde::Deserialize;
 
-use super::link::Ticket;
-use super::look::{Ask, Notice, What, style};
-use super::waiting::{End, Turn};
+use super::link::LinkToken;
+use super::pending_visits::{End, VisitClaim};
+use super::templates::{Ask, Notice, PageBody, style};
 use super::{Behind, Connect, Inner, Secret};
 use crate::seal::SealError;
 
@@ -31,15 +31,15 @@ impl Inner {
     }
 
     /// The ticket, if it is good and the visitor is who it was made for; otherwise the page that says why not.
-    pub(super) fn admit(&self, sealed: &str, parts: &Parts) -> Result<Ticket, Box<Response>> {
+    pub(super) fn admit(&self, sealed: &str, parts: &Parts) -> Result<LinkToken, Box<Response>> {
         let ticket = self.ticket_in(sealed)?;
         self.check_visitor(&ticket, parts)?;
         Ok(ticket)
     }
 
     /// The ticket of a link, whoever opens it.
-    pub(super) fn ticket_in(&self, sealed: &str) -> Result<Ticket, Box<Response>> {
-        let ticket = Ticket::open(&self.keys, sealed, self.now_ms()).map_err(|error| {
+    pub(super) fn ticket_in(&self, sealed: &str) -> Result<LinkToken, Box<Response>> {
+        let ticket = LinkToken::open(&self.keys, sealed, self.now_ms()).map_err(|error| {
             Box::new(match error {
                 SealError::Expired => self.expired(),
                 _ => self.say(
@@ -56,7 +56,7 @@ impl Inner {
     /// The specification's phishing case: whoever follows a link must be who was asked.
     pub(super) fn check_visitor(
         &self,
-        ticket: &Ticket,
+        ticket: &LinkToken,
         parts: &Parts,
     ) -> Result<(), Box<Response>> {
         let Some(visitor) = self.visitor(parts) else {
@@ -82,7 +82,7 @@ impl Inner {
         ))
     }
 
-    fn sign_in_first(&self, ticket: &Ticket) -> Response {
+    fn sign_in_first(&self, ticket: &LinkToken) -> Response {
         #[cfg(feature = "oauth")]
         if let Some(page) = super::oauth::pages::sign_in_first(self, ticket) {
             return page;
@@ -116,7 +116,7 @@ impl Inner {
     }
 
     /// Returns what is said about a visit that has ended, also to somebody who comes back to it.
-    fn farewell(&self, end: End) -> Response {
+    fn leave(&self, end: End) -> Response {
         let (tone, head, line) = match end {
             End::Done => (
                 Tone::Good,
@@ -133,7 +133,7 @@ impl Inner {
     }
 
     /// The one turn to end a visit, or the page that says why there is none.
-    pub(super) fn turn(&self, ticket: &Ticket) -> Result<Turn<'_>, Box<Response>> {
+    pub(super) fn turn(&self, ticket: &LinkToken) -> Result<VisitClaim<'_>, Box<Response>> {
         let turn = self
             .waiting
             .take(&ticket.id, self.now_ms(), ticket.until_ms);
@@ -147,9 +147,9 @@ impl Inner {
         })
     }
 
-    pub(super) fn end(&self, turn: Turn<'_>, end: End) -> Response {
+    pub(super) fn end(&self, turn: VisitClaim<'_>, end: End) -> Response {
         turn.end(end);
-        self.farewell(end)
+        self.leave(end)
     }
 
     /// The page of a ticket, with what went wrong last time.
@@ -157,7 +157,7 @@ impl Inner {
         not(feature = "oauth"),
         expect(clippy::unused_async, reason = "a provider may have to be asked")
     )]
-    async fn ask(&self, ticket: &Ticket, wrong: Option<&str>, status: StatusCode) -> Response {
+    async fn ask(&self, ticket: &LinkToken, wrong: Option<&str>, status: StatusCode) -> Response {
         let (Some(behind), Some(here)) = (self.pages.get(&ticket.purpose), self.address(ticket))
         else {
             return self.no_such_page();
@@ -174,10 +174,10 @@ impl Inner {
             .page(status)
         };
         match behind {
-            Behind::Secret { label, .. } => page(What::Secret { label, wrong }),
+            Behind::Secret { label, .. } => page(PageBody::Secret { label, wrong }),
             #[cfg(feature = "oauth")]
             Behind::Grant { provider, .. } => match provider.known(self.now_ms()).await {
-                Ok(known) => page(What::SignIn {
+                Ok(known) => page(PageBody::SignIn {
                     host: &known.host(),
                     scopes: provider.scopes_asked(),
                 }),
@@ -195,7 +195,7 @@ async fn show(
     let inner = &connect.inner;
     match inner.admit(&sealed, &parts) {
         Ok(ticket) => match inner.waiting.end_of(&ticket.id) {
-            Some(end) => inner.farewell(end),
+            Some(end) => inner.leave(end),
             None => inner.ask(&ticket, None, StatusCode::OK).await,
         },
         Err(response) => *response,
@@ -253,7 +253,7 @@ async fn decline(
 }
 
 /// Returns what every form that is sent to a page must pass.
-fn posted(inner: &Inner, sealed: &str, parts: &Parts) -> Result<Ticket, Box<Response>> {
+fn posted(inner: &Inner, sealed: &str, parts: &Parts) -> Result<LinkToken, Box<Response>> {
     if !is_from_here(&inner.base, &parts.headers) {
         return Err(Box::new(inner.say(
             StatusCode::FORBIDDEN,

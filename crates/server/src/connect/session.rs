@@ -7,7 +7,7 @@ use http::request::Parts;
 use serde::{Deserialize, Serialize};
 
 use super::{cookie, wall_clock};
-use crate::seal::{self, Bound, Keys};
+use crate::seal::{self, AssociatedData, Keys};
 
 /// A signed-in visitor in a sealed cookie: for servers that have a sign-in of their own and no session store.
 ///
@@ -102,8 +102,8 @@ impl Session {
     }
 
     /// A session is no link and no state, and one server's is not another's.
-    fn bound(&self) -> Bound {
-        Bound::outside_calls(&self.base, "connect/visitor")
+    fn bound(&self) -> AssociatedData {
+        AssociatedData::outside_calls(&self.base, "connect/visitor")
     }
 }
 
@@ -137,7 +137,7 @@ mod tests {
     use crate::seal::Key;
 
     fn keys(byte: u8) -> Keys {
-        Keys::of(Key::new("k", [byte; 32]).unwrap())
+        Keys::new(Key::new("k", [byte; 32]).unwrap())
     }
 
     fn carrying(cookie: &str) -> Parts {
@@ -154,11 +154,11 @@ mod tests {
         let now = SystemTime::UNIX_EPOCH + Duration::from_hours(500_000);
         let session =
             Session::new(keys(1), "https://a.example/connect/").lifetime(Duration::from_mins(10));
-        let set = session.set_cookie_at("ada", now).unwrap();
+        let set = session.set_cookie_at("ada@home", now).unwrap();
         let cookie = set.to_str().unwrap().split(';').next().unwrap().to_owned();
-        assert!(!cookie.contains("ada"));
+        assert!(!cookie.contains("ada@home"));
         let parts = carrying(&format!("x=y; {cookie}"));
-        assert_eq!(session.visitor_at(&parts, now).as_deref(), Some("ada"));
+        assert_eq!(session.visitor_at(&parts, now).as_deref(), Some("ada@home"));
         assert_eq!(
             session.visitor_at(&parts, now + Duration::from_mins(10)),
             None
@@ -173,8 +173,13 @@ mod tests {
 
     #[test]
     fn a_cookie_of_the_authors_own_is_looked_up() {
-        let visitor = from_cookie("sid", |value| (value == "42").then(|| "ada".to_owned()));
-        assert_eq!(visitor(&carrying("sid=41; sid=42")).as_deref(), Some("ada"));
+        let visitor = from_cookie("sid", |value| {
+            (value == "42").then(|| "ada@home".to_owned())
+        });
+        assert_eq!(
+            visitor(&carrying("sid=41; sid=42")).as_deref(),
+            Some("ada@home")
+        );
         assert_eq!(visitor(&carrying("sid=41; side=42")), None);
     }
 }

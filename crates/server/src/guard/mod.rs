@@ -5,23 +5,23 @@ pub(crate) mod rate;
 use mcp_elicit_core::link::Link;
 use mcp_elicit_core::secrecy::Confidence;
 
-use crate::question::{Prepared, Question, Subject};
-use crate::unanswered::Unanswered;
+use crate::error::ElicitError;
+use crate::question::{OutgoingBody, OutgoingQuestion, Prepared};
 
 /// Refuses what the specification says a server must not send, and warns of what it should not.
-pub(crate) fn may_ask(question: &Question) -> Result<(), Unanswered> {
+pub(crate) fn may_ask(question: &OutgoingQuestion) -> Result<(), ElicitError> {
     match &question.subject {
-        Subject::Form(form) => may_ask_in_form(form, &question.message),
-        Subject::Url { url, .. } => may_send(url),
+        OutgoingBody::Form(form) => may_ask_in_form(form, &question.message),
+        OutgoingBody::Url { url, .. } => may_send(url),
     }
 }
 
 /// A form must not ask for credentials and should not hold links; what only looks like a credential is a warning too.
-fn may_ask_in_form(form: &Prepared, message: &str) -> Result<(), Unanswered> {
+fn may_ask_in_form(form: &Prepared, message: &str) -> Result<(), ElicitError> {
     let inspected = form.inspected(message);
     for suspicion in &inspected.suspicions {
         if suspicion.level() == Confidence::Certain {
-            return Err(Unanswered::Author(format!(
+            return Err(ElicitError::Author(format!(
                 "{suspicion} A form must not ask for that: `visit` a page of yours instead."
             )));
         }
@@ -35,10 +35,10 @@ fn may_ask_in_form(form: &Prepared, message: &str) -> Result<(), Unanswered> {
 }
 
 /// "Safe URL Handling": no credentials and no personal data in a URL, https outside development.
-fn may_send(url: &str) -> Result<(), Unanswered> {
-    let link = Link::parse(url).map_err(|fault| Unanswered::Author(fault.to_string()))?;
+fn may_send(url: &str) -> Result<(), ElicitError> {
+    let link = Link::parse(url).map_err(|fault| ElicitError::Author(fault.to_string()))?;
     if let Some(caution) = link.refused_for_asking().next() {
-        return Err(Unanswered::Author(caution.to_string()));
+        return Err(ElicitError::Author(caution.to_string()));
     }
     for caution in link.unwise_for_asking() {
         tracing::warn!(target: "mcp_elicit", host = link.host().ascii(), %caution, "a link that a server should not send");
@@ -55,10 +55,10 @@ mod tests {
 
     use super::*;
 
-    fn form(schema: &str, message: &str) -> Question {
+    fn form(schema: &str, message: &str) -> OutgoingQuestion {
         let form = Form::parse(schema).unwrap();
-        let subject = Subject::Form(Arc::new(Prepared::new(form).unwrap()));
-        Question {
+        let subject = OutgoingBody::Form(Arc::new(Prepared::new(form).unwrap()));
+        OutgoingQuestion {
             message: message.into(),
             subject,
             key: None,
@@ -66,12 +66,12 @@ mod tests {
         }
     }
 
-    fn url(url: &str) -> Question {
-        let subject = Subject::Url {
+    fn url(url: &str) -> OutgoingQuestion {
+        let subject = OutgoingBody::Url {
             url: url.into(),
             id: None,
         };
-        Question {
+        OutgoingQuestion {
             message: "Visit".into(),
             subject,
             key: None,
@@ -85,7 +85,7 @@ mod tests {
             r#"{"type":"object","properties":{"password":{"type":"string"}}}"#,
             "Sign in",
         );
-        let Err(Unanswered::Author(why)) = may_ask(&asks) else {
+        let Err(ElicitError::Author(why)) = may_ask(&asks) else {
             panic!("it must be refused")
         };
         assert!(why.contains("password") && why.contains("visit"), "{why}");
@@ -100,7 +100,7 @@ mod tests {
             "Which colour?",
         );
         assert!(may_ask(&harmless).is_ok());
-        let again = Question {
+        let again = OutgoingQuestion {
             message: "Enter your password".into(),
             ..harmless
         };
@@ -117,7 +117,7 @@ mod tests {
             "nonsense",
         ] {
             assert!(
-                matches!(may_ask(&url(bad)), Err(Unanswered::Author(_))),
+                matches!(may_ask(&url(bad)), Err(ElicitError::Author(_))),
                 "{bad}"
             );
         }

@@ -80,7 +80,7 @@ pub struct Keys {
 
 impl Keys {
     /// Seals and opens with `key`.
-    pub fn of(key: Key) -> Self {
+    pub fn new(key: Key) -> Self {
         Self {
             current: key,
             others: Vec::new(),
@@ -143,7 +143,7 @@ impl Keys {
     pub fn per_process() -> Result<Self, KeyError> {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(|error| KeyError::NoRandomness(error.to_string()))?;
-        Ok(Self::of(Key {
+        Ok(Self::new(Key {
             id: "process".into(),
             bytes,
         }))

@@ -31,14 +31,14 @@ const NONCE: usize = 24;
 
 /// The facts that a sealed state is bound to: this principal, server and request, and nothing else.
 #[derive(Debug, Clone)]
-pub(crate) struct Bound {
+pub(crate) struct AssociatedData {
     pub(crate) principal: String,
     pub(crate) audience: String,
     pub(crate) method: &'static str,
     pub(crate) request: Digest,
 }
 
-impl Bound {
+impl AssociatedData {
     /// For what is sealed outside any call, such as a link or a cookie: `what` it is, and at which `place` it counts.
     #[cfg(feature = "connect")]
     pub(crate) fn outside_calls(place: &str, what: &'static str) -> Self {
@@ -108,7 +108,7 @@ pub(crate) fn is_ours(state: &str) -> bool {
 }
 
 /// Seals `plain` for `bound` under the current key.
-pub(crate) fn seal(keys: &Keys, bound: &Bound, plain: &[u8]) -> Result<String, SealError> {
+pub(crate) fn seal(keys: &Keys, bound: &AssociatedData, plain: &[u8]) -> Result<String, SealError> {
     let key = keys.current();
     let mut sealed = vec![0; NONCE];
     fill(&mut sealed)?;
@@ -129,7 +129,7 @@ pub(crate) fn seal(keys: &Keys, bound: &Bound, plain: &[u8]) -> Result<String, S
 }
 
 /// Opens what [`seal`] made for the same `bound`.
-pub(crate) fn open(keys: &Keys, bound: &Bound, state: &str) -> Result<Vec<u8>, SealError> {
+pub(crate) fn open(keys: &Keys, bound: &AssociatedData, state: &str) -> Result<Vec<u8>, SealError> {
     let rest = state.strip_prefix(PREFIX).ok_or(SealError::Malformed)?;
     let (key_id, sealed) = rest.split_once('.').ok_or(SealError::Malformed)?;
     let sealed = URL_SAFE_NO_PAD
@@ -151,7 +151,7 @@ pub(crate) fn open(keys: &Keys, bound: &Bound, state: &str) -> Result<Vec<u8>, S
 /// Seals `value` as JSON.
 pub(crate) fn seal_json(
     keys: &Keys,
-    bound: &Bound,
+    bound: &AssociatedData,
     value: &impl Serialize,
 ) -> Result<String, SealError> {
     let plain = serde_json::to_vec(value).map_err(|_| SealError::Malformed)?;
@@ -161,7 +161,7 @@ pub(crate) fn seal_json(
 /// Opens what [`seal_json`] made for the same `bound`.
 pub(crate) fn open_json<T: DeserializeOwned>(
     keys: &Keys,
-    bound: &Bound,
+    bound: &AssociatedData,
     state: &str,
 ) -> Result<T, SealError> {
     parsed(&open(keys, bound, state)?)
@@ -192,11 +192,11 @@ mod tests {
     use super::*;
 
     fn keys() -> Keys {
-        Keys::of(Key::new("k1", [7; 32]).unwrap())
+        Keys::new(Key::new("k1", [7; 32]).unwrap())
     }
 
-    fn bound() -> Bound {
-        Bound {
+    fn bound() -> AssociatedData {
+        AssociatedData {
             principal: "ada".into(),
             audience: "server".into(),
             method: "tools/call",
@@ -246,23 +246,23 @@ mod tests {
     fn another_principal_server_method_or_request_is_noticed() {
         let state = seal(&keys(), &bound(), b"journal").unwrap();
         let others = [
-            Bound {
+            AssociatedData {
                 principal: "eve".into(),
                 ..bound()
             },
-            Bound {
+            AssociatedData {
                 audience: "other".into(),
                 ..bound()
             },
-            Bound {
+            AssociatedData {
                 method: "prompts/get",
                 ..bound()
             },
-            Bound {
+            AssociatedData {
                 request: Digest::of(&[b"deploy", b"{\"x\":1}"]),
                 ..bound()
             },
-            Bound {
+            AssociatedData {
                 principal: "adas".into(),
                 audience: "erver".into(),
                 ..bound()
@@ -281,19 +281,19 @@ mod tests {
     fn old_keys_open_and_unknown_keys_do_not() {
         let state = seal(&keys(), &bound(), b"journal").unwrap();
         let rotated =
-            Keys::of(Key::new("k2", [8; 32]).unwrap()).and_still(Key::new("k1", [7; 32]).unwrap());
+            Keys::new(Key::new("k2", [8; 32]).unwrap()).and_still(Key::new("k1", [7; 32]).unwrap());
         assert!(open(&rotated, &bound(), &state).is_ok());
         assert!(
             seal(&rotated, &bound(), b"j")
                 .unwrap()
                 .starts_with("me1.k2.")
         );
-        let other = Keys::of(Key::new("k2", [8; 32]).unwrap());
+        let other = Keys::new(Key::new("k2", [8; 32]).unwrap());
         assert_eq!(
             open(&other, &bound(), &state),
             Err(SealError::UnknownKey("k1".into()))
         );
-        let same_id = Keys::of(Key::new("k1", [8; 32]).unwrap());
+        let same_id = Keys::new(Key::new("k1", [8; 32]).unwrap());
         assert_eq!(open(&same_id, &bound(), &state), Err(SealError::Forged));
     }
 

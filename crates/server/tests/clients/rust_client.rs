@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use crate::play::{Outcome, PLAYS, Play, Told};
 
 #[derive(Clone)]
-struct Person {
+struct ScriptedUser {
     revision: &'static str,
     capable: bool,
     answers: Vec<Value>,
@@ -26,7 +26,7 @@ struct Person {
     asked: Arc<Mutex<Vec<String>>>,
 }
 
-impl ClientHandler for Person {
+impl ClientHandler for ScriptedUser {
     fn get_info(&self) -> ClientConfig {
         let capabilities = if self.capable {
             json!({ "elicitation": { "form": {} } })
@@ -79,7 +79,7 @@ pub(crate) fn play(
 }
 
 async fn one(play: &Play, revision: &'static str, url: Option<&str>, server: &Program) -> Told {
-    let person = Person {
+    let person = ScriptedUser {
         revision,
         capable: play.capable,
         answers: serde_json::from_value((play.answers)()).unwrap(),

@@ -10,15 +10,15 @@ use axum::routing::get;
 use http::header::SET_COOKIE;
 use mcp_elicit_client::responder::Callback;
 use mcp_elicit_client::{
-    CallError, CallOptions, Connection, Eliciting as Answering, Options, Settings as Answers,
-    Target,
+    CallError, CallOptions, ClientSettings as Answers, ConnectOptions, Connection,
+    ElicitingClient as Answering, Target,
 };
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::wire::{Capability, Revision};
 use mcp_elicit_server::connect::oauth::{Grant, Provider};
 use mcp_elicit_server::connect::{CannotSave, Connect, Session};
 use mcp_elicit_server::seal::Keys;
-use mcp_elicit_server::{Elicit, ElicitingExt, Settings, Unanswered};
+use mcp_elicit_server::{Elicit, ElicitError, ElicitingExt, ServerSettings};
 use mcp_elicit_testkit::peers::{self, Listening};
 use rmcp::model::{
     CallToolResult, ClientCapabilities, ClientConfig, Implementation, ServerCapabilities,
@@ -68,21 +68,21 @@ impl Calendar {
 #[tool_router]
 impl Calendar {
     #[tool(description = "Waits in the call until the account is connected")]
-    async fn visit(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn visit(&self, elicit: Elicit) -> Result<String, ElicitError> {
         let why = "So that I can read what is in it";
         self.connect.visit(&elicit, "Calendar", why).await?;
         Ok("nothing until noon".into())
     }
 
     #[tool(description = "Waits in the call until a key is left")]
-    async fn secret(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn secret(&self, elicit: Elicit) -> Result<String, ElicitError> {
         let why = "So that I can read your notes";
         self.connect.visit(&elicit, "Notes", why).await?;
         Ok("noted".into())
     }
 
     #[tool(description = "Turns the call away until the account is connected")]
-    async fn require(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn require(&self, elicit: Elicit) -> Result<String, ElicitError> {
         let user = elicit.principal().unwrap().to_owned();
         if !elicit.step("has", || async { self.has(&user) }).await? {
             let why = "So that I can read what is in it";
@@ -179,7 +179,7 @@ impl Rig {
             vault: Arc::clone(&self.vault),
         };
         // Who calls is who the client says it is: a test has no tokens to look at.
-        let settings = Settings::default()
+        let settings = ServerSettings::default()
             .principal(|context| context.client_info().map(|client| client.name));
         let mcp = StreamableHttpService::new(
             move || Ok(calendar.clone().eliciting(settings.clone())),
@@ -262,9 +262,9 @@ pub(crate) async fn call_at(
         "planner",
         Answers::default().responder(browse),
     );
-    let options = Options {
+    let options = ConnectOptions {
         revision: Some(revision),
-        ..Options::default()
+        ..ConnectOptions::default()
     };
     let target = Target::Url(format!("{at}/mcp"));
     let connection = Connection::open(&target, answering, &options)

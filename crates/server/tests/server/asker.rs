@@ -1,7 +1,7 @@
 //! A server that asks in every way there is.
 
 use mcp_elicit_core::form::Form;
-use mcp_elicit_server::{Elicit, Outcome, Unanswered};
+use mcp_elicit_server::{AskOutcome, Elicit, ElicitError};
 use rmcp::model::{
     GetPromptResult, ListResourcesResult, PaginatedRequestParams, PromptMessage,
     ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceContents, Role,
@@ -41,7 +41,7 @@ struct Age {
 #[tool_router]
 impl Asker {
     #[tool(description = "A form, and a confirmation that depends on it")]
-    async fn deploy(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn deploy(&self, elicit: Elicit) -> Result<String, ElicitError> {
         let target = elicit.form::<Target>("Where to?").await?;
         if target.environment == Environment::Production {
             elicit.confirm("Production?").await?;
@@ -50,7 +50,7 @@ impl Asker {
     }
 
     #[tool(description = "A choice with titles")]
-    async fn choose(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn choose(&self, elicit: Elicit) -> Result<String, ElicitError> {
         elicit
             .choose("Which?", [("a", "The first"), ("b", "The second")])
             .title("One")
@@ -59,22 +59,22 @@ impl Asker {
     }
 
     #[tool(description = "A number with a bound")]
-    async fn age(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn age(&self, elicit: Elicit) -> Result<String, ElicitError> {
         Ok(elicit.form::<Age>("How old?").await?.age.to_string())
     }
 
     #[tool(description = "Goes on after a refusal")]
-    async fn polite(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn polite(&self, elicit: Elicit) -> Result<String, ElicitError> {
         Ok(match elicit.confirm("Really?").outcome().await? {
-            Outcome::Accept(()) => "yes",
-            Outcome::Decline => "no",
-            Outcome::Cancel => "whatever",
+            AskOutcome::Accept(()) => "yes",
+            AskOutcome::Decline => "no",
+            AskOutcome::Cancel => "whatever",
         }
         .to_owned())
     }
 
     #[tool(description = "Two questions at once")]
-    async fn both(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn both(&self, elicit: Elicit) -> Result<String, ElicitError> {
         let (one, two) = tokio::join!(
             elicit.choose("One?", ["a", "b"]),
             elicit.choose("Two?", ["c", "d"])
@@ -83,7 +83,7 @@ impl Asker {
     }
 
     #[tool(description = "The same question in a loop")]
-    async fn again(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn again(&self, elicit: Elicit) -> Result<String, ElicitError> {
         let mut all = String::new();
         for _ in 0..3 {
             all += &elicit.choose("Next?", ["a", "b", "c"]).await?;
@@ -92,7 +92,7 @@ impl Asker {
     }
 
     #[tool(description = "A form with rules that no revision lists")]
-    async fn strict(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn strict(&self, elicit: Elicit) -> Result<String, ElicitError> {
         let schema = json!({
             "type": "object",
             "properties": {
@@ -106,19 +106,19 @@ impl Asker {
     }
 
     #[tool(description = "Asks without end")]
-    async fn endless(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn endless(&self, elicit: Elicit) -> Result<String, ElicitError> {
         loop {
             elicit.choose("More?", ["a", "b"]).await?;
         }
     }
 
     #[tool(description = "Has an answer for clients that cannot ask")]
-    async fn fallback(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn fallback(&self, elicit: Elicit) -> Result<String, ElicitError> {
         elicit.choose("Which?", ["a", "b"]).or("a".into()).await
     }
 
     #[tool(description = "A page to have visited")]
-    async fn require(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn require(&self, elicit: Elicit) -> Result<String, ElicitError> {
         elicit
             .require_url("Sign in first", "https://example.com/connect")
             .await?;
@@ -126,7 +126,7 @@ impl Asker {
     }
 
     #[tool(description = "A page to visit")]
-    async fn visit(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn visit(&self, elicit: Elicit) -> Result<String, ElicitError> {
         elicit
             .visit("Sign in, please", "https://example.com/connect")
             .await?;
@@ -172,7 +172,7 @@ impl ServerHandler for Asker {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let elicit = Elicit::of(&context)?;
+        let elicit = Elicit::from_context(&context)?;
         let page = elicit.choose("Which page?", ["1", "2"]).await?;
         Ok(ReadResourceResult::new(vec![ResourceContents::text(
             format!("page {page}"),

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_elicit_server::seal::{Key, Keys, MemoryStore};
-use mcp_elicit_server::{Eliciting, ElicitingExt, Settings};
+use mcp_elicit_server::{ElicitingExt, ElicitingServer, ServerSettings};
 use rmcp::model::{CallToolRequestParams, InputRequests};
 use serde_json::{Value, json};
 
 use crate::asker::Asker;
-use crate::harness::{Person, complete, once, required, retry};
+use crate::harness::{ScriptedUser, complete, once, required, retry};
 
 const AGE: &str = "age";
 
@@ -24,13 +24,13 @@ fn old_enough(requests: &InputRequests) -> Vec<(String, Value)> {
         .collect()
 }
 
-fn server(settings: Settings) -> Eliciting<Asker> {
+fn server(settings: ServerSettings) -> ElicitingServer<Asker> {
     Asker.eliciting(settings)
 }
 
 /// The first round of `age` as Ada plays it, and the retry that would complete it.
-async fn ada(settings: &Settings) -> (Person, CallToolRequestParams) {
-    let ada = Person::who("2026-07-28", []).called("ada");
+async fn ada(settings: &ServerSettings) -> (ScriptedUser, CallToolRequestParams) {
+    let ada = ScriptedUser::who("2026-07-28", []).called("ada");
     let client = ada.meet(server(settings.clone())).await;
     let (requests, state) = required(once(&client, &call(AGE)).await.unwrap());
     let retry = retry(&call(AGE), &state, old_enough(&requests));
@@ -38,13 +38,13 @@ async fn ada(settings: &Settings) -> (Person, CallToolRequestParams) {
 }
 
 /// A principal is whoever the client says it is; enough for a test.
-fn by_client_name(settings: Settings) -> Settings {
+fn by_client_name(settings: ServerSettings) -> ServerSettings {
     settings.principal(|context| context.client_info().map(|info| info.name))
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_state_is_good_for_the_same_call() {
-    let settings = by_client_name(Settings::default());
+    let settings = by_client_name(ServerSettings::default());
     let (ada, retry) = ada(&settings).await;
     let client = ada.meet(server(settings)).await;
     assert_eq!(complete(once(&client, &retry).await.unwrap()), "40");
@@ -52,9 +52,9 @@ async fn the_state_is_good_for_the_same_call() {
 
 #[tokio::test(start_paused = true)]
 async fn another_principal_tool_or_argument_is_refused() {
-    let settings = by_client_name(Settings::default());
+    let settings = by_client_name(ServerSettings::default());
     let (ada, retry) = ada(&settings).await;
-    let eve = Person::who("2026-07-28", [])
+    let eve = ScriptedUser::who("2026-07-28", [])
         .called("eve")
         .meet(server(settings.clone()))
         .await;
@@ -79,8 +79,8 @@ async fn another_principal_tool_or_argument_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn another_key_or_server_is_refused() {
-    let keys = |byte| Keys::of(Key::new("k", [byte; 32]).unwrap());
-    let settings = Settings::default().keys(keys(1)).audience("one");
+    let keys = |byte| Keys::new(Key::new("k", [byte; 32]).unwrap());
+    let settings = ServerSettings::default().keys(keys(1)).audience("one");
     let (ada, retry) = ada(&settings).await;
     for other in [
         settings.clone().keys(keys(2)),
@@ -95,7 +95,7 @@ async fn another_key_or_server_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn a_changed_state_is_an_error_and_not_a_question() {
-    let settings = Settings::default();
+    let settings = ServerSettings::default();
     let (ada, retry) = ada(&settings).await;
     let client = ada.meet(server(settings)).await;
     let state = retry.request_state.clone().unwrap();
@@ -118,7 +118,7 @@ async fn a_changed_state_is_an_error_and_not_a_question() {
 
 #[tokio::test(start_paused = true)]
 async fn a_state_expires() {
-    let person = Person::who("2026-07-28", []);
+    let person = ScriptedUser::who("2026-07-28", []);
     let settings = person
         .clock
         .settings()
@@ -134,7 +134,7 @@ async fn a_state_expires() {
 
 #[tokio::test(start_paused = true)]
 async fn with_a_store_a_state_counts_once() {
-    let settings = Settings::default().store(Arc::new(MemoryStore::new()));
+    let settings = ServerSettings::default().store(Arc::new(MemoryStore::new()));
     let (ada, retry) = ada(&settings).await;
     let client = ada.meet(server(settings)).await;
     assert_eq!(complete(once(&client, &retry).await.unwrap()), "40");
@@ -144,12 +144,12 @@ async fn with_a_store_a_state_counts_once() {
 
 #[tokio::test(start_paused = true)]
 async fn without_a_store_it_counts_once_in_this_process() {
-    let settings = Settings::default();
+    let settings = ServerSettings::default();
     let (ada, retry) = ada(&settings).await;
     let client = ada.meet(server(settings)).await;
     assert_eq!(complete(once(&client, &retry).await.unwrap()), "40");
     // Another wrapper of the same process knows it too: a stateless service wraps anew for each request.
-    for settings in [Settings::default(), Settings::default()] {
+    for settings in [ServerSettings::default(), ServerSettings::default()] {
         let client = ada.meet(server(settings)).await;
         let error = once(&client, &retry).await.unwrap_err();
         assert!(error.message.contains("used before"), "{error:?}");
@@ -158,7 +158,7 @@ async fn without_a_store_it_counts_once_in_this_process() {
 
 #[tokio::test(start_paused = true)]
 async fn a_state_that_may_be_used_again_counts_until_it_expires_as_the_docs_say() {
-    let settings = Settings::default().single_use(false);
+    let settings = ServerSettings::default().single_use(false);
     let (ada, retry) = ada(&settings).await;
     let client = ada.meet(server(settings)).await;
     for _ in 0..2 {
@@ -168,15 +168,15 @@ async fn a_state_that_may_be_used_again_counts_until_it_expires_as_the_docs_say(
 
 #[tokio::test(start_paused = true)]
 async fn a_state_too_large_is_an_error_or_kept() {
-    let person = Person::who("2026-07-28", []);
-    let small = Settings::default().state_limit(200);
+    let person = ScriptedUser::who("2026-07-28", []);
+    let small = ServerSettings::default().state_limit(200);
     let client = person.meet(server(small.clone())).await;
     let error = once(&client, &call(AGE)).await.unwrap_err();
     assert!(error.message.contains("200"), "{error:?}");
 
     let (ada, retry) = ada(&small.store(Arc::new(MemoryStore::new()))).await;
     assert!(retry.request_state.as_ref().unwrap().len() <= 200);
-    let elsewhere = ada.meet(server(Settings::default())).await;
+    let elsewhere = ada.meet(server(ServerSettings::default())).await;
     assert_eq!(
         once(&elsewhere, &retry).await.unwrap_err().code.0,
         -32602,
@@ -186,7 +186,7 @@ async fn a_state_too_large_is_an_error_or_kept() {
 
 #[tokio::test(start_paused = true)]
 async fn a_kept_state_comes_back() {
-    let settings = Settings::default()
+    let settings = ServerSettings::default()
         .state_limit(200)
         .store(Arc::new(MemoryStore::new()));
     let (ada, retry) = ada(&settings).await;
@@ -202,11 +202,11 @@ async fn replies_that_are_none_are_the_clients_fault() {
         json!({ "action": "maybe" }),
         json!({ "action": "accept", "content": [1] }),
     ] {
-        let (ada, mut retry) = ada(&Settings::default()).await;
+        let (ada, mut retry) = ada(&ServerSettings::default()).await;
         for reply in retry.input_responses.as_mut().unwrap().values_mut() {
             *reply = rubbish.clone();
         }
-        let client = ada.meet(server(Settings::default())).await;
+        let client = ada.meet(server(ServerSettings::default())).await;
         let error = once(&client, &retry).await.unwrap_err();
         assert_eq!(error.code.0, -32602, "{rubbish}: {error:?}");
     }
@@ -214,8 +214,8 @@ async fn replies_that_are_none_are_the_clients_fault() {
 
 #[tokio::test(start_paused = true)]
 async fn a_reply_without_a_state_counts_for_nothing_without_a_key() {
-    let person = Person::who("2026-07-28", []);
-    let client = person.meet(server(Settings::default())).await;
+    let person = ScriptedUser::who("2026-07-28", []);
+    let client = person.meet(server(ServerSettings::default())).await;
     let (requests, _) = required(once(&client, &call(AGE)).await.unwrap());
     let invented = call(AGE).with_input_responses(
         old_enough(&requests)
@@ -229,8 +229,8 @@ async fn a_reply_without_a_state_counts_for_nothing_without_a_key() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_is_not_taken_for_another_question() {
     // The state of the first question, with the reply under the key that a later question would have.
-    let person = Person::who("2026-07-28", []);
-    let client = person.meet(server(Settings::default())).await;
+    let person = ScriptedUser::who("2026-07-28", []);
+    let client = person.meet(server(ServerSettings::default())).await;
     let (requests, state) = required(once(&client, &call("deploy")).await.unwrap());
     let key = requests.keys().next().unwrap().clone();
     let replies = [
@@ -254,9 +254,9 @@ async fn an_answer_is_not_taken_for_another_question() {
 /// state of an earlier round none to a question that comes later.
 #[tokio::test(start_paused = true)]
 async fn rounds_cannot_be_reordered() {
-    let person = Person::who("2026-07-28", []);
+    let person = ScriptedUser::who("2026-07-28", []);
     let client = person
-        .meet(server(Settings::default().single_use(false)))
+        .meet(server(ServerSettings::default().single_use(false)))
         .await;
     let deploy = call("deploy");
     let key_of = |requests: &InputRequests| requests.keys().next().unwrap().clone();
@@ -298,10 +298,10 @@ async fn rounds_cannot_be_reordered() {
 /// A client that comes back without an answer gets the same question and a state of the same size, until the limit.
 #[tokio::test(start_paused = true)]
 async fn a_thousand_rounds_without_an_answer() {
-    let person = Person::who("2026-07-28", []);
+    let person = ScriptedUser::who("2026-07-28", []);
     let client = person
         .meet(server(
-            Settings::default()
+            ServerSettings::default()
                 .questions_per_call(1_000)
                 .single_use(false),
         ))
@@ -326,8 +326,8 @@ async fn a_thousand_rounds_without_an_answer() {
 /// A thousand questions in one call: the state grows with the answers, and stops at its limit with an error.
 #[tokio::test(start_paused = true)]
 async fn a_call_without_end_stops_at_the_limit_of_its_state() {
-    let person = Person::who("2026-07-28", []);
-    let settings = Settings::default()
+    let person = ScriptedUser::who("2026-07-28", []);
+    let settings = ServerSettings::default()
         .questions_per_call(1_000)
         .state_limit(4_096);
     let client = person.meet(server(settings)).await;
@@ -355,7 +355,7 @@ async fn a_call_without_end_stops_at_the_limit_of_its_state() {
 /// One bit of the state as the client sends it, whichever it is, makes it an error and never another question.
 #[tokio::test(start_paused = true)]
 async fn every_bit_of_a_state_counts() {
-    let settings = Settings::default();
+    let settings = ServerSettings::default();
     let (ada, retry) = ada(&settings).await;
     let client = ada.meet(server(settings)).await;
     let state = retry.request_state.clone().unwrap();

@@ -6,13 +6,13 @@ use std::time::{Duration, SystemTime};
 use axum::body::Body;
 use http::{Request, Response, StatusCode};
 use mcp_elicit_server::connect::{CannotSave, Connect};
-use mcp_elicit_server::{Elicit, Eliciting, ElicitingExt, Settings, Unanswered};
+use mcp_elicit_server::{Elicit, ElicitError, ElicitingExt, ElicitingServer, ServerSettings};
 use rmcp::model::{CallToolRequestParams, CallToolResult, ServerCapabilities, ServerConfig};
 use rmcp::service::ServiceError;
 use rmcp::{ErrorData, ServerHandler, tool, tool_handler, tool_router};
 use tower::ServiceExt;
 
-use crate::harness::{Act, Clock, Person, said};
+use crate::harness::{Act, Clock, ScriptedUser, said};
 
 type Stored = Arc<Mutex<Vec<(String, String)>>>;
 
@@ -22,7 +22,7 @@ struct Accounts(Connect);
 #[tool_router]
 impl Accounts {
     #[tool(description = "Wants a connected account before anything else")]
-    async fn require(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn require(&self, elicit: Elicit) -> Result<String, ElicitError> {
         self.0
             .require(&elicit, "Example", "So that I can read your calendar")
             .await?;
@@ -30,7 +30,7 @@ impl Accounts {
     }
 
     #[tool(description = "Connects an account, then asks something else")]
-    async fn connect(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn connect(&self, elicit: Elicit) -> Result<String, ElicitError> {
         self.0
             .visit(&elicit, "Example", "So that I can read your calendar")
             .await?;
@@ -73,8 +73,8 @@ fn pages(clock: &Clock, stored: &Stored) -> Connect {
     .build()
 }
 
-fn server(connect: &Connect, clock: &Clock) -> Eliciting<Accounts> {
-    let settings: Settings = clock
+fn server(connect: &Connect, clock: &Clock) -> ElicitingServer<Accounts> {
+    let settings: ServerSettings = clock
         .settings()
         .principal(|context| context.client_info().map(|info| info.name));
     Accounts(connect.clone()).eliciting(settings)
@@ -118,7 +118,7 @@ struct Scene {
     clock: Clock,
     stored: Stored,
     connect: Connect,
-    person: Person,
+    person: ScriptedUser,
 }
 
 impl Scene {
@@ -150,12 +150,17 @@ impl Scene {
     }
 }
 
-fn visitor<F, Fut>(revision: &'static str, name: &'static str, clock: &Clock, then: F) -> Person
+fn visitor<F, Fut>(
+    revision: &'static str,
+    name: &'static str,
+    clock: &Clock,
+    then: F,
+) -> ScriptedUser
 where
     F: Fn(String) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = ()> + Send + 'static,
 {
-    let mut person = Person::who(revision, []).called(name);
+    let mut person = ScriptedUser::who(revision, []).called(name);
     person.clock = clock.clone();
     let seen = person.clone();
     person.always(move |message| {
@@ -244,10 +249,10 @@ async fn the_call_ends_when_the_person_says_no_on_the_page() {
 async fn a_call_that_was_turned_away_is_told_when_the_visit_is_done() {
     let (clock, stored) = (Clock::new(), Stored::default());
     let connect = pages(&clock, &stored);
-    let mut ada = Person::who("2025-11-25", []).called("ada");
+    let mut ada = ScriptedUser::who("2025-11-25", []).called("ada");
     ada.clock = clock.clone();
     let client = ada.meet(server(&connect, &clock)).await;
-    let other = Person::who("2025-11-25", []).called("eve");
+    let other = ScriptedUser::who("2025-11-25", []).called("eve");
     let _other = other.meet(server(&connect, &clock)).await;
     let refused = client
         .call_tool(CallToolRequestParams::new("require"))
@@ -321,7 +326,7 @@ async fn a_link_needs_a_login_time_and_its_seal() {
 #[tokio::test(start_paused = true)]
 async fn a_server_that_does_not_know_whom_it_asks_gives_no_link() {
     let (clock, stored) = (Clock::new(), Stored::default());
-    let person = Person::who("2026-07-28", []);
+    let person = ScriptedUser::who("2026-07-28", []);
     let error = person
         .call(Accounts(pages(&clock, &stored)), "connect")
         .await

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use mcp_elicit_server::{Eliciting, ElicitingExt, Settings};
+use mcp_elicit_server::{ElicitingExt, ElicitingServer, ServerSettings};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ClientCapabilities, ClientConfig,
     CustomNotification, ElicitRequestParams, ElicitResult, ElicitationAction, Implementation,
@@ -55,16 +55,16 @@ impl Clock {
         SystemTime::UNIX_EPOCH + Duration::from_secs(self.0.load(Ordering::SeqCst))
     }
 
-    pub(crate) fn settings(&self) -> Settings {
+    pub(crate) fn settings(&self) -> ServerSettings {
         let clock = self.clone();
-        Settings::default().clock(move || clock.now())
+        ServerSettings::default().clock(move || clock.now())
     }
 }
 
 type Always = Arc<dyn Fn(&str) -> Act + Send + Sync>;
 
 #[derive(Clone)]
-pub(crate) struct Person {
+pub(crate) struct ScriptedUser {
     pub(crate) revision: &'static str,
     pub(crate) capability: Value,
     pub(crate) clock: Clock,
@@ -76,7 +76,7 @@ pub(crate) struct Person {
     always: Option<Always>,
 }
 
-impl Person {
+impl ScriptedUser {
     pub(crate) fn who(revision: &'static str, acts: impl IntoIterator<Item = Act>) -> Self {
         Self {
             revision,
@@ -140,7 +140,7 @@ impl Person {
     /// Connects to `server` through a pipe.
     pub(crate) async fn meet<S: ServerHandler>(
         &self,
-        server: Eliciting<S>,
+        server: ElicitingServer<S>,
     ) -> RunningService<RoleClient, Self> {
         let (near, far) = tokio::io::duplex(1 << 20);
         tokio::spawn(async move {
@@ -166,7 +166,7 @@ impl Person {
 
     pub(crate) async fn call_under<S: ServerHandler>(
         &self,
-        server: Eliciting<S>,
+        server: ElicitingServer<S>,
         tool: &'static str,
     ) -> Result<CallToolResult, ErrorData> {
         let client = self.meet(server).await;
@@ -181,7 +181,7 @@ impl Person {
 
 /// One round by hand: the request as it stands, and what came back.
 pub(crate) async fn once(
-    client: &RunningService<RoleClient, Person>,
+    client: &RunningService<RoleClient, ScriptedUser>,
     request: &CallToolRequestParams,
 ) -> Result<CallToolResponse, ErrorData> {
     match client.call_tool_once(request.clone()).await {
@@ -238,7 +238,7 @@ pub(crate) fn said(result: &CallToolResult) -> (String, bool) {
     (text, result.is_error.unwrap_or(false))
 }
 
-impl ClientHandler for Person {
+impl ClientHandler for ScriptedUser {
     fn get_info(&self) -> ClientConfig {
         let capabilities: ClientCapabilities =
             serde_json::from_value(self.capability.clone()).unwrap();

@@ -1,6 +1,6 @@
 //! The same over Streamable HTTP: sessions for the pushed era, none for rounds.
 
-use mcp_elicit_server::{ElicitingExt, Settings};
+use mcp_elicit_server::{ElicitingExt, ServerSettings};
 use rmcp::model::CallToolRequestParams;
 use rmcp::service::{ClientServiceExt, ServiceError};
 use rmcp::transport::StreamableHttpClientTransport;
@@ -9,11 +9,11 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use serde_json::json;
 
 use crate::asker::Asker;
-use crate::harness::{Act, Person, REVISIONS, said};
+use crate::harness::{Act, REVISIONS, ScriptedUser, said};
 
 /// Serves on a free port until the test ends; gives the URL.
 async fn serve(config: StreamableHttpServerConfig) -> String {
-    let settings = Settings::default();
+    let settings = ServerSettings::default();
     let service = StreamableHttpService::new(
         move || Ok(Asker.eliciting(settings.clone())),
         LocalSessionManager::default().into(),
@@ -28,7 +28,7 @@ async fn serve(config: StreamableHttpServerConfig) -> String {
 }
 
 async fn call(
-    person: &Person,
+    person: &ScriptedUser,
     url: &str,
     tool: &'static str,
 ) -> Result<(String, bool), ServiceError> {
@@ -72,7 +72,7 @@ async fn the_same_on_every_revision() {
     ];
     for revision in REVISIONS {
         for (tool, acts, (text, is_error)) in &table {
-            let person = Person::who(revision, acts.clone());
+            let person = ScriptedUser::who(revision, acts.clone());
             let result = call(&person, &url, tool).await.unwrap();
             assert_eq!(
                 result,
@@ -88,7 +88,7 @@ async fn without_a_session_a_pushed_question_is_refused_and_does_not_hang() {
     let mut config = StreamableHttpServerConfig::default();
     config.legacy_session_mode = false;
     let url = serve(config).await;
-    let person = Person::who("2025-11-25", []);
+    let person = ScriptedUser::who("2025-11-25", []);
     let error = call(&person, &url, "age").await.unwrap_err().to_string();
     assert!(
         error.contains("session") || error.contains("-32601"),
@@ -99,7 +99,7 @@ async fn without_a_session_a_pushed_question_is_refused_and_does_not_hang() {
         "a",
         "the fallback holds here too"
     );
-    let person = Person::who("2026-07-28", [Act::Accept(json!({ "age": 40 }))]);
+    let person = ScriptedUser::who("2026-07-28", [Act::Accept(json!({ "age": 40 }))]);
     assert_eq!(
         call(&person, &url, "age").await.unwrap().0,
         "40",

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use mcp_elicit_server::{Elicit, ElicitingExt, Unanswered};
+use mcp_elicit_server::{Elicit, ElicitError, ElicitingExt};
 use rmcp::model::{CallToolRequestParams, ServerCapabilities, ServerConfig};
 use rmcp::{ServerHandler, tool, tool_handler, tool_router};
 use serde_json::json;
 
-use crate::harness::{Act, Person, complete, once, required, retry, said};
+use crate::harness::{Act, ScriptedUser, complete, once, required, retry, said};
 
 /// Counts what its handlers do.
 #[derive(Clone, Default)]
@@ -33,7 +33,7 @@ impl Counter {
 #[tool_router]
 impl Counter {
     #[tool(description = "A step between two questions")]
-    async fn step(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn step(&self, elicit: Elicit) -> Result<String, ElicitError> {
         self.run();
         let one = elicit.choose("One?", ["a", "b"]).await?;
         let effect = elicit.step("effect", || self.effect()).await?;
@@ -43,7 +43,7 @@ impl Counter {
     }
 
     #[tool(description = "A step beside a question")]
-    async fn beside(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn beside(&self, elicit: Elicit) -> Result<String, ElicitError> {
         let (choice, effect) = tokio::join!(
             elicit.choose("One?", ["a", "b"]),
             elicit.step("effect", || self.effect())
@@ -52,13 +52,13 @@ impl Counter {
     }
 
     #[tool(description = "Waits for something else before it asks")]
-    async fn waits(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn waits(&self, elicit: Elicit) -> Result<String, ElicitError> {
         tokio::time::sleep(Duration::from_mins(1)).await;
         elicit.choose("One?", ["a", "b"]).await
     }
 
     #[tool(description = "Two branches whose order changes from run to run")]
-    async fn order(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn order(&self, elicit: Elicit) -> Result<String, ElicitError> {
         let (mut first, mut second) = (Duration::from_millis(1), Duration::from_millis(2));
         if self.run().is_multiple_of(2) {
             std::mem::swap(&mut first, &mut second);
@@ -76,7 +76,7 @@ impl Counter {
     }
 
     #[tool(description = "Spawns the question")]
-    async fn spawns(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn spawns(&self, elicit: Elicit) -> Result<String, ElicitError> {
         let spawned = Arc::clone(&self.spawned);
         let asking = tokio::spawn(async move {
             let answer = elicit.choose("One?", ["a", "b"]).await;
@@ -87,7 +87,7 @@ impl Counter {
     }
 
     #[tool(description = "Counts how often its question is looked at")]
-    async fn looks(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn looks(&self, elicit: Elicit) -> Result<String, ElicitError> {
         let mut asking = std::pin::pin!(elicit.choose("One?", ["a", "b"]).into_future());
         std::future::poll_fn(|context| {
             self.effects.fetch_add(1, Ordering::SeqCst);
@@ -97,14 +97,14 @@ impl Counter {
     }
 
     #[tool(description = "Asks until it is told to stop")]
-    async fn endless(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn endless(&self, elicit: Elicit) -> Result<String, ElicitError> {
         loop {
             elicit.choose("More?", ["a", "b"]).await?;
         }
     }
 
     #[tool(description = "A question that gives way to a timer")]
-    async fn gives_way(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn gives_way(&self, elicit: Elicit) -> Result<String, ElicitError> {
         tokio::select! {
             biased;
             () = std::future::ready(()) => {}
@@ -128,7 +128,7 @@ fn choice(letter: &str) -> Act {
 #[tokio::test(start_paused = true)]
 async fn a_step_runs_once_however_often_the_handler_runs() {
     let server = Counter::default();
-    let person = Person::who("2026-07-28", [choice("a"), choice("b")]);
+    let person = ScriptedUser::who("2026-07-28", [choice("a"), choice("b")]);
     let result = person.call(server.clone(), "step").await.unwrap();
     assert_eq!(said(&result).0, "a1b2");
     assert_eq!(server.runs.load(Ordering::SeqCst), 3);
@@ -142,7 +142,7 @@ async fn a_step_runs_once_however_often_the_handler_runs() {
 #[tokio::test(start_paused = true)]
 async fn a_run_is_not_given_up_in_the_middle_of_a_step() {
     let server = Counter::default();
-    let person = Person::who("2026-07-28", [choice("b")]);
+    let person = ScriptedUser::who("2026-07-28", [choice("b")]);
     assert_eq!(
         said(&person.call(server.clone(), "beside").await.unwrap()).0,
         "b1"
@@ -153,7 +153,7 @@ async fn a_run_is_not_given_up_in_the_middle_of_a_step() {
 #[tokio::test(start_paused = true)]
 async fn a_run_that_waits_on_nothing_else_is_given_up_at_once() {
     let server = Counter::default();
-    let person = Person::who("2026-07-28", [choice("b")]);
+    let person = ScriptedUser::who("2026-07-28", [choice("b")]);
     assert_eq!(
         said(&person.call(server.clone(), "looks").await.unwrap()).0,
         "b"
@@ -163,7 +163,7 @@ async fn a_run_that_waits_on_nothing_else_is_given_up_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn waiting_on_something_else_is_left_alone() {
-    let person = Person::who("2026-07-28", [choice("b")]);
+    let person = ScriptedUser::who("2026-07-28", [choice("b")]);
     assert_eq!(
         said(&person.call(Counter::default(), "waits").await.unwrap()).0,
         "b"
@@ -173,7 +173,7 @@ async fn waiting_on_something_else_is_left_alone() {
 #[tokio::test(start_paused = true)]
 async fn branches_in_another_order_find_their_own_answers() {
     let server = Counter::default();
-    let person = Person::who("2026-07-28", []);
+    let person = ScriptedUser::who("2026-07-28", []);
     let client = person
         .meet(server.clone().eliciting(person.clock.settings()))
         .await;
@@ -201,7 +201,7 @@ async fn branches_in_another_order_find_their_own_answers() {
 #[tokio::test(start_paused = true)]
 async fn a_spawned_question_ends_with_the_run() {
     let server = Counter::default();
-    let person = Person::who("2026-07-28", [choice("b")]);
+    let person = ScriptedUser::who("2026-07-28", [choice("b")]);
     assert_eq!(
         said(&person.call(server.clone(), "spawns").await.unwrap()).0,
         "b"
@@ -214,7 +214,7 @@ async fn a_spawned_question_ends_with_the_run() {
 
 #[tokio::test(start_paused = true)]
 async fn a_question_that_was_dropped_is_not_put() {
-    let person = Person::who("2026-07-28", [choice("a")]);
+    let person = ScriptedUser::who("2026-07-28", [choice("a")]);
     assert_eq!(
         said(&person.call(Counter::default(), "gives_way").await.unwrap()).0,
         "a"
@@ -224,7 +224,7 @@ async fn a_question_that_was_dropped_is_not_put() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_not_answered_is_asked_again_and_what_was_never_asked_is_ignored() {
-    let person = Person::who("2026-07-28", []);
+    let person = ScriptedUser::who("2026-07-28", []);
     let client = person
         .meet(crate::asker::Asker.eliciting(person.clock.settings()))
         .await;
@@ -265,7 +265,7 @@ async fn what_was_not_answered_is_asked_again_and_what_was_never_asked_is_ignore
 #[tokio::test(start_paused = true)]
 async fn a_call_has_a_limit_of_questions() {
     for revision in crate::harness::REVISIONS {
-        let person = Person::who(revision, std::iter::repeat_with(|| choice("a")).take(60));
+        let person = ScriptedUser::who(revision, std::iter::repeat_with(|| choice("a")).take(60));
         let settings = person.clock.settings().questions_per_call(8);
         let error = person
             .call_under(Counter::default().eliciting(settings), "endless")

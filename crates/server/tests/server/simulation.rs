@@ -6,12 +6,12 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use mcp_elicit_server::seal::{Key, Keys};
-use mcp_elicit_server::{Elicit, ElicitingExt, Settings, Unanswered};
+use mcp_elicit_server::{Elicit, ElicitError, ElicitingExt, ServerSettings};
 use rmcp::model::{CallToolRequestParams, CallToolResponse, ServerCapabilities, ServerConfig};
 use rmcp::{ServerHandler, tool, tool_handler, tool_router};
 use serde_json::{Value, json};
 
-use crate::harness::{Act, Person, once, required, retry, said};
+use crate::harness::{Act, ScriptedUser, once, required, retry, said};
 
 /// A handler as data.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Dice {
     }
 }
 
-type Run<'a> = Pin<Box<dyn Future<Output = Result<String, Unanswered>> + Send + 'a>>;
+type Run<'a> = Pin<Box<dyn Future<Output = Result<String, ElicitError>> + Send + 'a>>;
 type Effects = Arc<Mutex<Vec<u32>>>;
 
 fn run<'a>(plan: &'a Plan, elicit: &'a Elicit, effects: &'a Effects) -> Run<'a> {
@@ -113,7 +113,7 @@ struct Simulated {
 #[tool_router]
 impl Simulated {
     #[tool(description = "Does what the plan says")]
-    async fn go(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn go(&self, elicit: Elicit) -> Result<String, ElicitError> {
         run(&self.plan, &elicit, &self.effects).await
     }
 }
@@ -139,9 +139,9 @@ impl Answers {
     }
 }
 
-fn settings() -> Settings {
-    Settings::default()
-        .keys(Keys::of(Key::new("k", [9; 32]).unwrap()))
+fn settings() -> ServerSettings {
+    ServerSettings::default()
+        .keys(Keys::new(Key::new("k", [9; 32]).unwrap()))
         .questions_per_call(1_000)
 }
 
@@ -152,7 +152,7 @@ async fn pushed(plan: &Arc<Plan>) -> (String, Effects) {
     };
     let effects = Arc::clone(&server.effects);
     let answers = Arc::new(Mutex::new(Answers::default()));
-    let person = Person::who("2025-11-25", [])
+    let person = ScriptedUser::who("2025-11-25", [])
         .always(move |message| Act::Accept(answers.lock().unwrap().to(message)));
     (
         said(
@@ -177,7 +177,7 @@ async fn rounds(plan: &Arc<Plan>) -> (String, Effects) {
             plan: Arc::clone(plan),
             effects: Arc::clone(&effects),
         };
-        let client = Person::who("2026-07-28", [])
+        let client = ScriptedUser::who("2026-07-28", [])
             .meet(server.eliciting(settings()))
             .await;
         let response = once(&client, &request).await.unwrap();

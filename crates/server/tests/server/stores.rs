@@ -7,7 +7,7 @@ use mcp_elicit_server::seal::{MemoryStore, SqliteStore, Store, StoreFuture};
 use serde_json::json;
 
 use crate::asker::Asker;
-use crate::harness::{Act, Person, said};
+use crate::harness::{Act, ScriptedUser, said};
 
 async fn keeps_the_contract(store: &dyn Store) {
     assert!(store.use_up("a", 0, 10).await.unwrap());
@@ -105,7 +105,7 @@ impl Store for Peeking {
 #[tokio::test(start_paused = true)]
 async fn what_a_store_keeps_is_sealed() {
     let store = Arc::new(Peeking::default());
-    let person = Person::who(
+    let person = ScriptedUser::who(
         "2026-07-28",
         [
             Act::Accept(json!({ "environment": "production" })),

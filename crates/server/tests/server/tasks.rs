@@ -2,27 +2,27 @@
 
 use std::time::Duration;
 
-use mcp_elicit_server::testing::Person;
-use mcp_elicit_server::{Elicit, Settings, Unanswered};
+use mcp_elicit_server::testing::ScriptedUser;
+use mcp_elicit_server::{Elicit, ElicitError, ServerSettings};
 use rmcp::model::{CallToolResult, ContentBlock, InputRequests, Task, TaskPayload};
 use rmcp::task_manager::{TaskManager, TaskOptions};
 use serde_json::{Value, json};
 
 /// A task that asks one question, and another if the answer is `a`.
 fn spawn(manager: &TaskManager) -> Task {
-    let elicit = Person::who([])
-        .under(Settings::default().timeout(Duration::from_mins(1)))
+    let elicit = ScriptedUser::who([])
+        .under(ServerSettings::default().timeout(Duration::from_mins(1)))
         .elicit();
     let its = manager.clone();
     manager.spawn(TaskOptions::new(), move |task| {
         Box::pin(async move {
             let elicit = elicit.in_task(&its, &task);
-            work(&elicit).await.or_else(Unanswered::into_task_result)
+            work(&elicit).await.or_else(ElicitError::into_task_result)
         })
     })
 }
 
-async fn work(elicit: &Elicit) -> Result<CallToolResult, Unanswered> {
+async fn work(elicit: &Elicit) -> Result<CallToolResult, ElicitError> {
     let mut words = elicit.choose("One?", ["a", "b"]).key("one").await?;
     if words == "a" {
         words += &elicit.choose("Two?", ["c", "d"]).key("one").await?;
@@ -117,7 +117,7 @@ async fn silence_fails_the_task_and_a_cancelled_task_is_cancelled() {
 async fn a_question_that_timed_out_is_off_the_list() {
     let manager = TaskManager::new();
     let its = manager.clone();
-    let elicit = Person::who([]).elicit();
+    let elicit = ScriptedUser::who([]).elicit();
     let task = manager.spawn(TaskOptions::new().with_ttl_ms(None), move |task| {
         Box::pin(async move {
             let elicit = elicit.in_task(&its, &task);
@@ -126,7 +126,10 @@ async fn a_question_that_timed_out_is_off_the_list() {
                 .key("first")
                 .timeout(Duration::from_mins(1))
                 .await;
-            assert!(matches!(late, Err(Unanswered::TimedOut { .. })), "{late:?}");
+            assert!(
+                matches!(late, Err(ElicitError::TimedOut { .. })),
+                "{late:?}"
+            );
             tokio::time::sleep(Duration::from_mins(1)).await;
             // The losing branch of a `select!` takes its question along.
             tokio::select! {

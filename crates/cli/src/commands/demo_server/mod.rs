@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use axum::serve::ListenerExt as _;
 use clap::Args;
-use mcp_elicit_server::{Eliciting, ElicitingExt as _, Settings};
+use mcp_elicit_server::{ElicitingExt as _, ElicitingServer, ServerSettings};
 use rmcp::ServiceExt as _;
 use rmcp::service::ServerInitializeError;
 use rmcp::transport::StreamableHttpServerConfig;
@@ -37,12 +37,12 @@ pub(crate) fn run(args: &DemoServerArgs) -> Result<Exit, Failure> {
     })
 }
 
-fn server(settings: Settings) -> Eliciting<Demo> {
+fn server(settings: ServerSettings) -> ElicitingServer<Demo> {
     Demo.eliciting(settings.audience("mcp-elicit demo-server"))
 }
 
 async fn over_stdio() -> Result<Exit, Failure> {
-    let running = match server(Settings::default())
+    let running = match server(ServerSettings::default())
         .serve(rmcp::transport::stdio())
         .await
     {
@@ -66,7 +66,7 @@ async fn over_stdio() -> Result<Exit, Failure> {
 }
 
 async fn over_http(address: SocketAddr) -> Result<Exit, Failure> {
-    let settings = Settings::default();
+    let settings = ServerSettings::default();
     let service = StreamableHttpService::new(
         move || Ok(server(settings.clone())),
         LocalSessionManager::default().into(),

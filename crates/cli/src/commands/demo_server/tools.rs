@@ -3,7 +3,7 @@
 use std::fmt;
 
 use mcp_elicit_core::form::Form;
-use mcp_elicit_server::{Elicit, Unanswered};
+use mcp_elicit_server::{Elicit, ElicitError};
 use rmcp::model::{Implementation, ServerCapabilities, ServerConfig};
 use rmcp::{ServerHandler, tool, tool_handler, tool_router};
 use schemars::JsonSchema;
@@ -99,7 +99,7 @@ impl City {
 }
 
 /// One field of every kind, with titles, bounds and defaults. 2025-06-18 has no list of choices.
-fn profile(with_list: bool) -> Result<Form, Unanswered> {
+fn profile(with_list: bool) -> Result<Form, ElicitError> {
     let mut schema = json!({
         "type": "object",
         "properties": {
@@ -136,13 +136,13 @@ fn profile(with_list: bool) -> Result<Form, Unanswered> {
             ] }
         });
     }
-    Form::from_value(&schema).map_err(|defects| Unanswered::Author(defects.to_string()))
+    Form::from_value(&schema).map_err(|defects| ElicitError::Author(defects.to_string()))
 }
 
 #[tool_router]
 impl Demo {
     #[tool(description = "Deploy the current build; asks where to, and again before production")]
-    async fn deploy(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn deploy(&self, elicit: Elicit) -> Result<String, ElicitError> {
         let target = elicit
             .form::<Target>("Which environment should I deploy to?")
             .key("target")
@@ -166,7 +166,7 @@ impl Demo {
     }
 
     #[tool(description = "Fill in a profile; asks for one field of every kind")]
-    async fn profile(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn profile(&self, elicit: Elicit) -> Result<String, ElicitError> {
         let form = profile(elicit.can_choose_many())?;
         let answers = elicit
             .ask("Tell us about yourself", form)
@@ -179,7 +179,7 @@ impl Demo {
         name = "connect-account",
         description = "Connect an account; asks the person to visit a web page"
     )]
-    async fn connect_account(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn connect_account(&self, elicit: Elicit) -> Result<String, ElicitError> {
         elicit
             .visit("Sign in to Example to connect your account", CONNECT_PAGE)
             .key("connect")
@@ -194,7 +194,7 @@ impl Demo {
         name = "plan-trip",
         description = "Plan a trip; the second question depends on the first answer"
     )]
-    async fn plan_trip(&self, elicit: Elicit) -> Result<String, Unanswered> {
+    async fn plan_trip(&self, elicit: Elicit) -> Result<String, ElicitError> {
         let trip = elicit
             .form::<Trip>("Where would you like to go?")
             .key("trip")

@@ -14,17 +14,17 @@
 //!
 //! - [`Provider`]: who is asked, and how it is found
 //! - [`Grant`], [`Subject`]: what comes of it
-//! - `trip`: what the browser carries there and back
+//! - `flow`: what the browser carries there and back
 //! - `token`: from a code to a grant
-//! - `pages`: leaving and coming back; `trouble`: what can go wrong, as a person hears it
+//! - `pages`: leaving and coming back; `error`: what can go wrong, as a person hears it
 //! - `http`: the requests to providers
 
+mod error;
+mod flow;
 mod http;
 pub(super) mod pages;
 mod provider;
 mod token;
-mod trip;
-mod trouble;
 
 use std::fmt;
 use std::future::Future;
@@ -76,7 +76,7 @@ impl Grant {
 
 /// Somebody at an issuer (OpenID Connect Core 2: `iss` and `sub` together name one person, for ever).
 ///
-/// Its `Display` is a name for [`Settings::principal`](crate::Settings::principal): `issuer#subject`. An issuer has no `#`,
+/// Its `Display` is a name for [`ServerSettings::principal`](crate::ServerSettings::principal): `issuer#subject`. An issuer has no `#`,
 /// so no two people share it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Subject {
@@ -148,7 +148,7 @@ impl ConnectBuilder {
     }
 
     /// Visitors whom the hook of [`Connect::builder`](super::Connect::builder) does not know sign in at `provider`, with
-    /// OpenID Connect. `name` says which principal a subject is, as [`Settings::principal`](crate::Settings::principal)
+    /// OpenID Connect. `name` says which principal a subject is, as [`ServerSettings::principal`](crate::ServerSettings::principal)
     /// names people: often `|subject| Some(subject.to_string())`.
     ///
     /// A sign-in lasts as long as a link does. The redirect URI to register is

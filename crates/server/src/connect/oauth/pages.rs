@@ -10,15 +10,15 @@ use mcp_elicit_forms::looks::Tone;
 use oauth2::{CsrfToken, PkceCodeChallenge, Scope};
 use serde::Deserialize;
 
-use super::super::link::Ticket;
-use super::super::look::{Notice, Onward};
-use super::super::waiting::End;
+use super::super::link::LinkToken;
+use super::super::pending_visits::End;
+use super::super::templates::{Notice, Onward};
 use super::super::{Behind, Connect, Inner};
 use super::SignIn;
+use super::error::FlowError;
+use super::flow::{FlowPurpose, FlowState, forget_many};
 use super::provider::{Known, Provider};
 use super::token;
-use super::trip::{Errand, Trip, forget_many};
-use super::trouble::Trouble;
 use crate::seal;
 
 pub(in super::super) fn on(router: axum::Router<Connect>) -> axum::Router<Connect> {
@@ -39,7 +39,7 @@ struct Answer {
 }
 
 /// Returns the redirect to the sign-in of a visitor, where there is one.
-pub(in super::super) fn sign_in_first(inner: &Inner, ticket: &Ticket) -> Option<Response> {
+pub(in super::super) fn sign_in_first(inner: &Inner, ticket: &LinkToken) -> Option<Response> {
     inner.sign_in.as_ref()?;
     let onward = Onward::to(format!("{}/sign-in", inner.address(ticket)?), "Sign in");
     let lines = [
@@ -52,8 +52,8 @@ pub(in super::super) fn sign_in_first(inner: &Inner, ticket: &Ticket) -> Option<
 /// The page about trouble, and a line in the log for whoever runs this server.
 pub(in super::super) fn tell(
     inner: &Inner,
-    ticket: Option<&Ticket>,
-    trouble: &Trouble,
+    ticket: Option<&LinkToken>,
+    trouble: &FlowError,
 ) -> Response {
     let purpose = ticket.map_or("the provider", |ticket| ticket.purpose.as_str());
     tracing::warn!(target: "mcp_elicit", purpose, %trouble, "a sign-in for a connect page failed");
@@ -72,7 +72,7 @@ async fn go(State(connect): State<Connect>, Path(sealed): Path<String>, parts: P
         return StatusCode::NOT_FOUND.into_response();
     };
     let redirect = inner.redirect_uri(&ticket.purpose);
-    leave(inner, provider, Errand::Grant, redirect, &ticket)
+    leave(inner, provider, FlowPurpose::Grant, redirect, &ticket)
         .await
         .map_or_else(
             |trouble| tell(inner, Some(&ticket), &trouble),
@@ -95,25 +95,31 @@ async fn sign_in(
         Err(response) => return *response,
     };
     let redirect = inner.sign_in_redirect_uri();
-    leave(inner, &sign_in.provider, Errand::SignIn, redirect, &ticket)
-        .await
-        .map_or_else(
-            |trouble| tell_of_sign_in(inner, &ticket, &trouble),
-            |response| lightened(inner, &parts, response),
-        )
+    leave(
+        inner,
+        &sign_in.provider,
+        FlowPurpose::SignIn,
+        redirect,
+        &ticket,
+    )
+    .await
+    .map_or_else(
+        |trouble| tell_of_sign_in(inner, &ticket, &trouble),
+        |response| lightened(inner, &parts, response),
+    )
 }
 
 async fn leave(
     inner: &Inner,
     provider: &Provider,
-    errand: Errand,
+    errand: FlowPurpose,
     redirect: String,
-    ticket: &Ticket,
-) -> Result<Response, Trouble> {
+    ticket: &LinkToken,
+) -> Result<Response, FlowError> {
     let known = provider.known(inner.now_ms()).await?;
-    let random = || seal::unguessable().map_err(|error| Trouble::Unreachable(error.to_string()));
+    let random = || seal::unguessable().map_err(|error| FlowError::Unreachable(error.to_string()));
     let (challenge, verifier) = PkceCodeChallenge::new_random_sha256();
-    let trip = Trip {
+    let trip = FlowState {
         errand,
         state: random()?,
         verifier: verifier.secret().clone(),
@@ -134,9 +140,9 @@ async fn leave(
     }
     let (url, _) = request.url();
     let cookie = trip.set_cookie(inner);
-    let cookie = cookie.map_err(|error| Trouble::Unreachable(error.to_string()))?;
+    let cookie = cookie.map_err(|error| FlowError::Unreachable(error.to_string()))?;
     redirect_to(url.as_str(), cookie)
-        .ok_or_else(|| Trouble::Setup("its address fits no header".to_owned()))
+        .ok_or_else(|| FlowError::Setup("its address fits no header".to_owned()))
 }
 
 /// Back from letting this server in.
@@ -147,19 +153,19 @@ async fn back(
     parts: Parts,
 ) -> Response {
     let inner = &connect.inner;
-    let Some(trip) = trip(inner, &parts, Errand::Grant, &answer) else {
-        return tell(inner, None, &Trouble::NoTrip);
+    let Some(trip) = trip(inner, &parts, FlowPurpose::Grant, &answer) else {
+        return tell(inner, None, &FlowError::NoTrip);
     };
     // Each purpose has a redirect URI of its own: another provider's answer does not count here.
     if trip.ticket.purpose != purpose {
-        return tell(inner, Some(&trip.ticket), &Trouble::WrongIssuer);
+        return tell(inner, Some(&trip.ticket), &FlowError::WrongIssuer);
     }
     let mut response = arrive(inner, &parts, &trip, answer).await;
     forget(inner, &trip, response.headers_mut());
     response
 }
 
-async fn arrive(inner: &Inner, parts: &Parts, trip: &Trip, answer: Answer) -> Response {
+async fn arrive(inner: &Inner, parts: &Parts, trip: &FlowState, answer: Answer) -> Response {
     let ticket = &trip.ticket;
     if inner.now_ms() >= ticket.until_ms {
         return inner.expired();
@@ -180,7 +186,7 @@ async fn arrive(inner: &Inner, parts: &Parts, trip: &Trip, answer: Answer) -> Re
         let code = code(&known, answer)?;
         let grant = token::exchange(provider, &known, redirect, trip, code).await?;
         let saved = save(ticket.principal.clone(), grant).await;
-        saved.map_err(|cannot| Trouble::Unsaved(cannot.to_string()))
+        saved.map_err(|cannot| FlowError::Unsaved(cannot.to_string()))
     };
     match stored.await {
         Ok(()) => inner.end(turn, End::Done),
@@ -198,8 +204,8 @@ async fn signed_in(
     parts: Parts,
 ) -> Response {
     let inner = &connect.inner;
-    let Some(trip) = trip(inner, &parts, Errand::SignIn, &answer) else {
-        return tell(inner, None, &Trouble::NoTrip);
+    let Some(trip) = trip(inner, &parts, FlowPurpose::SignIn, &answer) else {
+        return tell(inner, None, &FlowError::NoTrip);
     };
     let mut response = recognise(inner, &trip, answer)
         .await
@@ -208,7 +214,7 @@ async fn signed_in(
     response
 }
 
-async fn recognise(inner: &Inner, trip: &Trip, answer: Answer) -> Result<Response, Trouble> {
+async fn recognise(inner: &Inner, trip: &FlowState, answer: Answer) -> Result<Response, FlowError> {
     if inner.now_ms() >= trip.ticket.until_ms {
         return Ok(inner.expired());
     }
@@ -219,7 +225,7 @@ async fn recognise(inner: &Inner, trip: &Trip, answer: Answer) -> Result<Respons
     let code = code(&known, answer)?;
     let redirect = inner.sign_in_redirect_uri();
     let grant = token::exchange(&sign_in.provider, &known, redirect, trip, code).await?;
-    let odd = |why: &str| Trouble::Odd(why.to_owned());
+    let odd = |why: &str| FlowError::Odd(why.to_owned());
     let subject = grant.subject().ok_or_else(|| odd("nobody signed in"))?;
     let Some(principal) = (sign_in.name)(subject) else {
         return Ok(inner.say(
@@ -231,13 +237,13 @@ async fn recognise(inner: &Inner, trip: &Trip, answer: Answer) -> Result<Respons
     };
     let session = SignIn::session(inner);
     let cookie = session.set_cookie_at(&principal, (inner.clock)());
-    let cookie = cookie.map_err(|error| Trouble::Unreachable(error.to_string()))?;
+    let cookie = cookie.map_err(|error| FlowError::Unreachable(error.to_string()))?;
     let here = inner.address(&trip.ticket);
     here.and_then(|here| redirect_to(&here, cookie))
         .ok_or_else(|| odd("the way back fits no header"))
 }
 
-fn tell_of_sign_in(inner: &Inner, ticket: &Ticket, trouble: &Trouble) -> Response {
+fn tell_of_sign_in(inner: &Inner, ticket: &LinkToken, trouble: &FlowError) -> Response {
     tracing::warn!(target: "mcp_elicit", %trouble, "a visitor could not sign in");
     let again = inner
         .address(ticket)
@@ -245,24 +251,24 @@ fn tell_of_sign_in(inner: &Inner, ticket: &Ticket, trouble: &Trouble) -> Respons
     trouble.page(inner, "The sign-in", again)
 }
 
-fn trip(inner: &Inner, parts: &Parts, errand: Errand, answer: &Answer) -> Option<Trip> {
-    Trip::back(inner, parts, errand, answer.state.as_deref()?)
+fn trip(inner: &Inner, parts: &Parts, errand: FlowPurpose, answer: &Answer) -> Option<FlowState> {
+    FlowState::back(inner, parts, errand, answer.state.as_deref()?)
 }
 
 /// The code of an answer that comes from whom it should (RFC 9207, 2.4), or why there is none.
-fn code(known: &Known, answer: Answer) -> Result<String, Trouble> {
+fn code(known: &Known, answer: Answer) -> Result<String, FlowError> {
     let promised = known.authorization_response_iss_parameter_supported;
     match (&known.issuer, &answer.iss) {
-        (Some(issuer), Some(iss)) if issuer != iss => return Err(Trouble::WrongIssuer),
-        (_, None) if promised => return Err(Trouble::WrongIssuer),
+        (Some(issuer), Some(iss)) if issuer != iss => return Err(FlowError::WrongIssuer),
+        (_, None) if promised => return Err(FlowError::WrongIssuer),
         _ => {}
     }
     if let Some(error) = answer.error {
-        return Err(Trouble::of_code(&error));
+        return Err(FlowError::from_code(&error));
     }
     answer
         .code
-        .ok_or_else(|| Trouble::Odd("neither a code nor an error".to_owned()))
+        .ok_or_else(|| FlowError::Odd("neither a code nor an error".to_owned()))
 }
 
 /// The response that also takes old trips away.
@@ -273,7 +279,7 @@ fn lightened(inner: &Inner, parts: &Parts, mut response: Response) -> Response {
     response
 }
 
-fn forget(inner: &Inner, trip: &Trip, headers: &mut HeaderMap) {
+fn forget(inner: &Inner, trip: &FlowState, headers: &mut HeaderMap) {
     if let Some(cookie) = trip.forget(inner) {
         headers.append(SET_COOKIE, cookie);
     }

@@ -11,9 +11,9 @@ use tokio::sync::Mutex;
 use url::{Host as UrlHost, Url};
 
 use super::super::Secret;
-use super::super::look::Host;
+use super::super::templates::Host;
+use super::error::FlowError;
 use super::http::Http;
-use super::trouble::Trouble;
 
 /// The time for which a provider's metadata stay fresh, in milliseconds.
 const FRESH_MS: u64 = 10 * 60 * 1000;
@@ -209,7 +209,7 @@ impl Provider {
     }
 
     /// Returns the provider's endpoints. Asked again after a while, and after each failure.
-    pub(in super::super) async fn known(&self, now_ms: u64) -> Result<Arc<Known>, Trouble> {
+    pub(in super::super) async fn known(&self, now_ms: u64) -> Result<Arc<Known>, FlowError> {
         let (url, issuer) = match &self.source {
             Source::Endpoints(known) => return Ok(Arc::clone(known)),
             Source::Issuer(url, issuer) => (url, issuer),
@@ -225,22 +225,24 @@ impl Provider {
         Ok(known)
     }
 
-    async fn discover(&self, url: &Url, issuer: &str) -> Result<Known, Trouble> {
+    async fn discover(&self, url: &Url, issuer: &str) -> Result<Known, FlowError> {
         for address in published_at(url) {
             let request = Request::get(address.as_str())
                 .header(ACCEPT, "application/json")
                 .body(Vec::new())
-                .map_err(|error| Trouble::Unreachable(error.to_string()))?;
+                .map_err(|error| FlowError::Unreachable(error.to_string()))?;
             let response = self.http.send(request).await?;
             match response.status() {
                 StatusCode::OK => return read(response.body(), issuer),
                 StatusCode::NOT_FOUND => {}
                 status => {
-                    return Err(Trouble::Unreachable(format!("{address} answers {status}")));
+                    return Err(FlowError::Unreachable(format!(
+                        "{address} answers {status}"
+                    )));
                 }
             }
         }
-        Err(Trouble::Setup(format!(
+        Err(FlowError::Setup(format!(
             "{issuer} publishes nothing about itself"
         )))
     }
@@ -260,21 +262,21 @@ fn published_at(issuer: &Url) -> [Url; 2] {
     ]
 }
 
-fn read(body: &[u8], issuer: &str) -> Result<Known, Trouble> {
+fn read(body: &[u8], issuer: &str) -> Result<Known, FlowError> {
     let known: Known =
-        serde_json::from_slice(body).map_err(|error| Trouble::Odd(error.to_string()))?;
+        serde_json::from_slice(body).map_err(|error| FlowError::Odd(error.to_string()))?;
     if known.issuer.as_deref() != Some(issuer) {
-        return Err(Trouble::Odd(format!(
+        return Err(FlowError::Odd(format!(
             "what is published at {issuer} is about another issuer"
         )));
     }
     let keys = known.jwks_uri.iter();
     for endpoint in keys.chain([&known.authorization_endpoint, &known.token_endpoint]) {
-        secure(endpoint).map_err(|error| Trouble::Odd(error.to_string()))?;
+        secure(endpoint).map_err(|error| FlowError::Odd(error.to_string()))?;
     }
     let methods = known.code_challenge_methods_supported.as_ref();
     if methods.is_some_and(|methods| !methods.iter().any(|method| method == "S256")) {
-        return Err(Trouble::Setup(format!(
+        return Err(FlowError::Setup(format!(
             "{issuer} does not support PKCE with S256"
         )));
     }

@@ -14,9 +14,9 @@ use openidconnect::core::{
 use openidconnect::{DiscoveryError, IssuerUrl, JsonWebKeySetUrl, Nonce};
 
 use super::super::Secret;
+use super::error::FlowError;
+use super::flow::FlowState;
 use super::provider::{Known, Provider};
-use super::trip::Trip;
-use super::trouble::Trouble;
 use super::{Grant, Subject};
 
 /// Signatures that only the provider can make. Never `none`, and no shared secrets.
@@ -51,8 +51,8 @@ pub(super) fn client(
     provider: &Provider,
     known: &Known,
     redirect: String,
-) -> Result<OurClient, Trouble> {
-    let setup = |error: url::ParseError| Trouble::Setup(error.to_string());
+) -> Result<OurClient, FlowError> {
+    let setup = |error: url::ParseError| FlowError::Setup(error.to_string());
     let client = Client::new(ClientId::new(provider.client_id().to_owned()))
         .set_auth_uri(AuthUrl::new(known.authorization_endpoint.clone()).map_err(setup)?)
         .set_token_uri(TokenUrl::new(known.token_endpoint.clone()).map_err(setup)?)
@@ -73,9 +73,9 @@ pub(super) async fn exchange(
     provider: &Provider,
     known: &Known,
     redirect: String,
-    trip: &Trip,
+    trip: &FlowState,
     code: String,
-) -> Result<Grant, Trouble> {
+) -> Result<Grant, FlowError> {
     let tokens = client(provider, known, redirect)?
         .exchange_code(AuthorizationCode::new(code))
         .set_pkce_verifier(PkceCodeVerifier::new(trip.verifier.clone()))
@@ -87,7 +87,7 @@ pub(super) async fn exchange(
             Some(who(provider, issuer, keys, &tokens, &trip.nonce).await?)
         }
         (Some(_), None) if provider.asks_who() => {
-            return Err(Trouble::Setup(
+            return Err(FlowError::Setup(
                 "it publishes no keys to check ID tokens with".to_owned(),
             ));
         }
@@ -116,8 +116,8 @@ async fn who(
     keys: &str,
     tokens: &CoreTokenResponse,
     nonce: &str,
-) -> Result<Subject, Trouble> {
-    let odd = |why: &dyn std::fmt::Display| Trouble::Odd(why.to_string());
+) -> Result<Subject, FlowError> {
+    let odd = |why: &dyn std::fmt::Display| FlowError::Odd(why.to_string());
     let id_token = tokens.extra_fields().id_token();
     let id_token = id_token.ok_or_else(|| odd(&"no ID token came"))?;
     let keys = JsonWebKeySetUrl::new(keys.to_owned()).map_err(|error| odd(&error))?;
@@ -137,15 +137,17 @@ async fn who(
 }
 
 /// Returns what a failed request to the token endpoint means. What the endpoint sent stays out: it could hold anything.
-fn refused<E>(error: RequestTokenError<E, BasicErrorResponse>) -> Trouble
+fn refused<E>(error: RequestTokenError<E, BasicErrorResponse>) -> FlowError
 where
-    E: std::error::Error + Into<Trouble> + 'static,
+    E: std::error::Error + Into<FlowError> + 'static,
 {
     match error {
-        RequestTokenError::ServerResponse(response) => Trouble::of_code(response.error().as_ref()),
+        RequestTokenError::ServerResponse(response) => {
+            FlowError::from_code(response.error().as_ref())
+        }
         RequestTokenError::Request(error) => error.into(),
         RequestTokenError::Parse(..) | RequestTokenError::Other(_) => {
-            Trouble::Odd("the token endpoint's answer is none".to_owned())
+            FlowError::Odd("the token endpoint's answer is none".to_owned())
         }
     }
 }

@@ -1,0 +1,98 @@
+//! Why a call brought no result, sorted by blame.
+
+use std::time::Duration;
+
+use rmcp::model::ErrorData;
+use rmcp::service::ServiceError;
+use thiserror::Error;
+
+use crate::connection::TransportError;
+use crate::dispatch::QuestionError;
+
+/// Why a call brought no result.
+#[derive(Debug, Error)]
+pub enum CallError {
+    /// The server answered with an error.
+    #[error("the server reported error {}: {}", .0.code.0, .0.message)]
+    Server(ErrorData),
+    /// A question found no answer, so the call cannot go on. Where the person stopped the program, or the question was taken
+    /// off the screen on this side, every call ends so; a question pushed to this client (2025-06-18, 2025-11-25) that ends
+    /// otherwise is told to the server, which decides.
+    #[error(transparent)]
+    Question(#[from] QuestionError),
+    /// The server came back with questions too often.
+    #[error("the server asked again after {most} rounds")]
+    TooManyRounds {
+        /// The most rounds that one call may take.
+        most: usize,
+    },
+    /// The server asked the very same thing again, as if nothing had been answered.
+    #[error("the server asked the very same thing again after it was answered")]
+    SameAgain,
+    /// The server wants the same visit again, after it was done.
+    #[error("the server wants the same URL visited again (at {host}) after the visit was done")]
+    SameVisitAgain {
+        /// The host of the URL.
+        host: String,
+    },
+    /// The person did not agree to a visit that the server requires.
+    #[error("the server requires a visit that was not agreed to ({action})")]
+    VisitRefused {
+        /// The person's action: `decline` or `cancel`.
+        action: &'static str,
+    },
+    /// The connection ended.
+    #[error("{0}")]
+    Broken(TransportError),
+    /// The transport failed for this request.
+    #[error("the request could not be delivered: {0}")]
+    Undelivered(String),
+    /// The server wants an authorization, or another one, for this call.
+    #[error("the server asks for authorization")]
+    Unauthorized {
+        /// Its `WWW-Authenticate` header, which says where to get one and for what.
+        challenge: String,
+    },
+    /// The server said nothing for too long.
+    #[error("the server said nothing for {} s", after.as_secs_f32())]
+    Silent {
+        /// The longest silence that is borne.
+        after: Duration,
+    },
+    /// The caller stopped the call, and the server was told.
+    #[error("the call was stopped")]
+    Stopped,
+    /// The server ended the call's task.
+    #[error("the server cancelled the task")]
+    TaskCancelled,
+    /// A response that the protocol does not allow.
+    #[error("the server's answer is not what the protocol says")]
+    UnexpectedResponse,
+}
+
+/// Converts the error of a request that was made with rmcp's own methods on [`Connection::peer`](crate::Connection::peer).
+impl From<ServiceError> for CallError {
+    fn from(error: ServiceError) -> Self {
+        Self::from_rmcp(error, None)
+    }
+}
+
+impl CallError {
+    pub(super) fn from_rmcp(error: ServiceError, trouble: Option<TransportError>) -> Self {
+        #[cfg(feature = "http")]
+        if let ServiceError::TransportSend(failed) = &error
+            && let Some(challenge) = crate::connection::challenge(&*failed.error)
+        {
+            return Self::Unauthorized { challenge };
+        }
+        match (error, trouble) {
+            (ServiceError::McpError(error), _) => Self::Server(error),
+            (_, Some(trouble)) => Self::Broken(trouble),
+            (ServiceError::TransportClosed, None) => Self::Broken(TransportError::Closed),
+            (ServiceError::TransportSend(error), None) => {
+                Self::Undelivered(crate::connection::words(&*error.error))
+            }
+            _ => Self::UnexpectedResponse,
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The three requests during which a server may ask.
+
+use mcp_elicit_forms::view;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientRequest, GetPromptRequest,
+    GetPromptRequestParams, InputResponses, ReadResourceRequest, ReadResourceRequestParams,
+};
+use serde_json::Value;
+
+/// A request that may be sent again with answers (2026-07-28, MRTR, supported requests).
+pub(super) enum CallRequest {
+    Tool(CallToolRequestParams),
+    Prompt(GetPromptRequestParams),
+    Resource(ReadResourceRequestParams),
+}
+
+impl CallRequest {
+    pub(super) fn to_request(&self) -> ClientRequest {
+        match self {
+            Self::Tool(params) => {
+                ClientRequest::CallToolRequest(CallToolRequest::new(params.clone()))
+            }
+            Self::Prompt(params) => {
+                ClientRequest::GetPromptRequest(GetPromptRequest::new(params.clone()))
+            }
+            Self::Resource(params) => {
+                ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params.clone()))
+            }
+        }
+    }
+
+    /// As the person sees it.
+    pub(super) fn call(&self) -> view::Call {
+        match self {
+            Self::Tool(params) => with(
+                view::Call::tool(params.name.as_ref()),
+                params.arguments.as_ref(),
+            ),
+            Self::Prompt(params) => with(
+                view::Call::new(view::CallKind::Prompt, params.name.as_str()),
+                params.arguments.as_ref(),
+            ),
+            Self::Resource(params) => {
+                view::Call::new(view::CallKind::Resource, params.uri.as_str())
+            }
+        }
+    }
+
+    /// The next attempt carries these answers and echoes this state, and nothing of the attempts before.
+    pub(super) fn go_on(&mut self, responses: Option<InputResponses>, state: Option<String>) {
+        let (old_responses, old_state) = match self {
+            Self::Tool(params) => (&mut params.input_responses, &mut params.request_state),
+            Self::Prompt(params) => (&mut params.input_responses, &mut params.request_state),
+            Self::Resource(params) => (&mut params.input_responses, &mut params.request_state),
+        };
+        *old_responses = responses;
+        *old_state = state;
+    }
+
+    /// The next attempt is the first one again.
+    pub(super) fn again(&mut self) {
+        self.go_on(None, None);
+    }
+}
+
+fn with(call: view::Call, arguments: Option<&impl serde::Serialize>) -> view::Call {
+    match arguments.map(serde_json::to_value) {
+        Some(Ok(arguments @ Value::Object(_))) => call.with(arguments),
+        _ => call,
+    }
+}

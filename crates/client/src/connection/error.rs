@@ -1,0 +1,174 @@
+//! Why no connection came about, sorted by blame.
+
+use std::time::Duration;
+
+use rmcp::service::ClientInitializeError;
+use thiserror::Error;
+
+use super::transport_error::TransportError;
+
+/// Why no connection came about.
+#[derive(Debug, Error)]
+pub enum ConnectError {
+    /// The program cannot be started.
+    #[error("cannot start {program}")]
+    Start {
+        /// The program.
+        program: String,
+        /// The system's error.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The URL cannot be used.
+    #[error("invalid URL {url:?}: expected http or https")]
+    Url {
+        /// The URL, without a user name and a password.
+        url: String,
+    },
+    /// The HTTP client cannot be made.
+    #[error("cannot set up HTTP")]
+    Setup(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The server broke the connection, or the protocol.
+    #[error("{trouble}")]
+    Broken {
+        /// The event.
+        trouble: TransportError,
+        /// The last lines its process wrote to stderr.
+        stderr: Vec<String>,
+        /// The first line its process wrote to stdout that is no JSON.
+        stdout: Option<String>,
+    },
+    /// No answer in time.
+    #[error("no answer within {} s", within.as_secs_f32())]
+    TimedOut {
+        /// The longest time to the first answer.
+        within: Duration,
+        /// The last lines its process wrote to stderr.
+        stderr: Vec<String>,
+        /// The first line its process wrote to stdout that is no JSON.
+        stdout: Option<String>,
+    },
+    /// The server and we have no revision in common.
+    #[error("the server does not speak {asked}; it offers {}", offered.join(", "))]
+    NoCommonRevision {
+        /// The revision that was requested.
+        asked: String,
+        /// The revisions that the server offers.
+        offered: Vec<String>,
+    },
+    /// The server refused to begin.
+    #[error("the server refused to begin: {message} (error {code})")]
+    Refused {
+        /// The JSON-RPC error code.
+        code: i32,
+        /// The server's words.
+        message: String,
+    },
+    /// The server wants to know who we are first.
+    #[error("the server asks for authorization first")]
+    Unauthorized {
+        /// Its `WWW-Authenticate` header, which says where to get one; empty where it does not say.
+        challenge: String,
+    },
+    /// The transport failed before anything was said.
+    #[error("cannot reach the server: {0}")]
+    Unreachable(String),
+    /// The server's first words were not what the protocol says.
+    #[error("the server's first answer is not what the protocol says")]
+    UnexpectedResponse,
+}
+
+impl ConnectError {
+    pub(super) fn from_rmcp(error: ClientInitializeError, asked: &str) -> Self {
+        #[cfg(feature = "http")]
+        if let Some(challenge) = error.auth_challenge() {
+            return Self::Unauthorized {
+                challenge: challenge.to_owned(),
+            };
+        }
+        match error {
+            ClientInitializeError::JsonRpcError(error) => Self::Refused {
+                code: error.code.0,
+                message: error.message.into_owned(),
+            },
+            ClientInitializeError::NoCompatibleProtocolVersion {
+                server_supported, ..
+            } => Self::NoCommonRevision {
+                asked: asked.to_owned(),
+                offered: server_supported.iter().map(ToString::to_string).collect(),
+            },
+            ClientInitializeError::LegacyFallbackFailed { fallback, .. } => {
+                Self::from_rmcp(*fallback, asked)
+            }
+            ClientInitializeError::TransportError { error, .. } => {
+                Self::Unreachable(words(&*error.error))
+            }
+            ClientInitializeError::ConnectionClosed(_) => Self::Broken {
+                trouble: TransportError::Closed,
+                stderr: Vec::new(),
+                stdout: None,
+            },
+            // The others carry whole messages; what they have in common is that the answer made no sense.
+            _ => Self::UnexpectedResponse,
+        }
+    }
+
+    #[must_use]
+    pub(super) fn with_output(mut self, lines: Vec<String>, noise: Option<String>) -> Self {
+        if let Self::Broken { stderr, stdout, .. } | Self::TimedOut { stderr, stdout, .. } =
+            &mut self
+        {
+            *stderr = lines;
+            *stdout = noise;
+        }
+        self
+    }
+
+    /// The first line that the server's process wrote to stdout and that is no JSON, cut to 2,000 bytes.
+    pub fn first_noise(&self) -> Option<&str> {
+        match self {
+            Self::Broken { stdout, .. } | Self::TimedOut { stdout, .. } => stdout.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// The last lines the server's process wrote to stderr, oldest first; empty where there was no process.
+    pub fn stderr(&self) -> &[String] {
+        match self {
+            Self::Broken { stderr, .. } | Self::TimedOut { stderr, .. } => stderr,
+            _ => &[],
+        }
+    }
+}
+
+/// The challenge of a server that wants an authorization, or another one, if that is what failed.
+#[cfg(feature = "http")]
+pub(crate) fn challenge(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    use rmcp::transport::streamable_http_client::{AuthRequiredError, InsufficientScopeError};
+
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(required) = error.downcast_ref::<AuthRequiredError>() {
+            return Some(required.www_authenticate_header.clone());
+        }
+        if let Some(insufficient) = error.downcast_ref::<InsufficientScopeError>() {
+            return Some(insufficient.www_authenticate_header.clone());
+        }
+        next = error.source();
+    }
+    None
+}
+
+/// An error and its causes as one line, nearest first, without what is said twice.
+pub(crate) fn words(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        next = cause.source();
+    }
+    text
+}

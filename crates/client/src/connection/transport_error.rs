@@ -1,0 +1,97 @@
+//! The error that broke a connection, reported once and kept: rmcp only says that a transport closed.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use thiserror::Error;
+use tokio_util::sync::CancellationToken;
+
+/// Why a connection can no longer be used. Carries nothing of what was sent over it.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum TransportError {
+    /// A frame that is no JSON.
+    #[error("the server sent broken JSON ({why})")]
+    BrokenJson {
+        /// The parser's finding, by position only.
+        why: String,
+    },
+    /// JSON that is no JSON-RPC message of MCP.
+    #[error("the server sent JSON that is no MCP message")]
+    NotAMessage,
+    /// A frame above the limit.
+    #[error("the server sent a message larger than {limit} bytes")]
+    TooLarge {
+        /// The most that is read, in bytes.
+        limit: usize,
+    },
+    /// The server's process ended.
+    #[error("the server ended ({status})")]
+    Ended {
+        /// The exit code or signal, as the system words it.
+        status: String,
+    },
+    /// The server closed its side.
+    #[error("the server closed the connection")]
+    Closed,
+    /// Reading or writing failed.
+    #[error("the connection failed: {0}")]
+    Failed(String),
+}
+
+/// The part of a line that is not JSON that is kept, in bytes.
+const NOISE_LINE: usize = 2_000;
+
+/// The state of one connection, shared by its transport and everyone who waits on it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Health {
+    trouble: Arc<Mutex<Option<TransportError>>>,
+    ended: CancellationToken,
+    noise: Arc<AtomicUsize>,
+    first_noise: Arc<OnceLock<String>>,
+}
+
+impl Health {
+    /// Notes a line that is no JSON and was passed over.
+    pub(crate) fn heard_noise(&self, line: &[u8]) {
+        self.noise.fetch_add(1, Ordering::Relaxed);
+        let line = line.trim_ascii();
+        if !line.is_empty() {
+            let start = &line[..line.len().min(NOISE_LINE)];
+            self.first_noise
+                .get_or_init(|| String::from_utf8_lossy(start).into_owned());
+        }
+    }
+
+    /// The first such line that has any text.
+    pub(crate) fn first_noise(&self) -> Option<String> {
+        self.first_noise.get().cloned()
+    }
+
+    /// Returns how many lines were passed over.
+    pub(crate) fn noise(&self) -> usize {
+        self.noise.load(Ordering::Relaxed)
+    }
+
+    /// Notes what broke the connection. The first word stays, except that `Closed` says less than anything else.
+    pub(crate) fn broke(&self, trouble: TransportError) {
+        let mut known = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(*known, None | Some(TransportError::Closed)) {
+            *known = Some(trouble);
+        }
+        drop(known);
+        self.ended.cancel();
+    }
+
+    /// Returns what broke the connection, if something did.
+    pub(crate) fn trouble(&self) -> Option<TransportError> {
+        self.trouble
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Cancelled when the connection ends, for whatever reason.
+    pub(crate) fn ended(&self) -> &CancellationToken {
+        &self.ended
+    }
+}

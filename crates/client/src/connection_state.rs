@@ -1,0 +1,292 @@
+//! The state of one connection: the revision spoken, who the server says it is, the calls under way, the visits whose
+//! end the server will announce.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use mcp_elicit_core::wire::Revision;
+use mcp_elicit_forms::view;
+use rmcp::model::{Implementation, RequestId};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::dispatch::QuestionError;
+
+/// The state of one connection. Cloned handles share it.
+#[derive(Clone, Default)]
+pub(crate) struct ConnectionState {
+    state: Arc<Mutex<State>>,
+    /// Counts what the server sends, so that silence can be told from work.
+    signs_of_life: Arc<watch::Sender<u64>>,
+    visits: Arc<watch::Sender<Visits>>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The revision that is requested in the handshake; `None` while the era is being found.
+    pinned: Option<Revision>,
+    spoken: Option<Revision>,
+    claimed: Option<Implementation>,
+    ended: CancellationToken,
+    calls: BTreeMap<String, Begun>,
+    open_questions: usize,
+}
+
+/// A request under way.
+struct Begun {
+    call: view::Call,
+    over: CancellationToken,
+    interruption: Arc<Interruption>,
+}
+
+/// Ends a call whose question was interrupted, with the reason.
+#[derive(Default)]
+pub(crate) struct Interruption {
+    came: CancellationToken,
+    why: Mutex<Option<QuestionError>>,
+}
+
+impl Interruption {
+    pub(crate) fn interrupt(&self, why: QuestionError) {
+        self.lock().get_or_insert(why);
+        self.came.cancel();
+    }
+
+    /// Completes when the call is to end.
+    pub(crate) async fn came(&self) {
+        self.came.cancelled().await;
+    }
+
+    /// The reason, if the call was interrupted.
+    pub(crate) fn take(&self) -> Option<QuestionError> {
+        self.lock().take()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<QuestionError>> {
+        self.why.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The url questions of this connection (2025-11-25), by `elicitationId`.
+#[derive(Default)]
+struct Visits {
+    known: BTreeSet<String>,
+    done: BTreeSet<String>,
+}
+
+impl ConnectionState {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn will_speak(&self, revision: Option<Revision>, ended: CancellationToken) {
+        let mut state = self.lock();
+        state.pinned = revision;
+        state.spoken = None;
+        state.ended = ended;
+    }
+
+    /// Older revisions than we know have no elicitation; what they are told is spelled as in the first that has.
+    pub(crate) fn speaks(&self, agreed: &str, server: Option<Implementation>) {
+        let mut state = self.lock();
+        state.spoken = Some(agreed.parse().unwrap_or(Revision::V2025_06_18));
+        state.claimed = server;
+    }
+
+    pub(crate) fn pinned(&self) -> Option<Revision> {
+        self.lock().pinned
+    }
+
+    /// The revision spoken; before that is agreed, the one asked for.
+    pub(crate) fn revision(&self) -> Revision {
+        let state = self.lock();
+        state.spoken.or(state.pinned).unwrap_or(Revision::LATEST)
+    }
+
+    pub(crate) fn ended(&self) -> CancellationToken {
+        self.lock().ended.clone()
+    }
+
+    /// Returns who asks, as the person must see it: the name the client gave, or for an `unnamed` server the one it reports,
+    /// then what is known of it.
+    pub(crate) fn origin(
+        &self,
+        name: &str,
+        unnamed: bool,
+        connected: Option<&str>,
+    ) -> view::Origin {
+        let mut origin = if unnamed {
+            view::Origin::unnamed(name)
+        } else {
+            view::Origin::new(name)
+        };
+        if let Some(claimed) = &self.lock().claimed {
+            origin = origin.claiming(&claimed.name, &claimed.version);
+        }
+        match connected {
+            Some(how) => origin.connected(how),
+            None => origin,
+        }
+    }
+
+    /// Notes a call under way. Its questions are taken back when the guard is dropped.
+    pub(crate) fn begin(
+        &self,
+        id: &RequestId,
+        call: view::Call,
+        interruption: Arc<Interruption>,
+    ) -> UnderWay {
+        let token = CancellationToken::new();
+        let begun = Begun {
+            call,
+            over: token.clone(),
+            interruption,
+        };
+        self.lock().calls.insert(id.to_string(), begun);
+        UnderWay {
+            line: self.clone(),
+            id: id.to_string(),
+            token,
+        }
+    }
+
+    /// The call that a pushed question belongs to: the one whose stream it came on, or the only one under way.
+    pub(crate) fn call_of(
+        &self,
+        stream: Option<&RequestId>,
+    ) -> Option<(view::Call, CancellationToken)> {
+        let state = self.lock();
+        let begun = match stream {
+            Some(id) => state.calls.get(&id.to_string()),
+            None if state.calls.len() == 1 => state.calls.values().next(),
+            None => None,
+        };
+        begun.map(|begun| (begun.call.clone(), begun.over.clone()))
+    }
+
+    /// Returns the handle that ends the call of a pushed question. Several requests may serve one call, as those of a task do.
+    pub(crate) fn interruption(&self, stream: Option<&RequestId>) -> Option<Arc<Interruption>> {
+        let state = self.lock();
+        let begun = if let Some(id) = stream {
+            state.calls.get(&id.to_string())?
+        } else {
+            let first = state.calls.values().next()?;
+            let same = |begun: &Begun| Arc::ptr_eq(&begun.interruption, &first.interruption);
+            state.calls.values().all(same).then_some(first)?
+        };
+        Some(Arc::clone(&begun.interruption))
+    }
+
+    /// The server did something.
+    pub(crate) fn stirs(&self) {
+        self.signs_of_life
+            .send_modify(|count| *count = count.wrapping_add(1));
+    }
+
+    pub(crate) fn signs_of_life(&self) -> watch::Receiver<u64> {
+        self.signs_of_life.subscribe()
+    }
+
+    /// Notes that a question is open, so that the person's time is not taken for the server's silence.
+    pub(crate) fn question_opens(&self) -> Open {
+        self.lock().open_questions += 1;
+        Open { line: self.clone() }
+    }
+
+    pub(crate) fn has_open_questions(&self) -> bool {
+        self.lock().open_questions > 0
+    }
+
+    /// Notes an `elicitationId` that was put before the person.
+    pub(crate) fn knows_visit(&self, id: &str) {
+        self.visits.send_modify(|visits| {
+            visits.known.insert(id.to_owned());
+        });
+    }
+
+    /// The server says that a visit is done. An id that was never put before this person is ignored, as 2025-11-25
+    /// requires; `false` says so.
+    pub(crate) fn visit_done(&self, id: &str) -> bool {
+        self.visits.send_if_modified(|visits| {
+            visits.known.contains(id) && visits.done.insert(id.to_owned())
+        })
+    }
+
+    /// Completes when the server has said that all these visits are done.
+    pub(crate) fn all_done(&self, ids: Vec<String>) -> impl Future<Output = ()> + Send + use<> {
+        let mut visits = self.visits.subscribe();
+        async move {
+            let done = visits
+                .wait_for(|visits| ids.iter().all(|id| visits.done.contains(id)))
+                .await
+                .map(drop);
+            if done.is_err() {
+                std::future::pending::<()>().await;
+            }
+        }
+    }
+}
+
+/// A call under way.
+pub(crate) struct UnderWay {
+    line: ConnectionState,
+    id: String,
+    token: CancellationToken,
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.line.lock().calls.remove(&self.id);
+        self.token.cancel();
+    }
+}
+
+/// A question that is open.
+pub(crate) struct Open {
+    line: ConnectionState,
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let mut state = self.line.lock();
+        state.open_questions = state.open_questions.saturating_sub(1);
+        drop(state);
+        self.line.stirs();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pushed_question_belongs_to_its_stream_or_to_the_only_call() {
+        let line = ConnectionState::default();
+        let (one, two) = (RequestId::Number(1), RequestId::Number(2));
+        let begin = |id, name| line.begin(id, view::Call::tool(name), Arc::default());
+        let first = begin(&one, "first");
+        let name =
+            |found: Option<(view::Call, CancellationToken)>| found.map(|(call, _)| call.name());
+        assert_eq!(name(line.call_of(None)).as_deref(), Some("first"));
+        assert!(line.interruption(None).is_some());
+        let second = begin(&two, "second");
+        assert!(line.interruption(None).is_none() && line.interruption(Some(&two)).is_some());
+        assert_eq!(name(line.call_of(None)), None);
+        assert_eq!(name(line.call_of(Some(&two))).as_deref(), Some("second"));
+        let over = first.token.clone();
+        drop(first);
+        assert!(over.is_cancelled() && !second.token.is_cancelled());
+        assert_eq!(name(line.call_of(Some(&one))), None);
+    }
+
+    #[tokio::test]
+    async fn only_known_visits_can_be_done() {
+        let line = ConnectionState::default();
+        line.knows_visit("mine");
+        assert!(!line.visit_done("someone else's"));
+        let wait = line.all_done(vec!["mine".to_owned()]);
+        assert!(line.visit_done("mine"));
+        assert!(!line.visit_done("mine"));
+        wait.await;
+    }
+}

@@ -1,0 +1,151 @@
+//! Limits on the rate and the number of one server's questions.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+const WINDOW: Duration = Duration::from_mins(1);
+
+/// Limits on a server's questions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Questions in any minute.
+    pub per_minute: usize,
+    /// Questions that wait at once.
+    pub pending: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            per_minute: 30,
+            pending: 16,
+        }
+    }
+}
+
+/// A limit that was reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum LimitReached {
+    /// Too many questions in a minute.
+    #[error("more than {limit} questions in a minute")]
+    PerMinute {
+        /// The number that is allowed.
+        limit: usize,
+        /// When the next one is let through.
+        retry_after: Duration,
+    },
+    /// Too many questions wait.
+    #[error("{limit} questions already wait for the person")]
+    Pending {
+        /// The number that may wait.
+        limit: usize,
+    },
+}
+
+/// Counts the questions of one server.
+#[derive(Debug, Default)]
+pub(crate) struct RateLimiter {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    asked: VecDeque<Instant>,
+    pending: usize,
+}
+
+impl RateLimiter {
+    /// Lets a question in at `now`, or says which limit it meets. It counts as pending until the pass is dropped.
+    pub(crate) fn admit(&self, limits: Limits, now: Instant) -> Result<Permit<'_>, LimitReached> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        while state
+            .asked
+            .front()
+            .is_some_and(|asked| now.duration_since(*asked) >= WINDOW)
+        {
+            state.asked.pop_front();
+        }
+        if state.pending >= limits.pending {
+            return Err(LimitReached::Pending {
+                limit: limits.pending,
+            });
+        }
+        if state.asked.len() >= limits.per_minute {
+            let oldest = state.asked.front().copied().unwrap_or(now);
+            let retry_after = WINDOW.saturating_sub(now.duration_since(oldest));
+            return Err(LimitReached::PerMinute {
+                limit: limits.per_minute,
+                retry_after,
+            });
+        }
+        state.asked.push_back(now);
+        state.pending += 1;
+        Ok(Permit { meter: self })
+    }
+}
+
+/// A question that was let in.
+#[derive(Debug)]
+pub(crate) struct Permit<'m> {
+    meter: &'m RateLimiter,
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        let mut state = self
+            .meter
+            .state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        state.pending = state.pending.saturating_sub(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits {
+        per_minute: 2,
+        pending: 1,
+    };
+
+    #[test]
+    fn pending_questions_are_counted_until_they_end() {
+        let meter = RateLimiter::default();
+        let now = Instant::now();
+        let first = meter.admit(LIMITS, now).unwrap();
+        assert_eq!(
+            meter.admit(LIMITS, now).unwrap_err(),
+            LimitReached::Pending { limit: 1 }
+        );
+        drop(first);
+        assert!(meter.admit(LIMITS, now).is_ok());
+    }
+
+    #[test]
+    fn a_minute_later_there_is_room_again() {
+        let meter = RateLimiter::default();
+        let start = Instant::now();
+        drop(meter.admit(LIMITS, start).unwrap());
+        drop(
+            meter
+                .admit(LIMITS, start + Duration::from_secs(20))
+                .unwrap(),
+        );
+        let full = meter
+            .admit(LIMITS, start + Duration::from_secs(50))
+            .unwrap_err();
+        assert_eq!(
+            full,
+            LimitReached::PerMinute {
+                limit: 2,
+                retry_after: Duration::from_secs(10)
+            }
+        );
+        assert!(meter.admit(LIMITS, start + Duration::from_mins(1)).is_ok());
+    }
+}

@@ -1,0 +1,353 @@
+//! The pipeline of a question, in every era: from the server's request to its response.
+//!
+//! Read, limits, policy, queue, responder, check, record: in this order, each step in a file of its own.
+
+mod error;
+mod limit;
+mod observer;
+mod queue;
+mod settings;
+
+use std::time::{Duration, SystemTime};
+
+use mcp_elicit_core::answer::Outcome;
+use mcp_elicit_core::form::Form;
+use mcp_elicit_core::link::Link;
+use mcp_elicit_core::secrecy;
+use mcp_elicit_core::wire::{Capability, ElicitRequest, Mode, Revision};
+use mcp_elicit_forms::view;
+use serde_json::value::RawValue;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+pub use error::{Blame, QuestionError};
+pub use limit::{LimitReached, Limits};
+pub use observer::Observer;
+pub use queue::{Pending, QuestionQueue, QueueEntry};
+pub use settings::ClientSettings;
+
+use crate::answer::Answer;
+use crate::connection_state::ConnectionState;
+use crate::consent::{Consent, Rule, StandingAnswer};
+use crate::question::{self, Question, Withdrawal};
+use crate::responder::ResponderError;
+use limit::RateLimiter;
+
+/// Why a question is taken back when its call no longer waits for it.
+pub(crate) const CALL_OVER: &str = "its call is over";
+
+/// A question as it came, with what the connection knows about it.
+pub(crate) struct Incoming<'a> {
+    pub(crate) params: &'a RawValue,
+    pub(crate) revision: Revision,
+    pub(crate) origin: view::Origin,
+    pub(crate) call: Option<view::Call>,
+    /// Each of these takes the question back when it is cancelled, for the reason beside it.
+    pub(crate) ends: Vec<(CancellationToken, &'static str)>,
+    pub(crate) line: &'a ConnectionState,
+}
+
+/// The dispatcher of one server.
+pub(crate) struct Dispatcher {
+    server: String,
+    settings: ClientSettings,
+    meter: RateLimiter,
+}
+
+impl Dispatcher {
+    pub(crate) fn new(server: String, settings: ClientSettings) -> Self {
+        Self {
+            server,
+            settings,
+            meter: RateLimiter::default(),
+        }
+    }
+
+    pub(crate) fn server(&self) -> &str {
+        &self.server
+    }
+
+    pub(crate) fn person(&self) -> &QuestionQueue {
+        &self.settings.person
+    }
+
+    pub(crate) fn rounds(&self) -> usize {
+        self.settings.rounds
+    }
+
+    /// Returns what is declared to the server: what the responder can show and the policy allows.
+    pub(crate) fn modes(&self) -> Capability {
+        match &self.settings.responder {
+            Some(responder) => responder.modes().and(self.rule().modes()),
+            None => Capability::NONE,
+        }
+    }
+
+    fn rule(&self) -> Rule {
+        let mut rule = self.settings.consent.rule(&self.server);
+        if self.settings.person.has_declined(&self.server) {
+            rule.answer = Some(StandingAnswer::Decline);
+        }
+        rule
+    }
+
+    /// Puts the question before the person and brings back what the server gets.
+    pub(crate) async fn ask(&self, incoming: Incoming<'_>) -> Result<Answer, QuestionError> {
+        let question = match self.read(incoming.params, &incoming) {
+            Ok(question) => question,
+            Err(refusal) => {
+                self.refused(None, &refusal);
+                return Err(refusal);
+            }
+        };
+        let mut unfinished = Unfinished {
+            dispatcher: self,
+            question: &question,
+            ended: false,
+        };
+        let outcome = self.answer(&question, &incoming).await;
+        unfinished.ended = true;
+        match &outcome {
+            Ok(answer) => {
+                for observer in &self.settings.observers {
+                    observer.answered(&question, answer);
+                }
+            }
+            Err(refusal) => self.refused(Some(&question), refusal),
+        }
+        outcome
+    }
+
+    fn refused(&self, question: Option<&Question>, refusal: &QuestionError) {
+        for observer in &self.settings.observers {
+            observer.refused(question, refusal);
+        }
+    }
+
+    fn read(&self, params: &RawValue, incoming: &Incoming<'_>) -> Result<Question, QuestionError> {
+        let revision = incoming.revision;
+        let request = ElicitRequest::parse(params, revision)?;
+        let mode = request.mode();
+        let responder = self
+            .settings
+            .responder
+            .as_ref()
+            .filter(|responder| responder.modes().has(mode));
+        if responder.is_none() {
+            return Err(QuestionError::Undeclared {
+                mode,
+                declared: self.modes(),
+            });
+        }
+        let (ask, suspicions) = match &request {
+            ElicitRequest::Form { message, schema } => {
+                let form = Form::parse_with(schema.get(), &self.settings.form_limits)?;
+                let suspicions = secrecy::inspect(&form, message);
+                (view::Ask::Form(form), suspicions)
+            }
+            ElicitRequest::Url { url, .. } => (view::Ask::Url(Link::parse(url)?), Vec::new()),
+        };
+        let mut shown = view::Question::new(incoming.origin.clone(), request.message(), ask);
+        if let Some(call) = &incoming.call {
+            shown = shown.for_call(call.clone());
+        }
+        let id = question::number();
+        Ok(Question {
+            id,
+            shown,
+            request,
+            revision,
+            suspicions,
+            withdrawal: Withdrawal::default(),
+            person: self.settings.person.clone(),
+        })
+    }
+
+    async fn answer(
+        &self,
+        question: &Question,
+        incoming: &Incoming<'_>,
+    ) -> Result<Answer, QuestionError> {
+        let rule = self.rule();
+        match question.shown.ask() {
+            view::Ask::Form(form) => rule.allows_form(form, &question.suspicious_fields())?,
+            view::Ask::Url(link) => rule.allows_link(link)?,
+        }
+        let _pass = self.meter.admit(rule.limits(), Instant::now())?;
+        for observer in &self.settings.observers {
+            observer.asked(question);
+        }
+        if let Some(answer) = rule.standing_answer() {
+            return Ok(answer);
+        }
+        // Known before it is shown: a server may announce the end of a visit before the person has come back.
+        if let Some(id) = question.elicitation_id() {
+            incoming.line.knows_visit(id);
+        }
+        // Whatever ends this future early takes the question off the screen.
+        let _gone = TakeBack(&question.withdrawal);
+        // Pinned out here, so that the reason is known before the responder is dropped.
+        let mut answering = std::pin::pin!(self.in_turn(question));
+        tokio::select! {
+            answer = &mut answering => answer,
+            why = first_of(&incoming.ends) => {
+                question.withdrawal.withdraw(why);
+                Err(QuestionError::Withdrawn { why: why.to_owned() })
+            }
+        }
+    }
+
+    async fn in_turn(&self, question: &Question) -> Result<Answer, QuestionError> {
+        let place = self.settings.person.enter(question);
+        let has_own_queue = self
+            .settings
+            .responder
+            .as_ref()
+            .is_some_and(|responder| responder.has_own_queue());
+        let _turn = if has_own_queue {
+            None
+        } else {
+            place.turn().await
+        };
+        // What the person said to the question before may have been said to this one too.
+        if let Some(answer) = self.rule().standing_answer() {
+            return Ok(answer);
+        }
+        let mut question = question.clone();
+        question.shown = question.shown.clone().with_pending(question.behind());
+        match self.settings.answer_within {
+            None => self.responded(&question).await,
+            Some(within) => {
+                question.shown = until(question.shown, within);
+                let mut responding = std::pin::pin!(self.responded(&question));
+                tokio::select! {
+                    // A face counts the same time down, and may be first to see its end.
+                    answer = &mut responding => answer.map_err(|refusal| match refusal {
+                        QuestionError::Nobody { why: ResponderError::Expired, .. } => QuestionError::TimedOut { after: within },
+                        other => other,
+                    }),
+                    () = tokio::time::sleep(within) => {
+                        question.withdrawal.withdraw("the time to answer ran out");
+                        Err(QuestionError::TimedOut { after: within })
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks, and checks again what came back: a responder may hold answers of another form.
+    async fn responded(&self, question: &Question) -> Result<Answer, QuestionError> {
+        let Some(responder) = &self.settings.responder else {
+            return Err(QuestionError::Undeclared {
+                mode: question.mode(),
+                declared: Capability::NONE,
+            });
+        };
+        let nobody = |why| QuestionError::Nobody {
+            mode: question.mode(),
+            why,
+        };
+        let answer = responder.respond(question).await.map_err(nobody)?;
+        if let (Outcome::Accept(answers), Some(form)) = (answer.outcome(), question.form()) {
+            form.check(answers.to_value())
+                .map_err(QuestionError::WrongAnswer)?;
+            if question.must_insist() && !answer.insisted() {
+                return Err(QuestionError::NotInsisted {
+                    fields: question.suspicious_fields(),
+                });
+            }
+        }
+        match (answer.outcome(), question.mode()) {
+            (Outcome::Visit, Mode::Form) | (Outcome::Accept(_), Mode::Url) => Err(nobody(
+                ResponderError::failed("it answered a question of the other mode"),
+            )),
+            _ => {
+                if answer.is_always() {
+                    self.decline_always();
+                }
+                Ok(answer.brought_by(responder.name()))
+            }
+        }
+    }
+
+    /// Completes when the person says that the agreed visits are done.
+    pub(crate) async fn visited(&self, hosts: &[String]) -> Result<(), QuestionError> {
+        let Some(responder) = &self.settings.responder else {
+            return std::future::pending().await;
+        };
+        responder
+            .visited(hosts)
+            .await
+            .map_err(|why| QuestionError::Nobody {
+                mode: Mode::Url,
+                why,
+            })
+    }
+
+    /// The person said no to this server, once and for all.
+    pub(crate) fn decline_always(&self) -> Consent {
+        let policy = self.settings.consent.clone();
+        let person = &self.settings.person;
+        person.decline_always(&self.server, policy, |changed| {
+            for observer in &self.settings.observers {
+                observer.consent_changed(changed);
+            }
+        })
+    }
+}
+
+impl Rule {
+    /// The answer that the person's standing word gives.
+    fn standing_answer(&self) -> Option<Answer> {
+        (self.answer == Some(StandingAnswer::Decline))
+            .then(|| Answer::from(Outcome::Decline).brought_by("policy".into()))
+    }
+}
+
+struct TakeBack<'q>(&'q Withdrawal);
+
+impl Drop for TakeBack<'_> {
+    fn drop(&mut self) {
+        self.0.withdraw(CALL_OVER);
+    }
+}
+
+/// A question whose end nobody has been told of. Where nobody waits for its answer any more, as when another question
+/// of its round found none, the onlookers still hear that it was taken back.
+struct Unfinished<'d> {
+    dispatcher: &'d Dispatcher,
+    question: &'d Question,
+    ended: bool,
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            let why = CALL_OVER.to_owned();
+            self.dispatcher
+                .refused(Some(self.question), &QuestionError::Withdrawn { why });
+        }
+    }
+}
+
+async fn first_of(ends: &[(CancellationToken, &'static str)]) -> &'static str {
+    let waits = ends.iter().map(|(token, why)| {
+        Box::pin(async move {
+            token.cancelled().await;
+            *why
+        })
+    });
+    let waits: Vec<_> = waits.collect();
+    if waits.is_empty() {
+        return std::future::pending().await;
+    }
+    futures::future::select_all(waits).await.0
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this shell tells the face when the time is over"
+)]
+fn until(shown: view::Question, within: Duration) -> view::Question {
+    shown.until(SystemTime::now() + within)
+}

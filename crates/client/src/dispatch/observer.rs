@@ -1,0 +1,50 @@
+//! Those who look on: logs, records, screens, a program that reads events.
+
+use super::error::QuestionError;
+use crate::answer::Answer;
+use crate::consent::Consent;
+use crate::question::Question;
+
+/// Looks on while questions come and go. Called in order for each question; must not block.
+///
+/// `answered` is the only place where a person's values pass by. Whoever writes them down has decided to.
+pub trait Observer: Send + Sync + 'static {
+    /// A question came and was let in.
+    fn asked(&self, question: &Question) {
+        let _ = question;
+    }
+
+    /// A person answered, and the answer goes to the server.
+    fn answered(&self, question: &Question, answer: &Answer) {
+        let _ = (question, answer);
+    }
+
+    /// The server gets no answer. `question` is absent where it could not even be read.
+    fn refused(&self, question: Option<&Question>, why: &QuestionError) {
+        let _ = (question, why);
+    }
+
+    /// The person said no to a server once and for all. This is the policy that says so, with every other server that the
+    /// same [`QuestionQueue`](super::QuestionQueue) declined, to be kept. Called for one change at a time.
+    fn consent_changed(&self, consent: &Consent) {
+        let _ = consent;
+    }
+}
+
+impl<O: Observer + ?Sized> Observer for std::sync::Arc<O> {
+    fn asked(&self, question: &Question) {
+        (**self).asked(question);
+    }
+
+    fn answered(&self, question: &Question, answer: &Answer) {
+        (**self).answered(question, answer);
+    }
+
+    fn refused(&self, question: Option<&Question>, why: &QuestionError) {
+        (**self).refused(question, why);
+    }
+
+    fn consent_changed(&self, consent: &Consent) {
+        (**self).consent_changed(consent);
+    }
+}

@@ -1,0 +1,96 @@
+//! Why a responder brought no answer. None of these is a decline or a cancel: no person chose one.
+
+use std::time::Duration;
+
+use mcp_elicit_core::answer::Violations;
+#[cfg(any(feature = "terminal", feature = "browser"))]
+use mcp_elicit_forms::view::NotAnswered;
+use thiserror::Error;
+
+/// Why a responder brought no answer.
+#[derive(Debug, Error)]
+pub enum ResponderError {
+    /// It cannot show this question.
+    #[error("cannot show the question: {why}")]
+    CannotShow {
+        /// Why, in words for a person.
+        why: String,
+    },
+    /// It cannot show this question, and the form's fields say why.
+    #[error("the form's defaults are no answer: {violations}")]
+    NoDefaults {
+        /// The fields without a usable default.
+        violations: Violations,
+    },
+    /// Its answer does not fit the form, and there is nobody to correct it.
+    #[error("the prepared answer does not fit: {violations}")]
+    Refused {
+        /// Every field that is wrong.
+        violations: Violations,
+    },
+    /// There is no prepared answer left.
+    #[error("no prepared answer is left for this question")]
+    Exhausted,
+    /// The input ended before the answer was complete.
+    #[error("the input ended before the question was answered")]
+    EndOfInput,
+    /// The person stopped the program, which says nothing about the question.
+    #[error("interrupted before the question was answered")]
+    Interrupted,
+    /// Nobody answered in the time this responder gives.
+    #[error("nobody answered within {} s", within.as_secs_f32())]
+    TimedOut {
+        /// The time it gives.
+        within: Duration,
+    },
+    /// The question's own time ran out while it was shown.
+    #[error("the time to answer ran out")]
+    Expired,
+    /// The question was taken back while it was shown.
+    #[error("the question was taken back: {why}")]
+    Withdrawn {
+        /// Why, in words for a person.
+        why: String,
+    },
+    /// It broke.
+    #[error("the responder failed: {why}")]
+    Failed {
+        /// The event. Nothing a person typed.
+        why: String,
+    },
+}
+
+impl ResponderError {
+    /// It cannot show this question.
+    pub fn cannot_show(why: impl Into<String>) -> Self {
+        Self::CannotShow { why: why.into() }
+    }
+
+    /// It broke.
+    pub fn failed(why: impl Into<String>) -> Self {
+        Self::Failed { why: why.into() }
+    }
+
+    /// Returns whether another responder should be tried: this one could not, as opposed to a person who walked away.
+    pub fn passes_on(&self) -> bool {
+        matches!(
+            self,
+            Self::CannotShow { .. } | Self::NoDefaults { .. } | Self::Exhausted
+        )
+    }
+}
+
+/// Returns what a face says when a question ended without an action.
+#[cfg(any(feature = "terminal", feature = "browser"))]
+pub(super) fn from_frontend(why: NotAnswered) -> ResponderError {
+    match why {
+        NotAnswered::Interrupted => ResponderError::Interrupted,
+        NotAnswered::EndOfInput { .. } => ResponderError::EndOfInput,
+        NotAnswered::Withdrawn { why } => ResponderError::Withdrawn { why },
+        NotAnswered::Expired => ResponderError::Expired,
+        NotAnswered::NoTerminal => ResponderError::cannot_show("there is no terminal"),
+        // What the system says of reading and writing; nothing a person typed.
+        NotAnswered::Broken(error) => ResponderError::failed(error.to_string()),
+        other => ResponderError::failed(other.to_string()),
+    }
+}

@@ -1,0 +1,297 @@
+//! Putting a question until it is settled: the checks that are always on, asking again with the reasons, the record.
+
+use std::time::Duration;
+
+use mcp_elicit_core::answer::{CheckError, Violations};
+use mcp_elicit_core::fault::{Finding, LimitFault};
+use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_core::wire::{Action, Revision};
+
+use crate::ask::{AcceptedContent, ReadResult, Reasons};
+use crate::audit::{AuditEvent, AuditRecord};
+use crate::backend::AskResult;
+use crate::elicit::Call;
+use crate::error::{ElicitError, RefusalKind};
+use crate::guard;
+use crate::journal::{ReceivedAnswer, StoredResult};
+use crate::question::{OutgoingBody, OutgoingQuestion};
+
+/// The end of a question on which a person acted.
+#[derive(Debug)]
+pub(crate) enum Decision<T> {
+    Answer(T),
+    Not(RefusalKind),
+}
+
+/// The longest text of reasons that goes into the next message, in bytes.
+const REASONS_LIMIT: usize = 1_000;
+
+/// Counts a question that goes out against the principal's limit, and writes it down.
+pub(crate) fn count(call: &Call, question: &OutgoingQuestion) -> Result<(), ElicitError> {
+    let settings = &call.shared.settings;
+    if let (Some(rates), Some(principal)) = (&settings.rates, &call.principal) {
+        let asked = rates.ask(principal, settings.now_ms());
+        asked.map_err(|retry_after| ElicitError::Limit(LimitFault::RateLimited { retry_after }))?;
+    }
+    note(call, question, AuditEvent::Asked, None, None);
+    Ok(())
+}
+
+/// Puts `question` until there is an answer that `read` takes, at most `attempts` times. With `own_check`, an answer that
+/// it took once counts in every later run.
+pub(crate) async fn exchange<T>(
+    call: &Call,
+    mut question: OutgoingQuestion,
+    attempts: u32,
+    own_check: bool,
+    read: impl Fn(AcceptedContent) -> ReadResult<T>,
+) -> Result<Decision<T>, ElicitError> {
+    let may = call.not_inside_a_step();
+    if let Err(refused) = may.and_then(|()| call.backend.can_put(&question)) {
+        let why = refused.to_string();
+        note(call, &question, AuditEvent::Refused, None, Some(why));
+        return Err(refused);
+    }
+    let message = question.message.clone();
+    let mut last = Wrong::default();
+    for attempt in 0..attempts {
+        call.count()?;
+        let put = put(call, &question, attempt == 0).await?;
+        match judge(&put.given, &question, call.backend.revision(), &read) {
+            Verdict::Decision(settled, turn) => {
+                note_fresh(call, &question, &put, turn, None);
+                if own_check && matches!(settled, Decision::Answer(_)) {
+                    call.backend.passed(&put);
+                }
+                return Ok(settled);
+            }
+            Verdict::Wrong(wrong) => {
+                let why = &wrong.reasons;
+                let noted = if wrong.by_author {
+                    "the server's own check refused the answer".to_owned()
+                } else {
+                    why.clone()
+                };
+                note_fresh(call, &question, &put, AuditEvent::Wrong, Some(noted));
+                call.backend.wrong(&put, why);
+                question.message = format!("{message}\n\nThe last answer cannot be used:\n{why}");
+                last = wrong;
+            }
+            Verdict::Late => {
+                note_fresh(call, &question, &put, AuditEvent::TimedOut, None);
+                return Err(ElicitError::TimedOut {
+                    after: question.timeout,
+                });
+            }
+            Verdict::Broken(why) => {
+                note_fresh(call, &question, &put, AuditEvent::Failed, Some(why.clone()));
+                return Err(ElicitError::Peer(why));
+            }
+            Verdict::Author(why) => {
+                note_fresh(call, &question, &put, AuditEvent::Failed, Some(why.clone()));
+                return Err(ElicitError::Author(why));
+            }
+        }
+    }
+    Err(ElicitError::Wrong {
+        attempts,
+        reasons: last.reasons,
+        findings: last.findings,
+    })
+}
+
+/// Puts the question once, and notes what became of it when nothing came back.
+async fn put(
+    call: &Call,
+    question: &OutgoingQuestion,
+    first: bool,
+) -> Result<AskResult, ElicitError> {
+    let admit = || {
+        // Asked again, it is the same question with the reasons of its form.
+        if first {
+            guard::may_ask(question)?;
+        }
+        count(call, question)
+    };
+    let result = call.backend.put(question, &admit).await;
+    if let Err(unanswered) = &result {
+        let turn = match unanswered {
+            ElicitError::TimedOut { .. } => AuditEvent::TimedOut,
+            ElicitError::CallCancelled
+            | ElicitError::HandlerReturned
+            | ElicitError::Disconnected => AuditEvent::Withdrawn,
+            ElicitError::CannotAsk(_) | ElicitError::Author(_) | ElicitError::Limit(_) => {
+                AuditEvent::Refused
+            }
+            ElicitError::Peer(_) | ElicitError::Wrong { .. } => AuditEvent::Failed,
+            // The question has gone out and is still open.
+            ElicitError::Suspended | ElicitError::Refused(_) | ElicitError::UrlRequired(_) => {
+                return result;
+            }
+        };
+        note(call, question, turn, None, Some(unanswered.to_string()));
+    }
+    result
+}
+
+enum Verdict<T> {
+    Decision(Decision<T>, AuditEvent),
+    Wrong(Wrong),
+    Late,
+    Broken(String),
+    /// The form takes what the author's type does not.
+    Author(String),
+}
+
+/// Why an answer cannot be used.
+#[derive(Default)]
+struct Wrong {
+    /// For the person.
+    reasons: String,
+    /// The same for a program, where the form's rules were broken just now.
+    findings: Vec<Finding>,
+    /// `true` if the author's own check wrote the reasons: they may repeat what a person said, and stay out of the record.
+    by_author: bool,
+}
+
+impl From<String> for Wrong {
+    fn from(reasons: String) -> Self {
+        Self {
+            reasons,
+            ..Self::default()
+        }
+    }
+}
+
+impl From<Reasons> for Wrong {
+    fn from(reasons: Reasons) -> Self {
+        Self {
+            reasons: bounded(&reasons.listed()),
+            findings: reasons.findings(),
+            by_author: true,
+        }
+    }
+}
+
+fn judge<T>(
+    given: &ReceivedAnswer,
+    question: &OutgoingQuestion,
+    revision: Revision,
+    read: impl Fn(AcceptedContent) -> ReadResult<T>,
+) -> Verdict<T> {
+    let (reply, passed) = match given {
+        ReceivedAnswer::Result(reply) => (reply, false),
+        ReceivedAnswer::Passed(reply) => (reply, true),
+        ReceivedAnswer::Wrong(reasons) => return Verdict::Wrong(reasons.clone().into()),
+        ReceivedAnswer::Late => return Verdict::Late,
+        ReceivedAnswer::Broken(why) => return Verdict::Broken(why.clone()),
+    };
+    match Action::from(reply.action) {
+        Action::Accept => accepted(reply, passed, question, revision, read),
+        Action::Decline => {
+            Verdict::Decision(Decision::Not(RefusalKind::Declined), AuditEvent::Declined)
+        }
+        Action::Cancel => {
+            Verdict::Decision(Decision::Not(RefusalKind::Dismissed), AuditEvent::Cancelled)
+        }
+    }
+}
+
+fn accepted<T>(
+    reply: &StoredResult,
+    passed: bool,
+    question: &OutgoingQuestion,
+    revision: Revision,
+    read: impl Fn(AcceptedContent) -> ReadResult<T>,
+) -> Verdict<T> {
+    let accepted = match &question.subject {
+        OutgoingBody::Url { .. } => None,
+        OutgoingBody::Form(form) => {
+            // Accepted without content is read as an empty form: right where nothing is required.
+            let content = reply.content.as_ref().map_or("{}", |content| content.get());
+            match form.check(content, revision) {
+                Ok(answers) => Some(answers),
+                Err(CheckError::Violations(violations)) => {
+                    return Verdict::Wrong(Wrong {
+                        reasons: bounded(&listed(&violations)),
+                        findings: Finding::from_violations(&violations),
+                        by_author: false,
+                    });
+                }
+                Err(error @ (CheckError::Broken(_) | CheckError::TooLarge { .. })) => {
+                    return Verdict::Broken(error.to_string());
+                }
+            }
+        }
+    };
+    let accepted = AcceptedContent {
+        answers: accepted,
+        passed,
+    };
+    match read(accepted) {
+        ReadResult::Answer(answer) => {
+            Verdict::Decision(Decision::Answer(answer), AuditEvent::Answered)
+        }
+        ReadResult::No => {
+            Verdict::Decision(Decision::Not(RefusalKind::SaidNo), AuditEvent::Answered)
+        }
+        ReadResult::Misfit(why) => Verdict::Wrong(why.into()),
+        ReadResult::Refused(reasons) => Verdict::Wrong(reasons.into()),
+        ReadResult::Author(why) => Verdict::Author(why),
+    }
+}
+
+fn listed(violations: &Violations) -> String {
+    let lines: Vec<String> = violations
+        .iter()
+        .map(|violation| format!("- {violation}"))
+        .collect();
+    lines.join("\n")
+}
+
+fn bounded(reasons: &str) -> String {
+    let mut end = REASONS_LIMIT.min(reasons.len());
+    while !reasons.is_char_boundary(end) {
+        end -= 1;
+    }
+    reasons[..end].to_owned()
+}
+
+/// Notes a turn unless an earlier run of the handler already did.
+fn note_fresh(
+    call: &Call,
+    question: &OutgoingQuestion,
+    put: &AskResult,
+    turn: AuditEvent,
+    reason: Option<String>,
+) {
+    if !put.known {
+        note(call, question, turn, Some(put.open_for), reason);
+    }
+}
+
+fn note(
+    call: &Call,
+    question: &OutgoingQuestion,
+    turn: AuditEvent,
+    open_for: Option<Duration>,
+    reason: Option<String>,
+) {
+    let settings = &call.shared.settings;
+    let backend = call.backend.name();
+    let mode = question.mode();
+    tracing::info!(target: "mcp_elicit", %turn, method = call.method, name = %call.name, %mode, backend);
+    let Some(audit) = &settings.audit else { return };
+    audit.record(&AuditRecord {
+        method: Some(call.method.to_owned()),
+        name: Some(call.name.clone()),
+        mode: Some(mode),
+        backend: Some(backend.to_owned()),
+        principal: call.principal.clone(),
+        fields: question.fields(),
+        host: question.host(),
+        open_ms: open_for.map(|open| u64::try_from(open.as_millis()).unwrap_or(u64::MAX)),
+        reason,
+        ..AuditRecord::new(turn, Timestamp::from_millis(settings.now_ms()))
+    });
+}

@@ -1,0 +1,190 @@
+//! The ways to an answer, one file each.
+//!
+//! | way | when |
+//! | --- | --- |
+//! | [`pushed`] | 2025-06-18 and 2025-11-25: send `elicitation/create` and wait |
+//! | [`rounds`] | 2026-07-28: end the run, send what was asked, run again with the answers |
+//! | [`task`] | inside a task: `tasks/get` shows the question, `tasks/update` answers it |
+//! | [`cannot_ask`] | nobody can be reached: say so before anything is sent |
+//! | [`script`] | tests: answers given as values |
+//!
+//! `call_wait` is how they wait, `tracked_waker` how rounds sees that nothing else is waited for. Only these files know how the eras differ; everything else asks through [`Backend::put`].
+
+pub(crate) mod call_wait;
+pub(crate) mod cannot_ask;
+pub(crate) mod pushed;
+pub(crate) mod rounds;
+pub(crate) mod script;
+pub(crate) mod task;
+mod tracked_waker;
+
+use std::sync::Arc;
+
+use mcp_elicit_core::wire::Revision;
+
+use serde_json::value::RawValue;
+
+use crate::error::ElicitError;
+use crate::journal::ReceivedAnswer;
+use crate::question::OutgoingQuestion;
+
+/// Called right before a question goes out for the first time: where it is found out whether it may be asked at all, and
+/// when it is recorded.
+pub(crate) type AdmitFn<'a> = &'a (dyn Fn() -> Result<(), ElicitError> + Send + Sync);
+
+/// The route of this call's questions to a person.
+#[derive(Debug, Clone)]
+pub(crate) enum Backend {
+    Pushed(Arc<pushed::Pushed>),
+    Rounds(Arc<rounds::Rounds>),
+    Task(Arc<task::InTask>),
+    CannotAsk(cannot_ask::Unavailable),
+    Script(Arc<script::Script>),
+}
+
+/// A reply together with what the way needs to hear about it afterwards.
+#[derive(Debug)]
+pub(crate) struct AskResult {
+    pub(crate) given: ReceivedAnswer,
+    /// For [`Backend::wrong`]; only rounds needs it.
+    slot: Option<crate::journal::OccurrenceKey>,
+    /// The time that the question was open, as far as this route can tell.
+    pub(crate) open_for: std::time::Duration,
+    /// `true` if an earlier run already saw this response: then it is not new to the audit.
+    pub(crate) known: bool,
+}
+
+impl Backend {
+    /// Puts `question` before a person and waits for what comes back.
+    pub(crate) async fn put(
+        &self,
+        question: &OutgoingQuestion,
+        admit: AdmitFn<'_>,
+    ) -> Result<AskResult, ElicitError> {
+        match self {
+            Self::Pushed(pushed) => pushed.put(question, admit).await,
+            Self::Rounds(rounds) => rounds.put(question, admit).await,
+            Self::Task(task) => task.put(question, admit).await,
+            Self::CannotAsk(nobody) => Err(nobody.refuse(question.mode())),
+            Self::Script(script) => script.put(question, admit).await,
+        }
+    }
+
+    /// Fails if this way cannot do the question's mode, before anything is sent.
+    pub(crate) fn can_put(&self, question: &OutgoingQuestion) -> Result<(), ElicitError> {
+        let capability = match self {
+            Self::Pushed(pushed) => pushed.capability(),
+            Self::Rounds(rounds) => rounds.capability(),
+            Self::Task(task) => task.capability(),
+            Self::CannotAsk(nobody) => return Err(nobody.refuse(question.mode())),
+            Self::Script(script) => return script.can_put(question.mode()),
+        };
+        cannot_ask::declared(capability, question.mode(), self.revision())
+    }
+
+    /// Remembers that the reply to a question broke its rules.
+    pub(crate) fn wrong(&self, put: &AskResult, reasons: &str) {
+        if let (Self::Rounds(rounds), Some(slot)) = (self, put.slot) {
+            rounds.wrong(slot, reasons);
+        }
+    }
+
+    /// Remembers that the answer to a question passed the author's own check.
+    pub(crate) fn passed(&self, put: &AskResult) {
+        if let (Self::Rounds(rounds), Some(slot)) = (self, put.slot) {
+            rounds.passed(slot);
+        }
+    }
+
+    /// Returns the result of the step `name` from an earlier run, or leave to run it now.
+    pub(crate) fn begin_step(&self, name: &str) -> StepTurn {
+        match self {
+            Self::Rounds(rounds) => rounds.begin_step(name),
+            Self::Script(script) => StepTurn::Run(script.begin_step(name)),
+            Self::Pushed(_) | Self::Task(_) | Self::CannotAsk(_) => {
+                StepTurn::Run(StepMemory::NotKept)
+            }
+        }
+    }
+
+    /// Returns the wait of this call, for what is not a question. The caller of a task polls it, and needs no progress.
+    pub(crate) fn call_wait(&self) -> Option<&call_wait::CallWait> {
+        match self {
+            Self::Pushed(pushed) => Some(pushed.call_wait()),
+            Self::Rounds(rounds) => Some(rounds.call_wait()),
+            Self::CannotAsk(nobody) => nobody.call_wait.as_deref(),
+            Self::Task(_) | Self::Script(_) => None,
+        }
+    }
+
+    pub(crate) fn revision(&self) -> Revision {
+        match self {
+            Self::Pushed(pushed) => pushed.revision(),
+            Self::Rounds(rounds) => rounds.revision(),
+            Self::Task(task) => task.revision(),
+            Self::CannotAsk(nobody) => nobody.revision(),
+            Self::Script(_) => Revision::LATEST,
+        }
+    }
+
+    /// Returns whether a URL that has to be visited first ends the call with an error: only 2025-11-25 has that.
+    pub(crate) fn turns_away(&self) -> bool {
+        matches!(self, Self::Pushed(pushed) if pushed.revision() == Revision::V2025_11_25)
+    }
+
+    /// For the audit.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Pushed(_) => "pushed",
+            Self::Rounds(_) => "rounds",
+            Self::Task(_) => "task",
+            Self::CannotAsk(_) => "cannot-ask",
+            Self::Script(_) => "script",
+        }
+    }
+}
+
+/// The result of a step that ran before, or leave to run it.
+pub(crate) enum StepTurn {
+    /// It ran before; this was its result.
+    Remembered(Box<RawValue>),
+    /// It has to run now. In rounds, the run is not given up while the memory lives.
+    Run(StepMemory),
+}
+
+/// The place where the result of a step that runs now is remembered.
+pub(crate) enum StepMemory {
+    /// Nowhere: the handler does not run again.
+    NotKept,
+    /// In the journal of the call.
+    Journal(rounds::StepGuard),
+    /// In the log of a test.
+    Log(script::StepLog),
+}
+
+impl StepMemory {
+    /// Returns `true` if a result is remembered at all.
+    pub(crate) fn is_kept(&self) -> bool {
+        !matches!(self, Self::NotKept)
+    }
+
+    /// Keeps the step's result for the runs to come.
+    pub(crate) fn remember(self, value: Box<RawValue>) {
+        match self {
+            Self::NotKept => {}
+            Self::Journal(guard) => guard.remember(value),
+            Self::Log(log) => log.remember(value),
+        }
+    }
+}
+
+impl AskResult {
+    pub(crate) fn fresh(given: ReceivedAnswer, open_for: std::time::Duration) -> Self {
+        Self {
+            given,
+            slot: None,
+            open_for,
+            known: false,
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Pushed (2025-06-18 and 2025-11-25): send `elicitation/create` and wait for the reply.
+//!
+//! The request rides on the stream of the call it belongs to, also when it is sent from a spawned task. While a person
+//! thinks, progress on the caller's token keeps the caller's own timer from running out. An ask that ends without a
+//! reply (too late, call cancelled, future dropped) withdraws its question with `notifications/cancelled`.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcp_elicit_core::wire::{self, Capability, ElicitRequest, Mode, Revision, method};
+use rmcp::ErrorData;
+use rmcp::model::{
+    ClientResult, CustomRequest, ElicitResult, ElicitationAction, ErrorCode, RequestId,
+    ServerRequest,
+};
+use rmcp::service::{
+    OriginatingRequestId, Peer, PeerRequestOptions, RequestContext, RequestHandle, RoleServer,
+    ServiceError,
+};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::call_wait::CallWait;
+use super::rounds::read_reply;
+use super::{AdmitFn, AskResult};
+use crate::error::{CannotAsk, CannotAskReason, ElicitError};
+use crate::journal::ReceivedAnswer;
+use crate::question::{OutgoingBody, OutgoingQuestion};
+use crate::seal;
+
+/// The connection of one pushed-era call.
+#[derive(Debug)]
+pub(crate) struct Pushed {
+    revision: Revision,
+    capability: Capability,
+    peer: Peer<RoleServer>,
+    call: RequestId,
+    call_wait: Arc<CallWait>,
+}
+
+impl Pushed {
+    pub(crate) fn new(
+        revision: Revision,
+        capability: Capability,
+        context: &RequestContext<RoleServer>,
+        call_wait: Arc<CallWait>,
+    ) -> Self {
+        Self {
+            revision,
+            capability,
+            peer: context.peer.clone(),
+            call: context.id.clone(),
+            call_wait,
+        }
+    }
+
+    pub(crate) fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    pub(crate) fn capability(&self) -> Capability {
+        self.capability
+    }
+
+    /// For steps, and for what a person does outside of MCP.
+    pub(crate) fn call_wait(&self) -> &CallWait {
+        &self.call_wait
+    }
+
+    pub(crate) async fn put(
+        &self,
+        question: &OutgoingQuestion,
+        admit: AdmitFn<'_>,
+    ) -> Result<AskResult, ElicitError> {
+        if self.call_wait.has_returned() {
+            return Err(ElicitError::HandlerReturned);
+        }
+        if self.call_wait.is_cancelled() {
+            return Err(ElicitError::CallCancelled);
+        }
+        let params = params(question, self.revision)?;
+        admit()?;
+        let since = Instant::now();
+        let result = self.send(method::CREATE, params, question.timeout).await?;
+        let reply = match result {
+            Ok(result) => read_result(result, question.mode()),
+            Err(error) => return Err(self.refused(question.mode(), &error)),
+        };
+        Ok(AskResult::fresh(reply, since.elapsed()))
+    }
+
+    /// Sends a request to the client on the stream of this call and waits for its result or error.
+    pub(crate) async fn send(
+        &self,
+        method: &str,
+        params: Value,
+        timeout: Duration,
+    ) -> Result<Result<ClientResult, ErrorData>, ElicitError> {
+        let mut request = CustomRequest::new(method, Some(params));
+        request
+            .extensions
+            .insert(OriginatingRequestId(self.call.clone()));
+        let sent = self.peer.send_cancellable_request(
+            ServerRequest::CustomRequest(request),
+            PeerRequestOptions::no_options(),
+        );
+        // In a box of its own, which is gone again while a person thinks.
+        let handle = Box::pin(sent).await;
+        let handle = handle.map_err(|_| ElicitError::Disconnected)?;
+        let mut open = Withdraw(Some(handle));
+        let reply = async {
+            match open.0.as_mut() {
+                Some(handle) => (&mut handle.rx).await.ok(),
+                None => None,
+            }
+        };
+        let reply = self.call_wait.wait(reply, timeout).await?;
+        open.0 = None;
+        match reply {
+            Some(Ok(result)) => Ok(Ok(result)),
+            Some(Err(ServiceError::McpError(error))) => Ok(Err(error)),
+            Some(Err(_)) | None => Err(ElicitError::Disconnected),
+        }
+    }
+
+    /// `notifications/elicitation/complete`, which only 2025-11-25 has, to the client that was asked.
+    #[cfg(feature = "connect")]
+    pub(crate) async fn tell_complete(&self, id: &str) {
+        if self.revision != Revision::V2025_11_25 {
+            return;
+        }
+        let params = serde_json::json!({ "elicitationId": id });
+        let complete = rmcp::model::CustomNotification::new(method::COMPLETE, Some(params));
+        let told = self
+            .peer
+            .send_notification(rmcp::model::ServerNotification::CustomNotification(
+                complete,
+            ))
+            .await;
+        if let Err(error) = told {
+            tracing::debug!(%error, "the client cannot be told that its question is done");
+        }
+    }
+
+    /// Returns what an error of the client means for the ask.
+    fn refused(&self, mode: Mode, error: &ErrorData) -> ElicitError {
+        if error.code == ErrorCode::METHOD_NOT_FOUND {
+            // It declared the capability and has nothing behind it.
+            return CannotAsk {
+                mode,
+                revision: self.revision,
+                declared: Capability::NONE,
+                why: CannotAskReason::Undeclared,
+            }
+            .into();
+        }
+        ElicitError::Peer(format!(
+            "it answered with error {}: {}",
+            error.code.0, error.message
+        ))
+    }
+}
+
+/// The `elicitationId` of 2025-11-25: the author's, or one that nobody can guess.
+pub(crate) fn elicitation_id(given: Option<&str>) -> Result<String, ElicitError> {
+    match given {
+        Some(id) => Ok(id.to_owned()),
+        None => seal::unguessable().map_err(|error| ElicitError::Author(error.to_string())),
+    }
+}
+
+/// The exact parameters of the revision; rmcp's typed request would say `mode` to 2025-06-18 too.
+fn params(question: &OutgoingQuestion, revision: Revision) -> Result<Value, ElicitError> {
+    let message = question.message.clone();
+    match &question.subject {
+        OutgoingBody::Form(form) => {
+            let schema = form.schema(revision)?;
+            Ok(ElicitRequest::form_params(message, schema, revision))
+        }
+        OutgoingBody::Url { url, id } => ElicitRequest::Url {
+            message,
+            url: url.clone(),
+            elicitation_id: Some(elicitation_id(id.as_deref())?),
+        }
+        .to_params(revision)
+        .map_err(|unaskable| ElicitError::Author(unaskable.to_string())),
+    }
+}
+
+/// rmcp sorts what came by shape; whatever it took it for, it is read again as an `ElicitResult`.
+fn read_result(result: ClientResult, mode: Mode) -> ReceivedAnswer {
+    match result {
+        // What nearly every answer is, without another way round over text.
+        ClientResult::ElicitResult(ElicitResult {
+            action: ElicitationAction::Accept,
+            content: Some(content @ Value::Object(_)),
+            ..
+        }) if mode == Mode::Form => {
+            ReceivedAnswer::Result((&wire::ElicitResult::accept(&content)).into())
+        }
+        ClientResult::CustomResult(custom) => read_reply(&custom.0, mode),
+        other => match serde_json::to_value(other) {
+            Ok(value) => read_reply(&value, mode),
+            Err(error) => ReceivedAnswer::Broken(error.to_string()),
+        },
+    }
+}
+
+/// Withdraws the question when the ask ends without a reply.
+struct Withdraw(Option<RequestHandle<RoleServer>>);
+
+impl Drop for Withdraw {
+    fn drop(&mut self) {
+        let Some(handle) = self.0.take() else { return };
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                if let Err(error) = handle
+                    .cancel(Some("the question was withdrawn".into()))
+                    .await
+                {
+                    tracing::debug!(%error, "a question could not be withdrawn");
+                }
+            });
+        }
+    }
+}

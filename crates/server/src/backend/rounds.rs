@@ -1,0 +1,625 @@
+//! Rounds (2026-07-28): the handler runs, asks what it asks, and is dropped; it runs again when the answers are there.
+//!
+//! ```text
+//! round 1   run ── ask A? ──(nothing known)── ask B? in join! ──(nothing known)── nothing left to do
+//!               └── dropped; A and B go out in one input_required, with the sealed journal
+//! round 2   run ── ask A? ──(answered)── ask B? ──(answered)── step "start" ── ask C? ──(nothing known)
+//!               └── dropped; C goes out; the journal holds A, B and the result of "start"
+//! round 3   run ── A, B, "start", C all known ── the result
+//! ```
+//!
+//! A run is only given up while at least one ask is open, no step is running, and nothing else can move it on: nobody has
+//! kept its waker, or one more turn has changed nothing.
+//! A handler that waits on anything else, with no ask open, is left alone.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use mcp_elicit_core::wire::{self, Capability, Mode, Revision};
+use rmcp::model::{
+    ElicitRequest, ElicitRequestParams, InputRequest, InputRequests, InputResponses,
+};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
+
+use super::call_wait::CallWait;
+use super::tracked_waker::TrackedWaker;
+use super::{AdmitFn, AskResult, StepMemory, StepTurn, script};
+use crate::error::ElicitError;
+use crate::guard;
+use crate::journal::{Journal, OccurrenceKey, ReceivedAnswer, SentQuestion};
+use crate::question::{Digest, OutgoingBody, OutgoingQuestion};
+use crate::running_step;
+
+/// One run of a handler in the rounds era.
+#[derive(Debug)]
+pub(crate) struct Rounds {
+    revision: Revision,
+    capability: Capability,
+    now_ms: u64,
+    stand: Mutex<RunState>,
+    /// Fires when this run is given up: asks that a spawned task still holds must end.
+    over: CancellationToken,
+    /// The end of the run, once it has come.
+    end: OnceLock<End>,
+    call_wait: Arc<CallWait>,
+    /// The results of steps that ran in the first run of a test.
+    log: Option<script::Log>,
+}
+
+/// The end of a run, for asks that a spawned task still holds.
+#[derive(Debug, Clone, Copy)]
+enum End {
+    /// The handler returned.
+    Returned,
+    /// The questions of the run have gone out.
+    GivenUp,
+}
+
+#[derive(Debug, Default)]
+struct RunState {
+    journal: Journal,
+    /// Questions whose reply came with this very request.
+    news: Vec<FreshReply>,
+    /// Replies that came without a state, by the key the author gave.
+    loose: InputResponses,
+    /// The number of times that each question was asked in this run.
+    asked: HashMap<Digest, u32>,
+    steps: HashMap<String, u32>,
+    open: Vec<Open>,
+    running_steps: usize,
+    /// Counts every change, so that the runner sees whether a turn settled anything.
+    changes: u64,
+    /// The waker to notify of changes between polls.
+    runner: Option<Waker>,
+    turn: Option<TrackedWaker>,
+}
+
+/// A question whose reply came with this very request.
+#[derive(Debug)]
+struct FreshReply {
+    slot: OccurrenceKey,
+    open_for: Duration,
+    /// The beginning of its message. Absent where the next run may do without the question: a visit is asked for until
+    /// what it brings is there.
+    message: Option<String>,
+}
+
+#[derive(Debug)]
+struct Open {
+    slot: OccurrenceKey,
+    key: String,
+    message: String,
+    request: InputRequest,
+    url: bool,
+    for_ms: u64,
+}
+
+/// The end of a run.
+pub(crate) enum RunResult<T> {
+    /// The handler finished.
+    Finished(T),
+    /// It waits on these questions, and on nothing else.
+    Waiting(InputRequests),
+    /// It asked for one thing, and asks for another now that it has the answer.
+    Changed(Changed),
+}
+
+/// A question that was answered and is not asked again, and the one that is asked instead: the beginnings of both.
+#[derive(Debug)]
+pub(crate) struct Changed {
+    pub(crate) was: String,
+    pub(crate) now: String,
+}
+
+impl From<Changed> for ElicitError {
+    fn from(changed: Changed) -> Self {
+        let Changed { was, now } = changed;
+        let what = if was == now {
+            format!("the form of {was:?} changed after it was answered")
+        } else {
+            format!("{was:?} was answered, and now {now:?} is asked instead")
+        };
+        Self::Author(format!(
+            "it changes from run to run: {what}; put what changes into a step (`elicit.step`)"
+        ))
+    }
+}
+
+/// The input of a retried request.
+pub(crate) struct RetryInput {
+    pub(crate) journal: Journal,
+    pub(crate) had_state: bool,
+    pub(crate) responses: InputResponses,
+}
+
+impl Rounds {
+    /// Sorts the replies that came into the journal. The second value is what belongs to nobody here: it goes on to the
+    /// handler, which may have asked by hand.
+    pub(crate) fn new(
+        revision: Revision,
+        capability: Capability,
+        now_ms: u64,
+        call_wait: Arc<CallWait>,
+        brought: RetryInput,
+    ) -> (Self, InputResponses) {
+        let RetryInput {
+            mut journal,
+            had_state,
+            mut responses,
+        } = brought;
+        let mut news = Vec::new();
+        for out in journal.take_out() {
+            let Some(value) = responses.remove(&out.key) else {
+                // Not answered yet: it goes out again, under the clock it had.
+                journal.send_out(out);
+                continue;
+            };
+            let mode = if out.url { Mode::Url } else { Mode::Form };
+            let given = if out.in_time(now_ms) {
+                read_reply(&value, mode)
+            } else {
+                ReceivedAnswer::Late
+            };
+            journal.settle(out.slot, given);
+            news.push(FreshReply {
+                slot: out.slot,
+                open_for: Duration::from_millis(now_ms.saturating_sub(out.since_ms)),
+                message: (!out.url).then_some(out.message),
+            });
+        }
+        let loose = if had_state {
+            InputResponses::default()
+        } else {
+            responses.clone()
+        };
+        let stand = RunState {
+            journal,
+            news,
+            loose,
+            ..RunState::default()
+        };
+        let rounds = Self {
+            revision,
+            capability,
+            now_ms,
+            stand: Mutex::new(stand),
+            over: CancellationToken::new(),
+            end: OnceLock::new(),
+            call_wait,
+            log: None,
+        };
+        (rounds, responses)
+    }
+
+    /// Steps that `log` knows do not run again.
+    pub(crate) fn with_log(mut self, log: script::Log) -> Self {
+        self.log = Some(log);
+        self
+    }
+
+    pub(crate) fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    pub(crate) fn capability(&self) -> Capability {
+        self.capability
+    }
+
+    /// For steps, and for what a person does outside of MCP.
+    pub(crate) fn call_wait(&self) -> &CallWait {
+        &self.call_wait
+    }
+
+    /// The reply if it is known; otherwise the question is open until this run is given up.
+    pub(crate) async fn put(
+        self: &Arc<Self>,
+        question: &OutgoingQuestion,
+        admit: AdmitFn<'_>,
+    ) -> Result<AskResult, ElicitError> {
+        if self.over.is_cancelled() {
+            return Err(self.ended());
+        }
+        if self.call_wait.is_cancelled() {
+            return Err(ElicitError::CallCancelled);
+        }
+        let slot = self.take_slot(question);
+        if let Some(put) = self.known(slot, question)? {
+            return Ok(put);
+        }
+        if self.lock().journal.out(slot).is_none() {
+            admit()?;
+        }
+        let _open = self.open(slot, question)?;
+        self.given_up(question.timeout).await
+    }
+
+    /// Returns the error of an ask whose run is over.
+    fn ended(&self) -> ElicitError {
+        match self.end.get() {
+            Some(End::Returned) => ElicitError::HandlerReturned,
+            Some(End::GivenUp) => ElicitError::Suspended,
+            // The call was dropped.
+            None => ElicitError::CallCancelled,
+        }
+    }
+
+    fn take_slot(&self, question: &OutgoingQuestion) -> OccurrenceKey {
+        let digest = question.digest();
+        let mut stand = self.lock();
+        let count = stand.asked.entry(digest).or_default();
+        let slot = OccurrenceKey {
+            digest,
+            occurrence: *count,
+        };
+        *count += 1;
+        slot
+    }
+
+    fn known(
+        &self,
+        slot: OccurrenceKey,
+        question: &OutgoingQuestion,
+    ) -> Result<Option<AskResult>, ElicitError> {
+        let mut stand = self.lock();
+        if stand.journal.given(slot).is_none() && slot.occurrence == 0 {
+            // A reply without a state counts only under a key that the author gave: such a key is the author's word that
+            // it means the same question in every call.
+            let loose = question
+                .key
+                .as_ref()
+                .and_then(|key| stand.loose.remove(key));
+            if let Some(value) = loose {
+                // It was never asked, so nobody has looked yet whether it may be.
+                guard::may_ask(question)?;
+                stand
+                    .journal
+                    .settle(slot, read_reply(&value, question.mode()));
+                stand.news.push(FreshReply {
+                    slot,
+                    open_for: Duration::ZERO,
+                    message: None,
+                });
+            }
+        }
+        let Some(given) = stand.journal.given(slot).cloned() else {
+            return Ok(None);
+        };
+        let open_for = stand
+            .news
+            .iter()
+            .find(|news| news.slot == slot)
+            .map(|news| news.open_for);
+        Ok(Some(AskResult {
+            given,
+            slot: Some(slot),
+            open_for: open_for.unwrap_or_default(),
+            known: open_for.is_none(),
+        }))
+    }
+
+    fn open(
+        self: &Arc<Self>,
+        slot: OccurrenceKey,
+        question: &OutgoingQuestion,
+    ) -> Result<OpenGuard, ElicitError> {
+        let request =
+            InputRequest::Elicitation(ElicitRequest::new(params(question, self.revision)?));
+        let mut stand = self.lock();
+        let key = free_key(&stand, slot, question.key.as_deref());
+        let for_ms = u64::try_from(question.timeout.as_millis()).unwrap_or(u64::MAX);
+        stand.open.push(Open {
+            slot,
+            key,
+            message: beginning(&question.message),
+            request,
+            url: question.mode() == Mode::Url,
+            for_ms,
+        });
+        stand.changed();
+        drop(stand);
+        Ok(OpenGuard {
+            rounds: Arc::clone(self),
+            slot,
+        })
+    }
+
+    /// The reply for `slot` broke the rules: from now on only the reasons are remembered.
+    pub(crate) fn wrong(&self, slot: OccurrenceKey, reasons: &str) {
+        self.lock()
+            .journal
+            .settle(slot, ReceivedAnswer::Wrong(reasons.to_owned()));
+    }
+
+    /// The reply for `slot` passed the author's own check, which does not look at it again.
+    pub(crate) fn passed(&self, slot: OccurrenceKey) {
+        self.lock().journal.pass(slot);
+    }
+
+    /// Returns the result of the step `name` from an earlier run, or leave to run it now.
+    pub(crate) fn begin_step(self: &Arc<Self>, name: &str) -> StepTurn {
+        let mut stand = self.lock();
+        let count = stand.steps.entry(name.to_owned()).or_default();
+        let occurrence = *count;
+        *count += 1;
+        if let Some(value) = stand.journal.step(name, occurrence) {
+            return StepTurn::Remembered(value.to_owned());
+        }
+        let logged = self.log.as_ref().and_then(|log| log.step(name, occurrence));
+        if let Some(value) = logged {
+            stand.journal.remember(name, occurrence, value.clone());
+            return StepTurn::Remembered(value);
+        }
+        stand.running_steps += 1;
+        stand.changed();
+        drop(stand);
+        StepTurn::Run(StepMemory::Journal(StepGuard {
+            rounds: Arc::clone(self),
+            name: name.to_owned(),
+            occurrence,
+        }))
+    }
+
+    /// Pending until this run is over; gives what that means for the ask.
+    async fn given_up(&self, timeout: Duration) -> Result<AskResult, ElicitError> {
+        let mut over = std::pin::pin!(self.over.cancelled());
+        let mut stuck: Option<Pin<Box<tokio::time::Sleep>>> = None;
+        std::future::poll_fn(|context| {
+            let stand = self.lock();
+            // As a part of the handler it is dropped with it, and needs no wake-up: the run waits for nothing then.
+            let part_of_it = stand
+                .turn
+                .as_ref()
+                .is_some_and(|turn| turn.is(context.waker()));
+            let in_step = stand.running_steps > 0;
+            drop(stand);
+            if part_of_it && !self.over.is_cancelled() {
+                return Poll::Pending;
+            }
+            if over.as_mut().poll(context).is_ready() {
+                return Poll::Ready(Err(self.ended()));
+            }
+            // A step that waits for the task that asks would wait for ever: the question cannot go out before it ends.
+            let sleep = stuck.get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
+            if sleep.as_mut().poll(context).is_ready() {
+                if in_step {
+                    return Poll::Ready(Err(running_step::inside_some_step()));
+                }
+                stuck = None;
+                context.waker().wake_by_ref();
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Drives the handler until it finishes or waits on nothing but asks.
+    pub(crate) async fn drive<F: Future>(&self, mut handler: Pin<&mut F>) -> RunResult<F::Output> {
+        // Also when this future is dropped, as the call of a client that went away is.
+        let _over = self.over.clone().drop_guard();
+        let mut settled_at = None;
+        let finished = std::future::poll_fn(|context| {
+            let waker = self.lock().begin_turn(context.waker());
+            if let Poll::Ready(output) = handler.as_mut().poll(&mut Context::from_waker(&waker)) {
+                return Poll::Ready(Ok(output));
+            }
+            drop(waker);
+            let mut stand = self.lock();
+            stand.runner = Some(context.waker().clone());
+            if stand.open.is_empty() || stand.running_steps > 0 {
+                settled_at = None;
+                return Poll::Pending;
+            }
+            let alone = !stand.may_be_woken();
+            if alone || settled_at == Some(stand.changes) {
+                return Poll::Ready(Err(alone));
+            }
+            settled_at = Some(stand.changes);
+            drop(stand);
+            context.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await;
+        let (end, ended) = match finished {
+            Ok(output) => (End::Returned, RunResult::Finished(output)),
+            Err(alone) => match self.changed(alone) {
+                Some(changed) => (End::Returned, RunResult::Changed(changed)),
+                None => (End::GivenUp, RunResult::Waiting(self.send_out())),
+            },
+        };
+        // Nobody sets it twice: a run ends once.
+        let _first = self.end.set(end);
+        ended
+    }
+
+    /// A question that changed after it was answered: no reply of this request was used, and another question goes out.
+    ///
+    /// Where nothing else can move the run on (`alone`), that is sure. Otherwise another branch of the handler may have
+    /// been faster this time, so it counts when it happens twice in a row.
+    fn changed(&self, alone: bool) -> Option<Changed> {
+        let mut stand = self.lock();
+        let first = stand.news.iter().find_map(|news| news.message.clone())?;
+        let used = |news: &FreshReply| {
+            let asked = stand.asked.get(&news.slot.digest);
+            asked.is_some_and(|asked| *asked > news.slot.occurrence)
+        };
+        let instead = stand
+            .open
+            .iter()
+            .find(|open| stand.journal.out(open.slot).is_none())
+            .map(|open| open.message.clone());
+        let unused = !stand.news.iter().any(used);
+        let (true, Some(now)) = (unused, instead) else {
+            stand.journal.used_replies();
+            return None;
+        };
+        let before = stand.journal.unused_replies();
+        (alone || before).then_some(Changed { was: first, now })
+    }
+
+    /// Notes what goes out. A question that was already out keeps the clock it had.
+    fn send_out(&self) -> InputRequests {
+        let mut stand = self.lock();
+        let before = stand.journal.take_out();
+        let mut requests = InputRequests::new();
+        for open in std::mem::take(&mut stand.open) {
+            let earlier = before.iter().find(|out| out.slot == open.slot);
+            let since_ms = earlier.map_or(self.now_ms, |out| out.since_ms);
+            let Open {
+                slot,
+                key,
+                message,
+                request,
+                url,
+                for_ms,
+            } = open;
+            stand.journal.send_out(SentQuestion {
+                key: key.clone(),
+                slot,
+                message,
+                url,
+                since_ms,
+                for_ms,
+            });
+            requests.insert(key, request);
+        }
+        requests
+    }
+
+    /// Returns what is established when the run is over.
+    pub(crate) fn take_journal(&self) -> Journal {
+        std::mem::take(&mut self.lock().journal)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, RunState> {
+        self.stand.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RunState {
+    /// The waker to poll the handler with. What changes meanwhile is seen right afterwards.
+    fn begin_turn(&mut self, runner: &Waker) -> Waker {
+        self.runner = None;
+        let turn = self.turn.take().filter(|turn| turn.is_for(runner));
+        let turn = self
+            .turn
+            .insert(turn.unwrap_or_else(|| TrackedWaker::new(runner)));
+        turn.begin().clone()
+    }
+
+    fn may_be_woken(&self) -> bool {
+        self.turn.as_ref().is_some_and(TrackedWaker::may_be_woken)
+    }
+
+    fn changed(&mut self) {
+        self.changes += 1;
+        if let Some(runner) = self.runner.take() {
+            runner.wake();
+        }
+    }
+}
+
+/// Takes the question back when the ask is dropped, as the losing branch of a `select!` is.
+struct OpenGuard {
+    rounds: Arc<Rounds>,
+    slot: OccurrenceKey,
+}
+
+impl Drop for OpenGuard {
+    fn drop(&mut self) {
+        let mut stand = self.rounds.lock();
+        stand.open.retain(|open| open.slot != self.slot);
+        stand.changed();
+    }
+}
+
+/// A step that is running.
+pub(crate) struct StepGuard {
+    rounds: Arc<Rounds>,
+    name: String,
+    occurrence: u32,
+}
+
+impl StepGuard {
+    /// The step's result is remembered for the runs to come.
+    pub(crate) fn remember(self, value: Box<RawValue>) {
+        self.rounds
+            .lock()
+            .journal
+            .remember(&self.name, self.occurrence, value);
+    }
+}
+
+impl Drop for StepGuard {
+    fn drop(&mut self) {
+        let mut stand = self.rounds.lock();
+        stand.running_steps -= 1;
+        stand.changed();
+    }
+}
+
+/// The beginning of a question's message, short enough to travel with the state.
+pub(crate) fn beginning(message: &str) -> String {
+    const LONGEST: usize = 160;
+    if message.len() <= LONGEST {
+        return message.to_owned();
+    }
+    format!("{}...", &message[..message.floor_char_boundary(LONGEST)])
+}
+
+/// Returns what rmcp sends for a question. Tasks use it too.
+pub(crate) fn params(
+    question: &OutgoingQuestion,
+    revision: Revision,
+) -> Result<ElicitRequestParams, ElicitError> {
+    let message = question.message.clone();
+    Ok(match &question.subject {
+        OutgoingBody::Form(form) => ElicitRequestParams::FormElicitationParams {
+            meta: None,
+            message,
+            requested_schema: form.typed(revision)?,
+        },
+        // 2026-07-28 has no elicitation id; rmcp writes the empty one it is given.
+        OutgoingBody::Url { url, .. } => ElicitRequestParams::UrlElicitationParams {
+            meta: None,
+            message,
+            url: url.clone(),
+            elicitation_id: String::new(),
+        },
+    })
+}
+
+/// Reads an `ElicitResult`.
+pub(crate) fn read_reply(value: &Value, mode: Mode) -> ReceivedAnswer {
+    match wire::ElicitResult::from_value(value, mode) {
+        Ok(reply) => {
+            if reply.dropped_content() {
+                tracing::debug!("a reply had content where none counts; it was dropped");
+            }
+            ReceivedAnswer::Result((&reply).into())
+        }
+        Err(defect) => ReceivedAnswer::Broken(defect.to_string()),
+    }
+}
+
+/// The author's key, or one made from the question; unique within the round.
+fn free_key(stand: &RunState, slot: OccurrenceKey, wished: Option<&str>) -> String {
+    let base = wished.map_or_else(|| format!("q-{}", slot.digest), str::to_owned);
+    let taken = |key: &str| stand.open.iter().any(|open| open.key == key);
+    if slot.occurrence == 0 && !taken(&base) {
+        return base;
+    }
+    let mut number = slot.occurrence + 1;
+    loop {
+        let key = format!("{base}-{number}");
+        if !taken(&key) {
+            return key;
+        }
+        number += 1;
+    }
+}

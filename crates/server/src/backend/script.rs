@@ -1,0 +1,241 @@
+//! Answers given as values, for testing handlers without a transport. See [`crate::testing`].
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+
+use mcp_elicit_core::wire::{Capability, Mode, Revision};
+use serde_json::value::RawValue;
+
+use super::rounds::beginning;
+use super::{AdmitFn, AskResult, StepMemory, cannot_ask};
+use crate::error::ElicitError;
+use crate::journal::{ActionWord, OccurrenceKey, ReceivedAnswer, StoredResult};
+use crate::question::{Digest, OutgoingBody, OutgoingQuestion};
+use crate::testing::{AskedQuestion, ScriptedAnswer};
+
+/// The scripted person's answers, in order, and the questions so far.
+#[derive(Debug)]
+pub(crate) struct Script {
+    capability: Capability,
+    stand: Arc<Mutex<RunState>>,
+    /// The log of this run, where it is to be repeated.
+    log: Option<Log>,
+}
+
+#[derive(Debug, Default)]
+struct RunState {
+    answers: VecDeque<ScriptedAnswer>,
+    asked: Vec<AskedQuestion>,
+}
+
+impl Script {
+    pub(crate) fn new(
+        capability: Capability,
+        answers: impl IntoIterator<Item = ScriptedAnswer>,
+    ) -> Self {
+        let stand = RunState {
+            answers: answers.into_iter().collect(),
+            asked: Vec::new(),
+        };
+        Self {
+            capability,
+            stand: Arc::new(Mutex::new(stand)),
+            log: None,
+        }
+    }
+
+    /// The same person, whose answers are written to `log` in this run.
+    pub(crate) fn logged(&self, log: Log) -> Self {
+        Self {
+            capability: self.capability,
+            stand: Arc::clone(&self.stand),
+            log: Some(log),
+        }
+    }
+
+    pub(crate) fn capability(&self) -> Capability {
+        self.capability
+    }
+
+    pub(crate) fn asked(&self) -> Vec<AskedQuestion> {
+        self.lock().asked.clone()
+    }
+
+    pub(crate) fn can_put(&self, mode: Mode) -> Result<(), ElicitError> {
+        cannot_ask::declared(self.capability, mode, Revision::LATEST)
+    }
+
+    pub(crate) async fn put(
+        &self,
+        question: &OutgoingQuestion,
+        admit: AdmitFn<'_>,
+    ) -> Result<AskResult, ElicitError> {
+        admit()?;
+        let (number, answer) = {
+            let mut stand = self.lock();
+            stand.asked.push(asked(question)?);
+            (stand.asked.len(), stand.answers.pop_front())
+        };
+        if let Some(log) = &self.log {
+            log.question(question, answer.as_ref());
+            // As with a client, all that is asked at the same time is asked before anything is answered.
+            yield_once().await;
+        }
+        let Some(answer) = answer else {
+            return Err(ElicitError::Author(format!(
+                "the script has no answer to question {number}"
+            )));
+        };
+        match answer.given()? {
+            Some(given) => Ok(AskResult::fresh(given, Duration::ZERO)),
+            None => Err(ElicitError::TimedOut {
+                after: question.timeout,
+            }),
+        }
+    }
+
+    /// Returns the place where the result of the step `name` is remembered.
+    pub(crate) fn begin_step(&self, name: &str) -> StepMemory {
+        match &self.log {
+            Some(log) => StepMemory::Log(log.begin_step(name)),
+            None => StepMemory::NotKept,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, RunState> {
+        self.stand.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ScriptedAnswer {
+    /// As it comes back; `None` where nothing does.
+    fn given(&self) -> Result<Option<ReceivedAnswer>, ElicitError> {
+        let (action, content) = match self {
+            Self::Accept(content) => {
+                let content = serde_json::value::to_raw_value(content);
+                let content = content.map_err(|error| ElicitError::Author(error.to_string()))?;
+                (ActionWord::Accept, Some(content))
+            }
+            Self::Visit => (ActionWord::Accept, None),
+            Self::Decline => (ActionWord::Decline, None),
+            Self::Cancel => (ActionWord::Cancel, None),
+            Self::Silence => return Ok(None),
+        };
+        Ok(Some(ReceivedAnswer::Result(StoredResult {
+            action,
+            content,
+        })))
+    }
+}
+
+/// The log of the first run of a handler: questions with their answers, and the results of steps.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Log(Arc<Mutex<Entries>>);
+
+#[derive(Default)]
+struct Entries {
+    questions: Vec<Logged>,
+    asked: HashMap<Digest, u32>,
+    steps: HashMap<String, u32>,
+    results: HashMap<(String, u32), Box<RawValue>>,
+}
+
+impl std::fmt::Debug for Entries {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Entries").finish_non_exhaustive()
+    }
+}
+
+/// A question of the first run. The answer is absent where the script had none.
+#[derive(Clone)]
+pub(crate) struct Logged {
+    pub(crate) slot: OccurrenceKey,
+    pub(crate) message: String,
+    pub(crate) answer: Option<ScriptedAnswer>,
+}
+
+impl Log {
+    fn question(&self, question: &OutgoingQuestion, answer: Option<&ScriptedAnswer>) {
+        let digest = question.digest();
+        let mut entries = self.lock();
+        let count = entries.asked.entry(digest).or_default();
+        let occurrence = *count;
+        *count += 1;
+        entries.questions.push(Logged {
+            slot: OccurrenceKey { digest, occurrence },
+            message: beginning(&question.message),
+            answer: answer.cloned(),
+        });
+    }
+
+    pub(crate) fn questions(&self) -> Vec<Logged> {
+        self.lock().questions.clone()
+    }
+
+    fn begin_step(&self, name: &str) -> StepLog {
+        let mut entries = self.lock();
+        let count = entries.steps.entry(name.to_owned()).or_default();
+        let occurrence = *count;
+        *count += 1;
+        StepLog {
+            log: self.clone(),
+            name: name.to_owned(),
+            occurrence,
+        }
+    }
+
+    /// Returns the result of the step `name` in its `occurrence`th call.
+    pub(crate) fn step(&self, name: &str, occurrence: u32) -> Option<Box<RawValue>> {
+        let entries = self.lock();
+        entries.results.get(&(name.to_owned(), occurrence)).cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Entries> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A step of the first run, while it runs.
+pub(crate) struct StepLog {
+    log: Log,
+    name: String,
+    occurrence: u32,
+}
+
+impl StepLog {
+    pub(crate) fn remember(self, value: Box<RawValue>) {
+        let key = (self.name, self.occurrence);
+        self.log.lock().results.insert(key, value);
+    }
+}
+
+/// Pending once, on any runtime.
+async fn yield_once() {
+    let mut yielded = false;
+    std::future::poll_fn(|context| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+fn asked(question: &OutgoingQuestion) -> Result<AskedQuestion, ElicitError> {
+    let message = question.message.clone();
+    Ok(match &question.subject {
+        OutgoingBody::Form(form) => AskedQuestion {
+            message,
+            schema: Some(form.schema(Revision::LATEST)?),
+            url: None,
+        },
+        OutgoingBody::Url { url, .. } => AskedQuestion {
+            message,
+            schema: None,
+            url: Some(url.clone()),
+        },
+    })
+}

@@ -1,0 +1,111 @@
+//! The waker that a run of a handler is polled with: it tells whether anything but the runner can move the run on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Wake, Waker};
+
+/// One handler's waker. It passes every wake-up on to the runner.
+#[derive(Debug)]
+pub(crate) struct TrackedWaker {
+    signal: Arc<Signal>,
+    waker: Waker,
+}
+
+#[derive(Debug)]
+struct Signal {
+    runner: Waker,
+    woken: AtomicBool,
+}
+
+impl Wake for Signal {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.woken.store(true, Ordering::SeqCst);
+        self.runner.wake_by_ref();
+    }
+}
+
+impl TrackedWaker {
+    pub(crate) fn new(runner: &Waker) -> Self {
+        let signal = Arc::new(Signal {
+            runner: runner.clone(),
+            woken: AtomicBool::new(false),
+        });
+        let waker = Waker::from(Arc::clone(&signal));
+        Self { signal, waker }
+    }
+
+    /// Returns whether wake-ups still reach `runner`.
+    pub(crate) fn is_for(&self, runner: &Waker) -> bool {
+        self.signal.runner.will_wake(runner)
+    }
+
+    /// To be called before the handler is polled.
+    pub(crate) fn begin(&self) -> &Waker {
+        self.signal.woken.store(false, Ordering::SeqCst);
+        &self.waker
+    }
+
+    /// Returns whether `waker` is this one, so that whoever was polled with it is part of the handler itself.
+    pub(crate) fn is(&self, waker: &Waker) -> bool {
+        // Where it points to, and not `will_wake`: copies of one waker need not share the address of their functions.
+        waker.data() == self.waker.data()
+    }
+
+    /// Returns whether a wake-up has come since the turn began, or may come: what waits for anything keeps a copy of its waker.
+    pub(crate) fn may_be_woken(&self) -> bool {
+        /// `signal` and `waker`.
+        const OUR_OWN: usize = 2;
+        Arc::strong_count(&self.signal) > OUR_OWN || self.signal.woken.load(Ordering::SeqCst)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::Context;
+
+    use super::*;
+
+    /// Returns whether anything may still wake the handler after its first poll.
+    fn may_be_woken_after(handler: impl Future) -> bool {
+        let turn = TrackedWaker::new(Waker::noop());
+        let mut handler = pin!(handler);
+        let waker = turn.begin().clone();
+        assert!(
+            handler
+                .as_mut()
+                .poll(&mut Context::from_waker(&waker))
+                .is_pending()
+        );
+        drop(waker);
+        turn.may_be_woken()
+    }
+
+    #[tokio::test]
+    async fn what_waits_for_anything_is_noticed() {
+        let (_sender, receiver) = tokio::sync::oneshot::channel::<()>();
+        assert!(may_be_woken_after(receiver));
+        assert!(may_be_woken_after(tokio::task::yield_now()));
+        assert!(may_be_woken_after(tokio::time::sleep(
+            std::time::Duration::from_mins(1)
+        )));
+        assert!(may_be_woken_after(std::future::poll_fn(|context| {
+            context.waker().wake_by_ref();
+            std::task::Poll::<()>::Pending
+        })));
+        assert!(!may_be_woken_after(std::future::pending::<()>()));
+    }
+
+    #[test]
+    fn a_turn_knows_its_own_waker() {
+        let (turn, other) = (
+            TrackedWaker::new(Waker::noop()),
+            TrackedWaker::new(Waker::noop()),
+        );
+        assert!(turn.is(&turn.begin().clone()) && !turn.is(other.begin()));
+    }
+}

@@ -1,0 +1,140 @@
+//! The ends of visits, and the calls that wait for them.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+/// The visits of one process.
+#[derive(Debug, Default)]
+pub(super) struct Waiting(Mutex<HashMap<String, Visit>>);
+
+/// The end of a visit. Both are a person's act.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum End {
+    /// The value that was asked for is stored.
+    #[serde(rename = "d")]
+    Done,
+    /// The person said no on the page.
+    #[serde(rename = "n")]
+    Declined,
+}
+
+#[derive(Debug, Default)]
+struct Visit {
+    end: watch::Sender<Option<End>>,
+    /// Somebody is completing it right now.
+    busy: bool,
+    until_ms: u64,
+}
+
+/// The right to end a visit. Dropped without [`end`](Self::end), the visit may be tried again.
+#[derive(Debug)]
+pub(super) struct VisitClaim<'a> {
+    waiting: &'a Waiting,
+    id: String,
+}
+
+impl Waiting {
+    /// Gives the end of the visit, also if it ended before. After `until_ms` its link cannot be opened any more.
+    pub(super) fn ended(
+        &self,
+        id: &str,
+        now_ms: u64,
+        until_ms: u64,
+    ) -> impl Future<Output = End> + Send + use<> {
+        let mut visits = self.lock();
+        sweep(&mut visits, now_ms);
+        let visit = visits.entry(id.to_owned()).or_default();
+        visit.until_ms = visit.until_ms.max(until_ms);
+        let mut end = visit.end.subscribe();
+        async move {
+            match end.wait_for(Option::is_some).await.map(|end| *end) {
+                Ok(Some(end)) => end,
+                // Forgotten, because its link has expired: it will not end any more.
+                _ => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Returns how the visit ended, if it did.
+    pub(super) fn end_of(&self, id: &str) -> Option<End> {
+        self.lock().get(id).and_then(|visit| *visit.end.borrow())
+    }
+
+    /// Takes the one turn there is, unless the visit has ended or another turn is under way.
+    pub(super) fn take(&self, id: &str, now_ms: u64, until_ms: u64) -> Option<VisitClaim<'_>> {
+        let mut visits = self.lock();
+        sweep(&mut visits, now_ms);
+        let visit = visits.entry(id.to_owned()).or_default();
+        if visit.busy || visit.end.borrow().is_some() {
+            return None;
+        }
+        visit.busy = true;
+        visit.until_ms = visit.until_ms.max(until_ms);
+        drop(visits);
+        Some(VisitClaim {
+            waiting: self,
+            id: id.to_owned(),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Visit>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns what has expired cannot be opened any more, so nobody needs to remember it.
+fn sweep(visits: &mut HashMap<String, Visit>, now_ms: u64) {
+    visits.retain(|_, visit| visit.until_ms > now_ms);
+}
+
+impl VisitClaim<'_> {
+    pub(super) fn end(self, end: End) {
+        if let Some(visit) = self.waiting.lock().get(&self.id) {
+            visit.end.send_replace(Some(end));
+        }
+    }
+}
+
+impl Drop for VisitClaim<'_> {
+    fn drop(&mut self) {
+        if let Some(visit) = self.waiting.lock().get_mut(&self.id) {
+            visit.busy = false;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expired_visits_are_forgotten() {
+        let waiting = Waiting::default();
+        drop(waiting.ended("old", 0, 10));
+        drop(waiting.ended("new", 10, 20));
+        assert_eq!(waiting.lock().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_visit_ends_once() {
+        for how in [End::Done, End::Declined] {
+            let waiting = Waiting::default();
+            let ended = waiting.ended("a", 0, 10);
+            let turn = waiting.take("a", 0, 10).unwrap();
+            assert!(waiting.take("a", 0, 10).is_none(), "one turn at a time");
+            drop(turn);
+            assert_eq!(waiting.end_of("a"), None);
+            waiting
+                .take("a", 0, 10)
+                .expect("a turn that failed may be tried again")
+                .end(how);
+            assert!(waiting.take("a", 0, 10).is_none(), "ended is ended");
+            assert_eq!(ended.await, how);
+            assert_eq!(waiting.ended("a", 0, 10).await, how);
+            assert_eq!(waiting.end_of("a"), Some(how));
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The templates of the pages: one question, or one thing to say. No script, no frame, nothing from elsewhere.
+
+use askama::Template;
+use axum::response::{Html, IntoResponse, Response};
+use http::StatusCode;
+use http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
+
+use mcp_elicit_forms::looks::{self, Tone};
+
+use super::Inner;
+#[cfg(feature = "oauth")]
+use super::link::LinkToken;
+
+/// The style of these pages alone, after the shared theme.
+const OWN_STYLE: &str = include_str!("../../assets/style.css");
+
+const POLICY: &str = "default-src 'none'; style-src 'self'; form-action 'self'; \
+                      frame-ancestors 'none'; base-uri 'none'";
+
+/// The server that the pages belong to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Site<'a> {
+    server: &'a str,
+    base: &'a str,
+}
+
+impl Site<'_> {
+    fn initial(&self) -> String {
+        self.server
+            .chars()
+            .find(|c| c.is_alphanumeric())
+            .unwrap_or('?')
+            .to_string()
+    }
+}
+
+impl Inner {
+    pub(super) fn site(&self) -> Site<'_> {
+        Site {
+            server: &self.server,
+            base: &self.base,
+        }
+    }
+}
+
+/// The page of a ticket.
+#[derive(Template)]
+#[template(path = "connect/ask.html")]
+pub(super) struct Ask<'a> {
+    pub(super) site: Site<'a>,
+    pub(super) purpose: &'a str,
+    pub(super) principal: &'a str,
+    pub(super) message: &'a str,
+    /// The address of this page.
+    pub(super) here: &'a str,
+    pub(super) what: PageBody<'a>,
+}
+
+/// The request to the person.
+pub(super) enum PageBody<'a> {
+    /// To leave a secret called `label`.
+    Secret {
+        label: &'a str,
+        wrong: Option<&'a str>,
+    },
+    /// To sign in elsewhere.
+    #[cfg_attr(
+        not(feature = "oauth"),
+        expect(dead_code, reason = "the template has one arm for each")
+    )]
+    SignIn {
+        host: &'a Host,
+        scopes: &'a [String],
+    },
+}
+
+/// A host with the part that somebody has registered set apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Host {
+    pub(super) before: String,
+    pub(super) site: String,
+}
+
+impl Ask<'_> {
+    pub(super) fn page(&self, status: StatusCode) -> Response {
+        page(self, status)
+    }
+}
+
+/// One thing to say.
+#[derive(Template)]
+#[template(path = "connect/notice.html")]
+pub(super) struct Notice<'a> {
+    site: Site<'a>,
+    tone: Tone,
+    head: &'a str,
+    lines: &'a [&'a str],
+    onward: Option<Onward>,
+}
+
+/// The next step.
+#[derive(Debug, Clone)]
+pub(super) struct Onward {
+    href: String,
+    label: &'static str,
+    decline: Option<String>,
+}
+
+impl Onward {
+    #[cfg(feature = "oauth")]
+    pub(super) fn to(href: String, label: &'static str) -> Self {
+        Self {
+            href,
+            label,
+            decline: None,
+        }
+    }
+
+    /// Back to the page of a ticket, or not to connect at all.
+    #[cfg(feature = "oauth")]
+    pub(super) fn again(inner: &Inner, ticket: &LinkToken) -> Option<Self> {
+        let here = inner.address(ticket)?;
+        Some(Self {
+            decline: Some(format!("{here}/decline")),
+            href: here,
+            label: "Try again",
+        })
+    }
+}
+
+impl<'a> Notice<'a> {
+    pub(super) fn new(site: Site<'a>, tone: Tone, head: &'a str, lines: &'a [&'a str]) -> Self {
+        Self {
+            site,
+            tone,
+            head,
+            lines,
+            onward: None,
+        }
+    }
+
+    #[cfg(feature = "oauth")]
+    pub(super) fn onward(mut self, onward: Option<Onward>) -> Self {
+        self.onward = onward;
+        self
+    }
+
+    pub(super) fn page(&self, status: StatusCode) -> Response {
+        page(self, status)
+    }
+}
+
+fn page(template: &impl Template, status: StatusCode) -> Response {
+    let Ok(html) = template.render() else {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    };
+    let headers = [
+        (CONTENT_SECURITY_POLICY, POLICY),
+        // Not `no-referrer`, with which browsers would say that our own forms come from nowhere.
+        (REFERRER_POLICY, "same-origin"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (CACHE_CONTROL, "no-store"),
+    ];
+    (status, headers, Html(html)).into_response()
+}
+
+pub(super) async fn style() -> Response {
+    let headers = [
+        (CONTENT_TYPE, "text/css; charset=utf-8"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (CACHE_CONTROL, "max-age=3600"),
+    ];
+    (headers, [looks::STYLE, OWN_STYLE].concat()).into_response()
+}

@@ -1,0 +1,276 @@
+//! Why an ask brought no answer, sorted by who is to blame, and what each reason becomes on the wire.
+
+use std::time::Duration;
+
+use mcp_elicit_core::fault::{AuthorFault, Fault, Finding, LimitFault, PeerFault, PersonFault};
+use mcp_elicit_core::wire::{Capability, Mode, Revision, UrlRequired};
+use rmcp::ErrorData;
+use rmcp::handler::server::tool::IntoCallToolResult;
+use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, ErrorCode};
+use rmcp::task_manager::TaskExit;
+use serde_json::json;
+
+/// Why an ask brought no answer. `?` on it ends the handler.
+///
+/// As the result of a tool, what a person did ([`Refused`](Self::Refused)) is a result the model can read, with
+/// `isError` set; everything else is a JSON-RPC error. As an [`ErrorData`], everything is a JSON-RPC error, because
+/// prompts and resources have no other way to say no. No variant holds a value that a person gave.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ElicitError {
+    /// The person was asked and did not say yes.
+    #[error("{}", .0.said)]
+    Refused(Refusal),
+
+    /// The client cannot put this question before a person. Nothing was sent.
+    #[error(transparent)]
+    CannotAsk(#[from] CannotAsk),
+
+    /// Nobody answered in time. This is not a refusal: no person acted.
+    #[error("nobody answered within {} seconds", .after.as_secs())]
+    TimedOut {
+        /// The time that the question was open.
+        after: Duration,
+    },
+
+    /// The client ended the call while the question was open. The question was withdrawn.
+    #[error("the call was cancelled while its question was open")]
+    CallCancelled,
+
+    /// The client sent something that is not an answer to what was asked.
+    #[error("the client did not answer properly: {0}")]
+    Peer(String),
+
+    /// The answers kept breaking the form's rules, each time with the reason shown.
+    #[error("no usable answer in {attempts} attempts: {reasons}")]
+    Wrong {
+        /// The number of times that the person was asked.
+        attempts: u32,
+        /// The violations of the last answer, without its values.
+        reasons: String,
+        /// The same field by field, where it broke the form's rules.
+        findings: Vec<Finding>,
+    },
+
+    /// The question itself must not or cannot be asked. The author of the server has to change it.
+    #[error("this question cannot be asked: {0}")]
+    Author(String),
+
+    /// These URLs have to be visited before the call is made again (2025-11-25).
+    #[error("{}", .0.message)]
+    UrlRequired(UrlRequired),
+
+    /// A limit of this server was reached.
+    #[error(transparent)]
+    Limit(LimitFault),
+
+    /// This run of the handler was given up while the ask was open (2026-07-28). Only a task that the handler spawned ever
+    /// sees it: the question has gone out, and the handler runs again from the top when the answer comes.
+    #[error("this run of the handler is over; its questions have gone out")]
+    Suspended,
+
+    /// The handler returned while the ask was open, or before it. Only a task that the handler spawned ever sees it: the
+    /// call is over, the question was withdrawn or never sent, and there is no other run. Wait for the task in the
+    /// handler.
+    #[error(
+        "the handler returned before its question was answered, so nobody waits for the answer"
+    )]
+    HandlerReturned,
+
+    /// The connection closed while the question was open.
+    #[error("the connection closed while the question was open")]
+    Disconnected,
+}
+
+/// A person's refusal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The kind of refusal.
+    pub act: RefusalKind,
+    /// The question as it was put.
+    pub question: String,
+    /// The text for the model. [`ServerSettings::refusal_text`](crate::ServerSettings::refusal_text) writes it.
+    pub said: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(act: RefusalKind, question: &str) -> Self {
+        let said = match act {
+            RefusalKind::Declined => format!("The user declined to answer \"{question}\"."),
+            RefusalKind::Dismissed => {
+                format!("The user dismissed the question \"{question}\" without choosing.")
+            }
+            RefusalKind::SaidNo => format!("The user answered no to \"{question}\"."),
+        };
+        Self {
+            act,
+            question: question.to_owned(),
+            said,
+        }
+    }
+}
+
+/// The three ways a person does not say yes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RefusalKind {
+    /// `decline`: the person said no to being asked.
+    Declined,
+    /// `cancel`: the person made no choice.
+    Dismissed,
+    /// A confirmation was accepted with the answer "no".
+    SaidNo,
+}
+
+/// Why the client cannot put a question before a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct CannotAsk {
+    /// The mode the question needs.
+    pub mode: Mode,
+    /// The revision of the call, which decides the error code.
+    pub revision: Revision,
+    /// The capability that the client declared.
+    pub declared: Capability,
+    /// The missing capability.
+    pub why: CannotAskReason,
+}
+
+/// The reason that a person cannot be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum CannotAskReason {
+    /// The client did not declare `elicitation`, or not this mode.
+    #[error("the client did not declare that it can ask a person this way")]
+    Undeclared,
+    /// Over HTTP without a session a pushed question has no way to the client.
+    #[error("this connection has no session, so a question cannot reach the client")]
+    NoSession,
+    /// The protocol revision of the call knows no elicitation.
+    #[error("the protocol revision of this call has no elicitation")]
+    TooOld,
+}
+
+/// The rmcp error of a fault, in the words and codes of `revision`.
+pub(crate) fn fault(fault: impl Into<Fault>, revision: Revision) -> ErrorData {
+    let error = fault.into().to_error(revision);
+    ErrorData::new(ErrorCode(error.code), error.message, error.data)
+}
+
+/// The same with `reason` for the reason, where the words of the fault would say less.
+fn because(kind: impl Into<Fault>, revision: Revision, reason: &str) -> ErrorData {
+    let mut error = fault(kind, revision);
+    error.message = format!("{}: {reason}", error.message).into();
+    error.data.get_or_insert_with(|| json!({}))["reason"] = reason.into();
+    error
+}
+
+/// The error -32042 in rmcp's type.
+fn url_required(required: &UrlRequired) -> ErrorData {
+    let error = required
+        .to_error()
+        .map_err(|unaskable| unaskable.to_string());
+    let error = error
+        .and_then(|error| serde_json::from_str(error.get()).map_err(|error| error.to_string()));
+    error.unwrap_or_else(|why| ErrorData::internal_error(why, None))
+}
+
+impl From<CannotAsk> for ErrorData {
+    fn from(cannot: CannotAsk) -> Self {
+        let CannotAsk {
+            mode,
+            revision,
+            declared,
+            why,
+        } = cannot;
+        match why {
+            CannotAskReason::Undeclared => {
+                fault(PeerFault::CapabilityMissing { mode, declared }, revision)
+            }
+            CannotAskReason::NoSession | CannotAskReason::TooOld => because(
+                AuthorFault::NoResponder { mode },
+                revision,
+                &why.to_string(),
+            ),
+        }
+    }
+}
+
+impl From<ElicitError> for ErrorData {
+    fn from(unanswered: ElicitError) -> Self {
+        let reason = unanswered.to_string();
+        // Only a missing capability is called differently on different revisions, and it knows its own.
+        let any = Revision::LATEST;
+        match unanswered {
+            ElicitError::Refused(refusal) => match refusal.act {
+                RefusalKind::Declined => because(PersonFault::Declined, any, &reason),
+                RefusalKind::Dismissed => because(PersonFault::Cancelled, any, &reason),
+                RefusalKind::SaidNo => {
+                    let mut error = because(PersonFault::Declined, any, &reason);
+                    // Accepting with "no" is not the action `decline`.
+                    error.data =
+                        Some(json!({ "reason": reason, "action": "accept", "answer": false }));
+                    error
+                }
+            },
+            ElicitError::CannotAsk(cannot) => cannot.into(),
+            ElicitError::TimedOut { after } => {
+                fault(LimitFault::TimedOut { after, seen: true }, any)
+            }
+            ElicitError::UrlRequired(required) => url_required(&required),
+            ElicitError::Limit(limit) => fault(limit, any),
+            ElicitError::Wrong {
+                attempts,
+                reasons,
+                findings,
+            } => {
+                let mut violations = findings;
+                if violations.is_empty() {
+                    violations.push(Finding {
+                        place: String::new(),
+                        code: "check".into(),
+                        message: reasons,
+                    });
+                }
+                fault(
+                    PeerFault::WrongAnswer {
+                        violations,
+                        attempts,
+                    },
+                    any,
+                )
+            }
+            ElicitError::CallCancelled => fault(PeerFault::Withdrawn, any),
+            ElicitError::Disconnected => fault(PeerFault::Gone, any),
+            ElicitError::Peer(_) => Self::invalid_params(reason, None),
+            ElicitError::Author(_) | ElicitError::Suspended | ElicitError::HandlerReturned => {
+                Self::internal_error(reason, None)
+            }
+        }
+    }
+}
+
+impl ElicitError {
+    /// Returns what the operation of a task ends with: a refusal is a result that the model can read, a cancelled task is
+    /// cancelled, everything else fails it.
+    pub fn into_task_result(self) -> Result<CallToolResult, TaskExit> {
+        match self {
+            Self::CallCancelled => Err(TaskExit::Cancelled),
+            other => match other.into_call_tool_result() {
+                Ok(CallToolResponse::Complete(result)) => Ok(result),
+                Ok(_) => {
+                    Err(ErrorData::internal_error("a refusal is a complete result", None).into())
+                }
+                Err(error) => Err(error.into()),
+            },
+        }
+    }
+}
+
+impl IntoCallToolResult for ElicitError {
+    fn into_call_tool_result(self) -> Result<CallToolResponse, ErrorData> {
+        match self {
+            Self::Refused(refusal) => {
+                Ok(CallToolResult::error(vec![ContentBlock::text(refusal.said)]).into())
+            }
+            other => Err(other.into()),
+        }
+    }
+}
