@@ -1,6 +1,7 @@
 //! Output: text for programs to stdout, text for people to stderr. Colours only on a terminal.
 
 use std::borrow::Cow;
+use std::ffi::OsString;
 use std::fmt::{Display, Write as _};
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
@@ -36,8 +37,27 @@ pub(crate) fn say(line: impl Display) {
 pub(crate) fn say_what_to_try(commands: &[(&str, &str)]) {
     say("");
     say(styled(HINT, "Try next:"));
+    let me = called_as(std::env::var_os("PATH"), std::env::args_os().next());
     for (command, what) in commands {
+        let command = command.replace(NAME, &me);
         say(format_args!("  {command:<52} {what}"));
+    }
+}
+
+/// This program's name.
+const NAME: &str = "mcp-elicit";
+
+/// Returns how this program can be called again: by its name where the shell finds that, else as it was called now. Without
+/// either, by its name.
+fn called_as(path: Option<OsString>, now: Option<OsString>) -> String {
+    let file = format!("{NAME}{}", std::env::consts::EXE_SUFFIX);
+    let is_found = path.is_some_and(|path| {
+        std::env::split_paths(&path).any(|folder| folder.join(&file).is_file())
+    });
+    let now = now.and_then(|now| now.into_string().ok());
+    match now.filter(|now| !now.is_empty() && !now.contains([' ', '\'', '"'])) {
+        Some(now) if !is_found => now,
+        _ => NAME.to_owned(),
     }
 }
 
@@ -168,6 +188,18 @@ mod tests {
         assert!(harmless.contains('ü'));
         let read: serde_json::Value = serde_json::from_str(&harmless).expect("it is JSON");
         assert_eq!(read, value);
+    }
+
+    #[test]
+    fn a_command_to_try_can_be_copied() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = || Some(folder.path().as_os_str().to_owned());
+        let now = || Some("target/release/mcp-elicit".into());
+        assert_eq!(super::called_as(path(), now()), "target/release/mcp-elicit");
+        let file = format!("mcp-elicit{}", std::env::consts::EXE_SUFFIX);
+        std::fs::write(folder.path().join(file), "").expect("a file");
+        assert_eq!(super::called_as(path(), now()), "mcp-elicit");
+        assert_eq!(super::called_as(None, None), "mcp-elicit");
     }
 
     #[test]

@@ -75,7 +75,18 @@ pub(super) async fn find<H: ClientHandler>(
 /// Returns what to do where the server wanted to ask in a mode that this call did not declare.
 fn undeclared(text: &str, declared: Capability) -> Option<String> {
     let text = text.to_ascii_lowercase();
-    if !text.contains("elicit") || declared == Capability::BOTH {
+    // The word alone may be a part of a name.
+    let is_refused = [
+        "support",
+        "capab",
+        "declar",
+        "mode",
+        "unavailable",
+        "cannot",
+    ]
+    .iter()
+    .any(|word| text.contains(word));
+    if !text.contains("elicitation") || !is_refused || declared == Capability::BOTH {
         return None;
     }
     Some(if declared.is_none() {
@@ -144,6 +155,29 @@ impl Help {
                 "  {} {next}",
                 screen::styled(screen::HINT, "next:")
             ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_mode_that_was_left_out_is_advised_about() {
+        for text in [
+            "Elicitation not supported",
+            "Client does not support url elicitation",
+            "this client declares no elicitation",
+        ] {
+            assert!(undeclared(text, Capability::NONE).is_some(), "{text}");
+            assert!(undeclared(text, Capability::BOTH).is_none(), "{text}");
+        }
+        for text in [
+            "Not done yet. The server mcp-elicit-demo needs a person's answer before the tool deploy can go on.",
+            "the elicitation ended",
+        ] {
+            assert!(undeclared(text, Capability::NONE).is_none(), "{text}");
         }
     }
 }

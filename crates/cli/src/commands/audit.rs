@@ -161,10 +161,42 @@ fn line(entry: &Value) -> String {
     if !fields.is_empty() {
         said.extend(["  [", &*harmless(&fields.join(", ")), "]"]);
     }
-    for (name, before) in [("by", "by "), ("reason", "")] {
-        if entry[name].is_string() {
-            said.extend(["  ", before, &*word(name)]);
-        }
+    if entry["by"].is_string() {
+        let who = word("by");
+        // `on the command line` and the like say already how it was done.
+        let is_place = ["in the ", "on the ", "over the "]
+            .iter()
+            .any(|start| who.starts_with(start));
+        said.extend(["  ", if is_place { "" } else { "by " }, &*who]);
+    }
+    if entry["reason"].is_string() {
+        said.extend(["  ", &*word("reason")]);
     }
     said
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::line;
+
+    #[test]
+    fn an_event_says_who_or_where_in_plain_words() {
+        for (by, said) in [
+            ("on the command line", "  on the command line"),
+            (
+                "in the browser, session 3fa0",
+                "  in the browser, session 3fa0",
+            ),
+            ("client", "  by client"),
+        ] {
+            let entry = json!({"at": 0, "id": "f1297f74108228f8", "event": "answered", "server": "a", "target": "b", "by": by});
+            assert!(
+                line(&entry).ends_with(&format!("a / b{said}")),
+                "{}",
+                line(&entry)
+            );
+        }
+    }
 }

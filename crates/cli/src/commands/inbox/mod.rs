@@ -394,7 +394,7 @@ impl InboxArgs {
         }
         let path = folder.path().display();
         Err(
-            Failure::usage(format!("no gateway has served an inbox from {path}"))
+            Failure::connection(format!("no gateway has served an inbox from {path}"))
                 .hint("start `mcp-elicit gateway`, or name its state folder with `--state DIR`."),
         )
     }
