@@ -34,6 +34,8 @@ pub struct Call {
     kind: CallKind,
     name: String,
     others: Vec<String>,
+    /// The calls of those others, with their arguments.
+    candidates: Vec<Call>,
     /// JSON text as it was sent.
     arguments: Option<String>,
 }
@@ -48,6 +50,7 @@ impl Call {
             kind,
             name: name.into(),
             others: Vec::new(),
+            candidates: Vec::new(),
             arguments: None,
         }
     }
@@ -56,6 +59,14 @@ impl Call {
     #[must_use]
     pub fn or_one_of(mut self, others: Vec<String>) -> Self {
         self.others = others;
+        self
+    }
+
+    /// Says that the question may as well be for one of these calls, which are shown with their arguments.
+    #[must_use]
+    pub fn or_one_of_calls(mut self, others: Vec<Self>) -> Self {
+        self.others = others.iter().map(|other| other.name.clone()).collect();
+        self.candidates = others;
         self
     }
 
@@ -89,8 +100,12 @@ impl Call {
     /// The name of the tool or prompt, or the resource's URI, safe to show; the names of all where any may be meant.
     pub fn name(&self) -> String {
         let mut names = vec![inert::line(&self.name, inert::LABEL)];
-        let others = self.others.iter().filter(|other| **other != self.name);
-        names.extend(others.map(|other| inert::line(other, inert::LABEL)));
+        for other in &self.others {
+            let name = inert::line(other, inert::LABEL);
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
         if names.len() > NAMED {
             names.truncate(NAMED);
             names.push("another".to_owned());
@@ -153,10 +168,34 @@ impl Call {
     /// Returns whether [`title`](Self::title) leaves out something of the arguments, so that a frontend must offer them in full.
     pub fn is_shortened(&self) -> bool {
         let (short, full) = (self.arguments(), self.arguments_in_full());
-        short != full || self.joined(short).chars().count() > inert::LABEL * 2
+        !self.candidates.is_empty()
+            || short != full
+            || self.joined(short).chars().count() > inert::LABEL * 2
     }
 
     fn members(&self) -> Vec<(String, Member)> {
+        if self.candidates.is_empty() {
+            return self.own_members();
+        }
+        let all = std::iter::once(self).chain(&self.candidates);
+        let named = all.zip(1_u32..).flat_map(|(call, number)| {
+            let call_name = format!("call {number}, {}", call.name);
+            let members = call.own_members();
+            if members.is_empty() {
+                // Shown as text, quoted here as any string is.
+                let none = Member("\"no arguments\"".to_owned());
+                return vec![(call_name, none)];
+            }
+            let member = |(name, value): (String, Member)| match name.as_str() {
+                "" => (call_name.clone(), value),
+                _ => (format!("{call_name}: {name}"), value),
+            };
+            members.into_iter().map(member).collect()
+        });
+        named.collect()
+    }
+
+    fn own_members(&self) -> Vec<(String, Member)> {
         let Some(text) = self.arguments.as_deref() else {
             return Vec::new();
         };
@@ -172,7 +211,7 @@ impl Call {
     }
 
     fn joined(&self, arguments: Vec<(String, String)>) -> String {
-        if arguments.is_empty() {
+        if arguments.is_empty() || !self.candidates.is_empty() {
             return self.name();
         }
         let list: Vec<_> = arguments
@@ -246,6 +285,35 @@ mod tests {
         let call = Call::tool("deploy").with(json!({"build": "la\ntest", "dry": true}));
         assert_eq!(call.title(), "deploy (build: la test, dry: true)");
         assert!(!format!("{call:?}").contains("dry"));
+    }
+
+    #[test]
+    fn all_calls_that_may_be_meant_are_shown_with_their_arguments() {
+        let call = Call::tool("deploy")
+            .with(json!({"to": "moon"}))
+            .or_one_of_calls(vec![
+                Call::tool("deploy").with(json!({"to": "mars", "dry": true})),
+                Call::tool("notes"),
+            ]);
+        assert_eq!(call.name(), "deploy or notes");
+        assert_eq!(call.title(), "deploy or notes");
+        assert!(call.doubt().is_some() && call.is_shortened());
+        let full = call.arguments_in_full();
+        let pairs: Vec<_> = full
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        assert_eq!(
+            pairs,
+            [
+                ("call 1, deploy: to", "moon"),
+                ("call 2, deploy: to", "mars"),
+                ("call 2, deploy: dry", "true"),
+                ("call 3, notes", "no arguments"),
+            ]
+        );
+        let shown = format!("{call:?}");
+        assert!(!shown.contains("mars"), "{shown}");
     }
 
     #[test]

@@ -446,6 +446,11 @@ impl Rooms {
         let arguments = self.book.arguments(row);
         whole["arguments"] = arguments.as_deref().map_or(Value::Null, json);
         whole["argumentsText"] = json!(arguments);
+        let candidates = self.book.candidates(row);
+        whole["candidates"] = candidates
+            .iter()
+            .map(|one| json!({"kind": one.kind, "target": one.target, "argumentsText": one.arguments}))
+            .collect();
         let readable = self.desk.readable(row);
         whole["needsInsisting"] = json!(readable.as_ref().is_some_and(|readable| {
             let warnings = view::warnings(&readable.question);

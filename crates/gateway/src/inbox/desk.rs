@@ -94,11 +94,17 @@ impl BookDesk {
     }
 
     fn call(&self, row: &Row) -> Option<Call> {
-        let kind = match row.body.kind? {
-            Calls::Prompt => CallKind::Prompt,
-            Calls::Resource => CallKind::Resource,
-            Calls::Tool => CallKind::Tool,
-        };
+        let kind = kind_of(row.body.kind?);
+        let mut candidates = self.book.candidates(row).into_iter().map(|one| {
+            let call = Call::new(kind_of(one.kind), one.target);
+            match one.arguments {
+                Some(arguments) => call.with_json(arguments),
+                None => call,
+            }
+        });
+        if let Some(likeliest) = candidates.next() {
+            return Some(likeliest.or_one_of_calls(candidates.collect()));
+        }
         let call = Call::new(kind, row.body.target.clone()?).or_one_of(row.body.others.clone());
         Some(match self.book.arguments(row) {
             Some(arguments) => call.with_json(arguments),
@@ -145,6 +151,14 @@ impl BookDesk {
             .filter(|brief| brief.matches(&wanted.text))
             .take(wanted.most)
             .collect())
+    }
+}
+
+fn kind_of(kind: Calls) -> CallKind {
+    match kind {
+        Calls::Prompt => CallKind::Prompt,
+        Calls::Resource => CallKind::Resource,
+        Calls::Tool => CallKind::Tool,
     }
 }
 

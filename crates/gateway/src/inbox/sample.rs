@@ -48,6 +48,7 @@ pub(super) async fn raised(book: &Book, others: Vec<String>) -> io::Result<Strin
             digest: "d".to_owned(),
         }),
         others,
+        candidates: Vec::new(),
         request: ElicitRequest::form("Who?", &schema),
         fields: vec!["name".to_owned()],
         cautions: Vec::new(),

@@ -13,6 +13,7 @@
 //! | `noting` | questions in a client's own dialog, written behind |
 //! | `looking` | what is due is ended; what other gateways did is passed on |
 //! | `calls` | calls that nobody waits for, and their results |
+//! | [`candidates`] | the calls that a question may be for |
 //! | `company` | whether other gateways share the record, and what they left in it |
 //! | [`identity`] | whose a question is: server, caller, call and question |
 //! | [`audit`] | what happened, as a chain |
@@ -22,6 +23,7 @@
 
 pub mod audit;
 mod calls;
+pub mod candidates;
 mod company;
 mod delivery;
 pub mod identity;

@@ -8,7 +8,7 @@ use mcp_elicit_core::wire::ElicitRequest;
 use tokio::sync::mpsc;
 
 use super::identity::params_of;
-use super::{Book, BookFault, Known, Live, Raised, SessionIdentity, TRIES, audit, place, seal};
+use super::{Book, BookFault, Known, Live, Raised, SessionIdentity, TRIES, audit, seal};
 use crate::relay::{Asked, Event, Place, QuestionKey};
 use crate::store::{Body, Row, Store as _};
 
@@ -77,12 +77,7 @@ impl Book {
     ) -> Result<Row, BookFault> {
         let id = seal::unguessable()?;
         let calling = asked.calling.as_ref();
-        // Another call's arguments would mislead who is asked.
-        let sure = calling.filter(|_| asked.others.is_empty());
-        let arguments = sure.and_then(|calling| calling.arguments.as_deref());
-        let arguments = arguments
-            .map(|text| self.keys.seal.close(&place(&id, "arguments"), text))
-            .transpose()?;
+        let arguments = self.sealed_arguments(&id, asked)?;
         Ok(Row {
             same,
             owner: self.lease.name().to_owned(),

@@ -59,6 +59,7 @@ fn asked(message: &str) -> Asked {
             digest: "d".to_owned(),
         }),
         others: Vec::new(),
+        candidates: Vec::new(),
         request: ElicitRequest::form(message, &form().emit(Revision::LATEST).unwrap()),
         fields: vec!["name".to_owned()],
         cautions: Vec::new(),

@@ -66,6 +66,7 @@ impl Relay {
                 .and_then(|key| self.calls.get_mut(key))
                 .and_then(|call| call.calling().cloned()),
             others: self.names_of(&others),
+            candidates: self.calls_of(&others),
             request: request.clone(),
             fields: form
                 .iter()

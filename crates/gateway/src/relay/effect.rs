@@ -120,6 +120,8 @@ pub struct Asked {
     pub calling: Option<Calling>,
     /// Other calls that it may belong to, each name once: a server that pushes over stdio does not say for which call it asks.
     pub others: Vec<String>,
+    /// Those calls, each with its arguments.
+    pub candidates: Vec<Calling>,
     /// The question.
     pub request: ElicitRequest,
     /// Names of the form's fields.

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use super::calls::Call;
 use super::question::{Question, Step};
-use super::{CallKey, Place, QuestionKey, Relay, Timestamp};
+use super::{CallKey, Calling, Place, QuestionKey, Relay, Timestamp};
 
 /// Calls that come within this time of each other came in one go, from a client that makes several at once.
 const ONE_GO: Duration = Duration::from_millis(250);
 
 /// The number of calls besides the likeliest that are named and held.
-const OTHERS: usize = 16;
+const OTHERS: usize = 63;
 
 /// The attribution of a question.
 #[derive(Default)]
@@ -91,6 +91,12 @@ impl Relay {
             }
         }
         names
+    }
+
+    /// Returns the calls that the question may be for instead.
+    pub(super) fn calls_of(&mut self, others: &[CallKey]) -> Vec<Calling> {
+        let calling = |key: &CallKey| self.calls.get_mut(*key).and_then(Call::calling).cloned();
+        others.iter().filter_map(calling).collect()
     }
 
     /// A question that was taken to be for this call, which ends, is now taken to be for another. `false` when there is

@@ -74,6 +74,19 @@ fn call(question: &Value) -> Option<Call> {
     Some(Call::tool(question["target"].as_str()?).or_one_of(others.collect()))
 }
 
+/// The calls that the question may be for, with their arguments; `None` where it is known which asked.
+fn candidates(question: &Value) -> Option<Call> {
+    let candidates = question["candidates"].as_array()?;
+    let mut calls = candidates.iter().filter_map(|one| {
+        let call = Call::tool(one["target"].as_str()?);
+        Some(match one["argumentsText"].as_str() {
+            Some(arguments) => call.with_json(arguments),
+            None => call,
+        })
+    });
+    Some(calls.next()?.or_one_of_calls(calls.collect()))
+}
+
 /// One question, with all a person needs to answer it.
 pub(super) fn question(question: &Value) -> Result<(), Failure> {
     for line in lines(question) {
@@ -117,8 +130,8 @@ fn lines(question: &Value) -> Vec<String> {
             None => add(kind, call.name()),
         }
     }
-    if let Some(arguments) = text("argumentsText") {
-        let whole = Call::tool("").with_json(arguments);
+    let one = text("argumentsText").map(|arguments| Call::tool("").with_json(arguments));
+    if let Some(whole) = one.or_else(|| candidates(question)) {
         for (at, (name, value)) in whole.arguments_in_full().into_iter().enumerate() {
             let value = value.replace('\n', "\n  ");
             let shown = if name.is_empty() {
@@ -337,7 +350,42 @@ mod tests {
             shown.contains("tool       release or plan (one of several"),
             "{shown}"
         );
+        several["argumentsText"] = Value::Null;
+        several["candidates"] = json!([
+            {"kind": "tool", "target": "release", "argumentsText": "{\"to\":\"moon\"}"},
+            {"kind": "tool", "target": "plan", "argumentsText": null},
+        ]);
+        let shown = lines(&several).join("\n");
+        for part in ["call 1, release: to: moon", "call 2, plan: no arguments"] {
+            assert!(shown.contains(part), "{part}: {shown}");
+        }
         assert!(!line(&question).contains(['\n', '\u{1b}']));
+    }
+
+    #[test]
+    fn an_answer_that_was_not_delivered_is_not_shown_as_one_that_was() {
+        let mut question =
+            json!({"id": "5f2c1a9b", "phase": "answered", "deliveryReason": "status 401"});
+        for (delivery, word, words) in [
+            (
+                "failed",
+                "not delivered",
+                "the server did not accept it: status 401",
+            ),
+            (
+                "in-doubt",
+                "in doubt",
+                "it is not known whether the server has it: status 401",
+            ),
+            ("lapsed", "lapsed", "its value is erased: status 401"),
+        ] {
+            question["delivery"] = json!(delivery);
+            assert!(line(&question).contains(word), "{}", line(&question));
+            assert!(!line(&question).contains("answered"));
+            assert!(state(&question).contains(words), "{}", state(&question));
+        }
+        question["delivery"] = json!("delivered");
+        assert!(line(&question).contains("answered"));
     }
 
     #[test]

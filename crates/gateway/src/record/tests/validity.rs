@@ -218,3 +218,50 @@ async fn of_two_gateways_one_takes_a_question_over() {
         .await;
     assert_ne!(beside.unwrap().id, id);
 }
+
+#[tokio::test]
+async fn all_calls_that_may_have_asked_are_kept_with_their_arguments_sealed() {
+    let (below, book) = alone().await;
+    let calling = |target: &str, arguments: Option<&str>| Calling {
+        kind: CallKind::Tool,
+        target: target.to_owned(),
+        arguments: arguments.map(str::to_owned),
+        digest: "d".to_owned(),
+    };
+    let unsure = Asked {
+        calling: Some(calling("deploy", Some(r#"{"to":"moon"}"#))),
+        others: vec!["deploy".to_owned(), "notes".to_owned()],
+        candidates: vec![
+            calling("deploy", Some(r#"{"to":"mars"}"#)),
+            calling("notes", None),
+        ],
+        ..asked("Who?")
+    };
+    let (tell, _told) = mpsc::unbounded_channel();
+    let raised = book.raise(&local(), &unsure, QuestionKey(1), &tell).await;
+    let id = raised.unwrap().id;
+    let row = below.find(id.clone()).await.unwrap().unwrap();
+    let stored = String::from_utf8_lossy(row.arguments.as_deref().unwrap()).into_owned();
+    assert!(!stored.contains("mars") && !format!("{:?}", row.body).contains("mars"));
+    let found = book.candidates(&row);
+    let shown: Vec<_> = found
+        .iter()
+        .map(|one| (one.target.as_str(), one.arguments.as_deref()))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ("deploy", Some(r#"{"to":"moon"}"#)),
+            ("deploy", Some(r#"{"to":"mars"}"#)),
+            ("notes", None)
+        ]
+    );
+    assert!(!format!("{found:?}").contains("mars"), "nor in a log");
+    assert_eq!(book.arguments(&row), None, "not taken for one call's");
+    book.settle(&id, &accept(), "inbox").await.unwrap();
+    let ids = [id.clone()];
+    book.take(&ids).await.unwrap().unwrap();
+    book.confirm(&ids).await.unwrap();
+    let row = below.find(id).await.unwrap().unwrap();
+    assert_eq!(row.arguments, None, "erased with the answer");
+}
