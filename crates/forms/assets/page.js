@@ -390,7 +390,7 @@ async function reach() {
   if (place.textContent === said) return;
   place.textContent = said;
   place.className = said && "note bad";
-  for (const button of all("button[type=submit]", form ?? place)) button.disabled = Boolean(said);
+  for (const control of form?.elements ?? []) if (control.type === "submit") control.disabled = Boolean(said);
 }
 async function renewQueue() {
   const old = document.querySelector("[data-queue]");

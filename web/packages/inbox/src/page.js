@@ -375,7 +375,8 @@ async function reach() {
   if (place.textContent === said) return;
   place.textContent = said;
   place.className = said && "note bad";
-  for (const button of all("button[type=submit]", form ?? place)) button.disabled = Boolean(said);
+  // Its elements, since some buttons of the form stand outside of it.
+  for (const control of form?.elements ?? []) if (control.type === "submit") control.disabled = Boolean(said);
 }
 
 async function renewQueue() {
