@@ -100,6 +100,7 @@ pub enum Credentials {
 
 /// A policy that cannot be read or written.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum ConsentError {
     /// The text is no policy.
     #[error("the consent policy cannot be read: {0}")]
@@ -111,6 +112,7 @@ pub enum ConsentError {
 
 /// The part of a question that a rule forbids.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum PolicyViolation {
     /// The mode.
     #[error("the policy allows no {0} questions from this server")]
@@ -124,6 +126,15 @@ pub enum PolicyViolation {
     /// A form that seems to ask for a credential.
     #[error("the form seems to ask for a credential ({}), which form mode must not carry", .0.join(", "))]
     Credential(Vec<String>),
+}
+
+impl std::str::FromStr for Consent {
+    type Err = ConsentError;
+
+    /// [`Consent::from_toml`].
+    fn from_str(text: &str) -> Result<Self, ConsentError> {
+        Self::from_toml(text)
+    }
 }
 
 impl Consent {

@@ -33,6 +33,9 @@ pub mod routing;
 #[cfg(feature = "http")]
 pub mod tls;
 
+/// The crates whose types are in this one's signatures: a host needs no version of them beside this one's.
+pub use {mcp_elicit_core as core, mcp_elicit_forms as forms, rmcp};
+
 pub use answer::Answer;
 pub use call::{CallError, CallOptions};
 #[cfg(any(feature = "process", feature = "http"))]

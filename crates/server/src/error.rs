@@ -16,6 +16,7 @@ use serde_json::json;
 /// `isError` set; everything else is a JSON-RPC error. As an [`ErrorData`], everything is a JSON-RPC error, because
 /// prompts and resources have no other way to say no. No variant holds a value that a person gave.
 #[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
 pub enum ElicitError {
     /// The person was asked and did not say yes.
     #[error("{}", .0.said)]
@@ -83,6 +84,7 @@ pub enum ElicitError {
 
 /// A person's refusal.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Refusal {
     /// The kind of refusal.
     pub act: RefusalKind,
@@ -123,6 +125,7 @@ pub enum RefusalKind {
 /// Why the client cannot put a question before a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
+#[non_exhaustive]
 pub struct CannotAsk {
     /// The mode the question needs.
     pub mode: Mode,
@@ -136,6 +139,7 @@ pub struct CannotAsk {
 
 /// The reason that a person cannot be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CannotAskReason {
     /// The client did not declare `elicitation`, or not this mode.
     #[error("the client did not declare that it can ask a person this way")]

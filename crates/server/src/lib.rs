@@ -85,6 +85,9 @@ mod state;
 pub mod testing;
 mod wrap;
 
+/// The crates whose types are in this one's signatures: an author needs no version of them beside this one's.
+pub use {mcp_elicit_core as core, rmcp, schemars};
+
 pub use ask::{Ask, AskOutcome, Reasons};
 pub use elicit::Elicit;
 pub use error::{CannotAsk, CannotAskReason, ElicitError, Refusal, RefusalKind};

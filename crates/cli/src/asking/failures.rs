@@ -70,10 +70,7 @@ pub(crate) fn connecting(error: ConnectError, target: &Target) -> Failure {
             "sign in with `--sign-in`, or put a token into an environment variable and name it with `--token-env VARIABLE`.",
         ),
         ConnectError::Unreachable(why) => unreachable(&why, target),
-        ConnectError::Setup(_)
-        | ConnectError::Broken { .. }
-        | ConnectError::Refused { .. }
-        | ConnectError::UnexpectedResponse => Failure::connection(format!("no connection: {error}")),
+        _ => Failure::connection(format!("no connection: {error}")),
     };
     with_output(failure, &stderr, noise.as_deref())
 }
@@ -150,11 +147,7 @@ fn called(error: CallError, said_no: Option<Action>) -> Failure {
                 ),
             }
         }
-        CallError::TooManyRounds { .. }
-        | CallError::SameAgain
-        | CallError::Broken(_)
-        | CallError::Undelivered(_)
-        | CallError::UnexpectedResponse => Failure::connection(error.to_string()),
+        _ => Failure::connection(error.to_string()),
     }
 }
 
@@ -172,11 +165,7 @@ pub(crate) fn question(asked: Option<&Question>, refusal: &QuestionError) -> Fai
         QuestionError::Nobody { why, .. } => nobody(asked, why, text),
         QuestionError::NotInsisted { .. } => Failure::unanswered(text)
             .hint("never give a credential in a form; if this is none, say so with `--insist`."),
-        QuestionError::Forbidden(_)
-        | QuestionError::TooMuch(_)
-        | QuestionError::TimedOut { .. }
-        | QuestionError::Withdrawn { .. }
-        | QuestionError::WrongAnswer(_) => Failure::unanswered(text),
+        _ => Failure::unanswered(text),
     }
 }
 
@@ -205,11 +194,7 @@ fn nobody(asked: Option<&Question>, why: &ResponderError, text: String) -> Failu
         ResponderError::EndOfInput => Failure::unanswered(text).hint(
             "run it in a terminal, or give the answers with `--answer NAME=VALUE` or `--answers FILE`.",
         ),
-        ResponderError::CannotShow { .. }
-        | ResponderError::TimedOut { .. }
-        | ResponderError::Expired
-        | ResponderError::Withdrawn { .. }
-        | ResponderError::Failed { .. } => Failure::unanswered(text),
+        _ => Failure::unanswered(text),
     }
 }
 

@@ -11,6 +11,7 @@ use crate::dispatch::QuestionError;
 
 /// Why a call brought no result.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum CallError {
     /// The server answered with an error.
     #[error("the server reported error {}: {}", .0.code.0, .0.message)]

@@ -9,6 +9,7 @@ use super::transport_error::TransportError;
 
 /// Why no connection came about.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum ConnectError {
     /// The program cannot be started.
     #[error("cannot start {program}")]
@@ -113,6 +114,7 @@ impl ConnectError {
         }
     }
 
+    #[cfg(feature = "process")]
     #[must_use]
     pub(super) fn with_output(mut self, lines: Vec<String>, noise: Option<String>) -> Self {
         if let Self::Broken { stderr, stdout, .. } | Self::TimedOut { stderr, stdout, .. } =

@@ -11,6 +11,7 @@ pub struct BearerToken(String);
 
 /// Why there is no token.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum TokenError {
     /// The variable is not set, or not Unicode.
     #[error("the environment variable {variable} holds no token")]

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 /// Why a connection can no longer be used. Carries nothing of what was sent over it.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
 pub enum TransportError {
     /// A frame that is no JSON.
     #[error("the server sent broken JSON ({why})")]

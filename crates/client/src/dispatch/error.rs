@@ -17,6 +17,7 @@ use crate::responder::ResponderError;
 
 /// Why a server gets no answer to a question.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum QuestionError {
     /// The question is not what the protocol says. The server is to blame.
     #[error("the server's question is malformed: {0}")]

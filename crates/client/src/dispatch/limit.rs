@@ -28,6 +28,7 @@ impl Default for Limits {
 
 /// A limit that was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum LimitReached {
     /// Too many questions in a minute.
     #[error("more than {limit} questions in a minute")]

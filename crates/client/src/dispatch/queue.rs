@@ -24,6 +24,7 @@ pub struct QuestionQueue {
 
 /// A question that waits, as a list shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Pending {
     /// The question's number.
     pub id: u64,

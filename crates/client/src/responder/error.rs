@@ -9,6 +9,7 @@ use thiserror::Error;
 
 /// Why a responder brought no answer.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum ResponderError {
     /// It cannot show this question.
     #[error("cannot show the question: {why}")]

@@ -39,6 +39,7 @@ pub struct Webhook {
 
 /// A webhook that cannot be used.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum WebhookError {
     /// The URL.
     #[error("the webhook must be an https URL, or an http URL of this machine")]

@@ -180,7 +180,7 @@ impl Form {
         };
         let mut broken = Vec::new();
         field.kind().check(Given::from_value(&value), &mut |rule| {
-            broken.push(violation(rule))
+            broken.push(violation(rule));
         });
         if broken.is_empty() {
             Ok(Some(value))

@@ -109,12 +109,44 @@ impl Answers {
         self.clone().into_value()
     }
 
-    /// The answers as the author's type.
+    /// Reads the answers into the author's type.
+    ///
+    /// ```
+    /// use mcp_elicit_core::form::{FieldBuilder, Form};
+    ///
+    /// #[derive(serde::Deserialize)]
+    /// struct Person {
+    ///     age: u8,
+    /// }
+    ///
+    /// let form = Form::builder().field("age", FieldBuilder::integer().required()).build()?;
+    /// let person: Person = form.check_text(r#"{"age": 36}"#)?.deserialize()?;
+    /// assert_eq!(person.age, 36);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// When the type wants something else than the form it is read with. The message names no value.
     pub fn deserialize<T: DeserializeOwned>(self) -> Result<T, ConversionError> {
         serde_json::from_value(self.into_value()).map_err(|error| ConversionError::from(&error))
+    }
+}
+
+impl IntoIterator for Answers {
+    type Item = (Arc<str>, Value);
+    type IntoIter = std::vec::IntoIter<(Arc<str>, Value)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.entries.into_iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a Answers {
+    type Item = (&'a str, &'a Value);
+    type IntoIter = Box<dyn Iterator<Item = Self::Item> + 'a>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        Box::new(self.iter())
     }
 }
 

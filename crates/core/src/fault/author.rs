@@ -9,6 +9,7 @@ use crate::wire::{Capability, Mode, Revision, UnsupportedQuestion};
 
 /// A fault of the program on this side. The caller learns that it failed and why; mending it takes the author.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum AuthorFault {
     /// A form that is not legal, before it is sent.
     #[error("this form is not legal: {}", defects.first().map_or("", |defect| &defect.message))]

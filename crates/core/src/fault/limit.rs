@@ -8,6 +8,7 @@ use super::error::code;
 
 /// A bound that somebody set and that was reached.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum LimitFault {
     /// Nobody answered in time.
     #[error("{}", if *.seen { "User did not respond within timeout period" } else { "The question was shown to nobody within the timeout period" })]

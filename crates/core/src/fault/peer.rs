@@ -10,6 +10,7 @@ use crate::wire::{Capability, Mode, Revision, WireError};
 
 /// A fault of the other side.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PeerFault {
     /// A message, or a part of one, that is not what the protocol says.
     #[error(transparent)]

@@ -1,8 +1,10 @@
 //! Forms that are not known until run time, written in Rust.
 
+use std::marker::PhantomData;
+
 use serde_json::{Map, Value, json};
 
-use super::{Defects, Form, Format};
+use super::{Boolean, Choice, Choices, Defects, Form, Format, Number, Text};
 
 /// Builds a [`Form`] field by field.
 ///
@@ -33,7 +35,7 @@ impl Form {
 impl FormBuilder {
     /// Adds a field.
     #[must_use]
-    pub fn field(mut self, name: impl Into<String>, field: FieldBuilder) -> Self {
+    pub fn field<K>(mut self, name: impl Into<String>, field: FieldBuilder<K>) -> Self {
         let name = name.into();
         if field.required {
             self.required.push(name.clone());
@@ -69,55 +71,73 @@ impl FormBuilder {
     }
 }
 
-/// One field for [`FormBuilder::field`].
-#[derive(Debug, Clone)]
-pub struct FieldBuilder {
+/// One field for [`FormBuilder::field`]. `K` is its kind, and a rule that the kind does not have does not compile:
+///
+/// ```compile_fail
+/// use mcp_elicit_core::form::FieldBuilder;
+///
+/// let field = FieldBuilder::boolean().min_length(3);
+/// ```
+///
+/// ```
+/// use mcp_elicit_core::form::FieldBuilder;
+///
+/// let field = FieldBuilder::text().min_length(3);
+/// # let _ = field;
+/// ```
+#[derive(Debug)]
+pub struct FieldBuilder<K> {
     schema: Map<String, Value>,
     required: bool,
+    kind: PhantomData<fn() -> K>,
 }
 
-impl FieldBuilder {
-    fn new(kind: &str) -> Self {
-        let mut schema = Map::new();
-        schema.insert("type".to_owned(), kind.into());
+impl<K> Clone for FieldBuilder<K> {
+    fn clone(&self) -> Self {
         FieldBuilder {
-            schema,
-            required: false,
+            schema: self.schema.clone(),
+            required: self.required,
+            kind: PhantomData,
         }
     }
+}
 
-    fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
-        self.schema.insert(key.to_owned(), value.into());
-        self
-    }
-
-    /// A string that the person writes.
+impl FieldBuilder<Text> {
+    /// Starts a string that the person writes.
     pub fn text() -> Self {
         Self::new("string")
     }
+}
 
-    /// Any number.
+impl FieldBuilder<Number> {
+    /// Starts a number of any kind.
     pub fn number() -> Self {
         Self::new("number")
     }
 
-    /// A whole number.
+    /// Starts a whole number.
     pub fn integer() -> Self {
         Self::new("integer")
     }
+}
 
-    /// Yes or no.
+impl FieldBuilder<Boolean> {
+    /// Starts a yes or no.
     pub fn boolean() -> Self {
         Self::new("boolean")
     }
+}
 
-    /// One of these strings, or of these `(value, title)` pairs.
+impl FieldBuilder<Choice> {
+    /// Starts a list of these strings, or of these `(value, title)` pairs, of which one is picked.
     pub fn choice<O: IntoOption>(options: impl IntoIterator<Item = O>) -> Self {
         let (key, list) = option_list(options);
         Self::new("string").with(if key == "enum" { "enum" } else { "oneOf" }, list)
     }
+}
 
-    /// Several of these strings, or of these `(value, title)` pairs.
+impl FieldBuilder<Choices> {
+    /// Starts a list of these strings, or of these `(value, title)` pairs, of which several may be picked.
     pub fn choices<O: IntoOption>(options: impl IntoIterator<Item = O>) -> Self {
         let (key, list) = option_list(options);
         let items = if key == "enum" {
@@ -127,8 +147,25 @@ impl FieldBuilder {
         };
         Self::new("array").with("items", items)
     }
+}
 
-    /// An answer must have it.
+impl<K> FieldBuilder<K> {
+    fn new(kind: &str) -> Self {
+        let mut schema = Map::new();
+        schema.insert("type".to_owned(), kind.into());
+        FieldBuilder {
+            schema,
+            required: false,
+            kind: PhantomData,
+        }
+    }
+
+    fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.schema.insert(key.to_owned(), value.into());
+        self
+    }
+
+    /// Makes the field one that an answer must have.
     #[must_use]
     pub fn required(mut self) -> Self {
         self.required = true;
@@ -146,56 +183,91 @@ impl FieldBuilder {
     pub fn description(self, description: impl Into<String>) -> Self {
         self.with("description", description.into())
     }
+}
 
-    /// Filled in before the person writes.
+impl FieldBuilder<Text> {
+    /// Sets the text that is there before the person writes.
     #[must_use]
-    pub fn default(self, value: impl Into<Value>) -> Self {
-        self.with("default", value)
+    pub fn default(self, value: impl Into<String>) -> Self {
+        self.with("default", value.into())
     }
 
-    /// At least this many characters.
+    /// Sets the least number of characters.
     #[must_use]
     pub fn min_length(self, characters: u64) -> Self {
         self.with("minLength", characters)
     }
 
-    /// At most this many characters.
+    /// Sets the greatest number of characters.
     #[must_use]
     pub fn max_length(self, characters: u64) -> Self {
         self.with("maxLength", characters)
     }
 
-    /// A regular expression (ECMA-262) to be found in the text.
+    /// Sets a regular expression (ECMA-262) to be found in the text.
     #[must_use]
     pub fn pattern(self, pattern: impl Into<String>) -> Self {
         self.with("pattern", pattern.into())
     }
 
-    /// One of the four formats.
+    /// Sets one of the four formats.
     #[must_use]
     pub fn format(self, format: Format) -> Self {
         self.with("format", format.as_str())
     }
+}
 
-    /// This or more.
+impl FieldBuilder<Number> {
+    /// Sets the number that is there before the person writes.
+    #[must_use]
+    pub fn default(self, value: impl Into<Value>) -> Self {
+        self.with("default", value)
+    }
+
+    /// Sets the least number.
     #[must_use]
     pub fn minimum(self, minimum: impl Into<Value>) -> Self {
         self.with("minimum", minimum)
     }
 
-    /// This or less.
+    /// Sets the greatest number.
     #[must_use]
     pub fn maximum(self, maximum: impl Into<Value>) -> Self {
         self.with("maximum", maximum)
     }
+}
 
-    /// At least this many picked.
+impl FieldBuilder<Boolean> {
+    /// Sets what is chosen before the person chooses.
+    #[must_use]
+    pub fn default(self, value: bool) -> Self {
+        self.with("default", value)
+    }
+}
+
+impl FieldBuilder<Choice> {
+    /// Sets the value of the option that is picked before the person picks.
+    #[must_use]
+    pub fn default(self, value: impl Into<String>) -> Self {
+        self.with("default", value.into())
+    }
+}
+
+impl FieldBuilder<Choices> {
+    /// Sets the values of the options that are picked before the person picks.
+    #[must_use]
+    pub fn default<V: Into<String>>(self, values: impl IntoIterator<Item = V>) -> Self {
+        let values: Vec<String> = values.into_iter().map(Into::into).collect();
+        self.with("default", values)
+    }
+
+    /// Sets how many must be picked at least.
     #[must_use]
     pub fn min_items(self, picked: u64) -> Self {
         self.with("minItems", picked)
     }
 
-    /// At most this many picked.
+    /// Sets how many may be picked at most.
     #[must_use]
     pub fn max_items(self, picked: u64) -> Self {
         self.with("maxItems", picked)
@@ -203,9 +275,18 @@ impl FieldBuilder {
 }
 
 /// A value that can stand as an option, with or without a title.
-pub trait IntoOption {
+pub trait IntoOption: sealed::Sealed {
     /// The value, and the title where there is one.
     fn into_option(self) -> (String, Option<String>);
+}
+
+mod sealed {
+    /// Only these types are options, so that the trait may grow.
+    pub trait Sealed {}
+
+    impl Sealed for &str {}
+    impl Sealed for String {}
+    impl<V, T> Sealed for (V, T) {}
 }
 
 impl IntoOption for &str {

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 pub use self::boolean::Boolean;
-pub use self::build::{FieldBuilder, FormBuilder};
+pub use self::build::{FieldBuilder, FormBuilder, IntoOption};
 pub use self::choice::{Choice, ChoiceOption, ChoiceOptions};
 pub use self::choices::Choices;
 pub use self::defect::{Defect, DefectCode, Defects, Note, NoteCode};
@@ -106,6 +106,11 @@ impl Form {
         &self.fields
     }
 
+    /// Returns an iterator over the fields in the schema's order.
+    pub fn iter(&self) -> std::slice::Iter<'_, Field> {
+        self.fields.iter()
+    }
+
     /// The field of that name.
     pub fn field(&self, name: &str) -> Option<&Field> {
         self.position(name).map(|i| &self.fields[i])
@@ -134,6 +139,33 @@ impl Form {
             .by_name
             .binary_search_by(|i| (*self.fields[*i as usize].name).cmp(name));
         found.ok().map(|i| self.by_name[i] as usize)
+    }
+}
+
+impl std::str::FromStr for Form {
+    type Err = Defects;
+
+    /// [`Form::parse`].
+    fn from_str(text: &str) -> Result<Self, Defects> {
+        Self::parse(text)
+    }
+}
+
+impl TryFrom<&Value> for Form {
+    type Error = Defects;
+
+    /// [`Form::from_value`].
+    fn try_from(schema: &Value) -> Result<Self, Defects> {
+        Self::from_value(schema)
+    }
+}
+
+impl<'a> IntoIterator for &'a Form {
+    type Item = &'a Field;
+    type IntoIter = std::slice::Iter<'a, Field>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
     }
 }
 

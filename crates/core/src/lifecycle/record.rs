@@ -11,6 +11,7 @@ use crate::wire::Mode;
 /// An event in the life of a question. Where a [`Phase`] means the same, the word is the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum AuditEvent {
     /// A server sent it; a client let it in.
     Asked,

@@ -68,6 +68,15 @@ pub struct Shown<'a> {
     pub after: &'a str,
 }
 
+impl std::str::FromStr for Link {
+    type Err = LinkError;
+
+    /// [`Link::parse`].
+    fn from_str(text: &str) -> Result<Self, LinkError> {
+        Self::parse(text)
+    }
+}
+
 impl Link {
     /// Reads a URL as sent by a server.
     ///

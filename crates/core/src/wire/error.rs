@@ -6,6 +6,7 @@ use super::revision::{Mode, Revision};
 ///
 /// Never carries text from the frame: a frame may hold a person's values.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum WireError {
     /// More bytes than the reader allows. Sizes in bytes.
     #[error("the message has {bytes} bytes and at most {limit} are allowed")]

@@ -98,6 +98,7 @@ fn zone_of(name: &str) -> Option<TimeZone> {
 }
 
 /// Returns the name of this machine's zone, as far as it has one.
+#[cfg(any(feature = "terminal", feature = "web"))]
 pub(crate) fn zone_here() -> String {
     let zone = TimeZone::system();
     let name = zone.iana_name().unwrap_or("UTC");

@@ -14,7 +14,7 @@ use crate::error::ElicitError;
 use crate::question::{OutgoingBody, Prepared};
 
 /// Something that can be asked for: a [`Form`], a [`Link`], or what the methods of [`Elicit`](crate::Elicit) make.
-pub trait Askable: Send + 'static {
+pub trait Askable: sealed::Sealed + Send + 'static {
     /// The type that `.await` returns.
     type Answer: Send + 'static;
 
@@ -25,6 +25,21 @@ pub trait Askable: Send + 'static {
     /// Reads what was accepted.
     #[doc(hidden)]
     fn read(&self, accepted: AcceptedContent) -> ReadResult<Self::Answer>;
+}
+
+mod sealed {
+    use super::{Choose, ChooseMany, Confirm, Form, Link, TypedForm, Visit};
+
+    /// Only these can be asked for, so that the trait may grow.
+    pub trait Sealed {}
+
+    impl<T> Sealed for TypedForm<T> {}
+    impl Sealed for Form {}
+    impl Sealed for Link {}
+    impl Sealed for Visit {}
+    impl Sealed for Confirm {}
+    impl Sealed for Choose {}
+    impl Sealed for ChooseMany {}
 }
 
 /// The body of a question. Only this crate makes one.

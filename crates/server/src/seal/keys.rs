@@ -44,6 +44,7 @@ impl fmt::Debug for Key {
 
 /// Why keys could not be read. No variant holds key material.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum KeyError {
     /// An id that is empty, too long, or has a character it must not have.
     #[error("a key id is 1 to 32 letters, digits, - or _")]
@@ -76,6 +77,15 @@ pub enum KeyError {
 pub struct Keys {
     current: Key,
     others: Vec<Key>,
+}
+
+impl std::str::FromStr for Keys {
+    type Err = KeyError;
+
+    /// [`Keys::parse`].
+    fn from_str(text: &str) -> Result<Self, KeyError> {
+        Self::parse(text)
+    }
 }
 
 impl Keys {
