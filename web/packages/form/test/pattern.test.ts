@@ -53,6 +53,27 @@ describe("patterns", () => {
     expect(matcher(source)(`${"a".repeat(20_000)}!`)).toBe(false);
   });
 
+  // The crate reads a pattern by one grammar; what only this platform takes is refused, and what it refuses there may be legal.
+  test.each(["\\", "[a\\]", "[a", "(a", "a)", "\\ud83d", "[\\ud83d]", "\\u{d800}", "[\\u{0D800}]", "\\x4", "\\00", "[\\00]", "\\é", "\\p{KC}", "\\p", "[b-a]", "a**", "{2}", "(?<a>x)(?<a>y)", "(?i:a)", "\\cé", "[\\B]", "a{2,1}"])("%s is no pattern", (source) => {
+    expect(compile(source, 1024, { left: 10_000 })).toBe("syntax");
+  });
+
+  test.each([
+    ["^[\\w-.]$", "-", "%"],
+    ["^[\\w-.-z]$", "-", "/"],
+    ["^[a-\\d]$", "-", "b"],
+    ["^\\-\\@\\_$", "-@_", "\\-@_"],
+    ["^{,2}]}$", "{,2}]}", ""],
+    ["^[\\@\\]^-]$", "]", "\\"],
+    ["^\\ud83d\\udc4d\\u{1F44D}$", "👍👍", "👍"],
+    ["^[\\ud83d\\udc4d]$", "👍", "\ud83d"],
+    ["^(a){2,}$", "aaa", "a"],
+    ["^(?:|a)b?$", "b", "aa"],
+  ])("%s takes %s", (source, fits, odd) => {
+    expect(matcher(source)(fits)).toBe(true);
+    expect(matcher(source)(odd)).toBe(false);
+  });
+
   test("what a form may cost is shared, and nothing above it is accepted", () => {
     const budget = { left: 100 };
     expect(compile("x{60}y", 1024, budget)).toBeTypeOf("function");
