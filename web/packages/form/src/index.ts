@@ -1,4 +1,4 @@
-export { type Parsed, Form, parse } from "./check/form.js";
+export { type Parsed, Form } from "./check/form.js";
 export { type ElicitationErrorCode, ElicitationError } from "./error.js";
 export type { McpClient } from "./queue/adapter.js";
 export { type AttachOptions, ElicitationQueue, type PendingElicitation, type ServerCallbacks } from "./queue/queue.js";
@@ -14,4 +14,5 @@ export {
   reject,
   validate,
 } from "./seeds.js";
+export { parse } from "./parse.js";
 export type * from "./types.js";

@@ -1,5 +1,6 @@
-import { type Form, parse } from "./check/form.js";
+import type { Form } from "./check/form.js";
 import { ElicitationError, lines } from "./error.js";
+import { parse } from "./parse.js";
 import type { ElicitContent, ElicitRequest, ElicitResult } from "./types.js";
 
 /** What `validate` returns. */

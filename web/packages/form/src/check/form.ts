@@ -1,4 +1,4 @@
-import { readDraft } from "../draft/read.js";
+import type { Reader } from "../draft/entered.js";
 import type { Answers, Checked, Defect, Draft, DraftValue, ElicitContent, Field, Limits, Violation } from "../types.js";
 import { checkField, type Matcher } from "./field.js";
 import { type Broken, clip, violation } from "./message.js";
@@ -10,10 +10,10 @@ export type Parsed = { readonly ok: true; readonly form: Form } | { readonly ok:
 /** How many names of dropped fields are kept. */
 const IGNORED = 32;
 
-/** Reads a `requestedSchema` and finds every defect at once. */
-export function parse(requestedSchema: unknown, limits?: Partial<Limits>): Parsed {
+/** Reads a `requestedSchema` and finds every defect at once. `reader` reads drafts for the form. */
+export function parseWith(reader: Reader, requestedSchema: unknown, limits?: Partial<Limits>): Parsed {
   const read = readSchema(requestedSchema, { ...LIMITS, ...limits });
-  if ("fields" in read) return { ok: true, form: new Form(read) };
+  if ("fields" in read) return { ok: true, form: new Form(read, reader) };
   return { ok: false, defects: read as readonly [Defect, ...Defect[]] };
 }
 
@@ -27,9 +27,11 @@ export class Form {
   readonly unenforced: readonly string[];
   readonly #matchers: ReadonlyMap<string, Matcher>;
   readonly #places: ReadonlyMap<string, number>;
+  readonly #reader: Reader;
 
   /** @internal */
-  constructor(read: Read) {
+  constructor(read: Read, reader: Reader) {
+    this.#reader = reader;
     this.fields = read.fields;
     this.closed = read.closed;
     this.unenforced = read.unenforced;
@@ -97,7 +99,7 @@ export class Form {
     if (place === undefined) return refuse([violation(clip(name), "additionalProperties")]);
     const field = this.fields[place]!;
     let violations: Violation[] = [];
-    const read = readDraft(field, value, (rule, limit) => void violations.push(violation(name, rule, limit)));
+    const read = this.#reader(field, value, (rule, limit) => void violations.push(violation(name, rule, limit)));
     if (!violations.length) {
       if (read !== undefined) violations = this.#violations(field, read);
       else if (field.required) violations = [violation(name, "required")];
@@ -112,7 +114,7 @@ export class Form {
   }
 
   #value(field: Field, draft: Draft, broken: Broken) {
-    return readDraft(field, Object.hasOwn(draft, field.name) ? draft[field.name]! : null, broken);
+    return this.#reader(field, Object.hasOwn(draft, field.name) ? draft[field.name]! : null, broken);
   }
 
   #violations(field: Field, value: unknown): Violation[] {

@@ -1,16 +1,11 @@
 const ATOM = "[\\w!#-'*+/=?^`{-~-]+";
 const MAILBOX = new RegExp(`^(${ATOM}(?:\\.${ATOM})*|"(?:[ !#-[\\]-~]|\\\\[ -~])*")@(?:\\[(.*)\\]|([^[]*))$`);
-const PCHAR = "[\\w.~!$&'()*+,;=:@-]|%[\\da-f]{2}";
-const SEGMENTS = `(?:/(?:${PCHAR})*)*`;
-const NAME = "(?:[\\w.~!$&'()*+,;=-]|%[\\da-f]{2})*";
+const CHAR = "[\\w.~!$&'()*+,;=-]|%[\\da-f]{2}";
+const REST = `(?:${CHAR}|[:@/?])*`;
 const URI = new RegExp(
-  `^[a-z][a-z\\d+.-]*:(?://(?:(?:[\\w.~!$&'()*+,;=:-]|%[\\da-f]{2})*@)?(?:\\[(?:v[\\da-f]+\\.[\\w.~!$&'()*+,;=:-]+|([\\da-f:.]+))\\]|${NAME})(?::\\d*)?${SEGMENTS}` +
-    `|/(?:(?:${PCHAR})+${SEGMENTS})?|(?:(?:${PCHAR})+${SEGMENTS})?)(?:\\?(?:${PCHAR}|[/?])*)?(?:#(?:${PCHAR}|[/?])*)?$`,
+  `^[a-z][a-z\\d+.-]*:(?://(?:(?:${CHAR}|:)*@)?(?:\\[(?:v[\\da-f]+\\.[\\w.~!$&'()*+,;=:-]+|([\\da-f:.]+))\\]|(?:${CHAR})*)(?::\\d*)?(?![^/?#])|(?!//))${REST}(?:#${REST})?$`,
   "i",
 );
-const OCTET = "(?:25[0-5]|2[0-4]\\d|1?\\d|1\\d\\d|[1-9]\\d)";
-const IPV4 = new RegExp(`^${OCTET}(?:\\.${OCTET}){3}$`);
-
 /** Whether a text has the format: RFC 5321 mailbox, RFC 3986 URI with a scheme, RFC 3339 date, or date and time. */
 export function matches(format: string, text: string): boolean {
   if (format === "email") return isMailbox(text);
@@ -25,7 +20,7 @@ function isMailbox(text: string): boolean {
   const [, local = "", literal, host = ""] = MAILBOX.exec(text) ?? [];
   if (!local || local.length > 64) return false;
   if (literal === undefined) return isHost(host);
-  return /^ipv6:/i.test(literal) ? isIpv6(literal.slice(5)) : IPV4.test(literal);
+  return /^ipv6:/i.test(literal) ? isIpv6(literal.slice(5)) : /^\d+(\.\d+){3}$/.test(literal) && isIpv6(`::${literal}`);
 }
 
 function isHost(host: string): boolean {
@@ -38,29 +33,18 @@ function isLabel(label: string): boolean {
   return !/^..--/.test(label) || (/^xn--/i.test(label) && URL.canParse(`http://${label}`));
 }
 
+/** The platform reads RFC 4291 without shortcuts, also where the last four bytes are an IPv4 address. */
 function isIpv6(text: string): boolean {
-  const [, head, tail] = /^(.*:)([^:]*\..*)$/.exec(text) ?? [];
-  if (tail !== undefined && !IPV4.test(tail)) return false;
-  const halves = (tail === undefined ? text : `${head}0:0`).split("::");
-  const groups = halves.flatMap((half) => (half ? half.split(":") : []));
-  const count = groups.length;
-  return groups.every((group) => /^[\da-f]{1,4}$/i.test(group)) && (halves.length === 2 ? count < 8 : halves.length === 1 && count === 8);
+  return /^[\da-f:.]+$/i.test(text) && URL.canParse(`http://[${text}]`);
 }
 
-function isDate(text: string): boolean {
-  const [, year, month, day] = (/^(\d{4})-(\d\d)-(\d\d)$/.exec(text) ?? []).map(Number);
-  if (!month || !day || month > 12) return false;
-  const leap = year! % 4 === 0 && (year! % 100 !== 0 || year! % 400 === 0);
-  const days = month === 2 ? (leap ? 29 : 28) : [4, 6, 9, 11].includes(month) ? 30 : 31;
-  return day <= days;
+/** A day that the month does not have moves the date on, so it comes back as another. */
+export function isDate(text: string): boolean {
+  return /^\d{4}-\d\d-\d\d$/.test(text) && !!new Date(text).toJSON()?.startsWith(text);
 }
 
 /** The offset is required, and second 60 stands only at 23:59 UTC (RFC 3339 §5.7). */
 function isDateTime(text: string): boolean {
-  const found = /^(\d\d):(\d\d):(\d\d)(?:\.\d+)?(?:z|([+-])(\d\d):(\d\d))$/i.exec(text.slice(11));
-  if (!found || !isDate(text.slice(0, 10)) || !/t/i.test(text[10]!)) return false;
-  const [hour = 0, minute = 0, second = 0, , hours = 0, minutes = 0] = found.slice(1).map((part) => (part ? Number(part) : 0));
-  if (hour > 23 || minute > 59 || second > 60 || hours > 23 || minutes > 59) return false;
-  const offset = (hours * 60 + minutes) * (found[4] === "-" ? -1 : 1);
-  return second < 60 || (((hour * 60 + minute - offset) % 1440) + 1440) % 1440 === 1439;
+  const [, day, leap] = /^(.{10})t(?:[01]\d|2[0-3]):[0-5]\d:(?:[0-5]\d|(60))(?:\.\d+)?(?:z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/i.exec(text) ?? [];
+  return !!day && isDate(day) && (!leap || new Date(text.toUpperCase().replace(/:60(\.\d+)?/, ":59")).toJSON().includes("T23:59"));
 }

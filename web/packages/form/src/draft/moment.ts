@@ -1,16 +1,10 @@
-import { matches } from "../check/format.js";
-import { trim } from "./trim.js";
-
-/** Reads a date, year first, with any of three separators and without leading zeros: 2026/2/3. A day first could be a month. */
-export function readDate(text: string): string | undefined {
-  const found = /^(\d{4})([-/.])(\d\d?)\2(\d\d?)$/.exec(text);
-  return found ? `${found[1]}-${found[3]!.padStart(2, "0")}-${found[4]!.padStart(2, "0")}` : undefined;
-}
+import type { Basics } from "./entered.js";
 
 /** Reads a date and time: a space in place of the T, seconds left out, a zone in brackets. An offset is never guessed. */
-export function readDateTime(text: string): string | undefined {
+export function readDateTime(text: string, basics: Basics): string | undefined {
   const zoned = /^([^[]*)\[([^[]*)\]$/.exec(text);
-  if (zoned) return withZone(zoned[1]!, zoned[2]!);
+  if (zoned) return withZone(zoned[1]!, zoned[2]!, basics);
+  const { trim, readDate } = basics;
   const middle = text.search(/[Tt ]/);
   const date = middle < 0 ? undefined : readDate(text.slice(0, middle));
   const rest = trim(text.slice(middle + 1));
@@ -22,9 +16,9 @@ export function readDateTime(text: string): string | undefined {
 }
 
 /** A local time in a zone, as the moment it means. A time that a change of clocks skips is the one after it; of two, the first is taken. */
-function withZone(local: string, zone: string): string | undefined {
+function withZone(local: string, zone: string, { isDate }: Basics): string | undefined {
   const found = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(?::(\d\d)(\.\d+)?)?$/.exec(local.trim());
-  const wall = found && matches("date", found[1]!) ? Date.parse(`${found[1]}T${found[2]}:${found[3] ?? "00"}Z`) : NaN;
+  const wall = found && isDate(found[1]!) ? Date.parse(`${found[1]}T${found[2]}:${found[3] ?? "00"}Z`) : NaN;
   if (Number.isNaN(wall)) return undefined;
   const before = offsetAt(wall - 864e5, zone);
   const after = offsetAt(wall + 864e5, zone);

@@ -1,5 +1,6 @@
 import { minutesLeft } from "../behaviour/clock.js";
-import { type Form, parse } from "../check/form.js";
+import { type Form, parseWith } from "../check/form.js";
+import { enteredReader } from "../draft/entered.js";
 import type { Answers, Checked, Defect, Draft, DraftValue, ElicitRequest, Origin, Violation } from "../types.js";
 import { type Control, control, needs } from "./field.js";
 import { h } from "./h.js";
@@ -13,6 +14,9 @@ export type ElementState = "loading" | "editing" | "reviewing" | "submitting" | 
 
 const Base: typeof HTMLElement = globalThis.HTMLElement ?? (class {} as typeof HTMLElement);
 const BaseEvent: typeof CustomEvent = globalThis.CustomEvent ?? (class {} as unknown as typeof CustomEvent);
+
+/** A date and time is read by the part that also shows it; without it, what is typed is taken as it is. */
+const READER = enteredReader((text, basics) => LATER.moment?.readDateTime(text, basics));
 
 /** What pages do about the events. */
 const works = new WeakMap<Event, Promise<unknown>>();
@@ -94,7 +98,7 @@ export class MCPElicitation extends Base {
     let legal = false;
     if (request?.mode === "url") legal = !!(this.#url = openable(request.url));
     else if (request) {
-      const parsed = parse(request.requestedSchema);
+      const parsed = parseWith(READER, request.requestedSchema);
       if (parsed.ok) {
         legal = true;
         this.#form = parsed.form;

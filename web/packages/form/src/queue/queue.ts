@@ -1,5 +1,6 @@
-import { parse, type Form } from "../check/form.js";
+import type { Form } from "../check/form.js";
 import { ElicitationError } from "../error.js";
+import { parse } from "../parse.js";
 import type { OnElicitationCallback } from "../seeds.js";
 import type { ElicitRequest, ElicitResult, Origin, UrlRequest } from "../types.js";
 import { register, sdkOf, unregister, type McpClient } from "./adapter.js";

@@ -2,6 +2,8 @@ import css from "../../style/moment.css";
 import type { DraftValue } from "../../types.js";
 import type { Kit } from "../later.js";
 
+export { readDateTime } from "../../draft/moment.js";
+
 /** The words of a date and time. */
 export const WORDS = {
   moment: "Date and time",

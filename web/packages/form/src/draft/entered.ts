@@ -1,0 +1,58 @@
+import { isDate } from "../check/format.js";
+import type { Broken } from "../check/message.js";
+import type { DraftValue, ElicitContent, Field } from "../types.js";
+import { readNumber } from "./number.js";
+import { trim } from "./trim.js";
+
+/** Returns the value that a person meant; undefined where the field is left empty. Tells `broken` where it cannot be read. */
+export type Reader = (field: Field, entered: DraftValue, broken: Broken) => ElicitContent[string] | undefined;
+
+/** What the reading of a date and time is made with: it may be in a file of its own, which has no copy of these. */
+export interface Basics {
+  readonly trim: typeof trim;
+  readonly readDate: typeof readDate;
+  readonly isDate: typeof isDate;
+}
+
+/** Reads what the element's own controls give: text, and of yes or no and of options the values. `readMoment` reads a date and time. */
+export const enteredReader =
+  (readMoment: (text: string, basics: Basics) => string | undefined): Reader =>
+  (field, entered, broken) => {
+    const value = whole(entered);
+    if (isEmpty(field, value)) return undefined;
+    const wrong = () => void broken("type", field.kind === "text" ? "string" : field.kind);
+    switch (field.kind) {
+      case "text": {
+        if (typeof value !== "string") return wrong();
+        // Free text is kept as entered; around a formatted value white space means nothing.
+        if (!field.format) return value;
+        const plain = trim(value);
+        return (field.format === "date" ? readDate(plain) : field.format === "date-time" ? readMoment(plain, { trim, readDate, isDate }) : undefined) ?? plain;
+      }
+      case "number":
+      case "integer": {
+        const text = typeof value === "string" ? trim(value) : "";
+        const number = readNumber(text);
+        // A point stands where it groups digits in many countries, 1.000: a whole number has no fraction.
+        const doubtful = field.kind === "integer" && /^[-+\u2212]?[1-9]\d{0,2}\.\d{3}$/.test(text);
+        if (number === undefined || doubtful) return wrong();
+        if (number === null) return void broken("precision");
+        return number;
+      }
+    }
+    // The check says what is wrong with these.
+    return value as ElicitContent[string];
+  };
+
+/** Half of a surrogate pair cannot be sent. */
+export const whole = (entered: DraftValue): DraftValue => (typeof entered === "string" ? entered.replace(/\p{Cs}/gu, "\ufffd") : entered);
+
+/** Whether nothing was entered: a required list of options may be empty. */
+export const isEmpty = (field: Field, value: DraftValue): boolean =>
+  value === null || (typeof value === "string" ? !trim(value) : Array.isArray(value) && !value.length && "options" in field && !(field.kind === "choices" && field.required));
+
+/** Reads a date, year first, with any of three separators and without leading zeros: 2026/2/3. A day first could be a month. */
+export function readDate(text: string): string | undefined {
+  const found = /^(\d{4})([-/.])(\d\d?)\2(\d\d?)$/.exec(text);
+  return found ? `${found[1]}-${found[3]!.padStart(2, "0")}-${found[4]!.padStart(2, "0")}` : undefined;
+}
