@@ -26,7 +26,7 @@ export class Form {
   /** The fields whose pattern is not checked, because it needs look-around or back-references. */
   readonly unenforced: readonly string[];
   readonly #matchers: ReadonlyMap<string, Matcher>;
-  readonly #places: ReadonlyMap<string, number>;
+  readonly #fields: ReadonlyMap<string, Field>;
   readonly #reader: Reader;
 
   /** @internal */
@@ -36,7 +36,7 @@ export class Form {
     this.closed = read.closed;
     this.unenforced = read.unenforced;
     this.#matchers = read.matchers;
-    this.#places = new Map(read.fields.map((field, i) => [field.name, i]));
+    this.#fields = new Map(read.fields.map((field) => [field.name, field]));
   }
 
   /**
@@ -47,31 +47,15 @@ export class Form {
    */
   check(content: unknown): Checked {
     if (typeof content !== "object" || content === null || Array.isArray(content)) return refuse([violation("", "type", "object")]);
-    const found: Violation[][] = [];
-    const extra: Violation[] = [];
-    const ignored: string[] = [];
-    const values: unknown[] = [];
-    for (const [key, value] of Object.entries(content)) {
-      const place = this.#places.get(key);
-      if (value === undefined) continue;
-      if (place === undefined) {
-        if (this.closed) extra.push(violation(clip(key), "additionalProperties"));
-        else if (ignored.length < IGNORED) ignored.push(clip(key));
-        continue;
-      }
-      const field = this.fields[place]!;
-      if (value === null && field.required) continue;
-      values[place] = value;
-      found[place] = this.#violations(field, value);
-    }
-    this.fields.forEach((field, i) => {
-      if (field.required && values[i] === undefined) found[i] = [violation(field.name, "required")];
-    });
-    const violations = [...found.flat(), ...extra].filter((entry) => entry);
+    const given = new Map<string, unknown>(Object.entries(content).filter(([, value]) => value !== undefined));
+    for (const { name, required } of this.fields) if (required && given.get(name) === null) given.delete(name);
+    const extra = [...given.keys()].filter((key) => !this.#fields.has(key)).map(clip);
+    const violations = this.fields.flatMap((field) => this.#judge(field, given.get(field.name)));
+    if (this.closed) violations.push(...extra.map((key) => violation(key, "additionalProperties")));
     if (violations.length) return refuse(violations);
     // Object.fromEntries defines own properties, whatever their names.
-    const answers = Object.fromEntries(this.fields.flatMap(({ name }, i) => (values[i] === undefined ? [] : [[name, values[i]]])));
-    return { ok: true, answers: answers as unknown as Answers, ignored };
+    const answers = Object.fromEntries(this.fields.flatMap(({ name }) => (given.has(name) ? [[name, given.get(name)]] : [])));
+    return { ok: true, answers: answers as unknown as Answers, ignored: extra.slice(0, IGNORED) };
   }
 
   /**
@@ -80,30 +64,20 @@ export class Form {
    * A whole number that this page would have to round is refused with the rule `precision`.
    */
   read(draft: Draft): Checked {
-    const entries: [string, unknown][] = [];
-    const unread = new Map<string, Violation>();
-    for (const field of this.fields) {
-      const value = this.#value(field, draft, (rule, limit) => unread.set(field.name, violation(field.name, rule, limit)));
-      if (value !== undefined) entries.push([field.name, value]);
-    }
-    const checked = this.check(Object.fromEntries(entries));
-    if (!unread.size) return checked;
-    // A field that could not be read is not also missing.
-    const judged = checked.ok ? [] : checked.violations;
-    return refuse(this.fields.flatMap(({ name }) => unread.get(name) ?? judged.filter(({ field }) => field === name)));
+    const found = this.fields.map(({ name }) => [name, this.readField(name, Object.hasOwn(draft, name) ? draft[name]! : null)] as const);
+    const violations = found.flatMap(([, read]) => (read.ok ? [] : read.violations));
+    if (violations.length) return refuse(violations);
+    return this.check(Object.fromEntries(found.map(([name, read]) => [name, read.ok ? read.value : null])));
   }
 
   /** Reads one field, for checks while a person enters it. Without `value` where an optional field is left empty. */
   readField(name: string, value: DraftValue): { readonly ok: true; readonly value?: ElicitContent[string] } | { readonly ok: false; readonly violations: readonly Violation[] } {
-    const place = this.#places.get(name);
-    if (place === undefined) return refuse([violation(clip(name), "additionalProperties")]);
-    const field = this.fields[place]!;
-    let violations: Violation[] = [];
-    const read = this.#reader(field, value, (rule, limit) => void violations.push(violation(name, rule, limit)));
-    if (!violations.length) {
-      if (read !== undefined) violations = this.#violations(field, read);
-      else if (field.required) violations = [violation(name, "required")];
-    }
+    const field = this.#fields.get(name);
+    if (!field) return refuse([violation(clip(name), "additionalProperties")]);
+    const unread: Violation[] = [];
+    const read = this.#reader(field, value, (rule, limit) => void unread.push(violation(name, rule, limit)));
+    // A field that could not be read is not also missing.
+    const violations = unread.length ? unread : this.#judge(field, read);
     if (violations.length) return refuse(violations);
     return { ok: true, ...(read !== undefined && { value: read }) };
   }
@@ -113,13 +87,11 @@ export class Form {
     return Object.fromEntries(this.fields.flatMap(({ name, default: value }) => (value === undefined ? [] : [[name, copy(value)]])));
   }
 
-  #value(field: Field, draft: Draft, broken: Broken) {
-    return this.#reader(field, Object.hasOwn(draft, field.name) ? draft[field.name]! : null, broken);
-  }
-
-  #violations(field: Field, value: unknown): Violation[] {
+  #judge(field: Field, value: unknown): Violation[] {
     const found: Violation[] = [];
-    checkField(field, value, (rule, limit) => void found.push(violation(field.name, rule, limit)), this.#matchers.get(field.name));
+    const broken: Broken = (rule, limit) => void found.push(violation(field.name, rule, limit));
+    if (value !== undefined) checkField(field, value, broken, this.#matchers.get(field.name));
+    else if (field.required) broken("required");
     return found;
   }
 }

@@ -1,4 +1,4 @@
-import type { ChoiceOption, Defect, DefectCode, Field, Limits } from "../types.js";
+import type { ChoiceOption, Defect, DefectCode, Field, FieldBase, Limits } from "../types.js";
 import { checkField, type Matcher } from "./field.js";
 import { message } from "./message.js";
 import { compile } from "./pattern.js";
@@ -19,16 +19,16 @@ type Keywords = Readonly<Record<string, unknown>>;
 
 const words = (text: string) => new Set(text.split(" "));
 
-/** Validation keywords of JSON Schema, draft-04 to 2020-12: to ignore one would ignore a rule in silence. */
-export const CONSTRAINS = words(
-  "allOf anyOf oneOf not if then else enum const type items additionalItems prefixItems contains minContains maxContains minItems maxItems uniqueItems unevaluatedItems properties patternProperties additionalProperties propertyNames minProperties maxProperties required dependencies dependentRequired dependentSchemas unevaluatedProperties minimum maximum exclusiveMinimum exclusiveMaximum multipleOf divisibleBy disallow extends minLength maxLength pattern format $ref $dynamicRef $recursiveRef",
-);
+// Validation keywords of JSON Schema, draft-04 to 2020-12: to ignore one would ignore a rule in silence.
 const REFERENCES = words("$ref $dynamicRef $recursiveRef");
-const ROOT = words("type properties required");
-const FIELD = words(
-  "type title description default const enum enumNames oneOf items format pattern minLength maxLength minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minItems maxItems uniqueItems",
-);
 const NESTED = words("properties patternProperties additionalProperties required");
+/** Those that a field of a form has. */
+const FIELD = words("type const enum oneOf items format pattern minLength maxLength minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minItems maxItems uniqueItems");
+/** Those that no form has. */
+const OTHER = words(
+  "allOf anyOf not if then else additionalItems prefixItems contains minContains maxContains unevaluatedItems propertyNames minProperties maxProperties dependencies dependentRequired dependentSchemas unevaluatedProperties divisibleBy disallow extends",
+);
+const CONSTRAINS = new Set([...REFERENCES, ...NESTED, ...FIELD, ...OTHER]);
 export const TEXT = ["minLength", "maxLength", "pattern", "format"];
 
 export const isObject = (value: unknown): value is Keywords => typeof value === "object" && value !== null && !Array.isArray(value);
@@ -41,12 +41,19 @@ export function oddKey(option: Keywords): string | undefined {
   });
 }
 
-const get = (keywords: Keywords, key: string) => (Object.hasOwn(keywords, key) ? keywords[key] : undefined);
+const has = (keywords: Keywords, key: string) => Object.hasOwn(keywords, key);
+const get = (keywords: Keywords, key: string) => (has(keywords, key) ? keywords[key] : undefined);
 
 const child = (pointer: string, key: string | number) => `${pointer}/${`${key}`.replaceAll("~", "~0").replaceAll("/", "~1")}`;
 
-/** Leaves out what is not set. */
-const set = (field: object) => Object.fromEntries(Object.entries(field).filter(([, value]) => value !== undefined)) as unknown as Field;
+/** A field while it is read. */
+type Unread = { -readonly [K in keyof FieldBase]: FieldBase[K] } & { kind: Field["kind"]; [keyword: string]: unknown };
+
+// What keywords want; a count is a whole number of 64 bits.
+const isString = (value: unknown) => typeof value === "string";
+const isNumber = (value: unknown) => typeof value === "number";
+const isBoolean = (value: unknown) => typeof value === "boolean";
+const isCount = (value: unknown) => Number.isInteger(value) && (value as number) >= 0 && (value as number) < 2 ** 64;
 
 /** Reads a requestedSchema. Gives every defect at once, in the order of the Rust crate. */
 export function readSchema(given: unknown, limits: Limits): Read | readonly Defect[] {
@@ -55,235 +62,193 @@ export function readSchema(given: unknown, limits: Limits): Read | readonly Defe
   const budget = { left: limits.patternStates };
   const matchers = new Map<string, Matcher>();
   const unenforced: string[] = [];
-
-  let schema: unknown;
-  try {
-    // A copy without getters, cycles and what JSON does not have.
-    const text = JSON.stringify(given) ?? "null";
-    const bytes = new TextEncoder().encode(text).length;
-    if (bytes > limits.schemaBytes) {
-      defect("", "too-large", bytes, limits.schemaBytes);
-      return defects;
-    }
-    // Half of a surrogate pair stays escaped.
-    if (/(?<!\\)(\\\\)*\\ud[89a-f]/.test(text)) throw text;
-    schema = JSON.parse(text);
-  } catch {
-    defect("", "not-json");
-    return defects;
-  }
-  if (!isObject(schema)) {
-    defect("", "not-an-object");
-    return defects;
-  }
-
   let closed = false;
-  for (const [key, value] of Object.entries(schema)) {
-    const at = child("", key);
-    if (key === "additionalProperties") {
-      closed = value === false;
-      if (typeof value !== "boolean" && !(isObject(value) && !Object.keys(value).length)) defect(at, "unsupported-keyword");
-    } else if (REFERENCES.has(key)) defect(at, "reference");
-    else if (!ROOT.has(key) && CONSTRAINS.has(key)) defect(at, "unsupported-keyword");
-  }
-  const type = get(schema, "type");
-  if (type === undefined) defect("", "root-type");
-  else if (type !== "object") defect("/type", "root-type");
-  const properties = get(schema, "properties");
-  let fields: Field[] = [];
-  if (!isObject(properties)) {
-    if (properties === undefined) defect("", "no-properties");
-    else defect("/properties", "no-properties");
-    return defects;
-  }
-  const entries = Object.entries(properties);
-  if (entries.length > limits.fields) {
-    defect("/properties", "too-many-fields", entries.length, limits.fields);
-    return defects;
-  }
-  fields = entries.map(([name, field]) => readField(name, field));
-  readRequired(get(schema, "required"));
-  return defects.length ? defects : { fields, closed, matchers, unenforced };
+  const fields = readRoot();
+  return fields && !defects.length ? { fields: fields as unknown as readonly Field[], closed, matchers, unenforced } : defects;
 
-  function readRequired(required: unknown) {
-    if (required === undefined) return;
-    if (!Array.isArray(required)) return defect("/required", "keyword-type");
-    const places = new Map(fields.map((field, i) => [field.name, i]));
-    required.forEach((name: unknown, i) => {
-      const at = child("/required", i);
-      if (typeof name !== "string") return defect(at, "keyword-type");
-      const place = places.get(name);
-      if (place === undefined) defect(at, "required-unknown");
-      else fields[place] = { ...fields[place]!, required: true };
-    });
-  }
-
-  function readField(name: string, field: unknown): Field {
-    const at = child("/properties", name);
-    // A field that could not be read still has a name, so that `required` is judged fairly.
-    const base = { name, label: name, required: false };
-    const unread: Field = { ...base, kind: "boolean" };
-    if (!isObject(field)) {
-      defect(at, "field-not-an-object");
-      return unread;
+  function readRoot(): readonly Unread[] | void {
+    let schema: unknown;
+    try {
+      // A copy without getters, cycles and what JSON does not have.
+      const text = JSON.stringify(given) ?? "null";
+      const bytes = new TextEncoder().encode(text).length;
+      if (bytes > limits.schemaBytes) return defect("", "too-large", bytes, limits.schemaBytes);
+      // Half of a surrogate pair stays escaped.
+      if (/(?<!\\)(\\\\)*\\ud[89a-f]/.test(text)) throw text;
+      schema = JSON.parse(text);
+    } catch {
+      return defect("", "not-json");
     }
-    const keywords = field;
-    const has = (key: string) => Object.hasOwn(keywords, key);
+    if (!isObject(schema)) return defect("", "not-an-object");
+    for (const [key, value] of Object.entries(schema)) {
+      const at = child("", key);
+      if (key === "additionalProperties") {
+        closed = value === false;
+        if (!isBoolean(value) && !(isObject(value) && !Object.keys(value).length)) defect(at, "unsupported-keyword");
+      } else if (REFERENCES.has(key)) defect(at, "reference");
+      else if (!/^(type|properties|required)$/.test(key) && CONSTRAINS.has(key)) defect(at, "unsupported-keyword");
+    }
+    const type = get(schema, "type");
+    if (type !== "object") defect(type === undefined ? "" : "/type", "root-type");
+    const properties = get(schema, "properties");
+    if (!isObject(properties)) return defect(properties === undefined ? "" : "/properties", "no-properties");
+    const entries = Object.entries(properties);
+    if (entries.length > limits.fields) return defect("/properties", "too-many-fields", entries.length, limits.fields);
+    const fields = entries.map(([name, keywords]) => {
+      // A field that could not be read still has a name, so that `required` is judged fairly.
+      const field: Unread = { name, label: name, required: false, kind: "boolean" };
+      const at = child("/properties", name);
+      if (isObject(keywords)) readField(at, keywords, field);
+      else defect(at, "field-not-an-object");
+      return field;
+    });
+    const required = has(schema, "required") ? schema["required"] : [];
+    if (!Array.isArray(required)) defect("/required", "keyword-type");
+    else {
+      const named = new Map(fields.map((field) => [field.name, field]));
+      required.forEach((name: unknown, i) => {
+        const field = named.get(name as string);
+        if (field) field.required = true;
+        else defect(child("/required", i), isString(name) ? "required-unknown" : "keyword-type");
+      });
+    }
+    return fields;
+  }
+
+  function readField(at: string, keywords: Keywords, field: Unread): void {
     /** A defect at a keyword of the field. */
     const wrong = (key: string, code: DefectCode = "keyword-type", ...args: (string | number)[]) => defect(child(at, key), code, ...args);
-    /** Reads a keyword that wants a certain type. */
-    const read = <T>(key: string, fits: (value: unknown) => value is T): T | undefined => {
-      const value = get(keywords, key);
-      if (value === undefined || fits(value)) return value;
-      wrong(key);
-      return undefined;
+    const refuse = (code: DefectCode, ...keys: string[]) => keys.forEach((key) => has(keywords, key) && wrong(key, code));
+    /** Takes keywords that want a certain type over into the field. */
+    const take = (fits: (value: unknown) => boolean, keys: readonly string[], code?: DefectCode) => {
+      for (const key of keys) {
+        const value = get(keywords, key);
+        if (value === undefined) continue;
+        if (fits(value)) field[key === "const" ? "constant" : key === "uniqueItems" ? "unique" : key] = value;
+        else wrong(key, code);
+      }
     };
-    const text = (key: string) => read(key, (value) => typeof value === "string");
-    const number = (key: string) => read(key, (value) => typeof value === "number");
-    const count = (key: string) =>
-      read(key, (value): value is number => Number.isInteger(value) && (value as number) >= 0 && (value as number) < 2 ** 64);
-    const refuseOptions = () => {
-      for (const key of ["enum", "oneOf"]) if (has(key)) wrong(key, "enum-not-string");
-    };
-    /** The first rule that a value breaks. */
-    const firstBroken = (field: Field, value: unknown) => {
-      let found: string | undefined;
-      checkField(field, value, (rule, limit) => void (found ??= message(rule, limit)), matchers.get(name));
-      return found;
-    };
-    const checkConstant = (field: Field, constant: unknown) => {
-      if (constant !== undefined)
-        checkField(field, constant, (rule, limit) => wrong("const", "impossible-range", message(rule, limit)), matchers.get(name));
-    };
-    const withDefault = (field: Field): Field => {
-      const value = get(keywords, "default");
-      if (value === undefined) return field;
-      const broken = firstBroken(field, value);
-      if (!broken) return { ...field, default: value } as Field;
-      wrong("default", "default-invalid", broken);
-      return field;
-    };
+    /** Tells what is wrong with a value of the field. */
+    const judge = (value: unknown, tell: (message: string) => void) =>
+      value === undefined || checkField(field as unknown as Field, value, (rule, limit) => tell(message(rule, limit)), matchers.get(field.name));
+    const empty = (key: string, least: number, most: number) => wrong(key, "impossible-range", least, most);
 
     for (const key of Object.keys(keywords)) {
-      if (FIELD.has(key)) continue;
       if (REFERENCES.has(key)) wrong(key, "reference");
       else if (NESTED.has(key)) wrong(key, "nested");
-      else if (CONSTRAINS.has(key)) wrong(key, "unsupported-keyword");
+      else if (OTHER.has(key)) wrong(key, "unsupported-keyword");
     }
-    const title = text("title");
-    const description = text("description");
-    const label = title !== undefined && /\P{White_Space}/u.test(title) ? title : name;
-    return readKind({ ...base, label, title, description }) ?? unread;
+    take(isString, ["title", "description"]);
+    if (/\P{White_Space}/u.test(field.title ?? "")) field.label = field.title!;
+    const type = get(keywords, "type");
+    if (type === undefined) return defect(at, "missing-type");
+    if (isString(type) && type !== "array") refuse("unsupported-keyword", "items");
+    if (!/^(array|string|number|integer|boolean)$/.test(type as string) || !isString(type))
+      return wrong("type", Array.isArray(type) ? "type-list" : type === "object" ? "nested" : isString(type) ? "unknown-type" : undefined);
+    const listed = type === "string" && (has(keywords, "enum") || has(keywords, "oneOf"));
+    if (type !== "string") refuse("enum-not-string", "enum", "oneOf");
+    field.kind = type === "array" ? "choices" : listed ? "choice" : type === "string" ? "text" : (type as "number");
+    if (!{ text: readText, number: readNumber, integer: readNumber, boolean: readBoolean, choice: readChoice, choices: readChoices }[field.kind]()) return;
 
-    function readKind(base: object): Field | undefined {
-      const kind = get(keywords, "type");
-      if (kind === undefined) return defect(at, "missing-type"), undefined;
-      if (kind === "array") return readChoices(base);
-      if (typeof kind === "string" && has("items")) wrong("items", "unsupported-keyword");
-      switch (kind) {
-        case "string":
-          return has("enum") || has("oneOf") ? readChoice(base) : readText(base);
-        case "number":
-        case "integer":
-          return readNumber(base, kind as "number" | "integer");
-        case "boolean":
-          return readBoolean(base);
+    const value = get(keywords, "default");
+    let broken: string | undefined;
+    judge(value, (message) => (broken ??= message));
+    if (broken) wrong("default", "default-invalid", broken);
+    else if (value !== undefined) field["default"] = value;
+
+    // Each gives whether the field could be read, so that its default can be judged.
+
+    function readText() {
+      take(isCount, ["minLength", "maxLength"]);
+      readPattern();
+      take(isString, ["format"]);
+      if (field["format"] !== undefined && !/^(email|uri|date|date-time)$/.test(field["format"] as string)) {
+        delete field["format"];
+        wrong("format", "unsupported-format");
       }
-      wrong("type", Array.isArray(kind) ? "type-list" : kind === "object" ? "nested" : typeof kind === "string" ? "unknown-type" : undefined);
-      return undefined;
+      take(isString, ["const"]);
+      const [least, most] = [field["minLength"] as number, field["maxLength"] as number];
+      if (least > most) empty("minLength", least, most);
+      return judgeConstant();
     }
 
-    function readText(base: object) {
-      const [minLength, maxLength] = [count("minLength"), count("maxLength")];
-      const pattern = readPattern();
-      const format = text("format");
-      const known = ["email", "uri", "date", "date-time"].includes(format!);
-      if (format !== undefined && !known) wrong("format", "unsupported-format");
-      const constant = text("const");
-      const field = set({ ...base, kind: "text", minLength, maxLength, pattern, format: known ? format : undefined, constant });
-      if (minLength! > maxLength!) wrong("minLength", "impossible-range", minLength!, maxLength!);
-      checkConstant(field, constant);
-      return withDefault(field);
+    function judgeConstant() {
+      judge(field["constant"], (message) => wrong("const", "impossible-range", message));
+      return true;
     }
 
     function readPattern() {
-      const source = text("pattern");
-      if (source === undefined) return undefined;
-      const matcher = compile(source, limits.patternBytes, budget);
-      if (matcher === "syntax") wrong("pattern", "pattern-syntax");
-      else if (matcher === "cost") wrong("pattern", "pattern-cost", limits.patternBytes, limits.patternStates);
+      take(isString, ["pattern"]);
+      const { name, pattern } = field;
+      if (pattern === undefined) return;
+      const matcher = compile(pattern as string, limits.patternBytes, budget);
+      if (typeof matcher === "function") matchers.set(name, matcher);
+      else if (!matcher) unenforced.push(name);
       else {
-        if (matcher) matchers.set(name, matcher);
-        else unenforced.push(name);
-        return source;
+        delete field["pattern"];
+        if (matcher === "syntax") wrong("pattern", "pattern-syntax");
+        else wrong("pattern", "pattern-cost", limits.patternBytes, limits.patternStates);
       }
-      return undefined;
     }
 
-    function readNumber(base: object, kind: "number" | "integer") {
-      refuseOptions();
-      const whole = kind === "integer";
-      const [minimum, maximum] = [number("minimum"), number("maximum")];
-      const [exclusiveMinimum, exclusiveMaximum] = [number("exclusiveMinimum"), number("exclusiveMaximum")];
-      const [multipleOf, constant] = [number("multipleOf"), number("const")];
-      const field = set({ ...base, kind, minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf, constant });
-      if (multipleOf! <= 0) wrong("multipleOf");
-      for (const [low, open, key] of [[minimum, false, "minimum"], [exclusiveMinimum, true, "exclusiveMinimum"]] as const) {
-        for (const [high, shut] of [[maximum, false], [exclusiveMaximum, true]] as const) {
-          if (low !== undefined && high !== undefined && isEmpty(low, open, high, shut, whole))
-            wrong(key, "impossible-range", low, high);
+    function readNumber() {
+      take(isNumber, ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "const"]);
+      if ((field["multipleOf"] as number) <= 0) wrong("multipleOf");
+      for (const least of ["minimum", "exclusiveMinimum"]) {
+        for (const most of ["maximum", "exclusiveMaximum"]) {
+          const [low, high] = [field[least] as number, field[most] as number];
+          if (low !== undefined && isEmpty(low, least[0] === "e", high, most[0] === "e", type === "integer")) empty(least, low, high);
         }
       }
-      checkConstant(field, constant);
-      return withDefault(field);
+      return judgeConstant();
     }
 
-    function readBoolean(base: object) {
-      refuseOptions();
-      const given = get(keywords, "const");
-      const sound = given === undefined || typeof given === "boolean";
-      if (!sound) wrong("const", "impossible-range");
-      return withDefault(set({ ...base, kind: "boolean", constant: sound ? given : undefined }));
+    function readBoolean() {
+      take(isBoolean, ["const"], "impossible-range");
+      return true;
     }
 
-    function readChoice(base: object) {
-      for (const key of TEXT) if (has(key)) wrong(key, "unsupported-keyword");
-      if (has("enum") && has("oneOf")) return wrong("enum", "options-twice"), undefined;
-      let options = has("enum") ? readOptions(keywords["enum"], "enum", at) : readOptions(keywords["oneOf"], "oneOf", at);
-      if (!options) return undefined;
-      if (has("enum") && has("enumNames")) options = readNames(options, keywords["enumNames"]);
-      const constant = text("const");
-      if (constant !== undefined && !options.some((option) => option.value === constant)) wrong("const", "impossible-range");
-      return withDefault(set({ ...base, kind: "choice", options, constant }));
+    function readChoice() {
+      refuse("unsupported-keyword", ...TEXT);
+      const [one, names] = [has(keywords, "enum"), keywords["enumNames"]];
+      if (one && has(keywords, "oneOf")) return wrong("enum", "options-twice");
+      const key = one ? "enum" : "oneOf";
+      let options = readOptions(keywords[key], key, at);
+      if (!options) return;
+      if (one && has(keywords, "enumNames")) {
+        if (!Array.isArray(names) || !names.every(isString)) wrong("enumNames");
+        else if (names.length === options.length) options = options.map(({ value }, i) => ({ value, title: names[i] as string }));
+      }
+      field["options"] = options;
+      take(isString, ["const"]);
+      const { constant } = field;
+      if (constant !== undefined && !options.some(({ value }) => value === constant)) wrong("const", "impossible-range");
+      return true;
     }
 
-    function readNames(options: readonly ChoiceOption[], names: unknown): readonly ChoiceOption[] {
-      if (!Array.isArray(names) || !names.every((name) => typeof name === "string")) wrong("enumNames");
-      else if (names.length === options.length) return options.map(({ value }, i) => ({ value, title: names[i] as string }));
-      return options;
-    }
-
-    function readChoices(base: object) {
-      refuseOptions();
-      if (has("const")) wrong("const", "unsupported-keyword");
+    function readChoices() {
+      refuse("unsupported-keyword", "const");
       const options = readItems();
-      const [minItems, maxItems] = [count("minItems"), count("maxItems")];
-      const unique = read("uniqueItems", (value) => typeof value === "boolean") ?? false;
-      if (!options) return undefined;
-      const most = Math.min(maxItems ?? Infinity, options.length);
-      if (minItems! > most) wrong("minItems", "impossible-range", minItems!, minItems! > maxItems! ? maxItems! : most);
-      return withDefault(set({ ...base, kind: "choices", options, minItems, maxItems, unique }));
+      field["unique"] = false;
+      take(isCount, ["minItems", "maxItems"]);
+      take(isBoolean, ["uniqueItems"]);
+      if (!options) return;
+      field["options"] = options;
+      const [least, most] = [field["minItems"] as number, field["maxItems"] as number | undefined];
+      const possible = Math.min(most ?? Infinity, options.length);
+      if (least > possible) empty("minItems", least, least > most! ? most! : possible);
+      return true;
     }
 
-    function readItems() {
+    function readItems(): readonly ChoiceOption[] | void {
       const items = get(keywords, "items");
       const where = child(at, "items");
-      if (!isObject(items)) return defect(where, "array-items"), undefined;
-      let options: readonly ChoiceOption[] | undefined;
+      if (!isObject(items)) return defect(where, "array-items");
+      let options: readonly ChoiceOption[] | void = undefined;
       let [seen, sound] = [0, true];
       for (const [key, value] of Object.entries(items)) {
         if (key === "type" && value === "string") continue;
-        if (key === "enum" || key === "anyOf" || key === "oneOf") {
+        if (/^(enum|anyOf|oneOf)$/.test(key)) {
           seen++;
           options = readOptions(value, key, where);
         } else if (CONSTRAINS.has(key)) {
@@ -291,17 +256,17 @@ export function readSchema(given: unknown, limits: Limits): Read | readonly Defe
           defect(child(where, key), "array-items");
         }
       }
-      if (seen > 1) return defect(where, "options-twice"), undefined;
+      if (seen > 1) return defect(where, "options-twice");
       if (!seen && sound) defect(where, "array-items");
-      return sound ? options : undefined;
+      if (sound) return options;
     }
   }
 
-  function readOptions(list: unknown, key: string, parent: string): readonly ChoiceOption[] | undefined {
+  function readOptions(list: unknown, key: string, parent: string): readonly ChoiceOption[] | void {
     const at = child(parent, key);
-    if (!Array.isArray(list)) return defect(at, "no-options"), undefined;
-    if (list.length > limits.options) return defect(at, "too-many-options", list.length, limits.options), undefined;
-    if (!list.length) return defect(at, "no-options"), undefined;
+    if (!Array.isArray(list)) return defect(at, "no-options");
+    if (list.length > limits.options) return defect(at, "too-many-options", list.length, limits.options);
+    if (!list.length) return defect(at, "no-options");
     const options: ChoiceOption[] = [];
     list.forEach((entry: unknown, i) => {
       if (key === "enum" && typeof entry === "string") options.push({ value: entry });
@@ -316,15 +281,12 @@ export function readSchema(given: unknown, limits: Limits): Read | readonly Defe
       if (seen.has(value)) defect(child(at, i), "duplicate-option");
       seen.add(value);
     });
-    return seen.size === list.length ? options : undefined;
+    if (seen.size === list.length) return options;
   }
 }
 
 /** Whether nothing lies between the bounds. */
 function isEmpty(low: number, open: boolean, high: number, shut: boolean, whole: boolean): boolean {
-  if (low >= high) return low > high || open || shut || (whole && !Number.isInteger(low));
-  if (!whole || high - low > 2) return false;
   const first = open && Number.isInteger(low) ? low + 1 : Math.ceil(low);
-  return first > high || (shut && first >= high);
+  return low > high || (low === high && (open || shut)) || (whole && high - low < 3 && (first > high || (shut && first >= high)));
 }
-
