@@ -14,12 +14,16 @@ export async function smaller(code) {
   return out;
 }
 
+/** What can be imported from the package, and the parts that the element loads when a question needs them. */
+const ENTRIES = ["index", "element", "define", "explain", "render"];
+export const LATER = ["visit", "review", "search", "moment", "typing", "clock", "sure"];
+
 export async function buildForm() {
   const form = join(root, "packages/form");
   const out = join(form, "dist");
   await rm(out, { recursive: true, force: true });
   await build({
-    entryPoints: ["index", "element", "define", "explain", "render"].map((name) => join(form, `src/${name}.ts`)),
+    entryPoints: Object.fromEntries([...ENTRIES.map((name) => [name, join(form, `src/${name}.ts`)]), ...LATER.map((name) => [`later/${name}`, join(form, `src/element/later/${name}.ts`)])]),
     outdir: out,
     bundle: true,
     splitting: true,
@@ -33,7 +37,19 @@ export async function buildForm() {
     ignoreAnnotations: true,
     logLevel: "warning",
   });
-  for (const name of (await readdir(out)).filter((name) => name.endsWith(".js"))) {
+  // One file for pages without a bundler. It shares the later parts with the others.
+  await build({
+    entryPoints: [join(form, "src/standalone.ts")],
+    outdir: out,
+    bundle: true,
+    format: "esm",
+    target: "es2022",
+    minify: true,
+    charset: "utf8",
+    plugins: [cssText, { name: "later", setup: (build) => build.onResolve({ filter: /^\.\/later\// }, ({ path, kind }) => (kind === "dynamic-import" ? { path, external: true } : undefined)) }],
+    logLevel: "warning",
+  });
+  for (const name of (await readdir(out, { recursive: true })).filter((name) => name.endsWith(".js"))) {
     const path = join(out, name);
     await writeFile(path, `${await smaller(await readFile(path, "utf8"))}\n`);
   }

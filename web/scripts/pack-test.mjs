@@ -110,6 +110,45 @@ async function answered(browser, dist) {
   }
 }
 
+/** Answers a question on a page without a bundler, from the one file of the installed package. */
+async function answeredStandalone(browser) {
+  const dist = join(folder, "node_modules/@mcp-elicit/form/dist");
+  const schema = { type: "object", properties: { count: { type: "integer", title: "Count" }, start: { type: "string", title: "Start", format: "date-time" } }, required: ["count"] };
+  const own = {
+    "/": ["text/html", '<!doctype html><html lang="en"><title>page</title><script type="module" src="/standalone.js"></script><script type="module" src="/page.js"></script><mcp-elicitation></mcp-elicitation>'],
+    "/page.js": ["text/javascript", `const element = document.querySelector("mcp-elicitation");
+element.addEventListener("accept", (event) => (document.title = JSON.stringify(event.detail.content)));
+element.request = ${JSON.stringify({ message: "How many?", requestedSchema: schema })};`],
+  };
+  const server = createServer(async ({ url }, response) => {
+    try {
+      const [type, body] = own[url] ?? ["text/javascript", await readFile(join(dist, url))];
+      response.writeHead(200, { "content-type": type, "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'none'" }).end(body);
+    } catch {
+      response.writeHead(404).end();
+    }
+  });
+  await new Promise((done) => server.listen(0, "127.0.0.1", done));
+  const page = await browser.newPage();
+  const asked = [];
+  try {
+    page.on("pageerror", (error) => console.error(error));
+    page.on("request", (request) => asked.push(new URL(request.url()).pathname));
+    await page.goto(`http://127.0.0.1:${server.address().port}/`);
+    await page.getByRole("textbox", { name: "Count" }).fill("12 000");
+    await page.getByLabel("Time zone").fill("UTC");
+    await page.getByLabel("Date and time").fill("2026-07-30T09:00");
+    await page.getByRole("button", { name: "Send answer" }).click();
+    await page.waitForFunction(() => document.title !== "page");
+    const title = await page.title();
+    if (title !== '{"count":12000,"start":"2026-07-30T09:00:00+00:00"}') throw new Error(title);
+    if (asked.some((path) => /element|index|define/.test(path))) throw new Error(`more than one file: ${asked.join(" ")}`);
+  } finally {
+    await page.close();
+    server.close();
+  }
+}
+
 let browser;
 try {
   await writeFile(join(folder, "package.json"), '{"private":true,"type":"module"}');
@@ -127,7 +166,7 @@ try {
   }
 
   // The SDK's declarations are not ours to check; our own are checked in a second run.
-  const entries = ["form", "form/element", "form/define", "form/render", "form/explain", "react"].map((entry, i) => `export * as e${i} from "@mcp-elicit/${entry}";\n`);
+  const entries = ["form", "form/element", "form/define", "form/render", "form/standalone", "form/explain", "react"].map((entry, i) => `export * as e${i} from "@mcp-elicit/${entry}";\n`);
   await writeFile(join(folder, "entries.ts"), entries.join(""));
   const runs = [["entries.ts", "--exactOptionalPropertyTypes"]];
   for (const [name, page] of Object.entries(pages)) {
@@ -152,6 +191,8 @@ try {
     await answered(browser, join(folder, name, "dist"));
     say(`${name}: built with Vite and answered in a browser`);
   }
+  await answeredStandalone(browser);
+  say("form: answered on a page without a bundler");
 } finally {
   await browser?.close();
   await rm(folder, { recursive: true, force: true });

@@ -393,9 +393,43 @@ describe("parts that are loaded later", () => {
   test("without the part for a date and time it is typed as text", () =>
     missing("moment", async (page) => {
       await put(page, { request: { message: "When?", requestedSchema: { type: "object", properties: { start: { type: "string", title: "Start", format: "date-time" } } } } });
+      // What can be written in many ways is read by the part, too.
       await page.getByLabel("Start").fill("2026-07-30 09:00+02:00");
       await button(page, "Send answer").click();
+      await page.getByRole("alert").filter({ hasText: "such as 2026-02-28T09:30:00Z" }).waitFor();
+      expect(await events(page)).toEqual([]);
+      await page.getByLabel("Start").fill("2026-07-30T09:00:00+02:00");
+      await button(page, "Send answer").click();
       expect(await events(page)).toEqual([{ type: "accept", detail: { content: { start: "2026-07-30T09:00:00+02:00" } } }]);
+    }));
+
+  test("without the part for typing a number is typed plainly", () =>
+    missing("typing", async (page) => {
+      await put(page, { request: { message: "How many?", requestedSchema: { type: "object", properties: { n: { type: "number", title: "N" } } } } });
+      await page.getByRole("textbox", { name: "N" }).fill("1,5");
+      await page.keyboard.press("ArrowUp");
+      await button(page, "Send answer").click();
+      await page.getByRole("alert").filter({ hasText: "must be a number" }).waitFor();
+      await page.getByRole("textbox", { name: "N" }).fill("1.5");
+      await button(page, "Send answer").click();
+      expect(await events(page)).toEqual([{ type: "accept", detail: { content: { n: 1.5 } } }]);
+    }));
+
+  test("without the question whether to cancel, Escape cancels", () =>
+    missing("sure", async (page) => {
+      await put(page, { request: short });
+      await page.getByLabel("Name").fill("Ada");
+      await page.keyboard.press("Escape");
+      await page.waitForFunction(() => document.querySelector("mcp-elicitation")!.state === "done");
+      expect(await events(page)).toEqual([{ type: "cancel", detail: { dirty: true } }]);
+    }));
+
+  test("without the clock the time to answer runs out all the same", () =>
+    missing("clock", async (page) => {
+      await put(page, { request: short, deadline: Date.now() + 1_500 });
+      expect(await state(page)).toBe("editing");
+      await page.waitForFunction(() => document.querySelector("mcp-elicitation")!.state === "expired");
+      expect(await events(page)).toEqual([]);
     }));
 
   test("without the search a long list is a long list", () =>

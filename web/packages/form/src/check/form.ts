@@ -32,10 +32,7 @@ export class Form {
   /** @internal */
   constructor(read: Read, reader: Reader) {
     this.#reader = reader;
-    this.fields = read.fields;
-    this.closed = read.closed;
-    this.unenforced = read.unenforced;
-    this.#matchers = read.matchers;
+    ({ fields: this.fields, closed: this.closed, unenforced: this.unenforced, matchers: this.#matchers } = read);
     this.#fields = new Map(read.fields.map((field) => [field.name, field]));
   }
 

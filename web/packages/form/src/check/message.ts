@@ -3,16 +3,14 @@ import type { Json, RuleCode, Violation } from "../types.js";
 /** Tells of one broken rule, with its limit. */
 export type Broken = (rule: RuleCode, limit?: Json) => void;
 
-const TYPES: Readonly<Record<string, string>> = {
+/** What a value has to be, by type and by format. */
+export const SORTS = {
   object: "an object of fields",
   string: "text",
   number: "a number",
   integer: "a whole number",
   boolean: "yes or no",
   array: "a list of options",
-};
-
-const FORMATS: Readonly<Record<string, string>> = {
   email: "an email address such as ada@example.com",
   uri: "a URL with its scheme, such as https://example.com",
   date: "a date such as 2026-02-28",
@@ -48,8 +46,7 @@ const RULES: Readonly<Record<RuleCode, string>> = {
 export function message(rule: RuleCode, limit: Json = null): string {
   if (rule === "minLength" && limit === 1) return "must not be empty";
   let value = `${limit}`;
-  if (rule === "type") value = TYPES[value]!;
-  if (rule === "format") value = FORMATS[value]!;
+  if (rule === "type" || rule === "format") value = SORTS[value as keyof typeof SORTS];
   if (rule === "const") value = JSON.stringify(limit);
   if (Array.isArray(limit)) {
     const more = limit.length - SPELLED;

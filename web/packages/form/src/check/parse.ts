@@ -2,6 +2,7 @@ import type { ChoiceOption, Defect, DefectCode, Field, FieldBase, Limits } from 
 import { checkField, type Matcher } from "./field.js";
 import { message } from "./message.js";
 import { compile } from "./pattern.js";
+import { bytesOf } from "./text.js";
 
 /** The bounds unless others are given: those of the Rust crate. */
 export const LIMITS: Limits = { schemaBytes: 1 << 20, fields: 256, options: 5000, patternBytes: 1024, patternStates: 10000 };
@@ -71,7 +72,7 @@ export function readSchema(given: unknown, limits: Limits): Read | readonly Defe
     try {
       // A copy without getters, cycles and what JSON does not have.
       const text = JSON.stringify(given) ?? "null";
-      const bytes = new TextEncoder().encode(text).length;
+      const bytes = bytesOf(text);
       if (bytes > limits.schemaBytes) return defect("", "too-large", bytes, limits.schemaBytes);
       // Half of a surrogate pair stays escaped.
       if (/(?<!\\)(\\\\)*\\ud[89a-f]/.test(text)) throw text;

@@ -1,3 +1,5 @@
+import { bytesOf } from "./text.js";
+
 /** Judges one character. */
 type Test = (char: string) => boolean;
 
@@ -40,7 +42,7 @@ const ESCAPES = new RegExp(ESCAPE, "giu");
  * what patterns of the form may still cost, in states.
  */
 export function compile(source: string, bytes: number, budget: { left: number }): ((text: string) => boolean) | null | "syntax" | "cost" {
-  if (new TextEncoder().encode(source).length > bytes) return "cost";
+  if (bytesOf(source) > bytes) return "cost";
   const tokens = source.match(TOKEN) ?? [];
   if (tokens.some((token) => /^(\\[1-9]|\\k<|\(\?<?[=!])/.test(token))) return null;
   let root;

@@ -1,7 +1,6 @@
 import { isDate } from "../check/format.js";
 import type { Broken } from "../check/message.js";
 import type { DraftValue, ElicitContent, Field } from "../types.js";
-import { readNumber } from "./number.js";
 import { trim } from "./trim.js";
 
 /** Returns the value that a person meant; undefined where the field is left empty. Tells `broken` where it cannot be read. */
@@ -10,13 +9,19 @@ export type Reader = (field: Field, entered: DraftValue, broken: Broken) => Elic
 /** What the reading of a date and time is made with: it may be in a file of its own, which has no copy of these. */
 export interface Basics {
   readonly trim: typeof trim;
-  readonly readDate: typeof readDate;
   readonly isDate: typeof isDate;
 }
 
-/** Reads what the element's own controls give: text, and of yes or no and of options the values. `readMoment` reads a date and time. */
+/** Reads what people write in many ways; each gives undefined where it cannot. */
+export interface Lenient {
+  readonly date?: (text: string) => string | undefined;
+  readonly dateTime: (text: string, basics: Basics) => string | undefined;
+  readonly number: (text: string) => string | undefined;
+}
+
+/** Reads what the element's own controls give: text, and of yes or no and of options the values. */
 export const enteredReader =
-  (readMoment: (text: string, basics: Basics) => string | undefined): Reader =>
+  (lenient: Lenient): Reader =>
   (field, entered, broken) => {
     const value = whole(entered);
     if (isEmpty(field, value)) return undefined;
@@ -27,12 +32,12 @@ export const enteredReader =
         // Free text is kept as entered; around a formatted value white space means nothing.
         if (!field.format) return value;
         const plain = trim(value);
-        return (field.format === "date" ? readDate(plain) : field.format === "date-time" ? readMoment(plain, { trim, readDate, isDate }) : undefined) ?? plain;
+        return (field.format === "date" ? lenient.date?.(plain) : field.format === "date-time" ? lenient.dateTime(plain, { trim, isDate }) : undefined) ?? plain;
       }
       case "number":
       case "integer": {
         const text = typeof value === "string" ? trim(value) : "";
-        const number = readNumber(text);
+        const number = readNumber(lenient.number(text) ?? "");
         // A point stands where it groups digits in many countries, 1.000: a whole number has no fraction.
         const doubtful = field.kind === "integer" && /^[-+\u2212]?[1-9]\d{0,2}\.\d{3}$/.test(text);
         if (number === undefined || doubtful) return wrong();
@@ -51,8 +56,10 @@ export const whole = (entered: DraftValue): DraftValue => (typeof entered === "s
 export const isEmpty = (field: Field, value: DraftValue): boolean =>
   value === null || (typeof value === "string" ? !trim(value) : Array.isArray(value) && !value.length && "options" in field && !(field.kind === "choices" && field.required));
 
-/** Reads a date, year first, with any of three separators and without leading zeros: 2026/2/3. A day first could be a month. */
-export function readDate(text: string): string | undefined {
-  const found = /^(\d{4})([-/.])(\d\d?)\2(\d\d?)$/.exec(text);
-  return found ? `${found[1]}-${found[3]!.padStart(2, "0")}-${found[4]!.padStart(2, "0")}` : undefined;
+/** Reads a number. Undefined where it is none, null where this page would have to round a whole number. */
+function readNumber(text: string): number | null | undefined {
+  if (!/^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:e[+-]?\d+)?$/i.test(text)) return undefined;
+  const number = Number(text);
+  if (!Number.isFinite(number)) return undefined;
+  return /^-?\d+$/.test(text) && BigInt(text) !== BigInt(number) ? null : number;
 }

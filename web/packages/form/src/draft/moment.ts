@@ -1,10 +1,16 @@
 import type { Basics } from "./entered.js";
 
+/** Reads a date, year first, with any of three separators and without leading zeros: 2026/2/3. A day first could be a month. */
+export function readDate(text: string): string | undefined {
+  const found = /^(\d{4})([-/.])(\d\d?)\2(\d\d?)$/.exec(text);
+  return found ? `${found[1]}-${found[3]!.padStart(2, "0")}-${found[4]!.padStart(2, "0")}` : undefined;
+}
+
 /** Reads a date and time: a space in place of the T, seconds left out, a zone in brackets. An offset is never guessed. */
 export function readDateTime(text: string, basics: Basics): string | undefined {
   const zoned = /^([^[]*)\[([^[]*)\]$/.exec(text);
   if (zoned) return withZone(zoned[1]!, zoned[2]!, basics);
-  const { trim, readDate } = basics;
+  const { trim } = basics;
   const middle = text.search(/[Tt ]/);
   const date = middle < 0 ? undefined : readDate(text.slice(0, middle));
   const rest = trim(text.slice(middle + 1));

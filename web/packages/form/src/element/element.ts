@@ -1,4 +1,3 @@
-import { minutesLeft } from "../behaviour/clock.js";
 import { type Form, parseWith } from "../check/form.js";
 import { enteredReader } from "../draft/entered.js";
 import type { Answers, Checked, Defect, Draft, DraftValue, ElicitRequest, Origin, Violation } from "../types.js";
@@ -15,8 +14,11 @@ export type ElementState = "loading" | "editing" | "reviewing" | "submitting" | 
 const Base: typeof HTMLElement = globalThis.HTMLElement ?? (class {} as typeof HTMLElement);
 const BaseEvent: typeof CustomEvent = globalThis.CustomEvent ?? (class {} as unknown as typeof CustomEvent);
 
-/** A date and time is read by the part that also shows it; without it, what is typed is taken as it is. */
-const READER = enteredReader((text, basics) => LATER.moment?.readDateTime(text, basics));
+/** What can be written in many ways is read by the parts for typing and for a date and time; without them, what is typed is taken as it is. */
+const READER = enteredReader({
+  dateTime: (text, basics) => LATER.moment?.readDateTime(text, basics),
+  number: (text) => (LATER.typing ? LATER.typing.plainNumber(text) : text),
+});
 
 /** What pages do about the events. */
 const works = new WeakMap<Event, Promise<unknown>>();
@@ -90,10 +92,9 @@ export class MCPElicitation extends Base {
     if (same(request, this.#request)) return;
     this.#request = request;
     this.#form = this.#url = undefined;
-    this.#defects = this.#violations = [];
-    this.#draft = {};
-    this.#touched.clear();
-    this.#dirty = this.#visited = this.#failed = false;
+    this.#defects = [];
+    this.#visited = this.#failed = false;
+    this.#fill({});
     this.#notice = "";
     let legal = false;
     if (request?.mode === "url") legal = !!(this.#url = openable(request.url));
@@ -280,10 +281,7 @@ export class MCPElicitation extends Base {
 
   /** @internal */
   formResetCallback(): void {
-    if (this.#form) this.#draft = draftOf(this.#form.defaults());
-    this.#touched.clear();
-    this.#violations = [];
-    this.#dirty = false;
+    this.#fill(this.#form ? draftOf(this.#form.defaults()) : {});
     this.#render();
   }
 
@@ -297,6 +295,14 @@ export class MCPElicitation extends Base {
     }
   }
 
+  /** Starts over with this draft. */
+  #fill(draft: Record<string, DraftValue>): void {
+    this.#draft = draft;
+    this.#violations = [];
+    this.#touched.clear();
+    this.#dirty = false;
+  }
+
   /** Shows the review. Without it nothing is sent. */
   #showReview(): void {
     const form = this.#form;
@@ -307,6 +313,10 @@ export class MCPElicitation extends Base {
       this.#failed = true;
       this.#complain([], true);
     });
+  }
+
+  get #kit(): Kit {
+    return { h, inert, say: this.#say };
   }
 
   #check(): Checked | undefined {
@@ -351,16 +361,22 @@ export class MCPElicitation extends Base {
     );
   }
 
-  #cancel(): void {
-    const dialog = this.#root!.querySelector("dialog");
-    if (this.#dirty && this.#form && dialog) return dialog.showModal();
-    this.#act("cancel", { dirty: this.#dirty }, "cancelled");
+  async #cancel(): Promise<void> {
+    const root = this.#root!;
+    const act = () => this.#act("cancel", { dirty: this.#dirty }, "cancelled");
+    if (!this.#dirty || !this.#form) return act();
+    // Without its part nothing is asked: a person who wants to leave can.
+    const request = this.#request;
+    if (!LATER.sure) await load("sure");
+    if (request !== this.#request || root.querySelector("dialog")) return;
+    if (LATER.sure) LATER.sure.show(this.#kit, root, act);
+    else act();
   }
 
   #key(event: KeyboardEvent): void {
     this.#pressed = false;
     if (event.defaultPrevented || event.isComposing || this.#root!.querySelector("dialog[open]")) return;
-    if (event.key === "Escape" && !OVER.includes(this.#state) && this.#state !== "submitting" && !this.#disabled) this.#cancel();
+    if (event.key === "Escape" && !OVER.includes(this.#state) && this.#state !== "submitting" && !this.#disabled) void this.#cancel();
     else if (event.key === "Enter" && event.repeat && !(event.target as Element).matches("textarea")) {
       // A key that is held down decides nothing.
     } else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.submit();
@@ -418,6 +434,7 @@ export class MCPElicitation extends Base {
     const { name } = control.field;
     this.#draft = Object.fromEntries([...Object.entries(this.#draft).filter(([key]) => key !== name), [name, control.read()]]);
     this.#dirty = true;
+    void load("sure");
     this.#failed = false;
     this.#judge();
     this.dispatchEvent(new ElicitationEvent("draft", { detail: { draft: this.draft }, bubbles: true, composed: true, cancelable: true }));
@@ -440,10 +457,8 @@ export class MCPElicitation extends Base {
     const clock = this.#root.querySelector<HTMLElement>("[part~=clock]");
     if (!clock) return;
     clock.hidden = !open;
-    const hours = Math.floor(left / 3600);
-    const words = minutesLeft(left) ?? (hours < 48 ? this.#say("hours", hours, Math.floor(left / 60) % 60) : this.#say("days", Math.floor(hours / 24)));
-    clock.replaceChildren(h("span", { part: "unseen" }, this.#say("time"), " "), words);
-    clock.toggleAttribute("data-short", left <= 30);
+    if (LATER.clock) LATER.clock.show(this.#kit, clock, left);
+    else if (LATER.clock !== null) void load("clock").then(() => this.#tick());
   }
 
   #render(): void {
@@ -457,7 +472,7 @@ export class MCPElicitation extends Base {
     const busy = waiting || this.#disabled;
     this.#focused ??= root.activeElement?.id;
     this.#controls = [];
-    const kit: Kit = { h, inert, say };
+    const kit = this.#kit;
     const wanted: readonly LaterName[] = over || state === "refused" ? [] : this.#url ? ["visit"] : needs(this.#form?.fields ?? []);
     const missing = wanted.filter((name) => !LATER[name]);
     if (missing.length && this.#ready !== request) {
@@ -477,7 +492,7 @@ export class MCPElicitation extends Base {
     const button = (word: Word, part: string, click?: () => void) =>
       h("button", { part: `button ${part}`, type: click ? "button" : "submit", disabled: busy, click }, say(word));
     const decline = button("decline", "decline", () => this.#act("decline", {}, "declined"));
-    const cancel = button(this.#url ? "notNow" : "cancel", "cancel", () => this.#cancel());
+    const cancel = button(this.#url ? "notNow" : "cancel", "cancel", () => void this.#cancel());
     const actions = (...buttons: Node[]) => h("div", { part: "actions" }, ...buttons, h("slot", { name: "actions" }));
 
     let body: Node[] = [];
@@ -518,14 +533,6 @@ export class MCPElicitation extends Base {
       }
       body = [
         h("form", { part: "form", novalidate: true, submit: (event: Event) => (event.preventDefault(), this.submit()) }, ...body),
-        h("dialog", { "aria-labelledby": "sure" },
-          h("h3", { id: "sure" }, say("sure")),
-          h("p", {}, say("sureText")),
-          h("div", { part: "row" },
-            h("button", { part: "button primary", type: "button", click: () => (root.querySelector("dialog")!.close(), this.#act("cancel", { dirty: true }, "cancelled")) }, say("sureYes")),
-            h("button", { part: "button", type: "button", autofocus: true, click: () => root.querySelector("dialog")!.close() }, say("sureNo")),
-          ),
-        ),
       ];
     }
     const notice = over ? this.#notice : waiting ? say("submitting") : state === "loading" ? say("loading") : "";
@@ -537,10 +544,8 @@ export class MCPElicitation extends Base {
         h("div", { part: "notice", role: "status", tabindex: -1 }, over ? h("slot", { name: "done" }, notice) : notice),
       ),
     );
-    root.querySelector("dialog")?.addEventListener("cancel", (event) => event.stopPropagation());
     if (state === "editing") {
-      const checked = this.#touched.size || this.#violations.length ? this.#check() : undefined;
-      this.#complain(checked?.ok === false ? checked.violations.filter(({ field }) => this.#touched.has(field)) : []);
+      this.#judge();
       if (this.#focused === "*") this.focusFirst();
       else if (this.#focused) root.getElementById(this.#focused)?.focus();
     } else this.#update();
@@ -552,7 +557,7 @@ export class MCPElicitation extends Base {
     const say = this.#say;
     const origin = this.#origin;
     const server = inert(origin?.server ?? "?");
-    const facts = [origin?.claimed && say("claims", inert(origin.claimed)), origin?.version && say("version", inert(origin.version)), origin?.connection && inert(origin.connection)];
+    const facts = [origin?.claimed && say("claims", inert(origin.claimed)), origin?.version && say("version", inert(origin.version)), origin?.connection && inert(origin.connection)].filter(Boolean).join(" · ");
     const tool = origin?.tool;
     const given = Object.entries(tool?.arguments ?? {});
     const called = tool && inert(tool.name);
@@ -562,12 +567,11 @@ export class MCPElicitation extends Base {
         h("h2", { part: "origin", id: "asks" }, h("bdi", {}, server), " ", h("span", {}, say(request.mode === "url" ? "asksVisit" : "asks"))),
         h("p", { part: "clock", hidden: true }),
       ),
-      facts.some(Boolean) && h("p", { part: "facts" }, facts.filter(Boolean).join(" · ")),
-      called && !given.length && h("p", { part: "call" }, say("tool", called)),
-      called && given.length > 0 && h("details", { part: "call", open: given.length < 5 },
+      facts && h("p", { part: "facts" }, facts),
+      called && (!given.length ? h("p", { part: "call" }, say("tool", called)) : h("details", { part: "call", open: given.length < 5 },
         h("summary", {}, say("toolCalled", called)),
         h("dl", { tabindex: 0 }, ...given.flatMap(([name, value]) => [h("dt", {}, inert(name)), h("dd", {}, inert(typeof value === "string" ? value : JSON.stringify(value), 4000, true))])),
-      ),
+      )),
       h("slot", { name: "message" }, h("div", { part: "message", dir: "auto" }, message)),
     );
   }

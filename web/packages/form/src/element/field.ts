@@ -1,11 +1,9 @@
-import { growing } from "../behaviour/grow.js";
-import { stepped } from "../behaviour/stepper.js";
 import type { ChoiceField, DraftValue, Field } from "../types.js";
 import { h } from "./h.js";
 import { hints } from "./hints.js";
 import { inert } from "./inert.js";
 import type { Say } from "./labels.js";
-import { LATER, type LaterName } from "./later.js";
+import { LATER, type LaterName, load } from "./later.js";
 
 /** One field on the screen. */
 export interface Control {
@@ -69,26 +67,28 @@ export function control(field: Field, entered: DraftValue, id: string, say: Say)
     input.value = text;
     single(input);
     if (input instanceof HTMLInputElement) {
-      if (!field.format) growing(input, (area) => (main = area));
+      if (!field.format) void load("typing").then(() => LATER.typing?.growing(input, (area) => (main = area)));
       else unfinished = () => input.validity.badInput && say("incomplete");
     }
   } else if (field.kind === "number" || field.kind === "integer") {
     const input = line({ type: "text", inputmode: field.kind === "integer" ? "numeric" : "decimal" });
     input.value = text;
     const { multipleOf = 1, minimum = "", maximum = "" } = field;
-    const move = (direction: bigint) => {
-      const next = stepped(input.value, `${multipleOf}`, `${minimum}`, `${maximum}`, direction);
-      if (next === null) return;
+    void load("typing");
+    const move = async (direction: bigint) => {
+      if (!LATER.typing) await load("typing");
+      const next = LATER.typing?.stepped(input.value, `${multipleOf}`, `${minimum}`, `${maximum}`, direction);
+      if (next == null) return;
       input.value = next;
       input.dispatchEvent(new Event("input", { bubbles: true, composed: true }));
     };
     const button = (sign: string, key: "less" | "more", direction: bigint) =>
-      h("button", { part: "step", type: "button", tabindex: -1, "aria-label": say(key, label), click: () => move(direction) }, sign);
+      h("button", { part: "button step", type: "button", tabindex: -1, "aria-label": say(key, label), click: () => move(direction) }, sign);
     input.addEventListener("keydown", (event) => {
       const direction = { ArrowUp: 1n, ArrowDown: -1n }[event.key];
       if (direction) {
         event.preventDefault();
-        move(direction);
+        void move(direction);
       }
     });
     single(input, h("div", { part: "stepper" }, input, button("−", "less", -1n), button("+", "more", 1n)));

@@ -5,8 +5,8 @@ export function h<K extends keyof HTMLElementTagNameMap>(tag: K, props: Readonly
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(props)) {
     if (typeof value === "function") element.addEventListener(name, value as EventListener);
-    else if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value === true && !name.startsWith("aria") ? "" : `${value as string}`);
+    else if (value !== false && value != null) element.setAttribute(name, value === true && !name.startsWith("aria") ? "" : `${value as string}`);
   }
-  element.append(...children.filter((child) => child !== false && child !== null && child !== undefined));
+  element.append(...children.filter((child): child is Node | string => child !== false && child != null));
   return element;
 }

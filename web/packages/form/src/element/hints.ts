@@ -10,23 +10,19 @@ export function hints(field: Field, say: Say): string {
     return least === most ? say("exactly", least) : say("range", least, most);
   };
   const parts: (string | false | undefined)[] = [];
+  const constant = "constant" in field && field.constant;
   if (field.kind === "text") {
     const length = range(field.minLength, field.maxLength);
     parts.push(
-      field.constant !== undefined && say("exactly", `“${inert(field.constant)}”`),
+      typeof constant === "string" && say("exactly", `“${inert(constant)}”`),
       field.format && say(field.format),
       length && say("characters", length),
       field.pattern !== undefined && say("matches", inert(field.pattern)),
     );
   } else if (field.kind === "number" || field.kind === "integer") {
-    parts.push(
-      field.constant !== undefined && say("exactly", field.constant),
-      say(field.kind),
-      range(field.minimum, field.maximum),
-      field.exclusiveMinimum !== undefined && say("above", field.exclusiveMinimum),
-      field.exclusiveMaximum !== undefined && say("below", field.exclusiveMaximum),
-      field.multipleOf !== undefined && say("steps", field.multipleOf),
-    );
+    parts.push(typeof constant === "number" && say("exactly", constant), say(field.kind), range(field.minimum, field.maximum));
+    for (const [limit, word] of [["exclusiveMinimum", "above"], ["exclusiveMaximum", "below"], ["multipleOf", "steps"]] as const)
+      if (field[limit] !== undefined) parts.push(say(word, field[limit]));
   } else if (field.kind === "choices") {
     const count = range(field.minItems || undefined, field.maxItems);
     parts.push(count && say("choose", count));

@@ -1,7 +1,10 @@
+import { SORTS } from "../check/message.js";
 import type { Violation } from "../types.js";
+import type { WORDS as Clock } from "./later/clock.js";
 import type { WORDS as Moment } from "./later/moment.js";
 import type { WORDS as Review } from "./later/review.js";
 import type { WORDS as Search } from "./later/search.js";
+import type { WORDS as Sure } from "./later/sure.js";
 import type { WORDS as Visit } from "./later/visit.js";
 
 /** The words of the first screen, in English. `{0}` and `{1}` stand for names and numbers. What is loaded later brings its own. */
@@ -12,9 +15,6 @@ export const LABELS = {
   version: "version {0}",
   tool: "To go on with the tool {0}",
   toolCalled: "To go on with the tool {0} called with",
-  time: "Time left to answer:",
-  days: "{0} days",
-  hours: "{0} h {1} min",
   required: "required",
   optional: "optional",
   noAnswer: "No answer",
@@ -30,10 +30,6 @@ export const LABELS = {
   problems: "Nothing was sent yet. Answers that need another look: {0}",
   failed: "The answer could not be sent. Nothing is lost: try again.",
   incomplete: "is not complete yet",
-  sure: "Cancel this question?",
-  sureText: "What you filled in is dropped. The server is told that you made no choice.",
-  sureYes: "Cancel the question",
-  sureNo: "Keep answering",
   loading: "Loading the question…",
   submitting: "Sending…",
   sent: "Answer sent.",
@@ -49,21 +45,16 @@ export const LABELS = {
   least: "at least {0}",
   most: "at most {0}",
   characters: "{0} characters",
-  number: "a number",
-  integer: "a whole number",
   above: "more than {0}",
   below: "less than {0}",
   steps: "in steps of {0}",
   matches: "matches {0}",
   choose: "choose {0}",
-  email: "an email address, like ana@example.org",
-  uri: "a full address, like https://example.org",
-  date: "a date",
-  "date-time": "a date and time with zone",
+  ...(SORTS as Pick<typeof SORTS, "number" | "integer" | "email" | "uri" | "date" | "date-time">),
 };
 
 /** The key of a word. */
-export type Word = keyof (typeof LABELS & typeof Visit & typeof Review & typeof Search & typeof Moment);
+export type Word = keyof (typeof LABELS & typeof Clock & typeof Visit & typeof Review & typeof Search & typeof Moment & typeof Sure);
 
 /** The words of the element; every one can be replaced. */
 export type Labels = { [K in Word]: string } & {

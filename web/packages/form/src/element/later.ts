@@ -16,6 +16,9 @@ const PARTS = {
   review: () => import("./later/review.js"),
   search: () => import("./later/search.js"),
   moment: () => import("./later/moment.js"),
+  typing: () => import("./later/typing.js"),
+  clock: () => import("./later/clock.js"),
+  sure: () => import("./later/sure.js"),
 };
 
 /** The name of a part. */
@@ -35,12 +38,11 @@ export function styles(): CSSStyleSheet {
 
 /** Loads a part, and does not fail: `LATER` says what came of it. */
 export async function load(name: LaterName): Promise<void> {
+  if (LATER[name]) return;
   try {
     const part = await PARTS[name]();
-    if (LATER[name]) return;
     Object.assign(LABELS, part.WORDS);
-    text += part.CSS;
-    sheet?.replaceSync(text);
+    if (!LATER[name]) sheet?.replaceSync((text += part.CSS));
     Object.assign(LATER, { [name]: part });
   } catch {
     LATER[name] = null;

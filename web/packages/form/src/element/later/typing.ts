@@ -1,0 +1,7 @@
+export { growing } from "../../behaviour/grow.js";
+export { stepped } from "../../behaviour/stepper.js";
+export { plainNumber } from "../../draft/number.js";
+
+/** It has neither words nor rules. */
+export const WORDS = {};
+export const CSS = "";
