@@ -50,7 +50,8 @@ export const LABELS = {
   steps: "in steps of {0}",
   matches: "matches {0}",
   choose: "choose {0}",
-  ...(SORTS as Pick<typeof SORTS, "number" | "integer" | "email" | "uri" | "date" | "date-time">),
+  ...(SORTS as Pick<typeof SORTS, "number" | "integer" | "email" | "uri" | "date-time">),
+  date: "a date",
 };
 
 /** The key of a word. */

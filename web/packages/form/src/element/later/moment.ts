@@ -6,6 +6,7 @@ export { readDateTime } from "../../draft/moment.js";
 
 /** The words of a date and time. */
 export const WORDS = {
+  "date-time": "a date and time with zone",
   moment: "Date and time",
   zone: "Time zone",
   unknownZone: "the time zone is not known here; write one like Europe/Brussels, UTC or +02:00",
