@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 use axum::body::Body;
 use http_body_util::BodyExt as _;
 use libfuzzer_sys::fuzz_target;
-use mcp_elicit_gateway::inbox::place::StateFolder;
-use mcp_elicit_gateway::inbox::sample;
+use mcp_elicit_inbox::place::StateFolder;
+use mcp_elicit_inbox::sample;
 use tokio::runtime::{Builder, Runtime};
 use tower::ServiceExt as _;
 

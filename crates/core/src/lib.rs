@@ -12,6 +12,7 @@
 //! | [`link`] | what a url-mode request's URL really is |
 //! | [`lint`] | whether a question is legal, clear and safe for a person |
 //! | [`secrecy`] | whether a form asks for a credential |
+//! | [`question`] | a question between relay and record |
 //! | [`wire`] | JSON-RPC frames and messages of both eras |
 //! | [`fault`] | which error a failure becomes, by blame and revision |
 
@@ -23,6 +24,7 @@ pub mod lifecycle;
 pub mod link;
 pub mod lint;
 mod number;
+pub mod question;
 pub mod secrecy;
 pub mod wire;
 #[doc(hidden)]

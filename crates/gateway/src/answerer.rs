@@ -4,6 +4,11 @@
 //! a time, and whatever the responder brings goes through the book like any other answer: the first valid act wins. A
 //! responder that breaks is no answer of a person's: the question stays in the inbox, or fails where there is none.
 
+use mcp_elicit_core::answer::Outcome;
+use mcp_elicit_core::question::Ending;
+use mcp_elicit_core::wire::Revision;
+use mcp_elicit_inbox::desk::BookDesk;
+use mcp_elicit_record::{Book, RecordEvent, SessionKey};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,13 +17,7 @@ use mcp_elicit_client::QuestionQueue;
 use mcp_elicit_client::answer::Answer;
 use mcp_elicit_client::question::Question;
 use mcp_elicit_client::responder::{Responder, ResponderError};
-use mcp_elicit_core::answer::Outcome;
-use mcp_elicit_core::wire::Revision;
 use tokio::sync::{RwLock, mpsc, watch};
-
-use crate::inbox::desk::BookDesk;
-use crate::record::Book;
-use crate::relay::{Ending, Event, QuestionKey};
 
 /// A responder over the book.
 pub struct Answerer {
@@ -75,8 +74,8 @@ impl Answerer {
     pub fn ask(
         self: &Arc<Self>,
         record: String,
-        question: QuestionKey,
-        tell: mpsc::UnboundedSender<Event>,
+        question: SessionKey,
+        tell: mpsc::UnboundedSender<RecordEvent>,
     ) {
         let this = self.clone();
         tokio::spawn(async move {
@@ -180,8 +179,8 @@ impl Answerer {
     async fn failed(
         &self,
         record: &str,
-        question: QuestionKey,
-        tell: &mpsc::UnboundedSender<Event>,
+        question: SessionKey,
+        tell: &mpsc::UnboundedSender<RecordEvent>,
         why: &ResponderError,
     ) {
         let responder = self.responder.name();
@@ -195,7 +194,7 @@ impl Answerer {
             tracing::error!(%fault, "the record could not be kept");
         }
         // A session that is gone asks no more.
-        let _ = tell.send(Event::Ended { question, ending });
+        let _ = tell.send(RecordEvent::Ended { question, ending });
     }
 }
 

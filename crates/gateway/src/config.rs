@@ -9,11 +9,11 @@ use mcp_elicit_client::connection::{BearerToken, TokenError};
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::inbox::place::Presence;
-use crate::record::Retention;
-use crate::relay::{AnswerWith, Settings};
 use crate::serve::process::{Inherits, Program};
 use crate::serve::upstream::{NoAddress, Upstream};
+use mcp_elicit_inbox::place::Presence;
+use mcp_elicit_record::Retention;
+use mcp_elicit_relay::{AnswerWith, Settings};
 
 /// The largest message, in bytes, unless told otherwise: 64 MiB.
 pub const MAX_FRAME: usize = 64 * 1024 * 1024;
@@ -406,7 +406,7 @@ impl Config {
             return Err(ConfigFault::NoListen);
         }
         if let Some(inbox) = &file.inbox
-            && !crate::inbox::is_loopback(*inbox.get_ref())
+            && !mcp_elicit_inbox::is_loopback(*inbox.get_ref())
         {
             let at = *inbox.get_ref();
             return Err(ConfigFault::NotLoopback { at }.at(text, inbox.span().start));

@@ -16,14 +16,13 @@ use tokio::sync::watch;
 
 use crate::answerer::Answerer;
 use crate::config::{Answering, Config, Server};
-use crate::inbox::place::{InboxLock, Presence, StateFolder};
-use crate::inbox::{Inbox, notify};
-use crate::record::{Book, KeyFileError, Keys, Lease, SessionIdentity};
-use crate::relay::AnswerWith;
-use crate::serve::clock;
 use crate::serve::session::Who;
 use crate::server_identity::server_identity;
-use crate::store::{Memory, Sqlite, Store, StoreFault};
+use mcp_elicit_inbox::place::{InboxLock, Presence, StateFolder};
+use mcp_elicit_inbox::{Inbox, notify};
+use mcp_elicit_record::store::{Memory, Sqlite, Store, StoreFault};
+use mcp_elicit_record::{Book, KeyFileError, Keys, Lease, SessionIdentity, clock};
+use mcp_elicit_relay::AnswerWith;
 
 /// The interval at which other gateways' answers are looked for.
 const HEARING: Duration = Duration::from_millis(400);
@@ -392,7 +391,10 @@ impl Office {
 /// # Errors
 /// When the inbox, or without `insecure` the gateway itself, would be open to the network.
 pub fn check_addresses(config: &Config) -> Result<(), StartFault> {
-    if let Some(at) = config.inbox.filter(|at| !crate::inbox::is_loopback(*at)) {
+    if let Some(at) = config
+        .inbox
+        .filter(|at| !mcp_elicit_inbox::is_loopback(*at))
+    {
         return Err(StartFault::NotLoopback { at });
     }
     let open = |at: &SocketAddr| !config.insecure && !at.ip().is_loopback();

@@ -8,8 +8,8 @@
 use std::ffi::OsString;
 
 use crate::config::{Server, Target};
-use crate::record::{IdentityKey, ServerIdentity};
 use crate::serve::process::Program;
+use mcp_elicit_record::{IdentityKey, ServerIdentity};
 
 /// The longest command that is shown, in characters.
 const SHOWN: usize = 200;
@@ -173,8 +173,8 @@ fn cut(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::relay::Settings;
     use crate::serve::upstream::Upstream;
+    use mcp_elicit_relay::Settings;
 
     fn program(words: &[&str], environment: &[(&str, &str)]) -> Server {
         let program = Program::from_words(words.iter().copied()).unwrap();

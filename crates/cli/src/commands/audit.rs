@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use mcp_elicit_gateway::inbox::place::StateFolder;
-use mcp_elicit_gateway::record::IdentityKey;
-use mcp_elicit_gateway::record::audit::{self, Verdict};
-use mcp_elicit_gateway::store::{ChainKey, Sqlite, is_keyed};
+use mcp_elicit_inbox::place::StateFolder;
+use mcp_elicit_record::IdentityKey;
+use mcp_elicit_record::audit::{self, Verdict};
+use mcp_elicit_record::store::{ChainKey, Sqlite, is_keyed};
 use serde_json::Value;
 
 use super::in_runtime;

@@ -24,8 +24,8 @@ use mcp_elicit_core::link::Link;
 use mcp_elicit_core::wire::{ElicitRequest, Revision};
 use mcp_elicit_forms::view;
 use mcp_elicit_forms::web::SessionStore as _;
-use mcp_elicit_gateway::inbox::client::{InboxClient, InboxFault};
-use mcp_elicit_gateway::inbox::place::StateFolder;
+use mcp_elicit_inbox::client::{InboxClient, InboxFault};
+use mcp_elicit_inbox::place::StateFolder;
 use serde_json::{Map, Value, json};
 
 use crate::args::answers::AnswerArgs;

@@ -11,14 +11,14 @@ use clap::{Args, ValueEnum, value_parser};
 use mcp_elicit_gateway::config::{
     Config, ConfigFault, MAX_FRAME, Server, Target, WhoAnswers, WhoAnswersError, bounds, retention,
 };
-use mcp_elicit_gateway::inbox::place::Presence;
 use mcp_elicit_gateway::office::{Office, StartFault, check_addresses};
-use mcp_elicit_gateway::record::key_files;
-use mcp_elicit_gateway::relay::Settings;
 use mcp_elicit_gateway::serve::process::Program;
 use mcp_elicit_gateway::serve::upstream::Upstream;
 use mcp_elicit_gateway::serve::{http, stdio};
-use mcp_elicit_gateway::store::StoreFault;
+use mcp_elicit_inbox::place::Presence;
+use mcp_elicit_record::key_files;
+use mcp_elicit_record::store::StoreFault;
+use mcp_elicit_relay::Settings;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::prelude::*;
 

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use mcp_elicit_gateway::inbox::place::StateFolder;
-use mcp_elicit_gateway::record::Lease;
-use mcp_elicit_gateway::record::audit::Event;
-use mcp_elicit_gateway::record::seal::Seal;
+use mcp_elicit_inbox::place::StateFolder;
+use mcp_elicit_record::Lease;
+use mcp_elicit_record::audit::Event;
+use mcp_elicit_record::seal::Seal;
 
 use super::{in_runtime, inbox};
 use crate::failure::{Exit, Failure};

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use mcp_elicit_gateway::inbox::client::InboxClient;
-use mcp_elicit_gateway::inbox::place::StateFolder;
+use mcp_elicit_inbox::client::InboxClient;
+use mcp_elicit_inbox::place::StateFolder;
 use mcp_elicit_testkit::peers::{Program, Running};
 use serde_json::{Value, json};
 

@@ -8,6 +8,7 @@
 //! | [`revision`] | the dated revisions, the eras, the modes |
 //! | [`frame`] | where a frame's members stand, found in one scan |
 //! | [`call_frame`] | what a request calls, and its arguments in one spelling |
+//! | [`call_kind`] | the kinds of calls during which a server may ask |
 //! | [`envelope`] | a JSON-RPC message and how it carries elicitation |
 //! | [`message`] | writing messages |
 //! | [`id`] | ids and progress tokens, kept as written |
@@ -19,10 +20,12 @@
 //! | [`meta`] | `_meta`: progress token, and the rounds era's revision, client and capabilities |
 //! | [`pushed`] | pushed era: -32042 and its completion |
 //! | [`rounds`] | rounds era: `input_required`, `inputResponses`, the retry |
+//! | [`sse`] | server-sent events, read and written |
 //! | [`notice`] | cancellation and progress |
 //! | [`error`] | what can be wrong with any of it |
 
 pub mod call_frame;
+pub mod call_kind;
 pub mod capability;
 pub mod envelope;
 pub mod error;
@@ -38,8 +41,10 @@ pub mod request;
 pub mod result;
 pub mod revision;
 pub mod rounds;
+pub mod sse;
 
 pub use call_frame::{CallDefect, CallFrame};
+pub use call_kind::CallKind;
 pub use capability::Capability;
 pub use envelope::{ElicitationMessage, Envelope, Kind};
 pub use error::WireError;

@@ -10,7 +10,7 @@ use super::frame::Frame;
 use super::pipe::{Pipe, Written};
 use super::process::{Process, Program};
 use super::session::{ServerSide, Session};
-use crate::relay::{CallKey, DeliveryKey, Door, Event};
+use mcp_elicit_relay::{CallKey, DeliveryKey, Door, Event};
 
 /// Bytes read from a pipe at once.
 const READ: usize = 64 * 1024;

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-use crate::relay::glance::Glance;
+use mcp_elicit_relay::glance::Glance;
 
 /// One frame.
 #[derive(Clone, Copy, Debug)]

@@ -5,8 +5,7 @@ use std::borrow::Cow;
 use data_encoding::BASE64;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use mcp_elicit_core::wire::{Revision, meta};
-
-use crate::relay::glance::{self, Glance};
+use mcp_elicit_relay::glance::{self, Glance};
 
 /// The header of the session (2025-06-18 and 2025-11-25).
 pub const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");

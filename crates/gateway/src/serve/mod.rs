@@ -13,15 +13,12 @@
 //! | [`listen`], [`streams`] | clients over HTTP |
 //! | [`upstream`] | a server over HTTP |
 //! | [`headers`], [`challenge`] | what HTTP says beside the messages |
-//! | [`sse`] | server-sent events |
 //! | [`frame`] | a frame, lent or shared |
 //! | [`stop`] | the operator's signal to stop |
-//! | [`clock`] | the one place that reads the time |
 
 pub mod challenge;
 pub mod child;
 pub mod children;
-pub mod clock;
 pub mod connections;
 pub mod frame;
 pub mod headers;
@@ -31,7 +28,6 @@ pub mod pipe;
 pub mod pool;
 pub mod process;
 pub mod session;
-pub mod sse;
 pub mod stdio;
 pub mod stop;
 pub mod streams;

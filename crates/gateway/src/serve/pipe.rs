@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-use crate::relay::DeliveryKey;
+use mcp_elicit_relay::DeliveryKey;
 
 /// The largest buffer that is kept for the next frames, in bytes.
 const KEPT: usize = 2 * 1024 * 1024;

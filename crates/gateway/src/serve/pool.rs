@@ -5,22 +5,23 @@
 //! which it may ask; another child is started when a call has waited for a while and there are few enough, and those that
 //! nobody needs are ended. No child ever serves two callers.
 
+use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_core::wire::{CallKind, Cancelled, method};
+use mcp_elicit_record::clock;
+use mcp_elicit_relay::glance::Shape;
+use mcp_elicit_relay::{Door, Event};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use http::HeaderMap;
-use mcp_elicit_core::wire::{Cancelled, method};
 use tokio::sync::Notify;
 
 use super::children::Children;
-use super::clock;
 use super::frame::Frame;
 use super::session::Session;
 use crate::office::StartFault;
-use crate::relay::glance::Shape;
-use crate::relay::{CallKind, Door, Event, Timestamp};
 
 /// The most children that serve one caller.
 pub const CHILDREN: usize = 8;

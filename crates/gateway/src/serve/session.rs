@@ -8,24 +8,23 @@
 pub mod driver;
 mod keeping;
 
+use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_core::wire::{CallKind, Id};
+use mcp_elicit_record::{Book, RecordEvent, SessionIdentity, clock};
+use mcp_elicit_relay::glance::Glance;
+use mcp_elicit_relay::{
+    CallKey, DeliveryKey, Door, Down, Effect, Event, QuestionKey, Relay, Settings, StateSeal, Up,
+};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use http::HeaderMap;
-use mcp_elicit_core::wire::Id;
 use tokio::sync::{Notify, mpsc};
 
 use super::challenge::Challenge;
-use super::clock;
 use super::frame::Frame;
 use crate::answerer::Answerer;
-use crate::record::{Book, SessionIdentity};
-use crate::relay::glance::Glance;
-use crate::relay::{
-    CallKey, CallKind, DeliveryKey, Door, Down, Effect, Event, QuestionKey, Relay, Settings,
-    StateSeal, Timestamp, Up,
-};
 pub use driver::Driver;
 use keeping::Later;
 
@@ -90,7 +89,7 @@ pub struct Session {
     book: Arc<Book>,
     who: Who,
     jobs: mpsc::UnboundedSender<Job>,
-    tell: mpsc::UnboundedSender<Event>,
+    tell: mpsc::UnboundedSender<RecordEvent>,
     timer: Notify,
     /// The waker for calls that another session could take, or for a session that could take one.
     free: OnceLock<Arc<Notify>>,

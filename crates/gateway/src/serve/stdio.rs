@@ -13,7 +13,7 @@ use super::session::{ClientSide, Driver, ServerSide, Session};
 use super::upstream::{HttpServer, Repeating, Upstream};
 use crate::config::Server;
 use crate::office::{Office, StartFault};
-use crate::relay::{Door, Settings};
+use mcp_elicit_relay::{Door, Settings};
 
 /// Bytes read from stdin at once.
 const READ: usize = 64 * 1024;

@@ -11,8 +11,8 @@ use tokio::sync::mpsc;
 use super::challenge::Challenge;
 use super::frame::Frame;
 use super::session::ClientSide;
-use super::sse;
-use crate::relay::Door;
+use mcp_elicit_core::wire::sse;
+use mcp_elicit_relay::Door;
 
 /// Messages that were said, kept of one stream for a client that comes back.
 const KEPT: usize = 64;

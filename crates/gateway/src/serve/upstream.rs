@@ -16,6 +16,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use mcp_elicit_client::connection::BearerToken;
 use mcp_elicit_core::link::without_userinfo;
 use mcp_elicit_core::wire::method;
+use mcp_elicit_relay::glance::{Glance, Shape};
+use mcp_elicit_relay::{CallKey, DeliveryKey, Door, Event};
 use reqwest::{Client, Response, Url};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
@@ -26,8 +28,6 @@ use super::frame::Frame;
 use super::headers::{SESSION, VERSION, rounds_headers};
 use super::session::{ServerSide, Session};
 use crate::office::StartFault;
-use crate::relay::glance::{Glance, Shape};
-use crate::relay::{CallKey, DeliveryKey, Door, Event};
 
 /// The address of a server over HTTP.
 #[derive(Clone, Debug)]

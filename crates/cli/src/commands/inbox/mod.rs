@@ -6,12 +6,12 @@ use std::time::Duration;
 use clap::{Args, Subcommand, value_parser};
 use futures::StreamExt as _;
 use mcp_elicit_core::form::Form;
-use mcp_elicit_gateway::inbox::client::{InboxClient, InboxFault};
-use mcp_elicit_gateway::inbox::place::StateFolder;
-use mcp_elicit_gateway::inbox::stored;
-use mcp_elicit_gateway::record::audit::Event;
-use mcp_elicit_gateway::record::{KeyFileError, key_files};
-use mcp_elicit_gateway::store::StoreFault;
+use mcp_elicit_inbox::client::{InboxClient, InboxFault};
+use mcp_elicit_inbox::place::StateFolder;
+use mcp_elicit_inbox::stored;
+use mcp_elicit_record::audit::Event;
+use mcp_elicit_record::store::StoreFault;
+use mcp_elicit_record::{KeyFileError, key_files};
 use serde_json::Value;
 
 mod open;

@@ -1,8 +1,8 @@
 //! `inbox sessions`: the browsers that are signed in, and the end of that.
 
 use mcp_elicit_forms::web::{Session, SessionStore as _};
-use mcp_elicit_gateway::inbox::place::StateFolder;
-use mcp_elicit_gateway::record::audit::Event;
+use mcp_elicit_inbox::place::StateFolder;
+use mcp_elicit_record::audit::Event;
 use serde_json::json;
 
 use super::open::now;

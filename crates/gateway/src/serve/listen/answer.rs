@@ -9,6 +9,8 @@ use axum::response::{IntoResponse as _, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use mcp_elicit_core::wire::{Revision, method};
+use mcp_elicit_relay::glance::Shape;
+use mcp_elicit_relay::{Door, Event};
 use tokio::sync::mpsc;
 
 use super::super::challenge::Challenge;
@@ -18,8 +20,6 @@ use super::super::streams::Told;
 use super::Held;
 use super::guard::{cannot_start, carried, refusal, status_in_session, status_of};
 use super::message::Message;
-use crate::relay::glance::Shape;
-use crate::relay::{Door, Event};
 
 /// The time that an answer may take before its request gets a stream: a client that hears nothing may give up, and one with
 /// a session that loses its connection needs an event to go on from.

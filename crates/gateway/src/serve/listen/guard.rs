@@ -5,12 +5,12 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use mcp_elicit_core::fault::code;
 use mcp_elicit_core::wire::{Revision, meta, method};
+use mcp_elicit_record::IdentityKey;
+use mcp_elicit_relay::glance::Glance;
 use serde_json::{Value, json};
 
 use super::super::headers::{METHOD, NAME, Said, VERSION, repeats};
 use crate::office::StartFault;
-use crate::record::IdentityKey;
-use crate::relay::glance::Glance;
 
 /// Headers of a client's request that go on to the server.
 const CARRIED: [&str; 5] = [
@@ -132,7 +132,7 @@ pub(super) fn status_in_session(frame: &[u8]) -> StatusCode {
 pub(super) fn status_of(frame: &[u8]) -> StatusCode {
     let code = Glance::at(frame)
         .and_then(|glance| glance.error)
-        .and_then(|error| crate::relay::glance::member(frame, &error, "code"))
+        .and_then(|error| mcp_elicit_relay::glance::member(frame, &error, "code"))
         .and_then(|range| serde_json::from_slice::<i64>(&frame[range]).ok());
     match code {
         Some(-32022..=-32020) => StatusCode::BAD_REQUEST,

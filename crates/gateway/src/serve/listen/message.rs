@@ -8,9 +8,9 @@ use futures::StreamExt as _;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, StatusCode};
 use mcp_elicit_core::wire::{Envelope, FrameDefect};
+use mcp_elicit_relay::glance::{Glance, Shape};
 
 use super::guard::refusal;
-use crate::relay::glance::{Glance, Shape};
 
 /// The largest buffer that is made for a body before it has come, in bytes.
 const AT_FIRST: usize = 4 * 1024 * 1024;

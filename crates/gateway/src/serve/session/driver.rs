@@ -1,5 +1,8 @@
 //! The background work of a session: its record is kept, its timers run, what others tell it is passed on.
 
+use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_record::{RecordEvent, clock};
+use mcp_elicit_relay::{CallKey, Effect, Event, QuestionKey};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -7,9 +10,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::super::clock;
 use super::{Job, Session};
-use crate::relay::{Effect, Event, Timestamp};
 
 /// The number of jobs that a driver takes up at once.
 const AT_ONCE: usize = 64;
@@ -20,7 +21,7 @@ const SLEEP: Duration = Duration::from_hours(1);
 pub struct Driver {
     pub(super) session: Arc<Session>,
     pub(super) jobs: mpsc::UnboundedReceiver<Job>,
-    pub(super) told: mpsc::UnboundedReceiver<Event>,
+    pub(super) told: mpsc::UnboundedReceiver<RecordEvent>,
 }
 
 impl Driver {
@@ -36,7 +37,7 @@ impl Driver {
                         break;
                     }
                 }
-                Some(event) = self.told.recv() => self.session.tell(event),
+                Some(event) = self.told.recv() => self.session.tell(from_record(event)),
                 () = self.session.timer.notified() => {}
                 () = tokio::time::sleep(until(wake)) => self.tick(),
             }
@@ -141,6 +142,25 @@ fn records(effect: &Effect) -> &[String] {
         | Effect::FollowCall { .. }
         | Effect::Abandon { .. }
         | Effect::Restart => &[],
+    }
+}
+
+/// Returns the relay's event for what the record tells.
+fn from_record(event: RecordEvent) -> Event {
+    match event {
+        RecordEvent::Settled { question } => Event::Settled {
+            question: QuestionKey(question.0),
+        },
+        RecordEvent::Ended { question, ending } => Event::Ended {
+            question: QuestionKey(question.0),
+            ending,
+        },
+        RecordEvent::FollowedCallEnded { call } => Event::FollowedCallEnded {
+            call: CallKey(call.0),
+        },
+        RecordEvent::CallTaken { call } => Event::CallTaken {
+            call: CallKey(call.0),
+        },
     }
 }
 

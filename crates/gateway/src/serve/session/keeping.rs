@@ -1,9 +1,9 @@
 //! Effects on the record: executed at once where nothing has to be waited for, else by the driver.
 
-use super::super::clock;
 use super::Session;
-use crate::record::{BookFault, Raised, Settling};
-use crate::relay::{Effect, Event, FoundCall, Place, QuestionKey, Relay};
+use mcp_elicit_core::question::{AskedVia, FoundCall};
+use mcp_elicit_record::{BookFault, Raised, SessionKey, Settling, clock};
+use mcp_elicit_relay::{Effect, Event, QuestionKey, Relay};
 
 /// Records that are to be written when the frames are on their way.
 #[derive(Default)]
@@ -26,7 +26,9 @@ impl Session {
         let event = match effect {
             Effect::Record { question, asked } if !asked.outlives => {
                 let who = &self.who;
-                let raised = self.book.note(&who.identity, &asked, question, &self.tell);
+                let raised =
+                    self.book
+                        .note(&who.identity, &asked, SessionKey(question.0), &self.tell);
                 match raised {
                     Ok(None) => return Some(Effect::Record { question, asked }),
                     Ok(Some(raised)) => {
@@ -109,7 +111,10 @@ impl Session {
                 server_info,
             } => {
                 let (who, info) = (&self.who.identity, server_info.as_deref());
-                self.note(self.book.keep_call(who, info, &digest, &self.tell, call));
+                self.note(
+                    self.book
+                        .keep_call(who, info, &digest, &self.tell, SessionKey(call.0)),
+                );
                 return None;
             }
             Effect::FollowCall {
@@ -118,7 +123,8 @@ impl Session {
                 server_info,
             } => {
                 let (who, info) = (&self.who.identity, server_info.as_deref());
-                self.book.follow_call(who, info, &digest, &self.tell, call);
+                self.book
+                    .follow_call(who, info, &digest, &self.tell, SessionKey(call.0));
                 return None;
             }
             other => return Some(other),
@@ -147,13 +153,22 @@ impl Session {
             Effect::Record { question, asked } => {
                 let raised = self
                     .book
-                    .raise(&self.who.identity, &asked, question, &self.tell)
+                    .raise(
+                        &self.who.identity,
+                        &asked,
+                        SessionKey(question.0),
+                        &self.tell,
+                    )
                     .await;
                 self.tell(match raised {
                     Ok(raised) => {
-                        let to_ask = asked.place == Place::Desk && !raised.answered;
+                        let to_ask = asked.via == AskedVia::People && !raised.answered;
                         if let Some(answerer) = self.who.answerer.as_ref().filter(|_| to_ask) {
-                            answerer.ask(raised.id.clone(), question, self.tell.clone());
+                            answerer.ask(
+                                raised.id.clone(),
+                                SessionKey(question.0),
+                                self.tell.clone(),
+                            );
                         }
                         self.recorded(question, raised)
                     }
@@ -204,10 +219,14 @@ impl Session {
                 self.tell(Event::CallFound { door, frame, found });
             }
             Effect::KeepResult { call, result } => {
-                self.note(self.book.keep_result(&self.tell, call, &result).await);
+                self.note(
+                    self.book
+                        .keep_result(&self.tell, SessionKey(call.0), &result)
+                        .await,
+                );
             }
             Effect::DropCall { call } => {
-                self.note(self.book.drop_call(&self.tell, call).await);
+                self.note(self.book.drop_call(&self.tell, SessionKey(call.0)).await);
             }
             Effect::KeepCall { .. }
             | Effect::FollowCall { .. }

@@ -8,16 +8,16 @@ use futures::StreamExt as _;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use mcp_elicit_core::wire::method;
+use mcp_elicit_core::wire::sse::EventReader;
+use mcp_elicit_record::clock;
+use mcp_elicit_relay::glance::{self, Glance, Shape};
+use mcp_elicit_relay::{CallKey, DeliveryKey, Event};
 use reqwest::Response;
 
 use super::super::challenge::Challenge;
-use super::super::clock;
 use super::super::frame::Frame;
 use super::super::headers::{LAST_EVENT, SESSION};
-use super::super::sse::EventReader;
 use super::{Fate, HttpServer, Outgoing, Sent, words_of};
-use crate::relay::glance::{self, Glance, Shape};
-use crate::relay::{CallKey, DeliveryKey, Event};
 
 /// The time to wait before a lost stream is opened again, unless the server said; each failure doubles it.
 const BREATH: Duration = Duration::from_millis(500);

@@ -8,7 +8,7 @@ use memchr::memmem;
 use serde_json::{Map, Value};
 
 use super::super::headers::in_header;
-use crate::relay::glance::{self, Glance};
+use mcp_elicit_relay::glance::{self, Glance};
 
 const MARK: &str = "x-mcp-header";
 

@@ -12,18 +12,16 @@ use futures::StreamExt as _;
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::lifecycle::Delivery;
 use mcp_elicit_core::wire::meta;
+use mcp_elicit_record::store::{Memory, Page, Row, Which};
+use mcp_elicit_record::{Book, Keys, Lease, ServerIdentity, SessionIdentity, Settling, clock};
+use mcp_elicit_relay::Settings;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use super::*;
-use crate::record::Lease;
-use crate::record::{Book, Keys, ServerIdentity, SessionIdentity, Settling};
-use crate::relay::Settings;
-use crate::serve::clock;
 use crate::serve::session::Who;
 use crate::serve::streams::{Streams, Told};
-use crate::store::{Memory, Page, Row, Which};
 
 type Seen = Arc<Mutex<Vec<(String, Headers)>>>;
 

@@ -1,0 +1,145 @@
+//! A question between the relay that carries it and the record that keeps it: what is asked, for which call, and how it ends.
+//!
+//! Neither side knows the other. These values are what they have in common.
+
+use std::fmt;
+
+use crate::answer::Outcome;
+use crate::lifecycle::{Timestamp, Transition, Withdrawal};
+use crate::wire::{Action, CallKind, ElicitRequest};
+
+/// The call a question belongs to, as far as it is known.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CallSummary {
+    /// Tool, prompt or resource.
+    pub kind: CallKind,
+    /// The name, or the resource's URI.
+    pub target: String,
+    /// The arguments as the client wrote them, JSON.
+    pub arguments: Option<String>,
+    /// Hex of SHA-256 over kind, target and canonical arguments: equal for the same call made again.
+    pub digest: String,
+}
+
+impl fmt::Debug for CallSummary {
+    /// Formats everything but the arguments.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallSummary")
+            .field("kind", &self.kind)
+            .field("target", &self.target)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The first place at which a question is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AskedVia {
+    /// The client's own dialog.
+    Client,
+    /// The inbox, or the operator's terminal or program.
+    People,
+}
+
+/// A question before it is recorded, and so before anyone sees it.
+#[derive(Clone, Debug)]
+pub struct NewQuestion {
+    /// The call that asks; `None` when the server asked outside any call.
+    pub call: Option<CallSummary>,
+    /// Other calls that may have asked, each name once: a server that pushes over stdio does not say for which call it asks.
+    pub others: Vec<String>,
+    /// Those calls, each with its arguments.
+    pub candidates: Vec<CallSummary>,
+    /// The question.
+    pub request: ElicitRequest,
+    /// Names of the form's fields.
+    pub fields: Vec<String>,
+    /// Warnings for a person, in words.
+    pub cautions: Vec<String>,
+    /// The place at which it is shown first.
+    pub via: AskedVia,
+    /// The server's `serverInfo`, JSON.
+    pub server_info: Option<String>,
+    /// The client's `clientInfo`, JSON.
+    pub client_info: Option<String>,
+    /// The time until which it waits.
+    pub until: Timestamp,
+    /// `true` if it may outlive the connection on which it is shown. Then it is written before anyone sees it; else it ends
+    /// with the process that has the connection, and need only be written soon.
+    pub outlives: bool,
+}
+
+impl NewQuestion {
+    /// Returns `true` if another call may have asked. Then the answer serves this call only, and the same call made again
+    /// must not find it.
+    pub fn is_ambiguous(&self) -> bool {
+        !self.others.is_empty()
+    }
+}
+
+/// The reason why a question ended without an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The server withdrew it.
+    WithdrawnByServer,
+    /// The client gave up the call.
+    WithdrawnByClient,
+    /// The call ended while the question was open.
+    CallEnded,
+    /// The connection to the server ended.
+    ServerGone,
+    /// It was not answered in time.
+    TimedOut,
+    /// The client answered with an error or with an invalid result.
+    ClientFailed,
+    /// The operator's terminal or program could not ask, and there is no inbox.
+    AnswererFailed,
+}
+
+impl Ending {
+    /// Returns the transition that this is in the life of the question.
+    pub fn transition(self) -> Transition {
+        let withdraw = |why| Transition::Withdraw { why };
+        let fail = |why: &str| Transition::Fail {
+            why: why.to_owned(),
+        };
+        match self {
+            Self::WithdrawnByServer => withdraw(Withdrawal::ByAsker),
+            Self::WithdrawnByClient => withdraw(Withdrawal::CallCancelled),
+            Self::CallEnded => withdraw(Withdrawal::CallEnded),
+            Self::ServerGone => withdraw(Withdrawal::AskerGone),
+            Self::TimedOut => Transition::Expire,
+            Self::ClientFailed => fail("the client could not be asked"),
+            Self::AnswererFailed => fail("nobody could be asked"),
+        }
+    }
+}
+
+/// The record's entry for a call that is made again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FoundCall {
+    /// There is none: the call is new.
+    Nothing,
+    /// The server still works on it, for another session of the caller.
+    Running,
+    /// Its result, as the server wrote it. The record keeps it no longer.
+    Result(String),
+}
+
+/// Returns the answers of an accepted form, JSON.
+pub fn content_json(outcome: &Outcome) -> Option<String> {
+    let answers = outcome.answers()?;
+    Some(answers.to_value().to_string())
+}
+
+/// Returns an `ElicitResult`, JSON.
+pub fn result_json(action: Action, content: Option<&str>) -> String {
+    match content {
+        Some(content) => format!(r#"{{"action":"{action}","content":{content}}}"#),
+        None => format!(r#"{{"action":"{action}"}}"#),
+    }
+}
+
+/// Returns the `ElicitResult` of an outcome, JSON.
+pub fn outcome_json(outcome: &Outcome) -> String {
+    result_json(outcome.action(), content_json(outcome).as_deref())
+}

@@ -1,0 +1,472 @@
+//! The inbox as JSON: for programs at the inbox's address, where every request carries the token and none is taken from a page of
+//! another origin or under another host's name; and for `mcp-elicit inbox` at the state folder's socket.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
+use axum::extract::{Path, Query, Request as HttpRequest, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router};
+use futures::{Stream, StreamExt as _, stream};
+use mcp_elicit_core::answer::Outcome;
+use mcp_elicit_core::form::Form;
+use mcp_elicit_core::wire::{Action, ElicitRequest};
+use mcp_elicit_forms::view;
+use mcp_elicit_forms::web::{QuestionId, Site};
+use mcp_elicit_record::store::{Page, Row, Which};
+use mcp_elicit_record::{Book, BookFault, Settling};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use subtle::ConstantTimeEq as _;
+
+use super::desk::{self, BookDesk};
+use super::place::{Presence, StateFolder};
+
+/// The description of the API.
+const OPENAPI: &str = include_str!("openapi.json");
+/// Most questions on one page of a list.
+const MOST: usize = 1_000;
+/// Questions on one page unless asked otherwise.
+const USUAL: usize = 100;
+
+/// The actor of a command's acts.
+pub(super) const ON_COMMAND_LINE: &str = "on the command line";
+
+/// The access of a request, and the name under which its answer is recorded.
+#[derive(Clone)]
+pub enum Access {
+    /// Programs that show the state folder's token, at the address of the site.
+    Token(Box<Site>),
+    /// Commands of the user whose state folder it is, of which the system makes sure. Links of questions start with this
+    /// address, where there is one.
+    Owner(Option<String>),
+}
+
+impl Access {
+    /// Returns who answered, in words for a person.
+    fn by(&self) -> &'static str {
+        match self {
+            Self::Token(_) => "over the API",
+            Self::Owner(_) => ON_COMMAND_LINE,
+        }
+    }
+
+    /// The page of a question.
+    fn link(&self, id: &str) -> Option<String> {
+        let id = QuestionId::new(id)?;
+        match self {
+            Self::Token(site) => Some(site.deep_link(&id)),
+            Self::Owner(base) => Some(format!("{}/q/{id}", base.as_deref()?.trim_end_matches('/'))),
+        }
+    }
+}
+
+#[derive(Clone)]
+struct Rooms {
+    book: Arc<Book>,
+    desk: Arc<BookDesk>,
+    state: StateFolder,
+    access: Access,
+}
+
+/// The API, to be nested below `/api`.
+pub fn router(book: Arc<Book>, desk: Arc<BookDesk>, state: StateFolder, access: Access) -> Router {
+    let rooms = Rooms {
+        book,
+        desk,
+        state,
+        access,
+    };
+    Router::new()
+        .route("/openapi.json", get(openapi))
+        .route("/questions", get(list))
+        .route("/questions/{id}", get(show))
+        .route("/questions/{id}/answer", axum::routing::post(answer))
+        .route("/events", get(events))
+        .fallback(nowhere)
+        .method_not_allowed_fallback(not_this_way)
+        .layer(from_fn_with_state(rooms.clone(), guard))
+        .with_state(rooms)
+}
+
+async fn guard(State(rooms): State<Rooms>, request: HttpRequest, next: Next) -> Response {
+    let Access::Token(site) = &rooms.access else {
+        return next.run(request).await;
+    };
+    let headers = request.headers();
+    if !site.is_for_us(headers) {
+        return problem(
+            StatusCode::MISDIRECTED_REQUEST,
+            "wrong-host",
+            "this address was reached under another name",
+        );
+    }
+    if headers.contains_key(header::ORIGIN) && !site.is_from_us(headers) {
+        return problem(
+            StatusCode::FORBIDDEN,
+            "wrong-origin",
+            "requests from other pages are refused",
+        );
+    }
+    let token = headers
+        .get(header::AUTHORIZATION)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.strip_prefix("Bearer "));
+    // Read anew each time, so that one that was rotated away opens nothing.
+    let known = rooms.state.known_token();
+    let is_known = |token: &str| {
+        known
+            .as_ref()
+            .is_ok_and(|known| known.as_bytes().ct_eq(token.as_bytes()).into())
+    };
+    if !token.is_some_and(is_known) {
+        return problem(
+            StatusCode::UNAUTHORIZED,
+            "no-token",
+            "send `Authorization: Bearer` with the inbox's token",
+        );
+    }
+    next.run(request).await
+}
+
+fn problem(status: StatusCode, code: &str, message: &str) -> Response {
+    (
+        status,
+        Json(json!({"error": {"code": code, "message": message}})),
+    )
+        .into_response()
+}
+
+fn broken(fault: &BookFault) -> Response {
+    tracing::error!(%fault, "the record failed");
+    problem(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "record-failed",
+        "the record cannot be reached",
+    )
+}
+
+async fn nowhere() -> Response {
+    problem(
+        StatusCode::NOT_FOUND,
+        "no-such-place",
+        "see /api/openapi.json",
+    )
+}
+
+async fn not_this_way() -> Response {
+    problem(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "no-such-method",
+        "see /api/openapi.json",
+    )
+}
+
+async fn openapi() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], OPENAPI).into_response()
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ListQuery {
+    #[serde(default)]
+    ended: bool,
+    most: Option<usize>,
+    after: Option<String>,
+}
+
+async fn list(
+    State(rooms): State<Rooms>,
+    query: Result<Query<ListQuery>, QueryRejection>,
+) -> Response {
+    let Ok(Query(query)) = query else {
+        return problem(
+            StatusCode::BAD_REQUEST,
+            "not-a-list",
+            "ask with `ended`, `most` and `after` only",
+        );
+    };
+    if query.most == Some(0) {
+        return problem(
+            StatusCode::BAD_REQUEST,
+            "not-a-list",
+            &format!("`most` is from 1 to {MOST}"),
+        );
+    }
+    let which = if query.ended {
+        Which::Ended
+    } else {
+        Which::Open
+    };
+    let most = query.most.unwrap_or(USUAL).clamp(1, MOST);
+    // One more than is given shows whether there is more.
+    let page = Page {
+        after: query.after,
+        most: most + 1,
+    };
+    let found = async {
+        let rows = rooms.book.list(which, page).await?;
+        let waiting = rooms.book.store().waiting().await?;
+        Ok::<_, BookFault>((rows, waiting))
+    };
+    match found.await {
+        Ok((rows, waiting)) => {
+            let more = rows.len() > most;
+            let rows = &rows[..rows.len().min(most)];
+            let next = rows.last().filter(|_| more).map(|row| row.id.as_str());
+            let questions: Vec<Value> = rows.iter().map(|row| rooms.summary(row)).collect();
+            Json(json!({"questions": questions, "next": next, "waiting": waiting})).into_response()
+        }
+        Err(fault) => broken(&fault),
+    }
+}
+
+async fn show(State(rooms): State<Rooms>, id: Result<Path<String>, PathRejection>) -> Response {
+    let Ok(Path(id)) = id else {
+        return no_question();
+    };
+    match rooms.book.find(&id).await {
+        Ok(Some(row)) => {
+            if row.exchange.is_open()
+                && let Err(fault) = rooms.book.shown(&id).await
+            {
+                return broken(&fault);
+            }
+            Json(rooms.whole(&row)).into_response()
+        }
+        Ok(None) => no_question(),
+        Err(fault) => broken(&fault),
+    }
+}
+
+fn no_question() -> Response {
+    problem(
+        StatusCode::NOT_FOUND,
+        "no-such-question",
+        "there is no question of this id",
+    )
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Answer {
+    action: Action,
+    #[serde(default)]
+    content: Option<Map<String, Value>>,
+    /// Accept although the form asks for a credential.
+    #[serde(default)]
+    insist: bool,
+}
+
+async fn answer(
+    State(rooms): State<Rooms>,
+    id: Result<Path<String>, PathRejection>,
+    answer: Result<Json<Answer>, JsonRejection>,
+) -> Response {
+    let Ok(Path(id)) = id else {
+        return no_question();
+    };
+    let answer = match answer {
+        Ok(Json(answer)) => answer,
+        Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
+            return problem(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "too-large",
+                "an answer has two megabytes at most",
+            );
+        }
+        Err(_) => {
+            return problem(
+                StatusCode::BAD_REQUEST,
+                "not-an-answer",
+                "send {\"action\": \"accept\", \"content\": {…}} as application/json",
+            );
+        }
+    };
+    if let Some(refusal) = rooms.refuses_answers() {
+        return refusal;
+    }
+    let row = match rooms.book.find(&id).await {
+        Ok(Some(row)) => row,
+        Ok(None) => return no_question(),
+        Err(fault) => return broken(&fault),
+    };
+    let outcome = match rooms.checked(&row, &answer) {
+        Ok(outcome) => outcome,
+        Err(refusal) => return *refusal,
+    };
+    let waited_for = rooms.book.is_waited_for(&row);
+    match rooms.book.settle(&id, &outcome, rooms.access.by()).await {
+        Ok(Settling::Won) => {
+            rooms
+                .desk
+                .note_insisting(&row, &outcome, rooms.access.by())
+                .await;
+            let phase = mcp_elicit_core::lifecycle::Phase::from_action(answer.action);
+            Json(json!({"id": id, "phase": phase, "waitedFor": waited_for, "foundAgain": row.can_be_found()})).into_response()
+        }
+        Ok(Settling::Late(row)) => {
+            let error = json!({"code": "too-late", "message": format!("the question is {} already", row.exchange.phase())});
+            (
+                StatusCode::CONFLICT,
+                Json(json!({"error": error, "question": rooms.summary(&row)})),
+            )
+                .into_response()
+        }
+        Ok(Settling::Gone) => no_question(),
+        Err(fault) => broken(&fault),
+    }
+}
+
+/// One event whenever anything changed, and one at the start.
+async fn events(State(rooms): State<Rooms>) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    let changes = rooms.book.changes();
+    let later = stream::unfold(changes, |mut changes| async move {
+        changes.changed().await.ok()?;
+        let count = *changes.borrow_and_update();
+        Some((count, changes))
+    });
+    let events = stream::once(async { 0 })
+        .chain(later)
+        .map(|count| Ok(Event::default().event("changed").data(count.to_string())));
+    Sse::new(events).keep_alive(KeepAlive::default())
+}
+
+impl Rooms {
+    /// The refusal of any answer, where only pages may answer.
+    fn refuses_answers(&self) -> Option<Response> {
+        match self.state.presence() {
+            Ok(Presence::Any) => None,
+            Ok(Presence::Page) => Some(problem(
+                StatusCode::FORBIDDEN,
+                "pages-only",
+                "here only a person at a page of the inbox may answer",
+            )),
+            Err(error) => {
+                tracing::error!(%error, "who may answer cannot be read");
+                Some(problem(
+                    StatusCode::FORBIDDEN,
+                    "pages-only",
+                    "who may answer cannot be read, so only pages may",
+                ))
+            }
+        }
+    }
+
+    /// Returns what the person did, an accepted form's content checked.
+    fn checked(&self, row: &Row, answer: &Answer) -> Result<Outcome, Box<Response>> {
+        let Some(readable) = self.desk.readable(row) else {
+            return Err(Box::new(no_question()));
+        };
+        match (&readable.request, answer.action) {
+            (ElicitRequest::Form { schema, .. }, Action::Accept) => {
+                let content = Value::Object(answer.content.clone().unwrap_or_default());
+                let Ok(form) = Form::parse(schema.get()) else {
+                    return Err(Box::new(no_question()));
+                };
+                let warnings = view::warnings(&readable.question);
+                if !answer.insist && warnings.iter().any(|warning| warning.needs_insisting) {
+                    return Err(Box::new(problem(
+                        StatusCode::UNPROCESSABLE_ENTITY,
+                        "asks-for-a-credential",
+                        "the form asks for a credential, which no form may; only who insists accepts it",
+                    )));
+                }
+                match form.check(content) {
+                    Ok(answers) => Ok(Outcome::Accept(answers)),
+                    Err(violations) => {
+                        let told: Vec<Value> = violations
+                            .iter()
+                            .map(|broken| json!({"field": broken.field(), "rule": broken.rule().code(), "message": broken.message()}))
+                            .collect();
+                        let error = json!({"code": "does-not-fit", "message": "the content does not fit the form"});
+                        let body = Json(json!({"error": error, "violations": told}));
+                        Err(Box::new(
+                            (StatusCode::UNPROCESSABLE_ENTITY, body).into_response(),
+                        ))
+                    }
+                }
+            }
+            (ElicitRequest::Url { .. }, Action::Accept) => Ok(Outcome::Visit),
+            (ElicitRequest::Form { .. } | ElicitRequest::Url { .. }, Action::Decline) => {
+                Ok(Outcome::Decline)
+            }
+            (ElicitRequest::Form { .. } | ElicitRequest::Url { .. }, Action::Cancel) => {
+                Ok(Outcome::Cancel)
+            }
+        }
+    }
+
+    /// Returns what a list says of a question.
+    fn summary(&self, row: &Row) -> Value {
+        let exchange = &row.exchange;
+        json!({
+            "id": row.id,
+            "phase": exchange.phase(),
+            "server": row.body.server,
+            "serverAddress": row.body.address,
+            "principal": row.body.principal,
+            "onBehalfOf": desk::caller(row),
+            "client": desk::client(row).map(|(name, version)| json!({"name": name, "version": version})),
+            "kind": row.body.kind,
+            "target": row.body.target,
+            "others": row.body.others,
+            "mode": row.body.mode,
+            "message": row.body.message,
+            "askedAt": exchange.asked_at(),
+            "until": exchange.deadline(),
+            "endedAt": exchange.ended_at(),
+            "by": exchange.ended_by(),
+            "reason": exchange.reason(),
+            "deliveredAt": exchange.delivered_at(),
+            "delivery": exchange.delivery(),
+            "deliveryReason": exchange.delivery_reason(),
+            "validUntil": exchange.valid_until(),
+            "waitedFor": exchange.is_open() && self.book.is_waited_for(row),
+            "foundAgain": row.can_be_found(),
+            "askedInClient": row.body.at_client,
+            "link": self.access.link(&row.id),
+        })
+    }
+
+    /// All there is to know of a question, but no answer.
+    fn whole(&self, row: &Row) -> Value {
+        let mut whole = self.summary(row);
+        let json = |text: &str| serde_json::from_str::<Value>(text).unwrap_or(Value::Null);
+        whole["fields"] = json!(row.body.fields);
+        whole["cautions"] = json!(row.body.cautions);
+        whole["serverInfo"] = row.body.server_info.as_deref().map_or(Value::Null, json);
+        whole["clientInfo"] = row.body.client_info.as_deref().map_or(Value::Null, json);
+        let arguments = self.book.arguments(row);
+        whole["arguments"] = arguments.as_deref().map_or(Value::Null, json);
+        whole["argumentsText"] = json!(arguments);
+        let candidates = self.book.candidates(row);
+        whole["candidates"] = candidates
+            .iter()
+            .map(|one| json!({"kind": one.kind, "target": one.target, "argumentsText": one.arguments}))
+            .collect();
+        let readable = self.desk.readable(row);
+        whole["needsInsisting"] = json!(readable.as_ref().is_some_and(|readable| {
+            let warnings = view::warnings(&readable.question);
+            warnings.iter().any(|warning| warning.needs_insisting)
+        }));
+        match readable.map(|readable| readable.request) {
+            Some(ElicitRequest::Form { message, schema }) => {
+                whole["message"] = json!(message);
+                whole["requestedSchema"] = json(schema.get());
+            }
+            Some(ElicitRequest::Url { message, url, .. }) => {
+                whole["message"] = json!(message);
+                whole["url"] = json!(url);
+            }
+            None => {}
+        }
+        whole
+    }
+}

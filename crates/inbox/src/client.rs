@@ -1,0 +1,487 @@
+//! The inbox's API from the other side, for commands in another terminal.
+
+use std::net::IpAddr;
+
+use axum::Router;
+use axum::body::Body;
+use futures::stream::BoxStream;
+use futures::{Stream, StreamExt as _, stream};
+use reqwest::{Client, Method, StatusCode, Url};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+
+use super::place::StateFolder;
+use super::stored;
+use mcp_elicit_core::wire::sse::EventReader;
+
+/// Questions on one page.
+const PAGE: usize = 500;
+
+/// One page of a list.
+#[derive(Debug, Deserialize)]
+pub struct Listed {
+    /// The questions.
+    pub questions: Vec<Value>,
+    /// The id after which the next page starts; `None` when there is none.
+    pub next: Option<String>,
+    /// The number of questions that wait in all.
+    pub waiting: usize,
+}
+
+/// An inbox, reached over its API.
+pub struct InboxClient {
+    over: Transport,
+}
+
+/// The transport of the API.
+enum Transport {
+    /// Over HTTP: at an address with the token, or at the socket of a state folder.
+    Http {
+        client: Client,
+        base: Url,
+        token: Option<String>,
+        #[cfg(unix)]
+        _socket: Option<super::socket::SocketPath>,
+    },
+    /// In this process, over the record itself.
+    Record(Router),
+}
+
+/// Why the inbox did not do it.
+#[derive(Debug, thiserror::Error)]
+pub enum InboxFault {
+    /// Nobody answers there.
+    #[error("no inbox answers at {at}")]
+    Unreachable {
+        /// The address.
+        at: String,
+        /// Why.
+        source: reqwest::Error,
+    },
+    /// The address is none.
+    #[error("{at} is no address of an inbox")]
+    Address {
+        /// The address as it was given.
+        at: String,
+    },
+    /// The token would be sent unencrypted to another machine.
+    #[error(
+        "{at} is on another machine and not encrypted: whoever listens on the way would get the token"
+    )]
+    NotEncrypted {
+        /// The address.
+        at: String,
+    },
+    /// The address leads elsewhere, where the token is not sent.
+    #[error("{at} leads to another address, which is not followed with the token")]
+    Redirected {
+        /// The address.
+        at: String,
+    },
+    /// No gateway serves the inbox of this state folder, and it has no record that can be read.
+    #[error("no gateway runs on the state folder {folder}, and it has no record")]
+    NothingThere {
+        /// The state folder.
+        folder: String,
+    },
+    /// The record of the state folder cannot be opened.
+    #[error("the record in {folder} cannot be read")]
+    Record {
+        /// The state folder.
+        folder: String,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// It refused, in its own words.
+    #[error("{message}")]
+    Refused {
+        /// The stable code.
+        code: String,
+        /// In words.
+        message: String,
+        /// The violations of each field, never a value.
+        violations: Vec<String>,
+    },
+    /// The response is not one of an inbox.
+    #[error("what answers there is no inbox")]
+    NotAnInbox,
+}
+
+impl InboxClient {
+    /// The inbox at this address, for a program that was given its token. No proxy is used, whatever the environment says, no
+    /// redirect is followed, and without encryption the token stays on this machine.
+    pub fn new(at: &str, token: String) -> Result<Self, InboxFault> {
+        let base = Url::parse(at)
+            .and_then(|url| url.join("/api/"))
+            .map_err(|_| InboxFault::Address { at: at.to_owned() })?;
+        if base.scheme() != "http" && base.scheme() != "https" {
+            return Err(InboxFault::Address { at: at.to_owned() });
+        }
+        if base.scheme() == "http" && !is_this_machine(&base) {
+            let at = base.origin().ascii_serialization();
+            return Err(InboxFault::NotEncrypted { at });
+        }
+        mcp_elicit_client::tls::ready();
+        let mut client = Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none());
+        if base.scheme() == "http" {
+            // Nothing is followed to https, so the system's certificates need not be read.
+            client = client.tls_certs_only([]);
+        }
+        let client = client.build().map_err(|source| InboxFault::Unreachable {
+            at: at.to_owned(),
+            source,
+        })?;
+        Ok(Self {
+            over: Transport::Http {
+                client,
+                base,
+                token: Some(token),
+                #[cfg(unix)]
+                _socket: None,
+            },
+        })
+    }
+
+    /// The inbox that a gateway serves from this state folder right now; `None` where none does.
+    pub async fn running(folder: &StateFolder) -> Result<Option<Self>, InboxFault> {
+        let Some(at) = folder.served_inbox().await else {
+            return Ok(None);
+        };
+        Self::served(folder, &at).map(Some)
+    }
+
+    #[cfg(unix)]
+    fn served(folder: &StateFolder, at: &str) -> Result<Self, InboxFault> {
+        let broken = |_| InboxFault::Address { at: at.to_owned() };
+        let socket = super::socket::SocketPath::of(&folder.socket()).map_err(broken)?;
+        mcp_elicit_client::tls::ready();
+        let client = Client::builder()
+            .no_proxy()
+            .redirect(reqwest::redirect::Policy::none())
+            .tls_certs_only([])
+            .unix_socket(socket.as_path())
+            .build()
+            .map_err(|source| InboxFault::Unreachable {
+                at: at.to_owned(),
+                source,
+            })?;
+        // The host of an address over a socket is a name only.
+        let base = Url::parse("http://inbox/api/").map_err(|_| InboxFault::NotAnInbox)?;
+        Ok(Self {
+            over: Transport::Http {
+                client,
+                base,
+                token: None,
+                _socket: Some(socket),
+            },
+        })
+    }
+
+    #[cfg(not(unix))]
+    fn served(folder: &StateFolder, at: &str) -> Result<Self, InboxFault> {
+        let unreadable = |_| InboxFault::NotAnInbox;
+        Self::new(at, folder.known_token().map_err(unreadable)?)
+    }
+
+    /// The inbox of this state folder: the one that a gateway serves, else its record, opened by this process.
+    pub async fn find(folder: &StateFolder) -> Result<Self, InboxFault> {
+        if let Some(running) = Self::running(folder).await? {
+            return Ok(running);
+        }
+        let named = || folder.path().display().to_string();
+        if !folder.record().exists() {
+            return Err(InboxFault::NothingThere { folder: named() });
+        }
+        match stored::api(folder).await {
+            Ok(api) => Ok(Self {
+                over: Transport::Record(api),
+            }),
+            Err(source) => Err(InboxFault::Record {
+                folder: named(),
+                source,
+            }),
+        }
+    }
+
+    /// Returns whether a gateway serves this inbox, so that changes are told as they happen.
+    pub fn is_running(&self) -> bool {
+        matches!(self.over, Transport::Http { .. })
+    }
+
+    /// One page of the questions that wait, or of those that ended; behind this question, when one is named.
+    pub async fn page(
+        &self,
+        ended: bool,
+        after: Option<&str>,
+        most: usize,
+    ) -> Result<Listed, InboxFault> {
+        let after = after.map_or_else(String::new, |id| format!("&after={}", plain(id)));
+        let path = format!("questions?ended={ended}&most={most}{after}");
+        let said = self.call(Method::GET, &path, None).await?;
+        serde_json::from_value(said).map_err(|_| InboxFault::NotAnInbox)
+    }
+
+    /// All of them behind this question, page by page; at most so many.
+    pub async fn list(
+        &self,
+        ended: bool,
+        after: Option<&str>,
+        most: usize,
+    ) -> Result<Vec<Value>, InboxFault> {
+        let mut all = Vec::new();
+        let mut after = after.map(str::to_owned);
+        while all.len() < most {
+            let left = (most - all.len()).min(PAGE);
+            let page = self.page(ended, after.as_deref(), left).await?;
+            all.extend(page.questions);
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        Ok(all)
+    }
+
+    /// One question, whole.
+    pub async fn show(&self, id: &str) -> Result<Value, InboxFault> {
+        self.call(Method::GET, &format!("questions/{}", plain(id)), None)
+            .await
+    }
+
+    /// Hands in a person's act. To `insist` is to accept although the form asks for a credential.
+    pub async fn answer(
+        &self,
+        id: &str,
+        action: &str,
+        content: Option<Value>,
+        insist: bool,
+    ) -> Result<Value, InboxFault> {
+        let mut body = json!({"action": action, "insist": insist});
+        if let Some(content) = content {
+            body["content"] = content;
+        }
+        self.call(
+            Method::POST,
+            &format!("questions/{}/answer", plain(id)),
+            Some(body),
+        )
+        .await
+    }
+
+    /// Something for every change, and once at the start.
+    pub async fn changes(&self) -> Result<impl Stream<Item = ()> + use<>, InboxFault> {
+        let (status, chunks) = self.ask(Method::GET, "events", None).await?;
+        if !status.is_success() {
+            return Err(InboxFault::NotAnInbox);
+        }
+        let events = stream::unfold(
+            (chunks, EventReader::default()),
+            |(mut chunks, mut reader)| async move {
+                loop {
+                    let chunk = chunks.next().await?.ok()?;
+                    let mut any = false;
+                    reader.read(&chunk, |_| any = true);
+                    if any {
+                        return Some(((), (chunks, reader)));
+                    }
+                }
+            },
+        );
+        Ok(events)
+    }
+
+    /// Sends a request; its status, and the body as it comes.
+    async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> Result<
+        (
+            StatusCode,
+            BoxStream<'static, Result<bytes::Bytes, InboxFault>>,
+        ),
+        InboxFault,
+    > {
+        match &self.over {
+            Transport::Http {
+                client,
+                base,
+                token,
+                ..
+            } => {
+                let unreachable = |at: &Url, source: reqwest::Error| InboxFault::Unreachable {
+                    at: at.origin().ascii_serialization(),
+                    source: source.without_url(),
+                };
+                let url = base.join(path).map_err(|_| InboxFault::Address {
+                    at: path.to_owned(),
+                })?;
+                let mut request = client.request(method, url);
+                if let Some(token) = token {
+                    request = request.bearer_auth(token);
+                }
+                if let Some(body) = body {
+                    request = request
+                        .header("content-type", "application/json")
+                        .body(body.to_string());
+                }
+                let response = request
+                    .send()
+                    .await
+                    .map_err(|source| unreachable(base, source))?;
+                let (status, at) = (response.status(), base.clone());
+                if status.is_redirection() {
+                    let at = at.origin().ascii_serialization();
+                    return Err(InboxFault::Redirected { at });
+                }
+                let chunks = response
+                    .bytes_stream()
+                    .map(move |chunk| chunk.map_err(|source| unreachable(&at, source)));
+                Ok((status, chunks.boxed()))
+            }
+            Transport::Record(api) => {
+                let request = http::Request::builder()
+                    .method(method)
+                    .uri(format!("/{path}"))
+                    .header("content-type", "application/json")
+                    .body(body.map_or_else(Body::empty, |body| Body::from(body.to_string())))
+                    .map_err(|_| InboxFault::NotAnInbox)?;
+                let Ok(response) = api.clone().oneshot(request).await;
+                let status = response.status();
+                let chunks = response.into_body().into_data_stream();
+                let chunks = chunks.map(|chunk| chunk.map_err(|_| InboxFault::NotAnInbox));
+                Ok((status, chunks.boxed()))
+            }
+        }
+    }
+
+    async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> Result<Value, InboxFault> {
+        let (status, mut chunks) = self.ask(method, path, body).await?;
+        let mut text = Vec::new();
+        while let Some(chunk) = chunks.next().await {
+            text.extend_from_slice(&chunk?);
+        }
+        let said: Value = serde_json::from_slice(&text).map_err(|_| InboxFault::NotAnInbox)?;
+        if status == StatusCode::OK {
+            Ok(said)
+        } else {
+            Err(refused(&said))
+        }
+    }
+}
+
+/// Returns whether the address can be of this machine only.
+fn is_this_machine(at: &Url) -> bool {
+    let host = at.host_str().unwrap_or_default();
+    let ip = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || ip.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+fn refused(said: &Value) -> InboxFault {
+    let word = |pointer: &str| {
+        said.pointer(pointer)
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
+    let violations = said
+        .get("violations")
+        .and_then(Value::as_array)
+        .cloned()
+        .unwrap_or_default();
+    match (word("/error/code"), word("/error/message")) {
+        (Some(code), Some(message)) => InboxFault::Refused {
+            code,
+            message,
+            violations: violations
+                .iter()
+                .filter_map(|one| {
+                    Some(format!(
+                        "{}: {}",
+                        one["field"].as_str()?,
+                        one["message"].as_str()?
+                    ))
+                })
+                .collect(),
+        },
+        _ => InboxFault::NotAnInbox,
+    }
+}
+
+/// Ids are letters and digits; anything else names no question.
+fn plain(id: &str) -> String {
+    id.chars()
+        .filter(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_'))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    fn client(at: &str) -> Result<InboxClient, InboxFault> {
+        InboxClient::new(at, "secret-token".to_owned())
+    }
+
+    #[test]
+    fn the_token_leaves_this_machine_encrypted_only() {
+        for at in [
+            "http://example.com",
+            "http://192.0.2.1:7878",
+            "http://[2001:db8::1]/",
+            "http://localhost.example.com",
+        ] {
+            let refused = client(at).err();
+            assert!(
+                matches!(refused, Some(InboxFault::NotEncrypted { .. })),
+                "{at}"
+            );
+        }
+        for at in [
+            "https://example.com",
+            "http://127.0.0.1:1",
+            "http://127.9.9.9",
+            "http://[::1]:1/",
+            "http://localhost",
+        ] {
+            assert!(client(at).is_ok(), "{at}");
+        }
+    }
+
+    #[tokio::test]
+    async fn no_redirect_is_followed() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = format!("http://{}", listener.local_addr().unwrap());
+        let served = tokio::spawn(async move {
+            let mut asked = 0;
+            loop {
+                let Ok((mut stream, _)) = listener.accept().await else {
+                    return asked;
+                };
+                asked += 1;
+                assert_eq!(asked, 1, "it was followed");
+                let mut head = vec![0; 4_096];
+                let read = stream.read(&mut head).await.unwrap();
+                assert!(read > 0);
+                let redirect = b"HTTP/1.1 307 Temporary Redirect\r\nLocation: /elsewhere\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+                stream.write_all(redirect).await.unwrap();
+            }
+        });
+        let refused = client(&at).unwrap().page(false, None, 1).await;
+        assert!(
+            matches!(refused, Err(InboxFault::Redirected { .. })),
+            "{refused:?}"
+        );
+        served.abort();
+    }
+}

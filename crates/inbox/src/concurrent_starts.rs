@@ -1,0 +1,80 @@
+//! Gateways that start at once on a fresh folder.
+
+use std::path::Path;
+use std::sync::{Arc, Barrier};
+
+use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_record::store::{ChainKey, Page, Sqlite, Which};
+use mcp_elicit_record::{Book, Lease, audit};
+
+use super::place::StateFolder;
+use super::sample;
+
+/// Returns how many rounds; all of them where `MCP_ELICIT_STARTS` says so.
+fn rounds() -> usize {
+    let wanted = std::env::var("MCP_ELICIT_STARTS").ok();
+    wanted.and_then(|text| text.parse().ok()).unwrap_or(5)
+}
+
+/// The keys that one start finds, and a value that it seals.
+struct Started {
+    book: Book,
+    chain: ChainKey,
+    token: String,
+    id: String,
+}
+
+async fn start(folder: &Path, together: &Barrier) -> Started {
+    together.wait();
+    let state = StateFolder::open(folder).unwrap();
+    let keys = state.key_files().open().await.unwrap();
+    let lease = Lease::take(&state.leases()).unwrap();
+    let token = state.token().unwrap();
+    let chain = keys.chain();
+    let store = Sqlite::at(&state.record()).keyed(chain.clone());
+    let clock = || Timestamp::from_millis(1_000);
+    let book = Book::new(Arc::new(store), keys, lease, clock);
+    let id = sample::raised(&book, Vec::new()).await.unwrap();
+    Started {
+        book,
+        chain,
+        token,
+        id,
+    }
+}
+
+#[test]
+fn eight_gateways_start_at_once_on_a_fresh_folder() {
+    for _ in 0..rounds() {
+        let folder = tempfile::tempdir().unwrap();
+        let together = Barrier::new(8);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let runtime = tokio::runtime::Builder::new_current_thread()
+                        .enable_all()
+                        .build()
+                        .unwrap();
+                    runtime.block_on(async {
+                        let started = start(folder.path(), &together).await;
+                        together.wait();
+                        // Every one reads what every other has sealed, under one token, and knows that it runs.
+                        let rows = started.book.list(Which::Open, Page::first(100)).await;
+                        let rows = rows.unwrap();
+                        assert_eq!(rows.len(), 8);
+                        for row in &rows {
+                            assert!(started.book.arguments(row).is_some(), "sealed alike");
+                            assert!(row.id == started.id || started.book.is_waited_for(row));
+                        }
+                        let known = StateFolder::at(folder.path()).known_token().unwrap();
+                        assert_eq!(started.token, known);
+                        let links = audit::read(started.book.store()).await.unwrap();
+                        let whole = audit::Verdict::Whole { links: 8 };
+                        assert_eq!(audit::verify(&links, Some(&started.chain)), whole);
+                        together.wait();
+                    });
+                });
+            }
+        });
+    }
+}

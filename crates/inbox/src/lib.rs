@@ -1,0 +1,139 @@
+//! The inbox: the pages of `forms` over the record, and a small JSON API for scripts beside them.
+//!
+//! | file | what it serves |
+//! | --- | --- |
+//! | [`desk`] | the book as the pages see it: one question after another, answers checked by the form |
+//! | [`api`] | the same as JSON, behind a token; `openapi.json` describes it |
+//! | [`client`] | the API from the other side |
+//! | [`place`] | the state folder: where the inbox is, who may use it |
+//! | [`sessions`] | which browsers are signed in |
+//! | `socket` | the API for commands of the same user |
+//! | [`stored`] | the API over a record that no gateway serves |
+//! | [`notify`] | a notice on the desktop when a question waits |
+
+pub mod api;
+pub mod client;
+#[cfg(test)]
+mod concurrent_starts;
+pub mod desk;
+#[cfg(test)]
+mod lost_keys;
+pub mod notify;
+pub mod place;
+#[cfg(any(test, fuzzing))]
+pub mod sample;
+pub mod sessions;
+#[cfg(unix)]
+mod socket;
+pub mod stored;
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use mcp_elicit_forms::web::{self, QuestionId, Site};
+use tokio::net::TcpListener;
+
+use api::Access;
+use desk::BookDesk;
+use mcp_elicit_record::Book;
+use mcp_elicit_record::audit::Event;
+use place::{InboxLock, StateFolder};
+
+/// The time that a login link waits for its one use.
+const LOGIN_LIFE: Duration = Duration::from_hours(1);
+
+/// A running inbox.
+#[derive(Clone)]
+pub struct Inbox {
+    site: Site,
+    /// Held for as long as this serves the state folder's inbox.
+    _lock: Option<Arc<InboxLock>>,
+}
+
+impl Inbox {
+    /// Serves the pages of this record at a loopback address, until the process ends; another address is reached through a
+    /// proxy of the operator's. With the lock of the state folder, writes down where they are and serves the folder's
+    /// commands too.
+    ///
+    /// # Errors
+    /// When the listener has no address, or the state folder cannot be used.
+    pub fn serve(
+        book: &Arc<Book>,
+        listener: TcpListener,
+        folder: &StateFolder,
+        lock: Option<InboxLock>,
+    ) -> io::Result<Self> {
+        let at = listener.local_addr()?;
+        // Made before anybody can be let in with it.
+        folder.token()?;
+        let site = Site::loopback(at)?
+            .with_sessions(Arc::new(folder.sessions()))?
+            .with_login_life(LOGIN_LIFE)
+            .naming_sessions()
+            .on_login(note_logins(book))
+            .signed_in_by("On the computer where the gateway runs, `mcp-elicit inbox open` signs a browser in.");
+        let desk = Arc::new(BookDesk::new(book.clone()));
+        let api = |access| api::router(book.clone(), desk.clone(), folder.clone(), access);
+        let app: Router = Router::new()
+            .nest("/api", api(Access::Token(Box::new(site.clone()))))
+            .merge(web::router(desk.clone(), site.clone()));
+        tokio::spawn(web::serve(listener, app, std::future::pending()));
+        if lock.is_some() {
+            folder.write_inbox(at)?;
+            #[cfg(unix)]
+            serve_commands(folder, api(Access::Owner(Some(site.address()))));
+        }
+        Ok(Self {
+            site,
+            _lock: lock.map(Arc::new),
+        })
+    }
+
+    /// Makes an address that signs a browser in, once: for the person only.
+    pub fn login_link(&self) -> io::Result<String> {
+        self.site.login_link()
+    }
+
+    /// The address of the pages, which signs nobody in.
+    pub fn address(&self) -> String {
+        self.site.address()
+    }
+
+    /// The address of a question's page, which signs nobody in.
+    pub fn deep_link(&self, id: &str) -> Option<String> {
+        QuestionId::new(id).map(|id| self.site.deep_link(&id))
+    }
+}
+
+/// Writes each login into the audit.
+fn note_logins(book: &Arc<Book>) -> impl Fn(&str) + Send + Sync + 'static + use<> {
+    let book = Arc::clone(book);
+    move |session: &str| {
+        let (book, by) = (
+            Arc::clone(&book),
+            format!("in the browser, session {session}"),
+        );
+        tokio::spawn(async move {
+            if let Err(fault) = book.note_event(Event::Login, None, Some(&by)).await {
+                tracing::error!(%fault, "a login could not be written into the audit");
+            }
+        });
+    }
+}
+
+/// Serves commands of the same user. Where no socket can be made, the pages work all the same.
+#[cfg(unix)]
+fn serve_commands(folder: &StateFolder, api: Router) {
+    let app = Router::new().nest("/api", api);
+    if let Err(error) = socket::serve(&folder.socket(), app) {
+        tracing::error!(%error, "`mcp-elicit inbox` will not find this gateway: its socket cannot be made");
+    }
+}
+
+/// Returns whether this address is on this machine only.
+pub fn is_loopback(at: SocketAddr) -> bool {
+    at.ip().is_loopback()
+}

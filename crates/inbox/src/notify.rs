@@ -1,0 +1,133 @@
+//! A notice on the desktop when a question waits: which server asks, for which tool, and nothing else of it.
+
+use std::ffi::OsString;
+use std::io;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcp_elicit_forms::view::inert;
+
+use mcp_elicit_record::Book;
+use mcp_elicit_record::store::{Page, Row, Which};
+
+/// The longest name in a notice, in characters.
+const NAME: usize = 60;
+/// The time that after a notice the next one may come; what is asked meanwhile shares it.
+const APART: Duration = Duration::from_secs(3);
+/// The number of questions that are read at once.
+const PAGE: usize = 200;
+/// The effect.
+const BODY: &str = "Answer on the inbox page: mcp-elicit inbox open";
+
+/// Tells the desktop of each question that comes from now on, unless there is no desktop.
+pub fn start(book: Arc<Book>) {
+    if is_desktop() {
+        tokio::spawn(watch(book));
+    }
+}
+
+async fn watch(book: Arc<Book>) {
+    let mut changes = book.changes();
+    // What waits already is no news.
+    let mut last = None;
+    if new(&book, &mut last).await.is_none() {
+        return;
+    }
+    while changes.changed().await.is_ok() {
+        let Some(rows) = new(&book, &mut last).await else {
+            return;
+        };
+        let asked: Vec<&Row> = rows.iter().filter(|row| !row.body.at_client).collect();
+        let Some(title) = title(&asked) else { continue };
+        let shown = tokio::task::spawn_blocking(move || show(&title)).await;
+        if let Ok(Err(error)) = shown {
+            tracing::debug!(%error, "this desktop shows no notices");
+            return;
+        }
+        tokio::time::sleep(APART).await;
+    }
+}
+
+/// The questions that came behind `last`, which moves on; `None` when the record cannot be read.
+async fn new(book: &Book, last: &mut Option<String>) -> Option<Vec<Row>> {
+    let mut found = Vec::new();
+    loop {
+        let page = Page {
+            after: last.clone(),
+            most: PAGE,
+        };
+        let rows = book.list(Which::Open, page).await.ok()?;
+        let full = rows.len() == PAGE;
+        if let Some(row) = rows.last() {
+            *last = Some(row.id.clone());
+        }
+        found.extend(rows);
+        if !full {
+            return Some(found);
+        }
+    }
+}
+
+/// The notice of these questions; `None` for none.
+fn title(asked: &[&Row]) -> Option<String> {
+    match asked {
+        [] => None,
+        [only] => {
+            let server = inert::line(&only.body.server, NAME);
+            Some(match &only.body.target {
+                Some(target) => format!("{server} asks for {}", inert::line(target, NAME)),
+                None => format!("{server} asks"),
+            })
+        }
+        several => Some(format!("{} questions wait", several.len())),
+    }
+}
+
+fn is_desktop() -> bool {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    cfg!(target_os = "macos")
+        || (cfg!(unix)
+            && ["DBUS_SESSION_BUS_ADDRESS", "WAYLAND_DISPLAY", "DISPLAY"]
+                .into_iter()
+                .any(is_set))
+}
+
+/// Shows the notice through the system's own program. Every text is an argument of its own, read as text only.
+fn show(title: &str) -> io::Result<()> {
+    let (program, arguments) = command(title);
+    let status = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(io::Error::other(format!("{program} ended with {status}")))
+    }
+}
+
+fn command(title: &str) -> (&'static str, Vec<OsString>) {
+    let words: &[&str] = if cfg!(target_os = "macos") {
+        &[
+            "-e",
+            "on run argv",
+            "-e",
+            "display notification (item 2 of argv) with title (item 1 of argv)",
+            "-e",
+            "end run",
+            "--",
+        ]
+    } else {
+        &["--app-name=mcp-elicit", "--"]
+    };
+    let program = if cfg!(target_os = "macos") {
+        "osascript"
+    } else {
+        "notify-send"
+    };
+    let words = words.iter().copied().chain([title, BODY]);
+    (program, words.map(OsString::from).collect())
+}

@@ -1,0 +1,345 @@
+//! The state folder: where the inbox is, who may use it, and what proves that.
+//!
+//! | file | what it is for |
+//! | --- | --- |
+//! | `inbox.lock` | held by the gateway that serves the inbox of this folder |
+//! | `inbox.address` | where its pages are |
+//! | `inbox.sock` | its API for commands of the same user |
+//! | `inbox.token` | what other programs show the API at that address |
+//! | `inbox.sessions` | the browsers that are signed in |
+//! | `inbox.presence` | whether only pages may answer |
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use super::sessions::FileSessions;
+use mcp_elicit_record::{KeyFiles, seal, state_file};
+
+/// Files by which a folder is known to be one of ours.
+const OURS: [&str; 3] = ["seal.key", "inbox.token", "record.sqlite"];
+
+/// The folder in which a person's gateways keep what must outlive them.
+#[derive(Clone, Debug)]
+pub struct StateFolder {
+    path: PathBuf,
+}
+
+/// The right to serve the inbox of a state folder. It ends with the process, however that ends.
+#[derive(Debug)]
+pub struct InboxLock {
+    _file: File,
+}
+
+/// Which answers count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// Those of pages, commands and programs.
+    Any,
+    /// Those of pages only.
+    Page,
+}
+
+impl StateFolder {
+    /// This folder, made when there is none; on Unix for its owner only. An existing folder that is open to other users is
+    /// closed to them, and that is logged, when it is empty or one of ours. Every file in it is its owner's only from then on,
+    /// and what a process that was killed has left half written is removed.
+    ///
+    /// # Errors
+    /// When it cannot be made, or is somebody's folder for other things that other users may read.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        make_private(path)?;
+        state_file::clear_unfinished(path)?;
+        state_file::close_to_others(path)?;
+        Ok(Self::at(path))
+    }
+
+    /// This folder, to be read from; nothing is made.
+    pub fn at(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+        }
+    }
+
+    /// Returns where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns where it is unless told otherwise: `$MCP_ELICIT_STATE`, else the user's state folder.
+    pub fn usual() -> Option<PathBuf> {
+        let from = |name: &str| {
+            std::env::var_os(name)
+                .filter(|value| !value.is_empty())
+                .map(PathBuf::from)
+        };
+        from("MCP_ELICIT_STATE")
+            .or_else(|| from("XDG_STATE_HOME").map(|base| base.join("mcp-elicit")))
+            .or_else(|| from("LOCALAPPDATA").map(|base| base.join("mcp-elicit")))
+            .or_else(|| from("HOME").map(|home| home.join(".local/state/mcp-elicit")))
+    }
+
+    /// The record of questions.
+    pub fn record(&self) -> PathBuf {
+        self.path.join("record.sqlite")
+    }
+
+    /// The key that seals values.
+    pub fn seal(&self) -> PathBuf {
+        self.path.join("seal.key")
+    }
+
+    /// The key that tells servers, callers and questions apart. It is never changed.
+    pub fn identity(&self) -> PathBuf {
+        self.path.join("identity.key")
+    }
+
+    /// The leases of running gateways.
+    pub fn leases(&self) -> PathBuf {
+        self.path.join("running")
+    }
+
+    /// The record and its keys.
+    pub fn key_files(&self) -> KeyFiles {
+        KeyFiles {
+            record: self.record(),
+            seal: self.seal(),
+            identity: self.identity(),
+        }
+    }
+
+    /// The API's token, made when there is none. A file that holds no token is replaced, and that is logged: programs only have
+    /// to read the new one.
+    pub fn token(&self) -> io::Result<String> {
+        match self.known_token() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                state_file::create_once(&self.token_file(), new_token()?.as_bytes())?;
+                self.known_token()
+            }
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                self.rotate_token()?;
+                tracing::warn!(file = %self.token_file().display(), "the file held no token, and a new one was made; programs that use the API have to read it again");
+                self.known_token()
+            }
+            known => known,
+        }
+    }
+
+    /// The API's token as it was made by the gateway.
+    pub fn known_token(&self) -> io::Result<String> {
+        let token = fs::read_to_string(self.token_file())?.trim().to_owned();
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+        if token.len() < 32 || !token.bytes().all(plain) {
+            let why = "inbox.token holds no token; `mcp-elicit inbox rotate` makes a new one";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        }
+        Ok(token)
+    }
+
+    /// Puts another token in the place of the API's: the one before opens nothing any more.
+    pub fn rotate_token(&self) -> io::Result<()> {
+        state_file::replace(&self.token_file(), new_token()?.as_bytes())
+    }
+
+    /// Returns where the token is.
+    pub fn token_file(&self) -> PathBuf {
+        self.path.join("inbox.token")
+    }
+
+    /// The browsers that are signed in.
+    pub fn sessions(&self) -> FileSessions {
+        FileSessions::at(self.path.join("inbox.sessions"))
+    }
+
+    /// The right to serve the inbox; `None` while another gateway has it.
+    pub fn lock_inbox(&self) -> io::Result<Option<InboxLock>> {
+        let file = state_file::open_private(&self.path.join("inbox.lock"))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(InboxLock { _file: file })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// The socket of the API.
+    pub fn socket(&self) -> PathBuf {
+        self.path.join("inbox.sock")
+    }
+
+    /// Writes down where the inbox is.
+    pub fn write_inbox(&self, at: SocketAddr) -> io::Result<()> {
+        let text = format!("http://{at}\n");
+        state_file::replace(&self.path.join("inbox.address"), text.as_bytes())
+    }
+
+    /// Returns where the inbox is, as written down by the gateway that served it last.
+    pub fn inbox(&self) -> Option<String> {
+        let text = fs::read_to_string(self.path.join("inbox.address")).ok()?;
+        Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+    }
+
+    /// Returns where the inbox is served right now; `None` while it is not. Other programs that have its port do not count.
+    pub async fn served_inbox(&self) -> Option<String> {
+        if self.is_served().await {
+            self.inbox()
+        } else {
+            None
+        }
+    }
+
+    #[cfg(unix)]
+    async fn is_served(&self) -> bool {
+        super::socket::connect(&self.socket()).await.is_ok()
+    }
+
+    #[cfg(not(unix))]
+    async fn is_served(&self) -> bool {
+        let (Some(at), Ok(token)) = (self.inbox(), self.known_token()) else {
+            return false;
+        };
+        match super::client::InboxClient::new(&at, token) {
+            Ok(inbox) => inbox.page(false, None, 1).await.is_ok(),
+            Err(_) => false,
+        }
+    }
+
+    /// Which answers count, as it was set last; any unless it was.
+    pub fn presence(&self) -> io::Result<Presence> {
+        match fs::read_to_string(self.path.join("inbox.presence")) {
+            Ok(text) if text.trim() == "page" => Ok(Presence::Page),
+            Ok(text) if text.trim() == "any" => Ok(Presence::Any),
+            Ok(_) => Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "inbox.presence is neither `page` nor `any`",
+            )),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Presence::Any),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sets which answers count, for every gateway and command of this folder from now on.
+    pub fn set_presence(&self, presence: Presence) -> io::Result<()> {
+        let word: &[u8] = match presence {
+            Presence::Any => b"any\n",
+            Presence::Page => b"page\n",
+        };
+        state_file::replace(&self.path.join("inbox.presence"), word)
+    }
+}
+
+fn new_token() -> io::Result<String> {
+    Ok(format!("{}{}", seal::unguessable()?, seal::unguessable()?))
+}
+
+#[cfg(unix)]
+fn make_private(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+    if let Ok(known) = fs::metadata(path) {
+        if known.mode().trailing_zeros() >= 6 {
+            return Ok(());
+        }
+        let is_ours = OURS.iter().any(|name| path.join(name).exists());
+        // Another gateway that starts at once may have closed it and begun to use it meanwhile.
+        let is_open = || fs::metadata(path).is_ok_and(|now| now.mode() & 0o077 != 0);
+        if !is_ours && fs::read_dir(path)?.next().is_some() && is_open() {
+            let why = format!(
+                "other users may read it, and it has other things in it: run `chmod 700 {}`, or name another folder",
+                path.display()
+            );
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        }
+        fs::set_permissions(path, fs::Permissions::from_mode(0o700))?;
+        tracing::warn!(folder = %path.display(), "the state folder was open to other users; it is its owner's only now");
+        return Ok(());
+    }
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+}
+
+#[cfg(not(unix))]
+fn make_private(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_gateway_at_a_time_may_serve_the_inbox() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = StateFolder::at(folder.path());
+        let lock = state.lock_inbox().unwrap();
+        assert!(lock.is_some() && state.lock_inbox().unwrap().is_none());
+        drop(lock);
+        assert!(state.lock_inbox().unwrap().is_some());
+    }
+
+    #[test]
+    fn a_token_is_kept_until_another_takes_its_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = StateFolder::at(folder.path());
+        let first = state.token().unwrap();
+        assert_eq!(state.token().unwrap(), first);
+        state.rotate_token().unwrap();
+        assert_ne!(state.token().unwrap(), first);
+        let names: Vec<_> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+            .collect();
+        assert_eq!(names, ["inbox.token"], "nothing is left beside it");
+        for damaged in ["", "short", "\u{e9}".repeat(40).as_str()] {
+            fs::write(state.token_file(), damaged).unwrap();
+            let refused = state.known_token().unwrap_err().to_string();
+            assert!(refused.contains("inbox rotate"), "{refused}");
+            let made = state.token().unwrap();
+            assert_eq!((made.len(), state.known_token().unwrap()), (64, made));
+        }
+        fs::write(state.token_file(), [0xff; 40]).unwrap();
+        assert_eq!(state.token().unwrap().len(), 64);
+    }
+
+    #[test]
+    fn presence_is_what_was_set_last() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = StateFolder::at(folder.path());
+        assert_eq!(state.presence().unwrap(), Presence::Any);
+        state.set_presence(Presence::Page).unwrap();
+        assert_eq!(state.presence().unwrap(), Presence::Page);
+        state.set_presence(Presence::Any).unwrap();
+        assert_eq!(state.presence().unwrap(), Presence::Any);
+        fs::write(folder.path().join("inbox.presence"), "pag").unwrap();
+        assert!(state.presence().is_err(), "never taken for `any`");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_for_other_things_is_not_taken_over() {
+        use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+        let folder = tempfile::tempdir().unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        let open = fs::Permissions::from_mode(0o755);
+        let path = folder.path().join("other");
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("letter"), "dear").unwrap();
+        fs::set_permissions(&path, open.clone()).unwrap();
+        let refused = StateFolder::open(&path).unwrap_err();
+        assert!(refused.to_string().contains("chmod 700"), "{refused}");
+        assert_eq!(mode(&path), 0o755, "it was left as it is");
+        // One of ours is closed again, and so is an empty one.
+        fs::write(path.join("seal.key"), "k").unwrap();
+        StateFolder::open(&path).unwrap();
+        assert_eq!(mode(&path), 0o700);
+        let empty = folder.path().join("empty");
+        fs::create_dir(&empty).unwrap();
+        fs::set_permissions(&empty, open).unwrap();
+        StateFolder::open(&empty).unwrap();
+        assert_eq!(mode(&empty), 0o700);
+        let new = folder.path().join("a/b");
+        StateFolder::open(&new).unwrap();
+        assert_eq!(mode(&new), 0o700);
+    }
+}

@@ -1,0 +1,123 @@
+//! The API over a record in memory with one question, for tests that throw anything at it.
+
+use mcp_elicit_core::form::Form;
+use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_core::question::{AskedVia, CallSummary, NewQuestion};
+use mcp_elicit_core::wire::{CallKind, ElicitRequest, Revision};
+use mcp_elicit_record::store::Memory;
+use mcp_elicit_record::{Book, Keys, Lease, ServerIdentity, SessionIdentity, SessionKey};
+use std::io;
+use std::sync::Arc;
+
+use axum::Router;
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::api::{self, Access};
+use super::desk::BookDesk;
+use super::place::StateFolder;
+
+/// The router, and the id of the question that waits. Runs in a tokio runtime.
+///
+/// # Errors
+/// When the system gives no randomness, or the record refuses the question.
+pub async fn api(folder: &StateFolder) -> io::Result<(Router, String)> {
+    let store = Arc::new(Memory::default());
+    let clock = || Timestamp::from_millis(1_000);
+    let book = Arc::new(Book::new(store, Keys::random()?, Lease::alone()?, clock));
+    let id = raised(&book, Vec::new()).await?;
+    let desk = Arc::new(BookDesk::new(Arc::clone(&book)));
+    let router = api::router(book, desk, folder.clone(), Access::Owner(None));
+    Ok((router, id))
+}
+
+/// The id of a question that was just asked by the call of `deploy`, or by one of these others.
+pub(super) async fn raised(book: &Book, others: Vec<String>) -> io::Result<String> {
+    let schema = json!({"type": "object", "required": ["name"], "properties": {
+        "name": {"type": "string", "maxLength": 20}, "age": {"type": "integer", "minimum": 0},
+        "tags": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}}}});
+    let form = Form::from_value(&schema).map_err(|_| io::Error::other("the form is legal"))?;
+    let schema = form
+        .emit(Revision::LATEST)
+        .map_err(|_| io::Error::other("the form can be said"))?;
+    let asked = NewQuestion {
+        call: Some(CallSummary {
+            kind: CallKind::Tool,
+            target: "deploy".to_owned(),
+            arguments: Some(r#"{"to":"moon"}"#.to_owned()),
+            digest: "d".to_owned(),
+        }),
+        others,
+        candidates: Vec::new(),
+        request: ElicitRequest::form("Who?", &schema),
+        fields: vec!["name".to_owned()],
+        cautions: Vec::new(),
+        via: AskedVia::People,
+        server_info: None,
+        client_info: None,
+        until: Timestamp::from_millis(9_000),
+        outlives: true,
+    };
+    let who = SessionIdentity {
+        server: ServerIdentity {
+            name: "s".to_owned(),
+            is_named: true,
+            address: "s".to_owned(),
+            key: "s".to_owned(),
+        },
+        caller: "local".to_owned(),
+    };
+    let (tell, _nobody_waits) = mpsc::unbounded_channel();
+    let raised = book
+        .raise(&who, &asked, SessionKey(1), &tell)
+        .await
+        .map_err(io::Error::other)?;
+    Ok(raised.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use http_body_util::BodyExt as _;
+    use proptest::prelude::*;
+    use tower::ServiceExt as _;
+
+    use super::*;
+
+    /// A request of these parts, as far as one can be made of them; its status and what came back.
+    async fn ask(method: &str, path: &str, body: Vec<u8>) -> Option<(u16, Vec<u8>)> {
+        let folder = tempfile::tempdir().unwrap();
+        let (api, id) = api(&StateFolder::at(folder.path())).await.unwrap();
+        let path = path.replace("ID", &id);
+        let request = http::Request::builder().method(method).uri(path);
+        let request = request.header("content-type", "application/json");
+        let response = api
+            .oneshot(request.body(Body::from(body)).ok()?)
+            .await
+            .unwrap();
+        let status = response.status().as_u16();
+        let body = response.into_body().collect().await.unwrap();
+        Some((status, body.to_bytes().to_vec()))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn any_request_gets_json_and_no_failure_of_ours(
+            path in "/questions(/(ID|[a-z%0-9]{1,8})(/answer)?)?(\\?[a-z]{1,5}=[a-z0-9%]{0,4})?",
+            is_post in any::<bool>(),
+            body in prop_oneof![
+                proptest::collection::vec(any::<u8>(), 0..64),
+                "\\{\"action\":\"(accept|decline|maybe)\"(,\"content\":\\{\"name\":(1|\"x\"|null)\\})?\\}".prop_map(String::into_bytes),
+            ],
+        ) {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            let method = if is_post { "POST" } else { "GET" };
+            if let Some((status, body)) = runtime.block_on(ask(method, &path, body)) {
+                prop_assert!(status < 500, "{method} {path}: {status}");
+                prop_assert!(serde_json::from_slice::<serde_json::Value>(&body).is_ok());
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The API over a record that no gateway serves, for commands: what was asked can be read, and answered for the call that
+//! comes next.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+
+use super::api::{self, Access, ON_COMMAND_LINE};
+use super::desk::BookDesk;
+use super::place::StateFolder;
+use mcp_elicit_record::audit::Event;
+use mcp_elicit_record::store::Sqlite;
+use mcp_elicit_record::{Book, Lease, clock};
+
+/// The interval at which changes of gateways without an inbox are looked for.
+const HEARING: Duration = Duration::from_millis(400);
+
+/// Why a record cannot be used.
+pub type RecordError = Box<dyn Error + Send + Sync>;
+
+/// The API over this folder's record. This process counts as one of the gateways that share it, for as long as it runs.
+pub(super) async fn api(folder: &StateFolder) -> Result<Router, RecordError> {
+    let book = Arc::new(book(folder).await?);
+    let hears = Arc::clone(&book);
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(HEARING).await;
+            if let Err(fault) = hears.hear_others().await {
+                tracing::warn!(%fault, "other gateways' answers could not be looked for");
+            }
+        }
+    });
+    let desk = Arc::new(BookDesk::new(Arc::clone(&book)));
+    Ok(api::router(book, desk, folder.clone(), Access::Owner(None)))
+}
+
+/// Writes into the audit of this folder's record, where there is one, what a command did.
+///
+/// # Errors
+/// When the record cannot be opened or written.
+pub async fn note(folder: &StateFolder, event: Event) -> Result<(), RecordError> {
+    if !folder.record().exists() {
+        return Ok(());
+    }
+    let book = book(folder).await?;
+    book.note_event(event, None, Some(ON_COMMAND_LINE)).await?;
+    book.flush().await?;
+    Ok(())
+}
+
+async fn book(folder: &StateFolder) -> Result<Book, RecordError> {
+    let keys = folder.key_files().open().await?;
+    let store = Sqlite::at(&folder.record()).keyed(keys.chain());
+    store.ready().await?;
+    let lease = Lease::take(&folder.leases())?;
+    Ok(Book::new(Arc::new(store), keys, lease, clock::now))
+}

@@ -1,0 +1,169 @@
+//! The audit: what happened to every question, as a chain that shows when a link was changed or taken out.
+
+use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_core::wire::CallKind;
+use serde::Serialize;
+
+use crate::store::{Audited, ChainKey, Row, Store, StoreFault, chained, is_keyed};
+
+/// The number of links that are read at once.
+const PAGE: usize = 1_000;
+
+/// All events that the audit tells of.
+pub const EVENTS: [&str; 16] = [
+    "asked",
+    "shown",
+    "answered",
+    "declined",
+    "cancelled",
+    "timed-out",
+    "withdrawn",
+    "failed",
+    "delivered",
+    "delivery-failed",
+    "in-doubt",
+    "lapsed",
+    Event::Login.as_str(),
+    Event::SessionsRevoked.as_str(),
+    Event::Insisted.as_str(),
+    Event::Rotated.as_str(),
+];
+
+/// One event as the audit says it: who, which server and tool, fields' names, outcome and time. Never a value.
+#[derive(Serialize)]
+struct Entry<'a> {
+    at: u64,
+    event: &'a str,
+    id: &'a str,
+    server: &'a str,
+    principal: &'a str,
+    mode: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    others: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    fields: &'a [String],
+}
+
+/// Returns what the audit says of one event, JSON.
+pub(crate) fn entry(event: &str, row: &Row, now: Timestamp) -> String {
+    debug_assert!(EVENTS.contains(&event), "{event} is on the list of events");
+    let body = &row.body;
+    let delivery = row.exchange.delivery_reason();
+    let entry = Entry {
+        at: now.as_millis(),
+        event,
+        id: &row.id,
+        server: &body.server,
+        principal: &body.principal,
+        mode: body.mode.as_str(),
+        kind: body.kind.map(CallKind::word),
+        target: body.target.as_deref(),
+        others: &body.others,
+        by: row.exchange.ended_by(),
+        reason: delivery.as_deref().or_else(|| row.exchange.reason()),
+        fields: &body.fields,
+    };
+    serde_json::to_string(&entry).expect("texts and a number, written to memory")
+}
+
+/// An event beside those of questions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A person opened the inbox with a login link.
+    Login,
+    /// A session of the inbox was ended by a person.
+    SessionsRevoked,
+    /// A person accepted a form although it asks for a credential.
+    Insisted,
+    /// A key or token was changed.
+    Rotated,
+}
+
+impl Event {
+    /// Returns the word in the audit.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Login => "login",
+            Self::SessionsRevoked => "sessions-revoked",
+            Self::Insisted => "insisted",
+            Self::Rotated => "rotated",
+        }
+    }
+}
+
+/// Returns what the audit says of an event that is no step of a question, JSON.
+pub(crate) fn note(
+    event: Event,
+    question: Option<&str>,
+    by: Option<&str>,
+    now: Timestamp,
+) -> String {
+    let mut entry = serde_json::json!({"at": now.as_millis(), "event": event.as_str()});
+    for (name, value) in [("id", question), ("by", by)] {
+        if let Some(value) = value {
+            entry[name] = value.into();
+        }
+    }
+    entry.to_string()
+}
+
+/// The result of checking the whole chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Every link fits the one before.
+    Whole {
+        /// The number of links.
+        links: u64,
+    },
+    /// The first link that does not.
+    BrokenAt {
+        /// Its number.
+        number: u64,
+    },
+}
+
+/// Reads every link, in order.
+pub async fn read(store: &dyn Store) -> Result<Vec<Audited>, StoreFault> {
+    let mut all: Vec<Audited> = Vec::new();
+    loop {
+        let from = all.last().map_or(1, |last| last.number + 1);
+        let page = store.audit(from, PAGE).await?;
+        let done = page.len() < PAGE;
+        all.extend(page);
+        if done {
+            return Ok(all);
+        }
+    }
+}
+
+/// Returns whether the chain is whole, by its key. Links of older versions have none; none such follows one that has, and the last
+/// one has. A chain that was cut off at its end is whole: keep the last hash elsewhere to see that.
+pub fn verify(links: &[Audited], key: Option<&ChainKey>) -> Verdict {
+    let mut before = "";
+    let mut keyed = false;
+    for (at, link) in links.iter().enumerate() {
+        let expected = at as u64 + 1;
+        keyed |= is_keyed(&link.hash);
+        let key = key.filter(|_| keyed);
+        let fits = (key.is_some() || !keyed) && link.hash == chained(key, before, &link.entry);
+        if link.number != expected || !fits {
+            return Verdict::BrokenAt { number: expected };
+        }
+        before = &link.hash;
+    }
+    if key.is_some() && !keyed && !links.is_empty() {
+        // Somebody without the key has written all of it anew.
+        return Verdict::BrokenAt { number: 1 };
+    }
+    Verdict::Whole {
+        links: links.len() as u64,
+    }
+}

@@ -1,0 +1,289 @@
+//! Calls that nobody waits for: handed back, and at work still or finished. The same call made again, in whatever session
+//! of the same caller, finds the result, or follows the call that is still at work: no work is done twice.
+//!
+//! What is at work is known in this process, which runs it. Results are in the store too, sealed, for a bounded time.
+
+use crate::{RecordEvent, SessionKey};
+use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_core::question::FoundCall;
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{MutexGuard, PoisonError};
+
+use tokio::sync::mpsc;
+
+use super::{Book, BookFault, SessionIdentity, place, seal};
+use crate::store::{KeptCall, Store as _};
+
+/// A session that is told, and its number for the call.
+#[derive(Clone)]
+pub(super) struct Party {
+    tell: mpsc::UnboundedSender<RecordEvent>,
+    call: SessionKey,
+}
+
+impl Party {
+    fn is(&self, tell: &mpsc::UnboundedSender<RecordEvent>, call: SessionKey) -> bool {
+        self.call == call && self.tell.same_channel(tell)
+    }
+}
+
+/// A call that nobody waits for.
+pub(super) struct Unattended {
+    id: String,
+    same: String,
+    /// The session that made it, as long as that lives.
+    owner: Option<Party>,
+    /// Until when its result is kept; `None` while the server works on it.
+    result_until: Option<Timestamp>,
+    followers: Vec<Party>,
+}
+
+impl Book {
+    fn unattended(&self) -> MutexGuard<'_, HashMap<String, Unattended>> {
+        self.unattended
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count_calls(&self, calls: &HashMap<String, Unattended>) {
+        self.unattended_count.store(calls.len(), Ordering::Release);
+    }
+
+    /// Returns whether any call is known that nobody waits for.
+    pub fn has_calls(&self) -> bool {
+        self.unattended_count.load(Ordering::Acquire) > 0
+    }
+
+    fn call_key(&self, who: &SessionIdentity, info: Option<&str>, digest: &str) -> String {
+        let key = &self.keys.identity;
+        let binding = who.binding(key, info);
+        key.hash("call", &[binding.as_bytes(), digest.as_bytes()])
+    }
+
+    /// Returns whether this call may be found: [`Book::find_call`] tells.
+    pub fn knows_call(&self, who: &SessionIdentity, info: Option<&str>, digest: &str) -> bool {
+        let same = self.call_key(who, info, digest);
+        let now = self.now();
+        self.unattended()
+            .values()
+            .any(|call| call.same == same && call.result_until.is_none_or(|until| now < until))
+    }
+
+    /// Finds the same call of the same caller. A result is given away once.
+    pub async fn find_call(
+        &self,
+        who: &SessionIdentity,
+        info: Option<&str>,
+        digest: &str,
+    ) -> Result<FoundCall, BookFault> {
+        let same = self.call_key(who, info, digest);
+        loop {
+            let now = self.now();
+            let (finished, runs) = {
+                let calls = self.unattended();
+                let of_it = || calls.values().filter(|call| call.same == same);
+                let is_kept =
+                    |call: &&Unattended| call.result_until.is_some_and(|until| now < until);
+                let finished = of_it().find(is_kept).map(|call| call.id.clone());
+                (finished, of_it().any(|call| call.result_until.is_none()))
+            };
+            let Some(id) = finished else {
+                return Ok(if runs {
+                    FoundCall::Running
+                } else {
+                    FoundCall::Nothing
+                });
+            };
+            let owner = self.forget_unattended(&id).and_then(|call| call.owner);
+            // Whoever deletes it has it: another gateway may be first.
+            let Some(kept) = self.store.take_call(id.clone()).await? else {
+                continue;
+            };
+            if let Some(owner) = owner {
+                let call = owner.call;
+                let _its_session_is_gone = owner.tell.send(RecordEvent::CallTaken { call });
+            }
+            if let Ok(result) = self.keys.seal.open(&place(&id, "result"), &kept.result) {
+                return Ok(FoundCall::Result(result));
+            }
+        }
+    }
+
+    fn forget_unattended(&self, id: &str) -> Option<Unattended> {
+        let mut calls = self.unattended();
+        let call = calls.remove(id);
+        self.count_calls(&calls);
+        call
+    }
+
+    /// A call of this session is at work, and nobody waits for it.
+    pub fn keep_call(
+        &self,
+        who: &SessionIdentity,
+        info: Option<&str>,
+        digest: &str,
+        tell: &mpsc::UnboundedSender<RecordEvent>,
+        call: SessionKey,
+    ) -> Result<(), BookFault> {
+        let id = seal::unguessable()?;
+        let same = self.call_key(who, info, digest);
+        let owner = Some(Party {
+            tell: tell.clone(),
+            call,
+        });
+        let unattended = Unattended {
+            id: id.clone(),
+            same,
+            owner,
+            result_until: None,
+            followers: Vec::new(),
+        };
+        let mut calls = self.unattended();
+        calls.insert(id, unattended);
+        self.count_calls(&calls);
+        Ok(())
+    }
+
+    /// Tells this session when the call that it follows has ended; at once where that is so already.
+    pub fn follow_call(
+        &self,
+        who: &SessionIdentity,
+        info: Option<&str>,
+        digest: &str,
+        tell: &mpsc::UnboundedSender<RecordEvent>,
+        call: SessionKey,
+    ) {
+        let same = self.call_key(who, info, digest);
+        let mut calls = self.unattended();
+        let running = calls
+            .values_mut()
+            .find(|known| known.same == same && known.result_until.is_none());
+        let party = Party {
+            tell: tell.clone(),
+            call,
+        };
+        match running {
+            Some(running) => running.followers.push(party),
+            None => drop(tell.send(RecordEvent::FollowedCallEnded { call })),
+        }
+    }
+
+    /// The server has answered a call of this session that nobody waits for.
+    pub async fn keep_result(
+        &self,
+        tell: &mpsc::UnboundedSender<RecordEvent>,
+        call: SessionKey,
+        result: &str,
+    ) -> Result<(), BookFault> {
+        let until = self.now().after(self.retention.results);
+        let found = {
+            let calls = self.unattended();
+            let mut own = calls.values().filter(|known| known.is_of(tell, call));
+            own.next()
+                .map(|known| (known.id.clone(), known.same.clone()))
+        };
+        let Some((id, same)) = found else {
+            return Ok(());
+        };
+        let result = self.keys.seal.close(&place(&id, "result"), result)?;
+        let row = KeptCall {
+            id: id.clone(),
+            same,
+            result,
+            until,
+        };
+        self.store.keep_call(row).await?;
+        let followers = match self.unattended().get_mut(&id) {
+            Some(known) => {
+                known.result_until = Some(until);
+                std::mem::take(&mut known.followers)
+            }
+            None => Vec::new(),
+        };
+        tell_all(followers);
+        Ok(())
+    }
+
+    /// A call of this session is waited for again, or has ended.
+    pub async fn drop_call(
+        &self,
+        tell: &mpsc::UnboundedSender<RecordEvent>,
+        call: SessionKey,
+    ) -> Result<(), BookFault> {
+        let ids: Vec<String> = {
+            let calls = self.unattended();
+            let own = calls.values().filter(|known| known.is_of(tell, call));
+            own.map(|known| known.id.clone()).collect()
+        };
+        for id in ids {
+            let Some(known) = self.forget_unattended(&id) else {
+                continue;
+            };
+            if known.result_until.is_some() {
+                self.store.take_call(id).await?;
+            }
+            tell_all(known.followers);
+        }
+        Ok(())
+    }
+
+    /// The session is gone: what it had at work is lost, its results stay.
+    pub(super) fn let_go_of_calls(&self, tell: &mpsc::UnboundedSender<RecordEvent>) {
+        let mut followers = Vec::new();
+        let mut calls = self.unattended();
+        calls.retain(|_, known| {
+            let own = known.owner.as_ref();
+            if !own.is_some_and(|owner| owner.tell.same_channel(tell)) {
+                return true;
+            }
+            known.owner = None;
+            if known.result_until.is_none() {
+                followers.append(&mut known.followers);
+            }
+            known.result_until.is_some()
+        });
+        self.count_calls(&calls);
+        drop(calls);
+        tell_all(followers);
+    }
+
+    /// Reads the results that are in the store, and deletes those that are kept no longer.
+    pub async fn load_calls(&self) -> Result<(), BookFault> {
+        let stored = self.store.calls(self.now()).await?;
+        let mut calls = self.unattended();
+        // One that another gateway gave away is there no more.
+        calls.retain(|id, known| {
+            known.owner.is_some() || stored.iter().any(|stored| stored.id == *id)
+        });
+        for KeptCall {
+            id, same, until, ..
+        } in stored
+        {
+            calls.entry(id.clone()).or_insert(Unattended {
+                id,
+                same,
+                owner: None,
+                result_until: Some(until),
+                followers: Vec::new(),
+            });
+        }
+        self.count_calls(&calls);
+        Ok(())
+    }
+}
+
+impl Unattended {
+    fn is_of(&self, tell: &mpsc::UnboundedSender<RecordEvent>, call: SessionKey) -> bool {
+        self.owner
+            .as_ref()
+            .is_some_and(|owner| owner.is(tell, call))
+    }
+}
+
+fn tell_all(followers: Vec<Party>) {
+    for follower in followers {
+        let call = follower.call;
+        let _its_session_is_gone = follower.tell.send(RecordEvent::FollowedCallEnded { call });
+    }
+}

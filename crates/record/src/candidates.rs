@@ -1,0 +1,80 @@
+//! The calls that a question may be for where its server does not say which: each is shown to a person with its arguments, which
+//! are kept sealed as those of a single call are.
+
+use mcp_elicit_core::question::{CallSummary, NewQuestion};
+use mcp_elicit_core::wire::CallKind;
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Book, place};
+use crate::store::Row;
+
+/// The part of a row's sealed arguments that holds several calls.
+const COLUMN: &str = "candidates";
+
+/// A call that a question may be for.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Candidate {
+    /// Tool, prompt or resource.
+    pub kind: CallKind,
+    /// The name, or the resource's URI.
+    pub target: String,
+    /// The arguments as the client wrote them, JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<String>,
+}
+
+impl std::fmt::Debug for Candidate {
+    /// Never the arguments.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Candidate")
+            .field("kind", &self.kind)
+            .field("target", &self.target)
+            .finish_non_exhaustive()
+    }
+}
+
+impl From<&CallSummary> for Candidate {
+    fn from(calling: &CallSummary) -> Self {
+        Self {
+            kind: calling.kind,
+            target: calling.target.clone(),
+            arguments: calling.arguments.clone(),
+        }
+    }
+}
+
+impl Book {
+    /// Returns the arguments of the question's call as they are stored, sealed; those of all calls where any may be meant.
+    pub(super) fn sealed_arguments(
+        &self,
+        id: &str,
+        asked: &NewQuestion,
+    ) -> io::Result<Option<Vec<u8>>> {
+        let Some(calling) = &asked.call else {
+            return Ok(None);
+        };
+        if !asked.is_ambiguous() {
+            let arguments = calling.arguments.as_deref();
+            let seal = |text| self.keys.seal.close(&place(id, "arguments"), text);
+            return arguments.map(seal).transpose();
+        }
+        let all = std::iter::once(calling).chain(&asked.candidates);
+        let all: Vec<Candidate> = all.map(Candidate::from).collect();
+        let text = serde_json::to_string(&all)?;
+        self.keys.seal.close(&place(id, COLUMN), &text).map(Some)
+    }
+
+    /// Returns the calls that the question may be for, the likeliest first; none where it is known which asked.
+    pub fn candidates(&self, row: &Row) -> Vec<Candidate> {
+        let sealed = row
+            .arguments
+            .as_deref()
+            .filter(|_| !row.body.others.is_empty());
+        let opened =
+            sealed.and_then(|sealed| self.keys.seal.open(&place(&row.id, COLUMN), sealed).ok());
+        let read = opened.and_then(|text| serde_json::from_str(&text).ok());
+        read.unwrap_or_default()
+    }
+}

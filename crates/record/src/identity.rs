@@ -1,0 +1,241 @@
+//! The identity of a question: which server asks, on whose behalf, in which call, and what. Each part enters a keyed hash, so
+//! that the record and the audit tell two of them apart without saying what they are.
+
+use mcp_elicit_core::question::NewQuestion;
+use mcp_elicit_core::wire::members::Members;
+use mcp_elicit_core::wire::{ElicitRequest, Revision};
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+use data_encoding::HEXLOWER;
+use hmac::{Hmac, Mac as _};
+use serde_json::Value;
+use sha2::Sha256;
+
+use super::seal;
+
+const KEY: usize = 32;
+
+/// Members of a question that differ each time the same question is asked.
+const PASSING: [&str; 3] = ["_meta", "elicitationId", "task"];
+
+/// The key of all identities. It is never changed: what was asked under it must be found again.
+#[derive(Clone)]
+pub struct IdentityKey([u8; KEY]);
+
+impl fmt::Debug for IdentityKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("IdentityKey(..)")
+    }
+}
+
+/// The server of a session, as it is told apart from every other and shown to people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerIdentity {
+    /// The name that the operator gave it, or that of its program or host.
+    pub name: String,
+    /// `true` if the operator gave it that name.
+    pub is_named: bool,
+    /// Its command or URL, to be shown.
+    pub address: String,
+    /// The keyed hash of everything that says which server runs.
+    pub key: String,
+}
+
+/// The two ends of a session: whose calls these are, and which server they go to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionIdentity {
+    /// The server.
+    pub server: ServerIdentity,
+    /// The caller: a word, or a keyed hash of what the caller showed.
+    pub caller: String,
+}
+
+impl IdentityKey {
+    /// Makes a key for this process alone.
+    pub fn random() -> io::Result<Self> {
+        seal::random().map(Self)
+    }
+
+    /// Reads the key in this file, made when there is none. Only its owner may read it.
+    pub fn kept(path: &Path) -> io::Result<Self> {
+        seal::key_file(path, &seal::random::<KEY>()?).map(Self)
+    }
+
+    /// Reads the key in this file; `None` where there is none, or no whole one.
+    pub fn known(path: &Path) -> io::Result<Option<Self>> {
+        match std::fs::read(path) {
+            Ok(bytes) if seal::are_keys(&bytes) => Ok(bytes.first_chunk().copied().map(Self)),
+            Ok(_) => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns the keyed hash of these parts, in hex. Two lists of parts never meet, whatever is in them.
+    pub fn hash(&self, purpose: &str, parts: &[&[u8]]) -> String {
+        HEXLOWER.encode(&self.mac(purpose, parts))
+    }
+
+    /// Returns a key of its own for another purpose.
+    pub fn derive(&self, purpose: &str) -> [u8; 32] {
+        self.mac(purpose, &[])
+    }
+
+    fn mac(&self, purpose: &str, parts: &[&[u8]]) -> [u8; 32] {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("a key of any length will do");
+        for part in std::iter::once(&purpose.as_bytes()).chain(parts) {
+            mac.update(&(part.len() as u64).to_le_bytes());
+            mac.update(part);
+        }
+        mac.finalize().into_bytes().into()
+    }
+
+    /// Returns the caller that shows these credentials.
+    pub fn caller(&self, credentials: &[u8]) -> String {
+        let hash = self.hash("caller", &[credentials]);
+        format!("caller-{}", &hash[..32])
+    }
+}
+
+impl ServerIdentity {
+    /// Returns the name for people: the operator's, else what the server calls itself, else its program's or host's.
+    pub fn shown_name(&self, server_info: Option<&str>) -> String {
+        if self.is_named {
+            return self.name.clone();
+        }
+        let reported = server_info.and_then(|info| text_of(info, "name"));
+        reported.unwrap_or_else(|| self.name.clone())
+    }
+}
+
+impl SessionIdentity {
+    /// Returns what binds calls of this caller to this server, which calls itself so.
+    pub(super) fn binding(&self, key: &IdentityKey, server_info: Option<&str>) -> String {
+        let info = |name: &str| server_info.and_then(|info| text_of(info, name));
+        let (name, version) = (info("name"), info("version"));
+        let parts = [
+            self.caller.as_bytes(),
+            self.server.key.as_bytes(),
+            name.as_deref().unwrap_or_default().as_bytes(),
+            version.as_deref().unwrap_or_default().as_bytes(),
+        ];
+        key.hash("binding", &parts)
+    }
+
+    /// Returns what finds the same question of the same call again; random where it is not known which call asks.
+    pub(super) fn same(&self, key: &IdentityKey, asked: &NewQuestion) -> io::Result<String> {
+        if asked.is_ambiguous() {
+            return seal::unguessable();
+        }
+        let binding = self.binding(key, asked.server_info.as_deref());
+        let call = asked.call.as_ref();
+        let digest = call.map_or("", |calling| calling.digest.as_str());
+        let question = question_text(&asked.request);
+        Ok(key.hash(
+            "question",
+            &[binding.as_bytes(), digest.as_bytes(), question.as_bytes()],
+        ))
+    }
+}
+
+/// The params as the newest revision says them, which is how a question is kept.
+pub(super) fn params_of(request: &ElicitRequest) -> String {
+    match request.to_raw_params(Revision::LATEST) {
+        Ok(params) => params.get().to_owned(),
+        Err(_) => String::from("{}"),
+    }
+}
+
+/// Returns what is asked, without what differs each time.
+fn question_text(request: &ElicitRequest) -> String {
+    let Ok(params) = request.to_raw_params(Revision::LATEST) else {
+        return String::new();
+    };
+    let Ok(members) = Members::read(&params, "params") else {
+        return params.get().to_owned();
+    };
+    let mut lasting: Vec<(&str, &str)> = members
+        .iter()
+        .filter(|(name, _)| !PASSING.contains(name))
+        .map(|(name, value)| (name, value.get()))
+        .collect();
+    lasting.sort_unstable();
+    let mut text = String::new();
+    for (name, value) in lasting {
+        for part in [name, value] {
+            text.push_str(&part.len().to_string());
+            text.push(':');
+            text.push_str(part);
+        }
+    }
+    text
+}
+
+/// The text of this member of a JSON object, where it has one.
+fn text_of(object: &str, name: &str) -> Option<String> {
+    let object: Value = serde_json::from_str(object).ok()?;
+    let text = object.get(name)?.as_str()?.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_do_not_run_into_each_other() {
+        let key = IdentityKey::random().unwrap();
+        let one = key.hash("p", &[b"ab", b"c"]);
+        assert_eq!(one, key.hash("p", &[b"ab", b"c"]));
+        assert_ne!(one, key.hash("p", &[b"a", b"bc"]));
+        assert_ne!(one, key.hash("q", &[b"ab", b"c"]));
+        assert_ne!(
+            one,
+            IdentityKey::random().unwrap().hash("p", &[b"ab", b"c"])
+        );
+    }
+
+    #[test]
+    fn a_caller_is_never_its_credentials() {
+        let key = IdentityKey::random().unwrap();
+        let caller = key.caller(b"Bearer hunter2");
+        assert_eq!(caller, key.caller(b"Bearer hunter2"));
+        assert_ne!(caller, key.caller(b"Bearer hunter3"));
+        assert!(!caller.contains("hunter2"));
+        assert!(!format!("{key:?}").contains(&HEXLOWER.encode(&key.0)));
+    }
+
+    #[test]
+    fn the_same_link_is_the_same_question_under_another_id() {
+        let url = |id: &str, url: &str| {
+            let params = serde_json::json!({"mode": "url", "message": "Go", "url": url, "elicitationId": id});
+            let request = ElicitRequest::from_value(&params, Revision::LATEST_PUSHED).unwrap();
+            question_text(&request)
+        };
+        assert_eq!(
+            url("1", "https://a.example/"),
+            url("2", "https://a.example/")
+        );
+        assert_ne!(
+            url("1", "https://a.example/"),
+            url("1", "https://b.example/")
+        );
+    }
+
+    #[test]
+    fn an_unnamed_server_is_shown_by_the_name_that_it_reports() {
+        let mut server = ServerIdentity {
+            name: "npx".to_owned(),
+            is_named: false,
+            address: "npx -y files".to_owned(),
+            key: "k".to_owned(),
+        };
+        let info = Some(r#"{"name":"files","version":"1"}"#);
+        assert_eq!(server.shown_name(info), "files");
+        assert_eq!(server.shown_name(None), "npx");
+        server.is_named = true;
+        assert_eq!(server.shown_name(info), "npx");
+    }
+}

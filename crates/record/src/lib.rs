@@ -1,0 +1,427 @@
+//! The record: the book of questions, written before anyone sees them, settled by the first valid answer, taken out at most once.
+//!
+//! Pages, scripts, clients and relays all come here; the [`Store`] below keeps what they did. Answers are checked
+//! before they come in (`Form::check` by the desk, by the relay for clients), sealed while they wait, and dropped once
+//! they are delivered; the audit keeps who, what and when, never a value.
+//!
+//! | file | what it does |
+//! | --- | --- |
+//! | `raising` | a question is written, or found written |
+//! | `settling` | it moves on: seen, acted on, ended |
+//! | `taking` | answers are taken out for the server, once |
+//! | `delivery` | what became of an answer that was taken out |
+//! | `noting` | questions in a client's own dialog, written behind |
+//! | `looking` | what is due is ended; what other gateways did is passed on |
+//! | `calls` | calls that nobody waits for, and their results |
+//! | [`candidates`] | the calls that a question may be for |
+//! | `company` | whether other gateways share the record, and what they left in it |
+//! | [`identity`] | whose a question is: server, caller, call and question |
+//! | [`audit`] | what happened, as a chain |
+//! | [`key_files`] | the keys in the state folder, and what a lost one means |
+//! | [`seal`] | values, unreadable while they wait |
+//! | `lease` | which gateways run |
+
+pub mod audit;
+mod calls;
+pub mod candidates;
+pub mod clock;
+mod company;
+mod delivery;
+mod event;
+pub mod identity;
+pub mod key_files;
+mod lease;
+mod looking;
+mod noting;
+mod raising;
+pub mod seal;
+mod settling;
+pub mod state_file;
+pub mod store;
+mod taking;
+
+use std::collections::HashMap;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use mcp_elicit_core::answer::Draft;
+use mcp_elicit_core::lifecycle::Timestamp;
+use tokio::sync::{mpsc, watch};
+
+use crate::store::{
+    ChainKey, Change, Durability, Journal, Page, Row, Store, StoreFault, Which, Write,
+};
+use company::Company;
+use delivery::InTransit;
+pub use event::{RecordEvent, SessionKey};
+pub use identity::{IdentityKey, ServerIdentity, SessionIdentity};
+pub use key_files::{KeyFileError, KeyFiles, KeyLoss};
+pub use lease::Lease;
+use noting::Noted;
+use seal::Seal;
+use taking::InHand;
+
+/// Why the book could not do its work.
+#[derive(Debug, thiserror::Error)]
+pub enum BookFault {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreFault),
+    /// No randomness, or a value too long to seal.
+    #[error("a value could not be sealed")]
+    Seal(#[from] io::Error),
+    /// The value was sealed with another key.
+    #[error(transparent)]
+    Broken(#[from] seal::Broken),
+    /// Others changed the same question again and again.
+    #[error("the question keeps changing")]
+    Contended,
+}
+
+/// The result of submitting an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Settling {
+    /// It is the question's answer.
+    Won,
+    /// The question had ended before.
+    Late(Box<Row>),
+    /// There is no such question.
+    Gone,
+}
+
+/// A question that was written, or found written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Raised {
+    /// The record's id.
+    pub id: String,
+    /// `true` if an answer is there already.
+    pub answered: bool,
+    /// `true` if the server has refused that answer before: a second refusal ends it.
+    pub refused: bool,
+}
+
+/// Numbers for the metrics.
+#[derive(Debug, Default)]
+pub struct Counts {
+    /// Questions written.
+    pub asked: AtomicU64,
+    /// Questions found again instead of being asked twice.
+    pub found: AtomicU64,
+    /// Answers by a person, of any action.
+    pub acted: AtomicU64,
+    /// Answers taken to a server.
+    pub delivered: AtomicU64,
+    /// Questions that ended without an action.
+    pub ended: AtomicU64,
+}
+
+/// The number of tries of a change against concurrent changes.
+const TRIES: usize = 8;
+
+#[derive(Clone)]
+struct Live {
+    question: SessionKey,
+    tell: mpsc::UnboundedSender<RecordEvent>,
+    /// The key that finds it again ([`Row::same`]).
+    same: String,
+    known: Known,
+}
+
+/// The knowledge of this process about a row, beside the store.
+#[derive(Clone)]
+enum Known {
+    /// Nothing.
+    Nothing,
+    /// The row as it was written last, kept for a question that its client is asked: the answer comes back through this
+    /// process. Only a guess, which the store's compare-and-set judges.
+    Guess(Box<Row>),
+    /// The row as it is, ahead of the store.
+    Noted(Box<Noted>),
+    /// The client's answer to a question that was such a guess: written together with its delivery.
+    InHand(Box<InHand>),
+}
+
+impl Live {
+    fn noted(&self) -> Option<&Noted> {
+        match &self.known {
+            Known::Noted(noted) => Some(noted),
+            Known::Nothing | Known::Guess(_) | Known::InHand(_) => None,
+        }
+    }
+
+    fn noted_mut(&mut self) -> Option<&mut Noted> {
+        match &mut self.known {
+            Known::Noted(noted) => Some(noted),
+            Known::Nothing | Known::Guess(_) | Known::InHand(_) => None,
+        }
+    }
+
+    fn take_guess(&mut self) -> Option<Row> {
+        match std::mem::replace(&mut self.known, Known::Nothing) {
+            Known::Guess(row) => Some(*row),
+            known @ (Known::Nothing | Known::Noted(_) | Known::InHand(_)) => {
+                self.known = known;
+                None
+            }
+        }
+    }
+}
+
+/// The keys of a record.
+#[derive(Clone)]
+pub struct Keys {
+    /// Seals values.
+    pub seal: Seal,
+    /// Tells servers, callers, calls and questions apart.
+    pub identity: IdentityKey,
+}
+
+impl Keys {
+    /// Makes keys for this process alone.
+    pub fn random() -> io::Result<Self> {
+        Ok(Self {
+            seal: Seal::random()?,
+            identity: IdentityKey::random()?,
+        })
+    }
+
+    /// Returns the key of the audit's chain.
+    pub fn chain(&self) -> ChainKey {
+        ChainKey::of(&self.identity)
+    }
+
+    /// Reads the keys in these files, each made when there is none, whatever a record holds ([`KeyFiles::open`] looks).
+    pub fn kept(seal: &Path, identity: &Path) -> io::Result<Self> {
+        Ok(Self {
+            seal: Seal::kept(seal)?,
+            identity: IdentityKey::kept(identity)?,
+        })
+    }
+}
+
+/// The times for which data are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// The time that after the act an answer may be delivered to the same call made again.
+    pub answers: Duration,
+    /// The time that the result of a call that nobody waits for is kept for the same call made again.
+    pub results: Duration,
+    /// The time that questions that ended stay in the record.
+    pub ended: Duration,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self {
+            answers: Duration::from_mins(15),
+            results: Duration::from_mins(15),
+            ended: Duration::from_hours(30 * 24),
+        }
+    }
+}
+
+/// The book of questions.
+pub struct Book {
+    store: Journal,
+    keys: Keys,
+    retention: Retention,
+    lease: Lease,
+    company: Company,
+    clock: fn() -> Timestamp,
+    live: Mutex<HashMap<String, Live>>,
+    /// Answers that were taken out without ever being in the store, until it is known what became of them.
+    in_transit: Mutex<HashMap<String, InTransit>>,
+    drafts: Mutex<HashMap<String, Draft>>,
+    /// Calls that nobody waits for, by their ids in the record.
+    unattended: Mutex<HashMap<String, calls::Unattended>>,
+    unattended_count: AtomicUsize,
+    changes: watch::Sender<u64>,
+    counts: Counts,
+}
+
+impl Book {
+    /// A book over this store. The lease says that this gateway runs. Runs in a tokio runtime, in which it writes.
+    pub fn new(store: Arc<dyn Store>, keys: Keys, lease: Lease, clock: fn() -> Timestamp) -> Self {
+        Self {
+            store: Journal::before(store),
+            keys,
+            retention: Retention::default(),
+            lease,
+            company: Company::default(),
+            clock,
+            live: Mutex::default(),
+            in_transit: Mutex::default(),
+            drafts: Mutex::default(),
+            unattended: Mutex::default(),
+            unattended_count: AtomicUsize::new(0),
+            changes: watch::channel(0).0,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Sets how long what is kept is kept.
+    #[must_use]
+    pub fn retaining(mut self, retention: Retention) -> Self {
+        self.retention = retention;
+        self
+    }
+
+    /// The key that tells servers and callers apart.
+    pub fn identity_key(&self) -> &IdentityKey {
+        &self.keys.identity
+    }
+
+    /// The store below, with the journal before it.
+    pub fn store(&self) -> &dyn Store {
+        &self.store
+    }
+
+    /// Writes into the audit what is no step of a question: who did it, and with which question if any.
+    pub async fn note_event(
+        &self,
+        event: audit::Event,
+        question: Option<&str>,
+        by: Option<&str>,
+    ) -> Result<(), BookFault> {
+        let entry = audit::note(event, question, by, self.now());
+        self.store.write(&[Write::Note(entry)]).await?;
+        Ok(())
+    }
+
+    /// Waits until everything that happened is written.
+    pub async fn flush(&self) -> Result<(), BookFault> {
+        Ok(self.store.flush().await?)
+    }
+
+    /// The time by this book's clock.
+    pub fn now(&self) -> Timestamp {
+        (self.clock)()
+    }
+
+    /// Counts up with every change.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Returns how long an answer is kept for a call that comes later.
+    pub fn keeps_answers(&self) -> Duration {
+        self.retention.answers
+    }
+
+    /// Numbers for the metrics.
+    pub fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    fn live(&self) -> MutexGuard<'_, HashMap<String, Live>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn changed(&self) {
+        self.changes.send_modify(|count| *count += 1);
+    }
+
+    /// The row of this id, as it was written last by this process when that is remembered.
+    async fn find_or_recall(&self, id: &str) -> Result<Option<Row>, BookFault> {
+        let recalled = self.live().get_mut(id).and_then(Live::take_guess);
+        match recalled {
+            Some(row) => Ok(Some(row)),
+            None => self.find(id).await,
+        }
+    }
+
+    /// Remembers the row as it was written, for [`Self::find_or_recall`].
+    fn remember(&self, row: Row) {
+        if row.body.at_client
+            && let Some(live) = self.live().get_mut(&row.id)
+            && !matches!(live.known, Known::InHand(_))
+        {
+            live.known = Known::Guess(Box::new(row));
+        }
+    }
+
+    /// Writes the row where it still has the version that was seen; `false` when somebody else was first.
+    async fn put(&self, row: Row, seen: u64, audit: Vec<String>) -> Result<bool, BookFault> {
+        // What a person did, and what became of it, survives a loss of power.
+        let durability = if !audit.is_empty() && row.holds_an_act() {
+            Durability::Flushed
+        } else {
+            Durability::Committed
+        };
+        let change = Change {
+            row,
+            seen,
+            audit,
+            durability,
+        };
+        Ok(self.store.change(vec![change]).await?)
+    }
+
+    /// The row of this id.
+    pub async fn find(&self, id: &str) -> Result<Option<Row>, BookFault> {
+        Ok(self.store.find(id.to_owned()).await?)
+    }
+
+    /// One page of rows.
+    pub async fn list(&self, which: Which, page: Page) -> Result<Vec<Row>, BookFault> {
+        Ok(self.store.list(which, page).await?)
+    }
+
+    /// The arguments of the call that a question came up in, JSON.
+    pub fn arguments(&self, row: &Row) -> Option<String> {
+        let sealed = row.arguments.as_deref()?;
+        self.keys
+            .seal
+            .open(&place(&row.id, "arguments"), sealed)
+            .ok()
+    }
+
+    /// Returns what somebody typed so far. It lives in this process only and ends with the question.
+    pub fn draft(&self, id: &str) -> Option<Draft> {
+        self.drafts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(id)
+            .cloned()
+    }
+
+    /// Keeps what somebody typed so far.
+    pub fn keep_draft(&self, id: &str, draft: Draft) {
+        self.drafts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(id.to_owned(), draft);
+    }
+
+    fn drop_draft(&self, id: &str) {
+        self.drafts
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(id);
+    }
+
+    /// Returns whether another running gateway knows more of the question than the row says, and alone may change it.
+    fn is_anothers(&self, row: &Row) -> bool {
+        row.claimed && !self.lease.is_mine(&row.owner) && self.lease.is_held(&row.owner)
+    }
+
+    /// Returns whether a call waits for this question right now, here or in another running gateway.
+    pub fn is_waited_for(&self, row: &Row) -> bool {
+        if self.lease.is_mine(&row.owner) {
+            self.live().contains_key(&row.id)
+        } else {
+            self.lease.is_held(&row.owner)
+        }
+    }
+}
+
+/// Returns where a sealed value belongs, which it is bound to.
+fn place(id: &str, column: &str) -> String {
+    format!("{id}.{column}")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,115 @@
+//! Looking around: what is due is ended, and what other gateways' pages did is passed on.
+
+use crate::RecordEvent;
+use mcp_elicit_core::lifecycle::{Lapse, Phase, Timestamp, Transition};
+use mcp_elicit_core::question::Ending;
+use std::time::Duration;
+
+use super::{Book, BookFault, Retention, audit};
+use crate::store::{Row, Store as _};
+
+/// The number of due rows that are read in one round.
+const LOOKED_THROUGH: usize = 10_000;
+
+impl Book {
+    /// Ends what is due, and what no call can come back for; erases what is kept no longer.
+    pub async fn look_around(&self) -> Result<(), BookFault> {
+        for row in self.store.due(self.now(), LOOKED_THROUGH).await? {
+            let now = self.now();
+            let exchange = &row.exchange;
+            if exchange.is_due(now) {
+                self.expire(&row).await?;
+            } else if exchange.is_open() {
+                if !row.can_be_found() && !self.is_waited_for(&row) {
+                    // Whoever answered it would answer for nobody.
+                    self.end_by_itself(&row, &Ending::ServerGone.transition())
+                        .await?;
+                }
+            } else if row.is_in_transit() {
+                if !self.is_kept_by_a_gateway(&row) {
+                    let why = "the gateway ended while the answer was sent";
+                    self.delivery_in_doubt(&[row.id], why).await?;
+                }
+            } else if !exchange.is_deliverable(now) {
+                self.lapse(row).await?;
+            }
+        }
+        let Retention {
+            answers,
+            results,
+            ended,
+        } = self.retention;
+        let span = ended.max(answers).max(results);
+        let before = self.now().as_millis().saturating_sub(millis(span));
+        self.load_calls().await?;
+        self.store.purge(Timestamp::from_millis(before)).await?;
+        Ok(())
+    }
+
+    /// Returns whether a gateway that runs may still be told what became of the answer that it took out.
+    fn is_kept_by_a_gateway(&self, row: &Row) -> bool {
+        self.lease.is_mine(&row.owner) || self.lease.is_held(&row.owner)
+    }
+
+    /// No call came for the answer in time: its value is erased.
+    async fn lapse(&self, row: Row) -> Result<(), BookFault> {
+        if self.is_anothers(&row) {
+            return Ok(());
+        }
+        let seen = row.exchange.version();
+        let why = Lapse::KeptTooLong;
+        let Ok(exchange) = row.exchange.step(&Transition::Lapse { why }, self.now()) else {
+            return Ok(());
+        };
+        let next = Row {
+            exchange,
+            content: None,
+            arguments: None,
+            ..row
+        };
+        let entry = audit::entry("lapsed", &next, self.now());
+        if self.put(next, seen, vec![entry]).await? {
+            self.changed();
+        }
+        Ok(())
+    }
+
+    /// Tells the sessions here what happened to their questions in other processes.
+    pub async fn hear_others(&self) -> Result<(), BookFault> {
+        if !self.look_for_company().await? {
+            return Ok(());
+        }
+        self.load_calls().await?;
+        let ids: Vec<String> = self.live().keys().cloned().collect();
+        for id in ids {
+            let Some(row) = self.find(&id).await? else {
+                continue;
+            };
+            let phase = row.exchange.phase();
+            if phase.action().is_some() && row.exchange.delivered_at().is_none() {
+                self.tell_settled(&id);
+            } else if !phase.is_open() && phase.action().is_none() {
+                self.tell_ended(&id, phase);
+            }
+        }
+        Ok(())
+    }
+
+    fn tell_ended(&self, id: &str, phase: Phase) {
+        let ending = if phase == Phase::TimedOut {
+            Ending::TimedOut
+        } else {
+            Ending::CallEnded
+        };
+        if let Some(live) = self.live().remove(id) {
+            let _ = live.tell.send(RecordEvent::Ended {
+                question: live.question,
+                ending,
+            });
+        }
+    }
+}
+
+fn millis(span: Duration) -> u64 {
+    u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,230 @@
+//! Files in the state folder: written aside, synced, and only then put in place, so that whoever reads one reads all of it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use crate::seal::unguessable;
+
+/// The suffix of a file's name while it is written aside.
+const ASIDE: &str = ".new";
+/// The number of tries of a file that others clear away before it is in place.
+const TRIES: usize = 100;
+
+/// Writes a file that only its owner may read, unless there is one already: then that stays as it is. Returns `true`
+/// when it was written.
+pub fn create_once(path: &Path, bytes: &[u8]) -> io::Result<bool> {
+    let written = place(path, bytes, |aside| {
+        // A link is made in one step, and never over an existing file.
+        let placed = match fs::hard_link(aside, path) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(error),
+            // Some file systems have no links: there the file is moved where none is.
+            Err(_) if path.exists() => Ok(false),
+            Err(_) => return fs::rename(aside, path).map(|()| true),
+        };
+        let _gone_already = fs::remove_file(aside);
+        placed
+    })?;
+    Ok(written)
+}
+
+/// Writes a file that only its owner may read, in place of the one that is there.
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    place(path, bytes, |aside| {
+        fs::rename(aside, path).inspect_err(|_| {
+            let _gone_already = fs::remove_file(aside);
+        })
+    })
+}
+
+/// Makes a file, or opens it, that only its owner may read.
+pub fn open_private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).read(true).write(true);
+    for_owner(&mut options);
+    options.open(path)
+}
+
+/// Removes files that a process was cut off at while it wrote them aside. Those of running processes stay.
+pub fn clear_unfinished(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if !path.to_string_lossy().ends_with(ASIDE) {
+            continue;
+        }
+        // Removed under its lock, which whoever writes it holds.
+        let file = OpenOptions::new().write(true).open(&path);
+        if let Ok(file) = file
+            && file.try_lock().is_ok()
+        {
+            let _gone_already = fs::remove_file(&path);
+        }
+    }
+    Ok(())
+}
+
+/// Closes every file of the folder to other users, as earlier versions did not.
+#[cfg(unix)]
+pub fn close_to_others(folder: &Path) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        // Another process may have removed it meanwhile.
+        let Ok(known) = entry.metadata() else {
+            continue;
+        };
+        if known.is_file() && known.mode() & 0o077 != 0 {
+            match fs::set_permissions(entry.path(), fs::Permissions::from_mode(0o600)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Where files have no such modes, the folder's owner decides.
+#[cfg(not(unix))]
+pub fn close_to_others(_folder: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// Lets only the owner read what is made with these options.
+fn for_owner(options: &mut OpenOptions) {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    #[cfg(not(unix))]
+    let _: &mut OpenOptions = options;
+}
+
+/// Writes the bytes aside and puts them in place, once more where another process has cleared them away in between: it took
+/// them for what a process left that has ended, before they were locked.
+fn place<T>(
+    path: &Path,
+    bytes: &[u8],
+    mut put: impl FnMut(&Path) -> io::Result<T>,
+) -> io::Result<T> {
+    let mut tries = 1..TRIES;
+    loop {
+        let (aside, _lock) = write_aside(path, bytes)?;
+        match put(&aside) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && tries.next().is_some() => {}
+            Err(error) => return Err(error),
+            Ok(done) => {
+                sync_folder(path);
+                return Ok(done);
+            }
+        }
+    }
+}
+
+/// Writes the bytes to a new file beside `path`, on the disk. As long as the file is held, it is locked.
+fn write_aside(path: &Path, bytes: &[u8]) -> io::Result<(PathBuf, File)> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}{ASIDE}", unguessable()?));
+    let aside = path.with_file_name(name);
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    for_owner(&mut options);
+    let mut file = options.open(&aside)?;
+    let written = file
+        .lock()
+        .and_then(|()| file.write_all(bytes))
+        .and_then(|()| file.sync_all());
+    match written {
+        Ok(()) => Ok((aside, file)),
+        Err(error) => {
+            let _gone_already = fs::remove_file(&aside);
+            Err(error)
+        }
+    }
+}
+
+/// Brings the folder's own entries to the disk, where the system can.
+fn sync_folder(path: &Path) {
+    if let Some(folder) = path.parent()
+        && let Ok(folder) = File::open(folder)
+    {
+        let _not_everywhere = folder.sync_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_file_stays_and_a_replaced_one_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        assert!(create_once(&path, b"one").unwrap());
+        assert!(!create_once(&path, b"two").unwrap());
+        assert_eq!(fs::read(&path).unwrap(), b"one");
+        replace(&path, b"three").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"three");
+        let names: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
+        assert_eq!(names.len(), 1, "nothing is left aside");
+        #[cfg(unix)]
+        {
+            let mode = std::os::unix::fs::PermissionsExt::mode(
+                &fs::metadata(&path).unwrap().permissions(),
+            );
+            assert_eq!(mode & 0o777, 0o600);
+        }
+    }
+
+    #[test]
+    fn what_a_killed_process_left_aside_is_cleared_away_and_what_a_running_one_writes_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("inbox.address");
+        fs::write(folder.path().join("inbox.address.0123.new"), b"half").unwrap();
+        let (aside, lock) = write_aside(&path, b"whole").unwrap();
+        clear_unfinished(folder.path()).unwrap();
+        let names: Vec<_> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
+        assert_eq!(names, [aside]);
+        drop(lock);
+    }
+
+    #[test]
+    fn a_file_is_written_although_others_clear_away_what_is_aside() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        let done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                    clear_unfinished(folder.path()).unwrap();
+                }
+            });
+            for number in 0..200_u8 {
+                replace(&path, &[number; 32]).unwrap();
+                assert_eq!(fs::read(&path).unwrap(), [number; 32]);
+            }
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+    }
+
+    #[test]
+    fn of_many_at_once_one_is_first_and_all_read_its_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        let written: usize = std::thread::scope(|scope| {
+            let one = |number: u8| {
+                let path = &path;
+                scope.spawn(move || {
+                    let first = create_once(path, &[number; 32]).unwrap();
+                    assert_eq!(fs::read(path).unwrap().len(), 32);
+                    usize::from(first)
+                })
+            };
+            let all: Vec<_> = (0..8).map(one).collect();
+            all.into_iter().map(|one| one.join().unwrap()).sum()
+        });
+        assert_eq!(written, 1);
+    }
+}

@@ -1,0 +1,486 @@
+//! The contract of every store, run against each.
+
+use mcp_elicit_core::answer::Outcome;
+use mcp_elicit_core::lifecycle::{Lifecycle, Timestamp, Transition};
+use mcp_elicit_core::wire::{CallKind, Mode};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use super::failing::Failing;
+
+use super::{
+    Body, Change, Durability, Journal, Memory, Page, Row, Sqlite, Store, Which, Write, chained,
+};
+
+fn row(id: &str, at: u64) -> Row {
+    let asked = Timestamp::from_millis(at);
+    Row {
+        id: id.to_owned(),
+        same: "same".to_owned(),
+        owner: "me".to_owned(),
+        claimed: false,
+        exchange: Lifecycle::ask(asked, Some(asked.after(Duration::from_mins(1)))),
+        body: Body {
+            server: "s".to_owned(),
+            principal: "local".to_owned(),
+            server_info: None,
+            client_info: None,
+            kind: Some(CallKind::Tool),
+            others: Vec::new(),
+            target: Some("deploy".to_owned()),
+            address: None,
+            mode: Mode::Form,
+            message: "Who?".to_owned(),
+            elicitation_id: None,
+            fields: vec!["name".to_owned()],
+            cautions: Vec::new(),
+            at_client: false,
+        },
+        arguments: Some(vec![1, 2]),
+        content: None,
+        params: Some("{}".to_owned()),
+    }
+}
+
+fn acted(row: &Row) -> Row {
+    let step = Transition::acted(&Outcome::Visit, "inbox");
+    let mut next = row.clone();
+    next.exchange = row
+        .exchange
+        .step(&step, Timestamp::from_millis(2_000))
+        .unwrap();
+    next.content = Some(vec![7]);
+    next
+}
+
+fn change(row: Row, seen: u64) -> Change {
+    Change {
+        row,
+        seen,
+        audit: vec!["changed".to_owned()],
+        durability: Durability::Flushed,
+    }
+}
+
+async fn keeps_the_contract(store: &dyn Store) {
+    store
+        .insert(row("b", 1_000), "asked b".to_owned())
+        .await
+        .unwrap();
+    store
+        .insert(row("a", 1_001), "asked a".to_owned())
+        .await
+        .unwrap();
+    assert_eq!(
+        store.find("a".to_owned()).await.unwrap(),
+        Some(row("a", 1_001))
+    );
+    assert_eq!(store.find("z".to_owned()).await.unwrap(), None);
+    let open: Vec<String> = store
+        .list(Which::Open, Page::first(10))
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|row| row.id)
+        .collect();
+    assert_eq!(open, ["b", "a"], "the longest waiting first");
+    assert_eq!(
+        store.list(Which::Open, Page::first(1)).await.unwrap().len(),
+        1
+    );
+
+    // The first wins, the second sees that it was not.
+    let first = acted(&row("a", 1_001));
+    assert!(store.change(vec![change(first.clone(), 0)]).await.unwrap());
+    assert!(!store.change(vec![change(first.clone(), 0)]).await.unwrap());
+    assert_eq!(
+        store.find("a".to_owned()).await.unwrap(),
+        Some(first.clone())
+    );
+
+    // All or none.
+    let both = vec![change(acted(&row("b", 1_000)), 0), change(first.clone(), 0)];
+    assert!(!store.change(both).await.unwrap());
+    assert!(
+        store
+            .find("b".to_owned())
+            .await
+            .unwrap()
+            .unwrap()
+            .exchange
+            .is_open()
+    );
+    assert_eq!(
+        (
+            store.waiting().await.unwrap(),
+            store
+                .list(Which::Ended, Page::first(10))
+                .await
+                .unwrap()
+                .len()
+        ),
+        (1, 1)
+    );
+
+    // Delivered rows are not found as the same question any more.
+    assert_eq!(store.same("same".to_owned()).await.unwrap().len(), 2);
+    let mut told = first.clone();
+    told.exchange = first
+        .exchange
+        .step(&Transition::Deliver, Timestamp::from_millis(3_000))
+        .unwrap();
+    assert!(store.change(vec![change(told, 1)]).await.unwrap());
+    assert_eq!(store.same("same".to_owned()).await.unwrap().len(), 1);
+
+    // Many at once: each stands for itself, and each sees what was written before it.
+    let c = row("c", 1_002);
+    let many = [
+        Write::Insert {
+            row: Box::new(c.clone()),
+            audit: vec!["asked c".to_owned(), "shown c".to_owned()],
+        },
+        Write::Insert {
+            row: Box::new(row("d", 1_003)),
+            audit: vec!["asked d".to_owned()],
+        },
+        Write::Change(vec![change(acted(&c), 5)]),
+        Write::Change(vec![
+            change(acted(&row("b", 1_000)), 0),
+            change(acted(&c), 9),
+        ]),
+        Write::Change(vec![change(acted(&c), 0)]),
+        Write::Change(Vec::new()),
+    ];
+    let done = store.write(&many).await.unwrap();
+    assert_eq!(done, [true, true, false, false, true, true]);
+    assert_eq!(store.find("c".to_owned()).await.unwrap(), Some(acted(&c)));
+    let d = store.find("d".to_owned()).await.unwrap();
+    assert_eq!(d, Some(row("d", 1_003)));
+    let b = store.find("b".to_owned()).await.unwrap().unwrap();
+    assert!(b.exchange.is_open(), "all or none");
+    assert_eq!(
+        store.left_over().await.unwrap(),
+        ["same", "same", "same"],
+        "b and d wait, c was not delivered"
+    );
+
+    // The audit is a chain without gaps, and what failed left no trace in it.
+    let links = store.audit(1, 100).await.unwrap();
+    let entries: Vec<&str> = links.iter().map(|link| link.entry.as_str()).collect();
+    assert_eq!(
+        entries,
+        [
+            "asked b", "asked a", "changed", "changed", "asked c", "shown c", "asked d", "changed"
+        ]
+    );
+    let mut before = String::new();
+    for (at, link) in links.iter().enumerate() {
+        assert_eq!(link.number, at as u64 + 1);
+        assert_eq!(link.hash, chained(None, &before, &link.entry));
+        before.clone_from(&link.hash);
+    }
+    assert_eq!(store.audit(8, 100).await.unwrap().len(), 1);
+}
+
+/// Rows are read page by page: each once, in order, also when the row a page starts behind has left the list.
+async fn gives_pages(store: &dyn Store) {
+    for number in 0..7 {
+        // Several of one time.
+        let row = row(&format!("q{number}"), 1_000 + number / 3);
+        store.insert(row, "asked".to_owned()).await.unwrap();
+    }
+    let all = ids(store, Which::Open, Page::first(100)).await;
+    let first = ids(store, Which::Open, Page::first(3)).await;
+    assert_eq!(first, all[..3]);
+    let last = store.find(first[2].clone()).await.unwrap().unwrap();
+    assert!(store.change(vec![change(acted(&last), 0)]).await.unwrap());
+    let second = ids(store, Which::Open, Page::after(first[2].clone(), 3)).await;
+    let third = ids(store, Which::Open, Page::after(second[2].clone(), 3)).await;
+    assert_eq!([second, third].concat(), all[3..]);
+    assert!(
+        ids(store, Which::Open, Page::after("nobody".to_owned(), 3))
+            .await
+            .is_empty()
+    );
+    for id in &all[3..6] {
+        let row = store.find(id.clone()).await.unwrap().unwrap();
+        assert!(store.change(vec![change(acted(&row), 0)]).await.unwrap());
+    }
+    let ended = ids(store, Which::Ended, Page::first(100)).await;
+    assert_eq!(ended.len(), 4);
+    assert_eq!(
+        ids(store, Which::Ended, Page::after(ended[1].clone(), 100)).await,
+        ended[2..]
+    );
+}
+
+async fn ids(store: &dyn Store, which: Which, page: Page) -> Vec<String> {
+    let rows = store.list(which, page).await.unwrap();
+    rows.into_iter().map(|row| row.id).collect()
+}
+
+/// Returns what is due is told, and what ended long ago is deleted.
+async fn sweeps(store: &dyn Store) {
+    let at = Timestamp::from_millis;
+    let keep = Duration::from_secs(10);
+    let insert = async |row: Row| store.insert(row, "asked".to_owned()).await.unwrap();
+    // NewQuestion at 1 s, with a deadline of a minute, and answers kept for 10 s.
+    let of = |id: &str| {
+        let row = row(id, 1_000);
+        let exchange = row.exchange.clone().keeping_answer(keep);
+        Row { exchange, ..row }
+    };
+    let answered = |row: &Row| acted(row);
+    insert(of("open")).await;
+    insert(of("answered")).await;
+    let waits = answered(&of("answered"));
+    assert!(store.change(vec![change(waits.clone(), 0)]).await.unwrap());
+    let mut lost = of("lost");
+    lost.body.target = None;
+    insert(lost).await;
+    insert(of("taken")).await;
+    let mut taken = answered(&of("taken"));
+    taken.exchange = taken
+        .exchange
+        .step(&Transition::Deliver, at(3_000))
+        .unwrap();
+    assert!(store.change(vec![change(taken.clone(), 0)]).await.unwrap());
+    let due = async |now: u64| {
+        let rows = store.due(at(now), 100).await.unwrap();
+        let mut ids: Vec<String> = rows.into_iter().map(|row| row.id).collect();
+        ids.sort();
+        ids
+    };
+    assert_eq!(due(2_500).await, ["lost", "taken"]);
+    assert_eq!(due(12_000).await, ["answered", "lost", "taken"]);
+    assert_eq!(due(61_000).await, ["answered", "lost", "open", "taken"]);
+    let erased = Row {
+        content: None,
+        arguments: None,
+        ..taken.clone()
+    };
+    let done = change(erased, taken.exchange.version());
+    assert!(store.change(vec![done]).await.unwrap());
+    assert_eq!(due(2_500).await, ["lost"]);
+    assert_eq!(store.purge(at(2_000)).await.unwrap(), 0, "not old enough");
+    assert_eq!(store.purge(at(9_000)).await.unwrap(), 1, "what waits stays");
+    assert!(store.find("taken".to_owned()).await.unwrap().is_none());
+    let found = store.find("open".to_owned()).await.unwrap().unwrap();
+    let listed = store.list(Which::Open, Page::first(1)).await.unwrap();
+    assert_eq!(found.params.as_deref(), Some("{}"));
+    assert_eq!(
+        listed[0].params, None,
+        "a list does not read what was asked"
+    );
+}
+
+/// A result is kept for its time, and given away once.
+async fn keeps_results(store: &dyn Store) {
+    let at = Timestamp::from_millis;
+    let call = |id: &str, until: u64| super::KeptCall {
+        id: id.to_owned(),
+        same: "same".to_owned(),
+        result: vec![1, 2],
+        until: at(until),
+    };
+    store.keep_call(call("a", 5_000)).await.unwrap();
+    store.keep_call(call("b", 9_000)).await.unwrap();
+    assert_eq!(store.calls(at(4_999)).await.unwrap().len(), 2);
+    assert_eq!(store.calls(at(5_000)).await.unwrap(), [call("b", 9_000)]);
+    let b = Some(call("b", 9_000));
+    assert_eq!(store.take_call("b".to_owned()).await.unwrap(), b);
+    assert_eq!(store.take_call("b".to_owned()).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn every_store_keeps_results() {
+    keeps_results(&Memory::default()).await;
+    keeps_results(&Journal::before(Arc::new(Memory::default()))).await;
+    let folder = tempfile::tempdir().unwrap();
+    keeps_results(&Sqlite::at(&folder.path().join("calls.sqlite"))).await;
+}
+
+#[tokio::test]
+async fn every_store_is_swept() {
+    sweeps(&Memory::default()).await;
+    sweeps(&Journal::before(Arc::new(Memory::default()))).await;
+    let folder = tempfile::tempdir().unwrap();
+    sweeps(&Sqlite::at(&folder.path().join("sweep.sqlite"))).await;
+}
+
+#[tokio::test]
+async fn memory_keeps_the_contract() {
+    keeps_the_contract(&Memory::default()).await;
+    gives_pages(&Memory::default()).await;
+}
+
+#[tokio::test]
+async fn a_journal_keeps_the_contract() {
+    keeps_the_contract(&Journal::before(Arc::new(Memory::default()))).await;
+    gives_pages(&Journal::before(Arc::new(Memory::default()))).await;
+    let folder = tempfile::tempdir().unwrap();
+    let contract = Sqlite::at(&folder.path().join("contract.sqlite"));
+    keeps_the_contract(&Journal::before(Arc::new(contract))).await;
+    let pages = Sqlite::at(&folder.path().join("pages.sqlite"));
+    gives_pages(&Journal::before(Arc::new(pages))).await;
+}
+
+#[tokio::test]
+async fn sqlite_keeps_the_contract_and_its_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("record.sqlite");
+    keeps_the_contract(&Sqlite::open(&path).await.unwrap()).await;
+    gives_pages(
+        &Sqlite::open(&folder.path().join("pages.sqlite"))
+            .await
+            .unwrap(),
+    )
+    .await;
+    let again = Sqlite::open(&path).await.unwrap();
+    assert_eq!(
+        again
+            .list(Which::Open, Page::first(10))
+            .await
+            .unwrap()
+            .len(),
+        2
+    );
+    assert_eq!(again.audit(1, 100).await.unwrap().len(), 8);
+}
+
+/// Returns what is left behind is written in its turn: before whatever is waited for after it, and before any read.
+#[tokio::test]
+async fn what_is_left_behind_is_written_before_what_comes_after() {
+    let below: Arc<Memory> = Arc::default();
+    let journal = Journal::before(below.clone());
+    let asked = |id: &str| Write::Insert {
+        row: Box::new(row(id, 1_000)),
+        audit: vec![format!("asked {id}")],
+    };
+    journal.behind(asked("a"));
+    journal.behind(asked("b"));
+    // Becomes part of the row that waits to be written.
+    journal.behind(Write::Change(vec![change(acted(&row("a", 1_000)), 0)]));
+    assert_eq!(below.waiting().await.unwrap(), 0, "nobody has waited yet");
+    journal
+        .insert(row("c", 1_000), "asked c".to_owned())
+        .await
+        .unwrap();
+    let entries = |links: Vec<super::Audited>| -> Vec<String> {
+        links.into_iter().map(|link| link.entry).collect()
+    };
+    assert_eq!(
+        entries(below.audit(1, 100).await.unwrap()),
+        ["asked a", "changed", "asked b", "asked c"]
+    );
+    journal.behind(Write::Change(vec![change(acted(&row("b", 1_000)), 0)]));
+    let b = journal.find("b".to_owned()).await.unwrap().unwrap();
+    assert_eq!(
+        b,
+        acted(&row("b", 1_000)),
+        "a read sees what was queued before it"
+    );
+    journal.behind(asked("d"));
+    drop(journal);
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    assert!(
+        below.find("d".to_owned()).await.unwrap().is_some(),
+        "written as it closes"
+    );
+}
+
+/// Nobody is asked anything new while the journal is full; what was begun is written all the same.
+#[tokio::test]
+async fn a_full_journal_has_no_room_until_it_is_written() {
+    let below: Arc<Memory> = Arc::default();
+    let journal = Journal::before(below.clone());
+    for number in 0..super::journal::ROOM {
+        assert!(journal.has_room());
+        journal.behind(Write::Insert {
+            row: Box::new(row(&format!("q{number}"), 1_000)),
+            audit: Vec::new(),
+        });
+    }
+    assert!(!journal.has_room());
+    journal.flush().await.unwrap();
+    assert!(journal.has_room());
+    assert_eq!(below.waiting().await.unwrap(), super::journal::ROOM);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_written_is_told_to_who_waits_and_else_tried_again() {
+    let below = Arc::new(Failing {
+        writes: AtomicUsize::new(3),
+        ..Failing::default()
+    });
+    let journal = Journal::before(below.clone());
+    journal.behind(Write::Insert {
+        row: Box::new(row("a", 1_000)),
+        audit: vec!["asked a".to_owned()],
+    });
+    // In one step, and each by itself: three failures.
+    let waited = journal.insert(row("b", 1_000), "asked b".to_owned()).await;
+    assert!(waited.is_err());
+    assert!(!journal.has_room(), "nothing new is begun meanwhile");
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert!(journal.has_room());
+    assert!(below.find("a".to_owned()).await.unwrap().is_some());
+    assert!(below.find("b".to_owned()).await.unwrap().is_none());
+}
+
+/// A file of the first version: what was asked, answered and audited then is still there, as data.
+#[tokio::test]
+async fn a_file_of_an_older_version_is_brought_up_to_date() {
+    use sqlx::Connection as _;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("record.sqlite");
+    let options = sqlx::sqlite::SqliteConnectOptions::new()
+        .filename(&path)
+        .create_if_missing(true);
+    let mut old = sqlx::SqliteConnection::connect_with(&options)
+        .await
+        .unwrap();
+    sqlx::raw_sql(include_str!("schema.sql"))
+        .execute(&mut old)
+        .await
+        .unwrap();
+    sqlx::raw_sql(include_str!("fixture.sql"))
+        .execute(&mut old)
+        .await
+        .unwrap();
+    old.close().await.unwrap();
+    let store = Sqlite::open(&path).await.unwrap();
+    let open = store.find("open".to_owned()).await.unwrap().unwrap();
+    assert_eq!(
+        (open.body.mode, open.body.message.as_str()),
+        (Mode::Url, "Sign in")
+    );
+    assert_eq!(open.body.kind, Some(CallKind::Tool));
+    assert!(open.params.unwrap().contains("https://a.example/"));
+    let listed = store.list(Which::Open, Page::first(9)).await.unwrap();
+    assert_eq!((listed.len(), listed[0].params.as_deref()), (1, None));
+    let answered = store.find("answered".to_owned()).await.unwrap().unwrap();
+    assert_eq!(
+        answered.body.mode,
+        Mode::Form,
+        "an unknown keyword is no mode"
+    );
+    let at = Timestamp::from_millis;
+    assert_eq!(answered.exchange.valid_until(), Some(at(2_000 + 900_000)));
+    let due = store.due(at(902_000), 9).await.unwrap();
+    assert_eq!(
+        due.len(),
+        2,
+        "the open one's deadline, and the answer's end"
+    );
+    assert_eq!(store.audit(1, 9).await.unwrap().len(), 1);
+    assert!(
+        store
+            .change(vec![change(acted(&listed[0]), 0)])
+            .await
+            .unwrap()
+    );
+}

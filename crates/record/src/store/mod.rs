@@ -1,0 +1,376 @@
+//! The store of the questions. One trait, one contract suite (`contract.rs`), one file for each kind of store, and the
+//! [`journal`] in front of any of them.
+//!
+//! A store decides nothing about a question: it keeps rows, changes them only when nobody else did since they were read
+//! (compare-and-set by version, all of several or none), and appends to the audit chain in the same step. Values that
+//! a person gave reach it sealed.
+
+use data_encoding::HEXLOWER;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use mcp_elicit_core::lifecycle::{Delivery, Lifecycle, Timestamp};
+use mcp_elicit_core::wire::{CallKind, Mode};
+use serde::{Deserialize, Serialize};
+
+use crate::IdentityKey;
+
+pub mod journal;
+pub mod memory;
+pub mod sqlite;
+
+#[cfg(test)]
+mod contract;
+#[cfg(test)]
+pub(crate) mod failing;
+
+pub use journal::Journal;
+pub use memory::Memory;
+pub use sqlite::Sqlite;
+
+/// One question as it is stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Unguessable; names the question to people, pages and scripts.
+    pub id: String,
+    /// The key that finds the same question of the same call of the same principal again; hex.
+    pub same: String,
+    /// Which running gateway has the call that waits for it.
+    pub owner: String,
+    /// The state; its version is the row's.
+    pub exchange: Lifecycle,
+    /// `true` if only that gateway may change the row, for as long as it runs: it knows more than the row says.
+    pub claimed: bool,
+    /// The question, and its call.
+    pub body: Body,
+    /// The call's arguments, sealed.
+    pub arguments: Option<Vec<u8>>,
+    /// The answer's content, sealed; dropped once it was delivered.
+    pub content: Option<Vec<u8>>,
+    /// The params of the question in the newest revision, JSON. `None` in a list, which does not read them.
+    pub params: Option<String>,
+}
+
+impl Row {
+    /// Returns `true` when the same question of the same call made again finds this row: it is known which call asked.
+    pub fn can_be_found(&self) -> bool {
+        let target = self.body.target.as_ref();
+        target.is_some() && self.body.others.is_empty()
+    }
+
+    /// Returns when time alone changes the row; `None` when it does not.
+    pub fn due_at(&self) -> Option<Timestamp> {
+        if self.exchange.is_over() {
+            return None;
+        }
+        let exchange = &self.exchange;
+        exchange.valid_until().or(if exchange.is_open() {
+            exchange.deadline()
+        } else {
+            None
+        })
+    }
+
+    /// Returns `true` when an answer was taken out, and nobody has said yet what became of it.
+    pub fn is_in_transit(&self) -> bool {
+        self.exchange.delivery() == Some(Delivery::Delivered)
+            && (self.content.is_some() || self.arguments.is_some())
+    }
+
+    /// Returns `true` when what the row says of a person's answer must survive a loss of power: the answer was kept, or a
+    /// kept one was taken out.
+    pub fn holds_an_act(&self) -> bool {
+        self.exchange.delivery().is_some()
+    }
+}
+
+/// Longest beginning of a message that lists show, in characters.
+pub const MESSAGE: usize = 1_000;
+
+impl Body {
+    /// Returns the beginning of a message, as far as lists show it.
+    pub fn beginning_of(message: &str) -> String {
+        message.chars().take(MESSAGE).collect()
+    }
+}
+
+/// The part of a question that does not change, and holds nothing that a person said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Body {
+    /// The server by the name that people know: the operator's, else what it calls itself.
+    pub server: String,
+    /// The server's command or URL, where the operator gave it no name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// Form or url.
+    pub mode: Mode,
+    /// The beginning of the message, for lists.
+    #[serde(default)]
+    pub message: String,
+    /// The id that the server gave a link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elicitation_id: Option<String>,
+    /// The principal of the call.
+    pub principal: String,
+    /// `serverInfo`, JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_info: Option<String>,
+    /// `clientInfo`, JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_info: Option<String>,
+    /// `tool`, `prompt` or `resource`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<CallKind>,
+    /// The kind of call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<String>,
+    /// Other calls that may have asked, each name once, where the server did not say for which call it asks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<String>,
+    /// Names of the form's fields.
+    pub fields: Vec<String>,
+    /// The warnings for a person.
+    pub cautions: Vec<String>,
+    /// `true` if the client asks in a dialog of its own.
+    pub at_client: bool,
+}
+
+/// A row to be changed: as it shall be, and the version it was read with.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The row as it shall be.
+    pub row: Row,
+    /// The version of the row it replaces.
+    pub seen: u64,
+    /// The audit entries for it, in order; none when nothing worth auditing changed.
+    pub audit: Vec<String>,
+    /// The failure that it must survive.
+    pub durability: Durability,
+}
+
+/// The failure that a write must survive once it is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Durability {
+    /// The end of the process, however it ends.
+    #[default]
+    Committed,
+    /// A loss of power.
+    Flushed,
+}
+
+/// The result of a call that nobody waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptCall {
+    /// Unguessable.
+    pub id: String,
+    /// The key that finds the same call of the same caller again; hex.
+    pub same: String,
+    /// The server's answer, sealed.
+    pub result: Vec<u8>,
+    /// Until when it is kept.
+    pub until: Timestamp,
+}
+
+/// A group of writes that is made as a whole or not at all.
+#[derive(Clone, Debug)]
+pub enum Write {
+    /// A new row, and what the audit says of it, in order.
+    Insert {
+        /// The row.
+        row: Box<Row>,
+        /// The audit's entries.
+        audit: Vec<String>,
+    },
+    /// Rows to be changed.
+    Change(Vec<Change>),
+    /// Nothing but what the audit says.
+    Note(String),
+}
+
+impl Write {
+    /// Returns what it must survive.
+    pub fn durability(&self) -> Durability {
+        match self {
+            Self::Insert { .. } | Self::Note(_) => Durability::Committed,
+            Self::Change(changes) => {
+                let all = changes.iter().map(|change| change.durability);
+                all.max().unwrap_or_default()
+            }
+        }
+    }
+}
+
+/// One link of the audit chain.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Audited {
+    /// Counts from 1 without gaps.
+    pub number: u64,
+    /// The event, JSON.
+    pub entry: String,
+    /// HMAC-SHA-256 over the hash before (or nothing) and the entry, hex behind `k1:`; plain SHA-256 in links of older
+    /// versions.
+    pub hash: String,
+}
+
+/// Which rows to list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// Those that wait, the longest waiting first.
+    Open,
+    /// Those that ended, the latest first.
+    Ended,
+}
+
+/// A part of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Page {
+    /// The row behind which it starts, whether or not that still is on the list; `None` for the beginning.
+    pub after: Option<String>,
+    /// The most rows.
+    pub most: usize,
+}
+
+impl Page {
+    /// The beginning of a list.
+    pub const fn first(most: usize) -> Self {
+        Self { after: None, most }
+    }
+
+    /// Returns what comes behind this row; nothing when there is no such row.
+    pub const fn after(row: String, most: usize) -> Self {
+        Self {
+            after: Some(row),
+            most,
+        }
+    }
+}
+
+/// The store could not do its work. Says nothing about any question.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreFault {
+    /// The database failed.
+    #[error("the record cannot be reached")]
+    Database(#[from] sqlx::Error),
+    /// A row that this version cannot read.
+    #[error("the record holds what this version cannot read")]
+    Unreadable(#[from] serde_json::Error),
+    /// The audit was made with another key, or was changed.
+    #[error(
+        "the last event of the audit does not fit identity.key: the key is another one, or the record was changed"
+    )]
+    OtherKey,
+    /// The file is of a newer version.
+    #[error("the record was written by a newer version (schema {found}, known {known})")]
+    Newer {
+        /// The schema found.
+        found: i64,
+        /// The newest schema known here.
+        known: i64,
+    },
+}
+
+/// What a record holds that needs its keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeyedContents {
+    /// The number of values that are sealed.
+    pub sealed: u64,
+    /// The number of the audit's links that were made with a key.
+    pub keyed_links: u64,
+}
+
+/// The future that a store returns.
+pub type Stored<'a, T> = BoxFuture<'a, Result<T, StoreFault>>;
+
+/// The store of the questions.
+pub trait Store: Send + Sync + 'static {
+    /// Writes all that is wanted, in this order, and says of each whether it was done: a change is not where any of its
+    /// rows has another version than was seen, and no other stands or falls with it. A fault leaves nothing written.
+    fn write<'a>(&'a self, wanted: &'a [Write]) -> Stored<'a, Vec<bool>>;
+    /// The row of this id.
+    fn find(&self, id: String) -> Stored<'_, Option<Row>>;
+    /// The rows of the same question that were not delivered, oldest first.
+    fn same(&self, same: String) -> Stored<'_, Vec<Row>>;
+    /// One page of rows, without what was asked in full (`Row::params`).
+    fn list(&self, which: Which, page: Page) -> Stored<'_, Vec<Row>>;
+    /// Returns how many rows wait.
+    fn waiting(&self) -> Stored<'_, usize>;
+    /// Returns what finds the rows again (`Row::same`) that wait, or whose answer was not delivered.
+    fn left_over(&self) -> Stored<'_, Vec<String>>;
+    /// Rows that something is to be done about: those whose time has come, those that wait and cannot be found again, and
+    /// answers that were taken out and of which nothing is known. At most so many.
+    fn due(&self, now: Timestamp, most: usize) -> Stored<'_, Vec<Row>>;
+    /// Deletes rows that ended before this moment and of which nothing is kept, and erases what was deleted from the disk.
+    /// Returns how many.
+    fn purge(&self, before: Timestamp) -> Stored<'_, usize>;
+    /// Writes the result of a call; it survives a loss of power.
+    fn keep_call(&self, call: KeptCall) -> Stored<'_, ()>;
+    /// Deletes the result of a call and returns it; `None` where somebody else was first.
+    fn take_call(&self, id: String) -> Stored<'_, Option<KeptCall>>;
+    /// Deletes results that are kept no longer, and returns the others.
+    fn calls(&self, now: Timestamp) -> Stored<'_, Vec<KeptCall>>;
+    /// The audit chain from this number on, at most so many.
+    fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<Audited>>;
+
+    /// Writes a new row, and what the audit says of it.
+    fn insert(&self, row: Row, audit: String) -> Stored<'_, ()> {
+        async move {
+            let (row, audit) = (Box::new(row), vec![audit]);
+            self.write(&[Write::Insert { row, audit }]).await?;
+            Ok(())
+        }
+        .boxed()
+    }
+
+    /// Makes all changes or, when any row has another version than was seen, none (`false`).
+    fn change(&self, changes: Vec<Change>) -> Stored<'_, bool> {
+        async move { Ok(self.write(&[Write::Change(changes)]).await? == [true]) }.boxed()
+    }
+}
+
+/// The key of an audit chain: without it nobody can make a chain whole again that was changed.
+#[derive(Clone)]
+pub struct ChainKey([u8; 32]);
+
+/// The prefix of a link's hash that was made with a key.
+const KEYED: &str = "k1:";
+
+impl ChainKey {
+    /// Returns the key of the chain that goes with the key of identities.
+    pub fn of(identity: &IdentityKey) -> Self {
+        Self(identity.derive("audit chain"))
+    }
+}
+
+impl std::fmt::Debug for ChainKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ChainKey(..)")
+    }
+}
+
+/// Returns whether the link of this hash was made with a key.
+pub fn is_keyed(hash: &str) -> bool {
+    hash.starts_with(KEYED)
+}
+
+/// The hash of the next link: with a key where there is one.
+pub(crate) fn chained(key: Option<&ChainKey>, before: &str, entry: &str) -> String {
+    use hmac::{Hmac, Mac as _};
+    use sha2::{Digest as _, Sha256};
+    let parts = [before.as_bytes(), b"\n", entry.as_bytes()];
+    match key {
+        None => {
+            let mut hash = Sha256::new();
+            for part in parts {
+                hash.update(part);
+            }
+            HEXLOWER.encode(&hash.finalize())
+        }
+        Some(key) => {
+            let mut mac =
+                Hmac::<Sha256>::new_from_slice(&key.0).expect("a key of any length will do");
+            for part in parts {
+                mac.update(part);
+            }
+            format!("{KEYED}{}", HEXLOWER.encode(&mac.finalize().into_bytes()))
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Tests of the identity of an answer and of the time that it is kept.
+
+use crate::SessionKey;
+use mcp_elicit_core::lifecycle::Delivery;
+use mcp_elicit_core::question::{CallSummary, Ending, NewQuestion};
+use mcp_elicit_core::wire::CallKind;
+use std::cell::Cell;
+
+use super::*;
+use crate::store::Sqlite;
+
+thread_local! {
+    static NOW: Cell<u64> = const { Cell::new(1_000) };
+}
+
+/// A clock that stands still until the test moves it on.
+fn stopped() -> Timestamp {
+    Timestamp::from_millis(NOW.get())
+}
+
+fn pass(span: Duration) {
+    NOW.set(NOW.get() + u64::try_from(span.as_millis()).unwrap());
+}
+
+fn at_stopped(store: Arc<dyn Store>) -> Book {
+    let keys = Keys::random().unwrap();
+    Book::new(store, keys, Lease::alone().unwrap(), stopped)
+}
+
+fn long(message: &str) -> NewQuestion {
+    NewQuestion {
+        until: Timestamp::from_millis(100_000_000_000),
+        ..asked(message)
+    }
+}
+
+/// Asks, has a person answer, and lets the call go.
+async fn answered(book: &Book, who: &SessionIdentity, asked: &NewQuestion) -> String {
+    let (tell, _told) = mpsc::unbounded_channel();
+    let raised = book.raise(who, asked, SessionKey(1), &tell).await;
+    let id = raised.unwrap().id;
+    book.settle(&id, &accept(), "inbox").await.unwrap();
+    book.let_go(&tell).await.unwrap();
+    id
+}
+
+async fn again(book: &Book, who: &SessionIdentity, asked: &NewQuestion) -> Raised {
+    let (tell, _told) = mpsc::unbounded_channel();
+    let raised = book.raise(who, asked, SessionKey(9), &tell).await.unwrap();
+    book.end(&raised.id, Ending::CallEnded).await.unwrap();
+    raised
+}
+
+#[tokio::test]
+async fn an_answer_is_kept_for_a_bounded_time_and_then_erased() {
+    let below: Arc<Memory> = Arc::default();
+    let book = at_stopped(below.clone());
+    let id = answered(&book, &local(), &long("Who?")).await;
+    pass(Duration::from_secs(899));
+    book.look_around().await.unwrap();
+    let found = again(&book, &local(), &long("Who?")).await;
+    assert_eq!((found.id.as_str(), found.answered), (id.as_str(), true));
+    pass(Duration::from_secs(1));
+    let found = again(&book, &local(), &long("Who?")).await;
+    assert_ne!(found.id, id, "asked again");
+    book.look_around().await.unwrap();
+    let row = below.find(id.clone()).await.unwrap().unwrap();
+    assert_eq!(row.exchange.delivery(), Some(Delivery::Lapsed));
+    assert_eq!((row.content, row.arguments), (None, None));
+    let why = row.exchange.delivery_reason().unwrap();
+    assert_eq!(why, "no call came for the answer in time");
+    let links = audit::read(&*below).await.unwrap();
+    let last = &links.iter().rev().find(|link| link.entry.contains(&id));
+    assert_eq!(event(&last.unwrap().entry), "lapsed");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_too_old_is_not_taken_though_nobody_swept() {
+    let book = at_stopped(Arc::new(Memory::default()));
+    let id = answered(&book, &local(), &long("Who?")).await;
+    pass(Duration::from_mins(16));
+    assert_eq!(book.take(&[id]).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn two_servers_never_share_an_answer() {
+    let book = at_stopped(Arc::new(Memory::default()));
+    let id = answered(&book, &local(), &asked("Who?")).await;
+    // Of the same name, started otherwise.
+    let other = again(&book, &of("s --env production", "local"), &asked("Who?")).await;
+    assert_ne!(other.id, id);
+    // Started alike, calling itself otherwise.
+    let reporting = NewQuestion {
+        server_info: Some(r#"{"name":"env","version":"2"}"#.to_owned()),
+        ..asked("Who?")
+    };
+    assert_ne!(again(&book, &local(), &reporting).await.id, id);
+    // Another caller.
+    assert_ne!(
+        again(&book, &of("s", "caller-1"), &asked("Who?")).await.id,
+        id
+    );
+    assert_eq!(again(&book, &local(), &asked("Who?")).await.id, id);
+}
+
+#[tokio::test]
+async fn an_unnamed_server_is_recorded_by_its_own_name_with_its_command() {
+    let below: Arc<Memory> = Arc::default();
+    let book = at_stopped(below.clone());
+    let mut who = of("npx -y files", "local");
+    who.server.is_named = false;
+    let reporting = NewQuestion {
+        server_info: Some(r#"{"name":"files","version":"2"}"#.to_owned()),
+        ..asked("Who?")
+    };
+    let id = answered(&book, &who, &reporting).await;
+    let row = below.find(id).await.unwrap().unwrap();
+    assert_eq!(row.body.server, "files");
+    assert_eq!(row.body.address.as_deref(), Some("npx -y files"));
+}
+
+/// A field with an unknown keyword that looks like a mode is still a form's.
+#[tokio::test]
+async fn the_mode_is_data_and_not_looked_for_in_text() {
+    let below: Arc<Memory> = Arc::default();
+    let book = at_stopped(below.clone());
+    let schema = serde_json::json!({"type": "object", "properties": {
+        "a": {"type": "string", "mode": "url"}}});
+    let misleading = NewQuestion {
+        request: ElicitRequest::form("Who?", &schema),
+        ..asked("Who?")
+    };
+    answered(&book, &local(), &misleading).await;
+    let links = audit::read(&*below).await.unwrap();
+    for link in &links {
+        let entry: serde_json::Value = serde_json::from_str(&link.entry).unwrap();
+        assert_eq!(entry["mode"], "form", "{entry}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_was_being_delivered_at_a_kill_is_in_doubt_and_erased() {
+    let folder = tempfile::tempdir().unwrap();
+    let below: Arc<Memory> = Arc::default();
+    let keys = Keys::random().unwrap();
+    let open = || {
+        let lease = Lease::take(folder.path()).unwrap();
+        Book::new(below.clone(), keys.clone(), lease, clock)
+    };
+    let killed = open();
+    let (tell, _told) = mpsc::unbounded_channel();
+    let raised = killed
+        .raise(&local(), &asked("Who?"), SessionKey(1), &tell)
+        .await;
+    let ids = [raised.unwrap().id];
+    killed.settle(&ids[0], &accept(), "inbox").await.unwrap();
+    killed.take(&ids).await.unwrap().unwrap();
+    let next = open();
+    next.look_around().await.unwrap();
+    let row = below.find(ids[0].clone()).await.unwrap().unwrap();
+    assert_eq!(
+        row.exchange.delivery(),
+        Some(Delivery::Delivered),
+        "it runs"
+    );
+    drop(killed);
+    next.look_around().await.unwrap();
+    let row = below.find(ids[0].clone()).await.unwrap().unwrap();
+    assert_eq!(row.exchange.delivery(), Some(Delivery::InDoubt));
+    assert_eq!((row.content, row.arguments), (None, None));
+}
+
+#[tokio::test]
+async fn questions_that_ended_long_ago_are_deleted() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Sqlite::open(&folder.path().join("record.sqlite"))
+        .await
+        .unwrap();
+    let book = at_stopped(Arc::new(store));
+    let (tell, _told) = mpsc::unbounded_channel();
+    let raised = book
+        .raise(&local(), &long("Who?"), SessionKey(1), &tell)
+        .await;
+    let id = raised.unwrap().id;
+    book.end(&id, Ending::CallEnded).await.unwrap();
+    pass(Duration::from_hours(29 * 24));
+    book.look_around().await.unwrap();
+    assert!(book.find(&id).await.unwrap().is_some());
+    pass(Duration::from_hours(2 * 24));
+    book.look_around().await.unwrap();
+    assert!(book.find(&id).await.unwrap().is_none());
+    let links = audit::read(book.store()).await.unwrap();
+    assert_eq!(links.len(), 2, "the audit keeps what happened");
+}
+
+/// Two gateways that take the same question over at once: one has it, the other asks beside it.
+#[tokio::test]
+async fn of_two_gateways_one_takes_a_question_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let below: Arc<Memory> = Arc::default();
+    let keys = Keys::random().unwrap();
+    let open = || {
+        let lease = Lease::take(folder.path()).unwrap();
+        Book::new(below.clone(), keys.clone(), lease, clock)
+    };
+    let gone = open();
+    let id = answered(&gone, &local(), &asked("Who?")).await;
+    drop(gone);
+    let (first, second) = (open(), open());
+    let (tell, _told) = mpsc::unbounded_channel();
+    let seen = below.find(id.clone()).await.unwrap().unwrap();
+    let taken = first
+        .raise(&local(), &asked("Who?"), SessionKey(1), &tell)
+        .await;
+    assert_eq!(taken.unwrap().id, id);
+    // The second saw the row before the first had it.
+    assert_eq!(second.take_over(seen).await.unwrap(), None);
+    let beside = second
+        .raise(&local(), &asked("Who?"), SessionKey(2), &tell)
+        .await;
+    assert_ne!(beside.unwrap().id, id);
+}
+
+#[tokio::test]
+async fn all_calls_that_may_have_asked_are_kept_with_their_arguments_sealed() {
+    let (below, book) = alone().await;
+    let calling = |target: &str, arguments: Option<&str>| CallSummary {
+        kind: CallKind::Tool,
+        target: target.to_owned(),
+        arguments: arguments.map(str::to_owned),
+        digest: "d".to_owned(),
+    };
+    let unsure = NewQuestion {
+        call: Some(calling("deploy", Some(r#"{"to":"moon"}"#))),
+        others: vec!["deploy".to_owned(), "notes".to_owned()],
+        candidates: vec![
+            calling("deploy", Some(r#"{"to":"mars"}"#)),
+            calling("notes", None),
+        ],
+        ..asked("Who?")
+    };
+    let (tell, _told) = mpsc::unbounded_channel();
+    let raised = book.raise(&local(), &unsure, SessionKey(1), &tell).await;
+    let id = raised.unwrap().id;
+    let row = below.find(id.clone()).await.unwrap().unwrap();
+    let stored = String::from_utf8_lossy(row.arguments.as_deref().unwrap()).into_owned();
+    assert!(!stored.contains("mars") && !format!("{:?}", row.body).contains("mars"));
+    let found = book.candidates(&row);
+    let shown: Vec<_> = found
+        .iter()
+        .map(|one| (one.target.as_str(), one.arguments.as_deref()))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ("deploy", Some(r#"{"to":"moon"}"#)),
+            ("deploy", Some(r#"{"to":"mars"}"#)),
+            ("notes", None)
+        ]
+    );
+    assert!(!format!("{found:?}").contains("mars"), "nor in a log");
+    assert_eq!(book.arguments(&row), None, "not taken for one call's");
+    book.settle(&id, &accept(), "inbox").await.unwrap();
+    let ids = [id.clone()];
+    book.take(&ids).await.unwrap().unwrap();
+    book.confirm(&ids).await.unwrap();
+    let row = below.find(id).await.unwrap().unwrap();
+    assert_eq!(row.arguments, None, "erased with the answer");
+}

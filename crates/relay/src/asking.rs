@@ -1,0 +1,288 @@
+//! A question comes up: it is checked, placed, written down, and only then put before anyone.
+
+use std::time::Duration;
+
+use mcp_elicit_core::fault::{Fault, LimitFault, PeerFault};
+use mcp_elicit_core::form::Form;
+use mcp_elicit_core::link::Link;
+use mcp_elicit_core::secrecy;
+use mcp_elicit_core::wire::{ElicitRequest, Era, Revision};
+use serde_json::value::RawValue;
+
+use super::NewQuestion;
+use super::calls::Call;
+use super::frame::Refusal;
+use super::question::{Origin, Question, Step, size_of};
+use super::unknown_members::unknown_members;
+use super::whose::Whose;
+use super::{AnswerWith, AskedVia, CallKey, Effect, Ending, QuestionKey, Relay, Timer, Timestamp};
+
+/// The limit on questions counts those within this time.
+const MINUTE: Duration = Duration::from_mins(1);
+
+/// The result of checking a question.
+struct Checked {
+    form: Option<Form>,
+    cautions: Vec<String>,
+}
+
+impl Relay {
+    /// Takes in a question of the server. `frame` is its own frame, where it pushed one.
+    pub(super) fn raise(
+        &mut self,
+        now: Timestamp,
+        whose: Whose,
+        origin: Origin,
+        request: ElicitRequest,
+        frame: Option<&str>,
+        params: Option<&RawValue>,
+    ) -> Result<QuestionKey, Refusal> {
+        let unknown = params.map_or_else(Vec::new, unknown_members);
+        // NewQuestion in one of several calls, it might be asked in the wrong one.
+        let nowhere = whose.is_ambiguous() && self.client.era() == Some(Era::Rounds);
+        if nowhere && self.settings.answer_with == AnswerWith::Client {
+            let why = "several calls are at work, so it is not known whose question this is, and there is no inbox;                        make the call again";
+            return Err(Refusal::new(-32000, why));
+        }
+        let Whose {
+            call,
+            others,
+            newest,
+        } = whose;
+        let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
+        let Checked { form, cautions } =
+            check(&request).map_err(|fault| Refusal::fault(fault, revision))?;
+        self.can_be_shown(call, &others)?;
+        self.within_size(&request)?;
+        self.within_limits(now)
+            .map_err(|fault| Refusal::fault(fault, revision))?;
+        let place = self
+            .place(call.filter(|_| !nowhere), &origin, &request, form.as_ref())
+            .map_err(|fault| Refusal::fault(fault, revision))?;
+        let until = now.after(self.settings.patience);
+        let frame = frame.filter(|_| self.may_have_frame(request.mode()));
+        let asked = NewQuestion {
+            call: call
+                .and_then(|key| self.calls.get_mut(key))
+                .and_then(|call| call.calling().cloned()),
+            others: self.names_of(&others),
+            candidates: self.calls_of(&others),
+            request: request.clone(),
+            fields: form
+                .iter()
+                .flat_map(Form::fields)
+                .map(|field| field.name().to_owned())
+                .collect(),
+            cautions,
+            via: place,
+            server_info: self.server.info(),
+            client_info: self.client.info(),
+            until,
+            outlives: self.outlives(place),
+        };
+        let entry = self.entry_of(call, &origin, &request);
+        let key = self.questions.insert(Question {
+            call,
+            others: others.clone(),
+            newest,
+            origin,
+            request,
+            unknown,
+            form,
+            place,
+            step: Step::Writing,
+            record: None,
+            link: None,
+            entry,
+            at_client: None,
+            responded: false,
+            frame: frame.map(Into::into),
+            own_reply: None,
+            // That of one that may be another call's is found by none.
+            kept_if_refused: others.is_empty(),
+            wrong: 0,
+            reason: None,
+        });
+        if let Some(call) = call.and_then(|call| self.calls.get_mut(call)) {
+            call.questions.push(key);
+        }
+        for other in others {
+            if let Some(call) = self.calls.get_mut(other) {
+                call.maybe.push(key);
+            }
+        }
+        self.at(until, Timer::Patience(key));
+        self.effects.push_back(Effect::Record {
+            question: key,
+            asked: Box::new(asked),
+        });
+        Ok(key)
+    }
+
+    /// A message that a person can read, and no more in all than can wait.
+    fn within_size(&self, request: &ElicitRequest) -> Result<(), Refusal> {
+        let (message, limit) = (request.message().len(), self.settings.message_bytes);
+        if message > limit {
+            let why = format!(
+                "the message of a question has {message} bytes and at most {limit} are allowed"
+            );
+            return Err(Refusal::new(-32602, why));
+        }
+        let limit = self.settings.pending_bytes;
+        if self.questions.bytes().saturating_add(size_of(request)) > limit {
+            let why =
+                format!("the questions that are pending have too many bytes: {limit} are allowed");
+            return Err(Refusal::new(-32000, why));
+        }
+        Ok(())
+    }
+
+    /// A question is asked only where each call that it may belong to can be shown in full.
+    fn can_be_shown(&mut self, call: Option<CallKey>, others: &[CallKey]) -> Result<(), Refusal> {
+        for key in call.iter().chain(others) {
+            if let Some(defect) = self.calls.get_mut(*key).and_then(Call::unreadable) {
+                let why = format!(
+                    "nobody is asked, since the call cannot be shown to a person in full: {defect}"
+                );
+                return Err(Refusal::new(-32603, why));
+            }
+        }
+        Ok(())
+    }
+
+    /// Before whom a question is put.
+    fn place(
+        &self,
+        call: Option<CallKey>,
+        origin: &Origin,
+        request: &ElicitRequest,
+        form: Option<&Form>,
+    ) -> Result<AskedVia, Fault> {
+        let declared = self.capability_of(call.and_then(|key| self.calls.get(key)));
+        let can = match self.client.era() {
+            Some(Era::Pushed) => self.can_push(request, form),
+            // A client of the rounds era is asked in a call, or not at all.
+            Some(Era::Rounds) => call.is_some() && declared.has(request.mode()),
+            None => false,
+        };
+        let to_client = can && !matches!(self.settings.answer_with, AnswerWith::Desk);
+        if to_client || matches!(origin, Origin::Echo { .. }) {
+            return Ok(AskedVia::Client);
+        }
+        match self.settings.answer_with {
+            AnswerWith::Auto | AnswerWith::Desk => Ok(AskedVia::People),
+            AnswerWith::Client => Err(PeerFault::CapabilityMissing {
+                mode: request.mode(),
+                declared,
+            }
+            .into()),
+        }
+    }
+
+    /// Returns whether a question put there may outlive the connection of whoever is asked. A pushed client is asked on the
+    /// connection that carries its call, and both end with this process; a rounds client answers with a request of its
+    /// own, which may come after any restart.
+    fn outlives(&self, place: AskedVia) -> bool {
+        place == AskedVia::People || self.client.era() != Some(Era::Pushed)
+    }
+
+    fn within_limits(&mut self, now: Timestamp) -> Result<(), Fault> {
+        if let Some(limit) = self.settings.pending
+            && self.questions.len() >= limit
+        {
+            return Err(LimitFault::TooManyPending { limit }.into());
+        }
+        let Some(limit) = self.settings.per_minute else {
+            return Ok(());
+        };
+        while self
+            .asked_at
+            .front()
+            .is_some_and(|at| at.after(MINUTE) <= now)
+        {
+            self.asked_at.pop_front();
+        }
+        if self.asked_at.len() >= usize::try_from(limit).unwrap_or(usize::MAX) {
+            let free = self.asked_at.front().map_or(now, |at| at.after(MINUTE));
+            let retry_after = free.since(now);
+            return Err(LimitFault::RateLimited { retry_after }.into());
+        }
+        self.asked_at.push_back(now);
+        Ok(())
+    }
+
+    /// The question is written: now it may be seen.
+    pub(super) fn recorded(
+        &mut self,
+        now: Timestamp,
+        key: QuestionKey,
+        record: String,
+        link: Option<String>,
+        answered: bool,
+    ) {
+        let Some(question) = self.questions.get_mut(key) else {
+            // It ended while it was being written.
+            self.effects.push_back(Effect::End {
+                record,
+                ending: Ending::CallEnded,
+            });
+            return;
+        };
+        question.link = link;
+        question.step = Step::Open;
+        let (place, call, echo) = (
+            question.place,
+            question.call,
+            matches!(question.origin, Origin::Echo { .. }),
+        );
+        self.questions.recorded(key, &record);
+        if answered && !echo {
+            self.settled(now, key);
+            return;
+        }
+        match (place, call) {
+            (_, Some(call)) if echo => self.echo_recorded(now, call),
+            (AskedVia::Client, Some(call)) if self.client.era() == Some(Era::Rounds) => {
+                if !self.answers_what_was_brought(key, call) {
+                    self.put_round(call);
+                }
+            }
+            (AskedVia::Client, _) => self.push_to_client(now, key),
+            (AskedVia::People, Some(call)) => self.hold_all(now, key, call),
+            (AskedVia::People, None) => {}
+        }
+    }
+
+    /// Returns what is not written is not asked.
+    pub(super) fn not_recorded(&mut self, now: Timestamp, key: QuestionKey) {
+        let refusal = Refusal::new(
+            -32603,
+            "the question could not be recorded, so nobody was asked",
+        );
+        self.question_fails(now, key, Ending::CallEnded, &refusal);
+    }
+}
+
+/// Checks what is asked: a legal form, or a link that may be shown. What is legal but calls for care becomes a caution.
+fn check(request: &ElicitRequest) -> Result<Checked, Fault> {
+    match request {
+        ElicitRequest::Form { message, schema } => {
+            let form = Form::parse(schema.get()).map_err(|defects| PeerFault::from(&defects))?;
+            let cautions = secrecy::inspect(&form, message)
+                .iter()
+                .map(ToString::to_string)
+                .collect();
+            Ok(Checked {
+                form: Some(form),
+                cautions,
+            })
+        }
+        ElicitRequest::Url { url, .. } => {
+            let link = Link::parse(url).map_err(PeerFault::IllegalLink)?;
+            Ok(Checked {
+                form: None,
+                cautions: link.cautions().iter().map(ToString::to_string).collect(),
+            })
+        }
+    }
+}

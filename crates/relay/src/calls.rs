@@ -1,0 +1,389 @@
+//! The client's requests on their way: who waits for what, and where the answer goes.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use data_encoding::HEXLOWER;
+use mcp_elicit_core::wire::{CallDefect, CallFrame, Capability, Id, InputRequest};
+use sha2::{Digest as _, Sha256};
+
+use super::glance::{self, Glance};
+use super::logging::LogLevel;
+use super::repeats::AnsweredRound;
+use super::returns::Brought;
+use super::round::Round;
+use super::turns::Queued;
+use super::{CallKey, CallKind, CallSummary, Door, QuestionKey, Timestamp};
+
+/// One request of the client.
+pub(super) struct Call {
+    /// The stream for its answer; `None` while none is waiting.
+    pub(super) door: Option<Door>,
+    /// The id the client knows it by.
+    pub(super) client_id: Id,
+    /// The id the server knows it by.
+    pub(super) upstream_id: Id,
+    /// The kind of call, where questions may come up in it.
+    pub(super) kind: Option<CallKind>,
+    /// The request as it went to the server, kept when questions may come up in it.
+    kept: Option<Bytes>,
+    /// The modes that the client can ask in, in this call.
+    pub(super) capability: Capability,
+    /// The token that the client wants progress on.
+    pub(super) token: Option<Id>,
+    /// The token that the server reports progress on.
+    pub(super) upstream_token: Option<Id>,
+    /// When it came.
+    pub(super) since: Timestamp,
+    /// When it came, or was made again last.
+    pub(super) came_at: Timestamp,
+    /// Questions that are open in it.
+    pub(super) questions: Vec<QuestionKey>,
+    /// Open questions that are taken to be another call's and may be this one's.
+    pub(super) maybe: Vec<QuestionKey>,
+    /// The round that waits to be answered, on a server of the rounds era.
+    pub(super) round: Option<Round>,
+    /// The number of rounds that it has asked.
+    pub(super) rounds: u32,
+    /// The last progress told to the client.
+    pub(super) progress: f64,
+    /// Since when it is held for a person.
+    pub(super) held: Option<Timestamp>,
+    /// The response that came while nobody waited, as the server wrote it.
+    pub(super) finished: Option<String>,
+    /// The parts that wait for its turn, while it does.
+    pub(super) queued: Option<Queued>,
+    /// `true` if it is one of those that take turns, and has its own.
+    pub(super) has_turn: bool,
+    /// `true` if it was seen to ask.
+    pub(super) asked: bool,
+    /// Records whose answers go to the server when the call is made again.
+    pub(super) delivers: Vec<String>,
+    /// The server's answer that wants something first, as it wrote it: links visited (`-32042`), or a round that the client
+    /// gets as it is.
+    pub(super) demand: Option<String>,
+    /// The level from which on it wants log messages.
+    pub(super) log_level: Option<LogLevel>,
+    /// `true` if it asks which tools there are.
+    pub(super) lists_tools: bool,
+    /// The states under which its client has a round.
+    pub(super) states: Vec<String>,
+    /// The round that its client has.
+    pub(super) presented: Vec<(String, InputRequest)>,
+    /// The rounds that its client has answered.
+    pub(super) answered: Vec<AnsweredRound>,
+    /// The answers that a retry brought for its questions, which are asked anew.
+    pub(super) brought: Option<Brought>,
+    /// The keys that its questions have had in `inputRequests`, and how often each was asked.
+    pub(super) asked_keys: HashMap<String, u32>,
+    /// The call, or the reason that it cannot be shown; read when first needed.
+    calling: Option<Result<CallSummary, CallDefect>>,
+}
+
+impl Call {
+    pub(super) fn new(now: Timestamp, door: Door, id: Id, kind: Option<CallKind>) -> Self {
+        Self {
+            door: Some(door),
+            client_id: id.clone(),
+            upstream_id: id,
+            kind,
+            kept: None,
+            capability: Capability::NONE,
+            token: None,
+            upstream_token: None,
+            since: now,
+            came_at: now,
+            questions: Vec::new(),
+            maybe: Vec::new(),
+            round: None,
+            rounds: 0,
+            progress: 0.0,
+            held: None,
+            finished: None,
+            queued: None,
+            has_turn: false,
+            asked: false,
+            delivers: Vec::new(),
+            demand: None,
+            log_level: None,
+            lists_tools: false,
+            states: Vec::new(),
+            presented: Vec::new(),
+            answered: Vec::new(),
+            brought: None,
+            asked_keys: HashMap::new(),
+            calling: None,
+        }
+    }
+
+    /// Keeps the request, which is text, as it went to the server.
+    pub(super) fn keep(&mut self, frame: Bytes) {
+        self.kept = Some(frame);
+    }
+
+    /// The request as it went to the server, where it is kept.
+    pub(super) fn frame(&self) -> Option<&str> {
+        std::str::from_utf8(self.kept.as_ref()?).ok()
+    }
+
+    /// Returns whether it waits for its turn: the server knows nothing of it.
+    pub(super) fn is_queued(&self) -> bool {
+        self.queued.is_some()
+    }
+
+    /// Returns whether it can be made on another connection instead, with nothing lost.
+    pub(super) fn can_move(&self) -> bool {
+        self.is_queued() && self.door.is_some() && self.brought.is_none()
+    }
+
+    /// Reads the token for progress out of the request, where that was not done yet.
+    pub(super) fn learn_token(&mut self) {
+        if self.token.is_none() && self.upstream_token.is_none() {
+            self.token = self.frame().and_then(|frame| {
+                let glance = Glance::at(frame.as_bytes())?;
+                progress_token(frame, &glance)
+            });
+            self.upstream_token = self.token.clone();
+        }
+    }
+
+    /// Returns what is called; `None` when no question may come up in it, or when that cannot be read.
+    pub(super) fn calling(&mut self) -> Option<&CallSummary> {
+        self.read_calling()?.ok()
+    }
+
+    /// Why what is called cannot be shown to a person, if it cannot.
+    pub(super) fn unreadable(&mut self) -> Option<CallDefect> {
+        self.read_calling()?.err()
+    }
+
+    fn read_calling(&mut self) -> Option<Result<&CallSummary, CallDefect>> {
+        if self.calling.is_none() {
+            self.calling = Some(calling(self.kind?, self.frame()?));
+        }
+        Some(self.calling.as_ref()?.as_ref().map_err(|defect| *defect))
+    }
+}
+
+/// The name or URI that a request calls; `None` where that cannot be read.
+pub(super) fn target(frame: &str) -> Option<String> {
+    let index = Glance::at(frame.as_bytes())?;
+    let call = CallFrame::read(frame, &index).ok()?;
+    Some(call.target.into_owned())
+}
+
+/// Reads what a request of this kind calls.
+pub(super) fn calling(kind: CallKind, frame: &str) -> Result<CallSummary, CallDefect> {
+    let index = Glance::at(frame.as_bytes()).ok_or(CallDefect::Target)?;
+    let call = CallFrame::read(frame, &index)?;
+    let digest = digest(kind, &call.target, &call.canonical_arguments()?);
+    Ok(CallSummary {
+        kind,
+        target: call.target.into_owned(),
+        arguments: call.arguments.map(str::to_owned),
+        digest,
+    })
+}
+
+/// The token in `params._meta.progressToken`.
+pub(super) fn progress_token(frame: &str, glance: &Glance) -> Option<Id> {
+    let bytes = frame.as_bytes();
+    let token = glance::member(bytes, glance.meta.as_ref()?, "progressToken")?;
+    super::frame::id_at(bytes, &token)
+}
+
+/// Equal for two calls of the same thing with the same arguments, in whatever order and spelling.
+fn digest(kind: CallKind, target: &str, canonical_arguments: &str) -> String {
+    let mut hash = Sha256::new();
+    for part in [kind.word(), target, canonical_arguments] {
+        hash.update(part.len().to_le_bytes());
+        hash.update(part);
+    }
+    HEXLOWER.encode(&hash.finalize())
+}
+
+/// All requests on their way.
+#[derive(Default)]
+pub(super) struct Calls {
+    by_key: HashMap<CallKey, Call>,
+    by_upstream: HashMap<Id, CallKey>,
+    last: u64,
+}
+
+impl Calls {
+    /// No calls yet; the first gets the key after this.
+    pub(super) fn after(last: u64) -> Self {
+        Self {
+            last,
+            ..Self::default()
+        }
+    }
+
+    /// Takes a call in. Its upstream id must be free.
+    pub(super) fn insert(&mut self, call: Call) -> CallKey {
+        self.last += 1;
+        let key = CallKey(self.last);
+        self.by_upstream.insert(call.upstream_id.clone(), key);
+        self.by_key.insert(key, call);
+        key
+    }
+
+    pub(super) fn get(&self, key: CallKey) -> Option<&Call> {
+        self.by_key.get(&key)
+    }
+
+    pub(super) fn get_mut(&mut self, key: CallKey) -> Option<&mut Call> {
+        self.by_key.get_mut(&key)
+    }
+
+    pub(super) fn remove(&mut self, key: CallKey) -> Option<Call> {
+        self.settle_upstream(key);
+        self.by_key.remove(&key)
+    }
+
+    /// The call that the server answers with this id.
+    pub(super) fn by_upstream(&self, id: &Id) -> Option<CallKey> {
+        self.by_upstream.get(id).copied()
+    }
+
+    /// The call goes to the server once more, under another id.
+    pub(super) fn renew(&mut self, key: CallKey, id: Id) {
+        self.settle_upstream(key);
+        if let Some(call) = self.by_key.get_mut(&key) {
+            call.upstream_id = id.clone();
+            self.by_upstream.insert(id, key);
+        }
+    }
+
+    /// The server is done with this upstream id, which another call may have by now; the call lives on.
+    pub(super) fn settle_upstream(&mut self, key: CallKey) {
+        if let Some(call) = self.by_key.get(&key)
+            && self.is_with(key, call)
+        {
+            self.by_upstream.remove(&call.upstream_id);
+        }
+    }
+
+    /// Returns whether the server still works on the call.
+    pub(super) fn is_upstream(&self, key: CallKey) -> bool {
+        self.get(key)
+            .is_some_and(|call| self.is_with(key, call) && !call.is_queued())
+    }
+
+    /// Returns whether the server still works on this call of this key.
+    fn is_with(&self, key: CallKey, call: &Call) -> bool {
+        self.by_upstream.get(&call.upstream_id) == Some(&key)
+    }
+
+    /// Returns whether the server may be asking in this call of this key right now.
+    fn fits(&self, key: CallKey, call: &Call) -> bool {
+        call.kind.is_some()
+            && call.finished.is_none()
+            && !call.is_queued()
+            && self.is_with(key, call)
+    }
+
+    /// The call that the client knows by this id, the one somebody waits for first.
+    pub(super) fn by_client(&self, id: &Id) -> Option<CallKey> {
+        let mut found: Vec<_> = self
+            .by_key
+            .iter()
+            .filter(|(_, call)| call.client_id == *id)
+            .collect();
+        found.sort_by_key(|(key, call)| (call.door.is_none(), std::cmp::Reverse(**key)));
+        found.first().map(|(key, _)| **key)
+    }
+
+    /// The calls that wait on this stream.
+    pub(super) fn at_door(&self, door: Door) -> Vec<CallKey> {
+        self.keys(|call| call.door == Some(door))
+    }
+
+    /// The call whose progress the server reports with this token.
+    pub(super) fn by_upstream_token(&self, token: &Id) -> Option<CallKey> {
+        self.by_key
+            .iter()
+            .find(|(_, call)| call.upstream_token.as_ref() == Some(token))
+            .map(|(key, _)| *key)
+    }
+
+    /// Returns whether the server may be asking in this call right now.
+    pub(super) fn may_ask(&self, key: CallKey) -> bool {
+        self.get(key).is_some_and(|call| self.fits(key, call))
+    }
+
+    /// Calls in which the server may be asking right now, in no order.
+    pub(super) fn asking(&self) -> impl Iterator<Item = (CallKey, &Call)> {
+        let calls = self.by_key.iter().map(|(key, call)| (*key, call));
+        calls.filter(|(key, call)| self.fits(*key, call))
+    }
+
+    /// Keys of the calls that fit, oldest first.
+    pub(super) fn keys(&self, fits: impl Fn(&Call) -> bool) -> Vec<CallKey> {
+        let mut keys: Vec<_> = self
+            .by_key
+            .iter()
+            .filter(|(_, call)| fits(call))
+            .map(|(key, _)| *key)
+            .collect();
+        keys.sort_unstable();
+        keys
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.by_key.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(frame: &str) -> CallSummary {
+        calling(CallKind::Tool, frame).unwrap()
+    }
+
+    #[test]
+    fn the_same_call_has_the_same_digest_in_any_order() {
+        let one = of(
+            r#"{"id":1,"method":"tools/call","params":{"name":"t","arguments":{"a":1,"b":{"c":2,"d":3}}}}"#,
+        );
+        let two = of(
+            r#"{"id":2,"method":"tools/call","params":{"_meta":{"progressToken":9},"arguments":{"b":{"d":3,"c":2},"a":1},"name":"t"}}"#,
+        );
+        assert_eq!(one.digest, two.digest);
+        assert_eq!(one.target, "t");
+        let other = of(
+            r#"{"id":1,"method":"tools/call","params":{"name":"t","arguments":{"a":2,"b":{"c":2,"d":3}}}}"#,
+        );
+        assert_ne!(one.digest, other.digest);
+    }
+
+    #[test]
+    fn arguments_stay_out_of_debug() {
+        let call = of(
+            r#"{"id":1,"method":"tools/call","params":{"name":"t","arguments":{"a":"secret"}}}"#,
+        );
+        assert!(!format!("{call:?}").contains("secret"));
+        assert_eq!(call.arguments.as_deref(), Some(r#"{"a":"secret"}"#));
+    }
+
+    #[test]
+    fn two_different_calls_never_share_a_digest() {
+        let with = |arguments: &str| {
+            let frame = format!(
+                r#"{{"id":1,"method":"tools/call","params":{{"name":"t","arguments":{arguments}}}}}"#
+            );
+            calling(CallKind::Tool, &frame).map(|calling| calling.digest)
+        };
+        assert_ne!(
+            with(r#"{"a":18446744073709551617}"#),
+            with(r#"{"a":18446744073709551616}"#)
+        );
+        assert_eq!(
+            with(r#"{"force":true,"force":false}"#),
+            Err(CallDefect::Duplicate)
+        );
+        assert_eq!(with(r#"{"a":1e999}"#), Err(CallDefect::Number));
+    }
+}

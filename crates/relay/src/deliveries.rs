@@ -1,0 +1,103 @@
+//! Answers on their way to the server: each is delivered when the transport says that the server has accepted it.
+
+use std::collections::HashMap;
+
+use super::frame::Refusal;
+use super::{CallKey, DeliveryKey, Timestamp};
+use super::{Effect, Relay};
+
+/// Answers that went out in one frame.
+struct Delivery {
+    /// Their records.
+    records: Vec<String>,
+    /// The call that waits for them at the server; `None` where the frame makes the call again, whose response comes by
+    /// itself.
+    waits: Option<Waiting>,
+}
+
+/// A call that waits at the server for the answers.
+#[derive(Clone, Copy)]
+pub(super) struct Waiting {
+    pub(super) call: CallKey,
+    /// `true` if the answers are for the next call when the server refuses them.
+    pub(super) kept_if_refused: bool,
+}
+
+/// The frames with answers whose acceptance was not reported yet.
+#[derive(Default)]
+pub(super) struct Deliveries {
+    by_key: HashMap<DeliveryKey, Delivery>,
+    last: u64,
+    /// The delivery that the next frame for the server carries.
+    next: Option<DeliveryKey>,
+}
+
+impl Deliveries {
+    /// The next frame for the server carries the answers of these records.
+    pub(super) fn begin(&mut self, records: Vec<String>, waits: Option<Waiting>) {
+        if records.is_empty() {
+            return;
+        }
+        self.last += 1;
+        let key = DeliveryKey(self.last);
+        self.by_key.insert(key, Delivery { records, waits });
+        self.next = Some(key);
+    }
+
+    /// The delivery that the frame which goes out now carries.
+    pub(super) fn take_next(&mut self) -> Option<DeliveryKey> {
+        self.next.take()
+    }
+}
+
+impl Relay {
+    /// The server has accepted the answers.
+    pub(super) fn accepted(&mut self, key: DeliveryKey) {
+        if let Some(Delivery { records, .. }) = self.deliveries.by_key.remove(&key) {
+            self.effects.push_back(Effect::Confirm { records });
+        }
+    }
+
+    /// The server has refused the answers, and has not taken them: they are kept for the next call, unless none can have
+    /// them or this was the second time.
+    pub(super) fn refused(&mut self, now: Timestamp, key: DeliveryKey, why: String) {
+        let Some(Delivery { records, waits }) = self.deliveries.by_key.remove(&key) else {
+            return;
+        };
+        let next = if waits.is_some_and(|waits| waits.kept_if_refused) {
+            "The answer is kept: make the call again to deliver it"
+        } else {
+            "The answer is not kept: make the call again, and the person is asked again"
+        };
+        let words = format!(
+            "the server {} did not accept the person's answer: {why}. {next}",
+            self.shown_server()
+        );
+        self.effects.push_back(Effect::Refused { records, why });
+        self.ends_waiting(now, waits, &words);
+    }
+
+    /// Nobody can say whether the server has the answers: they are not sent again.
+    pub(super) fn lost(&mut self, now: Timestamp, key: DeliveryKey, why: String) {
+        let Some(Delivery { records, waits }) = self.deliveries.by_key.remove(&key) else {
+            return;
+        };
+        let words = format!(
+            "it is not known whether the server {} has the person's answer: {why}. \
+             The answer is not sent again",
+            self.shown_server()
+        );
+        self.effects.push_back(Effect::InDoubt { records, why });
+        self.ends_waiting(now, waits, &words);
+    }
+
+    /// The call cannot go on at the server, which is told, and ends with these words.
+    fn ends_waiting(&mut self, now: Timestamp, waits: Option<Waiting>, words: &str) {
+        let call = waits.map(|waits| waits.call);
+        let Some(key) = call.filter(|key| self.calls.get(*key).is_some()) else {
+            return;
+        };
+        self.cancel_upstream(key);
+        self.fail(now, key, &Refusal::new(-32603, words));
+    }
+}

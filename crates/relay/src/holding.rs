@@ -1,0 +1,304 @@
+//! Calls that wait for a person: kept alive with progress, handed back when it takes long, resumed when made again.
+
+use mcp_elicit_core::wire::{Progress, members, message};
+use serde_json::{Number, json};
+
+use super::calls::Call;
+use super::frame::Refusal;
+use super::glance::Glance;
+use super::question::Question;
+use super::{AskedVia, CallKey, CallKind, Door, QuestionKey, Relay, Timer, Timestamp};
+
+/// Signs of life count up in steps this small, so that the server's own progress stays ahead of them.
+const STEP: f64 = 0.001;
+
+impl Relay {
+    /// The call has a question on the desk: it is held.
+    pub(super) fn hold(&mut self, now: Timestamp, key: CallKey) {
+        let hold = self.hold_time();
+        let Some(call) = self.calls.get_mut(key) else {
+            return;
+        };
+        if call.door.is_none() || call.held.is_some() {
+            return;
+        }
+        call.held = Some(now);
+        call.learn_token();
+        self.at(now.after(hold), Timer::Hold(key));
+        self.keep_alive(now, key);
+    }
+
+    /// The call has this question on the desk: it is held, and every other that the question may be for.
+    pub(super) fn hold_all(&mut self, now: Timestamp, question: QuestionKey, call: CallKey) {
+        self.hold(now, call);
+        let question = self.questions.get(question);
+        for other in question.map_or_else(Vec::new, |question| question.others.clone()) {
+            if self.calls.may_ask(other) {
+                self.hold(now, other);
+            }
+        }
+    }
+
+    /// The open questions that are the call's, and those that may be.
+    fn questions_in(&self, key: CallKey) -> impl Iterator<Item = &Question> {
+        let calls = self.calls.get(key).into_iter();
+        let keys = calls.flat_map(|call| call.questions.iter().chain(&call.maybe));
+        keys.filter_map(|question| self.questions.get(*question))
+    }
+
+    /// Returns whether a question of the call waits on the desk.
+    pub(super) fn waits_on_desk(&self, key: CallKey) -> bool {
+        let mut questions = self.questions_in(key);
+        questions.any(|question| question.place == AskedVia::People)
+    }
+
+    /// A question is gone: calls that it was for, or may have been for, are held no longer when it was the last on the desk.
+    pub(super) fn hold_ends(&mut self, question: &Question) {
+        for key in question.call.iter().chain(&question.others) {
+            if !self.waits_on_desk(*key) {
+                self.stop_holding(*key);
+            }
+        }
+    }
+
+    pub(super) fn stop_holding(&mut self, key: CallKey) {
+        let Some(call) = self.calls.get_mut(key) else {
+            return;
+        };
+        if call.held.take().is_some() {
+            self.cancel_timers(
+                |timer| matches!(timer, Timer::Hold(call) | Timer::KeepAlive(call) if *call == key),
+            );
+        }
+    }
+
+    /// Tells the caller that the call lives: on its token, where it gave one.
+    pub(super) fn keep_alive(&mut self, now: Timestamp, key: CallKey) {
+        let text = self.waiting_words(key);
+        let wait = self.settings.keep_alive;
+        let Some(call) = self.calls.get_mut(key) else {
+            return;
+        };
+        let (Some(door), Some(token), true) = (call.door, call.token.clone(), call.held.is_some())
+        else {
+            return;
+        };
+        call.progress += STEP;
+        let Some(progress) = Number::from_f64(call.progress) else {
+            return;
+        };
+        let sign = Progress {
+            token,
+            progress,
+            total: None,
+            message: Some(text),
+        };
+        self.tell_client(door, sign.to_message(), false);
+        self.at(now.after(wait), Timer::KeepAlive(key));
+    }
+
+    /// Returns where a person can answer what the call waits for: its own question, or one of the call before it.
+    fn link_of(&self, key: CallKey) -> Option<String> {
+        let link = |key| {
+            self.questions_in(key)
+                .find_map(|question| question.link.clone())
+        };
+        if self.calls.get(key).is_some_and(Call::is_queued) {
+            return self.calls.asking().map(|(key, _)| key).min().and_then(link);
+        }
+        link(key)
+    }
+
+    fn waiting_words(&self, key: CallKey) -> String {
+        match self.link_of(key) {
+            Some(link) => format!("Waiting for a person to answer at {link}"),
+            None => "Waiting for a person to answer".to_owned(),
+        }
+    }
+
+    /// The person takes long: the caller gets a plain result that says where to answer, and the call waits for it.
+    pub(super) fn hand_back(&mut self, now: Timestamp, key: CallKey) {
+        let Some(frame) = self.hand_back_frame(key) else {
+            return;
+        };
+        let Some(door) = self.calls.get(key).and_then(|call| call.door) else {
+            return;
+        };
+        if self.calls.get(key).is_some_and(Call::is_queued) {
+            // The server knows nothing of it, so nothing else ends it.
+            self.at(now.after(self.settings.patience), Timer::Forget(key));
+        }
+        self.park(key);
+        self.tell_client(door, frame, true);
+    }
+
+    /// Nobody waits for the call any more; being made again finds it, in another session of the caller too.
+    pub(super) fn park(&mut self, key: CallKey) {
+        if self.leave_at_client(key) {
+            self.keep_call(key);
+        }
+    }
+
+    /// The call waits for its client; being made again in this session finds it. `false` when nothing finds it.
+    pub(super) fn leave_at_client(&mut self, key: CallKey) -> bool {
+        self.stop_holding(key);
+        let Some(call) = self.calls.get_mut(key) else {
+            return false;
+        };
+        call.door = None;
+        let Some(digest) = call.calling().map(|calling| calling.digest.clone()) else {
+            return false;
+        };
+        self.parked.entry(digest).or_default().push_back(key);
+        true
+    }
+
+    /// Every held call is handed back at once: the gateway is about to stop.
+    pub(super) fn drain(&mut self) {
+        for key in self.calls.keys(|call| call.held.is_some()) {
+            let frame = self.hand_back_frame(key);
+            let door = self.calls.get(key).and_then(|call| call.door);
+            if let (Some(frame), Some(door)) = (frame, door) {
+                self.stop_holding(key);
+                if let Some(call) = self.calls.get_mut(key) {
+                    call.door = None;
+                }
+                self.tell_client(door, frame, true);
+            }
+        }
+    }
+
+    /// Returns who still waits for an answer is told that none will come. Questions stay for the same call made again.
+    pub(super) fn leave(&mut self, what: &str) {
+        let why = format!("{what} while the server worked on this");
+        for key in self.calls.keys(|call| call.door.is_some()) {
+            if let Some(call) = self.calls.get_mut(key)
+                && let Some(door) = call.door.take()
+            {
+                let frame = Refusal::new(-32603, why.clone()).to_response(&call.client_id);
+                self.tell_client(door, frame, true);
+            }
+        }
+        self.refuse_waiting(&format!("was left: {what}"));
+    }
+
+    fn hand_back_frame(&mut self, key: CallKey) -> Option<String> {
+        let link = self.link_of(key);
+        let server = self.shown_server();
+        let call = self.calls.get_mut(key)?;
+        let (id, kind, queued) = (call.client_id.clone(), call.kind?, call.is_queued());
+        let target = call.calling()?.target.clone();
+        let needs = if call.questions.is_empty() {
+            "may need"
+        } else {
+            "needs"
+        };
+        let place = link.map_or_else(
+            || "where its operator set it up".to_owned(),
+            |link| format!("here: {link}"),
+        );
+        let text = if queued {
+            format!(
+                "Not done yet. The server {server} is at work on another call, which waits for a person's answer. \
+                 Ask the person to answer {place} - then call {target} again with the same arguments."
+            )
+        } else {
+            format!(
+                "Not done yet. The server {server} {needs} a person's answer before the {} {target} can go on. \
+             Ask the person to answer {place} - then call {target} again with the same arguments. \
+             The call goes on where it stopped; nothing is asked twice.",
+                kind.word()
+            )
+        };
+        let frame = match kind {
+            CallKind::Tool => {
+                let mut result =
+                    json!({"resultType": "complete", "content": [{"type": "text", "text": text}]});
+                // A result without `structuredContent` is only understood of a tool without an output schema.
+                if self.catalog.may_have_output_schema(&target) {
+                    result["isError"] = json!(true);
+                }
+                message::result(&id, &members::raw_value(&self.in_era(result)))
+            }
+            CallKind::Prompt => {
+                let result = json!({
+                    "resultType": "complete",
+                    "messages": [{"role": "user", "content": {"type": "text", "text": text}}],
+                });
+                message::result(&id, &members::raw_value(&self.in_era(result)))
+            }
+            // A resource has no room for words that are not its own.
+            CallKind::Resource => Refusal::new(-32000, text).to_response(&id),
+        };
+        Some(frame)
+    }
+
+    /// `resultType` is the rounds era's.
+    fn in_era(&self, mut result: serde_json::Value) -> serde_json::Value {
+        if self.client.era() != Some(mcp_elicit_core::wire::Era::Rounds)
+            && let Some(members) = result.as_object_mut()
+        {
+            members.shift_remove("resultType");
+        }
+        result
+    }
+
+    /// The oldest call of this digest that waits for being made again and fits.
+    pub(super) fn unpark(
+        &mut self,
+        digest: &str,
+        fits: impl Fn(&Self, CallKey) -> bool,
+    ) -> Option<CallKey> {
+        let waiting = self.parked.get(digest)?;
+        let key = waiting.iter().copied().find(|call| fits(self, *call))?;
+        self.unpark_call(key);
+        Some(key)
+    }
+
+    /// The call waits no longer for being made again.
+    pub(super) fn unpark_call(&mut self, key: CallKey) {
+        self.parked.retain(|_, calls| {
+            calls.retain(|call| *call != key);
+            !calls.is_empty()
+        });
+    }
+
+    /// A call goes on for a client that made it again.
+    pub(super) fn resume(
+        &mut self,
+        now: Timestamp,
+        key: CallKey,
+        door: Door,
+        text: &str,
+        glance: &Glance,
+    ) {
+        let id = glance
+            .id
+            .as_ref()
+            .and_then(|range| super::frame::id_at(text.as_bytes(), range));
+        self.meet_retry(key, text);
+        let Some(call) = self.calls.get_mut(key) else {
+            return;
+        };
+        call.door = Some(door);
+        call.came_at = now;
+        if let Some(id) = id {
+            call.client_id = id;
+        }
+        self.cancel_timers(|timer| *timer == Timer::Forget(key));
+        self.drop_call(key);
+        if self
+            .calls
+            .get(key)
+            .is_some_and(|call| call.finished.is_some())
+        {
+            self.deliver_finished(key);
+        } else if self.calls.get(key).is_some_and(Call::is_queued) {
+            self.hold_queued(now, key);
+        } else if self.waits_on_desk(key) || self.following.contains(&key) {
+            self.hold(now, key);
+        } else {
+            self.put_round(key);
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! The pushed era (2025-06-18, 2025-11-25): questions that a server pushes, and clients that one pushes to.
+
+use mcp_elicit_core::question::outcome_json;
+use mcp_elicit_core::wire::{
+    Capability, ElicitRequest, ElicitResult, Envelope, Era, Id, Mode, Revision, members, message,
+    meta, method,
+};
+use serde_json::json;
+
+use super::calls::Call;
+use super::frame::{self, Refusal};
+use super::glance::{self, Glance};
+use super::handshake::Client;
+use super::question::{BadReply, Origin, OwnReply, Question, message_again};
+use super::responses::with_id;
+use super::unknown_members::with_members;
+use super::{CallKey, CallKind, Door, Ending, QuestionKey, Relay, Timestamp, Up};
+
+impl Relay {
+    /// The server pushed a question.
+    pub(super) fn pushed_question(
+        &mut self,
+        now: Timestamp,
+        via: Option<CallKey>,
+        id: &Id,
+        text: &str,
+        glance: &Glance,
+    ) {
+        if self.questions.by_server_id(id).is_some() {
+            // An answer could not be told from the other's, nor could a refusal.
+            tracing::warn!(server = %self.settings.server, "dropped a question under the id of one that is open");
+            return;
+        }
+        let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
+        let params = glance
+            .params
+            .as_ref()
+            .and_then(|range| frame::raw_at(text, range));
+        let request = match params {
+            Some(params) => ElicitRequest::parse(params, revision),
+            None => Err(mcp_elicit_core::wire::WireError::Missing { member: "params" }),
+        };
+        let whose = self.whose(via);
+        if let Ok(request) = &request {
+            self.seen_asking(&whose.candidates(), request.mode());
+        }
+        let origin = Origin::Pushed { id: id.clone() };
+        let asked = request
+            .map_err(|defect| {
+                Refusal::fault(mcp_elicit_core::fault::PeerFault::from(defect), revision)
+            })
+            .and_then(|request| self.raise(now, whose, origin, request, Some(text), params));
+        if let Err(refusal) = asked {
+            self.tell_server(refusal.to_response(id), None);
+        }
+    }
+
+    /// Puts a question before a client of this era.
+    pub(super) fn push_to_client(&mut self, now: Timestamp, key: QuestionKey) {
+        let own = self.own_id();
+        let Client::Pushed { revision, .. } = self.client else {
+            return;
+        };
+        let Some(question) = self.questions.get(key) else {
+            return;
+        };
+        let door = question
+            .call
+            .and_then(|call| self.calls.get(call))
+            .and_then(|call| call.door);
+        let sent = match (&question.origin, &question.frame) {
+            (Origin::Pushed { id }, Some(frame)) => match &question.reason {
+                None => Some((id.clone(), frame.to_string())),
+                Some(reason) => reworded(frame, &own, reason).map(|frame| (own, frame)),
+            },
+            _ => in_revision(question, revision)
+                .and_then(|request| request.to_raw_params(revision).ok())
+                .and_then(|params| with_members(&params, &question.unknown))
+                .map(|params| message::request(&own, method::CREATE, Some(&params)))
+                .map(|frame| (own, frame)),
+        };
+        let Some((id, frame)) = sent else {
+            self.ended(now, key, Ending::ClientFailed, true);
+            return;
+        };
+        self.questions.asked_client(key, &id);
+        self.tell_client(door.unwrap_or(Door::SESSION), frame, false);
+    }
+
+    /// A client of this era answered a question.
+    pub(super) fn client_replies(
+        &mut self,
+        now: Timestamp,
+        key: QuestionKey,
+        text: &str,
+        glance: &Glance,
+    ) {
+        let Some(question) = self.questions.get_mut(key) else {
+            return;
+        };
+        question.responded = true;
+        let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
+        let Some(result) = glance
+            .result
+            .as_ref()
+            .and_then(|range| frame::raw_at(text, range))
+        else {
+            // An error: the client could not ask. That is no answer of a person's.
+            self.pass_on_error(now, key, text);
+            return;
+        };
+        let checked = ElicitResult::parse(result, question.request.mode())
+            .map_err(|defect| {
+                let fault = mcp_elicit_core::fault::PeerFault::from(defect);
+                BadReply::Malformed(Box::new(Refusal::fault(fault, revision)))
+            })
+            .and_then(|reply| Ok((question.check(&reply, revision)?, reply.dropped_content())));
+        match checked {
+            Ok((outcome, dropped)) => {
+                let server_id = match &question.origin {
+                    Origin::Pushed { id } if question.frame.is_some() && !dropped => {
+                        Some(id.clone())
+                    }
+                    _ => None,
+                };
+                let frame = server_id.map(|id| match question.wrong {
+                    0 => text.into(),
+                    _ => with_id(text, &id).into(),
+                });
+                question.own_reply = (!dropped).then(|| OwnReply {
+                    frame,
+                    result: result.get().into(),
+                    recorded: outcome_json(&outcome),
+                });
+                self.client_settles(key, outcome);
+            }
+            Err(BadReply::Wrong { refusal, reason }) => {
+                if question.was_wrong(reason) {
+                    self.push_to_client(now, key);
+                } else {
+                    self.question_fails(now, key, Ending::ClientFailed, &refusal);
+                }
+            }
+            Err(BadReply::Malformed(refusal)) => {
+                self.question_fails(now, key, Ending::ClientFailed, &refusal);
+            }
+        }
+    }
+
+    fn pass_on_error(&mut self, now: Timestamp, key: QuestionKey, text: &str) {
+        let code = Envelope::parse_within(text.as_bytes(), usize::MAX)
+            .ok()
+            .and_then(|all| all.error_code());
+        let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
+        let fault = mcp_elicit_core::fault::PeerFault::AnsweredWithError {
+            code: code.unwrap_or_default(),
+        };
+        let as_it_is = self.questions.get(key).is_some_and(|question| {
+            matches!(&question.origin, Origin::Pushed { .. }) && question.frame.is_some()
+        });
+        if as_it_is {
+            self.drop_quietly(key, Ending::ClientFailed);
+            self.tell_server(text.to_owned(), None);
+        } else {
+            self.question_fails(
+                now,
+                key,
+                Ending::ClientFailed,
+                &Refusal::fault(fault, revision),
+            );
+        }
+    }
+
+    /// Returns whether a client of this era can be shown this question.
+    pub(super) fn can_push(
+        &self,
+        request: &ElicitRequest,
+        form: Option<&mcp_elicit_core::form::Form>,
+    ) -> bool {
+        let Client::Pushed {
+            revision,
+            capability,
+            ..
+        } = &self.client
+        else {
+            return false;
+        };
+        let sayable = form.is_none_or(|form| form.emit(*revision).is_ok());
+        capability.has(request.mode()) && revision.has_mode(request.mode()) && sayable
+    }
+
+    /// Returns whether the server's own frame says the question in the client's revision.
+    pub(super) fn may_have_frame(&self, mode: Mode) -> bool {
+        match (&self.client, self.server.revision()) {
+            (Client::Pushed { revision, .. }, Some(server)) => {
+                *revision >= server || (mode == Mode::Form && server == *revision)
+            }
+            _ => false,
+        }
+    }
+
+    /// A request of a pushed client for a server of the rounds era.
+    pub(super) fn pushed_to_rounds(
+        &mut self,
+        door: Door,
+        text: &str,
+        glance: &Glance,
+        method: &str,
+    ) -> Up {
+        let Some(id) = glance
+            .id
+            .as_ref()
+            .and_then(|range| frame::id_at(text.as_bytes(), range))
+        else {
+            return Up::Forward(None);
+        };
+        match method {
+            "logging/setLevel" => return self.set_log_level(door, &id, text, glance),
+            "ping" => {
+                // It does not exist there: the session is the gateway's.
+                self.tell_client(
+                    door,
+                    message::result(&id, &members::raw_value(&json!({}))),
+                    true,
+                );
+                return Up::Taken;
+            }
+            "resources/subscribe" | "resources/unsubscribe" => {
+                let why = format!(
+                    "the server speaks {}, which has no `{method}`",
+                    Revision::V2026_07_28
+                );
+                self.tell_client(door, Refusal::new(-32601, why).to_response(&id), true);
+                return Up::Taken;
+            }
+            _ => {}
+        }
+        let capability = self.session_capability();
+        let Some(changed) = self.with_rounds_meta(text) else {
+            return self.refuse(
+                door,
+                text,
+                glance,
+                &Refusal::new(-32602, "`params` must be an object"),
+            );
+        };
+        self.start(
+            door,
+            text,
+            glance,
+            CallKind::of_method(method),
+            Some(changed),
+            capability,
+        )
+    }
+
+    /// The request with what every request of the rounds era says about itself.
+    fn with_rounds_meta(&self, text: &str) -> Option<String> {
+        let envelope = Envelope::parse_within(text.as_bytes(), usize::MAX).ok()?;
+        let own = self.rounds_meta();
+        let mut params = envelope.params().map(ToOwned::to_owned);
+        for key in [
+            meta::PROTOCOL_VERSION,
+            meta::CLIENT_INFO,
+            meta::CLIENT_CAPABILITIES,
+        ] {
+            let value = members::raw_value(own.get(key)?);
+            params = Some(meta::with(params.as_deref(), key, Some(&value)).ok()?);
+        }
+        if let Some(level) = self.session_log_level() {
+            params = Some(meta::with(params.as_deref(), meta::LOG_LEVEL, Some(&level)).ok()?);
+        }
+        envelope.with_body(params.as_deref()?).ok()
+    }
+
+    /// A request in a round that is no question: the client is pushed it, when its era is this.
+    pub(super) fn push_other(&mut self, door: Option<Door>, method: &str, raw: &str) -> Option<Id> {
+        if self.client.era() != Some(Era::Pushed) || method == method::CREATE {
+            return None;
+        }
+        let request = serde_json::from_str::<&serde_json::value::RawValue>(raw).ok()?;
+        let params = members::member(request, "params");
+        let id = self.own_id();
+        self.tell_client(
+            door.unwrap_or(Door::SESSION),
+            message::request(&id, method, params),
+            false,
+        );
+        Some(id)
+    }
+
+    /// Returns what a pushed session's calls can ask.
+    pub(super) fn capability_of(&self, call: Option<&Call>) -> Capability {
+        match (&self.client, call) {
+            (Client::Rounds { .. }, Some(call)) => call.capability,
+            (Client::Rounds { .. } | Client::Unknown, _) => Capability::NONE,
+            (Client::Pushed { capability, .. }, _) => *capability,
+        }
+    }
+}
+
+/// The server's own question once more, with the reason; all else stays as the server wrote it.
+fn reworded(frame: &str, id: &Id, reason: &str) -> Option<String> {
+    let params = Glance::at(frame.as_bytes())?.params?;
+    let place = glance::member(frame.as_bytes(), &params, "message")?;
+    let message: String = serde_json::from_str(&frame[place.clone()]).ok()?;
+    let message = members::raw_text(&message_again(&message, reason));
+    Some(with_id(&frame::spliced(frame, &place, message.get()), id))
+}
+
+/// The question as this revision says it; `None` when it cannot.
+fn in_revision(question: &Question, revision: Revision) -> Option<ElicitRequest> {
+    match &question.request_again() {
+        ElicitRequest::Form { message, .. } => {
+            if revision > Revision::V2025_06_18 {
+                // Both revisions have the same forms: what is in one beside them stays.
+                return Some(question.request_again());
+            }
+            let schema = question.form.as_ref()?.emit(revision).ok()?;
+            Some(ElicitRequest::form(message.clone(), &schema))
+        }
+        ElicitRequest::Url {
+            message,
+            url,
+            elicitation_id,
+        } => Some(ElicitRequest::Url {
+            message: message.clone(),
+            url: url.clone(),
+            // 2026-07-28 gives none, 2025-11-25 needs one: the record's id names the question here.
+            elicitation_id: elicitation_id.clone().or_else(|| question.record.clone()),
+        }),
+    }
+}

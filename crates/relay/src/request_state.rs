@@ -1,0 +1,287 @@
+//! `requestState` as a client of the rounds era carries it: sealed, and bound to one call of one caller at one server.
+//!
+//! The token is `mcp-elicit.s1.` and base64url of the nonce and the ciphertext, XChaCha20-Poly1305. The key is made for one
+//! caller and one server; kind, name and arguments of the call are associated data. So a state that was changed, that is
+//! another caller's or that came with another call does not open. The nonce is a keyed hash of what is sealed: equal nonces
+//! mean equal texts, and no randomness is needed here.
+
+use std::fmt;
+
+use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
+use chacha20poly1305::{XChaCha20Poly1305, XNonce};
+use data_encoding::BASE64URL_NOPAD;
+use hmac::{Hmac, Mac as _};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::calls;
+use super::frame::OWN;
+use super::glance::Glance;
+use super::{CallKind, Timestamp};
+
+/// The mark of this form, after the gateway's own prefix of a state.
+const FORM: &str = "s1.";
+const NONCE: usize = 24;
+
+/// The sealing of states for one caller and one server.
+#[derive(Clone)]
+pub struct StateSeal {
+    cipher: XChaCha20Poly1305,
+    nonces: [u8; 32],
+}
+
+/// The content of a state, for the gateway that made it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct StateClaims {
+    /// When it ends, in milliseconds since 1970.
+    #[serde(rename = "x")]
+    pub(super) expires: u64,
+    /// Tells two states of one call apart.
+    #[serde(rename = "n")]
+    pub(super) number: u64,
+    /// The questions under it: keys of `inputRequests` with the records of the questions.
+    #[serde(rename = "a", default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) asked: Vec<(String, String)>,
+    /// Present where the client makes the call again from its first round: how many rounds it has repeated with this one.
+    #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
+    pub(super) repeated: Option<usize>,
+    /// Present where the round is the server's own and goes on with the client's retry.
+    #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
+    pub(super) server: Option<ServerState>,
+}
+
+/// The state that the server gave, if it gave one.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ServerState {
+    #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
+    pub(super) state: Option<String>,
+}
+
+impl fmt::Debug for ServerState {
+    /// Not the state, which may hold what a person said before.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bytes = self.state.as_ref().map(String::len);
+        f.debug_struct("ServerState")
+            .field("bytes", &bytes)
+            .finish()
+    }
+}
+
+/// The reason why a state is refused. A forged state gets no details.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum StateDefect {
+    /// It was not made here, was changed, or belongs to another call, caller or server.
+    #[error(
+        "this `requestState` is not one for this call: make the call again without `requestState` and `inputResponses`"
+    )]
+    Foreign,
+    /// It was used before, and what came of it is not kept.
+    #[error(
+        "this `requestState` was used before: make the call again without `requestState` and `inputResponses`"
+    )]
+    Used,
+    /// Its time is over.
+    #[error(
+        "this `requestState` has expired: make the call again without `requestState` and `inputResponses`"
+    )]
+    Expired,
+}
+
+/// The facts that a state is bound to beside caller and server: the kind of a call, its name and its arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CallBinding(String);
+
+impl CallBinding {
+    /// Binds to what this request calls. Arguments of which two spellings cannot be compared count as they are written.
+    pub(super) fn of_frame(kind: CallKind, frame: &str) -> Self {
+        if let Ok(calling) = calls::calling(kind, frame) {
+            return Self(calling.digest);
+        }
+        let index = Glance::at(frame.as_bytes()).unwrap_or_default();
+        let mut hash = Sha256::new();
+        for part in [index.name, index.uri, index.arguments] {
+            let text = part.map_or("", |range| &frame[range]);
+            hash.update(text.len().to_le_bytes());
+            hash.update(text);
+        }
+        let hash = BASE64URL_NOPAD.encode(&hash.finalize());
+        Self(format!("{} as written {hash}", kind.word()))
+    }
+}
+
+impl fmt::Debug for StateSeal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("StateSeal(..)")
+    }
+}
+
+impl StateSeal {
+    /// Makes the sealing for this caller and server out of a key that outlives the process.
+    pub fn new(key: &[u8; 32], server: &str, caller: &str) -> Self {
+        let own = hash(
+            key,
+            &[b"request state", server.as_bytes(), caller.as_bytes()],
+        );
+        Self {
+            cipher: XChaCha20Poly1305::new(&hash(&own, &[b"text"]).into()),
+            nonces: hash(&own, &[b"nonce"]),
+        }
+    }
+
+    pub(super) fn seal(&self, call: &CallBinding, claims: &StateClaims) -> Option<String> {
+        let text = serde_json::to_vec(claims).ok()?;
+        let nonce = &hash(&self.nonces, &[call.0.as_bytes(), &text])[..NONCE];
+        let payload = Payload {
+            msg: &text,
+            aad: call.0.as_bytes(),
+        };
+        let sealed = self
+            .cipher
+            .encrypt(XNonce::from_slice(nonce), payload)
+            .ok()?;
+        let token = BASE64URL_NOPAD.encode(&[nonce, &sealed].concat());
+        Some(format!("{OWN}{FORM}{token}"))
+    }
+
+    pub(super) fn open(
+        &self,
+        call: &CallBinding,
+        state: &str,
+        now: Timestamp,
+    ) -> Result<StateClaims, StateDefect> {
+        let claims = self.claims(call, state).ok_or(StateDefect::Foreign)?;
+        if claims.expires <= now.as_millis() {
+            return Err(StateDefect::Expired);
+        }
+        Ok(claims)
+    }
+
+    fn claims(&self, call: &CallBinding, state: &str) -> Option<StateClaims> {
+        let token = state.strip_prefix(OWN)?.strip_prefix(FORM)?;
+        let sealed = BASE64URL_NOPAD.decode(token.as_bytes()).ok()?;
+        let (nonce, sealed) = sealed.split_at_checked(NONCE)?;
+        let payload = Payload {
+            msg: sealed,
+            aad: call.0.as_bytes(),
+        };
+        let text = self
+            .cipher
+            .decrypt(XNonce::from_slice(nonce), payload)
+            .ok()?;
+        serde_json::from_slice(&text).ok()
+    }
+}
+
+/// A keyed hash of these parts, whatever is in them.
+fn hash(key: &[u8; 32], parts: &[&[u8]]) -> [u8; 32] {
+    let mut mac =
+        <Hmac<Sha256> as hmac::Mac>::new_from_slice(key).expect("a key of any length will do");
+    for part in parts {
+        mac.update(&(part.len() as u64).to_le_bytes());
+        mac.update(part);
+    }
+    mac.finalize().into_bytes().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_000);
+
+    fn binding(frame: &str) -> CallBinding {
+        CallBinding::of_frame(CallKind::Tool, frame)
+    }
+
+    fn call() -> CallBinding {
+        binding(r#"{"id":1,"method":"tools/call","params":{"name":"t","arguments":{"a":1,"b":2}}}"#)
+    }
+
+    fn claims() -> StateClaims {
+        StateClaims {
+            expires: 2_000,
+            number: 7,
+            asked: vec![("k".to_owned(), "r".to_owned())],
+            repeated: None,
+            server: Some(ServerState {
+                state: Some("inner".to_owned()),
+            }),
+        }
+    }
+
+    fn seal() -> StateSeal {
+        StateSeal::new(&[7; 32], "server", "caller")
+    }
+
+    #[test]
+    fn a_state_opens_for_its_own_call_until_it_expires() {
+        let state = seal().seal(&call(), &claims()).unwrap();
+        assert!(!state.contains("inner"));
+        assert_eq!(seal().open(&call(), &state, NOW), Ok(claims()));
+        let again = binding(
+            r#"{"params":{"requestState":"x","arguments":{"b":2, "a":1},"name":"t"},"method":"tools/call","id":2}"#,
+        );
+        assert_eq!(seal().open(&again, &state, NOW), Ok(claims()));
+        let stateless = StateClaims {
+            server: Some(ServerState { state: None }),
+            ..claims()
+        };
+        let sealed = seal().seal(&call(), &stateless).unwrap();
+        assert_eq!(seal().open(&call(), &sealed, NOW), Ok(stateless));
+        let late = Timestamp::from_millis(2_000);
+        assert_eq!(
+            seal().open(&call(), &state, late),
+            Err(StateDefect::Expired)
+        );
+    }
+
+    #[test]
+    fn a_state_of_another_call_caller_server_or_key_is_foreign() {
+        let state = seal().seal(&call(), &claims()).unwrap();
+        for other in [
+            r#"{"id":1,"method":"tools/call","params":{"name":"t","arguments":{"a":1,"b":3}}}"#,
+            r#"{"id":1,"method":"tools/call","params":{"name":"u","arguments":{"a":1,"b":2}}}"#,
+            r#"{"id":1,"method":"tools/call","params":{"name":"t","arguments":{"a":1,"b":1e999}}}"#,
+            r#"{"id":1,"method":"tools/call","params":{"name":7}}"#,
+        ] {
+            let opened = seal().open(&binding(other), &state, NOW);
+            assert_eq!(opened, Err(StateDefect::Foreign), "{other}");
+        }
+        let prompt =
+            r#"{"id":1,"method":"prompts/get","params":{"name":"t","arguments":{"a":1,"b":2}}}"#;
+        let prompt = CallBinding::of_frame(CallKind::Prompt, prompt);
+        assert_eq!(seal().open(&prompt, &state, NOW), Err(StateDefect::Foreign));
+        for other in [
+            StateSeal::new(&[8; 32], "server", "caller"),
+            StateSeal::new(&[7; 32], "servercaller", ""),
+            StateSeal::new(&[7; 32], "other", "caller"),
+            StateSeal::new(&[7; 32], "server", "other"),
+        ] {
+            assert_eq!(other.open(&call(), &state, NOW), Err(StateDefect::Foreign));
+        }
+    }
+
+    #[test]
+    fn every_changed_character_is_noticed() {
+        let state = seal().seal(&call(), &claims()).unwrap();
+        for index in 0..state.len() {
+            let mut changed = state.clone().into_bytes();
+            changed[index] = if changed[index] == b'A' { b'B' } else { b'A' };
+            let changed = String::from_utf8(changed).unwrap();
+            assert!(
+                seal().open(&call(), &changed, NOW).is_err(),
+                "character {index}"
+            );
+        }
+        for foreign in [
+            "",
+            "mcp-elicit.",
+            "mcp-elicit.1.r1",
+            "mcp-elicit.s1.AAAA",
+            "other",
+        ] {
+            let opened = seal().open(&call(), foreign, NOW);
+            assert_eq!(opened, Err(StateDefect::Foreign), "{foreign}");
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! Clients of the rounds era (2026-07-28): what each of their requests declares, what they are asked in `input_required`,
+//! and what their retries bring.
+
+use mcp_elicit_core::answer::Outcome;
+use mcp_elicit_core::fault::PeerFault;
+use mcp_elicit_core::wire::{
+    Capability, Envelope, Era, InputRequest, InputRequired, InputResponses, Meta, Revision,
+    message, meta, method,
+};
+use serde_json::value::RawValue;
+
+use super::frame::{self, Refusal};
+use super::glance::{self, Glance};
+use super::question::{AtClient, BadReply, Step};
+use super::round::Entry;
+use super::unknown_members::with_members;
+use super::{AskedVia, CallKey, CallKind, Door, QuestionKey, Relay, Timestamp, Up};
+
+const REVISION: Revision = Revision::V2026_07_28;
+
+impl Relay {
+    /// Returns what the client declares in this request, and the request with what the gateway adds to it.
+    pub(super) fn rounds_capability(
+        &self,
+        text: &str,
+        glance: &Glance,
+    ) -> (Capability, Option<String>) {
+        let bytes = text.as_bytes();
+        let declared = glance
+            .meta
+            .as_ref()
+            .and_then(|meta| glance::member(bytes, meta, meta::CLIENT_CAPABILITIES));
+        let Some(range) = declared else {
+            return (Capability::NONE, None);
+        };
+        let all = serde_json::from_str(&text[range.clone()]).unwrap_or_default();
+        let capability = Capability::from_client(&all, REVISION);
+        let changed = self.with_declared(&text[range.clone()], REVISION);
+        (
+            capability,
+            changed.map(|value| frame::spliced(text, &range, value.get())),
+        )
+    }
+
+    /// A request of a rounds client for a pushed server.
+    pub(super) fn rounds_to_pushed(
+        &mut self,
+        door: Door,
+        text: &str,
+        glance: &Glance,
+        method: &str,
+    ) -> Up {
+        if method == "subscriptions/listen" {
+            let why = "the server has a pushed session: subscriptions are not bridged to it";
+            return self.refuse(door, text, glance, &Refusal::new(-32601, why));
+        }
+        let (capability, _) = self.rounds_capability(text, glance);
+        self.start(
+            door,
+            text,
+            glance,
+            CallKind::of_method(method),
+            None,
+            capability,
+        )
+    }
+
+    /// Returns what a rounds client brought for the requests that are no questions.
+    pub(super) fn others_of_round(
+        &mut self,
+        now: Timestamp,
+        key: CallKey,
+        responses: &InputResponses,
+    ) {
+        if let Some(round) = self.calls.get_mut(key).and_then(|call| call.round.as_mut()) {
+            for (name, entry) in &mut round.entries {
+                if let (Entry::Other { .. }, Some(response)) = (&entry, responses.get(name)) {
+                    *entry = Entry::Answered(response.get().to_owned());
+                }
+            }
+        }
+        self.collect_round(now, key);
+    }
+
+    /// Sends a rounds client what it has to answer: an `input_required` under a state of the gateway's own.
+    pub(super) fn put_round(&mut self, key: CallKey) {
+        if self.client.era() != Some(Era::Rounds) {
+            return;
+        }
+        let Some((door, client_id)) = self
+            .calls
+            .get(key)
+            .and_then(|call| Some((call.door?, call.client_id.clone())))
+        else {
+            return;
+        };
+        let mut questions = Vec::new();
+        for question in self.questions_for_client(key) {
+            let Some(known) = self.questions.get(question) else {
+                continue;
+            };
+            if known.step == Step::Writing {
+                return;
+            }
+            if known.step == Step::Open {
+                questions.push(question);
+            }
+        }
+        let others = self.others_for_client(key);
+        if questions.is_empty() && others.is_empty() {
+            return;
+        }
+        let Some((requests, state)) = self.round_for_client(key, &questions, others) else {
+            let why = "the questions of this call cannot be put into `input_required`";
+            let now = self.now;
+            self.fail(now, key, &Refusal::new(-32603, why));
+            return;
+        };
+        for question in &questions {
+            if let Some(question) = self.questions.get_mut(*question) {
+                question.at_client = Some(AtClient::Round);
+            }
+        }
+        if let Some(call) = self.calls.get_mut(key) {
+            call.presented.clone_from(&requests);
+        }
+        let required = InputRequired {
+            requests: Some(requests),
+            state: Some(state.clone()),
+        };
+        let Ok(result) = required.to_result() else {
+            return;
+        };
+        self.handles.insert(state.clone(), key);
+        if let Some(call) = self.calls.get_mut(key) {
+            call.states.push(state);
+        }
+        // The same call made again from its first round finds these questions.
+        self.leave_at_client(key);
+        self.tell_client(door, message::result(&client_id, &result), true);
+    }
+
+    fn round_for_client(
+        &mut self,
+        key: CallKey,
+        questions: &[QuestionKey],
+        others: Vec<(String, InputRequest)>,
+    ) -> Option<(Vec<(String, InputRequest)>, String)> {
+        let mut requests = others;
+        let mut asked = Vec::new();
+        for question in questions {
+            let question = self.questions.get(*question)?;
+            asked.push((question.entry.clone(), question.record.clone()?));
+            let params = question.request_again().to_raw_params(REVISION).ok()?;
+            let params = with_members(&params, &question.unknown)?;
+            let request = format!(
+                r#"{{"method":"{}","params":{}}}"#,
+                method::CREATE,
+                params.get()
+            );
+            requests.push((
+                question.entry.clone(),
+                InputRequest::Other {
+                    method: method::CREATE.to_owned(),
+                    raw: RawValue::from_string(request).ok()?,
+                },
+            ));
+        }
+        let number = self.next_state();
+        let state = self.sealed_state(key, number, asked, None)?;
+        Some((requests, state))
+    }
+
+    /// The questions of a call that its client is to answer.
+    pub(super) fn questions_for_client(&self, key: CallKey) -> Vec<QuestionKey> {
+        let Some(call) = self.calls.get(key) else {
+            return Vec::new();
+        };
+        let for_client = |question: &&QuestionKey| {
+            self.questions
+                .get(**question)
+                .is_some_and(|question| question.place == AskedVia::Client)
+        };
+        call.questions.iter().filter(for_client).copied().collect()
+    }
+
+    fn others_for_client(&self, key: CallKey) -> Vec<(String, InputRequest)> {
+        let Some(round) = self.calls.get(key).and_then(|call| call.round.as_ref()) else {
+            return Vec::new();
+        };
+        let other = |(name, entry): &(String, Entry)| match entry {
+            Entry::Other {
+                id: None,
+                method,
+                raw,
+            } => {
+                let raw = serde_json::from_str(raw).ok()?;
+                Some((
+                    name.clone(),
+                    InputRequest::Other {
+                        method: method.clone(),
+                        raw,
+                    },
+                ))
+            }
+            Entry::Other { .. } | Entry::Question(_) | Entry::Answered(_) => None,
+        };
+        round.entries.iter().filter_map(other).collect()
+    }
+
+    /// The replies that a retry brings for the questions of a call, each checked.
+    pub(super) fn answers_of_round(
+        &self,
+        key: CallKey,
+        responses: &InputResponses,
+    ) -> Vec<(QuestionKey, Result<Outcome, BadReply>)> {
+        let mut answers = Vec::new();
+        for question in self.questions_for_client(key) {
+            let Some(known) = self.questions.get(question) else {
+                continue;
+            };
+            if known.step != Step::Open {
+                continue;
+            }
+            if let Some(answer) = self
+                .answer_for(question, &known.entry, responses)
+                .transpose()
+            {
+                answers.push((question, answer));
+            }
+        }
+        answers
+    }
+
+    /// The reply to one question, checked; `None` when the retry brings none.
+    pub(super) fn answer_for(
+        &self,
+        key: QuestionKey,
+        entry: &str,
+        responses: &InputResponses,
+    ) -> Result<Option<Outcome>, BadReply> {
+        let Some(question) = self.questions.get(key) else {
+            return Ok(None);
+        };
+        match responses.reply_to(entry, question.request.mode()) {
+            None => Ok(None),
+            Some(Err(defect)) => Err(BadReply::Malformed(Box::new(Refusal::fault(
+                PeerFault::from(defect),
+                REVISION,
+            )))),
+            Some(Ok(reply)) => question.check(&reply, REVISION).map(Some),
+        }
+    }
+
+    /// The server's answer as a client of the other era reads it; `None` when it may have it as it is.
+    pub(super) fn in_clients_era(
+        &self,
+        key: CallKey,
+        text: &str,
+        glance: &Glance,
+    ) -> Option<String> {
+        if self.client.era() != Some(Era::Rounds)
+            || self.server.revision().map(Revision::era) != Some(Era::Pushed)
+        {
+            return None;
+        }
+        let range = glance.result.as_ref()?;
+        if text.as_bytes()[range.start] != b'{' {
+            // No result of this protocol, and nothing can be put into it.
+            return None;
+        }
+        if glance::member(text.as_bytes(), range, "resultType").is_some() {
+            return None;
+        }
+        let cacheable = glance::member(text.as_bytes(), range, "ttlMs").is_none()
+            && self.is_cacheable(key, text, range);
+        let stamp = if cacheable {
+            r#""resultType":"complete","ttlMs":0,"cacheScope":"private""#
+        } else {
+            r#""resultType":"complete""#
+        };
+        Some(frame::with_first(text, range, stamp))
+    }
+
+    /// Lists and resources say how long they may be kept (2026-07-28, CacheableResult).
+    fn is_cacheable(&self, key: CallKey, text: &str, result: &std::ops::Range<usize>) -> bool {
+        let read = self
+            .calls
+            .get(key)
+            .is_some_and(|call| call.kind == Some(CallKind::Resource));
+        let lists = ["tools", "prompts", "resources", "resourceTemplates"];
+        read || lists
+            .iter()
+            .any(|name| glance::member(text.as_bytes(), result, name).is_some())
+    }
+
+    /// The request's own token for progress, and what it says about the client, for a call that goes on with it.
+    pub(super) fn meet_retry(&mut self, key: CallKey, text: &str) {
+        let Ok(envelope) = Envelope::parse_within(text.as_bytes(), usize::MAX) else {
+            return;
+        };
+        let Ok(meta) = Meta::from_params(envelope.params()) else {
+            return;
+        };
+        let capability = meta.capability(REVISION);
+        let rounds = self.client.era() == Some(Era::Rounds);
+        if let Some(call) = self.calls.get_mut(key) {
+            call.token = meta.progress_token();
+            if rounds {
+                call.capability = capability;
+            }
+        }
+    }
+}

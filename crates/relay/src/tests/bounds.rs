@@ -1,0 +1,426 @@
+//! Tests of refusals: illegal questions, wrong answers, too much of anything.
+
+use std::time::Duration;
+
+use mcp_elicit_core::wire::{Capability, Revision};
+use serde_json::{Value, json};
+
+use super::world::{Asks, World};
+use crate::{Event, Settings};
+
+fn push(id: u64, params: &Value) -> String {
+    json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params})
+        .to_string()
+}
+
+fn refused(world: &mut World, params: &Value) -> Value {
+    world.server_sends(&push(900, params));
+    while let Some(event) = world.events.pop_front() {
+        world.tell(event);
+    }
+    let frame = world.to_server.pop_front().expect("the server is told");
+    let frame: Value = serde_json::from_str(&frame).unwrap();
+    assert_eq!(frame["id"], 900);
+    frame["error"].clone()
+}
+
+#[test]
+fn an_illegal_question_is_refused_and_never_shown() {
+    let cases = [
+        json!({"mode": "form", "message": "m"}),
+        json!({"mode": "form", "message": "m", "requestedSchema": {"type": "object", "properties": {"a": {"type": "object"}}}}),
+        json!({"mode": "dance", "message": "m"}),
+        json!({"mode": "url", "message": "m", "elicitationId": "e", "url": "javascript:alert(1)"}),
+        json!({"mode": "url", "message": "m", "elicitationId": "e", "url": "not a url"}),
+    ];
+    for params in cases {
+        let mut world = World::new(
+            Revision::V2025_11_25,
+            Capability::BOTH,
+            Revision::V2025_11_25,
+            Asks::Nothing,
+        )
+        .opened();
+        let error = refused(&mut world, &params);
+        assert_eq!(error["code"], -32602, "{params}: {error}");
+        assert!(world.store.is_empty());
+    }
+}
+
+#[test]
+fn an_answer_that_does_not_fit_reaches_no_server() {
+    for client in Revision::ALL {
+        for server in Revision::ALL {
+            let mut world = World::new(client, Capability::BOTH, server, Asks::Form).opened();
+            world.client.content = r#"{"name":"Ada","age":3}"#.to_owned();
+            world.call();
+            world.settle();
+            assert!(world.server.answers.is_empty(), "{client} {server}");
+            assert!(!world.client.text().contains("Ada"), "{client} {server}");
+            assert!(
+                !format!("{:?}", world.server.seen).contains("Ada"),
+                "no value may pass"
+            );
+        }
+    }
+}
+
+#[test]
+fn too_many_questions_are_refused_with_a_limit_and_no_action() {
+    let settings = Settings {
+        pending: Some(2),
+        per_minute: None,
+        ..Settings::default()
+    };
+    let mut world = World::with(
+        settings,
+        Revision::V2025_11_25,
+        Capability::NONE,
+        Revision::V2025_11_25,
+        Asks::Nothing,
+    )
+    .opened();
+    world.desk = None;
+    let form = json!({"mode": "form", "message": "m", "requestedSchema": {"type": "object", "properties": {}}});
+    world.server_sends(&push(1, &form));
+    world.server_sends(&push(2, &form));
+    let error = refused(&mut world, &form);
+    assert_eq!(error["code"], -32000, "{error}");
+
+    let settings = Settings {
+        pending: None,
+        per_minute: Some(2),
+        ..Settings::default()
+    };
+    let mut world = World::with(
+        settings,
+        Revision::V2025_11_25,
+        Capability::NONE,
+        Revision::V2025_11_25,
+        Asks::Nothing,
+    )
+    .opened();
+    world.desk = None;
+    world.server_sends(&push(1, &form));
+    world.server_sends(&push(2, &form));
+    let error = refused(&mut world, &form);
+    assert_eq!(error["data"]["retryAfterSeconds"], 60, "{error}");
+    world.pass_time(Duration::from_mins(1));
+    world.server_sends(&push(4, &form));
+    assert_eq!(world.store.len(), 3, "a minute later it may ask again");
+}
+
+#[test]
+fn what_cannot_be_recorded_is_not_asked() {
+    let mut world = World::new(
+        Revision::V2025_11_25,
+        Capability::NONE,
+        Revision::V2025_11_25,
+        Asks::Form,
+    )
+    .opened();
+    world.call();
+    let frame = world.to_server.pop_front().unwrap();
+    let _ = frame;
+    let form = json!({"mode": "form", "message": "m", "requestedSchema": {"type": "object", "properties": {}}});
+    world.server_sends(&push(5, &form));
+    let Some(Event::Recorded { question, .. }) = world.events.pop_front() else {
+        panic!("not recorded")
+    };
+    world.tell(Event::NotRecorded { question });
+    assert!(world.to_client.is_empty());
+    assert!(world.to_server.pop_front().unwrap().contains("-32603"));
+}
+
+#[test]
+fn a_state_of_another_session_is_refused() {
+    let mut world = World::new(
+        Revision::V2026_07_28,
+        Capability::FORM,
+        Revision::V2025_11_25,
+        Asks::Form,
+    )
+    .opened();
+    let forged = json!({"jsonrpc": "2.0", "id": 50, "method": "tools/call", "params": {"name": "ask", "requestState": "mcp-elicit.1.r1",
+        "inputResponses": {"r1": {"action": "accept", "content": {"name": "Eve"}}},
+        "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}}});
+    world.client_sends(&forged.to_string());
+    let (_, frame) = world.to_client.pop_front().unwrap();
+    assert!(frame.contains("-32602"), "{frame}");
+    assert!(world.server.answers.is_empty());
+}
+
+/// However the server spells it, what a client would read as a question is taken in: here the second reader is the client.
+#[test]
+fn a_question_spelled_to_be_overlooked_is_not_passed_on() {
+    let asks = r#""inputRequests":{"a":{"method":"elicitation/create","params":{"mode":"url","message":"m","url":"javascript:alert(1)"}}}"#;
+    let results = [
+        format!(r#"{{"resultType":"input\u005frequired",{asks}}}"#),
+        format!(r#"{{"result\u0054ype":"input_required",{asks}}}"#),
+        format!(r#"{{"resultType":"complete",{asks},"resultType":"input_required"}}"#),
+        format!(r#"{{"resultType":"complete",{asks},"result\u0054ype":"input_required"}}"#),
+        format!(r#"{{"resultType":"input_required",{asks}}},"error":{{"code":1,"message":"m"}}"#),
+    ];
+    for result in results {
+        let revision = Revision::V2026_07_28;
+        let mut world = World::new(revision, Capability::BOTH, revision, Asks::Nothing).opened();
+        let id = world.call();
+        world.to_server.clear();
+        world.server_sends(&format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#
+        ));
+        let (_, told) = world.to_client.pop_front().expect("the call ends");
+        assert!(
+            told.contains("\"error\"") && !told.contains("alert(1)"),
+            "{result}: {told}"
+        );
+    }
+}
+
+#[test]
+fn a_pushed_question_without_a_usable_id_is_dropped() {
+    let revision = Revision::V2025_11_25;
+    let mut world = World::new(revision, Capability::BOTH, revision, Asks::Nothing).opened();
+    let form = json!({"message": "m", "requestedSchema": {"type": "object", "properties": {}}});
+    for id in [json!(null), json!({}), json!([1]), json!(true)] {
+        let frame =
+            json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": form});
+        world.server_sends(&frame.to_string());
+        assert!(world.to_client.is_empty() && world.store.is_empty(), "{id}");
+    }
+    // The answer to one could not be told from the answer to the other.
+    world.server_sends(&push(1, &form));
+    world.server_sends(&push(1, &form));
+    assert_eq!(world.store.len(), 1);
+}
+
+#[test]
+fn what_waits_for_a_silent_server_is_bounded() {
+    let settings = Settings::default();
+    let mut relay = crate::Relay::new(settings, super::world::seal());
+    let now = crate::Timestamp::from_millis(0);
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}});
+    let mut refused = 0;
+    for id in 0..1_000 {
+        let frame =
+            json!({"jsonrpc": "2.0", "id": id, "method": "tools/list", "params": {"_meta": meta}});
+        relay.client_frame(now, crate::Door(id + 1), frame.to_string().as_bytes());
+        while let Some(effect) = relay.effect() {
+            refused += u32::from(matches!(effect, crate::Effect::ToClient { .. }));
+        }
+    }
+    assert_eq!(refused, 1_000 - 256);
+}
+
+#[test]
+fn what_a_server_asks_of_the_client_is_bounded_and_forgotten_when_taken_back() {
+    let revision = Revision::V2025_11_25;
+    let mut world = World::new(revision, Capability::BOTH, revision, Asks::Nothing).opened();
+    let ask = |id: u64| json!({"jsonrpc": "2.0", "id": id, "method": "roots/list"}).to_string();
+    for id in 0..1_024 {
+        world.server_sends(&ask(id));
+    }
+    world.server_sends(&ask(5_000));
+    let refused = world
+        .to_server
+        .pop_front()
+        .expect("one too many is refused");
+    assert!(
+        refused.contains("5000") && refused.contains("-32000"),
+        "{refused}"
+    );
+    let back =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
+    world.server_sends(&back.to_string());
+    world.server_sends(&ask(5_001));
+    assert!(world.to_server.is_empty());
+}
+
+/// A result that is no object is passed on as it is: there is nothing of it that the client's revision would change.
+#[test]
+fn a_result_that_is_no_object_stays_json() {
+    for result in ["5", "\"é\"", "[]", "null"] {
+        let mut world = World::new(
+            Revision::V2026_07_28,
+            Capability::BOTH,
+            Revision::V2025_11_25,
+            Asks::Nothing,
+        )
+        .opened();
+        let id = world.call();
+        world.to_server.clear();
+        world.server_sends(&format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#
+        ));
+        let (_, told) = world.to_client.pop_front().expect("the call ends");
+        let told: Value = serde_json::from_str(&told).unwrap();
+        assert_eq!(told["result"].to_string(), result);
+    }
+}
+
+/// `params` that are a list cannot carry a retry: the call ends with an error instead of never.
+#[test]
+fn a_call_that_cannot_be_made_again_ends() {
+    let mut world = World::new(
+        Revision::V2025_11_25,
+        Capability::BOTH,
+        Revision::V2025_11_25,
+        Asks::Nothing,
+    )
+    .opened();
+    world.client_sends(r#"{"jsonrpc":"2.0","id":77,"method":"tools/call","params":["ask"]}"#);
+    world.to_server.clear();
+    world.to_client.clear();
+    world.server_sends(
+        r#"{"jsonrpc":"2.0","id":77,"error":{"code":-32042,"message":"m","data":{"elicitations":[]}}}"#,
+    );
+    let (_, told) = world.to_client.pop_front().expect("the call ends");
+    assert!(told.contains("\"id\":77"), "{told}");
+}
+
+/// Returns what two readers could see differently is neither forwarded nor shown, from whichever side it comes.
+#[test]
+fn a_frame_with_two_readings_is_refused_and_never_forwarded() {
+    let revision = Revision::V2025_11_25;
+    let calls = [
+        r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"harmless","arguments":{},"name":"delete_all"}}"#,
+        r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"arguments":{},"name":"ask","arguments":{"force":true}}}"#,
+        r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"ask","n\u0061me":"delete_all"}}"#,
+        r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"ask","Arguments":{}}}"#,
+        r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"_meta":{},"name":"ask","_meta":{}}}"#,
+        r#"{"jsonrpc":"2.0","id":7,"method":"ping","method":"tools/call","params":{"name":"ask"}}"#,
+        r#"{"jsonrpc":"2.0","id":7,"method":"resources/read","params":{"uri":"a:b","uri":"a:c"}}"#,
+    ];
+    for call in calls {
+        let mut world = World::new(revision, Capability::BOTH, revision, Asks::Form).opened();
+        world.client_sends(call);
+        assert!(world.to_server.is_empty(), "{call}");
+        let (_, told) = world.to_client.pop_front().expect("the client is told");
+        let told: Value = serde_json::from_str(&told).unwrap();
+        assert_eq!(
+            (&told["id"], &told["error"]["code"]),
+            (&json!(7), &json!(-32600)),
+            "{call}"
+        );
+    }
+    let mut world = World::new(revision, Capability::BOTH, revision, Asks::Form).opened();
+    let question = r#"{"jsonrpc":"2.0","id":7,"method":"elicitation/create","params":{"message":"harmless","message":"not"}}"#;
+    world.server_sends(question);
+    assert!(world.to_client.is_empty() && world.store.is_empty());
+    assert!(world.to_server.pop_front().unwrap().contains("-32600"));
+    let call = world.call();
+    world.server_sends(&format!(
+        r#"{{"jsonrpc":"2.0","id":{call},"result":{{"content":[]}},"result":{{}}}}"#
+    ));
+    let (_, told) = world.to_client.pop_front().expect("the call ends");
+    assert!(
+        told.contains("-32603") && !told.contains("content"),
+        "{told}"
+    );
+    assert_eq!(world.relay.open(), (0, 0));
+}
+
+/// Nobody is asked about a call whose arguments cannot be shown in full.
+#[test]
+fn a_call_that_cannot_be_shown_is_not_asked_about() {
+    let deep = format!("{}1{}", "[".repeat(200), "]".repeat(200));
+    let arguments = [
+        format!(r#"{{"force":true,"deep":{deep}}}"#),
+        r#"{"force":true,"n":1e999}"#.to_owned(),
+        r#"{"force":true,"x":{"a":1,"a":2}}"#.to_owned(),
+        r#"{"force":"\ud800"}"#.to_owned(),
+    ];
+    let form = json!({"message": "m", "requestedSchema": {"type": "object", "properties": {}}});
+    for server in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        for arguments in &arguments {
+            let mut world =
+                World::new(Revision::V2025_11_25, Capability::BOTH, server, Asks::Form).opened();
+            let (id, call) = world.client.call();
+            let call = call.replace(r#"{"n":1}"#, arguments);
+            assert!(call.contains("force"));
+            world.client_sends(&call);
+            world.to_server.clear();
+            let said = if server == Revision::V2026_07_28 {
+                let result = json!({"resultType": "input_required", "requestState": "s",
+                    "inputRequests": {"a": {"method": "elicitation/create", "params": form}}});
+                world.server_sends(
+                    &json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string(),
+                );
+                world.to_client.pop_front().map(|(_, told)| told)
+            } else {
+                world.server_sends(&push(900, &form));
+                world.to_server.pop_front()
+            };
+            let said = said.expect("an error is told");
+            assert!(said.contains("cannot be shown"), "{arguments}: {said}");
+            assert!(world.store.is_empty(), "{arguments}");
+        }
+    }
+}
+
+#[test]
+fn what_is_too_long_to_be_read_is_not_asked() {
+    let ask = |message: &str| {
+        let schema = json!({"type": "object", "properties": {}});
+        json!({"message": message, "requestedSchema": schema})
+    };
+    let world = |settings: Settings| {
+        let revision = Revision::V2025_11_25;
+        let mut world = World::with(
+            settings,
+            revision,
+            Capability::NONE,
+            revision,
+            Asks::Nothing,
+        )
+        .opened();
+        world.desk = None;
+        world
+    };
+    let mut long = world(Settings::default());
+    let error = refused(&mut long, &ask(&"m".repeat(64 * 1024 + 1)));
+    assert_eq!(error["code"], -32602, "{error}");
+    long.server_sends(&push(1, &ask(&"m".repeat(64 * 1024))));
+    assert_eq!(long.store.len(), 1);
+
+    let mut many = world(Settings {
+        pending_bytes: 10_000,
+        ..Settings::default()
+    });
+    many.server_sends(&push(1, &ask(&"m".repeat(6_000))));
+    let error = refused(&mut many, &ask(&"m".repeat(6_000)));
+    assert_eq!(error["code"], -32000, "{error}");
+    let back =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+    many.server_sends(&back.to_string());
+    many.server_sends(&push(2, &ask(&"m".repeat(6_000))));
+    assert_eq!(many.store.len(), 2, "what is over makes room");
+}
+
+/// Clients of the rounds era share a relay over HTTP, and their ids may be equal: one cannot give up another's call.
+#[test]
+fn a_cancellation_reaches_only_ones_own_call() {
+    let settings = Settings {
+        many_doors: true,
+        ..Settings::default()
+    };
+    let revision = Revision::V2026_07_28;
+    for server in [Revision::V2025_11_25, revision] {
+        let mut world = World::with(
+            settings.clone(),
+            revision,
+            Capability::BOTH,
+            server,
+            Asks::Nothing,
+        )
+        .opened();
+        let id = world.call();
+        world.to_server.clear();
+        let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}});
+        world.client_sends(&cancel.to_string());
+        assert!(world.to_server.is_empty(), "{server}");
+        assert_eq!(world.relay.open().0, 1, "{server}: the call goes on");
+        world.tell(Event::DoorClosed(crate::Door::SESSION));
+        assert_eq!(world.relay.open().0, 0, "{server}: its own stream ends it");
+    }
+}

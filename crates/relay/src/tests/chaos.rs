@@ -1,0 +1,205 @@
+//! Random interleavings: frames, answers, timers, hand-backs, cancellations, a dying server and a killed gateway, in any
+//! order.
+
+use std::time::Duration;
+
+use mcp_elicit_core::wire::{Action, Capability, Revision};
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::world::{Asks, World};
+use crate::{Event, Settings};
+
+/// More calls than are named and held for one question.
+const MANY: usize = 20;
+
+#[derive(Clone, Debug)]
+enum Move {
+    Step(usize),
+    Call,
+    /// Many calls in one go.
+    Calls,
+    Answer(usize, Action),
+    Time(u64),
+    Cancel(u64),
+    ServerDies,
+    Drain,
+    /// The change is written.
+    Written,
+}
+
+fn moves() -> impl Strategy<Value = Vec<Move>> {
+    let action = prop_oneof![
+        Just(Action::Accept),
+        Just(Action::Decline),
+        Just(Action::Cancel)
+    ];
+    let one = prop_oneof![
+        8 => (0_usize..3).prop_map(Move::Step),
+        3 => Just(Move::Call),
+        1 => Just(Move::Calls),
+        3 => (0_usize..5, action).prop_map(|(which, action)| Move::Answer(which, action)),
+        2 => (1_u64..60_000).prop_map(Move::Time),
+        1 => (1_u64..12).prop_map(Move::Cancel),
+        1 => Just(Move::Drain),
+    ];
+    let end = prop_oneof![3 => Just(None), 1 => Just(Some(Move::ServerDies))];
+    (prop::collection::vec(one, 1..60), end).prop_map(|(mut moves, end)| {
+        moves.extend(end);
+        moves
+    })
+}
+
+/// Returns what happens to a gateway that lives, its server too.
+fn living() -> impl Strategy<Value = Move> {
+    let action = prop_oneof![
+        Just(Action::Accept),
+        Just(Action::Decline),
+        Just(Action::Cancel)
+    ];
+    prop_oneof![
+        8 => (0_usize..3).prop_map(Move::Step),
+        3 => Just(Move::Call),
+        1 => Just(Move::Calls),
+        4 => (0_usize..5, action).prop_map(|(which, action)| Move::Answer(which, action)),
+        1 => (1_u64..40_000).prop_map(Move::Time),
+        2 => Just(Move::Written),
+    ]
+}
+
+fn capability() -> impl Strategy<Value = Capability> {
+    prop_oneof![
+        Just(Capability::NONE),
+        Just(Capability::FORM),
+        Just(Capability::BOTH)
+    ]
+}
+
+fn asks() -> impl Strategy<Value = Asks> {
+    prop_oneof![
+        Just(Asks::Nothing),
+        Just(Asks::Form),
+        Just(Asks::TwoInSequence),
+        Just(Asks::TwoAtOnce)
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, max_shrink_iters: 200, ..ProptestConfig::default() })]
+
+    /// Every request of the client ends at most once and, when the world comes to rest, exactly once unless it was
+    /// cancelled; no answer is delivered twice; nothing is asked in an undeclared mode (the client model sees to it).
+    #[test]
+    fn nothing_is_lost_or_said_twice(
+        client in prop::sample::select(Revision::ALL.to_vec()),
+        server in prop::sample::select(Revision::ALL.to_vec()),
+        capability in capability(),
+        asks in asks(),
+        moves in moves(),
+    ) {
+        let mut world = World::new(client, capability, server, asks).opened();
+        world.desk = None;
+        let mut calls = Vec::new();
+        let mut cancelled = Vec::new();
+        let mut died = false;
+        for one in moves {
+            match one {
+                Move::Step(which) => { world.step(which); }
+                Move::Call => if calls.len() < 8 { calls.push(world.call()) },
+                Move::Calls => if calls.len() < 8 { calls.extend((0..MANY).map(|_| world.call())) },
+                Move::Answer(which, action) => {
+                    if let Some(record) = world.open_on_desk().get(which).cloned() {
+                        world.answer(&record, action);
+                    }
+                }
+                Move::Time(by) => world.pass_time(Duration::from_millis(by)),
+                Move::Cancel(id) => {
+                    cancelled.push(id);
+                    world.client_sends(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}).to_string());
+                }
+                Move::ServerDies => {
+                    died = true;
+                    world.to_server.clear();
+                    world.tell(Event::ServerGone("killed".to_owned()));
+                }
+                Move::Drain => world.tell(Event::Drain),
+                Move::Written => world.flush(),
+            }
+        }
+        let died = world.restarts > 0 || died;
+        world.desk = Some(Action::Accept);
+        world.settle();
+        // An answer may wait for a call that was given up, for nothing else.
+        if cancelled.is_empty() && !died {
+            prop_assert_eq!(world.undelivered(), Vec::<&str>::new(), "answers that went nowhere");
+            let withdrawn = world.server.refusals.iter().find(|why| why.contains("withdrawn"));
+            prop_assert_eq!(withdrawn, None, "its call waited for the answer");
+        }
+        for (id, times) in &world.client.endings {
+            prop_assert_eq!(*times, 1, "request {} ended {} times", id, times);
+        }
+        for (id, kept) in &world.store {
+            prop_assert!(kept.deliveries <= 1, "{} was delivered {} times", id, kept.deliveries);
+        }
+        for call in calls {
+            let ended = world.client.endings.contains_key(&call.to_string());
+            prop_assert!(ended || cancelled.contains(&call), "call {} never ended", call);
+        }
+        let reached = world.server.answers.len();
+        let delivered = world.store.values().filter(|kept| kept.deliveries == 1).count();
+        prop_assert!(reached <= delivered, "the server saw {} answers, the record knows of {}", reached, delivered);
+    }
+
+    /// Killed at any point and started again, the gateway delivers every answer that a person gave, once, to the same
+    /// call made again.
+    #[test]
+    fn what_was_answered_outlives_the_gateway(
+        client in prop::sample::select(Revision::ALL.to_vec()),
+        server in prop::sample::select(Revision::ALL.to_vec()),
+        capability in capability(),
+        asks in asks(),
+        moves in prop::collection::vec(living(), 1..40),
+    ) {
+        let mut world = World::new(client, capability, server, asks).opened();
+        world.desk = None;
+        let mut calls = 0;
+        for one in moves {
+            match one {
+                Move::Step(which) => { world.step(which); }
+                Move::Call => if calls < 8 { calls += 1; world.call(); },
+                Move::Calls => if calls < 8 { for _ in 0..MANY { calls += 1; world.call(); } },
+                Move::Answer(which, action) => {
+                    if let Some(record) = world.open_on_desk().get(which).cloned() {
+                        world.answer(&record, action);
+                    }
+                }
+                Move::Time(by) => world.pass_time(Duration::from_millis(by)),
+                Move::Written => world.flush(),
+                Move::Cancel(_) | Move::ServerDies | Move::Drain => {}
+            }
+        }
+        world.restart(Settings::default());
+        // What a client answered on a connection that died with the gateway may be forgotten; nothing else is.
+        let given: Vec<String> = world.undelivered().into_iter().map(str::to_owned).collect();
+        for record in &given {
+            prop_assert_eq!(world.store[record].deliveries, 0, "{} was delivered before its call was made again", record);
+        }
+        world.desk = Some(Action::Accept);
+        // Each call asks again what some call asked before, so as many calls find every answer.
+        for _ in 0..2 * (8 + MANY) {
+            world.call();
+            world.settle();
+        }
+        prop_assert_eq!(world.undelivered(), Vec::<&str>::new(), "answers that nobody found again");
+        for record in &given {
+            prop_assert_eq!(world.store[record].deliveries, 1, "{}", record);
+        }
+        for (id, kept) in &world.store {
+            prop_assert!(kept.deliveries <= 1, "{} was delivered {} times", id, kept.deliveries);
+            prop_assert!(kept.told <= kept.acts, "{} was answered {} times and told {} times", id, kept.acts, kept.told);
+        }
+        for (id, times) in &world.client.endings {
+            prop_assert_eq!(*times, 1, "request {} ended {} times", id, times);
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! A call that waits for a person: kept alive, handed back, resumed; withdrawn when nobody wants it.
+
+use std::time::Duration;
+
+use mcp_elicit_core::wire::{Action, Capability, Revision};
+use serde_json::json;
+
+use super::world::{Asks, World};
+use crate::{Event, Settings};
+
+fn held(client: Revision, server: Revision) -> World {
+    let mut world = World::new(client, Capability::NONE, server, Asks::Form).opened();
+    world.desk = None;
+    world.call();
+    world.settle();
+    world
+}
+
+fn pairs() -> impl Iterator<Item = (Revision, Revision)> {
+    Revision::ALL.into_iter().flat_map(|client| {
+        Revision::ALL
+            .into_iter()
+            .map(move |server| (client, server))
+    })
+}
+
+#[test]
+fn the_caller_is_kept_alive_on_its_token() {
+    for (client, server) in pairs() {
+        let mut world = held(client, server);
+        for _ in 0..4 {
+            world.pass_time(Duration::from_secs(10));
+        }
+        world.settle();
+        let told: Vec<f64> = world
+            .client
+            .progress
+            .iter()
+            .map(|p| p["progress"].as_f64().unwrap())
+            .collect();
+        assert!(told.len() >= 4, "{client} {server}: {told:?}");
+        assert!(
+            told.windows(2).all(|pair| pair[0] < pair[1]),
+            "progress must grow: {told:?}"
+        );
+        assert!(
+            world
+                .client
+                .progress
+                .iter()
+                .all(|p| p["progressToken"] == world.client.progress[0]["progressToken"])
+        );
+        assert!(world.client.results.is_empty());
+    }
+}
+
+#[test]
+fn past_the_hold_the_call_is_handed_back_and_resumes_when_made_again() {
+    for (client, server) in pairs() {
+        let mut world = held(client, server);
+        world.pass_time(Duration::from_secs(51));
+        world.settle();
+        assert_eq!(world.client.results.len(), 1, "{client} {server}");
+        assert!(
+            world.client.text().contains("http://inbox/"),
+            "{}",
+            world.client.text()
+        );
+        // CallSummary again finds the same question; answering ends the call.
+        world.call();
+        world.settle();
+        assert_eq!(world.store.len(), 1, "{client} {server}: asked twice");
+        let record = world.open_on_desk()[0].clone();
+        assert!(world.answer(&record, Action::Accept));
+        world.settle();
+        assert_eq!(world.client.text(), "accept:Ada", "{client} {server}");
+        assert_eq!(world.store[&record].deliveries, 1);
+        assert_eq!(world.relay.open(), (0, 0));
+    }
+}
+
+#[test]
+fn an_answer_given_while_nobody_waits_is_found_by_the_next_call() {
+    for (client, server) in pairs() {
+        let mut world = held(client, server);
+        world.pass_time(Duration::from_secs(51));
+        let record = world.open_on_desk()[0].clone();
+        assert!(world.answer(&record, Action::Accept));
+        world.settle();
+        assert_eq!(world.client.results.len(), 1);
+        assert_eq!(world.server.answers.len(), 1, "the server goes on at once");
+        world.call();
+        world.settle();
+        assert_eq!(world.client.text(), "accept:Ada", "{client} {server}");
+        assert_eq!(world.relay.open(), (0, 0));
+    }
+}
+
+#[test]
+fn another_call_does_not_get_the_answer() {
+    let mut world = held(Revision::V2025_11_25, Revision::V2025_11_25);
+    world.pass_time(Duration::from_secs(51));
+    world.settle();
+    let other = json!({"jsonrpc": "2.0", "id": 900, "method": "tools/call", "params": {"name": "ask", "arguments": {"n": 2}}});
+    let record = world.open_on_desk()[0].clone();
+    world.client_sends(&other.to_string());
+    world.settle();
+    assert_eq!(
+        world.open_on_desk(),
+        [record.as_str()],
+        "it waits until the first call of the tool has ended"
+    );
+    assert!(world.answer(&record, Action::Accept));
+    world.settle();
+    let own = world.open_on_desk();
+    assert_eq!(own.len(), 1, "a call of its own");
+    assert_ne!(own[0], record);
+    let calling = world.store[&own[0]].asked.call.as_ref().unwrap();
+    assert_eq!(calling.arguments.as_deref(), Some(r#"{"n":2}"#));
+}
+
+#[test]
+fn time_running_out_is_an_error_and_never_an_action() {
+    for (client, server) in pairs() {
+        let settings = Settings {
+            patience: Duration::from_mins(1),
+            hold: Duration::from_mins(10),
+            ..Settings::default()
+        };
+        let mut world =
+            World::with(settings, client, Capability::NONE, server, Asks::Form).opened();
+        world.desk = None;
+        world.call();
+        world.settle();
+        world.pass_time(Duration::from_secs(61));
+        world.settle();
+        assert!(
+            world.server.answers.is_empty(),
+            "{client} {server}: no action may be invented"
+        );
+        assert!(
+            world
+                .store
+                .values()
+                .all(|kept| kept.ended && kept.deliveries == 0)
+        );
+        let text = world.client.text();
+        assert!(
+            text == "error" || text.starts_with("error -"),
+            "{client} {server}: {text}"
+        );
+    }
+}
+
+#[test]
+fn a_call_that_the_client_cancels_takes_its_question_along() {
+    for (client, server) in pairs() {
+        let mut world = World::new(client, Capability::NONE, server, Asks::Form).opened();
+        world.desk = None;
+        let id = world.call();
+        world.settle();
+        world.client_sends(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}).to_string());
+        world.settle();
+        assert!(world.open_on_desk().is_empty());
+        assert_eq!(world.relay.open(), (0, 0), "{client} {server}");
+        let told = world
+            .server
+            .seen
+            .iter()
+            .any(|frame| frame["method"] == "notifications/cancelled");
+        assert_eq!(
+            told,
+            server < Revision::V2026_07_28,
+            "a server that waits must be told"
+        );
+    }
+}
+
+#[test]
+fn a_question_that_the_server_takes_back_is_withdrawn() {
+    let mut world = held(Revision::V2025_11_25, Revision::V2025_11_25);
+    let id = 1;
+    world.server_sends(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}).to_string());
+    world.settle();
+    assert!(world.open_on_desk().is_empty());
+    assert_eq!(world.relay.open().1, 0);
+}
+
+#[test]
+fn a_dead_server_ends_every_call_and_withdraws_every_question() {
+    for (client, server) in pairs() {
+        let mut world = held(client, server);
+        world.tell(Event::ServerGone("exit status 1".to_owned()));
+        world.settle();
+        assert!(
+            world.client.text().starts_with("error -32603"),
+            "{}",
+            world.client.text()
+        );
+        assert!(world.open_on_desk().is_empty());
+        assert_eq!(world.relay.open(), (0, 0));
+    }
+}
+
+#[test]
+fn a_drain_hands_back_what_is_held() {
+    let mut world = held(Revision::V2025_11_25, Revision::V2025_11_25);
+    world.tell(Event::Drain);
+    world.settle();
+    assert!(
+        world.client.text().starts_with("Not done yet"),
+        "{}",
+        world.client.text()
+    );
+    assert_eq!(world.open_on_desk().len(), 1, "the question stays");
+}
+
+#[test]
+fn a_stop_ends_what_is_not_held_and_keeps_the_questions() {
+    let revision = Revision::V2025_11_25;
+    let mut world = World::new(revision, Capability::FORM, revision, Asks::Form).opened();
+    let id = world.call();
+    // The question is in the client's dialog, and another call is at work.
+    while world.to_client.is_empty() {
+        world.step(0);
+    }
+    let other = world.call();
+    world.to_client.clear();
+    world.tell(Event::Drain);
+    world.tell(Event::Stop);
+    let told: Vec<serde_json::Value> = world
+        .to_client
+        .drain(..)
+        .map(|(_, frame)| serde_json::from_str(&frame).unwrap())
+        .collect();
+    let mut ended: Vec<u64> = told
+        .iter()
+        .filter(|frame| frame["error"]["code"] == -32603)
+        .filter_map(|frame| frame["id"].as_u64())
+        .collect();
+    ended.sort_unstable();
+    assert_eq!(ended, [id, other], "{told:?}");
+    assert_eq!(world.relay.open().1, 1, "the question stays");
+}
+
+/// The client ends the request with this reason.
+fn cancels(world: &mut World, id: u64, reason: &str) {
+    let params = json!({"requestId": id, "reason": reason});
+    let frame = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
+    world.client_sends(&frame.to_string());
+    while let Some(event) = world.events.pop_front() {
+        world.tell(event);
+    }
+}
+
+#[test]
+fn a_call_whose_client_ran_out_of_time_waits_for_being_made_again() {
+    let revision = Revision::V2025_11_25;
+    let mut world = held(revision, revision);
+    world.pass_time(Duration::from_secs(5));
+    cancels(&mut world, 2, "timed out after 5.0s");
+    let open = world.open_on_desk();
+    assert_eq!(open.len(), 1, "the question waits on");
+    let told = world
+        .to_server
+        .iter()
+        .any(|frame| frame.contains("cancelled"));
+    assert!(!told, "the server works on");
+    world.call();
+    assert!(world.to_server.is_empty(), "no work is done twice");
+    world.to_client.clear();
+    world.pass_time(Duration::from_secs(4));
+    let handed_back = |(_, frame): &(crate::Door, String)| frame.contains("Not done yet");
+    assert!(
+        world.to_client.iter().any(handed_back),
+        "before the client's time is up again"
+    );
+    world.desk = Some(Action::Accept);
+    world.settle();
+    world.call();
+    world.settle();
+    assert_eq!(world.client.text(), "accept:Ada");
+    assert_eq!((world.store.len(), world.server.answers.len()), (1, 1));
+}
+
+#[test]
+fn a_call_that_a_person_cancels_takes_its_question_along_whatever_the_words() {
+    let revision = Revision::V2025_11_25;
+    let mut world = held(revision, revision);
+    cancels(&mut world, 2, "AbortError: This operation was aborted");
+    assert!(world.open_on_desk().is_empty());
+    assert_eq!(world.relay.open(), (0, 0));
+}
+
+/// A result without `structuredContent` breaks clients that know an output schema of the tool: an error result does not.
+#[test]
+fn a_call_that_is_handed_back_is_an_error_unless_its_tool_has_no_output_schema() {
+    for (tools, is_error) in [
+        (None, true),
+        (
+            Some(r#"{"name":"ask","outputSchema":{"type":"object"}}"#),
+            true,
+        ),
+        (Some(r#"{"name":"other"}"#), true),
+        (Some(r#"{"name":"ask","inputSchema":{}}"#), false),
+    ] {
+        for client in Revision::ALL {
+            let mut world = World::new(client, Capability::NONE, Revision::V2025_11_25, Asks::Form);
+            world.desk = None;
+            let mut world = world.opened();
+            if let Some(tools) = tools {
+                let (id, call) = world.client.call();
+                world.client_sends(&call.replace("tools/call", "tools/list"));
+                world.to_server.clear();
+                world.server_sends(&format!(
+                    r#"{{"jsonrpc":"2.0","id":{id},"result":{{"tools":[{tools}]}}}}"#
+                ));
+                world.settle();
+            }
+            world.call();
+            world.settle();
+            world.pass_time(Settings::default().hold);
+            world.settle();
+            assert!(world.client.text().starts_with("Not done yet"));
+            let (_, told) = world.client.results.last().unwrap();
+            let said = told["result"]["isError"].as_bool().unwrap_or(false);
+            assert_eq!(said, is_error, "{client} {tools:?}");
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Calls that take turns with the server, so that each question is for certain one call's.
+
+use std::time::Duration;
+
+use mcp_elicit_core::wire::{Action, Capability, Revision};
+use serde_json::{Value, json};
+
+use super::world::{Asks, World};
+use crate::Settings;
+
+/// An open session in which the test itself speaks for the client and the server; people are asked.
+fn session() -> World {
+    with_settings(Settings::default())
+}
+
+fn with_settings(settings: Settings) -> World {
+    let revision = Revision::V2025_11_25;
+    let mut world = World::with(
+        settings,
+        revision,
+        Capability::NONE,
+        revision,
+        Asks::Nothing,
+    )
+    .opened();
+    world.desk = None;
+    world.to_server.clear();
+    world
+}
+
+fn call(world: &mut World, id: u64, tool: &str) {
+    let params = json!({"name": tool, "arguments": {"of": id}});
+    let frame = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+    world.client_sends(&frame.to_string());
+}
+
+/// The ids of the calls that reached the server since.
+fn started(world: &mut World) -> Vec<u64> {
+    let frames = world.to_server.drain(..);
+    let frames = frames.map(|frame| serde_json::from_str::<Value>(&frame).unwrap());
+    frames
+        .filter(|frame| frame["method"] == "tools/call")
+        .map(|frame| frame["id"].as_u64().unwrap())
+        .collect()
+}
+
+fn run(world: &mut World) {
+    while let Some(event) = world.events.pop_front() {
+        world.tell(event);
+    }
+}
+
+/// The server asks; the question's record.
+fn asks(world: &mut World, id: u64) -> String {
+    let before = world.open_on_desk();
+    let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+    let params =
+        json!({"mode": "form", "message": format!("Who? {id}"), "requestedSchema": schema});
+    let frame =
+        json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params});
+    world.server_sends(&frame.to_string());
+    run(world);
+    let mut after = world.open_on_desk();
+    after.retain(|record| !before.contains(record));
+    after.pop().expect("the question is on the desk")
+}
+
+fn ends(world: &mut World, id: u64) {
+    let result = json!({"content": [{"type": "text", "text": format!("done {id}")}]});
+    world.server_sends(&json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string());
+    run(world);
+}
+
+fn answer(world: &mut World, record: &str) {
+    assert!(world.answer(record, Action::Accept));
+    run(world);
+}
+
+/// A call of this tool that asks and is answered.
+fn seen_to_ask(world: &mut World, id: u64, tool: &str) {
+    call(world, id, tool);
+    let record = asks(world, id);
+    answer(world, &record);
+    ends(world, id);
+    started(world);
+}
+
+fn others(world: &World, record: &str) -> Vec<String> {
+    world.store[record].asked.others.clone()
+}
+
+#[test]
+fn calls_of_a_tool_that_was_seen_to_ask_take_turns_and_each_question_is_certain() {
+    let mut world = session();
+    seen_to_ask(&mut world, 11, "deploy");
+    call(&mut world, 12, "deploy");
+    call(&mut world, 13, "deploy");
+    assert_eq!(started(&mut world), [12]);
+    for (id, next) in [(12, &[13][..]), (13, &[])] {
+        let record = asks(&mut world, id);
+        let asked = &world.store[&record].asked;
+        let arguments = asked.call.as_ref().unwrap().arguments.clone();
+        assert_eq!(arguments.unwrap(), json!({"of": id}).to_string());
+        assert_eq!(others(&world, &record), Vec::<String>::new());
+        answer(&mut world, &record);
+        ends(&mut world, id);
+        assert_eq!(started(&mut world), next);
+    }
+    assert_eq!(world.relay.open(), (0, 0));
+}
+
+#[test]
+fn the_first_call_that_asks_has_its_turn_also_when_it_was_handed_back() {
+    let mut world = session();
+    call(&mut world, 11, "deploy");
+    let record = asks(&mut world, 11);
+    world.pass_time(Duration::from_secs(51));
+    let back = world
+        .to_client
+        .iter()
+        .any(|(_, frame)| frame.contains("\"id\":11") && frame.contains("Not done yet"));
+    assert!(back, "handed back");
+    call(&mut world, 12, "deploy");
+    assert_eq!(started(&mut world), [11]);
+    // Answered, it may still ask again.
+    answer(&mut world, &record);
+    assert_eq!(started(&mut world), Vec::<u64>::new());
+    let more = asks(&mut world, 1);
+    assert_eq!(others(&world, &more), Vec::<String>::new());
+    answer(&mut world, &more);
+    ends(&mut world, 11);
+    assert_eq!(started(&mut world), [12]);
+    let second = asks(&mut world, 12);
+    assert_eq!(others(&world, &second), Vec::<String>::new());
+}
+
+#[test]
+fn a_call_waits_while_a_question_is_open_that_may_be_another_calls() {
+    let mut world = session();
+    call(&mut world, 11, "deploy");
+    call(&mut world, 12, "deploy");
+    let record = asks(&mut world, 1);
+    call(&mut world, 13, "deploy");
+    call(&mut world, 14, "read");
+    assert_eq!(started(&mut world), [11, 12, 14]);
+    answer(&mut world, &record);
+    assert_eq!(started(&mut world), [13]);
+}
+
+#[test]
+fn a_waiting_question_blocks_no_call_of_a_tool_that_was_not_seen_to_ask() {
+    let mut world = session();
+    seen_to_ask(&mut world, 11, "deploy");
+    call(&mut world, 12, "deploy");
+    asks(&mut world, 12);
+    call(&mut world, 13, "deploy");
+    call(&mut world, 14, "read");
+    assert_eq!(started(&mut world), [12, 14]);
+    ends(&mut world, 14);
+    let (_, told) = world.to_client.pop_back().unwrap();
+    assert!(told.contains("done 14"), "{told}");
+}
+
+#[test]
+fn what_was_suspected_is_cleared_by_a_call_that_does_not_ask() {
+    let mut world = session();
+    call(&mut world, 11, "deploy");
+    call(&mut world, 12, "read");
+    let record = asks(&mut world, 1);
+    assert_eq!(
+        others(&world, &record).len(),
+        1,
+        "nobody can say whose it is"
+    );
+    answer(&mut world, &record);
+    ends(&mut world, 11);
+    ends(&mut world, 12);
+    started(&mut world);
+    // Either may have asked: they take turns until one is seen not to.
+    call(&mut world, 21, "read");
+    call(&mut world, 22, "deploy");
+    assert_eq!(started(&mut world), [21]);
+    ends(&mut world, 21);
+    assert_eq!(started(&mut world), [22]);
+    call(&mut world, 23, "read");
+    assert_eq!(started(&mut world), [23], "it was alone and did not ask");
+}
+
+#[test]
+fn a_call_that_waits_long_for_its_turn_is_handed_back_and_goes_on_when_made_again() {
+    let mut world = session();
+    seen_to_ask(&mut world, 11, "deploy");
+    call(&mut world, 12, "deploy");
+    let record = asks(&mut world, 12);
+    call(&mut world, 13, "deploy");
+    started(&mut world);
+    world.to_client.clear();
+    world.pass_time(Duration::from_secs(51));
+    let told: Vec<String> = world.to_client.drain(..).map(|(_, frame)| frame).collect();
+    let back = told
+        .iter()
+        .find(|frame| frame.contains("\"id\":13"))
+        .unwrap();
+    assert!(
+        back.contains("Not done yet") && back.contains("http://inbox/"),
+        "{back}"
+    );
+    answer(&mut world, &record);
+    ends(&mut world, 12);
+    assert_eq!(
+        started(&mut world),
+        Vec::<u64>::new(),
+        "nobody waits for it"
+    );
+    // With the arguments of the call that was handed back.
+    let params = json!({"name": "deploy", "arguments": {"of": 13}});
+    let again = json!({"jsonrpc": "2.0", "id": 20, "method": "tools/call", "params": params});
+    world.client_sends(&again.to_string());
+    assert_eq!(started(&mut world), [13]);
+    ends(&mut world, 13);
+    let (_, told) = world.to_client.pop_back().unwrap();
+    assert!(
+        told.contains("done 13") && told.contains("\"id\":20"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_client_that_shows_questions_itself_has_all_its_calls_at_work() {
+    let revision = Revision::V2025_11_25;
+    let settings = Settings::default();
+    let mut seen = with_settings(settings.clone());
+    seen_to_ask(&mut seen, 11, "deploy");
+    let mut world = World::with(
+        settings,
+        revision,
+        Capability::FORM,
+        revision,
+        Asks::Nothing,
+    )
+    .opened();
+    world.to_server.clear();
+    call(&mut world, 12, "deploy");
+    call(&mut world, 13, "deploy");
+    assert_eq!(started(&mut world), [12, 13]);
+}
+
+#[test]
+fn a_rounds_client_has_one_call_with_a_pushed_server_and_the_next_can_go_elsewhere() {
+    let (client, server) = (Revision::V2026_07_28, Revision::V2025_11_25);
+    let mut world = World::new(client, Capability::FORM, server, Asks::Nothing).opened();
+    world.to_server.clear();
+    let first = world.call();
+    let second = world.call();
+    assert_eq!(started(&mut world), [first]);
+    assert!(!world.relay.is_free());
+    assert_eq!(world.relay.queued_since(), Some(world.now));
+    let (_, frame) = world.relay.take_queued().unwrap();
+    let frame: Value = serde_json::from_slice(&frame).unwrap();
+    assert_eq!(frame["id"], second);
+    ends(&mut world, first);
+    assert!(world.relay.is_free());
+    assert_eq!(started(&mut world), Vec::<u64>::new());
+}

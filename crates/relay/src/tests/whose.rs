@@ -1,0 +1,268 @@
+//! Several calls at once over stdio, and a server that does not say for which of them it asks.
+
+use std::time::Duration;
+
+use mcp_elicit_core::wire::{Action, Capability, Revision};
+use serde_json::{Value, json};
+
+use super::world::{Asks, World};
+use crate::{Door, Effect, Event};
+
+/// An open session in which the test itself speaks for the client and the server.
+fn session() -> World {
+    let revision = Revision::V2025_11_25;
+    let mut world = World::new(revision, Capability::NONE, revision, Asks::Nothing).opened();
+    world.desk = None;
+    world
+}
+
+fn call(world: &mut World, id: u64, tool: &str) {
+    let params = json!({"name": tool, "arguments": {"of": tool}, "_meta": {"progressToken": id}});
+    let frame = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+    world.client_sends(&frame.to_string());
+    world.to_server.clear();
+}
+
+fn question(id: u64) -> String {
+    let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
+    let params =
+        json!({"mode": "form", "message": format!("Who? {id}"), "requestedSchema": schema});
+    json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params})
+        .to_string()
+}
+
+/// The server asks; the question's record.
+fn asks(world: &mut World, id: u64) -> String {
+    let before = world.open_on_desk();
+    world.server_sends(&question(id));
+    run(world);
+    let mut after = world.open_on_desk();
+    after.retain(|record| !before.contains(record));
+    after.pop().expect("the question is on the desk")
+}
+
+fn run(world: &mut World) {
+    while let Some(event) = world.events.pop_front() {
+        world.tell(event);
+    }
+}
+
+/// Returns what is said of the question: the tool it is taken to be for, and what else it may be for.
+fn said(world: &World, record: &str) -> (String, Vec<String>) {
+    let asked = &world.store[record].asked;
+    let calling = asked.call.as_ref().expect("a call is named");
+    (calling.target.clone(), asked.others.clone())
+}
+
+/// The ids of the calls that the client heard the end of, and what it heard.
+fn results(world: &mut World) -> Vec<(u64, String)> {
+    let frames = world.to_client.drain(..);
+    let frames = frames.map(|(_, frame)| serde_json::from_str::<Value>(&frame).unwrap());
+    let results = frames.filter(|frame| frame["method"].is_null());
+    let mut results: Vec<_> = results
+        .map(|frame| {
+            let text = frame["result"]["content"][0]["text"]
+                .as_str()
+                .unwrap_or("error");
+            (frame["id"].as_u64().unwrap(), text.to_owned())
+        })
+        .collect();
+    results.sort();
+    results
+}
+
+fn server_ends(world: &mut World, id: u64, text: &str) {
+    let result = json!({"content": [{"type": "text", "text": text}]});
+    world.server_sends(&json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string());
+}
+
+#[test]
+fn one_call_is_certain() {
+    let mut world = session();
+    call(&mut world, 11, "deploy");
+    let record = asks(&mut world, 1);
+    assert_eq!(said(&world, &record), ("deploy".to_owned(), vec![]));
+}
+
+#[test]
+fn calls_made_in_one_go_are_asked_for_in_turn_and_all_are_named() {
+    let mut world = session();
+    for (id, tool) in [(11, "profile"), (12, "deploy"), (13, "plan")] {
+        call(&mut world, id, tool);
+    }
+    let records = [
+        asks(&mut world, 1),
+        asks(&mut world, 2),
+        asks(&mut world, 3),
+    ];
+    let said = records.each_ref().map(|record| said(&world, record));
+    let names = said.each_ref().map(|(name, _)| name.as_str());
+    assert_eq!(names, ["profile", "deploy", "plan"]);
+    for (name, others) in &said {
+        assert_eq!(others.len(), 2, "{others:?}");
+        assert!(!others.contains(name));
+    }
+}
+
+#[test]
+fn a_call_that_came_later_is_likelier_than_one_long_at_work() {
+    let mut world = session();
+    call(&mut world, 11, "build");
+    world.pass_time(Duration::from_secs(5));
+    call(&mut world, 12, "deploy");
+    let record = asks(&mut world, 1);
+    let expected = ("deploy".to_owned(), vec!["build".to_owned()]);
+    assert_eq!(said(&world, &record), expected);
+}
+
+#[test]
+fn calls_of_one_tool_are_told_to_be_several() {
+    let mut world = session();
+    call(&mut world, 11, "deploy");
+    call(&mut world, 12, "deploy");
+    let record = asks(&mut world, 1);
+    let expected = ("deploy".to_owned(), vec!["deploy".to_owned()]);
+    assert_eq!(said(&world, &record), expected);
+}
+
+#[test]
+fn every_call_that_may_be_meant_is_handed_back_and_none_is_lost() {
+    let mut world = session();
+    call(&mut world, 11, "build");
+    world.pass_time(Duration::from_secs(5));
+    call(&mut world, 12, "deploy");
+    // It is `build` that asks, though `deploy` is likelier.
+    let record = asks(&mut world, 1);
+    world.pass_time(Duration::from_secs(51));
+    let back = results(&mut world);
+    assert_eq!(back.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [11, 12]);
+    assert!(
+        back.iter().all(|(_, text)| text.contains("http://inbox/")),
+        "{back:?}"
+    );
+    assert!(world.answer(&record, Action::Accept));
+    run(&mut world);
+    server_ends(&mut world, 11, "built");
+    server_ends(&mut world, 12, "deployed");
+    assert_eq!(results(&mut world), [], "nobody waits");
+    call(&mut world, 21, "build");
+    call(&mut world, 22, "deploy");
+    let expected = [(21, "built".to_owned()), (22, "deployed".to_owned())];
+    assert_eq!(results(&mut world), expected);
+    assert_eq!(world.relay.open(), (0, 0));
+}
+
+#[test]
+fn with_its_answer_no_call_is_held_any_longer() {
+    let mut world = session();
+    call(&mut world, 11, "build");
+    call(&mut world, 12, "deploy");
+    let record = asks(&mut world, 1);
+    assert!(world.answer(&record, Action::Accept));
+    run(&mut world);
+    world.pass_time(Duration::from_secs(51));
+    assert_eq!(
+        results(&mut world),
+        [],
+        "both are at work, and no person is waited for"
+    );
+}
+
+#[test]
+fn a_question_outlives_the_call_it_was_wrongly_taken_to_be_for() {
+    let mut world = session();
+    call(&mut world, 11, "build");
+    world.pass_time(Duration::from_secs(5));
+    call(&mut world, 12, "deploy");
+    let record = asks(&mut world, 1);
+    server_ends(&mut world, 12, "deployed");
+    run(&mut world);
+    assert_eq!(
+        world.open_on_desk(),
+        std::slice::from_ref(&record),
+        "`build` may have asked"
+    );
+    server_ends(&mut world, 11, "built");
+    run(&mut world);
+    assert!(
+        world.open_on_desk().is_empty(),
+        "nobody is left who may have asked"
+    );
+}
+
+#[test]
+fn a_question_outlives_every_call_but_its_own_however_many_there_are() {
+    let mut world = session();
+    for id in 1..=40 {
+        call(&mut world, id, "build");
+    }
+    // It is the 30th that asks.
+    let record = asks(&mut world, 1);
+    call(&mut world, 41, "build");
+    for id in (1..=41).filter(|id| *id != 30) {
+        server_ends(&mut world, id, "built");
+        run(&mut world);
+    }
+    assert_eq!(world.open_on_desk(), std::slice::from_ref(&record));
+    assert!(world.answer(&record, Action::Accept));
+    run(&mut world);
+    let answered = world.to_server.back().expect("the server has the answer");
+    assert!(answered.contains(r#""id":1,"#), "{answered}");
+    server_ends(&mut world, 30, "built");
+    run(&mut world);
+    assert_eq!(world.relay.open(), (0, 0));
+}
+
+#[test]
+fn a_call_that_came_after_the_question_is_not_meant() {
+    let mut world = session();
+    call(&mut world, 11, "build");
+    let record = asks(&mut world, 1);
+    call(&mut world, 12, "deploy");
+    server_ends(&mut world, 11, "built");
+    run(&mut world);
+    assert!(world.open_on_desk().is_empty());
+    assert!(world.store[&record].ended);
+}
+
+#[test]
+fn a_server_that_is_gone_asks_nobody_any_more() {
+    let (client, server) = (Revision::V2026_07_28, Revision::V2025_11_25);
+    let mut world = World::new(client, Capability::BOTH, server, Asks::Nothing).opened();
+    for _ in 0..20 {
+        world.call();
+    }
+    world.server_sends(&question(900));
+    run(&mut world);
+    assert_eq!(world.to_client.len(), 1, "asked in one call");
+    world.to_client.clear();
+    world.tell(Event::ServerGone("killed".to_owned()));
+    run(&mut world);
+    let asks = |(_, frame): &&(Door, String)| frame.contains("input_required");
+    assert_eq!(world.to_client.iter().filter(asks).count(), 0);
+}
+
+#[test]
+fn the_server_hears_the_answer_that_the_record_has() {
+    let revision = Revision::V2025_11_25;
+    let mut world = World::new(revision, Capability::BOTH, revision, Asks::Nothing).opened();
+    call(&mut world, 11, "deploy");
+    world.server_sends(&question(900));
+    run(&mut world);
+    let own = r#"{"jsonrpc":"2.0","id":900,"result":{"action":"accept","content":{"name":"Ada"}}}"#;
+    world
+        .relay
+        .client_frame(world.now, Door::SESSION, own.as_bytes());
+    let Some(Effect::Settle { question, .. }) = world.relay.effect() else {
+        panic!("the answer is to be recorded")
+    };
+    world.relay.handle(world.now, Event::Settled { question });
+    assert!(matches!(world.relay.effect(), Some(Effect::Take { .. })));
+    // A page was first.
+    let replies = vec![(question, r#"{"action":"decline"}"#.to_owned())];
+    world.relay.handle(world.now, Event::Taken { replies });
+    let Some(Effect::ToServer { frame, .. }) = world.relay.effect() else {
+        panic!("the server hears of it")
+    };
+    assert!(frame.contains("decline"), "{frame}");
+}

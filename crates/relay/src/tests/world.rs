@@ -1,0 +1,225 @@
+//! The world around a relay: peers as values, a record that counts deliveries, a clock that only this file moves.
+
+mod client;
+mod record;
+mod server;
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use mcp_elicit_core::wire::{Action, Capability, Revision};
+
+use crate::{Door, Down, Effect, Event, Relay, Settings, StateSeal, Timestamp, Up};
+use client::Client;
+use record::Kept;
+pub(super) use server::Asks;
+use server::Peer;
+
+pub(super) const ANSWER: &str = r#"{"name":"Ada","age":36}"#;
+
+/// The sealing of states that outlives a restart.
+pub(super) fn seal() -> StateSeal {
+    StateSeal::new(&[7; 32], "server", "caller")
+}
+
+pub(super) struct World {
+    pub(super) relay: Relay,
+    pub(super) now: Timestamp,
+    pub(super) server: Peer,
+    pub(super) client: Client,
+    pub(super) store: HashMap<String, Kept>,
+    pub(super) to_client: VecDeque<(Door, String)>,
+    pub(super) to_server: VecDeque<String>,
+    /// Events of the record that wait, when it is slow.
+    pub(super) events: VecDeque<Event>,
+    /// The action with which the inbox answers at once, if it does.
+    pub(super) desk: Option<Action>,
+    next_record: u64,
+    pub(super) restarts: u32,
+}
+
+impl World {
+    pub(super) fn new(
+        client: Revision,
+        capability: Capability,
+        server: Revision,
+        asks: Asks,
+    ) -> Self {
+        Self::with(Settings::default(), client, capability, server, asks)
+    }
+
+    pub(super) fn with(
+        settings: Settings,
+        client: Revision,
+        capability: Capability,
+        server: Revision,
+        asks: Asks,
+    ) -> Self {
+        Self {
+            relay: Relay::new(settings, seal()),
+            now: Timestamp::from_millis(1_000_000),
+            server: Peer::new(server, asks),
+            client: Client::new(client, capability),
+            store: HashMap::new(),
+            to_client: VecDeque::new(),
+            to_server: VecDeque::new(),
+            events: VecDeque::new(),
+            desk: Some(Action::Accept),
+            next_record: 0,
+            restarts: 0,
+        }
+    }
+
+    /// Opens the session and runs it dry.
+    pub(super) fn opened(mut self) -> Self {
+        let open = self.client.open();
+        self.client_sends(&open);
+        self.settle();
+        assert!(
+            self.client.opened.is_some(),
+            "the opening was never answered"
+        );
+        self
+    }
+
+    pub(super) fn call(&mut self) -> u64 {
+        let (id, frame) = self.client.call();
+        self.client_sends(&frame);
+        id
+    }
+
+    pub(super) fn client_sends(&mut self, frame: &str) {
+        if let Up::Forward(_) = self
+            .relay
+            .client_frame(self.now, Door::SESSION, frame.as_bytes())
+        {
+            self.to_server.push_back(frame.to_owned());
+        }
+        self.effects();
+    }
+
+    pub(super) fn server_sends(&mut self, frame: &str) {
+        if let Down::Forward { door, .. } =
+            self.relay.server_frame(self.now, None, frame.as_bytes())
+        {
+            self.to_client.push_back((door, frame.to_owned()));
+        }
+        self.effects();
+    }
+
+    pub(super) fn tell(&mut self, event: Event) {
+        self.relay.handle(self.now, event);
+        self.effects();
+    }
+
+    pub(super) fn pass_time(&mut self, by: Duration) {
+        self.now = self.now.after(by);
+        self.relay.tick(self.now);
+        self.effects();
+    }
+
+    pub(super) fn effects(&mut self) {
+        while let Some(effect) = self.relay.effect() {
+            let Some(effect) = self.at_once(effect) else {
+                continue;
+            };
+            match effect {
+                Effect::ToClient { door, frame, .. } => self.to_client.push_back((door, frame)),
+                Effect::ToServer {
+                    frame, delivery, ..
+                } => {
+                    self.to_server.push_back(frame);
+                    let accepted = delivery.map(Event::Accepted);
+                    self.events.extend(accepted);
+                }
+                Effect::Record { question, asked } => self.record(question, asked),
+                Effect::Settle {
+                    question,
+                    record,
+                    outcome,
+                } => {
+                    self.client_settled(&record, &outcome);
+                    self.events.push_back(Event::Settled { question });
+                }
+                Effect::Take { questions, records } => self.take(questions, &records),
+                Effect::End { record, .. } => self.end(&record),
+                // One session has no other to share calls with.
+                Effect::FindCall { .. }
+                | Effect::KeepCall { .. }
+                | Effect::KeepResult { .. }
+                | Effect::DropCall { .. }
+                | Effect::FollowCall { .. }
+                | Effect::Confirm { .. }
+                | Effect::InDoubt { .. }
+                | Effect::Abandon { .. } => {}
+                Effect::Refused { records, .. } => self.put_back(&records),
+                Effect::Restart => {
+                    self.restarts += 1;
+                    self.events.push_back(Event::Restarted);
+                }
+            }
+        }
+    }
+
+    /// The gateway is killed and started again, its server with it. Only the record stays; whoever called must open a
+    /// session and call again.
+    pub(super) fn restart(&mut self, settings: Settings) {
+        self.relay = Relay::new(settings, seal());
+        self.to_client.clear();
+        self.to_server.clear();
+        self.events.clear();
+        self.forget_unwritten();
+        self.server.restart();
+        self.client.restart();
+        let open = self.client.open();
+        self.client_sends(&open);
+        self.settle();
+    }
+
+    /// One thing that is under way happens; `false` when nothing is.
+    pub(super) fn step(&mut self, which: usize) -> bool {
+        let ways = [
+            !self.to_client.is_empty(),
+            !self.to_server.is_empty(),
+            !self.events.is_empty(),
+        ];
+        let ready: Vec<usize> = (0..3).filter(|at| ways[*at]).collect();
+        if ready.is_empty() {
+            return false;
+        }
+        match ready[which % ready.len()] {
+            0 => {
+                let (_, frame) = self.to_client.pop_front().unwrap();
+                for sent in self.client.receive(&frame) {
+                    self.client_sends(&sent);
+                }
+            }
+            1 => {
+                let frame = self.to_server.pop_front().unwrap();
+                for sent in self.server.receive(&frame) {
+                    self.server_sends(&sent);
+                }
+            }
+            _ => {
+                let event = self.events.pop_front().unwrap();
+                self.tell(event);
+            }
+        }
+        true
+    }
+
+    /// Runs until nothing is under way; the desk answers what is put there.
+    pub(super) fn settle(&mut self) {
+        for _ in 0..10_000 {
+            if self.step(0) {
+                continue;
+            }
+            let Some(action) = self.desk else { return };
+            let Some(record) = self.open_on_desk().first().cloned() else {
+                return;
+            };
+            self.answer(&record, action);
+        }
+        panic!("the world does not come to rest");
+    }
+}

@@ -1,0 +1,285 @@
+//! The record of the simulator: what the gateway's book promises, and what its checks look at.
+
+use mcp_elicit_core::answer::Outcome;
+use mcp_elicit_core::wire::{Action, ElicitRequest, Revision};
+
+use super::{ANSWER, World};
+use crate::{AskedVia, Effect, Event, NewQuestion, QuestionKey};
+
+/// One record of the store.
+pub(in crate::tests) struct Kept {
+    pub(in crate::tests) asked: Box<NewQuestion>,
+    pub(in crate::tests) key: Option<QuestionKey>,
+    pub(in crate::tests) reply: Option<String>,
+    pub(in crate::tests) deliveries: u32,
+    pub(in crate::tests) ended: bool,
+    /// `true` if it is written behind.
+    noted: bool,
+    /// The part of it that is on the disk, where it is written behind.
+    stored: Option<Stored>,
+    /// The number of a person's answers, and of answers that went to the server: whatever a kill made forgotten.
+    pub(in crate::tests) acts: u32,
+    pub(in crate::tests) told: u32,
+}
+
+#[derive(Clone)]
+struct Stored {
+    reply: Option<String>,
+    deliveries: u32,
+    ended: bool,
+}
+
+impl Kept {
+    fn new(asked: Box<NewQuestion>, question: QuestionKey, noted: bool) -> Self {
+        Self {
+            asked,
+            key: Some(question),
+            reply: None,
+            deliveries: 0,
+            ended: false,
+            noted,
+            stored: None,
+            acts: 0,
+            told: 0,
+        }
+    }
+
+    fn answer(&mut self, reply: String) {
+        self.reply = Some(reply);
+        self.acts += 1;
+    }
+
+    fn is_free(&self) -> bool {
+        self.reply.is_some() && self.deliveries == 0 && !self.ended
+    }
+}
+
+impl World {
+    /// The client's answer comes to the record.
+    pub(super) fn client_settled(&mut self, record: &str, outcome: &Outcome) {
+        let content = outcome
+            .answers()
+            .map(|answers| answers.to_value().to_string());
+        let kept = self.store.get_mut(record).unwrap();
+        if kept.reply.is_none() && !kept.ended {
+            kept.answer(reply_text(outcome.action(), content.as_deref()));
+        }
+    }
+
+    /// Returns what happens at once, without anybody waiting for the disk, as in `serve::session`.
+    pub(super) fn at_once(&mut self, effect: Effect) -> Option<Effect> {
+        let noted = |world: &Self, id: &String| world.store[id].noted;
+        let event = match effect {
+            Effect::Record { question, asked }
+                if !asked.outlives && self.left_over(&asked).is_none() =>
+            {
+                assert_eq!(
+                    asked.via,
+                    AskedVia::Client,
+                    "whoever comes to the desk may come later"
+                );
+                let record = self.insert(question, asked, true);
+                Event::Recorded {
+                    question,
+                    record,
+                    link: None,
+                    answered: false,
+                    refused: false,
+                }
+            }
+            Effect::Settle {
+                question,
+                record,
+                outcome,
+            } if noted(self, &record) => {
+                self.client_settled(&record, &outcome);
+                Event::Settled { question }
+            }
+            Effect::Take { questions, records } if records.iter().all(|id| noted(self, id)) => {
+                self.taken(questions, &records)
+            }
+            other => return Some(other),
+        };
+        self.relay.handle(self.now, event);
+        None
+    }
+
+    /// Everything that was left behind is written.
+    pub(in crate::tests) fn flush(&mut self) {
+        for kept in self.store.values_mut() {
+            let taken = kept.deliveries > 0 || kept.ended;
+            kept.stored = Some(Stored {
+                // A noted answer is written with its delivery.
+                reply: kept.reply.clone().filter(|_| taken),
+                deliveries: kept.deliveries,
+                ended: kept.ended,
+            });
+        }
+    }
+
+    /// A kill: what was not written is forgotten.
+    pub(super) fn forget_unwritten(&mut self) {
+        for kept in self.store.values_mut() {
+            kept.key = None;
+            if !kept.noted {
+                continue;
+            }
+            match kept.stored.clone() {
+                Some(stored) => {
+                    kept.reply = stored.reply;
+                    kept.deliveries = stored.deliveries;
+                    kept.ended = stored.ended;
+                }
+                // It is not there at all, and nobody finds it.
+                None => kept.ended = true,
+            }
+            kept.noted = false;
+        }
+    }
+
+    pub(super) fn end(&mut self, record: &str) {
+        let kept = self.store.get_mut(record).unwrap();
+        // What was answered before stays so, for the same call made again.
+        kept.ended |= kept.reply.is_none();
+        kept.key = None;
+    }
+
+    /// The server refused these answers: they wait for the next call.
+    pub(super) fn put_back(&mut self, records: &[String]) {
+        for record in records {
+            let kept = self.store.get_mut(record).unwrap();
+            kept.deliveries -= 1;
+            kept.told -= 1;
+            kept.key = None;
+        }
+    }
+
+    /// A person answers at the desk; `false` when somebody was first.
+    pub(in crate::tests) fn answer(&mut self, record: &str, action: Action) -> bool {
+        let kept = self.store.get_mut(record).unwrap();
+        if kept.reply.is_some() || kept.ended {
+            return false;
+        }
+        let content = (action == Action::Accept
+            && matches!(kept.asked.request, ElicitRequest::Form { .. }))
+        .then_some(ANSWER);
+        kept.answer(reply_text(action, content));
+        if let Some(question) = kept.key {
+            self.events.push_back(Event::Settled { question });
+        }
+        true
+    }
+
+    pub(in crate::tests) fn open_on_desk(&self) -> Vec<String> {
+        let open = |(_, kept): &(&String, &Kept)| {
+            kept.reply.is_none() && !kept.ended && kept.asked.via == AskedVia::People
+        };
+        let mut found: Vec<String> = self
+            .store
+            .iter()
+            .filter(open)
+            .map(|(id, _)| id.clone())
+            .collect();
+        found.sort();
+        found
+    }
+
+    /// Answers that people gave and that wait to be delivered.
+    pub(in crate::tests) fn undelivered(&self) -> Vec<&str> {
+        let waits = |(_, kept): &(&String, &Kept)| {
+            kept.reply.is_some() && !kept.ended && kept.deliveries == 0
+        };
+        let mut found: Vec<&str> = self
+            .store
+            .iter()
+            .filter(waits)
+            .map(|(id, _)| id.as_str())
+            .collect();
+        found.sort_unstable();
+        found
+    }
+
+    /// The same question of the same call, which nobody waits for since a restart; an answered one first.
+    fn left_over(&self, asked: &NewQuestion) -> Option<String> {
+        let same = |kept: &Kept| {
+            let digest =
+                |asked: &NewQuestion| asked.call.as_ref().map(|calling| calling.digest.clone());
+            let said = |asked: &NewQuestion| {
+                let params = asked.request.to_raw_params(Revision::LATEST).unwrap();
+                params.get().to_owned()
+            };
+            said(&kept.asked) == said(asked) && digest(&kept.asked) == digest(asked)
+        };
+        let free = |(_, kept): &(&String, &Kept)| {
+            kept.key.is_none() && !kept.ended && kept.deliveries == 0 && same(kept)
+        };
+        let mut found: Vec<(bool, &String)> = self
+            .store
+            .iter()
+            .filter(free)
+            .map(|(id, kept)| (kept.reply.is_none(), id))
+            .collect();
+        found.sort();
+        found.first().map(|(_, id)| (*id).clone())
+    }
+
+    pub(super) fn record(&mut self, question: QuestionKey, asked: Box<NewQuestion>) {
+        self.flush();
+        if let Some(id) = self.left_over(&asked) {
+            let kept = self.store.get_mut(&id).unwrap();
+            kept.key = Some(question);
+            self.events.push_back(Event::Recorded {
+                question,
+                record: id,
+                link: Some("http://inbox/".to_owned()),
+                answered: kept.reply.is_some(),
+                refused: false,
+            });
+            return;
+        }
+        let record = self.insert(question, asked, false);
+        self.events.push_back(Event::Recorded {
+            question,
+            record,
+            link: Some("http://inbox/".to_owned()),
+            answered: false,
+            refused: false,
+        });
+    }
+
+    fn insert(&mut self, question: QuestionKey, asked: Box<NewQuestion>, noted: bool) -> String {
+        self.next_record += 1;
+        let id = format!("r{}", self.next_record);
+        let kept = Kept::new(asked, question, noted);
+        self.store.insert(id.clone(), kept);
+        id
+    }
+
+    pub(super) fn take(&mut self, questions: Vec<QuestionKey>, records: &[String]) {
+        // What is waited for is written behind all that was left.
+        self.flush();
+        let event = self.taken(questions, records);
+        self.events.push_back(event);
+    }
+
+    fn taken(&mut self, questions: Vec<QuestionKey>, records: &[String]) -> Event {
+        if !records.iter().all(|id| self.store[id].is_free()) {
+            return Event::NotTaken { questions };
+        }
+        let mut replies = Vec::new();
+        for (question, id) in questions.into_iter().zip(records) {
+            let kept = self.store.get_mut(id).unwrap();
+            kept.deliveries += 1;
+            kept.told += 1;
+            replies.push((question, kept.reply.clone().unwrap()));
+        }
+        Event::Taken { replies }
+    }
+}
+
+fn reply_text(action: Action, content: Option<&str>) -> String {
+    match content {
+        Some(content) => format!(r#"{{"action":"{action}","content":{content}}}"#),
+        None => format!(r#"{{"action":"{action}"}}"#),
+    }
+}

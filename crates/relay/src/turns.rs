@@ -1,0 +1,366 @@
+//! Which calls are with the server at the same time, so that it is certain whose question a pushed one is.
+//!
+//! A server that pushes over stdio does not say in which call it asks. What is certain comes from the connection: a call in
+//! which the server may ask has it for itself, or takes turns with others. A waiting question blocks no call of a tool that
+//! was not seen to ask.
+//!
+//! | client and server | rule |
+//! | --- | --- |
+//! | a rounds client, a pushed server | one call at a time on each connection ([`Rule::Single`]); the shell opens more connections |
+//! | a pushed client that shows questions itself | all at once: the question passes in the client's own session ([`Rule::Free`]) |
+//! | a pushed client, people asked | calls of tools that were seen to ask take turns ([`Rule::Seen`]) |
+//! | a server that says it (streams, rounds) | all at once |
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use mcp_elicit_core::wire::{Capability, Era, Mode};
+
+use super::calls::{self, Call};
+use super::glance::{self, Glance};
+use super::handshake::{Client, Server};
+use super::settings::AnswerWith;
+use super::{AskedVia, CallKey, CallKind, Door, QuestionKey, Relay, Timer, Timestamp};
+
+/// The number of tools, prompts and resources of one server that are remembered.
+const REMEMBERED: usize = 4_096;
+
+/// The tools, prompts and resources that were seen to ask: shared by all relays of one server.
+#[derive(Clone, Debug, Default)]
+pub struct Askers(Arc<Mutex<BTreeMap<(&'static str, String), Habit>>>);
+
+/// The known behaviour of one tool, prompt or resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Habit {
+    /// One of several of which one asked.
+    Suspected,
+    /// It asked in these modes.
+    Asks { form: bool, url: bool },
+}
+
+impl Habit {
+    fn has(self, mode: Mode) -> bool {
+        match (self, mode) {
+            (Self::Suspected, _) => true,
+            (Self::Asks { form, .. }, Mode::Form) => form,
+            (Self::Asks { url, .. }, Mode::Url) => url,
+        }
+    }
+}
+
+impl Askers {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<(&'static str, String), Habit>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.all().is_empty()
+    }
+
+    fn get(&self, kind: CallKind, target: &str) -> Option<Habit> {
+        self.all().get(&(kind.word(), target.to_owned())).copied()
+    }
+
+    fn set(&self, kind: CallKind, target: &str, change: impl FnOnce(Option<Habit>) -> Habit) {
+        let mut all = self.all();
+        let key = (kind.word(), target.to_owned());
+        if all.len() < REMEMBERED || all.contains_key(&key) {
+            let known = all.get(&key).copied();
+            all.insert(key, change(known));
+        }
+    }
+
+    fn clear(&self, kind: CallKind, target: &str) {
+        let mut all = self.all();
+        let key = (kind.word(), target.to_owned());
+        if all.get(&key) == Some(&Habit::Suspected) {
+            all.remove(&key);
+        }
+    }
+}
+
+/// Which calls may be with the server at once.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rule {
+    /// All.
+    Free,
+    /// All but those of tools that were seen to ask, which take turns.
+    Seen,
+    /// One in which the server may ask.
+    Single,
+}
+
+/// The parts of a call that waits for its turn.
+pub(super) struct Queued {
+    /// Since when it waits.
+    since: Timestamp,
+    /// The request as the client wrote it.
+    original: Bytes,
+}
+
+impl Relay {
+    fn rule(&self) -> Rule {
+        if self.settings.streams_apart || !matches!(self.server, Server::Pushed { .. }) {
+            return Rule::Free;
+        }
+        match self.client.era() {
+            Some(Era::Rounds) => Rule::Single,
+            Some(Era::Pushed) => Rule::Seen,
+            None => Rule::Free,
+        }
+    }
+
+    /// The modes in which a pushed client shows questions itself.
+    fn shown_by_client(&self) -> Capability {
+        match &self.client {
+            Client::Pushed { capability, .. } if self.settings.answer_with != AnswerWith::Desk => {
+                *capability
+            }
+            Client::Pushed { .. } | Client::Unknown | Client::Rounds { .. } => Capability::NONE,
+        }
+    }
+
+    /// Returns whether calls of this take turns under the rule.
+    fn takes_turns(&self, rule: Rule, kind: CallKind, target: &str) -> bool {
+        let shown = self.shown_by_client();
+        let asks = |mode| {
+            let habit = self.settings.askers.get(kind, target);
+            habit.is_some_and(|habit| habit.has(mode) && !shown.has(mode))
+        };
+        match rule {
+            Rule::Free => false,
+            Rule::Seen => asks(Mode::Form) || asks(Mode::Url),
+            Rule::Single => true,
+        }
+    }
+
+    /// Returns whether the call must wait for its turn. One that need not is noted as having its turn, if it takes turns at all.
+    pub(super) fn waits_for_turn(&mut self, key: CallKey) -> bool {
+        let rule = self.rule();
+        if rule == Rule::Free || (rule == Rule::Seen && self.settings.askers.is_empty()) {
+            return false;
+        }
+        let Some(call) = self.calls.get(key) else {
+            return false;
+        };
+        let Some((kind, target)) = call
+            .kind
+            .zip(call.frame())
+            .and_then(|(kind, frame)| Some((kind, calls::target(frame)?)))
+        else {
+            return false;
+        };
+        if !self.takes_turns(rule, kind, &target) {
+            return false;
+        }
+        let mut free = true;
+        let mut all_wait = true;
+        for (other, call) in self.calls.asking() {
+            if other != key && (rule == Rule::Single || self.is_at_its_turn(call)) {
+                free = false;
+                all_wait &= !call.questions.is_empty() || !call.maybe.is_empty();
+            }
+        }
+        // A waiting question blocks nobody that was not seen to ask.
+        let passes = !free && all_wait && self.settings.askers.get(kind, &target).is_none();
+        if !free && !passes {
+            return true;
+        }
+        if let Some(call) = self.calls.get_mut(key) {
+            call.has_turn = free;
+        }
+        false
+    }
+
+    /// Returns whether calls that take turns wait for this one: it has its turn, or a person is asked something that is, or
+    /// may be, its question.
+    fn is_at_its_turn(&self, call: &Call) -> bool {
+        let asks_a_person = |key: &QuestionKey| {
+            let question = self.questions.get(*key);
+            question.is_some_and(|question| question.place == AskedVia::People)
+        };
+        call.has_turn || call.questions.iter().chain(&call.maybe).any(asks_a_person)
+    }
+
+    /// The call waits for its turn. A client that waits long gets it handed back.
+    pub(super) fn queue(&mut self, now: Timestamp, key: CallKey, original: Bytes) {
+        let since = now;
+        if let Some(call) = self.calls.get_mut(key) {
+            call.queued = Some(Queued { since, original });
+        }
+        self.queue.push_back(key);
+        self.hold_queued(now, key);
+    }
+
+    /// The call is kept alive and handed back as one that a person is asked in, but not told so at once: mostly its turn
+    /// comes soon.
+    pub(super) fn hold_queued(&mut self, now: Timestamp, key: CallKey) {
+        let (hold, wait) = (self.hold_time(), self.settings.keep_alive);
+        if let Some(call) = self.calls.get_mut(key) {
+            call.held = Some(now);
+            call.learn_token();
+        }
+        self.at(now.after(hold), Timer::Hold(key));
+        self.at(now.after(wait), Timer::KeepAlive(key));
+    }
+
+    /// Calls whose turn it is go to the server.
+    pub(super) fn next_turns(&mut self) {
+        if self.queue.is_empty() {
+            return;
+        }
+        for key in std::mem::take(&mut self.queue) {
+            let waits = self
+                .calls
+                .get(key)
+                .map(|call| (call.is_queued(), call.door));
+            match waits {
+                // It has ended, or is on its way.
+                None | Some((false, _)) => continue,
+                // Nobody waits for it: it is started when it is made again.
+                Some((true, None)) => {
+                    self.queue.push_back(key);
+                    continue;
+                }
+                Some((true, Some(_))) => {}
+            }
+            if self.waits_for_turn(key) {
+                self.queue.push_back(key);
+                continue;
+            }
+            self.stop_holding(key);
+            let Some(call) = self.calls.get_mut(key) else {
+                continue;
+            };
+            call.queued = None;
+            if let Some(frame) = call.frame().map(str::to_owned) {
+                self.tell_server(frame, Some(key));
+            }
+        }
+    }
+
+    /// A pushed question came up in one of these calls: what they call is seen to ask, for certain where it is one.
+    pub(super) fn seen_asking(&mut self, calls: &[CallKey], mode: Mode) {
+        if self.settings.streams_apart || self.shown_by_client().has(mode) {
+            return;
+        }
+        for key in calls {
+            let Some(call) = self.calls.get_mut(*key) else {
+                continue;
+            };
+            let Some((kind, target)) = call
+                .kind
+                .zip(call.frame())
+                .and_then(|(kind, frame)| Some((kind, calls::target(frame)?)))
+            else {
+                continue;
+            };
+            let certain = calls.len() == 1;
+            call.asked |= certain;
+            // It may ask again: it has its turn until it ends, though it did not wait for one.
+            call.has_turn |= certain;
+            self.settings
+                .askers
+                .set(kind, &target, |known| match known {
+                    Some(Habit::Asks { form, url }) => Habit::Asks {
+                        form: form || (certain && mode == Mode::Form),
+                        url: url || (certain && mode == Mode::Url),
+                    },
+                    Some(Habit::Suspected) | None if certain => Habit::Asks {
+                        form: mode == Mode::Form,
+                        url: mode == Mode::Url,
+                    },
+                    Some(Habit::Suspected) | None => Habit::Suspected,
+                });
+        }
+    }
+
+    /// The server is done with a call: had it its turn and did not ask, it is suspected no longer.
+    pub(super) fn turn_ends(&mut self, key: CallKey) {
+        let Some(call) = self.calls.get_mut(key) else {
+            return;
+        };
+        if !std::mem::take(&mut call.has_turn) || call.asked {
+            return;
+        }
+        if let Some((kind, target)) = call
+            .kind
+            .zip(call.frame())
+            .and_then(|(kind, frame)| Some((kind, calls::target(frame)?)))
+        {
+            self.settings.askers.clear(kind, &target);
+        }
+    }
+
+    /// Since when the oldest call waits that another connection with the server could take.
+    pub fn queued_since(&self) -> Option<Timestamp> {
+        if self.rule() != Rule::Single {
+            return None;
+        }
+        let waits = |key: &CallKey| {
+            let call = self.calls.get(*key)?;
+            call.can_move().then_some(call.queued.as_ref()?.since)
+        };
+        self.queue.iter().find_map(waits)
+    }
+
+    /// Takes the oldest call out that waits for its turn, for another connection: its stream, and the request as the client
+    /// wrote it.
+    pub fn take_queued(&mut self) -> Option<(Door, Bytes)> {
+        self.queued_since()?;
+        let waits = |key: &&CallKey| {
+            let call = self.calls.get(**key);
+            call.is_some_and(Call::can_move)
+        };
+        let key = self.queue.iter().find(waits).copied()?;
+        self.queue.retain(|known| *known != key);
+        let call = self.remove_call(key)?;
+        Some((call.door?, call.queued?.original))
+    }
+
+    /// Returns whether another call in which the server may ask can be made right away, and with certainty.
+    pub fn is_free(&self) -> bool {
+        let waits = self.waiting.iter().any(|(_, frame)| {
+            let glance = Glance::at(frame);
+            let method = glance.and_then(|glance| glance.method);
+            let method = method.and_then(|range| std::str::from_utf8(&frame[range]).ok());
+            method.and_then(CallKind::of_method).is_some()
+        });
+        !waits && !self.is_spent() && self.queue.is_empty() && self.calls.asking().next().is_none()
+    }
+
+    /// Returns whether a call was given up that the server may still be at work on: what it asks would be taken for another's.
+    pub fn is_spent(&self) -> bool {
+        self.gave_up && self.rule() == Rule::Single
+    }
+
+    /// Returns how many calls are on their way or wait for their turn.
+    pub fn load(&self) -> usize {
+        self.waiting.len() + self.queue.len() + self.calls.asking().count()
+    }
+
+    /// Returns whether more connections with the server could take calls of this one.
+    pub fn can_share_calls(&self) -> bool {
+        self.rule() == Rule::Single
+    }
+
+    /// Returns whether the request goes on with something that is held here: the retry of a round, or a call that was handed back.
+    pub fn goes_on_here(&self, kind: CallKind, text: &str, glance: &Glance) -> bool {
+        let state = glance.params.as_ref().and_then(|params| {
+            let range = glance::member(text.as_bytes(), params, "requestState")?;
+            serde_json::from_str::<String>(&text[range]).ok()
+        });
+        if let Some(state) = state {
+            return self.knows_state(&state);
+        }
+        !self.parked.is_empty()
+            && calls::calling(kind, text)
+                .is_ok_and(|calling| self.parked.contains_key(&calling.digest))
+    }
+
+    /// Returns whether the client knows a call by this id.
+    pub fn knows_call(&self, id: &mcp_elicit_core::wire::Id) -> bool {
+        self.calls.by_client(id).is_some()
+    }
+}

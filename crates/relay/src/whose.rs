@@ -1,0 +1,149 @@
+//! Which call a pushed question is for. A stream of its own says so, and so does being the only call with the server; where
+//! neither does ([`turns`](super::turns) says when), the question may be for any of several calls.
+//!
+//! An answer finds its question by the question's own id, so no guess brings an answer to the wrong call. But such a question
+//! is never asked in one of the calls, its answer is never used again, whoever is asked is told of all of them, and all are
+//! held for it.
+
+use std::time::Duration;
+
+use super::calls::Call;
+use super::question::{Question, Step};
+use super::{AskedVia, CallKey, CallSummary, QuestionKey, Relay, Timestamp};
+
+/// Calls that come within this time of each other came in one go, from a client that makes several at once.
+const ONE_GO: Duration = Duration::from_millis(250);
+
+/// The number of calls besides the likeliest that are named and held.
+const OTHERS: usize = 63;
+
+/// The attribution of a question.
+#[derive(Default)]
+pub(super) struct Whose {
+    /// The call it is taken to be for.
+    pub(super) call: Option<CallKey>,
+    /// Others that it may be for, the likeliest first.
+    pub(super) others: Vec<CallKey>,
+    /// The last call that was on its way when it came, where that is a guess: no later one is meant.
+    pub(super) newest: Option<CallKey>,
+}
+
+impl From<CallKey> for Whose {
+    /// That is certain.
+    fn from(call: CallKey) -> Self {
+        Self {
+            call: Some(call),
+            others: Vec::new(),
+            newest: None,
+        }
+    }
+}
+
+impl Whose {
+    /// Returns whether several calls may be meant.
+    pub(super) fn is_ambiguous(&self) -> bool {
+        !self.others.is_empty()
+    }
+
+    /// All calls that may be meant.
+    pub(super) fn candidates(&self) -> Vec<CallKey> {
+        self.call
+            .into_iter()
+            .chain(self.others.iter().copied())
+            .collect()
+    }
+}
+
+impl Relay {
+    /// Which call a pushed question is for that came on the stream of `via`.
+    pub(super) fn whose(&self, via: Option<CallKey>) -> Whose {
+        let known = |key: &CallKey| self.calls.get(*key).is_some_and(|call| call.kind.is_some());
+        if let Some(key) = via.filter(known) {
+            return key.into();
+        }
+        let mut asking: Vec<_> = self.calls.asking().collect();
+        let Some(last) = asking.iter().map(|(_, call)| call.since).max() else {
+            return Whose::default();
+        };
+        let newest = asking.iter().map(|(key, _)| *key).max();
+        if asking.len() > OTHERS + 1 {
+            asking.select_nth_unstable_by_key(OTHERS, |(key, call)| likely(last, *key, call));
+            asking.truncate(OTHERS + 1);
+        }
+        asking.sort_by_key(|(key, call)| likely(last, *key, call));
+        let mut keys = asking.into_iter().map(|(key, _)| key);
+        Whose {
+            call: keys.next(),
+            others: keys.collect(),
+            newest,
+        }
+    }
+
+    /// Returns what else the question may be for, each name once.
+    pub(super) fn names_of(&mut self, others: &[CallKey]) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for key in others {
+            let calling = self.calls.get_mut(*key).and_then(Call::calling);
+            if let Some(calling) = calling
+                && !names.contains(&calling.target)
+            {
+                names.push(calling.target.clone());
+            }
+        }
+        names
+    }
+
+    /// Returns the calls that the question may be for instead.
+    pub(super) fn calls_of(&mut self, others: &[CallKey]) -> Vec<CallSummary> {
+        let calling = |key: &CallKey| self.calls.get_mut(*key).and_then(Call::calling).cloned();
+        others.iter().filter_map(calling).collect()
+    }
+
+    /// A question that was taken to be for this call, which ends, is now taken to be for another. `false` when there is
+    /// none.
+    pub(super) fn goes_over(&mut self, now: Timestamp, key: QuestionKey, from: CallKey) -> bool {
+        let Some(question) = self.questions.get(key) else {
+            return false;
+        };
+        let named = |call: &&CallKey| self.calls.may_ask(**call);
+        let named = question.others.iter().find(named).copied();
+        let Some(to) = named.or_else(|| self.beyond_those_named(question, from)) else {
+            return false;
+        };
+        if let Some(call) = self.calls.get_mut(from) {
+            call.questions.retain(|known| *known != key);
+        }
+        if let Some(call) = self.calls.get_mut(to) {
+            call.maybe.retain(|known| *known != key);
+            call.questions.push(key);
+        }
+        let Some(question) = self.questions.get_mut(key) else {
+            return false;
+        };
+        question.call = Some(to);
+        question.others.retain(|call| *call != to);
+        if question.step == Step::Open {
+            match question.place {
+                AskedVia::People => self.hold(now, to),
+                AskedVia::Client => self.put_round(to),
+            }
+        }
+        true
+    }
+
+    /// The oldest call that the question may be for and that was not named: more were on their way than are named.
+    fn beyond_those_named(&self, question: &Question, from: CallKey) -> Option<CallKey> {
+        let newest = question.newest?;
+        let asking = self.calls.asking().map(|(key, _)| key);
+        asking.filter(|key| *key <= newest && *key != from).min()
+    }
+}
+
+/// Smaller is likelier: a call that waits for no answer yet; then the last that came, and of those that came in one go
+/// with it the first, since a server mostly gets to them in turn.
+fn likely(last: Timestamp, key: CallKey, call: &Call) -> (bool, bool, u64) {
+    let waits = !call.questions.is_empty();
+    let earlier = last.since(call.since) > ONE_GO;
+    let turn = if earlier { u64::MAX - key.0 } else { key.0 };
+    (waits, earlier, turn)
+}
