@@ -15,7 +15,9 @@ export interface Basics {
 /** Reads what people write in many ways; each gives undefined where it cannot. */
 export interface Lenient {
   readonly date?: (text: string) => string | undefined;
-  readonly dateTime: (text: string, basics: Basics) => string | undefined;
+  readonly "date-time": (text: string, basics: Basics) => string | undefined;
+  readonly uri: (text: string) => string | undefined;
+  readonly email?: undefined;
   readonly number: (text: string) => string | undefined;
 }
 
@@ -32,7 +34,7 @@ export const enteredReader =
         // Free text is kept as entered; around a formatted value white space means nothing.
         if (!field.format) return value;
         const plain = trim(value);
-        return (field.format === "date" ? lenient.date?.(plain) : field.format === "date-time" ? lenient.dateTime(plain, { trim, isDate }) : undefined) ?? plain;
+        return lenient[field.format]?.(plain, { trim, isDate }) ?? plain;
       }
       case "number":
       case "integer": {

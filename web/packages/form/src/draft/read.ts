@@ -1,11 +1,12 @@
 import { valuesOf } from "../check/field.js";
 import type { ChoiceOption } from "../types.js";
 import { enteredReader, isEmpty, type Reader, whole } from "./entered.js";
+import { readAddress } from "./address.js";
 import { readDate, readDateTime } from "./moment.js";
 import { plainNumber } from "./number.js";
 import { trim } from "./trim.js";
 
-const readEntered = enteredReader({ date: readDate, dateTime: readDateTime, number: plainNumber });
+const readEntered = enteredReader({ date: readDate, "date-time": readDateTime, uri: readAddress, number: plainNumber });
 
 /** Reads a draft from anywhere: yes or no in words, and options by their values, their titles, or as a list in one text. */
 export const readDraft: Reader = (field, entered, broken) => {

@@ -16,7 +16,8 @@ const BaseEvent: typeof CustomEvent = globalThis.CustomEvent ?? (class {} as unk
 
 /** What can be written in many ways is read by the parts for typing and for a date and time; without them, what is typed is taken as it is. */
 const READER = enteredReader({
-  dateTime: (text, basics) => LATER.moment?.readDateTime(text, basics),
+  "date-time": (text, basics) => LATER.moment?.readDateTime(text, basics),
+  uri: (text) => LATER.typing?.readAddress(text),
   number: (text) => (LATER.typing ? LATER.typing.plainNumber(text) : text),
 });
 
