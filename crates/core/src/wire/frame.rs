@@ -382,9 +382,8 @@ impl<'a, M: Deciding> Keys<'a, M> {
             };
         }
         // One pass without branches: most keys are short and have neither.
-        let unusual_bytes = key
-            .iter()
-            .fold(false, |any, byte| any | !byte.is_ascii() | (*byte == b'\\'));
+        let unusual = |byte: &u8| u8::from(!byte.is_ascii()) | u8::from(*byte == b'\\');
+        let unusual_bytes = key.iter().fold(0, |any, byte| any | unusual(byte)) != 0;
         if unusual_bytes && key.contains(&b'\\') {
             return self.add_escaped(key, place);
         }
