@@ -9,6 +9,7 @@ use mcp_elicit_client::connection::{BearerToken, TokenError};
 use serde::Deserialize;
 use toml::Spanned;
 
+use crate::serve::admission::is_origin;
 use crate::serve::process::{Inherits, Program};
 use crate::serve::upstream::{NoAddress, Upstream};
 use mcp_elicit_inbox::place::Presence;
@@ -30,6 +31,10 @@ pub mod bounds {
     pub const QUESTIONS: RangeInclusive<u64> = 1..=1_000_000;
     /// The largest message, in bytes.
     pub const MAX_FRAME: RangeInclusive<u64> = 4_096..=1_073_741_824;
+    /// The longest message of a question, in bytes.
+    pub const MESSAGE_BYTES: RangeInclusive<u64> = 1_024..=1_048_576;
+    /// The size of all questions pending at once in one session, in bytes.
+    pub const PENDING_BYTES: RangeInclusive<u64> = 65_536..=1_073_741_824;
     /// Seconds that answers and results are kept.
     pub const KEEP: RangeInclusive<u64> = 0..=2_592_000;
     /// Days that ended questions are kept.
@@ -63,6 +68,8 @@ pub struct Config {
     pub insecure: bool,
     /// The largest message, in bytes.
     pub max_frame: usize,
+    /// Origins of pages that may talk to the listener, beside its own.
+    pub allow_origins: Vec<String>,
     /// The times for which answers, results and ended questions are kept.
     pub retention: Retention,
     /// The servers, by name.
@@ -222,6 +229,12 @@ pub enum ConfigFault {
         /// The largest.
         most: u64,
     },
+    /// What is to be let in is no origin.
+    #[error("`{text}` is no origin: write it like http://localhost:6274")]
+    Origin {
+        /// What stands there.
+        text: String,
+    },
     /// One of the others, at a line of the file.
     #[error("error at line {line}\n  |\n{line} | {shown}\n  |\n{fault}")]
     At {
@@ -283,6 +296,8 @@ struct File {
     insecure: bool,
     #[serde(default)]
     max_frame: Option<usize>,
+    #[serde(default)]
+    allow_origins: Vec<Spanned<String>>,
     /// Seconds.
     #[serde(default)]
     keep_answers: Option<u64>,
@@ -350,6 +365,12 @@ struct FileServer {
     /// 0 for no bound.
     #[serde(default)]
     pending: Option<usize>,
+    /// Bytes of a question's message.
+    #[serde(default)]
+    message_bytes: Option<usize>,
+    /// Bytes of all pending questions of a session.
+    #[serde(default)]
+    pending_bytes: Option<usize>,
     /// 0 for no bound.
     #[serde(default)]
     questions_per_minute: Option<u32>,
@@ -377,6 +398,16 @@ impl File {
                     bounds::QUESTIONS,
                 ),
                 ("questions-per-minute", per_minute, bounds::QUESTIONS),
+                (
+                    "message-bytes",
+                    server.message_bytes.map(wide),
+                    bounds::MESSAGE_BYTES,
+                ),
+                (
+                    "pending-bytes",
+                    server.pending_bytes.map(wide),
+                    bounds::PENDING_BYTES,
+                ),
             ]);
         }
         for (name, value, range) in numbers {
@@ -411,6 +442,16 @@ impl Config {
             let at = *inbox.get_ref();
             return Err(ConfigFault::NotLoopback { at }.at(text, inbox.span().start));
         }
+        if let Some(wrong) = file
+            .allow_origins
+            .iter()
+            .find(|text| !is_origin(text.get_ref()))
+        {
+            let fault = ConfigFault::Origin {
+                text: wrong.get_ref().clone(),
+            };
+            return Err(fault.at(text, wrong.span().start));
+        }
         let inbox = file.inbox.map(Spanned::into_inner);
         let read = |(name, server): (String, Spanned<FileServer>)| {
             let start = server.span().start;
@@ -432,6 +473,11 @@ impl Config {
             plain: false,
             insecure: file.insecure,
             max_frame: file.max_frame.unwrap_or(MAX_FRAME),
+            allow_origins: file
+                .allow_origins
+                .into_iter()
+                .map(Spanned::into_inner)
+                .collect(),
             retention: retention(file.keep_answers, file.keep_results, file.keep_ended),
             servers,
         }
@@ -504,6 +550,8 @@ impl FileServer {
             pending: self
                 .pending
                 .map_or(usual.pending, |most| Some(most).filter(|most| *most > 0)),
+            message_bytes: self.message_bytes.unwrap_or(usual.message_bytes),
+            pending_bytes: self.pending_bytes.unwrap_or(usual.pending_bytes),
             per_minute: self
                 .questions_per_minute
                 .map_or(usual.per_minute, |most| Some(most).filter(|most| *most > 0)),
@@ -563,12 +611,15 @@ mod tests {
             keep-answers = 60
             presence = "page"
             notify = false
+            allow-origins = ["http://localhost:6274"]
             [servers.files]
             command = ["npx", "-y", "files"]
             env = { DEBUG = "1" }
             answer-with = "inbox"
             hold = 20
             pending = 0
+            message-bytes = 2000
+            pending-bytes = 70000
             [servers.far]
             url = "https://example.com/mcp"
         "#;
@@ -584,6 +635,12 @@ mod tests {
             ("files", None)
         );
         assert_eq!(files.settings.hold, Duration::from_secs(20));
+        let bytes = (files.settings.message_bytes, files.settings.pending_bytes);
+        assert_eq!(bytes, (2_000, 70_000));
+        let far = &config.servers[0].settings;
+        let bytes = (far.message_bytes, far.pending_bytes);
+        assert_eq!(bytes, (64 * 1024, 8 * 1024 * 1024));
+        assert_eq!(config.allow_origins, ["http://localhost:6274"]);
         assert!(matches!(&files.target, Target::Program(program) if program.arguments.len() == 2));
     }
 
@@ -648,6 +705,11 @@ mod tests {
                 "[servers.a]\nurl = \"http://x\"\ntoken-env = \"NO_SUCH_TOKEN\"\n",
                 3,
                 "NO_SUCH_TOKEN",
+            ),
+            (
+                "allow-origins = [\n\"http://a\",\n\"localhost\"]\n[servers.a]\nurl = \"http://x\"\n",
+                3,
+                "`localhost` is no origin",
             ),
             (
                 "inbox = \"192.0.2.1:1\"\n[servers.a]\nurl = \"http://x\"\n",

@@ -12,6 +12,7 @@ use mcp_elicit_gateway::config::{
     Config, ConfigFault, MAX_FRAME, Server, Target, WhoAnswers, WhoAnswersError, bounds, retention,
 };
 use mcp_elicit_gateway::office::{Office, StartFault, check_addresses};
+use mcp_elicit_gateway::serve::admission::is_origin;
 use mcp_elicit_gateway::serve::process::Program;
 use mcp_elicit_gateway::serve::upstream::Upstream;
 use mcp_elicit_gateway::serve::{http, stdio};
@@ -53,7 +54,7 @@ pub(crate) struct GatewayArgs {
     /// Read servers and settings from this TOML file
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "upstream", "token_env", "command", "listen", "inbox", "answer_with", "answer_command", "name", "hold", "pending",
-        "questions_per_minute", "max_frame", "record", "keep_answers", "keep_results", "keep_ended", "share_child",
+        "message_bytes", "pending_bytes", "allow_origin", "questions_per_minute", "max_frame", "record", "keep_answers", "keep_results", "keep_ended", "share_child",
         "insecure",
     ])]
     config: Option<PathBuf>,
@@ -91,6 +92,14 @@ pub(crate) struct GatewayArgs {
     #[arg(long, value_name = "N|off", default_value = "100")]
     pending: String,
 
+    /// The longest message of a question, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 65_536, value_parser = value_parser!(u64).range(bounds::MESSAGE_BYTES))]
+    message_bytes: u64,
+
+    /// The size of all questions pending at once in one session, in bytes
+    #[arg(long, value_name = "BYTES", default_value_t = 8_388_608, value_parser = value_parser!(u64).range(bounds::PENDING_BYTES))]
+    pending_bytes: u64,
+
     /// Most questions a minute in one session; `off` for no bound
     #[arg(long, value_name = "N|off", default_value = "60")]
     questions_per_minute: String,
@@ -99,6 +108,10 @@ pub(crate) struct GatewayArgs {
     /// asked who they are
     #[arg(long)]
     insecure: bool,
+
+    /// With `--listen`: let pages of this origin in, such as http://localhost:6274; may stand several times
+    #[arg(long, value_name = "ORIGIN", requires = "listen")]
+    allow_origin: Vec<String>,
 
     /// Send all calls of a client of 2026-07-28 to one child, for a server that keeps in memory what calls share: calls in
     /// which it may ask are then made one after the other
@@ -475,10 +488,18 @@ impl GatewayArgs {
                     WhoAnswersError::NoInbox => "leave out `--inbox off`, or choose another `--answer-with`.",
                 })
             })?;
+        if let Some(wrong) = self.allow_origin.iter().find(|text| !is_origin(text)) {
+            return Err(
+                Failure::usage(format!("`--allow-origin {wrong}` is no origin"))
+                    .hint("write it like http://localhost:6274."),
+            );
+        }
         let settings = Settings {
             answer_with,
             hold: Duration::from_secs(self.hold),
             pending: bound("--pending", &self.pending)?,
+            message_bytes: usize::try_from(self.message_bytes).unwrap_or(usize::MAX),
+            pending_bytes: usize::try_from(self.pending_bytes).unwrap_or(usize::MAX),
             per_minute: bound("--questions-per-minute", &self.questions_per_minute)?,
             ..Settings::default()
         };
@@ -496,6 +517,7 @@ impl GatewayArgs {
             plain: self.plain,
             insecure: self.insecure,
             max_frame: usize::try_from(self.max_frame).unwrap_or(usize::MAX),
+            allow_origins: self.allow_origin,
             retention: retention(self.keep_answers, self.keep_results, self.keep_ended),
             servers: vec![Server {
                 target,

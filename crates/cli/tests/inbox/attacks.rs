@@ -142,11 +142,7 @@ fn pages_elsewhere_can_post_nothing() {
         assert_eq!(status(script), 403, "{origin}");
         assert_eq!(
             status(send(&site.at, &["POST /mcp HTTP/1.1", &origin], "{}")),
-            if origin.contains("127.0.0.1") {
-                400
-            } else {
-                403
-            },
+            403,
             "{origin}"
         );
     }
@@ -163,6 +159,43 @@ fn pages_elsewhere_can_post_nothing() {
     let plain = send(inbox, &[&answer, &token, "Content-Type: text/plain"], &act);
     assert_eq!(status(plain), 400);
     assert_eq!(site.gateway.waiting().len(), 1, "nothing was answered");
+}
+
+/// A page of another program of this machine, or one that sends what needs no leave, takes up no session.
+#[test]
+fn only_programs_and_pages_that_were_let_in_open_sessions() {
+    let state = tempfile::tempdir().unwrap();
+    let more = [
+        "--listen",
+        "127.0.0.1:0",
+        "--allow-origin",
+        "http://localhost:6274",
+    ];
+    let gateway = Gateway::start(state.path(), &more, &DEMO_SERVER);
+    let at = gateway.serving.clone().unwrap();
+    let open = initialize(REVISION, &json!({})).to_string();
+    let json = "Content-Type: application/json";
+    let accept = "Accept: application/json, text/event-stream";
+    for (expected, more) in [
+        (403, &[json, "Origin: http://127.0.0.1:1"][..]),
+        (403, &[json, "Origin: http://localhost:6275"]),
+        (403, &[json, "Origin: null"]),
+        (415, &["Content-Type: text/plain"]),
+        (415, &[]),
+    ] {
+        let head = [&["POST /mcp HTTP/1.1", accept], more].concat();
+        assert_eq!(status(send(&at, &head, &open)), expected, "{more:?}");
+    }
+    let metrics = send(&at, &["GET /metrics HTTP/1.1"], "").unwrap();
+    assert!(
+        metrics.body.contains("mcp_elicit_sessions 0"),
+        "{metrics:?}"
+    );
+    let own = format!("Origin: http://{at}");
+    for origin in ["Origin: http://localhost:6274", &own] {
+        let head = ["POST /mcp HTTP/1.1", accept, json, origin];
+        assert_eq!(status(send(&at, &head, &open)), 200, "{origin}");
+    }
 }
 
 #[test]
@@ -342,7 +375,8 @@ fn huge_messages_are_refused_and_nothing_breaks() {
     let big = "x".repeat(200_000);
     let frame =
         json!({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"x": big}}).to_string();
-    assert_eq!(status(send(&site.at, &["POST /mcp HTTP/1.1"], &frame)), 413);
+    let post = ["POST /mcp HTTP/1.1", "Content-Type: application/json"];
+    assert_eq!(status(send(&site.at, &post, &frame)), 413);
     let header = format!("X-Big: {big}");
     let head = send(&site.gateway.inbox, &["GET / HTTP/1.1", &header], "");
     assert!(head.is_none_or(|reply| reply.status == 431));
@@ -357,7 +391,7 @@ fn huge_messages_are_refused_and_nothing_breaks() {
     );
     assert_eq!(status(site.gateway.api("POST", &path, &content)), 400);
     let deep_frame = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{deep}}}"#);
-    assert!(send(&site.at, &["POST /mcp HTTP/1.1"], &deep_frame[..90_000]).is_some());
+    assert!(send(&site.at, &post, &deep_frame[..90_000]).is_some());
     let good = json!({"action": "accept", "content": {"environment": "staging"}});
     assert_eq!(
         site.gateway.answer(&site.question, &good),

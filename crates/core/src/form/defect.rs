@@ -114,6 +114,8 @@ codes! {
         TooManyFields = "too-many-fields",
         /// The same field name twice.
         DuplicateField = "duplicate-field",
+        /// A member of the schema, other than a field, stands twice in its object.
+        DuplicateMember = "duplicate-member",
         /// A field's schema is not a JSON object.
         FieldNotAnObject = "field-not-an-object",
         /// A field has no `type`.
@@ -208,6 +210,13 @@ impl<'p> At<'p> {
             parent: Some(self),
             key,
         }
+    }
+
+    /// Returns whether this is the place of a field: a member of the root's `properties`.
+    pub(crate) fn is_field(&self) -> bool {
+        let properties = self.parent.filter(|parent| parent.key == "properties");
+        let root = properties.and_then(|properties| properties.parent);
+        root.is_some_and(|root| root.parent.is_none())
     }
 
     pub(crate) fn pointer(&self) -> String {

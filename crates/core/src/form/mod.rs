@@ -359,6 +359,42 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_member_that_stands_twice_is_refused_at_any_depth() {
+        for (schema, place) in [
+            (
+                r#"{"type":"object","properties":{},"type":"object"}"#,
+                "/type",
+            ),
+            (
+                r#"{"type":"object","properties":{"a":{"type":"string"}},"properties":{}}"#,
+                "/properties",
+            ),
+            (
+                r#"{"type":"object","properties":{"a":{"type":"string","title":"Keep","title":"Delete"}}}"#,
+                "/properties/a/title",
+            ),
+            (
+                r#"{"type":"object","properties":{"a":{"type":"string","t\u0069tle":"Keep","title":"Delete"}}}"#,
+                "/properties/a/title",
+            ),
+            (
+                r#"{"type":"object","properties":{"a":{"type":"string","oneOf":[{"const":"x","title":"X","const":"y"}]}}}"#,
+                "/properties/a/oneOf/0/const",
+            ),
+            (
+                r#"{"type":"object","properties":{},"x-own":{"a":[{"b":1,"b":2}]}}"#,
+                "/x-own/a/0/b",
+            ),
+        ] {
+            assert_eq!(
+                defects_of(schema),
+                [format!("{place} duplicate-member")],
+                "{schema}"
+            );
+        }
+    }
+
+    #[test]
     fn a_form_without_fields_asks_to_confirm() {
         let form = form("{}");
         assert!(form.fields().is_empty());

@@ -21,7 +21,15 @@ pub(super) fn text(text: &str, limits: &Limits) -> Result<Form, Defects> {
         return Err(whole(DefectCode::TooLarge, message));
     }
     match Json::read(text) {
-        Ok(schema) => read(&schema, limits),
+        Ok(schema) => {
+            let mut found = Findings::default();
+            refuse_duplicates(&schema, &At::ROOT, &mut found);
+            if found.defects.is_empty() {
+                read(&schema, limits)
+            } else {
+                Err(Defects(found.defects))
+            }
+        }
         Err(error) => Err(whole(DefectCode::NotJson, format!("not JSON: {error}"))),
     }
 }
@@ -36,6 +44,36 @@ fn whole(code: DefectCode, message: String) -> Defects {
         code,
         message,
     }])
+}
+
+/// Refuses an object in which a member stands twice, at any depth: two readers could show two different forms. Doubled fields
+/// are told with the other defects of the fields.
+fn refuse_duplicates(value: &Json<'_>, at: &At<'_>, found: &mut Findings) {
+    match value {
+        Json::Object(members) => {
+            let mut names = (members.len() > 16).then(HashSet::new);
+            for (i, (name, value)) in members.iter().enumerate() {
+                let at = at.child(name);
+                let duplicate = match &mut names {
+                    Some(names) => !names.insert(&**name),
+                    None => members[..i].iter().any(|(earlier, _)| earlier == name),
+                };
+                if duplicate && !at.is_field() {
+                    let message = "this member is there twice: write each member once";
+                    found.defect(&at, DefectCode::DuplicateMember, message);
+                }
+                refuse_duplicates(value, &at, found);
+            }
+        }
+        Json::List(items) => {
+            let nested = |item: &Json<'_>| matches!(item, Json::Object(_) | Json::List(_));
+            let items = items.iter().enumerate();
+            for (index, item) in items.filter(|(_, item)| nested(item)) {
+                refuse_duplicates(item, &at.child(&index.to_string()), found);
+            }
+        }
+        Json::Null | Json::Boolean(_) | Json::Number(_) | Json::Text(_) => {}
+    }
 }
 
 fn read(schema: &Json<'_>, limits: &Limits) -> Result<Form, Defects> {

@@ -6,24 +6,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::header::HOST;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use futures::future::BoxFuture;
 use tokio::net::TcpListener;
 
+use super::admission::Admission;
 use super::children::Children;
 use super::connections::{self, Bounds};
-use super::listen::{Front, is_local};
+use super::listen::Front;
 use super::stop;
 use crate::config::Config;
 use crate::office::{Office, StartFault};
 
 #[derive(Clone)]
 struct Rooms {
-    /// `true` if only names of this machine are answered to.
-    local: bool,
+    admission: Admission,
     office: Office,
     fronts: Arc<Vec<Arc<Front>>>,
     stopping: Arc<AtomicBool>,
@@ -53,6 +52,7 @@ async fn serve_until_stopped(
     {
         return Err(StartFault::OpenToNetwork { at });
     }
+    let admission = Admission::new(local, config.allow_origins.clone());
     let children = Arc::new(Children::default());
     let mut fronts = Vec::new();
     let mut app = Router::new();
@@ -61,7 +61,7 @@ async fn serve_until_stopped(
             office.clone(),
             server.clone(),
             config.max_frame,
-            local,
+            admission.clone(),
             children.clone(),
         );
         let path = format!("/mcp/{}", server.settings.server);
@@ -72,7 +72,7 @@ async fn serve_until_stopped(
         fronts.push(front);
     }
     let rooms = Rooms {
-        local,
+        admission,
         office,
         fronts: Arc::new(fronts),
         stopping: Arc::default(),
@@ -109,8 +109,7 @@ async fn serve_until_stopped(
 impl Rooms {
     /// Returns what is said to a page elsewhere that reaches this machine under a name of its own.
     fn refuses(&self, headers: &HeaderMap) -> Option<Response> {
-        let host = headers.get(HOST).and_then(|host| host.to_str().ok());
-        let refused = self.local && !host.is_some_and(is_local);
+        let refused = !self.admission.admits_host(headers);
         refused.then(|| {
             let why = "this address was reached from elsewhere\n";
             (StatusCode::FORBIDDEN, why).into_response()

@@ -14,14 +14,14 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use http::header::{HOST, ORIGIN};
-use http::{HeaderMap, HeaderName, StatusCode};
+use http::{HeaderMap, StatusCode};
 use mcp_elicit_core::wire::{Revision, method};
 use mcp_elicit_record::{clock, seal};
 use mcp_elicit_relay::glance::Shape;
 use mcp_elicit_relay::{Event, Settings};
 use tokio::runtime::Handle;
 
+use super::admission::{Admission, is_json};
 use super::challenge::Challenge;
 use super::child::ChildServer;
 use super::children::Children;
@@ -34,8 +34,9 @@ use super::upstream::{HttpServer, Repeating};
 use crate::config::{Server, Target};
 use crate::office::{Office, StartFault};
 use answer::{Left, Opening, stream, take};
-pub(super) use guard::is_local;
-use guard::{cannot_start, principal, refusal, with_id, wrong_in_rounds, wrong_in_session};
+use guard::{
+    cannot_start, from_elsewhere, principal, refusal, with_id, wrong_in_rounds, wrong_in_session,
+};
 use message::Message;
 
 /// Sessions at once, over all clients.
@@ -50,8 +51,7 @@ pub struct Front {
     office: Office,
     server: Server,
     max_frame: usize,
-    /// `true` if only names of this machine are answered to.
-    local: bool,
+    admission: Admission,
     sessions: Mutex<HashMap<String, Arc<Held>>>,
     /// The children of all servers.
     children: Arc<Children>,
@@ -69,20 +69,20 @@ struct Held {
 }
 
 impl Front {
-    /// A server to be served; `local` when the address is a loopback one.
+    /// A server to be served to whoever is admitted.
     /// Runs in a tokio runtime.
     pub fn new(
         office: Office,
         server: Server,
         max_frame: usize,
-        local: bool,
+        admission: Admission,
         children: Arc<Children>,
     ) -> Arc<Self> {
         let front = Arc::new(Self {
             office,
             server,
             max_frame,
-            local,
+            admission,
             sessions: Mutex::default(),
             children,
             runtime: Handle::current(),
@@ -164,19 +164,6 @@ impl Front {
             }
             keep
         });
-    }
-
-    /// Names and pages that may reach this: a page elsewhere must not talk to what listens on this machine.
-    fn refuses(&self, headers: &HeaderMap) -> bool {
-        let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-        let host = text(HOST).is_some_and(|host| !self.local || is_local(host));
-        let origin = match headers.get(ORIGIN) {
-            None => true,
-            Some(_) => text(ORIGIN)
-                .and_then(|origin| origin.split("://").nth(1))
-                .is_some_and(is_local),
-        };
-        !host || !origin
     }
 
     /// Returns what starts sessions for this caller, whose frames go there.
@@ -347,12 +334,12 @@ fn has_room(sessions: &HashMap<String, Arc<Held>>, principal: &str) -> Result<()
 }
 
 async fn post(State(front): State<Arc<Front>>, headers: HeaderMap, body: Body) -> Response {
-    if front.refuses(&headers) {
-        return refusal(
-            StatusCode::FORBIDDEN,
-            -32600,
-            "this address was reached from elsewhere",
-        );
+    if !front.admission.admits(&headers) {
+        return from_elsewhere();
+    }
+    if !is_json(&headers) {
+        let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+        return refusal(status, -32600, "`Content-Type` must be application/json");
     }
     let message = match Message::read(&headers, body, front.max_frame).await {
         Ok(message) => message,
@@ -400,12 +387,8 @@ async fn post(State(front): State<Arc<Front>>, headers: HeaderMap, body: Body) -
 
 /// GET: the session's own stream, or one that was lost.
 async fn listen(State(front): State<Arc<Front>>, headers: HeaderMap) -> Response {
-    if front.refuses(&headers) {
-        return refusal(
-            StatusCode::FORBIDDEN,
-            -32600,
-            "this address was reached from elsewhere",
-        );
+    if !front.admission.admits(&headers) {
+        return from_elsewhere();
     }
     let held = match front.named(&headers) {
         Ok(held) => held,
@@ -434,12 +417,8 @@ async fn listen(State(front): State<Arc<Front>>, headers: HeaderMap) -> Response
 }
 
 async fn end(State(front): State<Arc<Front>>, headers: HeaderMap) -> Response {
-    if front.refuses(&headers) {
-        return refusal(
-            StatusCode::FORBIDDEN,
-            -32600,
-            "this address was reached from elsewhere",
-        );
+    if !front.admission.admits(&headers) {
+        return from_elsewhere();
     }
     match front.named(&headers) {
         Ok(held) => {

@@ -9,13 +9,14 @@
 //! | [`process`], [`children`] | its process, and how many there are |
 //! | [`stdio`] | a client on stdin and stdout |
 //! | [`http`] | the gateway as an HTTP server |
-//! | [`connections`] | its connections, bounded |
+//! | [`connections`], [`admission`] | its connections, bounded, and who may use them |
 //! | [`listen`], [`streams`] | clients over HTTP |
 //! | [`upstream`] | a server over HTTP |
 //! | [`headers`], [`challenge`] | what HTTP says beside the messages |
 //! | [`frame`] | a frame, lent or shared |
 //! | [`stop`] | the operator's signal to stop |
 
+pub mod admission;
 pub mod challenge;
 pub mod child;
 pub mod children;

@@ -47,6 +47,38 @@ fn an_illegal_question_is_refused_and_never_shown() {
     }
 }
 
+/// Of two titles, the page and the client could show two different ones.
+#[test]
+fn a_question_whose_form_has_two_readings_is_refused_and_never_shown() {
+    for schema in [
+        r#"{"type":"object","properties":{"ok":{"type":"boolean","title":"Keep","title":"Delete"}}}"#,
+        r#"{"type":"object","properties":{"ok":{"type":"boolean"},"ok":{"type":"string"}}}"#,
+        r#"{"type":"object","properties":{"ok":{"type":"boolean"}},"properties":{}}"#,
+    ] {
+        for (client, capability) in [
+            (Revision::V2025_11_25, Capability::BOTH),
+            (Revision::V2025_11_25, Capability::NONE),
+            (Revision::V2026_07_28, Capability::FORM),
+        ] {
+            let server = Revision::V2025_11_25;
+            let mut world = World::new(client, capability, server, Asks::Nothing).opened();
+            let frame = format!(
+                r#"{{"jsonrpc":"2.0","id":900,"method":"elicitation/create","params":{{"mode":"form","message":"m","requestedSchema":{schema}}}}}"#
+            );
+            world.server_sends(&frame);
+            world.settle();
+            assert!(world.store.is_empty(), "{schema}: {client}");
+            assert!(world.client.asked.is_empty(), "{schema}: {client}");
+            let refused = world.server.seen.last().expect("the server is told");
+            assert_eq!(
+                (&refused["id"], &refused["error"]["code"]),
+                (&json!(900), &json!(-32602)),
+                "{schema}: {client}"
+            );
+        }
+    }
+}
+
 #[test]
 fn an_answer_that_does_not_fit_reaches_no_server() {
     for client in Revision::ALL {

@@ -43,6 +43,8 @@ export function explain(defect: Defect, requestedSchema: unknown): string {
       return `${first} fields; ${second} at most`;
     case "duplicate-field":
       return "this field is there twice: give each name once";
+    case "duplicate-member":
+      return "this member is there twice: write each member once";
     case "field-not-an-object":
       return `a field must be an object such as {"type": "string"}, not ${kindOf(value)}`;
     case "missing-type":

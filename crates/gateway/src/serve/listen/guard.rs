@@ -141,18 +141,15 @@ pub(super) fn status_of(frame: &[u8]) -> StatusCode {
     }
 }
 
-/// Returns whether a `Host`, or the host of an `Origin`, is a name of this machine.
-pub(in crate::serve) fn is_local(host: &str) -> bool {
-    let name = host
-        .rsplit_once(':')
-        .filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()))
-        .map_or(host, |(name, _)| name);
-    matches!(name, "localhost" | "127.0.0.1" | "[::1]")
-}
-
 pub(super) fn refusal(status: StatusCode, code: i32, why: &str) -> Response {
     let body = json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": why}});
     (status, axum::Json(body)).into_response()
+}
+
+/// What is said to whoever reached this address from elsewhere.
+pub(super) fn from_elsewhere() -> Response {
+    let why = "this address was reached from elsewhere";
+    refusal(StatusCode::FORBIDDEN, -32600, why)
 }
 
 pub(super) fn with_id(

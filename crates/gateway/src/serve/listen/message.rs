@@ -112,3 +112,37 @@ async fn whole(headers: &HeaderMap, body: Body, most: usize) -> Result<Bytes, Un
     }
     Ok(Bytes::from(whole))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    async fn status(body: Body) -> StatusCode {
+        match Message::read(&HeaderMap::new(), body, 100).await {
+            Ok(_) => StatusCode::OK,
+            Err(refused) => refused.status(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_does_not_come_is_given_up() {
+        let begun = futures::stream::iter([Ok::<_, Infallible>("{")]);
+        let never = begun.chain(futures::stream::pending());
+        assert_eq!(
+            status(Body::from_stream(never)).await,
+            StatusCode::REQUEST_TIMEOUT
+        );
+        let trickle = futures::stream::unfold((), |()| async {
+            tokio::time::sleep(BODY / 4).await;
+            Some((Ok::<_, Infallible>(" "), ()))
+        });
+        let trickle = Body::from_stream(trickle);
+        assert_eq!(status(trickle).await, StatusCode::REQUEST_TIMEOUT);
+        let in_time = Body::from(r#"{"id":1,"method":"m"}"#);
+        assert_eq!(status(in_time).await, StatusCode::OK);
+        let long = Body::from(" ".repeat(101));
+        assert_eq!(status(long).await, StatusCode::PAYLOAD_TOO_LARGE);
+    }
+}
