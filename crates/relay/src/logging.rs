@@ -58,15 +58,15 @@ fn level_of(text: &str, glance: &Glance) -> Option<LogLevel> {
 }
 
 impl Relay {
-    /// The level of a request of a rounds client, of which a pushed server has been told.
+    /// The level that a request of a rounds client names, of which a pushed server is told.
     pub(super) fn wanted_log_level(&mut self, text: &str, glance: &Glance) -> Option<LogLevel> {
-        if self.client.era() != Some(Era::Rounds)
-            || self.server.revision().map(Revision::era) != Some(Era::Pushed)
-        {
+        if self.client.era() != Some(Era::Rounds) {
             return None;
         }
         let level = level_of(text, glance)?;
-        self.ask_for_logs(level);
+        if self.server.revision().map(Revision::era) == Some(Era::Pushed) {
+            self.ask_for_logs(level);
+        }
         Some(level)
     }
 
@@ -100,17 +100,17 @@ impl Relay {
         Up::Taken
     }
 
-    /// A log message of the server. It reaches the requests of a rounds client that asked for its level, and no other; a
-    /// rounds server keeps to that itself.
+    /// A log message of the server. It reaches the requests of a rounds client that asked for its level, and no other. A
+    /// rounds server keeps to that itself: there only the way to the request has to be found, where requests share a pipe.
     pub(super) fn server_logs(
         &mut self,
         via: Option<CallKey>,
         text: &str,
         glance: &Glance,
     ) -> Down {
-        let bridged = self.client.era() == Some(Era::Rounds)
-            && self.server.revision().map(Revision::era) == Some(Era::Pushed);
-        if !bridged {
+        let server_keeps_to_it = self.server.revision().map(Revision::era) == Some(Era::Rounds);
+        let one_way = via.is_some() || !self.settings.many_doors;
+        if self.client.era() != Some(Era::Rounds) || (server_keeps_to_it && one_way) {
             return self.forward_beside(via);
         }
         let place = glance

@@ -316,7 +316,15 @@ fn in_revision(question: &Question, revision: Revision) -> Option<ElicitRequest>
                 // Both revisions have the same forms: what is in one beside them stays.
                 return Some(question.request_again());
             }
-            let schema = question.form.as_ref()?.emit(revision).ok()?;
+            let form = question.form.as_ref()?;
+            let schema = form.emit(revision).ok()?;
+            if form
+                .emit(Revision::LATEST)
+                .is_ok_and(|newest| newest == schema)
+            {
+                // Nothing has to be said in another way: what the form does not know of stays.
+                return Some(question.request_again());
+            }
             Some(ElicitRequest::form(message.clone(), &schema))
         }
         ElicitRequest::Url {

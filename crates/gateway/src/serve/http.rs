@@ -52,6 +52,38 @@ async fn serve_until_stopped(
     {
         return Err(StartFault::OpenToNetwork { at });
     }
+    let (app, rooms) = routes(office, config, local);
+    let stopping = rooms.clone();
+    let book = rooms.office.book.clone();
+    let stop = async move {
+        stop::signal().await;
+        stopping.stopping.store(true, Ordering::Relaxed);
+        for front in stopping.fronts.iter() {
+            front.drain();
+            front.stop();
+        }
+        stopping.office.stop_asking().await;
+        // What was said to whoever waited is on its way out.
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        let end = move || stopping.fronts.iter().for_each(|front| front.end_all());
+        if let Err(error) = tokio::task::spawn_blocking(end).await {
+            tracing::error!(%error, "the sessions could not be ended");
+        }
+        if let Err(fault) = book.flush().await {
+            tracing::error!(%fault, "the record could not be kept");
+        }
+    };
+    connections::serve(listener, app, Bounds::default(), stop).await;
+    Ok(())
+}
+
+/// Returns the routes of every server, and what operators look at; `local` when the address is a loopback one. Runs in a tokio
+/// runtime.
+pub fn router(office: Office, config: &Config, local: bool) -> Router {
+    routes(office, config, local).0
+}
+
+fn routes(office: Office, config: &Config, local: bool) -> (Router, Rooms) {
     let admission = Admission::new(local, config.allow_origins.clone());
     let children = Arc::new(Children::default());
     let mut fronts = Vec::new();
@@ -82,28 +114,7 @@ async fn serve_until_stopped(
         .route("/ready", get(ready))
         .route("/metrics", get(metrics))
         .with_state(rooms.clone());
-    let stopping = rooms.clone();
-    let book = rooms.office.book.clone();
-    let stop = async move {
-        stop::signal().await;
-        stopping.stopping.store(true, Ordering::Relaxed);
-        for front in stopping.fronts.iter() {
-            front.drain();
-            front.stop();
-        }
-        stopping.office.stop_asking().await;
-        // What was said to whoever waited is on its way out.
-        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
-        let end = move || stopping.fronts.iter().for_each(|front| front.end_all());
-        if let Err(error) = tokio::task::spawn_blocking(end).await {
-            tracing::error!(%error, "the sessions could not be ended");
-        }
-        if let Err(fault) = book.flush().await {
-            tracing::error!(%fault, "the record could not be kept");
-        }
-    };
-    connections::serve(listener, app.merge(own), Bounds::default(), stop).await;
-    Ok(())
+    (app.merge(own), rooms)
 }
 
 impl Rooms {

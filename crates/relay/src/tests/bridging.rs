@@ -4,6 +4,7 @@ use mcp_elicit_core::wire::{Action, Capability, Revision};
 use serde_json::{Value, json};
 
 use super::world::{Asks, World};
+use crate::relay::{Door, Settings};
 
 const OLD: Revision = Revision::V2025_06_18;
 const PUSHED: Revision = Revision::V2025_11_25;
@@ -126,6 +127,8 @@ fn unknown_members_of_questions_and_answers_survive_the_bridge_to_a_pushed_clien
         let push = read(&world.to_client.pop_back().unwrap().1);
         assert_eq!(push["params"]["x-hint"], json!({"a": 1}), "{client}");
         assert_eq!(push["params"]["_meta"], json!({"vendor/x": 2}), "{client}");
+        let name = &push["params"]["requestedSchema"]["properties"]["name"];
+        assert_eq!(name["x-widget"], "big", "{client}");
         let answer = json!({"jsonrpc": "2.0", "id": push["id"], "result": reply()});
         world.client_sends(&answer.to_string());
         tell_all(&mut world);
@@ -209,4 +212,29 @@ fn the_level_of_a_session_goes_to_a_rounds_server_with_each_request() {
     assert_eq!(level(&mut world), "notice");
     world.server_sends(&log("notice"));
     assert_eq!(logged(&mut world), 1);
+}
+
+/// Requests of several clients share one pipe to a rounds server, which says for none of them that it logs.
+#[test]
+fn log_messages_of_a_shared_rounds_server_reach_the_requests_that_asked_for_their_level() {
+    let settings = Settings {
+        many_doors: true,
+        ..Settings::default()
+    };
+    let mut world = World::with(settings, ROUNDS, Capability::BOTH, ROUNDS, Asks::Nothing).opened();
+    for (door, level) in [(Door(1), None), (Door(2), Some("warning"))] {
+        let (_, call) = world.client.call();
+        let mut call = read(&call);
+        if let Some(level) = level {
+            call["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = json!(level);
+        }
+        let frame = call.to_string();
+        world.relay.client_frame(world.now, door, frame.as_bytes());
+        world.effects();
+    }
+    for (level, expected) in [("info", &[][..]), ("error", &[Door(2)])] {
+        world.server_sends(&log(level));
+        let told: Vec<Door> = world.to_client.drain(..).map(|(door, _)| door).collect();
+        assert_eq!(told, expected, "{level}");
+    }
 }
