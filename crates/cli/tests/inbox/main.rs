@@ -14,6 +14,7 @@ mod gateway;
 mod http;
 mod killed;
 mod many;
+mod matrix;
 #[path = "../raw/mod.rs"]
 mod raw;
 mod sealed;

@@ -1,0 +1,519 @@
+//! The matrix: client revision, server revision, stdio and HTTP on both sides, capability, and what is asked. Every cell runs through
+//! the real program, with real pipes and sockets, and states what is expected of it; one that cannot be says why.
+
+mod client;
+mod server;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::gateway::{Gateway, NO_LIMITS, api};
+use crate::raw::text;
+use client::Client;
+use server::Server;
+
+/// The revision without sessions, where a server asks in its results.
+const NEWEST: &str = "2026-07-28";
+const REVISIONS: [&str; 3] = ["2025-06-18", "2025-11-25", NEWEST];
+
+/// The transport.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Over {
+    Stdio,
+    Http,
+}
+
+/// The modes that a client declares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Capability {
+    None,
+    Form,
+    Both,
+}
+
+/// What is asked, or done to a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asks {
+    Nothing,
+    Form,
+    TwoForms,
+    Url,
+    /// The error that requires a visit (-32042).
+    Visit,
+    TwoWrongAnswers,
+    ThreeWrongAnswers,
+    UnknownMembers,
+    DuplicateMembers,
+    TamperedState,
+    MovedState,
+    Logs,
+    FiftyCalls,
+}
+
+const ASKS: [Asks; 13] = [
+    Asks::Nothing,
+    Asks::Form,
+    Asks::TwoForms,
+    Asks::Url,
+    Asks::Visit,
+    Asks::TwoWrongAnswers,
+    Asks::ThreeWrongAnswers,
+    Asks::UnknownMembers,
+    Asks::DuplicateMembers,
+    Asks::TamperedState,
+    Asks::MovedState,
+    Asks::Logs,
+    Asks::FiftyCalls,
+];
+
+/// A client and a server, and the ways to them.
+#[derive(Clone, Copy)]
+struct Wiring {
+    client: &'static str,
+    client_over: Over,
+    capability: Capability,
+    server: &'static str,
+    server_over: Over,
+}
+
+impl fmt::Display for Wiring {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            client,
+            client_over,
+            capability,
+            server,
+            server_over,
+        } = self;
+        write!(
+            f,
+            "client {client} {client_over:?} {capability:?}, server {server} {server_over:?}"
+        )
+    }
+}
+
+impl Wiring {
+    /// Says why a cell cannot be; `None` where it can.
+    fn impossible(&self, asks: Asks) -> Option<&'static str> {
+        let has_dialog = self.capability != Capability::None;
+        match asks {
+            _ if self.capability == Capability::Both && self.client == REVISIONS[0] => {
+                Some("2025-06-18 has no url mode to declare")
+            }
+            Asks::Url if self.server == REVISIONS[0] => {
+                Some("a server of 2025-06-18 has no url mode")
+            }
+            Asks::Visit if self.server != REVISIONS[1] => {
+                Some("only 2025-11-25 has the error that requires a visit")
+            }
+            Asks::TwoWrongAnswers | Asks::ThreeWrongAnswers if !has_dialog => {
+                Some("without a dialog the inbox asks, which checks before it sends")
+            }
+            Asks::UnknownMembers if !has_dialog => {
+                Some("a person in the inbox is shown no unknown members and writes none")
+            }
+            Asks::TamperedState | Asks::MovedState if self.client != NEWEST => {
+                Some("only 2026-07-28 has `requestState`")
+            }
+            Asks::TamperedState | Asks::MovedState if !has_dialog => {
+                Some("a client that cannot ask gets no state")
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns whether this client shows links itself.
+    fn shows_links(&self) -> bool {
+        self.capability == Capability::Both
+    }
+}
+
+fn wirings() -> Vec<Wiring> {
+    let mut all = Vec::new();
+    for client in REVISIONS {
+        for client_over in [Over::Stdio, Over::Http] {
+            for server in REVISIONS {
+                for server_over in [Over::Stdio, Over::Http] {
+                    for capability in [Capability::None, Capability::Form, Capability::Both] {
+                        all.push(Wiring {
+                            client,
+                            client_over,
+                            capability,
+                            server,
+                            server_over,
+                        });
+                    }
+                }
+            }
+        }
+    }
+    all
+}
+
+/// Returns what a person, or a client, writes for the question with this message: each call has its own answer.
+fn content_for(message: &str) -> Value {
+    let number: String = message
+        .trim_start_matches("Who is ")
+        .chars()
+        .take_while(char::is_ascii_digit)
+        .collect();
+    json!({"name": format!("for {number}"), "age": 36})
+}
+
+/// Answers whatever comes to the inbox until told to stop; how many questions that were.
+fn answer_all(inbox: &str, token: &str, stop: &AtomicBool) -> usize {
+    let mut answered = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let listed =
+            api(inbox, token, "GET", "/api/questions?most=1000", "").expect("the inbox answers");
+        let questions = listed.json()["questions"].as_array().cloned();
+        let open = questions.unwrap_or_default();
+        let open = open
+            .iter()
+            .filter(|question| question["askedInClient"] != true);
+        let mut idle = true;
+        for question in open {
+            let id = question["id"].as_str().unwrap();
+            let body = if question["mode"] == "url" {
+                json!({"action": "accept"})
+            } else {
+                let content = content_for(question["message"].as_str().unwrap());
+                json!({"action": "accept", "content": content})
+            };
+            let path = format!("/api/questions/{id}/answer");
+            let said =
+                api(inbox, token, "POST", &path, &body.to_string()).expect("the inbox answers");
+            assert_eq!(said.status, 200, "{said:?}");
+            answered += 1;
+            idle = false;
+        }
+        if idle {
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+    answered
+}
+
+/// Runs `work` while a person answers in the inbox; what came of it, and how many answers that took.
+fn with_person<T>(inbox: &str, token: &str, work: impl FnOnce() -> T) -> (T, usize) {
+    let stop = AtomicBool::new(false);
+    thread::scope(|threads| {
+        let person = threads.spawn(|| answer_all(inbox, token, &stop));
+        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        stop.store(true, Ordering::Relaxed);
+        let answered = person.join().unwrap();
+        let done = done.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        (done, answered)
+    })
+}
+
+/// Runs one cell.
+fn ask(client: &mut Client<'_>, wiring: Wiring, asks: Asks, server: &Server) {
+    match asks {
+        Asks::Nothing => assert_eq!(text(&client.run("plain", 1)), "plain"),
+        Asks::Form => assert_eq!(text(&client.run("form", 2)), "accept:for 2"),
+        Asks::TwoForms => assert_eq!(text(&client.run("two", 3)), "accept:for 3"),
+        Asks::Url => assert_eq!(text(&client.run("url", 4)), "accept:-"),
+        Asks::Visit => assert_eq!(text(&client.run("visit", 5)), "visited"),
+        Asks::TwoWrongAnswers => {
+            client.wrong = 2;
+            assert_eq!(text(&client.run("form", 6)), "accept:for 6");
+            let reasons = client.asked.iter().filter(|asked| {
+                let message = asked["message"].as_str().unwrap();
+                message.starts_with("Who is 6?") && message.contains("18")
+            });
+            assert_eq!(reasons.count(), 2, "{:?}", client.asked);
+        }
+        Asks::ThreeWrongAnswers => {
+            client.wrong = 3;
+            let told = client.run("form", 7);
+            if wiring.server == NEWEST {
+                assert_eq!(told["error"]["code"], -32602, "{told}");
+            } else {
+                assert_eq!(text(&told), "error:-32602", "{told}");
+            }
+        }
+        Asks::UnknownMembers => unknown_members(client),
+        Asks::DuplicateMembers => duplicate_members(client, server),
+        Asks::TamperedState => states(client, server, 10, |retry| {
+            let state = retry["params"]["requestState"].as_str().unwrap();
+            retry["params"]["requestState"] = json!(format!("{state}A"));
+        }),
+        Asks::MovedState => states(client, server, 11, |retry| {
+            retry["params"]["arguments"]["n"] = json!(12);
+        }),
+        Asks::Logs => logs(client, wiring),
+        Asks::FiftyCalls => unreachable!("it has clients of its own"),
+    }
+}
+
+/// Returns how many questions a cell puts to the client and to the inbox.
+fn expected(wiring: Wiring, asks: Asks) -> (usize, usize) {
+    let has_dialog = wiring.capability != Capability::None;
+    let form = |count| if has_dialog { (count, 0) } else { (0, count) };
+    match asks {
+        Asks::Nothing | Asks::DuplicateMembers | Asks::Logs => (0, 0),
+        Asks::Form | Asks::UnknownMembers => form(1),
+        Asks::TwoForms => form(2),
+        Asks::Url | Asks::Visit if wiring.shows_links() => (1, 0),
+        Asks::Url | Asks::Visit => (0, 1),
+        Asks::TwoWrongAnswers | Asks::ThreeWrongAnswers => (3, 0),
+        Asks::TamperedState | Asks::MovedState => (1, 0),
+        Asks::FiftyCalls => form(50),
+    }
+}
+
+/// Members that nobody here knows reach the other side, in both directions.
+fn unknown_members(client: &mut Client<'_>) {
+    let told = client.run("unknown", 8);
+    let asked = client.asked.last().expect("it was asked");
+    assert_eq!(asked["x-hint"], json!({"a": 1}), "{asked}");
+    assert_eq!(asked["_meta"]["vendor/x"], 2, "{asked}");
+    let name = &asked["requestedSchema"]["properties"]["name"];
+    assert_eq!(name["x-widget"], "big", "{asked}");
+    let reply: Value = serde_json::from_str(text(&told)).expect("the answer as the server got it");
+    assert_eq!(reply["x-more"], 4, "{reply}");
+    assert_eq!(reply["_meta"]["vendor/y"], 3, "{reply}");
+}
+
+/// A call that two readers could take for two different calls is refused, and reaches no server.
+fn duplicate_members(client: &mut Client<'_>, server: &Server) {
+    let before = server.seen().len();
+    let call = client.call("plain", 9);
+    let whole = call.to_string();
+    for (once, twice) in [
+        (r#""name":"plain""#, r#""name":"plain","name":"other""#),
+        (r#""name":"plain""#, r#""name":"plain","n\u0061me":"other""#),
+        (r#""arguments":{"#, r#""arguments":{"n":0},"arguments":{"#),
+        (
+            r#""method":"tools/call""#,
+            r#""method":"tools/call","method":"ping""#,
+        ),
+        (r#""params":{"#, r#""params":{},"params":{"#),
+    ] {
+        let text = whole.replacen(once, twice, 1);
+        assert_ne!(text, whole);
+        let error = client.refused(&text, &call);
+        assert_eq!(error["code"], -32600, "{text}: {error}");
+    }
+    let seen = server.seen();
+    let calls = seen[before..]
+        .iter()
+        .filter(|frame| frame["method"] == "tools/call");
+    assert_eq!(calls.count(), 0, "{seen:?}");
+}
+
+/// A state that was changed, or comes with another call, is refused and reaches no server; the right one is as good as before.
+fn states(client: &mut Client<'_>, server: &Server, number: u64, change: impl Fn(&mut Value)) {
+    let call = client.call("form", number);
+    let told = client.once(&call);
+    assert_eq!(told["result"]["resultType"], "input_required", "{told}");
+    let requests = told["result"]["inputRequests"].as_object().unwrap();
+    let replies = requests
+        .iter()
+        .map(|(key, asked)| (key.clone(), client.reply(&asked["params"])));
+    let replies: Value = replies.collect();
+    let mut retry = call.clone();
+    retry["params"]["inputResponses"] = replies;
+    retry["params"]["requestState"] = told["result"]["requestState"].clone();
+    let before = server.seen().len();
+    let mut wrong = retry.clone();
+    wrong["id"] = json!(number * 1_000);
+    change(&mut wrong);
+    let refused = client.once(&wrong);
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    assert_eq!(server.seen().len(), before, "nothing reached the server");
+    retry["id"] = json!(number * 1_000 + 1);
+    let done = client.once(&retry);
+    assert_eq!(text(&done), format!("accept:for {number}"), "{done}");
+}
+
+/// A session hears the level that it set; a request of 2026-07-28 hears what it asked for, and nothing if it asked for nothing.
+fn logs(client: &mut Client<'_>, wiring: Wiring) {
+    if wiring.client == NEWEST {
+        assert_eq!(text(&client.run("log", 13)), "plain");
+        assert!(client.logged.is_empty(), "{:?}", client.logged);
+        let mut call = client.call("log", 14);
+        call["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = json!("warning");
+        client.run_all(vec![call]);
+    } else {
+        client.set_level("warning");
+        assert_eq!(text(&client.run("log", 14)), "plain");
+    }
+    assert_eq!(client.logged, ["error"]);
+}
+
+/// Makes so many calls at once, each with an answer of its own.
+fn calls_at_once(client: &mut Client<'_>, from: u64, count: u64) {
+    let numbers = from..from + count;
+    let calls: Vec<_> = numbers.map(|number| client.call("form", number)).collect();
+    let numbers: BTreeMap<u64, Value> = calls
+        .iter()
+        .map(|call| {
+            let number = call["params"]["arguments"]["n"].clone();
+            (call["id"].as_u64().unwrap(), number)
+        })
+        .collect();
+    for (id, told) in client.run_all(calls) {
+        let expected = format!("accept:for {}", numbers[&id]);
+        assert_eq!(text(&told), expected, "{told}");
+    }
+}
+
+/// Fifty calls at once: over HTTP ten of each of five clients, over stdio, where there is one client, all of that one. Gives how often the clients
+/// were asked.
+fn fifty_calls(client: &mut Client<'_>, at: Option<&str>, wiring: Wiring) -> usize {
+    let Some(at) = at else {
+        calls_at_once(client, 100, 50);
+        return client.asked.len();
+    };
+    thread::scope(|threads| {
+        let one = |number: u64| {
+            let name = format!("client{number}");
+            let mut client = Client::over_http(at, &name, wiring.client, wiring.capability);
+            calls_at_once(&mut client, number * 100, 10);
+            client.asked.len()
+        };
+        let clients: Vec<_> = (1..=5)
+            .map(|number| threads.spawn(move || one(number)))
+            .collect();
+        let asked = clients.into_iter().map(|client| client.join().unwrap());
+        asked.sum()
+    })
+}
+
+/// What became of the cells of one wiring.
+#[derive(Default)]
+struct Outcome {
+    ran: usize,
+    impossible: Vec<String>,
+    failed: Vec<String>,
+}
+
+fn run(wiring: Wiring) -> Outcome {
+    let mut outcome = Outcome::default();
+    let place = |asks: Asks| format!("{wiring}, {asks:?}");
+    let (never, cells): (Vec<Asks>, Vec<Asks>) = ASKS
+        .into_iter()
+        .partition(|asks| wiring.impossible(*asks).is_some());
+    for asks in never {
+        let why = wiring.impossible(asks).unwrap_or_default();
+        outcome.impossible.push(format!("{}: {why}", place(asks)));
+    }
+    if cells.is_empty() {
+        return outcome;
+    }
+    let state = tempfile::tempdir().unwrap();
+    let server = Server::start(wiring.server, wiring.server_over);
+    let mut more = NO_LIMITS.to_vec();
+    if wiring.client_over == Over::Http {
+        more.extend(["--listen", "127.0.0.1:0"]);
+    }
+    let target = server.target();
+    let target: Vec<&str> = target.iter().map(String::as_str).collect();
+    let mut gateway = Gateway::start(state.path(), &more, &target);
+    let (inbox, token) = (gateway.inbox.clone(), gateway.token.clone());
+    let at = gateway.serving.clone();
+    let mut client = match &at {
+        None => Client::on_stdio(&mut gateway, wiring.client, wiring.capability),
+        Some(at) => Client::over_http(at, "client0", wiring.client, wiring.capability),
+    };
+    for asks in cells {
+        client.asked.clear();
+        client.logged.clear();
+        let cell = || {
+            with_person(&inbox, &token, || match asks {
+                Asks::FiftyCalls => fifty_calls(&mut client, at.as_deref(), wiring),
+                _ => {
+                    ask(&mut client, wiring, asks, &server);
+                    client.asked.len()
+                }
+            })
+        };
+        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(cell));
+        match done {
+            Ok(asked) if asked == expected(wiring, asks) => outcome.ran += 1,
+            Ok(asked) => {
+                let expected = expected(wiring, asks);
+                let place = place(asks);
+                let failed =
+                    format!("{place}: asked {asked:?} times in dialog and inbox, not {expected:?}");
+                outcome.failed.push(failed);
+            }
+            Err(panic) => {
+                let why = words(&panic);
+                outcome.failed.push(format!("{}: {why}", place(asks)));
+                // Its client may still wait for something.
+                break;
+            }
+        }
+    }
+    outcome
+}
+
+/// What a panic said.
+fn words(panic: &Box<dyn std::any::Any + Send>) -> String {
+    let words = panic.downcast_ref::<String>().cloned();
+    let plain = || panic.downcast_ref::<&str>().map(ToString::to_string);
+    words.or_else(plain).unwrap_or_default()
+}
+
+/// How many wirings run at once.
+const AT_ONCE: usize = 4;
+
+#[test]
+fn every_cell_comes_out_as_stated() {
+    if cfg!(windows)
+        || std::process::Command::new("bash")
+            .arg("--version")
+            .output()
+            .is_err()
+    {
+        mcp_elicit_testkit::chromium::loudly("no bash here, THE MATRIX WAS NOT TESTED");
+        return;
+    }
+    let wirings = wirings();
+    let next = AtomicUsize::new(0);
+    let outcomes: Vec<Outcome> = thread::scope(|threads| {
+        let workers: Vec<_> = (0..AT_ONCE)
+            .map(|_| {
+                threads.spawn(|| {
+                    let mut outcomes = Vec::new();
+                    while let Some(wiring) = wirings.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let outcome = std::panic::catch_unwind(|| run(*wiring));
+                        outcomes.push(outcome.unwrap_or_else(|panic| Outcome {
+                            failed: vec![format!("{wiring}: {}", words(&panic))],
+                            ..Outcome::default()
+                        }));
+                    }
+                    outcomes
+                })
+            })
+            .collect();
+        let outcomes = workers.into_iter();
+        outcomes.flat_map(|worker| worker.join().unwrap()).collect()
+    });
+    let all = |part: fn(&Outcome) -> &[String]| -> Vec<&String> {
+        outcomes.iter().flat_map(part).collect()
+    };
+    let (impossible, failed) = (
+        all(|outcome| &outcome.impossible),
+        all(|outcome| &outcome.failed),
+    );
+    for cell in &impossible {
+        println!("cannot be: {cell}");
+    }
+    let ran: usize = outcomes.iter().map(|outcome| outcome.ran).sum();
+    assert!(
+        failed.is_empty(),
+        "{} cells failed:\n{failed:#?}",
+        failed.len()
+    );
+    assert_eq!(ran + impossible.len(), wirings.len() * ASKS.len());
+    println!("{ran} cells ran, {} cannot be", impossible.len());
+}
