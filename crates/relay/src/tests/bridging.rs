@@ -4,7 +4,7 @@ use mcp_elicit_core::wire::{Action, Capability, Revision};
 use serde_json::{Value, json};
 
 use super::world::{Asks, World};
-use crate::relay::{Door, Settings};
+use crate::{Door, Settings};
 
 const OLD: Revision = Revision::V2025_06_18;
 const PUSHED: Revision = Revision::V2025_11_25;
