@@ -13,7 +13,9 @@ use rmcp::task_manager::{TaskContext, TaskManager};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::ask::{Ask, Askable, ChoiceItem, Choose, ChooseMany, Confirm, TypedForm, Visit};
+use crate::ask::{
+    Ask, Askable, ChoiceItem, Choose, ChooseAmong, ChooseMany, Confirm, TypedForm, Visit,
+};
 use crate::ask_loop;
 use crate::backend::pushed::elicitation_id;
 use crate::backend::task::InTask;
@@ -151,6 +153,40 @@ impl Elicit {
         options: impl IntoIterator<Item = P>,
     ) -> Ask<Choose> {
         Ask::new(self, message, Choose::among(options))
+    }
+
+    /// Asks for one of `items`, each shown as the option that `option` makes of it, and returns the item. The values of the options
+    /// have to differ.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::{Elicit, ElicitError};
+    /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
+    /// #[derive(Clone)]
+    /// struct Flight {
+    ///     number: String,
+    ///     price: u32,
+    /// }
+    ///
+    /// async fn book(elicit: Elicit, found: Vec<Flight>) -> Result<u32, ElicitError> {
+    ///     let flight = elicit
+    ///         .choose_among("Which flight?", found, |flight| {
+    ///             (flight.number.clone(), format!("{} for {} EUR", flight.number, flight.price))
+    ///         })
+    ///         .await?;
+    ///     Ok(flight.price)
+    /// }
+    /// # let found = vec![Flight { number: "A1".into(), price: 90 }, Flight { number: "B2".into(), price: 70 }];
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    /// # let user = ScriptedUser::who([ScriptedAnswer::pick("B2")]);
+    /// # assert_eq!(runtime.block_on(book(user.elicit(), found)).unwrap(), 70);
+    /// ```
+    pub fn choose_among<T: Clone + Send + 'static, P: Into<ChoiceItem>>(
+        &self,
+        message: impl Into<String>,
+        items: impl IntoIterator<Item = T>,
+        option: impl Fn(&T) -> P,
+    ) -> Ask<ChooseAmong<T>> {
+        Ask::new(self, message, ChooseAmong::new(items, option))
     }
 
     /// Asks for any number of `options`, and gives their values in the order of the answer.

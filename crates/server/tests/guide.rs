@@ -14,8 +14,13 @@ use mcp_elicit_server::AskOutcome;
 use mcp_elicit_server::seal::{KeyError, Keys, MemoryStore};
 use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
 use mcp_elicit_server::{Elicit, ElicitError, ElicitingExt, ServerSettings};
+use rmcp::handler::server::tool::IntoCallToolResult;
 use rmcp::handler::server::wrapper::Parameters;
-use rmcp::{ServerHandler, tool, tool_handler, tool_router};
+use rmcp::model::{CallToolResponse, CallToolResult, ContentBlock, PromptMessage, Role};
+use rmcp::{
+    ErrorData, ServerHandler, prompt, prompt_handler, prompt_router, tool, tool_handler,
+    tool_router,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -98,6 +103,96 @@ async fn a_rule_of_the_authors_own_is_told_to_the_person() {
             .message
             .contains("after the day of arrival")
     );
+}
+
+enum BookingError {
+    Ask(ElicitError),
+    SoldOut,
+}
+
+impl From<ElicitError> for BookingError {
+    fn from(error: ElicitError) -> Self {
+        Self::Ask(error)
+    }
+}
+
+#[rustfmt::skip]
+impl IntoCallToolResult for BookingError {
+    fn into_call_tool_result(self) -> Result<CallToolResponse, ErrorData> {
+        match self {
+            Self::Ask(error) => error.into_call_tool_result(),
+            Self::SoldOut => Ok(CallToolResult::error(vec![ContentBlock::text("Nothing is left on that day")]).into()),
+        }
+    }
+}
+
+#[rustfmt::skip]
+async fn book(elicit: Elicit) -> Result<u32, BookingError> {
+    let stay = elicit.form::<Stay>("When do you come?").await?;
+    elicit.try_step("book", || async { if stay.to > 9 { Err(BookingError::SoldOut) } else { Ok(17) } }).await
+}
+
+#[tokio::test]
+async fn an_error_of_ones_own_keeps_what_the_person_said() {
+    let stay = |to| ScriptedAnswer::accept(json!({ "from": 1, "to": to }));
+    let said = |error: BookingError| format!("{:?}", error.into_call_tool_result().unwrap());
+    let booked = book(ScriptedUser::who([stay(7)]).elicit()).await;
+    assert!(matches!(booked, Ok(17)));
+    let sold_out = book(ScriptedUser::who([stay(10)]).elicit()).await;
+    assert!(said(sold_out.unwrap_err()).contains("Nothing is left"));
+    let declined = book(ScriptedUser::who([ScriptedAnswer::Decline]).elicit()).await;
+    assert!(said(declined.unwrap_err()).contains("declined"));
+}
+
+struct Greeter;
+
+#[prompt_router]
+#[rustfmt::skip]
+impl Greeter {
+    #[prompt(name = "greeting", description = "Greets whoever is there")]
+    async fn greeting(&self, elicit: Elicit) -> Result<Vec<PromptMessage>, ErrorData> {
+        let name = elicit.choose("Who are you?", ["Ada", "Grace"]).await?;
+        Ok(vec![PromptMessage::new_text(Role::User, format!("Greet {name}"))])
+    }
+}
+
+#[prompt_handler]
+impl ServerHandler for Greeter {}
+
+#[tokio::test]
+async fn a_prompt_asks_and_says_no_by_an_error() {
+    let yes = ScriptedUser::who([ScriptedAnswer::pick("Ada")]);
+    assert_eq!(Greeter.greeting(yes.elicit()).await.unwrap().len(), 1);
+    let no = ScriptedUser::who([ScriptedAnswer::Decline]);
+    assert_eq!(
+        Greeter.greeting(no.elicit()).await.unwrap_err().code.0,
+        -32000
+    );
+}
+
+#[test]
+fn every_field_can_be_asked_for() {
+    mcp_elicit_server::core::form::Form::from_type::<Stay>().unwrap();
+}
+
+#[test]
+fn the_versions_of_the_guide_are_those_of_the_workspace() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../");
+    let guide = std::fs::read_to_string(format!("{root}docs/server.md")).unwrap();
+    let table = std::fs::read_to_string(format!("{root}Cargo.toml")).unwrap();
+    let (_, block) = guide.split_once("```toml\n[dependencies]\n").unwrap();
+    let (block, _) = block.split_once("```").unwrap();
+    let mut compared = 0;
+    for line in block.lines().filter(|line| line.contains(" = ")) {
+        let (name, rest) = line.split_once(" = ").unwrap();
+        let version = rest.split('"').nth(1).unwrap();
+        let known = table
+            .lines()
+            .find(|entry| entry.starts_with(&format!("{name} = ")));
+        assert!(known.unwrap().contains(&format!("\"{version}")), "{line}");
+        compared += 1;
+    }
+    assert_eq!(compared, 7);
 }
 
 struct User {
@@ -191,17 +286,19 @@ fn bare(code: &str) -> String {
             code
         }
     });
-    lines
+    let bare: String = lines
         .flat_map(str::chars)
         .filter(|letter| !letter.is_whitespace())
-        .collect()
+        .collect();
+    // What rustfmt adds where it breaks a line.
+    bare.replace(",)", ")")
 }
 
 #[test]
 fn all_the_code_of_the_guide_is_in_here() {
     let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/server.md");
     let guide = std::fs::read_to_string(guide).unwrap();
-    let here = bare(include_str!("guide.rs"));
+    let here = bare(include_str!("guide.rs")) + &bare(include_str!("../examples/served.rs"));
     let mut seen = 0;
     for block in guide.split("```rust\n").skip(1) {
         let (code, _) = block.split_once("\n```").unwrap();

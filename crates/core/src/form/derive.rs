@@ -252,6 +252,22 @@ mod tests {
     }
 
     #[test]
+    fn dates_of_chrono_are_dates_too() {
+        #[derive(JsonSchema)]
+        #[expect(dead_code, reason = "only its schema is looked at")]
+        struct Times {
+            day: chrono::NaiveDate,
+            at: chrono::DateTime<chrono::Utc>,
+        }
+        let schema = Form::from_type::<Times>()
+            .unwrap()
+            .emit(Revision::LATEST)
+            .unwrap();
+        assert_eq!(schema["properties"]["day"]["format"], "date");
+        assert_eq!(schema["properties"]["at"]["format"], "date-time");
+    }
+
+    #[test]
     fn a_type_becomes_a_form() {
         let form = Form::from_type::<Deploy>().unwrap_or_else(|defects| panic!("{defects}"));
         let schema = form.emit(Revision::V2025_11_25).unwrap();

@@ -28,7 +28,7 @@ pub trait Askable: sealed::Sealed + Send + 'static {
 }
 
 mod sealed {
-    use super::{Choose, ChooseMany, Confirm, Form, Link, TypedForm, Visit};
+    use super::{Choose, ChooseAmong, ChooseMany, Confirm, Form, Link, TypedForm, Visit};
 
     /// Only these can be asked for, so that the trait may grow.
     pub trait Sealed {}
@@ -39,6 +39,7 @@ mod sealed {
     impl Sealed for Visit {}
     impl Sealed for Confirm {}
     impl Sealed for Choose {}
+    impl<T> Sealed for ChooseAmong<T> {}
     impl Sealed for ChooseMany {}
 }
 
@@ -380,6 +381,47 @@ impl Askable for Choose {
             .and_then(Value::as_str)
             .map(str::to_owned)
             .into()
+    }
+}
+
+/// One of several items of the author's own.
+#[derive(Debug, Clone)]
+pub struct ChooseAmong<T> {
+    choose: Choose,
+    items: Vec<T>,
+}
+
+impl<T> ChooseAmong<T> {
+    pub(crate) fn new<P: Into<ChoiceItem>>(
+        items: impl IntoIterator<Item = T>,
+        option: impl Fn(&T) -> P,
+    ) -> Self {
+        let items: Vec<T> = items.into_iter().collect();
+        Self {
+            choose: Choose::among(items.iter().map(option)),
+            items,
+        }
+    }
+}
+
+impl<T: Clone + Send + 'static> Askable for ChooseAmong<T> {
+    type Answer = T;
+
+    fn asking(&self) -> Result<AskBody, ElicitError> {
+        self.choose.asking()
+    }
+
+    fn read(&self, accepted: AcceptedContent) -> ReadResult<T> {
+        let value = match self.choose.read(accepted) {
+            ReadResult::Answer(value) => value,
+            ReadResult::No => return ReadResult::No,
+            ReadResult::Misfit(why) => return ReadResult::Misfit(why),
+            ReadResult::Refused(reasons) => return ReadResult::Refused(reasons),
+            ReadResult::Author(why) => return ReadResult::Author(why),
+        };
+        let mut options = self.choose.picks.iter().zip(&self.items);
+        let found = options.find(|(option, _)| option.value == value);
+        found.map(|(_, item)| item.clone()).into()
     }
 }
 

@@ -13,8 +13,8 @@ use crate::error::{ElicitError, RefusalKind};
 use crate::question::OutgoingQuestion;
 
 pub use askable::{
-    AcceptedContent, AskBody, Askable, ChoiceItem, Choose, ChooseMany, Confirm, ReadResult,
-    TypedForm, Visit,
+    AcceptedContent, AskBody, Askable, ChoiceItem, Choose, ChooseAmong, ChooseMany, Confirm,
+    ReadResult, TypedForm, Visit,
 };
 pub use reasons::Reasons;
 

@@ -1,0 +1,74 @@
+//! The guide's first server, whole: one tool that asks, on stdin and stdout, or over HTTP with an address.
+//!
+//! `cargo run -p mcp-elicit-server --example served`, or with `-- 127.0.0.1:8080` over HTTP at `/mcp`.
+
+use mcp_elicit_server::{Elicit, ElicitError, ElicitingExt, ServerSettings};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use rmcp::{ServerHandler, ServiceExt, tool, tool_handler, tool_router};
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Trip {
+    /// Where do you want to go?
+    place: String,
+    /// For how many nights?
+    #[schemars(range(min = 1, max = 30))]
+    nights: u8,
+}
+
+#[derive(Clone)]
+struct Planner;
+
+#[tool_router]
+impl Planner {
+    #[tool(description = "Plan a trip")]
+    async fn plan(&self, elicit: Elicit) -> Result<String, ElicitError> {
+        let trip: Trip = elicit.form("Tell me about your trip").await?;
+        elicit
+            .confirm(format!("Book {} in {}?", trip.nights, trip.place))
+            .await?;
+        let number: u32 = elicit.step("book", || async { 4711 }).await?;
+        Ok(format!("Booked as number {number}"))
+    }
+}
+
+#[tool_handler(name = "planner", version = "1.0.0")]
+impl ServerHandler for Planner {}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let settings = ServerSettings::default().audience("planner");
+    let Some(address) = std::env::args().nth(1) else {
+        let server = Planner.eliciting(settings);
+        server
+            .serve(rmcp::transport::stdio())
+            .await?
+            .waiting()
+            .await?;
+        return Ok(());
+    };
+    let mcp = StreamableHttpService::new(
+        move || Ok(Planner.eliciting(settings.clone())),
+        LocalSessionManager::default().into(),
+        StreamableHttpServerConfig::default(),
+    );
+    let listener = tokio::net::TcpListener::bind(address).await?;
+    axum::serve(listener, axum::Router::new().nest_service("/mcp", mcp)).await?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
+
+    #[tokio::test]
+    async fn a_trip_is_booked_after_a_yes() {
+        let trip = serde_json::json!({ "place": "Rome", "nights": 3 });
+        let user = ScriptedUser::who([ScriptedAnswer::accept(trip), ScriptedAnswer::yes()]);
+        let said = user
+            .run(|elicit| super::Planner.plan(elicit))
+            .await
+            .unwrap();
+        assert_eq!(said.unwrap(), "Booked as number 4711");
+    }
+}
