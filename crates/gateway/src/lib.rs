@@ -9,11 +9,13 @@
 //! | [`serve`] | pipes, children, sockets and timers around the relay |
 //! | [`answerer`] | the operator's terminal or program, asked at once |
 //! | [`config`] | what an operator decides |
+//! | `learning` | what was learned of servers, kept in the record |
 //! | [`server_identity`] | which server runs, told apart from every other |
 //! | [`office`] | what a running gateway has beside its sessions |
 
 pub mod answerer;
 pub mod config;
+mod learning;
 pub mod office;
 pub mod serve;
 pub mod server_identity;

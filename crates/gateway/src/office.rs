@@ -16,6 +16,7 @@ use tokio::sync::watch;
 
 use crate::answerer::Answerer;
 use crate::config::{Answering, Config, Server};
+use crate::learning::Learning;
 use crate::serve::session::Who;
 use crate::server_identity::server_identity;
 use mcp_elicit_inbox::place::{InboxLock, Presence, StateFolder};
@@ -130,6 +131,8 @@ pub struct Office {
     answerers: Arc<HashMap<String, Arc<Answerer>>>,
     /// Why the record could not be opened, as soon as that is known.
     opening: Option<watch::Receiver<Option<Arc<StoreFault>>>>,
+    /// What is learned of the servers.
+    learning: Learning,
 }
 
 impl Office {
@@ -163,12 +166,14 @@ impl Office {
         };
         let lease = lease.map_err(|source| folder.fault(source))?;
         let book = Arc::new(Book::new(store, keys, lease, clock::now).retaining(config.retention));
-        keep_house(book.clone());
+        let learning = learning_of(config, &book).await;
+        keep_house(book.clone(), learning.clone());
         let mut office = Self {
             book,
             answering: watch::Sender::new(AnsweredAt::Nowhere),
             answerers: Arc::default(),
             opening,
+            learning,
         };
         if !config.in_memory
             && let Ok(Err(fault)) = tokio::time::timeout(LOOKING, office.book.load_calls()).await
@@ -179,6 +184,17 @@ impl Office {
         office.serve_inbox(config, &folder).await?;
         office.answerers = Arc::new(office.meet_answerers(config)?);
         Ok(office)
+    }
+
+    /// Writes what was learned of the servers, and all that happened: the process is about to end.
+    pub async fn close(&self) {
+        let closed = async {
+            self.learning.keep(&self.book).await?;
+            self.book.flush().await
+        };
+        if let Err(fault) = closed.await {
+            tracing::error!(%fault, "the record could not be kept");
+        }
     }
 
     async fn serve_inbox(&mut self, config: &Config, folder: &Folder) -> Result<(), StartFault> {
@@ -551,12 +567,31 @@ fn open_beside(store: Arc<Sqlite>) -> watch::Receiver<Option<Arc<StoreFault>>> {
     told
 }
 
-fn keep_house(book: Arc<Book>) {
+/// Adds what earlier processes learned of the servers to their settings.
+async fn learning_of(config: &Config, book: &Book) -> Learning {
+    let server = |server: &Server| {
+        let key = server_identity(server, book.identity_key(), std::env::vars_os()).key;
+        (key, server.settings.clone())
+    };
+    let learning = Learning::of(config.servers.iter().map(server).collect());
+    if !config.in_memory
+        && let Ok(Err(fault)) = tokio::time::timeout(LOOKING, learning.recall(book)).await
+    {
+        // What is wrong with the record is told when it is first needed.
+        tracing::warn!(%fault, "what was learned of a server could not be read");
+    }
+    learning
+}
+
+fn keep_house(book: Arc<Book>, learning: Learning) {
     let hears = book.clone();
     tokio::spawn(async move {
         loop {
             if let Err(fault) = hears.hear_others().await {
                 tracing::warn!(%fault, "other gateways' answers could not be looked for");
+            }
+            if let Err(fault) = learning.keep(&hears).await {
+                tracing::warn!(%fault, "what was learned of a server could not be kept");
             }
             tokio::time::sleep(HEARING).await;
         }

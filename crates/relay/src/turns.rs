@@ -12,6 +12,7 @@
 //! | a server that says it (streams, rounds) | all at once |
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -20,6 +21,7 @@ use mcp_elicit_core::wire::{Capability, Era, Mode};
 use super::calls::{self, Call};
 use super::glance::{self, Glance};
 use super::handshake::{Client, Server};
+use super::learned::LearnedAsker;
 use super::settings::AnswerWith;
 use super::{AskedVia, CallKey, CallKind, Door, QuestionKey, Relay, Timer, Timestamp};
 
@@ -28,7 +30,11 @@ const REMEMBERED: usize = 4_096;
 
 /// The tools, prompts and resources that were seen to ask: shared by all relays of one server.
 #[derive(Clone, Debug, Default)]
-pub struct Askers(Arc<Mutex<BTreeMap<(&'static str, String), Habit>>>);
+pub struct Askers {
+    known: Arc<Mutex<BTreeMap<(&'static str, String), Habit>>>,
+    /// `true` if one was seen to ask since this was last looked at.
+    changed: Arc<AtomicBool>,
+}
 
 /// The known behaviour of one tool, prompt or resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +57,51 @@ impl Habit {
 
 impl Askers {
     fn all(&self) -> MutexGuard<'_, BTreeMap<(&'static str, String), Habit>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether one was seen to ask since the last time.
+    pub(super) fn take_changed(&self) -> bool {
+        self.changed.swap(false, Ordering::Relaxed)
+    }
+
+    /// Returns those that were seen to ask for certain.
+    pub(super) fn certain(&self) -> Vec<LearnedAsker> {
+        let all = self.all();
+        let certain = all
+            .iter()
+            .filter_map(|((kind, target), habit)| match *habit {
+                Habit::Asks { form, url } => Some(LearnedAsker {
+                    kind: (*kind).to_owned(),
+                    target: target.clone(),
+                    form,
+                    url,
+                }),
+                Habit::Suspected => None,
+            });
+        certain.collect()
+    }
+
+    /// Adds those that another process saw, or an earlier one.
+    pub(super) fn add(&self, learned: &[LearnedAsker]) {
+        let kinds = [CallKind::Tool, CallKind::Prompt, CallKind::Resource];
+        for asker in learned {
+            let Some(kind) = kinds.into_iter().find(|kind| kind.word() == asker.kind) else {
+                continue;
+            };
+            let known = self.changed.load(Ordering::Relaxed);
+            self.set(kind, &asker.target, |before| match before {
+                Some(Habit::Asks { form, url }) => Habit::Asks {
+                    form: form || asker.form,
+                    url: url || asker.url,
+                },
+                Some(Habit::Suspected) | None => Habit::Asks {
+                    form: asker.form,
+                    url: asker.url,
+                },
+            });
+            self.changed.store(known, Ordering::Relaxed);
+        }
     }
 
     fn is_empty(&self) -> bool {
@@ -67,7 +117,11 @@ impl Askers {
         let key = (kind.word(), target.to_owned());
         if all.len() < REMEMBERED || all.contains_key(&key) {
             let known = all.get(&key).copied();
-            all.insert(key, change(known));
+            let now = change(known);
+            if known != Some(now) && now != Habit::Suspected {
+                self.changed.store(true, Ordering::Relaxed);
+            }
+            all.insert(key, now);
         }
     }
 

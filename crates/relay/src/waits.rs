@@ -1,10 +1,12 @@
 //! Calls that the client gave up for lack of time: they wait for being made again, and the next are handed back sooner.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::calls::Call;
+use super::learned::LearnedWait;
 use super::{CallKey, Relay, Timer, Timestamp};
 
 /// The number of clients that are remembered.
@@ -14,21 +16,61 @@ const PART: f64 = 0.75;
 
 /// The times that clients were seen to wait for a call, by their own names: shared by all relays of one server.
 #[derive(Clone, Debug, Default)]
-pub struct ClientWaits(Arc<Mutex<BTreeMap<String, Duration>>>);
+pub struct ClientWaits {
+    known: Arc<Mutex<BTreeMap<String, Duration>>>,
+    /// `true` if a shorter wait was seen since this was last looked at.
+    changed: Arc<AtomicBool>,
+}
 
 impl ClientWaits {
-    fn learn(&self, client: String, waited: Duration) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Duration>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a wait; `true` where it is news.
+    fn note(&self, client: String, waited: Duration) -> bool {
+        let mut all = self.all();
         if let Some(known) = all.get_mut(&client) {
+            let shorter = waited < *known;
             *known = waited.min(*known);
-        } else if all.len() < REMEMBERED {
+            return shorter;
+        }
+        let room = all.len() < REMEMBERED;
+        if room {
             all.insert(client, waited);
+        }
+        room
+    }
+
+    fn learn(&self, client: String, waited: Duration) {
+        if self.note(client, waited) {
+            self.changed.store(true, Ordering::Relaxed);
         }
     }
 
     fn of(&self, client: &str) -> Option<Duration> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.get(client).copied()
+        self.all().get(client).copied()
+    }
+
+    /// Returns whether a shorter wait was seen since the last time.
+    pub(super) fn take_changed(&self) -> bool {
+        self.changed.swap(false, Ordering::Relaxed)
+    }
+
+    /// Returns all waits.
+    pub(super) fn known(&self) -> Vec<LearnedWait> {
+        let wait = |(client, waited): (&String, &Duration)| LearnedWait {
+            client: client.clone(),
+            millis: u64::try_from(waited.as_millis()).unwrap_or(u64::MAX),
+        };
+        self.all().iter().map(wait).collect()
+    }
+
+    /// Adds those that another process saw, or an earlier one.
+    pub(super) fn add(&self, learned: &[LearnedWait]) {
+        for wait in learned {
+            self.note(wait.client.clone(), wait.span());
+        }
     }
 }
 

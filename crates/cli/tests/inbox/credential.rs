@@ -38,4 +38,17 @@ fn a_credential_is_given_only_by_who_insists() {
     let insisting = ["inbox", "accept", "--insist", &id, "password=tree"];
     assert!(command(state.path(), &insisting).status.success());
     assert_eq!(text(&gateway.result(2)), "let in");
+    let audit = command(state.path(), &["audit", "--json", "--event", "insisted"]);
+    let audit = String::from_utf8(audit.stdout).unwrap();
+    let events: Vec<serde_json::Value> = audit
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(events.len(), 1, "{audit}");
+    let entry = &events[0]["entry"];
+    assert_eq!(
+        (&entry["id"], &entry["by"]),
+        (&json!(id), &json!("on the command line"))
+    );
+    assert!(!audit.contains("tree"), "{audit}");
 }

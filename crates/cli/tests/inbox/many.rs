@@ -102,6 +102,54 @@ fn a_session_that_is_ended_ends_its_calls_and_its_streams() {
     stream.read_to_end(&mut rest).expect("the stream ends");
 }
 
+/// A client that opens a session for each call, as some do: the same call finds its question, and then its result.
+#[test]
+fn in_a_new_session_the_same_call_is_asked_once_and_works_once() {
+    let state = tempfile::tempdir().unwrap();
+    let more = ["--listen", "127.0.0.1:0", "--hold", "0"];
+    let gateway = Gateway::start(state.path(), &more, &DEMO_SERVER);
+    let at = gateway.serving.clone().unwrap();
+    let in_new_session = || {
+        let opened = post(&at, None, &initialize(REVISION, &json!({})));
+        let session = opened
+            .header("mcp-session-id")
+            .expect("a session")
+            .to_owned();
+        let said = post(
+            &at,
+            Some(&session),
+            &call(2, "deploy", &json!({"build": "7"})),
+        );
+        let named = format!("Mcp-Session-Id: {session}");
+        send(&at, &["DELETE /mcp HTTP/1.1", &named], "").expect("it ends");
+        said.response()
+    };
+    let back = in_new_session();
+    assert!(text(&back).starts_with("Not done yet"), "{back}");
+    let asked = gateway.wait_for(1);
+    let again = in_new_session();
+    assert!(text(&again).starts_with("Not done yet"), "{again}");
+    assert_eq!(
+        gateway.waiting()[0]["id"],
+        asked[0]["id"],
+        "not asked twice"
+    );
+    assert_eq!(gateway.waiting().len(), 1);
+    let id = asked[0]["id"].as_str().unwrap();
+    let body = json!({"action": "decline"});
+    assert_eq!(gateway.answer(id, &body), 200);
+    let mut done = in_new_session();
+    for _ in 0..LOOKS {
+        if !text(&done).starts_with("Not done yet") {
+            break;
+        }
+        thread::sleep(LOOK);
+        done = in_new_session();
+    }
+    assert!(!text(&done).starts_with("Not done yet"), "{done}");
+    assert!(gateway.waiting().is_empty(), "nothing is asked again");
+}
+
 /// The interval at which questions are looked for, and the number of looks before a test gives up.
 const LOOK: Duration = Duration::from_millis(10);
 const LOOKS: usize = 6_000;

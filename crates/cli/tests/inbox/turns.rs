@@ -178,3 +178,41 @@ fn ten_calls_of_each_of_five_clients_without_a_session_are_never_confused() {
     });
     assert_eq!(gateway.waiting(), Vec::<Value>::new());
 }
+
+#[test]
+fn a_tool_that_was_seen_to_ask_is_known_to_after_a_restart() {
+    if no_python() {
+        return;
+    }
+    let state = tempfile::tempdir().unwrap();
+    let ask = |calls: &[u64]| {
+        let mut gateway = Gateway::start(state.path(), &NO_LIMITS, &SERVER);
+        gateway.initialize();
+        for number in calls {
+            gateway.call(number + 100, "ask", &json!({"n": number}));
+        }
+        for _ in calls {
+            let waiting = gateway.wait_for(1);
+            assert_eq!(waiting.len(), 1, "one after the other: {waiting:?}");
+            assert_eq!(waiting[0]["others"], json!([]), "it is certain whose it is");
+            let path = format!(
+                "/api/questions/{}/answer",
+                waiting[0]["id"].as_str().unwrap()
+            );
+            let body = json!({"action": "accept", "content": {"note": "n"}});
+            gateway.api("POST", &path, &body.to_string()).unwrap();
+            loop {
+                let frame = gateway.next();
+                if frame["id"].is_u64() {
+                    break;
+                }
+            }
+        }
+        // Its client ends.
+        drop(gateway.stdin.take());
+        gateway.child.wait().unwrap();
+    };
+    ask(&[1]);
+    // Nothing was seen to ask in this process.
+    ask(&[2, 3, 4]);
+}

@@ -54,7 +54,7 @@ async fn serve_until_stopped(
     }
     let (app, rooms) = routes(office, config, local);
     let stopping = rooms.clone();
-    let book = rooms.office.book.clone();
+    let closing = rooms.office.clone();
     let stop = async move {
         stop::signal().await;
         stopping.stopping.store(true, Ordering::Relaxed);
@@ -69,9 +69,7 @@ async fn serve_until_stopped(
         if let Err(error) = tokio::task::spawn_blocking(end).await {
             tracing::error!(%error, "the sessions could not be ended");
         }
-        if let Err(fault) = book.flush().await {
-            tracing::error!(%fault, "the record could not be kept");
-        }
+        closing.close().await;
     };
     connections::serve(listener, app, Bounds::default(), stop).await;
     Ok(())

@@ -189,6 +189,7 @@ fn serve_client(
     }
     pool.end();
     pool.join();
+    tokio::runtime::Handle::current().block_on(office.close());
     Ok(())
 }
 
@@ -219,9 +220,7 @@ fn stop_on_signal(pool: &Arc<Pool>, office: Office) {
         office.stop_asking().await;
         // The thread that reads stdin cannot be woken; everything else has been told.
         tokio::time::sleep(std::time::Duration::from_millis(300)).await;
-        if let Err(fault) = office.book.flush().await {
-            tracing::error!(%fault, "the record could not be kept");
-        }
+        office.close().await;
         std::process::exit(0);
     });
 }

@@ -10,7 +10,8 @@ use std::time::Duration;
 use super::failing::Failing;
 
 use super::{
-    Body, Change, Durability, Journal, Memory, Page, Row, Sqlite, Store, Which, Write, chained,
+    Body, Change, Durability, Journal, Memory, Page, Row, SERVERS_LEARNED, Sqlite, Store, Which,
+    Write, chained,
 };
 
 fn row(id: &str, at: u64) -> Row {
@@ -291,6 +292,41 @@ async fn keeps_results(store: &dyn Store) {
     let b = Some(call("b", 9_000));
     assert_eq!(store.take_call("b".to_owned()).await.unwrap(), b);
     assert_eq!(store.take_call("b".to_owned()).await.unwrap(), None);
+}
+
+/// What was learned of servers is kept for the last of them.
+async fn keeps_what_was_learned(store: &dyn Store) {
+    let learned = |server: &str| store.learned(server.to_owned());
+    assert_eq!(learned("s0").await.unwrap(), None);
+    for number in 0..=SERVERS_LEARNED as u64 {
+        let (server, now) = (format!("s{number}"), Timestamp::from_millis(number));
+        store
+            .keep_learned(server, "one".to_owned(), now)
+            .await
+            .unwrap();
+    }
+    assert_eq!(
+        learned("s0").await.unwrap(),
+        None,
+        "the oldest is forgotten"
+    );
+    assert_eq!(learned("s1").await.unwrap().as_deref(), Some("one"));
+    let now = Timestamp::from_millis(9_000);
+    store
+        .keep_learned("s1".to_owned(), "two".to_owned(), now)
+        .await
+        .unwrap();
+    assert_eq!(learned("s1").await.unwrap().as_deref(), Some("two"));
+}
+
+#[tokio::test]
+async fn every_store_keeps_what_was_learned() {
+    keeps_what_was_learned(&Memory::default()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("record.sqlite");
+    keeps_what_was_learned(&Sqlite::open(&path).await.unwrap()).await;
+    let again = Sqlite::open(&path).await.unwrap();
+    assert!(again.learned("s1".to_owned()).await.unwrap().is_some());
 }
 
 #[tokio::test]

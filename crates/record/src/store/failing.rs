@@ -69,6 +69,14 @@ impl Store for Failing {
         self.below.calls(now)
     }
 
+    fn keep_learned(&self, server: String, learned: String, now: Timestamp) -> Stored<'_, ()> {
+        self.below.keep_learned(server, learned, now)
+    }
+
+    fn learned(&self, server: String) -> Stored<'_, Option<String>> {
+        self.below.learned(server)
+    }
+
     fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<Audited>> {
         self.below.audit(from, most)
     }

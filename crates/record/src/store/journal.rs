@@ -362,6 +362,14 @@ impl Store for Journal {
         self.shared.store.calls(now)
     }
 
+    fn keep_learned(&self, server: String, learned: String, now: Timestamp) -> Stored<'_, ()> {
+        self.shared.store.keep_learned(server, learned, now)
+    }
+
+    fn learned(&self, server: String) -> Stored<'_, Option<String>> {
+        self.shared.store.learned(server)
+    }
+
     fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<Audited>> {
         async move {
             self.flush().await?;

@@ -6,7 +6,10 @@ use std::sync::{Mutex, PoisonError};
 use futures::FutureExt as _;
 use mcp_elicit_core::lifecycle::Timestamp;
 
-use super::{Audited, ChainKey, Change, KeptCall, Page, Row, Store, Stored, Which, Write, chained};
+use super::{
+    Audited, ChainKey, Change, KeptCall, Page, Row, SERVERS_LEARNED, Store, Stored, Which, Write,
+    chained,
+};
 
 #[derive(Default)]
 struct Inner {
@@ -14,6 +17,8 @@ struct Inner {
     audit: Vec<Audited>,
     calls: BTreeMap<String, KeptCall>,
     key: Option<ChainKey>,
+    /// What was learned of servers, and when.
+    learned: BTreeMap<String, (Timestamp, String)>,
 }
 
 /// A store in memory.
@@ -210,6 +215,30 @@ impl Store for Memory {
             inner.calls.values().cloned().collect()
         });
         async { Ok(calls) }.boxed()
+    }
+
+    fn keep_learned(&self, server: String, learned: String, now: Timestamp) -> Stored<'_, ()> {
+        self.with(|inner| {
+            inner.learned.insert(server, (now, learned));
+            while inner.learned.len() > SERVERS_LEARNED {
+                let oldest = inner.learned.iter().min_by_key(|(_, (at, _))| *at);
+                let Some(server) = oldest.map(|(server, _)| server.clone()) else {
+                    break;
+                };
+                inner.learned.remove(&server);
+            }
+        });
+        async { Ok(()) }.boxed()
+    }
+
+    fn learned(&self, server: String) -> Stored<'_, Option<String>> {
+        let learned = self.with(|inner| {
+            inner
+                .learned
+                .get(&server)
+                .map(|(_, learned)| learned.clone())
+        });
+        async { Ok(learned) }.boxed()
     }
 
     fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<Audited>> {

@@ -277,6 +277,9 @@ pub struct KeyedContents {
     pub keyed_links: u64,
 }
 
+/// The number of servers of which a store keeps what was learned.
+pub const SERVERS_LEARNED: usize = 256;
+
 /// The future that a store returns.
 pub type Stored<'a, T> = BoxFuture<'a, Result<T, StoreFault>>;
 
@@ -309,6 +312,11 @@ pub trait Store: Send + Sync + 'static {
     fn calls(&self, now: Timestamp) -> Stored<'_, Vec<KeptCall>>;
     /// The audit chain from this number on, at most so many.
     fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<Audited>>;
+
+    /// Keeps what was learned of a server, JSON, by the server's key. Those that were learned of longest ago are forgotten.
+    fn keep_learned(&self, server: String, learned: String, now: Timestamp) -> Stored<'_, ()>;
+    /// Returns what was learned of a server.
+    fn learned(&self, server: String) -> Stored<'_, Option<String>>;
 
     /// Writes a new row, and what the audit says of it.
     fn insert(&self, row: Row, audit: String) -> Stored<'_, ()> {

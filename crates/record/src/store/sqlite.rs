@@ -18,18 +18,19 @@ use sqlx::{ConnectOptions as _, Connection as _, Row as _, SqlSafeStr as _};
 use tokio::sync::{Mutex, MutexGuard};
 
 use super::{
-    Audited, ChainKey, Durability, KeptCall, KeyedContents, Page, Row, Store, StoreFault, Stored,
-    Which, Write,
+    Audited, ChainKey, Durability, KeptCall, KeyedContents, Page, Row, SERVERS_LEARNED, Store,
+    StoreFault, Stored, Which, Write,
 };
 use crate::state_file;
 use writing::signed;
 
 /// Statements that bring a file from one schema to the next; a file's `user_version` says how many were run.
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("schema.sql"),
     include_str!("claimed.sql"),
     include_str!("typed.sql"),
     include_str!("calls.sql"),
+    include_str!("learned.sql"),
 ];
 
 const COLUMNS: &str = "id, same, owner, claimed, exchange, body, arguments, content, params";
@@ -46,6 +47,9 @@ const PURGE: &str = "DELETE FROM question WHERE open = 0 AND ended_at < ?1 AND d
 
 /// Brings everything into the main file and cuts the log, in which erased values are still to be found.
 const CHECKPOINT: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
+
+/// Forgets the servers of which something was learned longest ago.
+const FORGET_LEARNED: &str = "DELETE FROM learned WHERE server NOT IN (SELECT server FROM learned ORDER BY at DESC LIMIT ?1)";
 
 /// The numbers of values that are sealed, and of links that were made with a key.
 const KEYED_CONTENTS: &str = "SELECT (SELECT count(*) FROM question WHERE content IS NOT NULL OR arguments IS NOT NULL) \
@@ -427,6 +431,37 @@ impl Store for Sqlite {
                 .fetch_all(connection)
                 .await?;
             rows.iter().map(read_call).collect()
+        }
+        .boxed()
+    }
+
+    fn keep_learned(&self, server: String, learned: String, now: Timestamp) -> Stored<'_, ()> {
+        async move {
+            let mut file = self.file().await?;
+            let connection = file.connection()?;
+            sqlx::query("INSERT OR REPLACE INTO learned (server, learned, at) VALUES (?1, ?2, ?3)")
+                .bind(server)
+                .bind(learned)
+                .bind(writing::millis(now))
+                .execute(&mut *connection)
+                .await?;
+            sqlx::query(FORGET_LEARNED)
+                .bind(i64::try_from(SERVERS_LEARNED).unwrap_or(i64::MAX))
+                .execute(connection)
+                .await?;
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn learned(&self, server: String) -> Stored<'_, Option<String>> {
+        async move {
+            let mut file = self.file().await?;
+            let learned = sqlx::query_scalar("SELECT learned FROM learned WHERE server = ?1")
+                .bind(server)
+                .fetch_optional(file.connection()?)
+                .await?;
+            Ok(learned)
         }
         .boxed()
     }

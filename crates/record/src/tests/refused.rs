@@ -13,6 +13,16 @@ async fn events_of(below: &Memory) -> Vec<String> {
     links.iter().map(|link| event(&link.entry)).collect()
 }
 
+/// A question that was asked, answered on a page and taken out for the server: its id, and the answer that was sent.
+async fn taken(book: &Book, asked: &NewQuestion) -> ([String; 1], Vec<String>) {
+    let (tell, _told) = mpsc::unbounded_channel();
+    let raised = book.raise(&local(), asked, SessionKey(1), &tell).await;
+    let ids = [raised.unwrap().id];
+    book.settle(&ids[0], &accept(), "inbox").await.unwrap();
+    let sent = book.take(&ids).await.unwrap().unwrap();
+    (ids, sent)
+}
+
 /// The same call asks the same question again and gets the answer that is kept for it.
 async fn taken_again(book: &Book, asked: &NewQuestion, id: &str) -> Vec<String> {
     let (tell, _told) = mpsc::unbounded_channel();
@@ -29,13 +39,7 @@ async fn taken_again(book: &Book, asked: &NewQuestion, id: &str) -> Vec<String> 
 #[tokio::test]
 async fn a_refused_answer_is_kept_for_the_next_call_and_lapses_when_refused_again() {
     let (below, book) = alone().await;
-    let (tell, _told) = mpsc::unbounded_channel();
-    let raised = book
-        .raise(&local(), &asked("Who?"), SessionKey(1), &tell)
-        .await;
-    let ids = [raised.unwrap().id];
-    book.settle(&ids[0], &accept(), "inbox").await.unwrap();
-    let first = book.take(&ids).await.unwrap().unwrap();
+    let (ids, first) = taken(&book, &asked("Who?")).await;
     book.delivery_refused(&ids, REFUSED).await.unwrap();
     let row = below.find(ids[0].clone()).await.unwrap().unwrap();
     assert_eq!(row.exchange.delivery(), Some(Delivery::Failed));
@@ -104,13 +108,7 @@ async fn an_answer_in_hand_that_was_refused_is_kept() {
 #[tokio::test]
 async fn an_answer_in_doubt_is_erased_and_never_sent_again() {
     let (below, book) = alone().await;
-    let (tell, _told) = mpsc::unbounded_channel();
-    let raised = book
-        .raise(&local(), &asked("Who?"), SessionKey(1), &tell)
-        .await;
-    let ids = [raised.unwrap().id];
-    book.settle(&ids[0], &accept(), "inbox").await.unwrap();
-    book.take(&ids).await.unwrap().unwrap();
+    let (ids, _sent) = taken(&book, &asked("Who?")).await;
     book.delivery_in_doubt(&ids, "the connection broke")
         .await
         .unwrap();
@@ -129,15 +127,11 @@ async fn an_answer_in_doubt_is_erased_and_never_sent_again() {
 #[tokio::test]
 async fn a_refused_answer_that_no_call_can_come_for_is_erased() {
     let (below, book) = alone().await;
-    let (tell, _told) = mpsc::unbounded_channel();
     let unsure = NewQuestion {
         others: vec!["deploy".to_owned()],
         ..asked("Who?")
     };
-    let raised = book.raise(&local(), &unsure, SessionKey(1), &tell).await;
-    let ids = [raised.unwrap().id];
-    book.settle(&ids[0], &accept(), "inbox").await.unwrap();
-    book.take(&ids).await.unwrap().unwrap();
+    let (ids, _sent) = taken(&book, &unsure).await;
     book.delivery_refused(&ids, REFUSED).await.unwrap();
     let row = below.find(ids[0].clone()).await.unwrap().unwrap();
     assert_eq!(row.exchange.delivery(), Some(Delivery::Lapsed));
