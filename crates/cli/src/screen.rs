@@ -162,7 +162,7 @@ pub(crate) fn show_usage(error: &clap::Error) -> ExitCode {
 
 /// The lines of a cause that say something, the first with its label.
 fn cause_lines(cause: &str) -> impl Iterator<Item = (&'static str, &str)> {
-    let labels = std::iter::once("because:").chain(std::iter::repeat("        "));
+    let labels = std::iter::once("caused by:").chain(std::iter::repeat("          "));
     labels.zip(cause.lines().filter(|line| !line.trim().is_empty()))
 }
 
@@ -206,9 +206,9 @@ mod tests {
     fn a_cause_of_several_lines_keeps_them() {
         let lines: Vec<_> = cause_lines("at line 1\n  |\n1 | x=1\n").collect();
         let expected = [
-            ("because:", "at line 1"),
-            ("        ", "  |"),
-            ("        ", "1 | x=1"),
+            ("caused by:", "at line 1"),
+            ("          ", "  |"),
+            ("          ", "1 | x=1"),
         ];
         assert_eq!(lines, expected);
     }

@@ -267,8 +267,8 @@ mod at_a_terminal {
                 terminal.wait_for(shown);
                 assert_eq!(terminal.is_given_back(), options == "--plain");
                 let process = terminal.process().unwrap().to_string();
-                let sent = Command::new("kill").args([signal, &process]).status();
-                assert!(sent.unwrap().success());
+                let killed = Command::new("kill").args([signal, &process]).status();
+                assert!(killed.unwrap().success());
                 terminal.ended();
                 assert!(terminal.is_given_back(), "{options} {signal}");
                 // Nothing that the signal did is an answer.

@@ -300,7 +300,7 @@ async fn of_two_tabs_one_answers_and_a_question_that_is_taken_back_says_so() {
         .args(["-TERM", &process])
         .status();
     assert!(sent.expect("kill runs").success());
-    page.shows("Taken back").await;
+    page.shows("Withdrawn").await;
     let ended = tokio::time::timeout(Duration::from_mins(1), asking.ended())
         .await
         .expect("it ends");

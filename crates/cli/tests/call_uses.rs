@@ -483,9 +483,10 @@ fn a_password_in_a_url_goes_to_the_server_and_is_in_no_output() {
     let guard = async |request: Request, next: Next| {
         let shown = request.headers().get("authorization");
         // `ana:hunter2`, as RFC 7617 writes it.
-        match shown.is_some_and(|shown| shown == "Basic YW5hOmh1bnRlcjI=") {
-            true => Ok(next.run(request).await),
-            false => Err(StatusCode::UNAUTHORIZED),
+        if shown.is_some_and(|shown| shown == "Basic YW5hOmh1bnRlcjI=") {
+            Ok(next.run(request).await)
+        } else {
+            Err(StatusCode::UNAUTHORIZED)
         }
     };
     let router = axum::Router::new().nest_service("/mcp", guarded);

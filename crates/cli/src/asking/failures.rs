@@ -164,7 +164,7 @@ pub(crate) fn question(asked: Option<&Question>, refusal: &QuestionError) -> Fai
         | QuestionError::Undeclared { .. } => Failure::connection(text),
         QuestionError::Nobody { why, .. } => nobody(asked, why, text),
         QuestionError::NotInsisted { .. } => Failure::unanswered(text)
-            .hint("never give a credential in a form; if this is none, say so with `--insist`."),
+            .hint("never give a credential in a form; if this is not one, say so with `--insist`."),
         _ => Failure::unanswered(text),
     }
 }

@@ -286,8 +286,9 @@ impl Inbox {
 
     /// Puts the question before the responder, and its answer into the inbox.
     async fn hand_in(&self, id: &str, shown: &Value, who: &dyn Responder) -> Result<(), Failure> {
-        let question = readable(shown)
-            .ok_or_else(|| Failure::connection("the inbox shows a question that is none"))?;
+        let question = readable(shown).ok_or_else(|| {
+            Failure::connection("the inbox shows something that is not a question")
+        })?;
         let answer = who
             .respond(&question)
             .await

@@ -428,7 +428,7 @@ fn why_not_there(at: SocketAddr, error: &std::io::Error) -> String {
 fn start_log(form: Log) -> Result<(), Failure> {
     let wanted = std::env::var("MCP_ELICIT_LOG").unwrap_or_else(|_| "warn".to_owned());
     let targets: Targets = wanted.parse().map_err(|error| {
-        Failure::usage(format!("MCP_ELICIT_LOG={wanted} is no level of the log"))
+        Failure::usage(format!("MCP_ELICIT_LOG={wanted} is not a level of the log"))
             .because(error)
             .hint("set it to error, warn, info, debug or trace, or to a list such as `warn,mcp_elicit_gateway=debug`.")
     })?;
@@ -469,7 +469,7 @@ impl GatewayArgs {
             None => Some(INBOX),
             Some("off") => None,
             Some(at) => Some(at.parse().map_err(|_| {
-                Failure::usage(format!("`--inbox {at}` is no address"))
+                Failure::usage(format!("`--inbox {at}` is not an address"))
                     .hint("write it like 127.0.0.1:7878, or `off`.")
             })?),
         };

@@ -82,7 +82,7 @@ fn words(end: &Ended, server: &str) -> (Tone, &'static str, String) {
         ),
         Ending::Withdrawn(why) => (
             Tone::Plain,
-            "Taken back",
+            "Withdrawn",
             format!(
                 "{server} needs no answer any more: {}. Nothing was sent.",
                 inert::line(why, inert::LABEL)
@@ -144,7 +144,7 @@ pub(super) fn no_session(site: &Site, meant: Option<&str>) -> NoticePage {
 
 /// A login link that signs nobody in.
 pub(super) fn spent_link(site: &Site, meant: &str) -> NoticePage {
-    let line = "This link is not, or no longer, the right one: each signs one browser in, once.";
+    let line = "This link is invalid or has expired: each signs one browser in, once.";
     let mut page = notice(outside(site), Tone::Locked, "Sign in", line);
     page.lines.push(site.sign_in.clone());
     page.enter = Some(meant.to_owned());

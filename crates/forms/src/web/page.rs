@@ -154,7 +154,7 @@ impl Asked {
             leavings.push(Leaving {
                 act: "always",
                 link: self.links.always.clone(),
-                head: "Decline this server for good?",
+                head: "Decline this server permanently?",
                 told: "The server is told no, now and to every later question.",
                 yes: "Decline all from this server",
             });

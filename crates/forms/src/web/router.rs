@@ -218,7 +218,7 @@ pub(super) async fn posted(
         .unwrap_or_default();
     let kind = kind.split(';').next().unwrap_or_default().trim();
     if !kind.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
-        let line = "This is not what a form of ours sends.";
+        let line = "Unsupported form submission.";
         return Err(page(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             &notices::refused(site, "Refused", line),

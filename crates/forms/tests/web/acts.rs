@@ -121,7 +121,7 @@ async fn a_question_whose_call_has_ended_leaves_the_page() {
     let here = asked.path().to_owned();
     assert!(asked.outcome.await.is_err_and(|error| error.is_cancelled()));
     let page = visitor.get(&here).await.body;
-    assert!(page.contains("Taken back") && page.contains("the call that asked has ended"));
+    assert!(page.contains("Withdrawn") && page.contains("the call that asked has ended"));
 }
 
 #[tokio::test]
@@ -209,7 +209,7 @@ async fn a_no_for_good_is_taken_only_where_it_was_offered() {
     let visitor = Visitor::enter(&asked.link).await;
     let always = format!("{}/always", asked.path());
     let body = format!("csrf={}", visitor.hidden(asked.path(), "csrf").await);
-    assert!(!visitor.get(asked.path()).await.body.contains("for good"));
+    assert!(!visitor.get(asked.path()).await.body.contains("permanently"));
     assert_eq!(visitor.post(&always, &body).await.status, 404);
     assert!(asked.is_waiting());
 
@@ -222,7 +222,7 @@ async fn a_no_for_good_is_taken_only_where_it_was_offered() {
         });
         let path = asking.next_path().await;
         let body = format!("csrf={}", visitor.hidden(&path, "csrf").await);
-        assert!(visitor.get(&path).await.body.contains("for good"));
+        assert!(visitor.get(&path).await.body.contains("permanently"));
         visitor.post(&format!("{path}/{act}"), &body).await;
         let reply = asked.await.unwrap().unwrap();
         assert_eq!(

@@ -137,7 +137,7 @@ async fn taken_back_by_the_server_it_leaves_the_screen() {
         return;
     };
     asked.withdraw("the call was cancelled");
-    page.shows("Taken back").await;
+    page.shows("Withdrawn").await;
     page.shows("the call was cancelled").await;
     assert!(matches!(
         asked.outcome().await,

@@ -206,7 +206,7 @@ async fn every_state(look: &mut Look) {
     let mut asked = asking.ask(asks("Sure?", &short())).await;
     look.page.open(&asked.link).await;
     asked.withdraw("the call was cancelled");
-    look.page.shows("Taken back").await;
+    look.page.shows("Withdrawn").await;
     look.at("withdrawn").await;
     let asked = asking
         .ask(asks("Sure?", &short()).until(in_seconds(1)))

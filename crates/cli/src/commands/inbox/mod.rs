@@ -55,7 +55,7 @@ enum Act {
         /// Those that ended instead, the latest first
         #[arg(long)]
         ended: bool,
-        /// At most so many
+        /// Maximum number of questions
         #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = value_parser!(u32).range(1..=1_000_000))]
         most: u32,
     },
@@ -344,7 +344,7 @@ fn failed(fault: InboxFault) -> Failure {
             match code.as_str() {
                 "no-token" => failure.hint("name the gateway's state folder with `--state DIR`."),
                 "does-not-fit" => failure.hint("`mcp-elicit inbox show ID` says what fits."),
-                "asks-for-a-credential" => failure.hint("never give a credential in a form; if this is none, say so with `--insist`."),
+                "asks-for-a-credential" => failure.hint("never give a credential in a form; if this is not one, say so with `--insist`."),
                 "too-late" => failure.hint("the first answer stands; `mcp-elicit inbox list --ended` shows it."),
                 "pages-only" => failure.hint("`mcp-elicit inbox open` opens the page."),
                 _ => failure,

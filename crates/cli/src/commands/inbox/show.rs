@@ -41,7 +41,7 @@ pub(super) fn line(question: &Value) -> String {
     )
 }
 
-/// What became of the question, in a word or two: an answer that was not delivered is not shown as one that was.
+/// Returns the outcome of the question in a word or two: an answer that was not delivered is not shown as one that was.
 fn outcome(question: &Value) -> String {
     let word = match question["delivery"].as_str() {
         Some("failed") => "not delivered",
@@ -52,7 +52,7 @@ fn outcome(question: &Value) -> String {
     inert::line(word, inert::LABEL)
 }
 
-/// What became of a person's answer, where that is not what they gave it for.
+/// Returns the outcome of an answer that did not do what it was given for.
 fn undelivered(question: &Value) -> Option<String> {
     let said = match question["delivery"].as_str()? {
         "failed" => "but the server did not accept it",

@@ -73,7 +73,7 @@ fn one(schema: &Input, content: &Input, json: bool) -> Result<Exit, Failure> {
 fn show(verdict: &Verdict, schema: &Input, content: &Input) {
     if !verdict.legal() {
         screen::say(format_args!(
-            "{} {schema} is no legal requestedSchema",
+            "{} {schema} is not a legal requestedSchema",
             styled(screen::ERROR, "illegal:")
         ));
         for defect in verdict.defects() {

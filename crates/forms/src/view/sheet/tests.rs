@@ -265,3 +265,19 @@ fn a_form_that_wants_a_secret_is_not_sent_until_the_person_insists() {
     };
     assert!(sheet.reply(outcome).insisted);
 }
+
+#[test]
+fn the_only_field_of_a_question_about_one_thing_is_not_shown_by_its_bare_name() {
+    for (name, label) in [
+        ("choice", "Your choice"),
+        ("choices", "Your choices"),
+        ("confirm", "Your answer"),
+        ("environment", "environment"),
+    ] {
+        let schema =
+            json!({"type": "object", "properties": {name: {"type": "string", "enum": ["a", "b"]}}});
+        assert_eq!(sheet(&schema.to_string()).fields()[0].label, label);
+        let titled = json!({"type": "object", "properties": {name: {"type": "string", "title": "Where to"}}});
+        assert_eq!(sheet(&titled.to_string()).fields()[0].label, "Where to");
+    }
+}
