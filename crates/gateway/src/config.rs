@@ -229,10 +229,10 @@ pub enum ConfigFault {
         /// The largest.
         most: u64,
     },
-    /// What is to be let in is no origin.
+    /// A value that is not an origin.
     #[error("`{text}` is no origin: write it like http://localhost:6274")]
     Origin {
-        /// What stands there.
+        /// The value.
         text: String,
     },
     /// One of the others, at a line of the file.

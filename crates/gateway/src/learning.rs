@@ -1,4 +1,4 @@
-//! What was learned of the servers is kept in the record: which calls ask, and how long clients wait.
+//! Facts learned of the servers, kept in the record: which calls ask, and how long clients wait.
 
 use std::sync::Arc;
 

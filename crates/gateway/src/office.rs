@@ -131,7 +131,7 @@ pub struct Office {
     answerers: Arc<HashMap<String, Arc<Answerer>>>,
     /// Why the record could not be opened, as soon as that is known.
     opening: Option<watch::Receiver<Option<Arc<StoreFault>>>>,
-    /// What is learned of the servers.
+    /// The facts learned of the servers.
     learning: Learning,
 }
 

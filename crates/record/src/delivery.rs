@@ -19,7 +19,7 @@ pub(super) struct InTransit {
     pub(super) content: Option<String>,
     /// The call's arguments, sealed.
     pub(super) arguments: Option<Vec<u8>>,
-    /// What the audit says once the server has accepted it.
+    /// The audit entry for when the server has accepted it.
     pub(super) delivered: String,
 }
 

@@ -24,7 +24,7 @@ pub struct KeyFiles {
     pub identity: PathBuf,
 }
 
-/// What happened to a key file.
+/// The damage to a key file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyLoss {
     /// It is not there.
@@ -50,9 +50,9 @@ pub enum KeyFileError {
     Lost {
         /// The key's file.
         path: PathBuf,
-        /// What happened to it.
+        /// The damage.
         loss: KeyLoss,
-        /// What the record holds that needs it, in words for a person.
+        /// The contents of the record that need it, in words for a person.
         needed_for: String,
     },
     /// A file cannot be read or written.

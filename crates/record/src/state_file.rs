@@ -85,7 +85,7 @@ pub fn close_to_others(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Where files have no such modes, the folder's owner decides.
+/// On systems without such modes, the folder's owner decides.
 #[cfg(not(unix))]
 pub fn close_to_others(_folder: &Path) -> io::Result<()> {
     Ok(())

@@ -1,4 +1,4 @@
-//! What was learned of a server and its clients, in a form that outlives the process: which calls were seen to ask for certain,
+//! Facts learned of a server and its clients, in a form that outlives the process: which calls were seen to ask for certain,
 //! and how long clients were seen to wait.
 
 use std::time::Duration;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::settings::Settings;
 
-/// What was learned, as the record keeps it.
+/// The facts, as the record keeps them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Learned {
     /// Tools, prompts and resources that were seen to ask.

@@ -36,7 +36,7 @@ enum Capability {
     Both,
 }
 
-/// What is asked, or done to a call.
+/// A question, or a change made to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asks {
     Nothing,
@@ -387,7 +387,7 @@ fn fifty_calls(client: &mut Client<'_>, at: Option<&str>, wiring: Wiring) -> usi
     })
 }
 
-/// What became of the cells of one wiring.
+/// The results of the cells of one wiring.
 #[derive(Default)]
 struct Outcome {
     ran: usize,
@@ -456,14 +456,14 @@ fn run(wiring: Wiring) -> Outcome {
     outcome
 }
 
-/// What a panic said.
+/// The message of a panic.
 fn words(panic: &Box<dyn std::any::Any + Send>) -> String {
     let words = panic.downcast_ref::<String>().cloned();
     let plain = || panic.downcast_ref::<&str>().map(ToString::to_string);
     words.or_else(plain).unwrap_or_default()
 }
 
-/// How many wirings run at once.
+/// The number of wirings that run at once.
 const AT_ONCE: usize = 4;
 
 #[test]

@@ -335,7 +335,7 @@ pub fn only_id(frame: &[u8]) -> Option<Id> {
     Id::read(raw)
 }
 
-/// How many keys that decide nothing are kept in place before a set takes them.
+/// The number of keys without a meaning that are kept in place before a set takes them.
 const KEPT_KEYS: usize = 8;
 
 /// The keys of one object that were seen so far.
@@ -344,10 +344,10 @@ struct Keys<'a, M> {
     deciding: u8,
     /// `true` if a key resembles a deciding one without being it.
     unusual: bool,
-    /// How many of `kept` are in use.
+    /// The number of places of `kept` in use.
     count: usize,
     kept: [&'a [u8]; KEPT_KEYS],
-    /// What `kept` has no place for, and what is written with escapes.
+    /// The keys that `kept` has no place for, and those written with escapes.
     more: Option<HashSet<Cow<'a, [u8]>>>,
     members: PhantomData<M>,
 }

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use http::header::{CONTENT_TYPE, HOST, ORIGIN};
 use http::{HeaderMap, HeaderName};
 
-/// Who is answered.
+/// The requests that are answered.
 #[derive(Clone, Debug)]
 pub struct Admission {
     /// `true` if only names of this machine are answered to.

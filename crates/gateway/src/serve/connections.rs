@@ -122,7 +122,7 @@ enum Admission {
 struct Connection {
     all: Arc<Connections>,
     number: u64,
-    /// How many of its requests are at work.
+    /// The number of its requests at work.
     at_work: Arc<AtomicUsize>,
     /// Told when it is to be closed for another.
     close: Arc<Notify>,

@@ -294,7 +294,7 @@ async fn keeps_results(store: &dyn Store) {
     assert_eq!(store.take_call("b".to_owned()).await.unwrap(), None);
 }
 
-/// What was learned of servers is kept for the last of them.
+/// Facts learned of servers are kept for the last of them.
 async fn keeps_what_was_learned(store: &dyn Store) {
     let learned = |server: &str| store.learned(server.to_owned());
     assert_eq!(learned("s0").await.unwrap(), None);

@@ -17,7 +17,7 @@ struct Inner {
     audit: Vec<Audited>,
     calls: BTreeMap<String, KeptCall>,
     key: Option<ChainKey>,
-    /// What was learned of servers, and when.
+    /// The facts learned of servers, and when.
     learned: BTreeMap<String, (Timestamp, String)>,
 }
 

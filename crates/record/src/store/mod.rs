@@ -268,7 +268,7 @@ pub enum StoreFault {
     },
 }
 
-/// What a record holds that needs its keys.
+/// The contents of a record that need its keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KeyedContents {
     /// The number of values that are sealed.

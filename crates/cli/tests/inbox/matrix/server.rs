@@ -351,7 +351,7 @@ fn questions(tool: &str) -> u64 {
     if tool == "two" { 2 } else { 1 }
 }
 
-/// What the tool says of an answer.
+/// The tool's text about an answer.
 fn verdict(tool: &str, answer: &Value) -> String {
     if tool == "unknown" {
         return answer.to_string();

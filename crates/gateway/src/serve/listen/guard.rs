@@ -146,7 +146,7 @@ pub(super) fn refusal(status: StatusCode, code: i32, why: &str) -> Response {
     (status, axum::Json(body)).into_response()
 }
 
-/// What is said to whoever reached this address from elsewhere.
+/// The answer to a request that came from elsewhere.
 pub(super) fn from_elsewhere() -> Response {
     let why = "this address was reached from elsewhere";
     refusal(StatusCode::FORBIDDEN, -32600, why)
