@@ -9,11 +9,11 @@ import { cssText } from "./css.mjs";
 const packages = join(import.meta.dirname, "../packages");
 /** Bytes after gzip -9, by entry: what is loaded at first, and in all. React itself is not counted. */
 const BOUNDS = {
-  "form/src/standalone.ts": [15_000, 21_000],
-  "form/src/element.ts": [15_000, 21_000],
+  "form/src/standalone.ts": [15_000, 21_100],
+  "form/src/element.ts": [15_000, 21_100],
   "form/src/define.ts": [15_300, 21_300],
   "form/src/index.ts": [11_200, 11_200],
-  "react/src/index.ts": [21_900, 27_100],
+  "react/src/index.ts": [21_900, 27_200],
 };
 
 let failed = false;

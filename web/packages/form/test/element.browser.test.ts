@@ -570,6 +570,27 @@ describe("hostile requests", () => {
       expect(await page.evaluate("element.shadowRoot.querySelectorAll('img,script').length")).toBe(0);
     }));
 
+  test.each([
+    ["a number in place of the request", 5, "not-an-object"],
+    ["a list in place of the schema", { message: "m", requestedSchema: [] }, "not-an-object"],
+    ["a mode that there is not", { mode: "x", message: "m", requestedSchema: { type: "object", properties: {} } }, "not a legal question"],
+    ["no address", { mode: "url", message: "m" }, "not a legal question"],
+    ["an object in place of an address", { mode: "url", message: "m", url: { toString: 1 } }, '{"toString":1}'],
+    ["a script behind control characters", { mode: "url", message: "m", url: " \u0001java\tscript:alert(1)" }, "javascript:alert"],
+    ["objects in place of texts", { message: { toString: 1 }, requestedSchema: { type: "object", properties: { a: { type: "string", title: {}, description: [] } } } }, "/properties/a/title"],
+    ["a pattern and a default that would stop the page", { message: "m", requestedSchema: { type: "object", properties: { a: { type: "string", pattern: "([a-z]{99}){99}b", default: "a".repeat(1_000_000) } } } }, "default-invalid"],
+    ["257 fields", { message: "m", requestedSchema: { type: "object", properties: Object.fromEntries(Array.from({ length: 257 }, (_, i) => [`f${i}`, { type: "string" }])) } }, "too-many-fields"],
+  ])("%s is refused, and can be declined", (_, request, reason) =>
+    on(async (page) => {
+      await put(page, { request, origin: { server: null, claimed: { a: 1 }, version: 5, tool: { name: null, arguments: "ab" } } });
+      expect(await state(page)).toBe("refused");
+      expect(((await page.getByRole("note").textContent()) ?? "").replace("java script", "javascript")).toContain(reason);
+      await page.evaluate("element.submit()");
+      expect(await page.getByRole("link").count()).toBe(0);
+      await button(page, "Decline").click();
+      expect(await events(page)).toEqual([{ type: "decline", detail: {} }]);
+    }));
+
   test("five hundred options are shown and found; ten megabytes are refused", () =>
     on(async (page) => {
       await put(page, { request: { message: "m", requestedSchema: { type: "object", properties: { c: { type: "string", title: "C", enum: Array.from({ length: 500 }, (_, i) => `o${i}`) } } } } });

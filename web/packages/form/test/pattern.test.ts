@@ -74,6 +74,11 @@ describe("patterns", () => {
     expect(matcher(source)(odd)).toBe(false);
   });
 
+  test("a search that would stop the page ends, and finds nothing", () => {
+    expect(matcher("([a-z]{99}){99}b")("a".repeat(1_000_000))).toBe(false);
+    expect(matcher("^(a|b){1,500}$")("ab".repeat(250))).toBe(true);
+  });
+
   test("what a form may cost is shared, and nothing above it is accepted", () => {
     const budget = { left: 100 };
     expect(compile("x{60}y", 1024, budget)).toBeTypeOf("function");

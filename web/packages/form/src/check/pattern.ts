@@ -26,6 +26,8 @@ interface Part {
 
 /** How deep groups nest at most. */
 const DEPTH = 100;
+/** How many steps a search takes at most, a few tenths of a second: a text of a megabyte in ten thousand states would stop the page. Then nothing is found. */
+const STEPS = 1e7;
 /** What a Unicode property costs: it is large in the Rust crate, which counts the same. */
 const PROPERTY = 64;
 
@@ -169,11 +171,13 @@ let turn = 0;
 function search(start: State, text: string): boolean {
   let before = "";
   let reached: State[] = [];
+  let left = STEPS;
   for (const char of [...text, ""]) {
     turn++;
     const after: State[] = [];
     reached.push(start);
     for (const state of reached) {
+      if (!--left) return false;
       if (state.turn === turn) continue;
       state.turn = turn;
       const { test, at, next } = state;

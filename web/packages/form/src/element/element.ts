@@ -99,7 +99,7 @@ export class MCPElicitation extends Base {
     this.#notice = "";
     let legal = false;
     if (request?.mode === "url") legal = !!(this.#url = openable(request.url));
-    else if (request) {
+    else if (request && (request.mode ?? "form") === "form") {
       const parsed = parseWith(READER, request.requestedSchema);
       if (parsed.ok) {
         legal = true;

@@ -4,7 +4,7 @@ const HIDDEN =
 
 /** Makes a text of a server harmless to look at. What is taken out stays visible. */
 export function inert(text: unknown, limit = 200, lines = false): string {
-  const raw = String(text);
+  const raw = typeof text === "string" ? text : (JSON.stringify(text) ?? "");
   const more = raw.length - limit;
   const shown = raw
     .slice(0, limit)
