@@ -39,12 +39,8 @@ export type DefectCode =
   | "root-type"
   | "no-properties"
   | "too-many-fields"
-<<<<<<< HEAD
   | "duplicate-field"
-=======
-  | "doubled-field"
   | "duplicate-member"
->>>>>>> c3ca6a8 (Listener: pages open no session unless let in, messages are declared as JSON, heads are bounded exactly, idle connections make room; limits of a question's bytes are settings; a form with a doubled member is refused)
   | "field-not-an-object"
   | "missing-type"
   | "type-list"
