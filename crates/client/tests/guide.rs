@@ -1,11 +1,20 @@
 //! The code of docs/client.md, compiled and where it can be run.
 
+#![expect(
+    clippy::print_stderr,
+    reason = "the guide's host has nothing else to say it with"
+)]
+
 mod wire;
 
 use std::error::Error;
+use std::path::PathBuf;
 
+use mcp_elicit_client::dispatch::Observer;
 use mcp_elicit_client::responder::{Callback, ResponderError};
-use mcp_elicit_client::{ClientSettings, ElicitingClient, Question, QuestionQueue, Routing};
+use mcp_elicit_client::{
+    ClientSettings, Consent, ElicitingClient, Question, QuestionError, QuestionQueue, Routing,
+};
 use mcp_elicit_core::wire::Revision;
 use rmcp::service::Service;
 use rmcp::{RoleClient, ServiceExt as _};
@@ -117,6 +126,44 @@ fn several_servers_have_responders_of_their_own() {
     };
     let hosts = hosts().unwrap();
     assert_eq!(hosts.iter().map(link).collect::<Vec<_>>(), [false, true]);
+}
+
+struct Keeper {
+    file: PathBuf,
+}
+
+impl Observer for Keeper {
+    fn refused(&self, question: Option<&Question>, why: &QuestionError) {
+        let message = question.map_or("a question that cannot be read", Question::message);
+        eprintln!("{message}: {why}");
+    }
+
+    fn consent_changed(&self, consent: &Consent) {
+        let written = consent
+            .to_toml()
+            .map(|text| std::fs::write(&self.file, text));
+        if !matches!(written, Ok(Ok(()))) {
+            eprintln!("the policy could not be saved");
+        }
+    }
+}
+
+fn settings(file: PathBuf) -> Result<ClientSettings, Box<dyn Error>> {
+    let consent: Consent = std::fs::read_to_string(&file)?.parse()?;
+    Ok(ClientSettings::default()
+        .consent(consent)
+        .observer(Keeper { file }))
+}
+
+#[test]
+fn a_permanent_decline_is_kept_by_the_observer() {
+    let file = std::env::temp_dir().join(format!("mcp-elicit-guide-{}.toml", std::process::id()));
+    std::fs::write(&file, "[server.pushy]\nmodes = [\"form\"]\n").unwrap();
+    let host = ElicitingClient::new((), "pushy", settings(file.clone()).unwrap());
+    host.decline_always();
+    let kept = std::fs::read_to_string(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    assert!(kept.contains("answer = \"decline\""), "{kept}");
 }
 
 /// Code without what rustfmt and indenting make of it.

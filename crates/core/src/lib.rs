@@ -27,5 +27,3 @@ mod number;
 pub mod question;
 pub mod secrecy;
 pub mod wire;
-#[doc(hidden)]
-pub use lifecycle as exchange;

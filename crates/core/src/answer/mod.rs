@@ -21,8 +21,6 @@ pub use self::check::CheckError;
 pub use self::draft::{Draft, DraftValue};
 pub use self::violation::{Expected, Rule, Violation, Violations};
 pub use crate::wire::Action;
-#[doc(hidden)]
-pub use {ConversionError as NotOfType, DraftValue as Typed};
 
 /// The end of a question by a person's act. An accepted form holds [`Answers`], so unchecked content cannot be used.
 #[derive(Debug, Clone, PartialEq)]

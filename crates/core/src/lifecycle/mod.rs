@@ -46,12 +46,6 @@ pub use record::{AuditEvent, AuditRecord};
 pub use timestamp::Timestamp;
 pub use transition::{PersonAction, Transition, TransitionError, Withdrawal};
 
-#[doc(hidden)]
-pub use {
-    AuditCounters as Tally, AuditEvent as Turn, AuditRecord as Record, Lifecycle as Exchange,
-    PersonAction as Act, Timestamp as Moment, Transition as Step, TransitionError as Refused,
-};
-
 use std::time::Duration;
 
 use delivery::{Lapsed, RefusedDelivery};

@@ -57,8 +57,3 @@ pub use request::{ElicitRequest, UnsupportedQuestion};
 pub use result::{Action, ElicitResult};
 pub use revision::{Era, Mode, Revision, UnknownRevision};
 pub use rounds::{InputRequest, InputRequired, InputResponses};
-#[doc(hidden)]
-pub use {
-    ElicitRequest as Request, ElicitResult as Reply, ElicitationMessage as Bearing,
-    UnsupportedQuestion as Unaskable, WireError as WireDefect,
-};
