@@ -1,6 +1,7 @@
 //! The client of the matrix: raw, of one revision and capability, over stdio or HTTP.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::sync::mpsc;
@@ -296,15 +297,15 @@ impl Http {
         );
         let opens = frame["method"] == "initialize";
         if !opens {
-            head.push_str(&format!("MCP-Protocol-Version: {revision}\r\n"));
+            let _ = write!(head, "MCP-Protocol-Version: {revision}\r\n");
         }
         if let Some(session) = &self.session {
-            head.push_str(&format!("Mcp-Session-Id: {session}\r\n"));
+            let _ = write!(head, "Mcp-Session-Id: {session}\r\n");
         }
         if revision == NEWEST {
             let (method, name) = (frame["method"].as_str(), frame["params"]["name"].as_str());
-            head.push_str(&format!("Mcp-Method: {}\r\n", method.unwrap_or_default()));
-            head.push_str(&format!("Mcp-Name: {}\r\n", name.unwrap_or_default()));
+            let _ = write!(head, "Mcp-Method: {}\r\n", method.unwrap_or_default());
+            let _ = write!(head, "Mcp-Name: {}\r\n", name.unwrap_or_default());
         }
         let mut stream = TcpStream::connect(&self.at).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();

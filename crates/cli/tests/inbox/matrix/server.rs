@@ -117,8 +117,8 @@ impl Shared {
         stream.set_nodelay(true)?;
         let to = Sink::Pipe(Arc::new(Mutex::new(stream.try_clone()?)));
         for line in BufReader::new(stream).lines() {
-            let frame = serde_json::from_str(&line?).expect("a message");
-            if let Some(reply) = self.take(frame, &to) {
+            let frame: Value = serde_json::from_str(&line?).expect("a message");
+            if let Some(reply) = self.take(&frame, &to) {
                 to.say(&reply);
             }
         }
@@ -155,7 +155,7 @@ impl Shared {
                 "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n{head}\r\n\r\n"
             )?;
             let to = Sink::Stream(Arc::new(Mutex::new(writer)));
-            if let Some(reply) = self.take(frame, &to) {
+            if let Some(reply) = self.take(&frame, &to) {
                 to.say(&reply);
                 to.end();
             }
@@ -163,7 +163,7 @@ impl Shared {
         }
         // Nothing but a call has anything to say beside its answer.
         let nowhere = Sink::Stream(Arc::new(Mutex::new(writer.try_clone()?)));
-        let Some(reply) = self.take(frame, &nowhere) else {
+        let Some(reply) = self.take(&frame, &nowhere) else {
             return write!(
                 writer,
                 "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n{head}\r\n\r\n"
@@ -181,11 +181,11 @@ impl Shared {
         self.revision == NEWEST
     }
 
-    fn take(&self, frame: Value, to: &Sink) -> Option<Value> {
+    fn take(&self, frame: &Value, to: &Sink) -> Option<Value> {
         self.seen.lock().unwrap().push(frame.clone());
         let id = frame["id"].clone();
         let Some(method) = frame["method"].as_str() else {
-            self.answered(&frame);
+            self.answered(frame);
             return None;
         };
         let result = match method {
