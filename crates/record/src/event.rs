@@ -7,7 +7,7 @@ use mcp_elicit_core::question::Ending;
 pub struct SessionKey(pub u64);
 
 /// An event that a session hears from the record.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordEvent {
     /// A person acted.
     Settled {
