@@ -39,7 +39,7 @@ impl Book {
     }
 
     /// Drops the values of answers that the server has accepted and that never were in the store; the audit says so, written
-    /// behind. Returns `true` when these were all; else [`Book::confirm`] is to follow.
+    /// behind. Returns `true` when these were all, and [`Book::write_behind`] is to follow; else [`Book::confirm`].
     pub fn confirm_in_transit(&self, ids: &[String]) -> bool {
         let mut live = self.live();
         let mut in_transit = self.in_transit();
@@ -64,6 +64,7 @@ impl Book {
         for id in ids {
             if self.in_transit().contains_key(id) {
                 self.confirm_in_transit(std::slice::from_ref(id));
+                self.write_behind(id)?;
                 continue;
             }
             for _ in 0..TRIES {
@@ -114,7 +115,7 @@ impl Book {
 
     async fn delivery_failed(&self, id: &str, kept: &Kept<'_>) -> Result<(), BookFault> {
         // What was delivered without being written first is written now.
-        self.write_behind(id)?;
+        self.hand_on_noted(id, true)?;
         let transit = self.in_transit().get(id).cloned();
         for _ in 0..TRIES {
             let Some(row) = self.find(id).await? else {

@@ -160,12 +160,20 @@ impl Book {
 
     /// Hands what happened to a noted question on to be written, in its turn. One that is over is let go of. An answer
     /// that waits to be delivered is not handed on: written by itself and then delivered, it would be delivered once more
-    /// after a kill between the two.
+    /// after a kill between the two. Nor is one on its way to the server: it is written together with what became of it.
     pub fn write_behind(&self, id: &str) -> Result<(), BookFault> {
+        self.hand_on_noted(id, false)
+    }
+
+    /// [`Book::write_behind`]; `in_transit` says that an answer on its way is handed on, too.
+    pub(super) fn hand_on_noted(&self, id: &str, in_transit: bool) -> Result<(), BookFault> {
         let mut live = self.live();
         let Some(noted) = live.get_mut(id).and_then(Live::noted_mut) else {
             return Ok(());
         };
+        if !in_transit && self.in_transit().contains_key(id) {
+            return Ok(());
+        }
         let exchange = &noted.row.exchange;
         let open = exchange.is_open();
         let acted = exchange.phase().action().is_some();

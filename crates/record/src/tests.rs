@@ -250,7 +250,13 @@ async fn an_answer_that_is_delivered_at_once_is_one_write_without_its_value() {
         below.find(id.clone()).await.unwrap().is_none(),
         "a kill here loses all of it, and no half"
     );
-    // The server accepts it before it is handed on: that is the same write.
+    book.write_behind(&id).unwrap();
+    book.flush().await.unwrap();
+    assert!(
+        below.find(id.clone()).await.unwrap().is_none(),
+        "on its way it is not written by itself"
+    );
+    // The server accepts it: that is the same write.
     assert!(book.confirm_in_transit(&ids));
     book.write_behind(&id).unwrap();
     book.flush().await.unwrap();

@@ -86,7 +86,10 @@ impl Session {
                 }
             },
             // Their values never were in the store.
-            Effect::Confirm { records } if self.book.confirm_in_transit(&records) => return None,
+            Effect::Confirm { records } if self.book.confirm_in_transit(&records) => {
+                later.noted.extend(records);
+                return None;
+            }
             Effect::FindCall {
                 door,
                 frame,
