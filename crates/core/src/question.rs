@@ -47,7 +47,7 @@ pub struct NewQuestion {
     pub call: Option<CallSummary>,
     /// Other calls that may have asked, each name once: a server that pushes over stdio does not say for which call it asks.
     pub others: Vec<String>,
-    /// Those calls, each with its arguments.
+    /// Those calls, each with its arguments; none where the client's own dialog shows the question.
     pub candidates: Vec<CallSummary>,
     /// The question.
     pub request: ElicitRequest,

@@ -61,12 +61,17 @@ impl Relay {
             .map_err(|fault| Refusal::fault(fault, revision))?;
         let until = now.after(self.settings.patience);
         let frame = frame.filter(|_| self.may_have_frame(request.mode()));
+        // The client's own dialog names no call, so its question needs none in full.
+        let candidates = match place {
+            AskedVia::People => self.calls_of(&others),
+            AskedVia::Client => Vec::new(),
+        };
         let asked = NewQuestion {
             call: call
                 .and_then(|key| self.calls.get_mut(key))
                 .and_then(|call| call.calling().cloned()),
             others: self.names_of(&others),
-            candidates: self.calls_of(&others),
+            candidates,
             request: request.clone(),
             fields: form
                 .iter()

@@ -40,7 +40,7 @@ impl Relay {
             Some(params) => ElicitRequest::parse(params, revision),
             None => Err(mcp_elicit_core::wire::WireError::Missing { member: "params" }),
         };
-        let whose = self.whose(via);
+        let whose = self.whose(via, request.as_ref().ok().map(ElicitRequest::mode));
         if let Ok(request) = &request {
             self.seen_asking(&whose.candidates(), request.mode());
         }

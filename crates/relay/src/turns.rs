@@ -166,7 +166,7 @@ impl Relay {
     }
 
     /// The modes in which a pushed client shows questions itself.
-    fn shown_by_client(&self) -> Capability {
+    pub(super) fn shown_by_client(&self) -> Capability {
         match &self.client {
             Client::Pushed { capability, .. } if self.settings.answer_with != AnswerWith::Desk => {
                 *capability

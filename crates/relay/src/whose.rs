@@ -7,6 +7,8 @@
 
 use std::time::Duration;
 
+use mcp_elicit_core::wire::Mode;
+
 use super::calls::Call;
 use super::question::{Question, Step};
 use super::{AskedVia, CallKey, CallSummary, QuestionKey, Relay, Timestamp};
@@ -16,6 +18,8 @@ const ONE_GO: Duration = Duration::from_millis(250);
 
 /// The number of calls besides the likeliest that are named and held.
 const OTHERS: usize = 63;
+/// That number where the client's own dialog shows the question, which names no call: only those are held for it.
+const OTHERS_OF_DIALOG: usize = 16;
 
 /// The attribution of a question.
 #[derive(Default)]
@@ -55,8 +59,8 @@ impl Whose {
 }
 
 impl Relay {
-    /// Which call a pushed question is for that came on the stream of `via`.
-    pub(super) fn whose(&self, via: Option<CallKey>) -> Whose {
+    /// Returns the call that a pushed question in this mode is for, which came on the stream of `via`.
+    pub(super) fn whose(&self, via: Option<CallKey>, mode: Option<Mode>) -> Whose {
         let known = |key: &CallKey| self.calls.get(*key).is_some_and(|call| call.kind.is_some());
         if let Some(key) = via.filter(known) {
             return key.into();
@@ -66,9 +70,11 @@ impl Relay {
             return Whose::default();
         };
         let newest = asking.iter().map(|(key, _)| *key).max();
-        if asking.len() > OTHERS + 1 {
-            asking.select_nth_unstable_by_key(OTHERS, |(key, call)| likely(last, *key, call));
-            asking.truncate(OTHERS + 1);
+        let in_dialog = mode.is_some_and(|mode| self.shown_by_client().has(mode));
+        let others = if in_dialog { OTHERS_OF_DIALOG } else { OTHERS };
+        if asking.len() > others + 1 {
+            asking.select_nth_unstable_by_key(others, |(key, call)| likely(last, *key, call));
+            asking.truncate(others + 1);
         }
         asking.sort_by_key(|(key, call)| likely(last, *key, call));
         let mut keys = asking.into_iter().map(|(key, _)| key);
