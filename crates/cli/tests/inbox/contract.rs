@@ -152,6 +152,14 @@ fn the_api_is_what_its_document_says() {
         "get",
         gateway.api("GET", "/api/questions?most=many", ""),
     );
+    let none = gateway.api("GET", "/api/questions?most=0", "");
+    let said = none.as_ref().map(|none| (none.status, none.body.clone()));
+    contract.holds(lists, "get", none);
+    let said = said.expect("an answer");
+    assert!(
+        said.0 == 400 && said.1.contains("from 1 to 1000"),
+        "{said:?}"
+    );
 
     // Each door, guarded.
     let token = format!("Authorization: Bearer {}", gateway.token);

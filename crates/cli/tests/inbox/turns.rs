@@ -216,3 +216,39 @@ fn a_tool_that_was_seen_to_ask_is_known_to_after_a_restart() {
     // Nothing was seen to ask in this process.
     ask(&[2, 3, 4]);
 }
+
+#[test]
+fn a_call_that_is_handed_back_names_the_server_as_people_see_it() {
+    if no_python() {
+        return;
+    }
+    for (name, more) in [("asks", &[][..]), ("notes", &["--name", "notes"])] {
+        let state = tempfile::tempdir().unwrap();
+        let more = [&["--hold", "0"], more].concat();
+        let mut raw = Raw::start(gateway(state.path(), &more, &SERVER));
+        raw.initialize(REVISION, &json!({}));
+        raw.call(2, "ask", &json!({"n": 1}));
+        let back = raw.result(2);
+        let said = format!("The server {name} needs a person's answer");
+        assert!(text(&back).contains(&said), "{back}");
+        assert!(!text(&back).contains("python3"), "{back}");
+    }
+}
+
+#[test]
+fn a_server_that_cannot_be_reached_is_named_with_what_failed_and_what_to_do() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = format!("http://{}", free.local_addr().unwrap());
+    drop(free);
+    let state = tempfile::tempdir().unwrap();
+    let url = at.replace("http://", "http://me:hidden@") + "/mcp";
+    let mut raw = Raw::start(gateway(state.path(), &[], &["--upstream", &url]));
+    raw.send(&crate::raw::initialize(REVISION, &json!({})));
+    let told = raw.next();
+    let why = told["error"]["message"].as_str().unwrap_or_default();
+    let expected = format!(
+        "{at} cannot be reached: the connection is refused. Start the server, or correct its address"
+    );
+    assert!(why.contains(&expected), "{told}");
+    assert!(!why.contains("hidden"), "{told}");
+}
