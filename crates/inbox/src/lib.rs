@@ -33,6 +33,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use mcp_elicit_forms::web::{self, QuestionId, Site};
 use tokio::net::TcpListener;
 
@@ -108,19 +110,22 @@ impl Inbox {
     }
 }
 
-/// Writes each login into the audit.
-fn note_logins(book: &Arc<Book>) -> impl Fn(&str) + Send + Sync + 'static + use<> {
+/// Writes each login into the audit, before the browser is signed in.
+fn note_logins(
+    book: &Arc<Book>,
+) -> impl Fn(&str) -> BoxFuture<'static, ()> + Send + Sync + 'static + use<> {
     let book = Arc::clone(book);
     move |session: &str| {
         let (book, by) = (
             Arc::clone(&book),
             format!("in the browser, session {session}"),
         );
-        tokio::spawn(async move {
+        async move {
             if let Err(fault) = book.note_event(Event::Login, None, Some(&by)).await {
                 tracing::error!(%fault, "a login could not be written into the audit");
             }
-        });
+        }
+        .boxed()
     }
 }
 

@@ -56,6 +56,7 @@ pub(super) async fn enter<D: Desk>(
             );
         }
     };
+    site.tell_login(&session).await;
     tracing::info!(session = %session.id, "a browser signed in");
     let next = format!("{}{next}", site.base);
     // On a request that another site started, browsers keep a strict cookie back until one of our own pages asks.

@@ -7,6 +7,8 @@ use std::time::{Duration, SystemTime};
 use axum::http::{HeaderMap, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 use subtle::ConstantTimeEq as _;
@@ -17,7 +19,7 @@ use super::sessions::{MemorySessions, NewSession, SessionStore, SessionTable};
 const LOGIN_LIFE: Duration = Duration::from_hours(24);
 
 /// Told the name of a new session.
-type OnLogin = Arc<dyn Fn(&str) + Send + Sync>;
+type OnLogin = Arc<dyn Fn(&str) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// The address of the pages, and the access to them.
 ///
@@ -199,10 +201,13 @@ impl Site {
         self
     }
 
-    /// Calls `tell` with the name of each session that is made.
+    /// Calls `tell` with the name of each session that is made, and completes it before the browser gets the session.
     #[must_use]
-    pub fn on_login(mut self, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        self.on_login = Some(Arc::new(tell));
+    pub fn on_login<F>(mut self, tell: impl Fn(&str) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.on_login = Some(Arc::new(move |session| tell(session).boxed()));
         self
     }
 
@@ -338,10 +343,14 @@ impl Site {
             session = table.redeem(key, now, browser)?;
             Ok(())
         })?;
-        if let (Some(tell), Some(session)) = (&self.on_login, &session) {
-            tell(&session.id);
-        }
         Ok(session)
+    }
+
+    /// Tells of a session that was made.
+    pub(super) async fn tell_login(&self, session: &NewSession) {
+        if let Some(tell) = &self.on_login {
+            tell(&session.id).await;
+        }
     }
 
     /// Returns who is recorded as having answered by this request.

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | [`session`] | one relay with its two sides and its record |
 //! | [`pipe`] | frames into a pipe, in order, without a thread of its own |
-//! | [`pool`] | the sessions that serve one caller together |
+//! | [`pool`], [`turn_waker`] | the sessions that serve one caller together |
 //! | [`child`] | a server as a child process |
 //! | [`process`], [`children`] | its process, and how many there are |
 //! | [`stdio`] | a client on stdin and stdout |
@@ -32,4 +32,5 @@ pub mod session;
 pub mod stdio;
 pub mod stop;
 pub mod streams;
+pub mod turn_waker;
 pub mod upstream;

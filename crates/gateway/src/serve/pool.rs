@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use super::turn_waker::TurnWaker;
 use http::HeaderMap;
-use tokio::sync::Notify;
 
 use super::children::Children;
 use super::frame::Frame;
@@ -62,7 +62,7 @@ pub struct Pool {
     started: AtomicU64,
     /// When the last child was started, in milliseconds since 1970: the next is not needed before that one has helped.
     grown_at: AtomicU64,
-    wake: Arc<Notify>,
+    wake: Arc<TurnWaker>,
 }
 
 struct Member {
@@ -275,6 +275,8 @@ impl Pool {
                 .iter()
                 .filter_map(waits)
                 .min_by_key(|(since, _)| *since);
+            self.wake
+                .want_free_sessions(oldest.is_some() || sessions.len() > 1);
             let Some((since, full)) = oldest else {
                 return (IDLE, false);
             };
@@ -341,11 +343,11 @@ impl Pool {
 }
 
 /// Arranges the calls of a pool as long as there is one.
-async fn tend(pool: Weak<Pool>, wake: Arc<Notify>) {
+async fn tend(pool: Weak<Pool>, wake: Arc<TurnWaker>) {
     let mut next = IDLE;
     loop {
         tokio::select! {
-            () = wake.notified() => {}
+            () = wake.woken() => {}
             () = tokio::time::sleep(next) => {}
         }
         let Some(pool) = pool.upgrade() else { return };

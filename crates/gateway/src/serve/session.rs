@@ -24,6 +24,7 @@ use tokio::sync::{Notify, mpsc};
 
 use super::challenge::Challenge;
 use super::frame::Frame;
+use super::turn_waker::TurnWaker;
 use crate::answerer::Answerer;
 pub use driver::Driver;
 use keeping::Later;
@@ -92,7 +93,7 @@ pub struct Session {
     tell: mpsc::UnboundedSender<RecordEvent>,
     timer: Notify,
     /// The waker for calls that another session could take, or for a session that could take one.
-    free: OnceLock<Arc<Notify>>,
+    free: OnceLock<Arc<TurnWaker>>,
     /// When the driver wakes by itself, in milliseconds since 1970.
     sleeps_until: AtomicU64,
 }
@@ -293,7 +294,7 @@ impl Session {
     }
 
     /// From now on this is notified when a call waits that another session could take, and when this one could take a call.
-    pub fn wake_when_free(&self, wake: Arc<Notify>) {
+    pub fn wake_when_free(&self, wake: Arc<TurnWaker>) {
         let _set_once = self.free.set(wake);
     }
 
@@ -420,11 +421,14 @@ impl Session {
         }
         told.noted = later.noted;
         let deadline = relay.deadline();
-        let free = self.free.get();
-        let free = free.filter(|_| relay.queued_since().is_some() || relay.is_free());
+        let pool = self.free.get();
+        let call_waits = pool.is_some() && relay.queued_since().is_some();
+        let is_free = pool.is_some_and(|pool| pool.wants_free_sessions() && relay.is_free());
         drop(relay);
-        if let Some(free) = free {
-            free.notify_one();
+        if let Some(pool) = pool.filter(|_| call_waits) {
+            pool.call_waits();
+        } else if let Some(pool) = pool.filter(|_| is_free) {
+            pool.session_is_free();
         }
         let sleeps_until = self.sleeps_until.load(Ordering::Acquire);
         if deadline.is_some_and(|deadline| deadline.as_millis() < sleeps_until) {
