@@ -60,6 +60,10 @@ impl Book {
             let seal = |text| self.keys.seal.close(&place(id, "arguments"), text);
             return arguments.map(seal).transpose();
         }
+        // One of several by itself would be taken for the call that asks.
+        if asked.candidates.is_empty() {
+            return Ok(None);
+        }
         let all = std::iter::once(calling).chain(&asked.candidates);
         let all: Vec<Candidate> = all.map(Candidate::from).collect();
         let text = serde_json::to_string(&all)?;

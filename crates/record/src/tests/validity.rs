@@ -222,6 +222,22 @@ async fn of_two_gateways_one_takes_a_question_over() {
 }
 
 #[tokio::test]
+async fn a_question_of_a_dialog_that_may_be_for_several_calls_shows_no_single_one() {
+    let (below, book) = alone().await;
+    let unsure = NewQuestion {
+        others: vec!["notes".to_owned()],
+        ..at_client("Who?")
+    };
+    let (tell, _told) = mpsc::unbounded_channel();
+    let raised = book.note(&local(), &unsure, SessionKey(1), &tell);
+    let id = raised.unwrap().unwrap().id;
+    book.write_behind(&id).unwrap();
+    book.flush().await.unwrap();
+    let row = below.find(id).await.unwrap().unwrap();
+    assert_eq!((book.candidates(&row), row.arguments), (Vec::new(), None));
+}
+
+#[tokio::test]
 async fn all_calls_that_may_have_asked_are_kept_with_their_arguments_sealed() {
     let (below, book) = alone().await;
     let calling = |target: &str, arguments: Option<&str>| CallSummary {
