@@ -106,7 +106,7 @@ fn request(text: &[u8], session: &str) -> Option<Request<Body>> {
     request.body(Body::from(body.to_owned())).ok()
 }
 
-/// Whether nothing may come of this request, whatever it says.
+/// Returns `true` if nothing may come of this request, whatever it says.
 fn is_to_be_refused(request: &Request<Body>) -> bool {
     let headers = request.headers();
     let is = |name: &str, own: &[&str]| {

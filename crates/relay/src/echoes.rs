@@ -319,8 +319,7 @@ impl Relay {
             reasons.extend(Some(question.entry.clone()).zip(question.reason.clone()));
         }
         let number = self.next_state();
-        let id = glance.id.as_ref();
-        let id = id.and_then(|range| frame::id_at(text.as_bytes(), range));
+        let id = frame::id_of(text, glance);
         let sent = self.echoes.get(&round).and_then(|echo| {
             let server = Some(echo.server.clone());
             let state = self.state_for(binding, number, records, server)?;

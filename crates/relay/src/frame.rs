@@ -7,6 +7,8 @@ use mcp_elicit_core::wire::{Id, Revision, members, message};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::glance::Glance;
+
 /// Prefix of every id and state that the gateway makes up, so that a person reading a log knows whose it is.
 pub(super) const OWN: &str = "mcp-elicit.";
 
@@ -67,6 +69,11 @@ pub(super) fn with_first(frame: &str, range: &Range<usize>, members: &str) -> St
 pub(super) fn id_at(frame: &[u8], range: &Range<usize>) -> Option<Id> {
     let raw: &RawValue = serde_json::from_slice(frame.get(range.clone())?).ok()?;
     Id::read(raw)
+}
+
+/// Returns the frame's own id; `None` where it has none or one that is not an id.
+pub(super) fn id_of(text: &str, glance: &Glance) -> Option<Id> {
+    id_at(text.as_bytes(), glance.id.as_ref()?)
 }
 
 /// Part of a frame as raw JSON; `None` when it is not whole.

@@ -366,7 +366,7 @@ fn said_of_itself(result: &str, era: Era) -> Option<String> {
 }
 
 fn opening<'a>(text: &'a str, glance: &Glance) -> Option<(Id, &'a RawValue)> {
-    let id = frame::id_at(text.as_bytes(), glance.id.as_ref()?)?;
+    let id = frame::id_of(text, glance)?;
     let params = frame::raw_at(text, glance.params.as_ref()?)?;
     Some((id, params))
 }

@@ -272,10 +272,7 @@ impl Relay {
         text: &str,
         glance: &Glance,
     ) {
-        let id = glance
-            .id
-            .as_ref()
-            .and_then(|range| super::frame::id_at(text.as_bytes(), range));
+        let id = super::frame::id_of(text, glance);
         self.meet_retry(key, text);
         let Some(call) = self.calls.get_mut(key) else {
             return;

@@ -67,7 +67,7 @@ impl Relay {
     ) -> Option<(CallKey, String)> {
         let glance = Glance::at(text.as_bytes())?;
         let kind = CallKind::of_method(&text[glance.method.clone()?])?;
-        let id = frame::id_at(text.as_bytes(), glance.id.as_ref()?)?;
+        let id = frame::id_of(text, &glance)?;
         let digest = calls::calling(kind, text).ok()?.digest;
         let mut call = Call::new(now, door, id, Some(kind));
         call.upstream_id = self.own_id();

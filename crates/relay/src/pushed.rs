@@ -207,11 +207,7 @@ impl Relay {
         glance: &Glance,
         method: &str,
     ) -> Up {
-        let Some(id) = glance
-            .id
-            .as_ref()
-            .and_then(|range| frame::id_at(text.as_bytes(), range))
-        else {
+        let Some(id) = frame::id_of(text, glance) else {
             return Up::Forward(None);
         };
         match method {

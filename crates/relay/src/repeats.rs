@@ -86,8 +86,7 @@ impl Relay {
             requests: Some(round.requests.clone()),
             state: state.clone(),
         };
-        let id = glance.id.as_ref();
-        let id = id.and_then(|range| frame::id_at(text.as_bytes(), range));
+        let id = frame::id_of(text, glance);
         let (Some(state), Some(id), Ok(result)) = (state, id, required.to_result()) else {
             return false;
         };

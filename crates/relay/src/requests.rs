@@ -31,11 +31,7 @@ impl Relay {
         let Some(method) = glance.method.clone().map(|range| &text[range]) else {
             return Up::Forward(None);
         };
-        let id = glance.id.as_ref();
-        if id
-            .and_then(|range| frame::id_at(text.as_bytes(), range))
-            .is_none()
-        {
+        if frame::id_of(text, glance).is_none() {
             // Its answer could not be told from another's (JSON-RPC 2.0, and MCP has no null either).
             let why = "a request's id must be a string or a number";
             return self.refuse_under(door, None, -32600, why);
@@ -127,11 +123,7 @@ impl Relay {
         changed: Option<String>,
         capability: Capability,
     ) -> Up {
-        let Some(id) = glance
-            .id
-            .as_ref()
-            .and_then(|range| frame::id_at(text.as_bytes(), range))
-        else {
+        let Some(id) = frame::id_of(text, glance) else {
             return Up::Forward(None);
         };
         let mut sent: Cow<'_, str> = changed.map_or(Cow::Borrowed(text), Cow::Owned);
@@ -270,11 +262,7 @@ impl Relay {
     }
 
     pub(super) fn client_response(&mut self, now: Timestamp, text: &str, glance: &Glance) -> Up {
-        let Some(id) = glance
-            .id
-            .as_ref()
-            .and_then(|range| frame::id_at(text.as_bytes(), range))
-        else {
+        let Some(id) = frame::id_of(text, glance) else {
             return Up::Forward(None);
         };
         if let Some(key) = self.questions.by_client_id(&id) {
@@ -331,11 +319,7 @@ impl Relay {
         glance: &Glance,
         refusal: &Refusal,
     ) -> Up {
-        if let Some(id) = glance
-            .id
-            .as_ref()
-            .and_then(|range| frame::id_at(text.as_bytes(), range))
-        {
+        if let Some(id) = frame::id_of(text, glance) {
             self.tell_client(door, refusal.to_response(&id), true);
         }
         Up::Taken

@@ -33,11 +33,7 @@ impl Relay {
         glance: &Glance,
     ) -> Down {
         let method = glance.method.clone().map_or("", |range| &text[range]);
-        let Some(id) = glance
-            .id
-            .as_ref()
-            .and_then(|range| frame::id_at(text.as_bytes(), range))
-        else {
+        let Some(id) = frame::id_of(text, glance) else {
             tracing::warn!(server = %self.settings.server, "dropped a request whose id is none");
             return Down::Taken;
         };
@@ -166,11 +162,7 @@ impl Relay {
     }
 
     pub(super) fn server_response(&mut self, now: Timestamp, text: &str, glance: &Glance) -> Down {
-        let Some(id) = glance
-            .id
-            .as_ref()
-            .and_then(|range| frame::id_at(text.as_bytes(), range))
-        else {
+        let Some(id) = frame::id_of(text, glance) else {
             return FORWARD_TO_SESSION;
         };
         if let Some(down) = self.trial_answered(now, &id, text, glance) {

@@ -102,15 +102,7 @@ fn too_many_questions_are_refused_with_a_limit_and_no_action() {
         per_minute: None,
         ..Settings::default()
     };
-    let mut world = World::with(
-        settings,
-        Revision::V2025_11_25,
-        Capability::NONE,
-        Revision::V2025_11_25,
-        Asks::Nothing,
-    )
-    .opened();
-    world.desk = None;
+    let mut world = World::with_silent_server(settings);
     let form = json!({"mode": "form", "message": "m", "requestedSchema": {"type": "object", "properties": {}}});
     world.server_sends(&push(1, &form));
     world.server_sends(&push(2, &form));
@@ -122,15 +114,7 @@ fn too_many_questions_are_refused_with_a_limit_and_no_action() {
         per_minute: Some(2),
         ..Settings::default()
     };
-    let mut world = World::with(
-        settings,
-        Revision::V2025_11_25,
-        Capability::NONE,
-        Revision::V2025_11_25,
-        Asks::Nothing,
-    )
-    .opened();
-    world.desk = None;
+    let mut world = World::with_silent_server(settings);
     world.server_sends(&push(1, &form));
     world.server_sends(&push(2, &form));
     let error = refused(&mut world, &form);
@@ -394,26 +378,13 @@ fn what_is_too_long_to_be_read_is_not_asked() {
         let schema = json!({"type": "object", "properties": {}});
         json!({"message": message, "requestedSchema": schema})
     };
-    let world = |settings: Settings| {
-        let revision = Revision::V2025_11_25;
-        let mut world = World::with(
-            settings,
-            revision,
-            Capability::NONE,
-            revision,
-            Asks::Nothing,
-        )
-        .opened();
-        world.desk = None;
-        world
-    };
-    let mut long = world(Settings::default());
+    let mut long = World::with_silent_server(Settings::default());
     let error = refused(&mut long, &ask(&"m".repeat(64 * 1024 + 1)));
     assert_eq!(error["code"], -32602, "{error}");
     long.server_sends(&push(1, &ask(&"m".repeat(64 * 1024))));
     assert_eq!(long.store.len(), 1);
 
-    let mut many = world(Settings {
+    let mut many = World::with_silent_server(Settings {
         pending_bytes: 10_000,
         ..Settings::default()
     });

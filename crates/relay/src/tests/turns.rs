@@ -14,16 +14,7 @@ fn session() -> World {
 }
 
 fn with_settings(settings: Settings) -> World {
-    let revision = Revision::V2025_11_25;
-    let mut world = World::with(
-        settings,
-        revision,
-        Capability::NONE,
-        revision,
-        Asks::Nothing,
-    )
-    .opened();
-    world.desk = None;
+    let mut world = World::with_silent_server(settings);
     world.to_server.clear();
     world
 }

@@ -82,6 +82,21 @@ impl World {
         self
     }
 
+    /// Returns an open session of 2025-11-25 whose client cannot ask, in which the test itself speaks for the server and people.
+    pub(super) fn with_silent_server(settings: Settings) -> Self {
+        let revision = Revision::V2025_11_25;
+        let mut world = Self::with(
+            settings,
+            revision,
+            Capability::NONE,
+            revision,
+            Asks::Nothing,
+        )
+        .opened();
+        world.desk = None;
+        world
+    }
+
     pub(super) fn call(&mut self) -> u64 {
         let (id, frame) = self.client.call();
         self.client_sends(&frame);
