@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::fmt;
 
 use mcp_elicit_core::answer::{Answers, Outcome, Violations};
-use mcp_elicit_forms::view;
 use serde_json::{Map, Value};
 
 use crate::question::Question;
@@ -89,8 +88,9 @@ impl fmt::Debug for Answer {
 }
 
 /// Converts the answer of a frontend.
-impl From<view::Reply> for Answer {
-    fn from(reply: view::Reply) -> Self {
+#[cfg(any(feature = "terminal", feature = "browser"))]
+impl From<mcp_elicit_forms::view::Reply> for Answer {
+    fn from(reply: mcp_elicit_forms::view::Reply) -> Self {
         Self {
             insisted: reply.insisted,
             always: reply.from_now_on,

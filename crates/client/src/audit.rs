@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::form::{Field, Form};
 use mcp_elicit_core::lifecycle::Timestamp;
-use mcp_elicit_forms::view::Call;
+use mcp_elicit_core::view::Call;
 use tokio::time::Instant;
 
 use crate::answer::Answer;

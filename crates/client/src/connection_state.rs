@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use mcp_elicit_core::view;
 use mcp_elicit_core::wire::Revision;
-use mcp_elicit_forms::view;
 use rmcp::model::{Implementation, RequestId};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;

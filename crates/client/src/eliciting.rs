@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use mcp_elicit_core::answer::Outcome;
+use mcp_elicit_core::view;
 use mcp_elicit_core::wire::{Capability, Revision, method};
-use mcp_elicit_forms::view;
 use rmcp::model::{
     ClientConfig, ClientResult, CustomResult, ElicitResult, ElicitationAction,
     ElicitationCapability, ErrorData, Implementation, ServerNotification, ServerRequest,

@@ -34,7 +34,9 @@ pub mod routing;
 pub mod tls;
 
 /// The crates whose types are in this one's signatures: a host needs no version of them beside this one's.
-pub use {mcp_elicit_core as core, mcp_elicit_forms as forms, rmcp};
+#[cfg(any(feature = "terminal", feature = "browser"))]
+pub use mcp_elicit_forms as forms;
+pub use {mcp_elicit_core as core, rmcp};
 
 pub use answer::Answer;
 pub use call::{CallError, CallOptions};

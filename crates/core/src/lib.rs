@@ -13,6 +13,7 @@
 //! | [`lint`] | whether a question is legal, clear and safe for a person |
 //! | [`secrecy`] | whether a form asks for a credential |
 //! | [`question`] | a question between relay and record |
+//! | [`view`] | how a question is told to a person: origin, call, message, warnings |
 //! | [`wire`] | JSON-RPC frames and messages of both eras |
 //! | [`fault`] | which error a failure becomes, by blame and revision |
 
@@ -26,4 +27,5 @@ pub mod lint;
 mod number;
 pub mod question;
 pub mod secrecy;
+pub mod view;
 pub mod wire;

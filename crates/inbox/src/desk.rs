@@ -230,20 +230,16 @@ fn ended(row: &Row) -> Option<Ended> {
     let exchange = &row.exchange;
     let reason = || exchange.reason().unwrap_or_default().to_owned();
     let url = row.body.mode == Mode::Url;
-    let how = match exchange.phase() {
-        Phase::Asked | Phase::Shown => return None,
-        Phase::Answered | Phase::Declined | Phase::Cancelled
-            if let Some(why) = exchange.delivery_reason() =>
-        {
-            Ending::Failed(why)
-        }
-        Phase::Answered if url => Ending::Visited,
-        Phase::Answered => Ending::Answered,
-        Phase::Declined => Ending::Declined,
-        Phase::Cancelled => Ending::Cancelled,
-        Phase::TimedOut => Ending::TimedOut,
-        Phase::Withdrawn => Ending::Withdrawn(reason()),
-        Phase::Failed => Ending::Failed(reason()),
+    let how = match (exchange.phase(), exchange.delivery_reason()) {
+        (Phase::Asked | Phase::Shown, _) => return None,
+        (Phase::Answered | Phase::Declined | Phase::Cancelled, Some(why)) => Ending::Failed(why),
+        (Phase::Answered, None) if url => Ending::Visited,
+        (Phase::Answered, None) => Ending::Answered,
+        (Phase::Declined, None) => Ending::Declined,
+        (Phase::Cancelled, None) => Ending::Cancelled,
+        (Phase::TimedOut, _) => Ending::TimedOut,
+        (Phase::Withdrawn, _) => Ending::Withdrawn(reason()),
+        (Phase::Failed, _) => Ending::Failed(reason()),
     };
     let at = exchange
         .ended_at()

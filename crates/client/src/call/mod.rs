@@ -18,7 +18,7 @@ mod visits;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_elicit_forms::view;
+use mcp_elicit_core::view;
 use rmcp::ClientHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, GetPromptRequestParams, GetPromptResult, JsonObject,

@@ -1,6 +1,6 @@
 //! The three requests during which a server may ask.
 
-use mcp_elicit_forms::view;
+use mcp_elicit_core::view;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, GetPromptRequest,
     GetPromptRequestParams, InputResponses, ReadResourceRequest, ReadResourceRequestParams,

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use mcp_elicit_core::view;
 use mcp_elicit_core::wire::Mode;
-use mcp_elicit_forms::view;
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
 use crate::consent::Consent;

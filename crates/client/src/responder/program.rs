@@ -74,7 +74,7 @@ struct Asked<'q> {
 impl<'q> Asked<'q> {
     fn new(question: &'q Question, attempt: u32, violations: &'q Violations) -> Self {
         let shown = question.shown();
-        let warnings = mcp_elicit_forms::view::warnings(shown);
+        let warnings = mcp_elicit_core::view::warnings(shown);
         Self {
             id: question.id(),
             mode: question.mode().as_str(),
@@ -82,7 +82,7 @@ impl<'q> Asked<'q> {
             claimed: shown.origin().claimed(),
             version: shown.origin().version(),
             connection: shown.origin().connection(),
-            call: shown.call().map(mcp_elicit_forms::view::Call::title),
+            call: shown.call().map(mcp_elicit_core::view::Call::title),
             message: question.message(),
             requested_schema: question.schema(),
             url: question.url(),

@@ -1,5 +1,7 @@
 //! The view model: texts and actions for a person, decided once for every frontend.
 //!
+//! The question itself is `core`'s [`view`](mcp_elicit_core::view), whose items are here as well.
+//!
 //! Nothing here reads, writes or knows the time: a face hands in what happened and shows what comes out.
 //!
 //! - [`Question`], [`Origin`], [`Call`], [`Ask`]: what is asked, by whom, for which call; [`Next`]: what waits behind it
@@ -11,26 +13,21 @@
 //! - [`countdown`]: how much time is left, in words
 //! - [`Reply`]: what the person did; [`NotAnswered`]: why a question ended without an action
 
-mod call;
 mod control;
 pub mod countdown;
 pub(crate) mod date_time;
 mod event;
 mod hints;
-pub mod inert;
-mod origin;
 mod outcome;
-mod question;
 mod sheet;
 pub(crate) mod validation;
-mod warning;
 pub mod words;
 
-pub use call::{Call, CallKind};
+pub use mcp_elicit_core::view::{
+    Ask, Call, CallKind, Next, Origin, Question, Warning, inert, warnings,
+};
+
 pub use control::{Control, FieldView, Pick};
 pub use event::{Effect, Event, Stage};
-pub use origin::Origin;
 pub use outcome::{NotAnswered, Reply};
-pub use question::{Ask, Next, Question};
 pub use sheet::Sheet;
-pub use warning::{Warning, warnings};

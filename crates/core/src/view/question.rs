@@ -1,7 +1,7 @@
 use std::time::{Duration, SystemTime};
 
-use mcp_elicit_core::form::Form;
-use mcp_elicit_core::link::Link;
+use crate::form::Form;
+use crate::link::Link;
 
 use super::{Call, Origin, inert};
 

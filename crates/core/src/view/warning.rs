@@ -1,5 +1,5 @@
-use mcp_elicit_core::link::WarningLevel;
-use mcp_elicit_core::secrecy::{self, Confidence};
+use crate::link::WarningLevel;
+use crate::secrecy::{self, Confidence};
 
 use super::{Ask, Question, inert};
 
