@@ -14,7 +14,7 @@ use crate::serve::process::{Inherits, Program};
 use crate::serve::upstream::{NoAddress, Upstream};
 use mcp_elicit_inbox::place::Presence;
 use mcp_elicit_record::Retention;
-use mcp_elicit_relay::{AnswerWith, Settings};
+use mcp_elicit_relay::{Audience, RelaySettings};
 
 /// The largest message, in bytes, unless told otherwise: 64 MiB.
 pub const MAX_FRAME: usize = 64 * 1024 * 1024;
@@ -82,7 +82,7 @@ pub struct Server {
     /// The path.
     pub target: Target,
     /// Its settings, its name among them.
-    pub settings: Settings,
+    pub settings: RelaySettings,
     /// `true` if all calls of a caller go to one child, where the server asks in a way that calls for several: for a server
     /// that keeps in memory what calls share.
     pub share_child: bool,
@@ -127,16 +127,16 @@ impl WhoAnswers {
         self,
         command: Option<Program>,
         inbox: bool,
-    ) -> Result<(AnswerWith, Option<Answering>), WhoAnswersError> {
+    ) -> Result<(Audience, Option<Answering>), WhoAnswersError> {
         Ok(match (self, command) {
-            (Self::Command, Some(program)) => (AnswerWith::Desk, Some(Answering::Program(program))),
+            (Self::Command, Some(program)) => (Audience::People, Some(Answering::Program(program))),
             (Self::Command, None) | (_, Some(_)) => return Err(WhoAnswersError::CommandMismatch),
             (Self::Inbox, None) if !inbox => return Err(WhoAnswersError::NoInbox),
-            (Self::Terminal, None) => (AnswerWith::Desk, Some(Answering::Terminal)),
-            (Self::Inbox, None) => (AnswerWith::Desk, None),
-            (Self::Auto, None) if inbox => (AnswerWith::Auto, None),
+            (Self::Terminal, None) => (Audience::People, Some(Answering::Terminal)),
+            (Self::Inbox, None) => (Audience::People, None),
+            (Self::Auto, None) if inbox => (Audience::Auto, None),
             // Where nobody else would be asked, nothing more is declared than the client did.
-            (Self::Auto | Self::Client, None) => (AnswerWith::Client, None),
+            (Self::Auto | Self::Client, None) => (Audience::Client, None),
         })
     }
 }
@@ -539,12 +539,12 @@ impl FileServer {
             Ok(settled) => settled,
             Err(fault) => return Err((ConfigFault::AnswerCommand { name, fault }, place)),
         };
-        let usual = Settings::default();
-        let settings = Settings {
+        let usual = RelaySettings::default();
+        let settings = RelaySettings {
             server: name,
             answer_with,
             hold: self.hold.map_or(usual.hold, Duration::from_secs),
-            patience: self.patience.map_or(usual.patience, |hours| {
+            open_for: self.patience.map_or(usual.open_for, |hours| {
                 Duration::from_secs(hours.saturating_mul(3600))
             }),
             pending: self

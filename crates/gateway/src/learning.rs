@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use mcp_elicit_record::{Book, BookFault};
-use mcp_elicit_relay::{Learned, Settings};
+use mcp_elicit_relay::{Learned, RelaySettings};
 
 /// The servers of which is learned: each by its key, and the settings that its sessions share.
 #[derive(Clone, Default)]
-pub(crate) struct Learning(Arc<Vec<(String, Settings)>>);
+pub(crate) struct Learning(Arc<Vec<(String, RelaySettings)>>);
 
 impl Learning {
     /// Learns of these servers.
-    pub(crate) fn of(servers: Vec<(String, Settings)>) -> Self {
+    pub(crate) fn of(servers: Vec<(String, RelaySettings)>) -> Self {
         Self(Arc::new(servers))
     }
 
@@ -40,7 +40,7 @@ impl Learning {
     }
 }
 
-async fn recall(book: &Book, server: &str, settings: &Settings) -> Result<(), BookFault> {
+async fn recall(book: &Book, server: &str, settings: &RelaySettings) -> Result<(), BookFault> {
     let known = book.store().learned(server.to_owned()).await?;
     // Of another version: it is learned anew.
     let known = known.and_then(|text| serde_json::from_str::<Learned>(&text).ok());

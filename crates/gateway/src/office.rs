@@ -23,7 +23,7 @@ use mcp_elicit_inbox::place::{InboxLock, Presence, StateFolder};
 use mcp_elicit_inbox::{Inbox, notify};
 use mcp_elicit_record::store::{Memory, Sqlite, Store, StoreFault};
 use mcp_elicit_record::{Book, KeyFileError, Keys, Lease, SessionIdentity, clock};
-use mcp_elicit_relay::AnswerWith;
+use mcp_elicit_relay::Audience;
 
 /// The interval at which other gateways' answers are looked for.
 const HEARING: Duration = Duration::from_millis(400);
@@ -436,11 +436,11 @@ fn settle_presence(config: &mut Config, folder: &Folder) -> Result<(), StartFaul
     }
     for server in &mut config.servers {
         let settings = &mut server.settings;
-        if server.answering.is_some() || settings.answer_with == AnswerWith::Client {
+        if server.answering.is_some() || settings.answer_with == Audience::Client {
             let why = format!("and `answer-with` of {} asks elsewhere", settings.server);
             return Err(StartFault::PagesOnly { why });
         }
-        settings.answer_with = AnswerWith::Desk;
+        settings.answer_with = Audience::People;
     }
     Ok(())
 }

@@ -174,7 +174,7 @@ fn cut(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::serve::upstream::Upstream;
-    use mcp_elicit_relay::Settings;
+    use mcp_elicit_relay::RelaySettings;
 
     fn program(words: &[&str], environment: &[(&str, &str)]) -> Server {
         let program = Program::from_words(words.iter().copied()).unwrap();
@@ -185,7 +185,7 @@ mod tests {
                 environment: environment.iter().map(owned).collect(),
                 ..program
             }),
-            settings: Settings::default(),
+            settings: RelaySettings::default(),
             answering: None,
             is_named: false,
             is_configured_by_environment: true,

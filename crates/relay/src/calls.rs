@@ -7,18 +7,18 @@ use data_encoding::HEXLOWER;
 use mcp_elicit_core::wire::{CallDefect, CallFrame, Capability, Id, InputRequest};
 use sha2::{Digest as _, Sha256};
 
-use super::glance::{self, Glance};
 use super::logging::LogLevel;
-use super::repeats::AnsweredRound;
-use super::returns::Brought;
-use super::round::Round;
+use super::repeated_rounds::AnsweredRound;
+use super::retries::RetryAnswers;
+use super::server_round::Round;
 use super::turns::Queued;
-use super::{CallKey, CallKind, CallSummary, Door, QuestionKey, Timestamp};
+use super::{AskId, CallId, CallKind, CallSummary, StreamId, Timestamp};
+use mcp_elicit_core::wire::frame::{self, FrameIndex};
 
 /// One request of the client.
 pub(super) struct Call {
     /// The stream for its answer; `None` while none is waiting.
-    pub(super) door: Option<Door>,
+    pub(super) stream: Option<StreamId>,
     /// The id the client knows it by.
     pub(super) client_id: Id,
     /// The id the server knows it by.
@@ -37,10 +37,10 @@ pub(super) struct Call {
     pub(super) since: Timestamp,
     /// When it came, or was made again last.
     pub(super) came_at: Timestamp,
-    /// Questions that are open in it.
-    pub(super) questions: Vec<QuestionKey>,
+    /// Asks that are open in it.
+    pub(super) questions: Vec<AskId>,
     /// Open questions that are taken to be another call's and may be this one's.
-    pub(super) maybe: Vec<QuestionKey>,
+    pub(super) maybe: Vec<AskId>,
     /// The round that waits to be answered, on a server of the rounds era.
     pub(super) round: Option<Round>,
     /// The number of rounds that it has asked.
@@ -73,7 +73,7 @@ pub(super) struct Call {
     /// The rounds that its client has answered.
     pub(super) answered: Vec<AnsweredRound>,
     /// The answers that a retry brought for its questions, which are asked anew.
-    pub(super) brought: Option<Brought>,
+    pub(super) retry_answers: Option<RetryAnswers>,
     /// The keys that its questions have had in `inputRequests`, and how often each was asked.
     pub(super) asked_keys: HashMap<String, u32>,
     /// The call, or the reason that it cannot be shown; read when first needed.
@@ -81,9 +81,9 @@ pub(super) struct Call {
 }
 
 impl Call {
-    pub(super) fn new(now: Timestamp, door: Door, id: Id, kind: Option<CallKind>) -> Self {
+    pub(super) fn new(now: Timestamp, stream: StreamId, id: Id, kind: Option<CallKind>) -> Self {
         Self {
-            door: Some(door),
+            stream: Some(stream),
             client_id: id.clone(),
             upstream_id: id,
             kind,
@@ -110,7 +110,7 @@ impl Call {
             states: Vec::new(),
             presented: Vec::new(),
             answered: Vec::new(),
-            brought: None,
+            retry_answers: None,
             asked_keys: HashMap::new(),
             calling: None,
         }
@@ -133,22 +133,22 @@ impl Call {
 
     /// Returns whether it can be made on another connection instead, with nothing lost.
     pub(super) fn can_move(&self) -> bool {
-        self.is_queued() && self.door.is_some() && self.brought.is_none()
+        self.is_queued() && self.stream.is_some() && self.retry_answers.is_none()
     }
 
     /// Reads the token for progress out of the request, where that was not done yet.
     pub(super) fn learn_token(&mut self) {
         if self.token.is_none() && self.upstream_token.is_none() {
             self.token = self.frame().and_then(|frame| {
-                let glance = Glance::at(frame.as_bytes())?;
-                progress_token(frame, &glance)
+                let index = FrameIndex::at(frame.as_bytes())?;
+                progress_token(frame, &index)
             });
             self.upstream_token = self.token.clone();
         }
     }
 
     /// Returns what is called; `None` when no question may come up in it, or when that cannot be read.
-    pub(super) fn calling(&mut self) -> Option<&CallSummary> {
+    pub(super) fn summary(&mut self) -> Option<&CallSummary> {
         self.read_calling()?.ok()
     }
 
@@ -159,7 +159,7 @@ impl Call {
 
     fn read_calling(&mut self) -> Option<Result<&CallSummary, CallDefect>> {
         if self.calling.is_none() {
-            self.calling = Some(calling(self.kind?, self.frame()?));
+            self.calling = Some(summary(self.kind?, self.frame()?));
         }
         Some(self.calling.as_ref()?.as_ref().map_err(|defect| *defect))
     }
@@ -167,14 +167,14 @@ impl Call {
 
 /// The name or URI that a request calls; `None` where that cannot be read.
 pub(super) fn target(frame: &str) -> Option<String> {
-    let index = Glance::at(frame.as_bytes())?;
+    let index = FrameIndex::at(frame.as_bytes())?;
     let call = CallFrame::read(frame, &index).ok()?;
     Some(call.target.into_owned())
 }
 
 /// Reads what a request of this kind calls.
-pub(super) fn calling(kind: CallKind, frame: &str) -> Result<CallSummary, CallDefect> {
-    let index = Glance::at(frame.as_bytes()).ok_or(CallDefect::Target)?;
+pub(super) fn summary(kind: CallKind, frame: &str) -> Result<CallSummary, CallDefect> {
+    let index = FrameIndex::at(frame.as_bytes()).ok_or(CallDefect::Target)?;
     let call = CallFrame::read(frame, &index)?;
     let digest = digest(kind, &call.target, &call.canonical_arguments()?);
     Ok(CallSummary {
@@ -186,10 +186,10 @@ pub(super) fn calling(kind: CallKind, frame: &str) -> Result<CallSummary, CallDe
 }
 
 /// The token in `params._meta.progressToken`.
-pub(super) fn progress_token(frame: &str, glance: &Glance) -> Option<Id> {
+pub(super) fn progress_token(frame: &str, index: &FrameIndex) -> Option<Id> {
     let bytes = frame.as_bytes();
-    let token = glance::member(bytes, glance.meta.as_ref()?, "progressToken")?;
-    super::frame::id_at(bytes, &token)
+    let token = frame::member(bytes, index.meta.as_ref()?, "progressToken")?;
+    super::frame_edit::id_at(bytes, &token)
 }
 
 /// Equal for two calls of the same thing with the same arguments, in whatever order and spelling.
@@ -205,8 +205,8 @@ fn digest(kind: CallKind, target: &str, canonical_arguments: &str) -> String {
 /// All requests on their way.
 #[derive(Default)]
 pub(super) struct Calls {
-    by_key: HashMap<CallKey, Call>,
-    by_upstream: HashMap<Id, CallKey>,
+    by_key: HashMap<CallId, Call>,
+    by_upstream: HashMap<Id, CallId>,
     last: u64,
 }
 
@@ -220,35 +220,35 @@ impl Calls {
     }
 
     /// Takes a call in. Its upstream id must be free.
-    pub(super) fn insert(&mut self, call: Call) -> CallKey {
+    pub(super) fn insert(&mut self, call: Call) -> CallId {
         self.last += 1;
-        let key = CallKey(self.last);
+        let key = CallId(self.last);
         self.by_upstream.insert(call.upstream_id.clone(), key);
         self.by_key.insert(key, call);
         key
     }
 
-    pub(super) fn get(&self, key: CallKey) -> Option<&Call> {
+    pub(super) fn get(&self, key: CallId) -> Option<&Call> {
         self.by_key.get(&key)
     }
 
-    pub(super) fn get_mut(&mut self, key: CallKey) -> Option<&mut Call> {
+    pub(super) fn get_mut(&mut self, key: CallId) -> Option<&mut Call> {
         self.by_key.get_mut(&key)
     }
 
-    pub(super) fn remove(&mut self, key: CallKey) -> Option<Call> {
-        self.settle_upstream(key);
+    pub(super) fn remove(&mut self, key: CallId) -> Option<Call> {
+        self.end_upstream(key);
         self.by_key.remove(&key)
     }
 
     /// The call that the server answers with this id.
-    pub(super) fn by_upstream(&self, id: &Id) -> Option<CallKey> {
+    pub(super) fn by_upstream(&self, id: &Id) -> Option<CallId> {
         self.by_upstream.get(id).copied()
     }
 
     /// The call goes to the server once more, under another id.
-    pub(super) fn renew(&mut self, key: CallKey, id: Id) {
-        self.settle_upstream(key);
+    pub(super) fn renew(&mut self, key: CallId, id: Id) {
+        self.end_upstream(key);
         if let Some(call) = self.by_key.get_mut(&key) {
             call.upstream_id = id.clone();
             self.by_upstream.insert(id, key);
@@ -256,7 +256,7 @@ impl Calls {
     }
 
     /// The server is done with this upstream id, which another call may have by now; the call lives on.
-    pub(super) fn settle_upstream(&mut self, key: CallKey) {
+    pub(super) fn end_upstream(&mut self, key: CallId) {
         if let Some(call) = self.by_key.get(&key)
             && self.is_with(key, call)
         {
@@ -265,18 +265,18 @@ impl Calls {
     }
 
     /// Returns whether the server still works on the call.
-    pub(super) fn is_upstream(&self, key: CallKey) -> bool {
+    pub(super) fn is_upstream(&self, key: CallId) -> bool {
         self.get(key)
             .is_some_and(|call| self.is_with(key, call) && !call.is_queued())
     }
 
     /// Returns whether the server still works on this call of this key.
-    fn is_with(&self, key: CallKey, call: &Call) -> bool {
+    fn is_with(&self, key: CallId, call: &Call) -> bool {
         self.by_upstream.get(&call.upstream_id) == Some(&key)
     }
 
     /// Returns whether the server may be asking in this call of this key right now.
-    fn fits(&self, key: CallKey, call: &Call) -> bool {
+    fn fits(&self, key: CallId, call: &Call) -> bool {
         call.kind.is_some()
             && call.finished.is_none()
             && !call.is_queued()
@@ -284,23 +284,23 @@ impl Calls {
     }
 
     /// The call that the client knows by this id, the one somebody waits for first.
-    pub(super) fn by_client(&self, id: &Id) -> Option<CallKey> {
+    pub(super) fn by_client(&self, id: &Id) -> Option<CallId> {
         let mut found: Vec<_> = self
             .by_key
             .iter()
             .filter(|(_, call)| call.client_id == *id)
             .collect();
-        found.sort_by_key(|(key, call)| (call.door.is_none(), std::cmp::Reverse(**key)));
+        found.sort_by_key(|(key, call)| (call.stream.is_none(), std::cmp::Reverse(**key)));
         found.first().map(|(key, _)| **key)
     }
 
     /// The calls that wait on this stream.
-    pub(super) fn at_door(&self, door: Door) -> Vec<CallKey> {
-        self.keys(|call| call.door == Some(door))
+    pub(super) fn on_stream(&self, stream: StreamId) -> Vec<CallId> {
+        self.keys(|call| call.stream == Some(stream))
     }
 
     /// The call whose progress the server reports with this token.
-    pub(super) fn by_upstream_token(&self, token: &Id) -> Option<CallKey> {
+    pub(super) fn by_upstream_token(&self, token: &Id) -> Option<CallId> {
         self.by_key
             .iter()
             .find(|(_, call)| call.upstream_token.as_ref() == Some(token))
@@ -308,18 +308,18 @@ impl Calls {
     }
 
     /// Returns whether the server may be asking in this call right now.
-    pub(super) fn may_ask(&self, key: CallKey) -> bool {
+    pub(super) fn may_ask(&self, key: CallId) -> bool {
         self.get(key).is_some_and(|call| self.fits(key, call))
     }
 
     /// Calls in which the server may be asking right now, in no order.
-    pub(super) fn asking(&self) -> impl Iterator<Item = (CallKey, &Call)> {
+    pub(super) fn asking(&self) -> impl Iterator<Item = (CallId, &Call)> {
         let calls = self.by_key.iter().map(|(key, call)| (*key, call));
         calls.filter(|(key, call)| self.fits(*key, call))
     }
 
     /// Keys of the calls that fit, oldest first.
-    pub(super) fn keys(&self, fits: impl Fn(&Call) -> bool) -> Vec<CallKey> {
+    pub(super) fn keys(&self, fits: impl Fn(&Call) -> bool) -> Vec<CallId> {
         let mut keys: Vec<_> = self
             .by_key
             .iter()
@@ -340,7 +340,7 @@ mod tests {
     use super::*;
 
     fn of(frame: &str) -> CallSummary {
-        calling(CallKind::Tool, frame).unwrap()
+        summary(CallKind::Tool, frame).unwrap()
     }
 
     #[test]
@@ -374,7 +374,7 @@ mod tests {
             let frame = format!(
                 r#"{{"id":1,"method":"tools/call","params":{{"name":"t","arguments":{arguments}}}}}"#
             );
-            calling(CallKind::Tool, &frame).map(|calling| calling.digest)
+            summary(CallKind::Tool, &frame).map(|calling| calling.digest)
         };
         assert_ne!(
             with(r#"{"a":18446744073709551617}"#),

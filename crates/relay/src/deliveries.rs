@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::frame::Refusal;
-use super::{CallKey, DeliveryKey, Timestamp};
+use super::frame_edit::ErrorResponse;
+use super::{CallId, DeliveryId, Timestamp};
 use super::{Effect, Relay};
 
 /// Answers that went out in one frame.
@@ -18,18 +18,18 @@ struct Delivery {
 /// A call that waits at the server for the answers.
 #[derive(Clone, Copy)]
 pub(super) struct Waiting {
-    pub(super) call: CallKey,
+    pub(super) call: CallId,
     /// `true` if the answers are for the next call when the server refuses them.
-    pub(super) kept_if_refused: bool,
+    pub(super) reusable: bool,
 }
 
 /// The frames with answers whose acceptance was not reported yet.
 #[derive(Default)]
 pub(super) struct Deliveries {
-    by_key: HashMap<DeliveryKey, Delivery>,
+    by_key: HashMap<DeliveryId, Delivery>,
     last: u64,
     /// The delivery that the next frame for the server carries.
-    next: Option<DeliveryKey>,
+    next: Option<DeliveryId>,
 }
 
 impl Deliveries {
@@ -39,32 +39,32 @@ impl Deliveries {
             return;
         }
         self.last += 1;
-        let key = DeliveryKey(self.last);
+        let key = DeliveryId(self.last);
         self.by_key.insert(key, Delivery { records, waits });
         self.next = Some(key);
     }
 
     /// The delivery that the frame which goes out now carries.
-    pub(super) fn take_next(&mut self) -> Option<DeliveryKey> {
+    pub(super) fn take_next(&mut self) -> Option<DeliveryId> {
         self.next.take()
     }
 }
 
 impl Relay {
     /// The server has accepted the answers.
-    pub(super) fn accepted(&mut self, key: DeliveryKey) {
+    pub(super) fn accepted(&mut self, key: DeliveryId) {
         if let Some(Delivery { records, .. }) = self.deliveries.by_key.remove(&key) {
-            self.effects.push_back(Effect::Confirm { records });
+            self.effects.push_back(Effect::Delivered { records });
         }
     }
 
     /// The server has refused the answers, and has not taken them: they are kept for the next call, unless none can have
     /// them or this was the second time.
-    pub(super) fn refused(&mut self, now: Timestamp, key: DeliveryKey, why: String) {
+    pub(super) fn refused(&mut self, now: Timestamp, key: DeliveryId, why: String) {
         let Some(Delivery { records, waits }) = self.deliveries.by_key.remove(&key) else {
             return;
         };
-        let next = if waits.is_some_and(|waits| waits.kept_if_refused) {
+        let next = if waits.is_some_and(|waits| waits.reusable) {
             "The answer is kept: make the call again to deliver it"
         } else {
             "The answer is not kept: make the call again, and the person is asked again"
@@ -73,12 +73,13 @@ impl Relay {
             "the server {} did not accept the person's answer: {why}. {next}",
             self.shown_server()
         );
-        self.effects.push_back(Effect::Refused { records, why });
+        self.effects
+            .push_back(Effect::DeliveryRefused { records, why });
         self.ends_waiting(now, waits, &words);
     }
 
     /// Nobody can say whether the server has the answers: they are not sent again.
-    pub(super) fn lost(&mut self, now: Timestamp, key: DeliveryKey, why: String) {
+    pub(super) fn lost(&mut self, now: Timestamp, key: DeliveryId, why: String) {
         let Some(Delivery { records, waits }) = self.deliveries.by_key.remove(&key) else {
             return;
         };
@@ -98,6 +99,6 @@ impl Relay {
             return;
         };
         self.cancel_upstream(key);
-        self.fail(now, key, &Refusal::new(-32603, words));
+        self.fail(now, key, &ErrorResponse::new(-32603, words));
     }
 }

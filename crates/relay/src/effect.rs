@@ -5,24 +5,24 @@ use mcp_elicit_core::question::{Ending, FoundCall, NewQuestion};
 
 /// The stream for a frame to the client: the stream of one HTTP request, or the session's own stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Door(pub u64);
+pub struct StreamId(pub u64);
 
-impl Door {
+impl StreamId {
     /// The session's own stream: stdout, or the stream that an HTTP client opened with GET.
     pub const SESSION: Self = Self(0);
 }
 
 /// One client request on its way, by a number of the relay's own. Ids of peers are never trusted to be unique.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CallKey(pub u64);
+pub struct CallId(pub u64);
 
 /// Answers that go to the server in one frame, by a number of the relay's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct DeliveryKey(pub u64);
+pub struct DeliveryId(pub u64);
 
 /// One question, by a number of the relay's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct QuestionKey(pub u64);
+pub struct AskId(pub u64);
 
 /// The effects of the relay, in this order.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub enum Effect {
     /// Send this frame to the client.
     ToClient {
         /// On which stream.
-        door: Door,
+        stream: StreamId,
         /// The frame, without a line end.
         frame: String,
         /// `true` if this answers the request the stream was opened by.
@@ -41,31 +41,31 @@ pub enum Effect {
         /// The frame, without a line end.
         frame: String,
         /// The call that it starts anew, if it does.
-        call: Option<CallKey>,
+        call: Option<CallId>,
         /// The answers in it, whose fate is to be told: [`Event::Accepted`], [`Event::Refused`] or [`Event::Lost`].
-        delivery: Option<DeliveryKey>,
+        delivery: Option<DeliveryId>,
     },
     /// Write the question down, then tell [`Event::Recorded`]. Of one that does not outlive its connection
     /// ([`NewQuestion::outlives`]), the record may know before it is written.
     Record {
         /// Which.
-        question: QuestionKey,
+        question: AskId,
         /// The question to write.
         asked: Box<NewQuestion>,
     },
-    /// The client answered: settle the record, first valid answer wins; then tell [`Event::Settled`].
-    Settle {
+    /// The client answered: settle the record, first valid answer wins; then tell [`Event::Answered`].
+    Submit {
         /// Which.
-        question: QuestionKey,
+        question: AskId,
         /// Its record.
         record: String,
         /// The person's action; an accepted form's answers are checked.
         outcome: Outcome,
     },
-    /// Take these answers out of the record, all or none and only once; then tell [`Event::Taken`].
-    Take {
+    /// Take these answers out of the record, all or none and only once; then tell [`Event::DeliveryBegun`].
+    BeginDelivery {
         /// The questions.
-        questions: Vec<QuestionKey>,
+        questions: Vec<AskId>,
         /// Their records.
         records: Vec<String>,
     },
@@ -77,12 +77,12 @@ pub enum Effect {
         ending: Ending,
     },
     /// The server has accepted the answers: their values may be dropped.
-    Confirm {
+    Delivered {
         /// The records.
         records: Vec<String>,
     },
     /// The server has refused the answers: their values are kept for the next call.
-    Refused {
+    DeliveryRefused {
         /// The records.
         records: Vec<String>,
         /// The server's error, in words.
@@ -98,7 +98,7 @@ pub enum Effect {
     /// Look up whether the record knows this call, then tell [`Event::CallFound`].
     FindCall {
         /// The stream that it came on.
-        door: Door,
+        stream: StreamId,
         /// The call as it came.
         frame: String,
         /// The digest that the same call made again has, too.
@@ -109,7 +109,7 @@ pub enum Effect {
     /// Nobody waits for this call any more, on which the server works.
     KeepCall {
         /// Which.
-        call: CallKey,
+        call: CallId,
         /// The digest that the same call made again has, too.
         digest: String,
         /// The server's `serverInfo`.
@@ -118,19 +118,19 @@ pub enum Effect {
     /// The server has answered a call that nobody waits for.
     KeepResult {
         /// Which.
-        call: CallKey,
+        call: CallId,
         /// The answer as the server wrote it.
         result: String,
     },
     /// A call is waited for again, or nothing is kept of it any more.
     DropCall {
         /// Which.
-        call: CallKey,
+        call: CallId,
     },
     /// Tell [`Event::FollowedCallEnded`] when the same call of another session has ended.
     FollowCall {
         /// The call that waits for it.
-        call: CallKey,
+        call: CallId,
         /// The digest that the same call made again has, too.
         digest: String,
         /// The server's `serverInfo`.
@@ -139,7 +139,7 @@ pub enum Effect {
     /// The client gave the call up: nobody wants what the server still says on its stream.
     Abandon {
         /// The call whose upstream request is to be given up.
-        call: CallKey,
+        call: CallId,
     },
     /// Start the server anew: it did not survive a question about its era.
     Restart,
@@ -151,7 +151,7 @@ pub enum Event {
     /// The question is written.
     Recorded {
         /// Which.
-        question: QuestionKey,
+        question: AskId,
         /// The record's unguessable id.
         record: String,
         /// The address at which a person can answer, when there is one.
@@ -164,50 +164,50 @@ pub enum Event {
     /// The question could not be written, so nobody is asked.
     NotRecorded {
         /// Which.
-        question: QuestionKey,
+        question: AskId,
     },
     /// The record is settled, by whomever.
-    Settled {
+    Answered {
         /// Which.
-        question: QuestionKey,
+        question: AskId,
     },
     /// The answers are taken out of the record.
-    Taken {
+    DeliveryBegun {
         /// The questions, with the `ElicitResult` of each as JSON.
-        replies: Vec<(QuestionKey, String)>,
+        replies: Vec<(AskId, String)>,
     },
     /// The answers cannot be taken out: another took them, or they ended meanwhile.
-    NotTaken {
+    NoDelivery {
         /// The questions.
-        questions: Vec<QuestionKey>,
+        questions: Vec<AskId>,
     },
     /// The server has accepted these answers.
-    Accepted(DeliveryKey),
+    Accepted(DeliveryId),
     /// The server has not taken these answers, and will not.
     Refused {
         /// Which.
-        delivery: DeliveryKey,
+        delivery: DeliveryId,
         /// Why, in words.
         why: String,
     },
     /// Nobody can say whether the server has these answers.
     Lost {
         /// Which.
-        delivery: DeliveryKey,
+        delivery: DeliveryId,
         /// Why, in words.
         why: String,
     },
     /// Somebody else ended the question (its time ran out in the record).
     Ended {
         /// Which.
-        question: QuestionKey,
+        question: AskId,
         /// Why.
         ending: Ending,
     },
     /// The record has looked a call up.
     CallFound {
         /// The stream that it came on.
-        door: Door,
+        stream: StreamId,
         /// The call as it came.
         frame: String,
         /// The record's entry for it.
@@ -216,15 +216,15 @@ pub enum Event {
     /// The call that this one follows has ended, or its result is in the record.
     FollowedCallEnded {
         /// The call that follows.
-        call: CallKey,
+        call: CallId,
     },
     /// Another session of the caller has the result of this call.
     CallTaken {
         /// Which.
-        call: CallKey,
+        call: CallId,
     },
     /// The client closed the stream of this request.
-    DoorClosed(Door),
+    StreamClosed(StreamId),
     /// The server ended or its connection is lost. In words for a person.
     ServerGone(String),
     /// The server was started anew, as [`Effect::Restart`] wanted.

@@ -7,11 +7,11 @@ use mcp_elicit_core::wire::{
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::frame::{self, Refusal};
-use super::glance::Glance;
-use super::openings::own_info;
-use super::trial::{Opener, Trial};
-use super::{Door, Relay, Timer, Timestamp, Up};
+use super::era_probe::{EraProbe, Opening};
+use super::frame_edit::{self, ErrorResponse};
+use super::negotiation::own_info;
+use super::{ClientForward, Relay, StreamId, Timer, Timestamp};
+use mcp_elicit_core::wire::FrameIndex;
 
 /// The state of the client.
 pub(super) enum Client {
@@ -82,7 +82,7 @@ pub(super) enum Server {
     /// It was not spoken to yet.
     Unknown,
     /// It is being asked.
-    Trying(Trial),
+    Probing(EraProbe),
     /// It has a session, opened with `initialize`.
     Pushed {
         revision: Revision,
@@ -105,7 +105,7 @@ pub(super) enum Server {
 impl Server {
     pub(super) fn revision(&self) -> Option<Revision> {
         match self {
-            Self::Unknown | Self::Trying(_) | Self::Gone => None,
+            Self::Unknown | Self::Probing(_) | Self::Gone => None,
             Self::Pushed { revision, .. } => Some(*revision),
             Self::Rounds { .. } => Some(Revision::V2026_07_28),
         }
@@ -115,7 +115,7 @@ impl Server {
     pub(super) fn pushed(revision: Revision, result: String) -> Self {
         Self::Pushed {
             revision,
-            info: said_of_itself(&result, Era::Pushed),
+            info: own_description(&result, Era::Pushed),
             result,
         }
     }
@@ -123,7 +123,7 @@ impl Server {
     /// A server that gave this `DiscoverResult`, JSON.
     pub(super) fn rounds(result: String) -> Self {
         Self::Rounds {
-            info: said_of_itself(&result, Era::Rounds),
+            info: own_description(&result, Era::Rounds),
             result,
         }
     }
@@ -140,7 +140,7 @@ impl Server {
     /// `serverInfo`, JSON.
     pub(super) fn info(&self) -> Option<String> {
         match self {
-            Self::Unknown | Self::Trying(_) | Self::Gone => None,
+            Self::Unknown | Self::Probing(_) | Self::Gone => None,
             Self::Pushed { info, .. } | Self::Rounds { info, .. } => info.clone(),
         }
     }
@@ -157,13 +157,18 @@ pub(super) fn in_session(mut capabilities: Value) -> Value {
 
 impl Relay {
     /// The client opens a session.
-    pub(super) fn client_initializes(&mut self, door: Door, text: &str, glance: &Glance) -> Up {
-        let Some((id, params)) = opening(text, glance) else {
-            return self.refuse(
-                door,
+    pub(super) fn client_initializes(
+        &mut self,
+        stream: StreamId,
+        text: &str,
+        index: &FrameIndex,
+    ) -> ClientForward {
+        let Some((id, params)) = opening(text, index) else {
+            return self.reject(
+                stream,
                 text,
-                glance,
-                &Refusal::new(-32602, "`initialize` needs params"),
+                index,
+                &ErrorResponse::new(-32602, "`initialize` needs params"),
             );
         };
         let asked = string_member(params, "protocolVersion").unwrap_or_default();
@@ -181,30 +186,30 @@ impl Relay {
                 .to_owned(),
             capabilities: capabilities.to_owned(),
         };
-        let opener = Opener::Initialize {
-            door,
+        let opening = Opening::Initialize {
+            stream,
             id: id.clone(),
             revision: asked,
         };
         match &self.server {
             Server::Unknown => {}
             Server::Pushed { .. } | Server::Rounds { .. } => {
-                self.answer_opener(opener);
-                return Up::Taken;
+                self.answer_opening(opening);
+                return ClientForward::Handled;
             }
-            Server::Trying(_) => return self.waits(door, text, glance),
-            Server::Gone => return self.refuse(door, text, glance, &self.gone()),
+            Server::Probing(_) => return self.wait_for_era(stream, text, index),
+            Server::Gone => return self.reject(stream, text, index, &self.server_ended()),
         }
-        let mut trial = Trial::new(id.clone(), opener);
+        let mut probe = EraProbe::new(id.clone(), opening);
         if spoken < Revision::LATEST_PUSHED {
             // The server's own revision decides what it can ask; what the client's cannot carry, the gateway does.
-            trial.older = Some((spoken, params.to_owned()));
-            self.server = Server::Trying(trial);
+            probe.older = Some((spoken, params.to_owned()));
+            self.server = Server::Probing(probe);
             let newest = self.initialize_at(&id, params, Revision::LATEST_PUSHED);
             self.tell_server(newest, None);
-            return Up::Taken;
+            return ClientForward::Handled;
         }
-        self.server = Server::Trying(trial);
+        self.server = Server::Probing(probe);
         let capabilities = self.with_declared(capabilities, spoken);
         self.forward_with(text, params, "capabilities", capabilities)
     }
@@ -230,35 +235,35 @@ impl Relay {
     pub(super) fn client_discovers(
         &mut self,
         now: Timestamp,
-        door: Door,
+        stream: StreamId,
         text: &str,
-        glance: &Glance,
-    ) -> Up {
-        let Some((id, params)) = opening(text, glance) else {
-            return self.refuse(
-                door,
+        index: &FrameIndex,
+    ) -> ClientForward {
+        let Some((id, params)) = opening(text, index) else {
+            return self.reject(
+                stream,
                 text,
-                glance,
-                &Refusal::new(-32602, "`server/discover` needs params"),
+                index,
+                &ErrorResponse::new(-32602, "`server/discover` needs params"),
             );
         };
-        self.meet_rounds_client(text, glance);
-        let opener = Opener::Discover {
-            door,
+        self.learn_rounds_client(text, index);
+        let opening = Opening::Discover {
+            stream,
             id: id.clone(),
         };
         match &self.server {
             Server::Unknown => {}
             Server::Pushed { .. } => {
-                self.answer_opener(opener);
-                return Up::Taken;
+                self.answer_opening(opening);
+                return ClientForward::Handled;
             }
             // The server's own answer may change, and may depend on who asks.
-            Server::Rounds { .. } => return self.route(now, door, text, glance, method::DISCOVER),
-            Server::Trying(_) => return self.waits(door, text, glance),
-            Server::Gone => return self.refuse(door, text, glance, &self.gone()),
+            Server::Rounds { .. } => return self.route(now, stream, text, index, method::DISCOVER),
+            Server::Probing(_) => return self.wait_for_era(stream, text, index),
+            Server::Gone => return self.reject(stream, text, index, &self.server_ended()),
         }
-        self.server = Server::Trying(Trial::new(id, opener));
+        self.server = Server::Probing(EraProbe::new(id, opening));
         self.at(now.after(self.settings.probe), Timer::Probe);
         let capabilities = Meta::from_params(Some(params))
             .ok()
@@ -267,17 +272,17 @@ impl Relay {
         let changed = self.with_declared(capabilities, Revision::V2026_07_28);
         match changed.map(|value| meta::with(Some(params), meta::CLIENT_CAPABILITIES, Some(&value)))
         {
-            Some(Ok(params)) => self.send_changed(text, glance, &params),
-            Some(Err(_)) | None => Up::Forward(None),
+            Some(Ok(params)) => self.send_changed(text, index, &params),
+            Some(Err(_)) | None => ClientForward::AsIs(None),
         }
     }
 
     /// Remembers what a request of the rounds era says about its client. `false` when it is none.
-    pub(super) fn meet_rounds_client(&mut self, text: &str, glance: &Glance) -> bool {
-        let params = glance
+    pub(super) fn learn_rounds_client(&mut self, text: &str, index: &FrameIndex) -> bool {
+        let params = index
             .params
             .as_ref()
-            .and_then(|range| frame::raw_at(text, range));
+            .and_then(|range| frame_edit::raw_at(text, range));
         let Ok(meta) = Meta::from_params(params) else {
             return false;
         };
@@ -300,27 +305,27 @@ impl Relay {
         params: &RawValue,
         name: &str,
         value: Option<Box<RawValue>>,
-    ) -> Up {
+    ) -> ClientForward {
         let Some(value) = value else {
-            return Up::Forward(None);
+            return ClientForward::AsIs(None);
         };
-        let (Ok(all), Some(glance)) = (
+        let (Ok(all), Some(index)) = (
             members::Members::read(params, "params"),
-            Glance::at(text.as_bytes()),
+            FrameIndex::at(text.as_bytes()),
         ) else {
-            return Up::Forward(None);
+            return ClientForward::AsIs(None);
         };
         let params = all.with(name, Some(&value));
-        self.send_changed(text, &glance, &params)
+        self.send_changed(text, &index, &params)
     }
 
-    fn send_changed(&mut self, text: &str, glance: &Glance, params: &RawValue) -> Up {
-        match &glance.params {
+    fn send_changed(&mut self, text: &str, index: &FrameIndex, params: &RawValue) -> ClientForward {
+        match &index.params {
             Some(range) => {
-                self.tell_server(frame::spliced(text, range, params.get()), None);
-                Up::Taken
+                self.tell_server(frame_edit::spliced(text, range, params.get()), None);
+                ClientForward::Handled
             }
-            None => Up::Forward(None),
+            None => ClientForward::AsIs(None),
         }
     }
 
@@ -328,24 +333,26 @@ impl Relay {
         if self.server.revision().is_none() {
             return;
         }
-        for (door, waited) in std::mem::take(&mut self.waiting) {
-            if let Up::Forward(call) = self.client_frame(now, door, &waited) {
+        for (stream, waited) in std::mem::take(&mut self.waiting) {
+            if let ClientForward::AsIs(call) = self.client_frame(now, stream, &waited) {
                 self.tell_server(String::from_utf8_lossy(&waited).into_owned(), call);
             }
         }
     }
 
-    pub(super) fn refuse_waiting(&mut self, why: &str) {
-        let refusal = Refusal::new(-32603, format!("the server {} {why}", self.shown_server()));
-        for (door, waited) in std::mem::take(&mut self.waiting) {
-            if let (Some(glance), Ok(text)) = (Glance::at(&waited), std::str::from_utf8(&waited)) {
-                self.refuse(door, text, &glance, &refusal);
+    pub(super) fn reject_waiting(&mut self, why: &str) {
+        let refusal =
+            ErrorResponse::new(-32603, format!("the server {} {why}", self.shown_server()));
+        for (stream, waited) in std::mem::take(&mut self.waiting) {
+            if let (Some(index), Ok(text)) = (FrameIndex::at(&waited), std::str::from_utf8(&waited))
+            {
+                self.reject(stream, text, &index, &refusal);
             }
         }
     }
 
-    pub(super) fn gone(&self) -> Refusal {
-        Refusal::new(
+    pub(super) fn server_ended(&self) -> ErrorResponse {
+        ErrorResponse::new(
             -32603,
             format!("the server {} has ended", self.shown_server()),
         )
@@ -360,14 +367,14 @@ pub(super) fn server_info(result: &Value, era: Era) -> Option<&Value> {
     }
 }
 
-fn said_of_itself(result: &str, era: Era) -> Option<String> {
+fn own_description(result: &str, era: Era) -> Option<String> {
     let result: Value = serde_json::from_str(result).ok()?;
     server_info(&result, era).map(Value::to_string)
 }
 
-fn opening<'a>(text: &'a str, glance: &Glance) -> Option<(Id, &'a RawValue)> {
-    let id = frame::id_of(text, glance)?;
-    let params = frame::raw_at(text, glance.params.as_ref()?)?;
+fn opening<'a>(text: &'a str, index: &FrameIndex) -> Option<(Id, &'a RawValue)> {
+    let id = frame_edit::id_of(text, index)?;
+    let params = frame_edit::raw_at(text, index.params.as_ref()?)?;
     Some((id, params))
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::settings::Settings;
+use super::settings::RelaySettings;
 
 /// The facts, as the record keeps them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ impl LearnedWait {
     }
 }
 
-impl Settings {
+impl RelaySettings {
     /// Returns what was learned, where anything was since the last time.
     pub fn newly_learned(&self) -> Option<Learned> {
         let askers = self.askers.take_changed();
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn what_one_process_learned_another_knows_and_is_no_news_there() {
-        let settings = Settings::default();
+        let settings = RelaySettings::default();
         let learned = Learned {
             askers: vec![asker("tool", "deploy", true, false)],
             waits: vec![LearnedWait {

@@ -1,73 +1,64 @@
-//! The relay: what becomes of every frame between one client session and one server. A pure state machine.
+//! The relay: the treatment of every frame between one client session and one server. A pure state machine.
 //!
 //! Frames, answers and time go in; [`Effect`]s come out. It opens nothing, waits for nothing and reads no clock, so a
-//! simulator can be its world (`tests/`). A frame without elicitation is looked at once ([`glance`]) and passed on as
+//! simulator can be its world (`tests/`). A frame without elicitation is scanned once ([`frame`]) and passed on as
 //! it is: the shell forwards the very bytes it read.
 //!
-//! What holds at any time: every call of the client ends exactly once; an answer reaches the server at most once and
-//! only through the record; nothing is asked in a mode that was not declared; time running out is never an answer.
+//! Invariants: every call of the client ends exactly once; an answer reaches the server at most once and
+//! only through the record; nothing is asked in a mode that was not declared; a time limit is never an answer.
 //!
-//! | file | what it decides |
+//! | file | contents |
 //! | --- | --- |
-//! | [`glance`] | what a frame is, without reading it |
 //! | [`effect`] | the values that go in and out |
-//! | [`settings`] | what an operator decides |
-//! | `handshake`, `trial` | who speaks which era, and finding it out |
-//! | `openings` | what is declared to the server; `initialize` and `server/discover` answered for either era |
-//! | `pushed`, `rounds`, `rounds_client` | what differs by era |
-//! | `requests`, `responses` | frames from the client, frames from the server |
-//! | `returns` | calls that come back: a round's retry, a call that was handed back |
+//! | [`settings`] | an operator's settings |
+//! | `from_client`, `from_server` | the routing of frames from the client and from the server |
+//! | `handshake`, `era_probe` | the era of each side, and finding it out |
+//! | `negotiation` | declarations to the server; `initialize` and `server/discover` answered for either era |
+//! | `pushed`, `rounds`, `rounds_client` | the differences of the eras |
 //! | `calls` | the client's requests on their way |
-//! | `repeats` | calls that are made again from their first round |
+//! | `retries`, `repeated_rounds` | calls that are made again: the retry of a round, a call that was handed back |
 //! | [`request_state`] | the state that a client of the rounds era carries: sealed, for one call |
-//! | `echoes` | rounds that the client has as the server wrote them |
-//! | `logging` | levels of log messages, between the eras |
-//! | `unknown_members` | members of a question that go on to another era |
-//! | `catalog` | which tools have an output schema |
-//! | `question`, `round` | open questions, and the rounds that wait for them |
-//! | `asking` | a question is checked, placed, written and put |
-//! | [`kept_calls`] | calls that nobody waits for, beyond this session |
-//! | `settling` | an answer is taken and sent |
-//! | `deliveries` | an answer that was sent is accepted, refused or lost |
-//! | `holding` | held calls: kept alive, handed back, resumed |
-//! | `visits` | `-32042`: links to visit before a call is made again |
-//! | `turns` | which calls are with the server at once |
-//! | `waits` | calls that the client gave up for lack of time |
-//! | `whose` | which call a pushed question is for |
+//! | `client_rounds`, `server_round` | rounds that the client answers, and rounds that the gateway answers |
+//! | `ask_creation`, `asks` | a question is checked and recorded; open questions |
+//! | `answers`, `deliveries` | an answer is in the record and sent; it is accepted, refused or lost |
+//! | `attribution`, `turns` | the call that a pushed question is for; the calls that are with the server at once |
+//! | `holds`, `client_waits` | held calls: kept alive, handed back, resumed; calls that the client gave up |
+//! | [`unattended_calls`] | calls that nobody waits for, beyond this session |
+//! | `url_required` | `-32042`: links to visit before a call is made again |
+//! | `logging`, `catalog`, `server_name`, `unknown_members` | log levels; output schemas; the server's name; members that go on to another era |
 
-mod asking;
+mod answers;
+mod ask_creation;
+mod asks;
+mod attribution;
 mod calls;
 mod catalog;
+mod client_rounds;
+mod client_waits;
 mod deliveries;
-mod echoes;
 pub mod effect;
-mod frame;
-pub mod glance;
+mod era_probe;
+mod frame_edit;
+mod from_client;
+mod from_server;
 mod handshake;
-mod holding;
-pub mod kept_calls;
+mod holds;
 mod learned;
 mod logging;
-mod openings;
+mod negotiation;
 mod pushed;
-mod question;
-mod repeats;
+mod repeated_rounds;
 mod request_state;
-mod requests;
-mod responses;
-mod returns;
-mod round;
+mod retries;
 mod rounds;
 mod rounds_client;
 mod server_name;
+mod server_round;
 pub mod settings;
-mod settling;
-mod trial;
 mod turns;
+pub mod unattended_calls;
 mod unknown_members;
-mod visits;
-mod waits;
-mod whose;
+mod url_required;
 
 #[cfg(test)]
 mod tests;
@@ -77,41 +68,41 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use bytes::Bytes;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::question::{AskedVia, CallSummary, Ending, FoundCall, NewQuestion};
+use mcp_elicit_core::wire::frame::{FrameIndex, Shape};
 use mcp_elicit_core::wire::{CallKind, Id, Revision};
 
+use asks::Asks;
 use calls::Calls;
+pub use client_waits::ClientWaits;
 use deliveries::Deliveries;
-pub use effect::{CallKey, DeliveryKey, Door, Effect, Event, QuestionKey};
-use glance::{Glance, Shape};
+pub use effect::{AskId, CallId, DeliveryId, Effect, Event, StreamId};
 use handshake::{Client, Server};
 pub use learned::Learned;
-use question::Questions;
 pub use request_state::StateSeal;
-pub use settings::{AnswerWith, Settings};
-pub use turns::Askers;
-pub use waits::ClientWaits;
+pub use settings::{Audience, RelaySettings};
+pub use turns::AskingTargets;
 
 /// The treatment of a client's frame by the shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Up {
+pub enum ClientForward {
     /// Send the very bytes to the server; they start this call, if they start one.
-    Forward(Option<CallKey>),
+    AsIs(Option<CallId>),
     /// The relay has taken care of it; see the effects.
-    Taken,
+    Handled,
 }
 
 /// The treatment of a server's frame by the shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Down {
+pub enum ServerForward {
     /// Send the very bytes to the client on this stream; `last` when they answer the request that opened it.
-    Forward {
+    AsIs {
         /// The stream.
-        door: Door,
+        stream: StreamId,
         /// `true` if the stream's request is answered.
         last: bool,
     },
     /// The relay has taken care of it; see the effects.
-    Taken,
+    Handled,
 }
 
 /// Timers.
@@ -120,20 +111,20 @@ enum Timer {
     /// The server did not say in time which era it speaks.
     Probe,
     /// Hand the call back.
-    Hold(CallKey),
+    Hold(CallId),
     /// Send a sign of life.
-    KeepAlive(CallKey),
+    KeepAlive(CallId),
     /// Make the call again.
-    Again(CallKey),
+    Retry(CallId),
     /// Nobody came for what the call brought.
-    Forget(CallKey),
+    DropUnattended(CallId),
     /// Nobody answered the question.
-    Patience(QuestionKey),
+    AskExpired(AskId),
 }
 
 /// The state machine between one client session and one server.
 pub struct Relay {
-    settings: Settings,
+    settings: RelaySettings,
     seal: StateSeal,
     client: Client,
     server: Server,
@@ -145,28 +136,28 @@ pub struct Relay {
     client_log_level: Option<logging::LogLevel>,
     /// The level that a pushed server was told.
     server_log_level: Option<logging::LogLevel>,
-    questions: Questions,
+    asks: Asks,
     deliveries: Deliveries,
     /// Calls nobody waits for, by the digest of what they call, oldest first.
-    parked: HashMap<String, VecDeque<CallKey>>,
+    unattended: HashMap<String, VecDeque<CallId>>,
     /// Calls that wait for what another session's same call brings.
-    following: HashSet<CallKey>,
+    following: HashSet<CallId>,
     /// `true` if the record knows calls that nobody waits for.
-    finds_calls: bool,
+    looks_up_calls: bool,
     /// Streams of calls that are being looked up.
-    finding: Vec<Door>,
+    lookups: Vec<StreamId>,
     /// Calls that went back to a rounds client as `input_required`, by the state it echoes.
-    handles: HashMap<String, CallKey>,
+    handles: HashMap<String, CallId>,
     /// Rounds that a rounds client has as the server wrote them.
-    echoes: BTreeMap<question::EchoKey, echoes::Echo>,
+    client_rounds: BTreeMap<asks::RoundId, client_rounds::ClientRound>,
     /// States that were used, the last ones.
-    spent: VecDeque<String>,
+    used_states: VecDeque<String>,
     /// Ids of the server's requests that went to the client and are no questions; a bounded number.
     server_requests: HashSet<Id>,
     /// Requests that wait for the server's era to be known; a bounded number.
-    waiting: VecDeque<(Door, Vec<u8>)>,
+    waiting: VecDeque<(StreamId, Vec<u8>)>,
     /// Calls that wait for their turn, oldest first.
-    queue: VecDeque<CallKey>,
+    queue: VecDeque<CallId>,
     /// `true` if a call was given up that the server may still be at work on.
     gave_up: bool,
     timers: BTreeSet<(Timestamp, Timer)>,
@@ -178,7 +169,7 @@ pub struct Relay {
     /// When the client's frame that is being looked at came.
     arrived: Timestamp,
     /// The answers that a retry brought for the call that is being started anew.
-    brought: Option<returns::Brought>,
+    retry_answers: Option<retries::RetryAnswers>,
     /// The last time that was told.
     now: Timestamp,
     last_id: u64,
@@ -187,7 +178,7 @@ pub struct Relay {
 
 impl Relay {
     /// A relay that has seen nothing yet.
-    pub fn new(settings: Settings, seal: StateSeal) -> Self {
+    pub fn new(settings: RelaySettings, seal: StateSeal) -> Self {
         let calls = Calls::after(settings.first_call);
         Self {
             settings,
@@ -199,15 +190,15 @@ impl Relay {
             catalog: catalog::Catalog::default(),
             client_log_level: None,
             server_log_level: None,
-            questions: Questions::default(),
+            asks: Asks::default(),
             deliveries: Deliveries::default(),
-            parked: HashMap::new(),
+            unattended: HashMap::new(),
             following: HashSet::new(),
-            finds_calls: false,
-            finding: Vec::new(),
+            looks_up_calls: false,
+            lookups: Vec::new(),
             handles: HashMap::new(),
-            echoes: BTreeMap::new(),
-            spent: VecDeque::new(),
+            client_rounds: BTreeMap::new(),
+            used_states: VecDeque::new(),
             server_requests: HashSet::new(),
             waiting: VecDeque::new(),
             queue: VecDeque::new(),
@@ -217,7 +208,7 @@ impl Relay {
             effects: VecDeque::new(),
             arriving: None,
             arrived: Timestamp::from_millis(0),
-            brought: None,
+            retry_answers: None,
             now: Timestamp::from_millis(0),
             last_id: 0,
             last_state: 0,
@@ -225,70 +216,86 @@ impl Relay {
     }
 
     /// A frame came from the client on this stream. Effects follow behind a forwarded frame.
-    pub fn client_frame(&mut self, now: Timestamp, door: Door, frame: &[u8]) -> Up {
-        match Glance::read(frame) {
-            Ok(glance) => self.client_message(now, door, frame, &glance),
-            Err(defect) => self.refuse_defect(door, frame, defect),
+    pub fn client_frame(
+        &mut self,
+        now: Timestamp,
+        stream: StreamId,
+        frame: &[u8],
+    ) -> ClientForward {
+        match FrameIndex::read(frame) {
+            Ok(index) => self.client_message(now, stream, frame, &index),
+            Err(defect) => self.reject_defect(stream, frame, defect),
         }
     }
 
-    /// [`Relay::client_frame`] with bytes that may be kept without being copied, and what a glance at them found.
+    /// [`Relay::client_frame`] with bytes that may be kept without being copied, and what the scan of its members found.
     pub fn client_frame_seen(
         &mut self,
         now: Timestamp,
-        door: Door,
+        stream: StreamId,
         frame: &Bytes,
-        glance: &Glance,
-    ) -> Up {
+        index: &FrameIndex,
+    ) -> ClientForward {
         self.arriving = Some(frame.clone());
-        let up = self.client_message(now, door, frame, glance);
+        let up = self.client_message(now, stream, frame, index);
         self.arriving = None;
         up
     }
 
-    fn client_message(&mut self, now: Timestamp, door: Door, frame: &[u8], glance: &Glance) -> Up {
-        let (Some(shape), Ok(text)) = (glance.shape(), std::str::from_utf8(frame)) else {
-            return self.refuse_unreadable(door, frame);
+    fn client_message(
+        &mut self,
+        now: Timestamp,
+        stream: StreamId,
+        frame: &[u8],
+        index: &FrameIndex,
+    ) -> ClientForward {
+        let (Some(shape), Ok(text)) = (index.shape(), std::str::from_utf8(frame)) else {
+            return self.reject_unreadable(stream, frame);
         };
         self.arrived = now;
         self.now = now;
         let up = match shape {
-            Shape::Request => self.client_request(now, door, text, glance),
-            Shape::Notification => self.client_notification(now, text, glance),
-            Shape::Response => self.client_response(now, text, glance),
+            Shape::Request => self.client_request(now, stream, text, index),
+            Shape::Notification => self.client_notification(now, text, index),
+            Shape::Response => self.client_response(now, text, index),
         };
         self.next_turns();
         up
     }
 
     /// A frame came from the server; `call` names the request on whose stream it came, where streams are apart.
-    pub fn server_frame(&mut self, now: Timestamp, call: Option<CallKey>, frame: &[u8]) -> Down {
-        match Glance::read(frame) {
-            Ok(glance) => self.server_frame_seen(now, call, frame, &glance),
+    pub fn server_frame(
+        &mut self,
+        now: Timestamp,
+        call: Option<CallId>,
+        frame: &[u8],
+    ) -> ServerForward {
+        match FrameIndex::read(frame) {
+            Ok(index) => self.server_frame_seen(now, call, frame, &index),
             Err(defect) => self.server_defect(now, frame, &defect.to_string()),
         }
     }
 
-    /// [`Relay::server_frame`] with what a glance at it found.
+    /// [`Relay::server_frame`] with what the scan of its members found.
     pub fn server_frame_seen(
         &mut self,
         now: Timestamp,
-        call: Option<CallKey>,
+        call: Option<CallId>,
         frame: &[u8],
-        glance: &Glance,
-    ) -> Down {
+        index: &FrameIndex,
+    ) -> ServerForward {
         self.now = now;
-        let (Some(shape), Ok(text)) = (glance.shape(), std::str::from_utf8(frame)) else {
-            let defect = match Glance::read(frame) {
+        let (Some(shape), Ok(text)) = (index.shape(), std::str::from_utf8(frame)) else {
+            let defect = match FrameIndex::read(frame) {
                 Err(defect) => defect.to_string(),
                 Ok(_) => "its members do not make a message".to_owned(),
             };
             return self.server_defect(now, frame, &defect);
         };
         let down = match shape {
-            Shape::Request => self.server_request(now, call, text, glance),
-            Shape::Notification => self.server_notification(now, call, text, glance),
-            Shape::Response => self.server_response(now, text, glance),
+            Shape::Request => self.server_request(now, call, text, index),
+            Shape::Notification => self.server_notification(now, call, text, index),
+            Shape::Response => self.server_response(now, text, index),
         };
         self.next_turns();
         down
@@ -305,29 +312,33 @@ impl Relay {
                 answered,
                 refused,
             } => {
-                self.questions.refused_before(question, refused);
+                self.asks.refused_before(question, refused);
                 self.recorded(now, question, record, link, answered);
             }
             Event::NotRecorded { question } => self.not_recorded(now, question),
-            Event::Settled { question } => self.settled(now, question),
-            Event::Taken { replies } => self.taken(now, replies),
-            Event::NotTaken { questions } => self.not_taken(now, &questions),
+            Event::Answered { question } => self.answered(now, question),
+            Event::DeliveryBegun { replies } => self.delivery_begun(now, replies),
+            Event::NoDelivery { questions } => self.no_delivery(now, &questions),
             Event::Accepted(delivery) => self.accepted(delivery),
             Event::Refused { delivery, why } => self.refused(now, delivery, why),
             Event::Lost { delivery, why } => self.lost(now, delivery, why),
             Event::Ended { question, ending } => self.ended(now, question, ending, false),
-            Event::CallFound { door, frame, found } => self.call_found(now, door, &frame, found),
+            Event::CallFound {
+                stream,
+                frame,
+                found,
+            } => self.call_found(now, stream, &frame, found),
             Event::FollowedCallEnded { call } => self.followed_call_ended(call),
-            Event::CallTaken { call } => self.forget(call),
-            Event::DoorClosed(door) => {
-                self.finding.retain(|known| *known != door);
-                self.door_closed(now, door);
+            Event::CallTaken { call } => self.drop_unattended(call),
+            Event::StreamClosed(stream) => {
+                self.lookups.retain(|known| *known != stream);
+                self.stream_closed(now, stream);
             }
             Event::ServerGone(why) => self.server_gone(now, &why),
             Event::Restarted => self.restarted(now),
             Event::Drain => self.drain(),
-            Event::Stop => self.leave("the gateway was stopped"),
-            Event::SessionEnded => self.leave("the session was ended"),
+            Event::Stop => self.end_waiting("the gateway was stopped"),
+            Event::SessionEnded => self.end_waiting("the session was ended"),
         }
         self.next_turns();
     }
@@ -344,9 +355,9 @@ impl Relay {
                 Timer::Probe => self.probe_timed_out(now),
                 Timer::Hold(call) => self.hand_back(now, call),
                 Timer::KeepAlive(call) => self.keep_alive(now, call),
-                Timer::Again(call) => self.again(now, call),
-                Timer::Forget(call) => self.forget(call),
-                Timer::Patience(question) => self.ended(now, question, Ending::TimedOut, true),
+                Timer::Retry(call) => self.retry_upstream(now, call),
+                Timer::DropUnattended(call) => self.drop_unattended(call),
+                Timer::AskExpired(question) => self.ended(now, question, Ending::TimedOut, true),
             }
             self.next_turns();
         }
@@ -363,13 +374,13 @@ impl Relay {
     }
 
     /// The client's stream on which the answer to this call is waited for.
-    pub fn waits_at(&self, call: CallKey) -> Option<Door> {
-        self.calls.get(call)?.door
+    pub fn waits_at(&self, call: CallId) -> Option<StreamId> {
+        self.calls.get(call)?.stream
     }
 
     /// Returns how many calls and questions are open: for a report and for limits.
     pub fn open(&self) -> (usize, usize) {
-        (self.calls.len(), self.questions.len())
+        (self.calls.len(), self.asks.len())
     }
 
     /// Returns whether the server has ended.
@@ -384,15 +395,18 @@ impl Relay {
 
     fn own_id(&mut self) -> Id {
         self.last_id += 1;
-        Id::text(&format!("{}{}", frame::OWN, self.last_id))
+        Id::text(&format!("{}{}", frame_edit::OWN, self.last_id))
     }
 
-    fn tell_client(&mut self, door: Door, frame: String, last: bool) {
-        self.effects
-            .push_back(Effect::ToClient { door, frame, last });
+    fn tell_client(&mut self, stream: StreamId, frame: String, last: bool) {
+        self.effects.push_back(Effect::ToClient {
+            stream,
+            frame,
+            last,
+        });
     }
 
-    fn tell_server(&mut self, frame: String, call: Option<CallKey>) {
+    fn tell_server(&mut self, frame: String, call: Option<CallId>) {
         let delivery = self.deliveries.take_next();
         self.effects.push_back(Effect::ToServer {
             frame,

@@ -7,9 +7,9 @@ use mcp_elicit_core::wire::{Era, Id, Revision, members, message, meta};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::frame;
-use super::glance::{self, Glance};
-use super::{CallKey, Door, Down, Relay, Up};
+use super::frame_edit;
+use super::{CallId, ClientForward, Relay, ServerForward, StreamId};
+use mcp_elicit_core::wire::frame::{self, FrameIndex};
 
 /// The severity of a log message (RFC 5424).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,18 +52,22 @@ impl LogLevel {
 }
 
 /// The level that a request of the rounds era names in its `_meta`.
-fn level_of(text: &str, glance: &Glance) -> Option<LogLevel> {
-    let place = glance::member(text.as_bytes(), glance.meta.as_ref()?, meta::LOG_LEVEL)?;
+fn level_of(text: &str, index: &FrameIndex) -> Option<LogLevel> {
+    let place = frame::member(text.as_bytes(), index.meta.as_ref()?, meta::LOG_LEVEL)?;
     LogLevel::read(&text[place])
 }
 
 impl Relay {
     /// The level that a request of a rounds client names, of which a pushed server is told.
-    pub(super) fn wanted_log_level(&mut self, text: &str, glance: &Glance) -> Option<LogLevel> {
+    pub(super) fn requested_log_level(
+        &mut self,
+        text: &str,
+        index: &FrameIndex,
+    ) -> Option<LogLevel> {
         if self.client.era() != Some(Era::Rounds) {
             return None;
         }
-        let level = level_of(text, glance)?;
+        let level = level_of(text, index)?;
         if self.server.revision().map(Revision::era) == Some(Era::Pushed) {
             self.ask_for_logs(level);
         }
@@ -83,64 +87,73 @@ impl Relay {
     }
 
     /// A pushed client sets the level of its session, in which a rounds server is told it with each request.
-    pub(super) fn set_log_level(&mut self, door: Door, id: &Id, text: &str, glance: &Glance) -> Up {
-        let place = glance
+    pub(super) fn set_log_level(
+        &mut self,
+        stream: StreamId,
+        id: &Id,
+        text: &str,
+        index: &FrameIndex,
+    ) -> ClientForward {
+        let place = index
             .params
             .as_ref()
-            .and_then(|params| glance::member(text.as_bytes(), params, "level"));
+            .and_then(|params| frame::member(text.as_bytes(), params, "level"));
         let Some(level) = place.and_then(|place| LogLevel::read(&text[place])) else {
             let why = "`level` must be one of the levels of RFC 5424, in lower case";
-            let refusal = frame::Refusal::new(-32602, why);
-            self.tell_client(door, refusal.to_response(id), true);
-            return Up::Taken;
+            let refusal = frame_edit::ErrorResponse::new(-32602, why);
+            self.tell_client(stream, refusal.to_response(id), true);
+            return ClientForward::Handled;
         };
         self.client_log_level = Some(level);
         let nothing = members::raw_value(&json!({}));
-        self.tell_client(door, message::result(id, &nothing), true);
-        Up::Taken
+        self.tell_client(stream, message::result(id, &nothing), true);
+        ClientForward::Handled
     }
 
     /// A log message of the server. It reaches the requests of a rounds client that asked for its level, and no other. A
     /// rounds server keeps to that itself: there only the way to the request has to be found, where requests share a pipe.
     pub(super) fn server_logs(
         &mut self,
-        via: Option<CallKey>,
+        via: Option<CallId>,
         text: &str,
-        glance: &Glance,
-    ) -> Down {
+        index: &FrameIndex,
+    ) -> ServerForward {
         let server_keeps_to_it = self.server.revision().map(Revision::era) == Some(Era::Rounds);
-        let one_way = via.is_some() || !self.settings.many_doors;
+        let one_way = via.is_some() || !self.settings.client_streams;
         if self.client.era() != Some(Era::Rounds) || (server_keeps_to_it && one_way) {
             return self.forward_beside(via);
         }
-        let place = glance
+        let place = index
             .params
             .as_ref()
-            .and_then(|params| glance::member(text.as_bytes(), params, "level"));
+            .and_then(|params| frame::member(text.as_bytes(), params, "level"));
         let Some(level) = place.and_then(|place| LogLevel::read(&text[place])) else {
-            return Down::Taken;
+            return ServerForward::Handled;
         };
-        let asked = |key: &CallKey| {
+        let asked = |key: &CallId| {
             let call = self.calls.get(*key)?;
             call.log_level.filter(|wanted| *wanted <= level)?;
-            call.door
+            call.stream
         };
-        let mut doors: Vec<Door> = if let Some(key) = via {
+        let mut streams: Vec<StreamId> = if let Some(key) = via {
             asked(&key).into_iter().collect()
         } else {
             // Over stdio nothing says for which: each that asked for it may be meant.
             let keys = self.calls.keys(|call| call.log_level.is_some());
             keys.iter().filter_map(asked).collect()
         };
-        doors.sort_unstable();
-        doors.dedup();
-        if let [door] = doors[..] {
-            return Down::Forward { door, last: false };
+        streams.sort_unstable();
+        streams.dedup();
+        if let [stream] = streams[..] {
+            return ServerForward::AsIs {
+                stream,
+                last: false,
+            };
         }
-        for door in doors {
-            self.tell_client(door, text.to_owned(), false);
+        for stream in streams {
+            self.tell_client(stream, text.to_owned(), false);
         }
-        Down::Taken
+        ServerForward::Handled
     }
 
     /// The level of the client's session, as a request for a rounds server says it.

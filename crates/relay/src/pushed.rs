@@ -7,67 +7,69 @@ use mcp_elicit_core::wire::{
 };
 use serde_json::json;
 
+use super::asks::{Ask, ClientReply, Origin, UnusableReply, message_again};
 use super::calls::Call;
-use super::frame::{self, Refusal};
-use super::glance::{self, Glance};
+use super::frame_edit::{self, ErrorResponse};
+use super::from_server::with_id;
 use super::handshake::Client;
-use super::question::{BadReply, Origin, OwnReply, Question, message_again};
-use super::responses::with_id;
 use super::unknown_members::with_members;
-use super::{CallKey, CallKind, Door, Ending, QuestionKey, Relay, Timestamp, Up};
+use super::{AskId, CallId, CallKind, ClientForward, Ending, Relay, StreamId, Timestamp};
+use mcp_elicit_core::wire::frame::{self, FrameIndex};
 
 impl Relay {
     /// The server pushed a question.
     pub(super) fn pushed_question(
         &mut self,
         now: Timestamp,
-        via: Option<CallKey>,
+        via: Option<CallId>,
         id: &Id,
         text: &str,
-        glance: &Glance,
+        index: &FrameIndex,
     ) {
-        if self.questions.by_server_id(id).is_some() {
+        if self.asks.by_server_id(id).is_some() {
             // An answer could not be told from the other's, nor could a refusal.
             tracing::warn!(server = %self.settings.server, "dropped a question under the id of one that is open");
             return;
         }
         let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
-        let params = glance
+        let params = index
             .params
             .as_ref()
-            .and_then(|range| frame::raw_at(text, range));
+            .and_then(|range| frame_edit::raw_at(text, range));
         let request = match params {
             Some(params) => ElicitRequest::parse(params, revision),
             None => Err(mcp_elicit_core::wire::WireError::Missing { member: "params" }),
         };
-        let whose = self.whose(via, request.as_ref().ok().map(ElicitRequest::mode));
+        let attribution = self.attribute(via, request.as_ref().ok().map(ElicitRequest::mode));
         if let Ok(request) = &request {
-            self.seen_asking(&whose.candidates(), request.mode());
+            self.seen_asking(&attribution.candidates(), request.mode());
         }
         let origin = Origin::Pushed { id: id.clone() };
         let asked = request
             .map_err(|defect| {
-                Refusal::fault(mcp_elicit_core::fault::PeerFault::from(defect), revision)
+                ErrorResponse::fault(mcp_elicit_core::fault::PeerFault::from(defect), revision)
             })
-            .and_then(|request| self.raise(now, whose, origin, request, Some(text), params));
+            .and_then(|request| {
+                self.open_ask(now, attribution, origin, request, Some(text), params)
+            });
         if let Err(refusal) = asked {
             self.tell_server(refusal.to_response(id), None);
         }
     }
 
     /// Puts a question before a client of this era.
-    pub(super) fn push_to_client(&mut self, now: Timestamp, key: QuestionKey) {
+    pub(super) fn push_to_client(&mut self, now: Timestamp, key: AskId) {
         let own = self.own_id();
         let Client::Pushed { revision, .. } = self.client else {
             return;
         };
-        let Some(question) = self.questions.get(key) else {
+        let Some(question) = self.asks.get(key) else {
             return;
         };
-        let door = question
+        let stream = question
             .call
             .and_then(|call| self.calls.get(call))
-            .and_then(|call| call.door);
+            .and_then(|call| call.stream);
         let sent = match (&question.origin, &question.frame) {
             (Origin::Pushed { id }, Some(frame)) => match &question.reason {
                 None => Some((id.clone(), frame.to_string())),
@@ -83,27 +85,27 @@ impl Relay {
             self.ended(now, key, Ending::ClientFailed, true);
             return;
         };
-        self.questions.asked_client(key, &id);
-        self.tell_client(door.unwrap_or(Door::SESSION), frame, false);
+        self.asks.asked_client(key, &id);
+        self.tell_client(stream.unwrap_or(StreamId::SESSION), frame, false);
     }
 
     /// A client of this era answered a question.
     pub(super) fn client_replies(
         &mut self,
         now: Timestamp,
-        key: QuestionKey,
+        key: AskId,
         text: &str,
-        glance: &Glance,
+        index: &FrameIndex,
     ) {
-        let Some(question) = self.questions.get_mut(key) else {
+        let Some(question) = self.asks.get_mut(key) else {
             return;
         };
         question.responded = true;
         let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
-        let Some(result) = glance
+        let Some(result) = index
             .result
             .as_ref()
-            .and_then(|range| frame::raw_at(text, range))
+            .and_then(|range| frame_edit::raw_at(text, range))
         else {
             // An error: the client could not ask. That is no answer of a person's.
             self.pass_on_error(now, key, text);
@@ -112,7 +114,7 @@ impl Relay {
         let checked = ElicitResult::parse(result, question.request.mode())
             .map_err(|defect| {
                 let fault = mcp_elicit_core::fault::PeerFault::from(defect);
-                BadReply::Malformed(Box::new(Refusal::fault(fault, revision)))
+                UnusableReply::Malformed(Box::new(ErrorResponse::fault(fault, revision)))
             })
             .and_then(|reply| Ok((question.check(&reply, revision)?, reply.dropped_content())));
         match checked {
@@ -127,27 +129,27 @@ impl Relay {
                     0 => text.into(),
                     _ => with_id(text, &id).into(),
                 });
-                question.own_reply = (!dropped).then(|| OwnReply {
+                question.client_reply = (!dropped).then(|| ClientReply {
                     frame,
                     result: result.get().into(),
                     recorded: outcome_json(&outcome),
                 });
-                self.client_settles(key, outcome);
+                self.client_answered(key, outcome);
             }
-            Err(BadReply::Wrong { refusal, reason }) => {
+            Err(UnusableReply::Wrong { refusal, reason }) => {
                 if question.was_wrong(reason) {
                     self.push_to_client(now, key);
                 } else {
                     self.question_fails(now, key, Ending::ClientFailed, &refusal);
                 }
             }
-            Err(BadReply::Malformed(refusal)) => {
+            Err(UnusableReply::Malformed(refusal)) => {
                 self.question_fails(now, key, Ending::ClientFailed, &refusal);
             }
         }
     }
 
-    fn pass_on_error(&mut self, now: Timestamp, key: QuestionKey, text: &str) {
+    fn pass_on_error(&mut self, now: Timestamp, key: AskId, text: &str) {
         let code = Envelope::parse_within(text.as_bytes(), usize::MAX)
             .ok()
             .and_then(|all| all.error_code());
@@ -155,7 +157,7 @@ impl Relay {
         let fault = mcp_elicit_core::fault::PeerFault::AnsweredWithError {
             code: code.unwrap_or_default(),
         };
-        let as_it_is = self.questions.get(key).is_some_and(|question| {
+        let as_it_is = self.asks.get(key).is_some_and(|question| {
             matches!(&question.origin, Origin::Pushed { .. }) && question.frame.is_some()
         });
         if as_it_is {
@@ -166,7 +168,7 @@ impl Relay {
                 now,
                 key,
                 Ending::ClientFailed,
-                &Refusal::fault(fault, revision),
+                &ErrorResponse::fault(fault, revision),
             );
         }
     }
@@ -202,48 +204,52 @@ impl Relay {
     /// A request of a pushed client for a server of the rounds era.
     pub(super) fn pushed_to_rounds(
         &mut self,
-        door: Door,
+        stream: StreamId,
         text: &str,
-        glance: &Glance,
+        index: &FrameIndex,
         method: &str,
-    ) -> Up {
-        let Some(id) = frame::id_of(text, glance) else {
-            return Up::Forward(None);
+    ) -> ClientForward {
+        let Some(id) = frame_edit::id_of(text, index) else {
+            return ClientForward::AsIs(None);
         };
         match method {
-            "logging/setLevel" => return self.set_log_level(door, &id, text, glance),
+            "logging/setLevel" => return self.set_log_level(stream, &id, text, index),
             "ping" => {
                 // It does not exist there: the session is the gateway's.
                 self.tell_client(
-                    door,
+                    stream,
                     message::result(&id, &members::raw_value(&json!({}))),
                     true,
                 );
-                return Up::Taken;
+                return ClientForward::Handled;
             }
             "resources/subscribe" | "resources/unsubscribe" => {
                 let why = format!(
                     "the server speaks {}, which has no `{method}`",
                     Revision::V2026_07_28
                 );
-                self.tell_client(door, Refusal::new(-32601, why).to_response(&id), true);
-                return Up::Taken;
+                self.tell_client(
+                    stream,
+                    ErrorResponse::new(-32601, why).to_response(&id),
+                    true,
+                );
+                return ClientForward::Handled;
             }
             _ => {}
         }
         let capability = self.session_capability();
         let Some(changed) = self.with_rounds_meta(text) else {
-            return self.refuse(
-                door,
+            return self.reject(
+                stream,
                 text,
-                glance,
-                &Refusal::new(-32602, "`params` must be an object"),
+                index,
+                &ErrorResponse::new(-32602, "`params` must be an object"),
             );
         };
         self.start(
-            door,
+            stream,
             text,
-            glance,
+            index,
             CallKind::of_method(method),
             Some(changed),
             capability,
@@ -270,7 +276,12 @@ impl Relay {
     }
 
     /// A request in a round that is no question: the client is pushed it, when its era is this.
-    pub(super) fn push_other(&mut self, door: Option<Door>, method: &str, raw: &str) -> Option<Id> {
+    pub(super) fn push_other(
+        &mut self,
+        stream: Option<StreamId>,
+        method: &str,
+        raw: &str,
+    ) -> Option<Id> {
         if self.client.era() != Some(Era::Pushed) || method == method::CREATE {
             return None;
         }
@@ -278,7 +289,7 @@ impl Relay {
         let params = members::member(request, "params");
         let id = self.own_id();
         self.tell_client(
-            door.unwrap_or(Door::SESSION),
+            stream.unwrap_or(StreamId::SESSION),
             message::request(&id, method, params),
             false,
         );
@@ -297,15 +308,18 @@ impl Relay {
 
 /// The server's own question once more, with the reason; all else stays as the server wrote it.
 fn reworded(frame: &str, id: &Id, reason: &str) -> Option<String> {
-    let params = Glance::at(frame.as_bytes())?.params?;
-    let place = glance::member(frame.as_bytes(), &params, "message")?;
+    let params = FrameIndex::at(frame.as_bytes())?.params?;
+    let place = frame::member(frame.as_bytes(), &params, "message")?;
     let message: String = serde_json::from_str(&frame[place.clone()]).ok()?;
     let message = members::raw_text(&message_again(&message, reason));
-    Some(with_id(&frame::spliced(frame, &place, message.get()), id))
+    Some(with_id(
+        &frame_edit::spliced(frame, &place, message.get()),
+        id,
+    ))
 }
 
 /// The question as this revision says it; `None` when it cannot.
-fn in_revision(question: &Question, revision: Revision) -> Option<ElicitRequest> {
+fn in_revision(question: &Ask, revision: Revision) -> Option<ElicitRequest> {
     match &question.request_again() {
         ElicitRequest::Form { message, .. } => {
             if revision > Revision::V2025_06_18 {

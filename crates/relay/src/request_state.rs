@@ -15,9 +15,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::calls;
-use super::frame::OWN;
-use super::glance::Glance;
+use super::frame_edit::OWN;
 use super::{CallKind, Timestamp};
+use mcp_elicit_core::wire::FrameIndex;
 
 /// The mark of this form, after the gateway's own prefix of a state.
 const FORM: &str = "s1.";
@@ -94,10 +94,10 @@ pub(super) struct CallBinding(String);
 impl CallBinding {
     /// Binds to what this request calls. Arguments of which two spellings cannot be compared count as they are written.
     pub(super) fn of_frame(kind: CallKind, frame: &str) -> Self {
-        if let Ok(calling) = calls::calling(kind, frame) {
+        if let Ok(calling) = calls::summary(kind, frame) {
             return Self(calling.digest);
         }
-        let index = Glance::at(frame.as_bytes()).unwrap_or_default();
+        let index = FrameIndex::at(frame.as_bytes()).unwrap_or_default();
         let mut hash = Sha256::new();
         for part in [index.name, index.uri, index.arguments] {
             let text = part.map_or("", |range| &frame[range]);

@@ -4,61 +4,61 @@ use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::wire::{Era, Id, InputRequest, InputRequired, InputResponses, members};
 use serde_json::value::RawValue;
 
-use super::frame::{self, Refusal};
-use super::glance::Glance;
-use super::question::{Origin, Step};
-use super::round::{Entry, Round};
-use super::{CallKey, Down, Effect, QuestionKey, Relay, Timer, Timestamp};
+use super::asks::{Origin, Step};
+use super::frame_edit::{self, ErrorResponse};
+use super::server_round::{Entry, Round};
+use super::{AskId, CallId, Effect, Relay, ServerForward, Timer, Timestamp};
+use mcp_elicit_core::wire::FrameIndex;
 
 impl Relay {
     /// The server asks in a round.
     pub(super) fn asked_in_round(
         &mut self,
         now: Timestamp,
-        key: CallKey,
+        key: CallId,
         text: &str,
-        glance: &Glance,
-    ) -> Down {
-        let part = glance.result.as_ref();
-        let part = part.and_then(|range| frame::raw_at(text, range));
+        index: &FrameIndex,
+    ) -> ServerForward {
+        let part = index.result.as_ref();
+        let part = part.and_then(|range| frame_edit::raw_at(text, range));
         let Some(required) = self.next_round(now, key, part, InputRequired::parse) else {
-            return Down::Taken;
+            return ServerForward::Handled;
         };
         let asked = part.and_then(|part| members::member(part, "inputRequests"));
         if self.client_answers_all(key, &required) {
-            return self.echo_round(now, key, &required, text);
+            return self.pass_round_on(now, key, &required, text);
         }
         if let Err(refusal) = self.take_round(now, key, required, asked) {
             self.fail(now, key, &refusal);
         }
-        Down::Taken
+        ServerForward::Handled
     }
 
     /// Returns whether the client, of this era too, may have the round as it is, but for its state. One that asks nothing may wait
     /// until the client is back.
-    fn client_answers_all(&self, key: CallKey, required: &InputRequired) -> bool {
+    fn client_answers_all(&self, key: CallId, required: &InputRequired) -> bool {
         let Some(call) = self.calls.get(key) else {
             return false;
         };
         if self.client.era() != Some(Era::Rounds) {
             return false;
         }
-        let to_client = !matches!(self.settings.answer_with, super::AnswerWith::Desk);
+        let to_client = !matches!(self.settings.answer_with, super::Audience::People);
         let can = required
             .questions()
             .all(|(_, request)| call.capability.has(request.mode()));
         let asks = required.questions().next().is_some();
-        !asks || (call.door.is_some() && to_client && can)
+        !asks || (call.stream.is_some() && to_client && can)
     }
 
     /// The gateway answers the round itself, piece by piece.
     fn take_round(
         &mut self,
         now: Timestamp,
-        key: CallKey,
+        key: CallId,
         required: InputRequired,
         asked: Option<&RawValue>,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), ErrorResponse> {
         let mut entries = Vec::new();
         for (name, request) in required.requests.iter().flatten() {
             let entry = match request {
@@ -69,7 +69,7 @@ impl Relay {
                     let origin = Origin::Round {
                         entry: name.clone(),
                     };
-                    Entry::Question(self.raise(
+                    Entry::Question(self.open_ask(
                         now,
                         key.into(),
                         origin,
@@ -79,10 +79,10 @@ impl Relay {
                     )?)
                 }
                 InputRequest::Other { method, raw } => {
-                    let door = self.calls.get(key).and_then(|call| call.door);
-                    let id = self.push_other(door, method, raw.get());
+                    let stream = self.calls.get(key).and_then(|call| call.stream);
+                    let id = self.push_other(stream, method, raw.get());
                     if id.is_none() && self.client.era() == Some(Era::Pushed) {
-                        return Err(Refusal::new(
+                        return Err(ErrorResponse::new(
                             -32603,
                             format!("the server asks for `{method}`, which cannot be passed on"),
                         ));
@@ -103,7 +103,7 @@ impl Relay {
             if empty {
                 // Only a state: the server wants to be called again, a little later each time.
                 let wait = std::time::Duration::from_millis(250).saturating_mul(rounds);
-                self.at(now.after(wait), Timer::Again(key));
+                self.at(now.after(wait), Timer::Retry(key));
             }
         }
         Ok(())
@@ -115,7 +115,7 @@ impl Relay {
         now: Timestamp,
         id: &Id,
         text: &str,
-        glance: &Glance,
+        index: &FrameIndex,
     ) -> bool {
         let waits = |entry: &(String, Entry)| matches!(&entry.1, Entry::Other { id: Some(known), .. } if known == id);
         let found = self.calls.keys(|call| {
@@ -126,9 +126,9 @@ impl Relay {
         let Some(&key) = found.first() else {
             return false;
         };
-        let Some(result) = glance.result.clone().map(|range| text[range].to_owned()) else {
+        let Some(result) = index.result.clone().map(|range| text[range].to_owned()) else {
             let why = "the client could not answer what the server needs";
-            self.fail(now, key, &Refusal::new(-32603, why));
+            self.fail(now, key, &ErrorResponse::new(-32603, why));
             return true;
         };
         if let Some(round) = self.calls.get_mut(key).and_then(|call| call.round.as_mut()) {
@@ -141,32 +141,32 @@ impl Relay {
     }
 
     /// Takes the answers of a round out of the record once all are there, or makes the call again with them.
-    pub(super) fn collect_round(&mut self, now: Timestamp, key: CallKey) {
+    pub(super) fn collect_round(&mut self, now: Timestamp, key: CallId) {
         let Some(round) = self.calls.get(key).and_then(|call| call.round.as_ref()) else {
             return;
         };
         if round.waits_for_others() {
             // A client that answers with retries is asked for its part now, if that was not done yet.
-            self.put_round(key);
+            self.present_round(key);
             return;
         }
         if round.is_complete() {
-            self.again(now, key);
+            self.retry_upstream(now, key);
             return;
         }
         let open = round.open();
         let all = open.iter().all(|question| {
-            self.questions
+            self.asks
                 .get(*question)
-                .is_some_and(|q| q.step == Step::Settled)
+                .is_some_and(|q| q.step == Step::Answered)
         });
         if all {
-            self.take_answers(open);
+            self.begin_delivery(open);
         }
     }
 
     /// The call is made again: with the answers of its round, or as it was after its links were visited.
-    pub(super) fn again(&mut self, now: Timestamp, key: CallKey) {
+    pub(super) fn retry_upstream(&mut self, now: Timestamp, key: CallId) {
         let id = self.own_id();
         let Some(call) = self.calls.get_mut(key) else {
             return;
@@ -197,7 +197,7 @@ impl Relay {
             .and_then(|call| Self::retry_frame(call, &required, &responses, &id))
         else {
             let why = "the call cannot be made again: its `params` are no object";
-            self.fail(now, key, &Refusal::new(-32602, why));
+            self.fail(now, key, &ErrorResponse::new(-32602, why));
             return;
         };
         self.calls.renew(key, id);
@@ -208,8 +208,8 @@ impl Relay {
     }
 
     /// The client answered: the record decides whether it was the first.
-    pub(super) fn client_settles(&mut self, key: QuestionKey, outcome: Outcome) {
-        let Some(question) = self.questions.get_mut(key) else {
+    pub(super) fn client_answered(&mut self, key: AskId, outcome: Outcome) {
+        let Some(question) = self.asks.get_mut(key) else {
             return;
         };
         let Some(record) = question
@@ -219,8 +219,8 @@ impl Relay {
         else {
             return;
         };
-        question.step = Step::Settling;
-        self.effects.push_back(Effect::Settle {
+        question.step = Step::Submitting;
+        self.effects.push_back(Effect::Submit {
             question: key,
             record,
             outcome,

@@ -9,12 +9,12 @@ use mcp_elicit_core::wire::{
 };
 use serde_json::value::RawValue;
 
-use super::frame::{self, Refusal};
-use super::glance::{self, Glance};
-use super::question::{AtClient, BadReply, Step};
-use super::round::Entry;
+use super::asks::{Shown, Step, UnusableReply};
+use super::frame_edit::{self, ErrorResponse};
+use super::server_round::Entry;
 use super::unknown_members::with_members;
-use super::{AskedVia, CallKey, CallKind, Door, QuestionKey, Relay, Timestamp, Up};
+use super::{AskId, AskedVia, CallId, CallKind, ClientForward, Relay, StreamId, Timestamp};
+use mcp_elicit_core::wire::frame::{self, FrameIndex};
 
 const REVISION: Revision = Revision::V2026_07_28;
 
@@ -23,13 +23,13 @@ impl Relay {
     pub(super) fn rounds_capability(
         &self,
         text: &str,
-        glance: &Glance,
+        index: &FrameIndex,
     ) -> (Capability, Option<String>) {
         let bytes = text.as_bytes();
-        let declared = glance
+        let declared = index
             .meta
             .as_ref()
-            .and_then(|meta| glance::member(bytes, meta, meta::CLIENT_CAPABILITIES));
+            .and_then(|meta| frame::member(bytes, meta, meta::CLIENT_CAPABILITIES));
         let Some(range) = declared else {
             return (Capability::NONE, None);
         };
@@ -38,27 +38,27 @@ impl Relay {
         let changed = self.with_declared(&text[range.clone()], REVISION);
         (
             capability,
-            changed.map(|value| frame::spliced(text, &range, value.get())),
+            changed.map(|value| frame_edit::spliced(text, &range, value.get())),
         )
     }
 
     /// A request of a rounds client for a pushed server.
     pub(super) fn rounds_to_pushed(
         &mut self,
-        door: Door,
+        stream: StreamId,
         text: &str,
-        glance: &Glance,
+        index: &FrameIndex,
         method: &str,
-    ) -> Up {
+    ) -> ClientForward {
         if method == "subscriptions/listen" {
             let why = "the server has a pushed session: subscriptions are not bridged to it";
-            return self.refuse(door, text, glance, &Refusal::new(-32601, why));
+            return self.reject(stream, text, index, &ErrorResponse::new(-32601, why));
         }
-        let (capability, _) = self.rounds_capability(text, glance);
+        let (capability, _) = self.rounds_capability(text, index);
         self.start(
-            door,
+            stream,
             text,
-            glance,
+            index,
             CallKind::of_method(method),
             None,
             capability,
@@ -69,7 +69,7 @@ impl Relay {
     pub(super) fn others_of_round(
         &mut self,
         now: Timestamp,
-        key: CallKey,
+        key: CallId,
         responses: &InputResponses,
     ) {
         if let Some(round) = self.calls.get_mut(key).and_then(|call| call.round.as_mut()) {
@@ -83,20 +83,20 @@ impl Relay {
     }
 
     /// Sends a rounds client what it has to answer: an `input_required` under a state of the gateway's own.
-    pub(super) fn put_round(&mut self, key: CallKey) {
+    pub(super) fn present_round(&mut self, key: CallId) {
         if self.client.era() != Some(Era::Rounds) {
             return;
         }
-        let Some((door, client_id)) = self
+        let Some((stream, client_id)) = self
             .calls
             .get(key)
-            .and_then(|call| Some((call.door?, call.client_id.clone())))
+            .and_then(|call| Some((call.stream?, call.client_id.clone())))
         else {
             return;
         };
         let mut questions = Vec::new();
         for question in self.questions_for_client(key) {
-            let Some(known) = self.questions.get(question) else {
+            let Some(known) = self.asks.get(question) else {
                 continue;
             };
             if known.step == Step::Writing {
@@ -113,12 +113,12 @@ impl Relay {
         let Some((requests, state)) = self.round_for_client(key, &questions, others) else {
             let why = "the questions of this call cannot be put into `input_required`";
             let now = self.now;
-            self.fail(now, key, &Refusal::new(-32603, why));
+            self.fail(now, key, &ErrorResponse::new(-32603, why));
             return;
         };
         for question in &questions {
-            if let Some(question) = self.questions.get_mut(*question) {
-                question.at_client = Some(AtClient::Round);
+            if let Some(question) = self.asks.get_mut(*question) {
+                question.shown = Some(Shown::Round);
             }
         }
         if let Some(call) = self.calls.get_mut(key) {
@@ -136,20 +136,20 @@ impl Relay {
             call.states.push(state);
         }
         // The same call made again from its first round finds these questions.
-        self.leave_at_client(key);
-        self.tell_client(door, message::result(&client_id, &result), true);
+        self.leave_unattended(key);
+        self.tell_client(stream, message::result(&client_id, &result), true);
     }
 
     fn round_for_client(
         &mut self,
-        key: CallKey,
-        questions: &[QuestionKey],
+        key: CallId,
+        questions: &[AskId],
         others: Vec<(String, InputRequest)>,
     ) -> Option<(Vec<(String, InputRequest)>, String)> {
         let mut requests = others;
         let mut asked = Vec::new();
         for question in questions {
-            let question = self.questions.get(*question)?;
+            let question = self.asks.get(*question)?;
             asked.push((question.entry.clone(), question.record.clone()?));
             let params = question.request_again().to_raw_params(REVISION).ok()?;
             let params = with_members(&params, &question.unknown)?;
@@ -172,19 +172,19 @@ impl Relay {
     }
 
     /// The questions of a call that its client is to answer.
-    pub(super) fn questions_for_client(&self, key: CallKey) -> Vec<QuestionKey> {
+    pub(super) fn questions_for_client(&self, key: CallId) -> Vec<AskId> {
         let Some(call) = self.calls.get(key) else {
             return Vec::new();
         };
-        let for_client = |question: &&QuestionKey| {
-            self.questions
+        let for_client = |question: &&AskId| {
+            self.asks
                 .get(**question)
                 .is_some_and(|question| question.place == AskedVia::Client)
         };
         call.questions.iter().filter(for_client).copied().collect()
     }
 
-    fn others_for_client(&self, key: CallKey) -> Vec<(String, InputRequest)> {
+    fn others_for_client(&self, key: CallId) -> Vec<(String, InputRequest)> {
         let Some(round) = self.calls.get(key).and_then(|call| call.round.as_ref()) else {
             return Vec::new();
         };
@@ -211,12 +211,12 @@ impl Relay {
     /// The replies that a retry brings for the questions of a call, each checked.
     pub(super) fn answers_of_round(
         &self,
-        key: CallKey,
+        key: CallId,
         responses: &InputResponses,
-    ) -> Vec<(QuestionKey, Result<Outcome, BadReply>)> {
+    ) -> Vec<(AskId, Result<Outcome, UnusableReply>)> {
         let mut answers = Vec::new();
         for question in self.questions_for_client(key) {
-            let Some(known) = self.questions.get(question) else {
+            let Some(known) = self.asks.get(question) else {
                 continue;
             };
             if known.step != Step::Open {
@@ -235,16 +235,16 @@ impl Relay {
     /// The reply to one question, checked; `None` when the retry brings none.
     pub(super) fn answer_for(
         &self,
-        key: QuestionKey,
+        key: AskId,
         entry: &str,
         responses: &InputResponses,
-    ) -> Result<Option<Outcome>, BadReply> {
-        let Some(question) = self.questions.get(key) else {
+    ) -> Result<Option<Outcome>, UnusableReply> {
+        let Some(question) = self.asks.get(key) else {
             return Ok(None);
         };
         match responses.reply_to(entry, question.request.mode()) {
             None => Ok(None),
-            Some(Err(defect)) => Err(BadReply::Malformed(Box::new(Refusal::fault(
+            Some(Err(defect)) => Err(UnusableReply::Malformed(Box::new(ErrorResponse::fault(
                 PeerFault::from(defect),
                 REVISION,
             )))),
@@ -255,35 +255,35 @@ impl Relay {
     /// The server's answer as a client of the other era reads it; `None` when it may have it as it is.
     pub(super) fn in_clients_era(
         &self,
-        key: CallKey,
+        key: CallId,
         text: &str,
-        glance: &Glance,
+        index: &FrameIndex,
     ) -> Option<String> {
         if self.client.era() != Some(Era::Rounds)
             || self.server.revision().map(Revision::era) != Some(Era::Pushed)
         {
             return None;
         }
-        let range = glance.result.as_ref()?;
+        let range = index.result.as_ref()?;
         if text.as_bytes()[range.start] != b'{' {
             // No result of this protocol, and nothing can be put into it.
             return None;
         }
-        if glance::member(text.as_bytes(), range, "resultType").is_some() {
+        if frame::member(text.as_bytes(), range, "resultType").is_some() {
             return None;
         }
-        let cacheable = glance::member(text.as_bytes(), range, "ttlMs").is_none()
+        let cacheable = frame::member(text.as_bytes(), range, "ttlMs").is_none()
             && self.is_cacheable(key, text, range);
         let stamp = if cacheable {
             r#""resultType":"complete","ttlMs":0,"cacheScope":"private""#
         } else {
             r#""resultType":"complete""#
         };
-        Some(frame::with_first(text, range, stamp))
+        Some(frame_edit::with_first(text, range, stamp))
     }
 
     /// Lists and resources say how long they may be kept (2026-07-28, CacheableResult).
-    fn is_cacheable(&self, key: CallKey, text: &str, result: &std::ops::Range<usize>) -> bool {
+    fn is_cacheable(&self, key: CallId, text: &str, result: &std::ops::Range<usize>) -> bool {
         let read = self
             .calls
             .get(key)
@@ -291,11 +291,11 @@ impl Relay {
         let lists = ["tools", "prompts", "resources", "resourceTemplates"];
         read || lists
             .iter()
-            .any(|name| glance::member(text.as_bytes(), result, name).is_some())
+            .any(|name| frame::member(text.as_bytes(), result, name).is_some())
     }
 
     /// The request's own token for progress, and what it says about the client, for a call that goes on with it.
-    pub(super) fn meet_retry(&mut self, key: CallKey, text: &str) {
+    pub(super) fn learn_from_retry(&mut self, key: CallId, text: &str) {
         let Ok(envelope) = Envelope::parse_within(text.as_bytes(), usize::MAX) else {
             return;
         };

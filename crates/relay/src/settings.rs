@@ -4,27 +4,27 @@ use std::time::Duration;
 
 use mcp_elicit_core::wire::Capability;
 
-use super::turns::Askers;
-use super::waits::ClientWaits;
+use super::client_waits::ClientWaits;
+use super::turns::AskingTargets;
 
 /// The place to which questions go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AnswerWith {
+pub enum Audience {
     /// To the client when it declared the mode, else to the desk.
     #[default]
     Auto,
     /// To the client only; a mode it did not declare is refused.
     Client,
     /// To the desk only.
-    Desk,
+    People,
 }
 
-impl AnswerWith {
+impl Audience {
     /// Returns what the gateway declares to the server for a client with this capability.
     pub const fn declared(self, client: Capability) -> Capability {
         match self {
             Self::Client => client,
-            Self::Auto | Self::Desk => Capability::BOTH,
+            Self::Auto | Self::People => Capability::BOTH,
         }
     }
 }
@@ -35,56 +35,56 @@ impl AnswerWith {
     reason = "each is a fact of its own about the server or its client"
 )]
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct RelaySettings {
     /// The server by the operator's name.
     pub server: String,
     /// `true` if the operator gave it that name; else people are told the one that it reports.
     pub is_named: bool,
     /// The place to which questions go.
-    pub answer_with: AnswerWith,
+    pub answer_with: Audience,
     /// The time that a call is held for a person before it is handed back with where to answer.
     pub hold: Duration,
     /// The interval at which a held call is kept alive with progress.
     pub keep_alive: Duration,
     /// The time that a question waits for an answer.
-    pub patience: Duration,
+    pub open_for: Duration,
     /// The time that the result of a call that nobody waits for is kept.
     pub keep_results: Duration,
     /// The time that the server may take to say which era it speaks.
     pub probe: Duration,
-    /// Questions pending at once in one session; `None` for no bound.
+    /// Asks pending at once in one session; `None` for no bound.
     pub pending: Option<usize>,
     /// The longest message of a question, in bytes.
     pub message_bytes: usize,
     /// The size of all questions pending at once in one session, in bytes.
     pub pending_bytes: usize,
-    /// Questions within any minute in one session; `None` for no bound.
+    /// Asks within any minute in one session; `None` for no bound.
     pub per_minute: Option<u32>,
     /// The number of rounds that a call may ask in a row.
     pub rounds: u32,
     /// `true` if the server answers each call on a stream of its own, and asks there (HTTP).
-    pub streams_apart: bool,
+    pub server_streams: bool,
     /// `true` if the server is known to speak the pushed era, from another connection with it.
     pub is_pushed: bool,
     /// After which number calls are numbered: connections that serve one caller together number apart.
     pub first_call: u64,
     /// Which tools of the server were seen to ask.
-    pub askers: Askers,
+    pub askers: AskingTargets,
     /// The times that clients were seen to wait for a call.
     pub client_waits: ClientWaits,
     /// `true` if several client requests share this relay, each with a stream of its own (HTTP).
-    pub many_doors: bool,
+    pub client_streams: bool,
 }
 
-impl Default for Settings {
+impl Default for RelaySettings {
     fn default() -> Self {
         Self {
             server: "server".to_owned(),
             is_named: true,
-            answer_with: AnswerWith::Auto,
+            answer_with: Audience::Auto,
             hold: Duration::from_secs(50),
             keep_alive: Duration::from_secs(10),
-            patience: Duration::from_hours(24),
+            open_for: Duration::from_hours(24),
             keep_results: Duration::from_mins(15),
             probe: Duration::from_secs(3),
             pending: Some(100),
@@ -92,12 +92,12 @@ impl Default for Settings {
             pending_bytes: 8 * 1024 * 1024,
             per_minute: Some(60),
             rounds: 32,
-            streams_apart: false,
+            server_streams: false,
             is_pushed: false,
             first_call: 0,
-            askers: Askers::default(),
+            askers: AskingTargets::default(),
             client_waits: ClientWaits::default(),
-            many_doors: false,
+            client_streams: false,
         }
     }
 }

@@ -19,18 +19,18 @@ use bytes::Bytes;
 use mcp_elicit_core::wire::{Capability, Era, Mode};
 
 use super::calls::{self, Call};
-use super::glance::{self, Glance};
 use super::handshake::{Client, Server};
 use super::learned::LearnedAsker;
-use super::settings::AnswerWith;
-use super::{AskedVia, CallKey, CallKind, Door, QuestionKey, Relay, Timer, Timestamp};
+use super::settings::Audience;
+use super::{AskId, AskedVia, CallId, CallKind, Relay, StreamId, Timer, Timestamp};
+use mcp_elicit_core::wire::frame::{self, FrameIndex};
 
 /// The number of tools, prompts and resources of one server that are remembered.
 const REMEMBERED: usize = 4_096;
 
 /// The tools, prompts and resources that were seen to ask: shared by all relays of one server.
 #[derive(Clone, Debug, Default)]
-pub struct Askers {
+pub struct AskingTargets {
     known: Arc<Mutex<BTreeMap<(&'static str, String), Habit>>>,
     /// `true` if one was seen to ask since this was last looked at.
     changed: Arc<AtomicBool>,
@@ -55,7 +55,7 @@ impl Habit {
     }
 }
 
-impl Askers {
+impl AskingTargets {
     fn all(&self) -> MutexGuard<'_, BTreeMap<(&'static str, String), Habit>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -155,7 +155,7 @@ pub(super) struct Queued {
 
 impl Relay {
     fn rule(&self) -> Rule {
-        if self.settings.streams_apart || !matches!(self.server, Server::Pushed { .. }) {
+        if self.settings.server_streams || !matches!(self.server, Server::Pushed { .. }) {
             return Rule::Free;
         }
         match self.client.era() {
@@ -168,7 +168,7 @@ impl Relay {
     /// The modes in which a pushed client shows questions itself.
     pub(super) fn shown_by_client(&self) -> Capability {
         match &self.client {
-            Client::Pushed { capability, .. } if self.settings.answer_with != AnswerWith::Desk => {
+            Client::Pushed { capability, .. } if self.settings.answer_with != Audience::People => {
                 *capability
             }
             Client::Pushed { .. } | Client::Unknown | Client::Rounds { .. } => Capability::NONE,
@@ -190,7 +190,7 @@ impl Relay {
     }
 
     /// Returns whether the call must wait for its turn. One that need not is noted as having its turn, if it takes turns at all.
-    pub(super) fn waits_for_turn(&mut self, key: CallKey) -> bool {
+    pub(super) fn waits_for_turn(&mut self, key: CallId) -> bool {
         let rule = self.rule();
         if rule == Rule::Free || (rule == Rule::Seen && self.settings.askers.is_empty()) {
             return false;
@@ -230,15 +230,15 @@ impl Relay {
     /// Returns whether calls that take turns wait for this one: it has its turn, or a person is asked something that is, or
     /// may be, its question.
     fn is_at_its_turn(&self, call: &Call) -> bool {
-        let asks_a_person = |key: &QuestionKey| {
-            let question = self.questions.get(*key);
+        let asks_a_person = |key: &AskId| {
+            let question = self.asks.get(*key);
             question.is_some_and(|question| question.place == AskedVia::People)
         };
         call.has_turn || call.questions.iter().chain(&call.maybe).any(asks_a_person)
     }
 
     /// The call waits for its turn. A client that waits long gets it handed back.
-    pub(super) fn queue(&mut self, now: Timestamp, key: CallKey, original: Bytes) {
+    pub(super) fn queue(&mut self, now: Timestamp, key: CallId, original: Bytes) {
         let since = now;
         if let Some(call) = self.calls.get_mut(key) {
             call.queued = Some(Queued { since, original });
@@ -249,7 +249,7 @@ impl Relay {
 
     /// The call is kept alive and handed back as one that a person is asked in, but not told so at once: mostly its turn
     /// comes soon.
-    pub(super) fn hold_queued(&mut self, now: Timestamp, key: CallKey) {
+    pub(super) fn hold_queued(&mut self, now: Timestamp, key: CallId) {
         let (hold, wait) = (self.hold_time(), self.settings.keep_alive);
         if let Some(call) = self.calls.get_mut(key) {
             call.held = Some(now);
@@ -268,7 +268,7 @@ impl Relay {
             let waits = self
                 .calls
                 .get(key)
-                .map(|call| (call.is_queued(), call.door));
+                .map(|call| (call.is_queued(), call.stream));
             match waits {
                 // It has ended, or is on its way.
                 None | Some((false, _)) => continue,
@@ -283,7 +283,7 @@ impl Relay {
                 self.queue.push_back(key);
                 continue;
             }
-            self.stop_holding(key);
+            self.end_hold(key);
             let Some(call) = self.calls.get_mut(key) else {
                 continue;
             };
@@ -295,8 +295,8 @@ impl Relay {
     }
 
     /// A pushed question came up in one of these calls: what they call is seen to ask, for certain where it is one.
-    pub(super) fn seen_asking(&mut self, calls: &[CallKey], mode: Mode) {
-        if self.settings.streams_apart || self.shown_by_client().has(mode) {
+    pub(super) fn seen_asking(&mut self, calls: &[CallId], mode: Mode) {
+        if self.settings.server_streams || self.shown_by_client().has(mode) {
             return;
         }
         for key in calls {
@@ -331,7 +331,7 @@ impl Relay {
     }
 
     /// The server is done with a call: had it its turn and did not ask, it is suspected no longer.
-    pub(super) fn turn_ends(&mut self, key: CallKey) {
+    pub(super) fn turn_ends(&mut self, key: CallId) {
         let Some(call) = self.calls.get_mut(key) else {
             return;
         };
@@ -352,7 +352,7 @@ impl Relay {
         if self.rule() != Rule::Single {
             return None;
         }
-        let waits = |key: &CallKey| {
+        let waits = |key: &CallId| {
             let call = self.calls.get(*key)?;
             call.can_move().then_some(call.queued.as_ref()?.since)
         };
@@ -361,31 +361,34 @@ impl Relay {
 
     /// Takes the oldest call out that waits for its turn, for another connection: its stream, and the request as the client
     /// wrote it.
-    pub fn take_queued(&mut self) -> Option<(Door, Bytes)> {
+    pub fn take_queued(&mut self) -> Option<(StreamId, Bytes)> {
         self.queued_since()?;
-        let waits = |key: &&CallKey| {
+        let waits = |key: &&CallId| {
             let call = self.calls.get(**key);
             call.is_some_and(Call::can_move)
         };
         let key = self.queue.iter().find(waits).copied()?;
         self.queue.retain(|known| *known != key);
         let call = self.remove_call(key)?;
-        Some((call.door?, call.queued?.original))
+        Some((call.stream?, call.queued?.original))
     }
 
     /// Returns whether another call in which the server may ask can be made right away, and with certainty.
     pub fn is_free(&self) -> bool {
         let waits = self.waiting.iter().any(|(_, frame)| {
-            let glance = Glance::at(frame);
-            let method = glance.and_then(|glance| glance.method);
+            let index = FrameIndex::at(frame);
+            let method = index.and_then(|index| index.method);
             let method = method.and_then(|range| std::str::from_utf8(&frame[range]).ok());
             method.and_then(CallKind::of_method).is_some()
         });
-        !waits && !self.is_spent() && self.queue.is_empty() && self.calls.asking().next().is_none()
+        !waits
+            && !self.has_given_up_call()
+            && self.queue.is_empty()
+            && self.calls.asking().next().is_none()
     }
 
     /// Returns whether a call was given up that the server may still be at work on: what it asks would be taken for another's.
-    pub fn is_spent(&self) -> bool {
+    pub fn has_given_up_call(&self) -> bool {
         self.gave_up && self.rule() == Rule::Single
     }
 
@@ -400,17 +403,17 @@ impl Relay {
     }
 
     /// Returns whether the request goes on with something that is held here: the retry of a round, or a call that was handed back.
-    pub fn goes_on_here(&self, kind: CallKind, text: &str, glance: &Glance) -> bool {
-        let state = glance.params.as_ref().and_then(|params| {
-            let range = glance::member(text.as_bytes(), params, "requestState")?;
+    pub fn continues_here(&self, kind: CallKind, text: &str, index: &FrameIndex) -> bool {
+        let state = index.params.as_ref().and_then(|params| {
+            let range = frame::member(text.as_bytes(), params, "requestState")?;
             serde_json::from_str::<String>(&text[range]).ok()
         });
         if let Some(state) = state {
             return self.knows_state(&state);
         }
-        !self.parked.is_empty()
-            && calls::calling(kind, text)
-                .is_ok_and(|calling| self.parked.contains_key(&calling.digest))
+        !self.unattended.is_empty()
+            && calls::summary(kind, text)
+                .is_ok_and(|calling| self.unattended.contains_key(&calling.digest))
     }
 
     /// Returns whether the client knows a call by this id.

@@ -19,7 +19,7 @@ use mcp_elicit_gateway::serve::{http, stdio};
 use mcp_elicit_inbox::place::Presence;
 use mcp_elicit_record::key_files;
 use mcp_elicit_record::store::StoreFault;
-use mcp_elicit_relay::Settings;
+use mcp_elicit_relay::RelaySettings;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::prelude::*;
 
@@ -494,14 +494,14 @@ impl GatewayArgs {
                     .hint("write it like http://localhost:6274."),
             );
         }
-        let settings = Settings {
+        let settings = RelaySettings {
             answer_with,
             hold: Duration::from_secs(self.hold),
             pending: bound("--pending", &self.pending)?,
             message_bytes: usize::try_from(self.message_bytes).unwrap_or(usize::MAX),
             pending_bytes: usize::try_from(self.pending_bytes).unwrap_or(usize::MAX),
             per_minute: bound("--questions-per-minute", &self.questions_per_minute)?,
-            ..Settings::default()
+            ..RelaySettings::default()
         };
         let target = self.target()?;
         let is_named = self.name.is_some();
@@ -521,7 +521,7 @@ impl GatewayArgs {
             retention: retention(self.keep_answers, self.keep_results, self.keep_ended),
             servers: vec![Server {
                 target,
-                settings: Settings { server, ..settings },
+                settings: RelaySettings { server, ..settings },
                 share_child: self.share_child,
                 answering,
                 is_named,

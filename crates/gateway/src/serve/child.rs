@@ -10,7 +10,7 @@ use super::frame::Frame;
 use super::pipe::{Pipe, Written};
 use super::process::{Process, Program};
 use super::session::{ServerSide, Session};
-use mcp_elicit_relay::{CallKey, DeliveryKey, Door, Event};
+use mcp_elicit_relay::{CallId, DeliveryId, Event, StreamId};
 
 /// Bytes read from a pipe at once.
 const READ: usize = 64 * 1024;
@@ -125,9 +125,9 @@ impl ServerSide for ChildServer {
     fn send(
         &self,
         frame: Frame<'_>,
-        _call: Option<CallKey>,
-        _door: Option<Door>,
-        delivery: Option<DeliveryKey>,
+        _call: Option<CallId>,
+        _door: Option<StreamId>,
+        delivery: Option<DeliveryId>,
     ) {
         let frame = frame.bytes();
         if memchr::memchr2(b'\n', b'\r', frame).is_some() {
@@ -177,7 +177,7 @@ impl ServerSide for ChildServer {
         self.report();
     }
 
-    fn abandon(&self, _call: CallKey) {}
+    fn abandon(&self, _call: CallId) {}
 
     fn restart(&self) {
         let Some(session) = self.session() else {

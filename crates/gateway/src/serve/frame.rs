@@ -3,15 +3,15 @@
 
 use bytes::Bytes;
 
-use mcp_elicit_relay::glance::Glance;
+use mcp_elicit_core::wire::FrameIndex;
 
 /// One frame.
 #[derive(Clone, Copy, Debug)]
 pub enum Frame<'a> {
     /// In a buffer that is used again.
     Lent(&'a [u8]),
-    /// To be kept without being copied, with what a glance at it found.
-    Seen(&'a Bytes, &'a Glance),
+    /// To be kept without being copied, with what the scan of its members found.
+    Seen(&'a Bytes, &'a FrameIndex),
 }
 
 impl<'a> Frame<'a> {
@@ -32,10 +32,10 @@ impl<'a> Frame<'a> {
     }
 
     /// Returns where its parts stand; nowhere in what is no message.
-    pub fn glance(self) -> Glance {
+    pub fn index(self) -> FrameIndex {
         match self {
-            Self::Lent(bytes) => Glance::at(bytes).unwrap_or_default(),
-            Self::Seen(_, glance) => glance.clone(),
+            Self::Lent(bytes) => FrameIndex::at(bytes).unwrap_or_default(),
+            Self::Seen(_, index) => index.clone(),
         }
     }
 }

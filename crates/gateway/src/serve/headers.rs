@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use data_encoding::BASE64;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use mcp_elicit_core::wire::frame::{self, FrameIndex};
 use mcp_elicit_core::wire::{Revision, meta};
-use mcp_elicit_relay::glance::{self, Glance};
 
 /// The header of the session (2025-06-18 and 2025-11-25).
 pub const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -19,9 +19,9 @@ pub const NAME: HeaderName = HeaderName::from_static("mcp-name");
 pub const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
 /// Returns what a request of the rounds era says in its headers, too (2026-07-28, transports).
-pub(super) fn rounds_headers(frame: &[u8], glance: &Glance) -> HeaderMap {
+pub(super) fn rounds_headers(frame: &[u8], index: &FrameIndex) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    let Some(said) = Said::of(frame, glance) else {
+    let Some(said) = Said::of(frame, index) else {
         return headers;
     };
     if said.revision.as_deref() != Some(Revision::V2026_07_28.as_str()) {
@@ -85,13 +85,13 @@ pub struct Said {
 }
 
 impl Said {
-    /// Reads it where a glance at the frame found its parts; `None` for what has no method.
-    pub fn of(frame: &[u8], glance: &Glance) -> Option<Self> {
-        let method = String::from_utf8_lossy(&frame[glance.method.clone()?]).into_owned();
-        let params = glance.params.as_ref();
+    /// Reads it where the scan of its members found its parts; `None` for what has no method.
+    pub fn of(frame: &[u8], index: &FrameIndex) -> Option<Self> {
+        let method = String::from_utf8_lossy(&frame[index.method.clone()?]).into_owned();
+        let params = index.params.as_ref();
         let text =
             |range: std::ops::Range<usize>| serde_json::from_slice::<String>(&frame[range]).ok();
-        let in_meta = |name: &str| glance::member(frame, glance.meta.as_ref()?, name);
+        let in_meta = |name: &str| frame::member(frame, index.meta.as_ref()?, name);
         let revision = in_meta(meta::PROTOCOL_VERSION).and_then(text);
         let declares = in_meta(meta::CLIENT_CAPABILITIES).is_some();
         let member = match method.as_str() {
@@ -103,7 +103,7 @@ impl Said {
         };
         let names = member.is_some_and(|member| member != "taskId");
         let name = member
-            .and_then(|member| glance::member(frame, params?, member))
+            .and_then(|member| frame::member(frame, params?, member))
             .and_then(text);
         Some(Self {
             method,

@@ -15,10 +15,10 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::{HeaderMap, StatusCode};
+use mcp_elicit_core::wire::frame::Shape;
 use mcp_elicit_core::wire::{Revision, method};
 use mcp_elicit_record::{clock, seal};
-use mcp_elicit_relay::glance::Shape;
-use mcp_elicit_relay::{Event, Settings};
+use mcp_elicit_relay::{Event, RelaySettings};
 use tokio::runtime::Handle;
 
 use super::admission::{Admission, is_json};
@@ -63,7 +63,7 @@ struct Held {
     pool: Arc<Pool>,
     client: Arc<Streams>,
     principal: String,
-    doors: AtomicU64,
+    stream_ids: AtomicU64,
     /// Milliseconds since 1970.
     used: AtomicU64,
 }
@@ -178,8 +178,8 @@ impl Front {
         client: &Arc<Streams>,
         beside: Beside,
     ) -> Result<Started, StartFault> {
-        let settings = Settings {
-            many_doors: true,
+        let settings = RelaySettings {
+            client_streams: true,
             first_call: beside.first_call,
             is_pushed: beside.is_pushed,
             ..self.server.settings.clone()
@@ -207,8 +207,8 @@ impl Front {
                 } else {
                     Repeating::Client
                 };
-                let settings = Settings {
-                    streams_apart: true,
+                let settings = RelaySettings {
+                    server_streams: true,
                     ..settings
                 };
                 let upstream = HttpServer::new(url, self.max_frame, repeating)?;
@@ -305,7 +305,7 @@ impl Held {
             pool,
             client,
             principal: principal.to_owned(),
-            doors: AtomicU64::new(0),
+            stream_ids: AtomicU64::new(0),
             used: AtomicU64::new(clock::now().as_millis()),
         })
     }
@@ -345,7 +345,7 @@ async fn post(State(front): State<Arc<Front>>, headers: HeaderMap, body: Body) -
         Ok(message) => message,
         Err(response) => return *response,
     };
-    let said = Said::of(&message.frame, &message.glance);
+    let said = Said::of(&message.frame, &message.index);
     let in_rounds = said.as_ref().is_some_and(|said| said.revision.is_some())
         || headers
             .get(VERSION)
@@ -355,7 +355,7 @@ async fn post(State(front): State<Arc<Front>>, headers: HeaderMap, body: Body) -
             && let Some(said) = &said
             && let Some(wrong) = wrong_in_rounds(&headers, said)
         {
-            return with_id(&message.frame, &message.glance, wrong);
+            return with_id(&message.frame, &message.index, wrong);
         }
         return match front.shared(&front.caller(&headers)) {
             Ok(held) => take(&held, &message, &headers, None, true).await,
@@ -402,7 +402,7 @@ async fn listen(State(front): State<Arc<Front>>, headers: HeaderMap) -> Response
         Err(response) => return *response,
     };
     let last = headers.get(LAST_EVENT).and_then(|id| id.to_str().ok());
-    let (door, told) = match held.client.listen(last) {
+    let (stream_id, told) = match held.client.listen(last) {
         Ok(listened) => listened,
         Err(NoStream::Open) => {
             let why = "the session's stream is open already";
@@ -413,7 +413,7 @@ async fn listen(State(front): State<Arc<Front>>, headers: HeaderMap) -> Response
             return refusal(StatusCode::BAD_REQUEST, -32600, why);
         }
     };
-    stream(Opening::Nothing, told, Left::watching(held, door))
+    stream(Opening::Nothing, told, Left::watching(held, stream_id))
 }
 
 async fn end(State(front): State<Arc<Front>>, headers: HeaderMap) -> Response {

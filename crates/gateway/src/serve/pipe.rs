@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
-use mcp_elicit_relay::DeliveryKey;
+use mcp_elicit_relay::DeliveryId;
 
 /// The largest buffer that is kept for the next frames, in bytes.
 const KEPT: usize = 2 * 1024 * 1024;
@@ -18,7 +18,7 @@ pub struct Pipe {
     writer: Mutex<Writer>,
     broken: AtomicBool,
     /// The reports on frames with answers, until they are read.
-    reports: Mutex<Vec<(DeliveryKey, Written)>>,
+    reports: Mutex<Vec<(DeliveryId, Written)>>,
 }
 
 /// Frames that wait to be written.
@@ -31,7 +31,7 @@ struct Queue {
 
 /// A frame with answers among the bytes.
 struct Part {
-    delivery: DeliveryKey,
+    delivery: DeliveryId,
     start: usize,
     end: usize,
 }
@@ -86,7 +86,7 @@ impl Pipe {
 
     /// Puts a frame at the end of the queue. What becomes of the answers in it is in [`Pipe::take_reports`] once it is
     /// known.
-    pub fn push(&self, frame: &[u8], delivery: Option<DeliveryKey>) {
+    pub fn push(&self, frame: &[u8], delivery: Option<DeliveryId>) {
         let mut queue = self.queue();
         let start = queue.bytes.len();
         queue.bytes.extend_from_slice(frame);
@@ -102,7 +102,7 @@ impl Pipe {
     }
 
     /// Takes what became of frames with answers.
-    pub fn take_reports(&self) -> Vec<(DeliveryKey, Written)> {
+    pub fn take_reports(&self) -> Vec<(DeliveryId, Written)> {
         let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *reports)
     }
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn what_became_of_each_answer_is_told_to_the_byte() {
-        let [one, two, three] = [1, 2, 3].map(DeliveryKey);
+        let [one, two, three] = [1, 2, 3].map(DeliveryId);
         for (takes, expected) in [
             (0, [Written::Nothing; 3]),
             (1, [Written::Part, Written::Nothing, Written::Nothing]),

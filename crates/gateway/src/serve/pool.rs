@@ -6,10 +6,10 @@
 //! nobody needs are ended. No child ever serves two callers.
 
 use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_core::wire::frame::Shape;
 use mcp_elicit_core::wire::{CallKind, Cancelled, method};
 use mcp_elicit_record::clock;
-use mcp_elicit_relay::glance::Shape;
-use mcp_elicit_relay::{Door, Event};
+use mcp_elicit_relay::{Event, StreamId};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
@@ -141,20 +141,20 @@ impl Pool {
     }
 
     /// A frame came from the client.
-    pub fn from_client(&self, door: Door, frame: Frame<'_>) -> Result<(), StartFault> {
-        self.session_for(&frame)?.from_client(door, frame);
+    pub fn from_client(&self, stream: StreamId, frame: Frame<'_>) -> Result<(), StartFault> {
+        self.session_for(&frame)?.from_client(stream, frame);
         Ok(())
     }
 
     /// A frame came from the client, whose HTTP request said this in its headers.
     pub fn from_client_with(
         &self,
-        door: Door,
+        stream: StreamId,
         frame: Frame<'_>,
         headers: HeaderMap,
     ) -> Result<(), StartFault> {
         self.session_for(&frame)?
-            .from_client_with(door, frame, headers);
+            .from_client_with(stream, frame, headers);
         Ok(())
     }
 
@@ -163,15 +163,15 @@ impl Pool {
         if self.most == 1 || !first.can_share_calls() {
             return Ok(first);
         }
-        let glance = frame.glance();
+        let index = frame.index();
         let bytes = frame.bytes();
-        let named = glance.method.clone();
+        let named = index.method.clone();
         let Some(named) = named.and_then(|range| std::str::from_utf8(&bytes[range]).ok()) else {
             return Ok(first);
         };
         let sessions = self.sessions();
-        if glance.shape() == Some(Shape::Notification) {
-            let cancelled = glance.params.clone().filter(|_| named == method::CANCELLED);
+        if index.shape() == Some(Shape::Notification) {
+            let cancelled = index.params.clone().filter(|_| named == method::CANCELLED);
             let cancelled = cancelled
                 .and_then(|range| serde_json::from_slice(&bytes[range]).ok())
                 .and_then(|params| Cancelled::parse(params).ok());
@@ -183,13 +183,15 @@ impl Pool {
         let Some(kind) = CallKind::of_method(named) else {
             return Ok(first);
         };
-        let goes_on = |session: &&Arc<Session>| session.goes_on_here(kind, bytes, &glance);
+        let goes_on = |session: &&Arc<Session>| session.continues_here(kind, bytes, &index);
         let chosen = sessions
             .iter()
             .find(goes_on)
             .or_else(|| sessions.iter().find(|session| session.is_free()))
             .or_else(|| {
-                let usable = sessions.iter().filter(|session| !session.is_spent());
+                let usable = sessions
+                    .iter()
+                    .filter(|session| !session.has_given_up_call());
                 usable.min_by_key(|session| session.load())
             });
         let chosen = chosen.cloned().unwrap_or(first);
@@ -216,9 +218,9 @@ impl Pool {
     }
 
     /// The client's HTTP request on this stream is over.
-    pub fn is_over_at(&self, door: Door) {
+    pub fn is_over_at(&self, stream: StreamId) {
         for session in self.sessions() {
-            session.is_over_at(door);
+            session.is_over_at(stream);
         }
     }
 
@@ -295,8 +297,8 @@ impl Pool {
     }
 
     fn hand_over(&self, from: &Session, to: &Session) {
-        if let Some((door, frame)) = from.take_queued() {
-            to.from_client(door, Frame::Lent(&frame));
+        if let Some((stream, frame)) = from.take_queued() {
+            to.from_client(stream, Frame::Lent(&frame));
         }
         for member in self.members().iter_mut() {
             if std::ptr::eq(Arc::as_ptr(&member.session), to) {
@@ -311,7 +313,7 @@ impl Pool {
         while at < members.len() && members.len() > 1 {
             let Member { session, used, .. } = &members[at];
             let idle = session.open() == (0, 0);
-            let unneeded = session.is_spent() || (at > 0 && now.since(*used) >= IDLE);
+            let unneeded = session.has_given_up_call() || (at > 0 && now.since(*used) >= IDLE);
             if session.is_over() || (idle && unneeded) {
                 let member = members.remove(at);
                 member.session.end();

@@ -9,11 +9,12 @@ pub mod driver;
 mod keeping;
 
 use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_core::wire::FrameIndex;
 use mcp_elicit_core::wire::{CallKind, Id};
 use mcp_elicit_record::{Book, RecordEvent, SessionIdentity, clock};
-use mcp_elicit_relay::glance::Glance;
 use mcp_elicit_relay::{
-    CallKey, DeliveryKey, Door, Down, Effect, Event, QuestionKey, Relay, Settings, StateSeal, Up,
+    AskId, CallId, ClientForward, DeliveryId, Effect, Event, Relay, RelaySettings, ServerForward,
+    StateSeal, StreamId,
 };
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -32,10 +33,10 @@ use keeping::Later;
 /// The sink of frames for the client. Never waits: what cannot go at once is queued.
 pub trait ClientSide: Send + Sync {
     /// Queues a frame on a stream; `last` when it answers the request that opened the stream.
-    fn send(&self, door: Door, frame: Frame<'_>, last: bool);
+    fn send(&self, stream: StreamId, frame: Frame<'_>, last: bool);
     /// Queues the last frame of a stream whose request the server wants credentials for.
-    fn challenge(&self, door: Door, frame: Frame<'_>, _challenge: &Challenge) {
-        self.send(door, frame, true);
+    fn challenge(&self, stream: StreamId, frame: Frame<'_>, _challenge: &Challenge) {
+        self.send(stream, frame, true);
     }
     /// Gets on with what is queued.
     fn flush(&self);
@@ -52,9 +53,9 @@ pub trait ServerSide: Send + Sync {
     fn send(
         &self,
         frame: Frame<'_>,
-        call: Option<CallKey>,
-        door: Option<Door>,
-        delivery: Option<DeliveryKey>,
+        call: Option<CallId>,
+        stream: Option<StreamId>,
+        delivery: Option<DeliveryId>,
     );
     /// Gets on with what is queued, or has the session's driver do it.
     fn flush(&self);
@@ -73,9 +74,9 @@ pub trait ServerSide: Send + Sync {
     /// Writes what is queued; the driver may wait.
     fn write_out(&self) {}
     /// Returns what the client's request on this stream said in its HTTP headers; `None` when the request is over.
-    fn carry(&self, _door: Door, _headers: Option<HeaderMap>) {}
+    fn carry(&self, _door: StreamId, _headers: Option<HeaderMap>) {}
     /// Nobody wants the answer to this call any more.
-    fn abandon(&self, call: CallKey);
+    fn abandon(&self, call: CallId);
     /// Starts the server anew; tells [`Event::Restarted`] or [`Event::ServerGone`] when done.
     fn restart(&self);
     /// Ends the connection with the server.
@@ -125,7 +126,7 @@ pub struct Who {
 enum Job {
     Effect(Effect),
     /// Write the client's answer to this question, which is in hand.
-    Write(QuestionKey, String),
+    Write(AskId, String),
     Flush,
     End,
 }
@@ -133,7 +134,7 @@ enum Job {
 impl Session {
     /// A session; it lives as long as its driver runs.
     pub fn new(
-        settings: Settings,
+        settings: RelaySettings,
         who: Who,
         client: Arc<dyn ClientSide>,
         server: Arc<dyn ServerSide>,
@@ -143,7 +144,7 @@ impl Session {
         let (tell, told) = mpsc::unbounded_channel();
         let key = book.identity_key().derive("request state");
         let seal = StateSeal::new(&key, &who.identity.server.key, &who.identity.caller);
-        let settings = Settings {
+        let settings = RelaySettings {
             is_named: who.identity.server.is_named,
             ..settings
         };
@@ -175,19 +176,19 @@ impl Session {
     }
 
     /// A frame came from the client.
-    pub fn from_client(&self, door: Door, frame: Frame<'_>) {
+    pub fn from_client(&self, stream: StreamId, frame: Frame<'_>) {
         let mut relay = self.relay();
         relay.set_finds_calls(self.book.has_calls());
         let up = match frame {
-            Frame::Lent(bytes) => relay.client_frame(clock::now(), door, bytes),
-            Frame::Seen(bytes, glance) => {
-                relay.client_frame_seen(clock::now(), door, bytes, glance)
+            Frame::Lent(bytes) => relay.client_frame(clock::now(), stream, bytes),
+            Frame::Seen(bytes, index) => {
+                relay.client_frame_seen(clock::now(), stream, bytes, index)
             }
         };
-        if let Up::Forward(call) = up {
-            self.server.send(frame, call, Some(door), None);
+        if let ClientForward::AsIs(call) = up {
+            self.server.send(frame, call, Some(stream), None);
         }
-        let told = self.carry_out(relay, Some(door), None);
+        let told = self.carry_out(relay, Some(stream), None);
         self.server.flush();
         // Whoever reads a peer must not wait for the other to read: both might wait for each other then.
         if told.client && self.client.may_wait() {
@@ -199,26 +200,24 @@ impl Session {
     }
 
     /// A frame came from the server, on the stream of this call where streams are apart.
-    pub fn from_server(&self, call: Option<CallKey>, frame: Frame<'_>) {
+    pub fn from_server(&self, call: Option<CallId>, frame: Frame<'_>) {
         self.from_server_challenged(call, frame, None);
     }
 
     /// A frame came from the server, with what the server wants first when it wants credentials.
     pub fn from_server_challenged(
         &self,
-        call: Option<CallKey>,
+        call: Option<CallId>,
         frame: Frame<'_>,
         challenge: Option<&Challenge>,
     ) {
         let mut relay = self.relay();
         let down = match frame {
             Frame::Lent(bytes) => relay.server_frame(clock::now(), call, bytes),
-            Frame::Seen(bytes, glance) => {
-                relay.server_frame_seen(clock::now(), call, bytes, glance)
-            }
+            Frame::Seen(bytes, index) => relay.server_frame_seen(clock::now(), call, bytes, index),
         };
-        if let Down::Forward { door, last } = down {
-            self.to_client(door, frame, last, challenge);
+        if let ServerForward::AsIs { stream, last } = down {
+            self.to_client(stream, frame, last, challenge);
         }
         let told = self.carry_out(relay, None, challenge);
         self.client.flush();
@@ -230,26 +229,32 @@ impl Session {
         self.write_behind(&told.noted);
     }
 
-    fn to_client(&self, door: Door, frame: Frame<'_>, last: bool, challenge: Option<&Challenge>) {
+    fn to_client(
+        &self,
+        stream: StreamId,
+        frame: Frame<'_>,
+        last: bool,
+        challenge: Option<&Challenge>,
+    ) {
         match challenge.filter(|_| last) {
-            Some(challenge) => self.client.challenge(door, frame, challenge),
-            None => self.client.send(door, frame, last),
+            Some(challenge) => self.client.challenge(stream, frame, challenge),
+            None => self.client.send(stream, frame, last),
         }
     }
 
     /// A frame came from the client, whose HTTP request said this in its headers: they go on with what goes on of it,
     /// until the request is over.
-    pub fn from_client_with(&self, door: Door, frame: Frame<'_>, headers: HeaderMap) {
+    pub fn from_client_with(&self, stream: StreamId, frame: Frame<'_>, headers: HeaderMap) {
         if headers.is_empty() {
-            return self.from_client(door, frame);
+            return self.from_client(stream, frame);
         }
-        self.server.carry(door, Some(headers));
-        self.from_client(door, frame);
+        self.server.carry(stream, Some(headers));
+        self.from_client(stream, frame);
     }
 
     /// The client's HTTP request on this stream is over.
-    pub fn is_over_at(&self, door: Door) {
-        self.server.carry(door, None);
+    pub fn is_over_at(&self, stream: StreamId) {
+        self.server.carry(stream, None);
     }
 
     /// Something happened.
@@ -314,8 +319,8 @@ impl Session {
     }
 
     /// Returns whether a call was given up that the server may still be at work on.
-    pub fn is_spent(&self) -> bool {
-        self.relay().is_spent()
+    pub fn has_given_up_call(&self) -> bool {
+        self.relay().has_given_up_call()
     }
 
     /// Returns how many calls are on their way or wait.
@@ -324,9 +329,9 @@ impl Session {
     }
 
     /// Returns whether the request goes on with something that is held here.
-    pub fn goes_on_here(&self, kind: CallKind, frame: &[u8], glance: &Glance) -> bool {
+    pub fn continues_here(&self, kind: CallKind, frame: &[u8], index: &FrameIndex) -> bool {
         let text = std::str::from_utf8(frame);
-        text.is_ok_and(|text| self.relay().goes_on_here(kind, text, glance))
+        text.is_ok_and(|text| self.relay().continues_here(kind, text, index))
     }
 
     /// Returns whether the client knows a call here by this id.
@@ -340,7 +345,7 @@ impl Session {
     }
 
     /// Takes that call out.
-    pub fn take_queued(&self) -> Option<(Door, Bytes)> {
+    pub fn take_queued(&self) -> Option<(StreamId, Bytes)> {
         let mut relay = self.relay();
         let taken = relay.take_queued();
         self.carry_on(relay, None);
@@ -373,7 +378,7 @@ impl Session {
     fn carry_out(
         &self,
         mut relay: MutexGuard<'_, Relay>,
-        door: Option<Door>,
+        stream: Option<StreamId>,
         challenge: Option<&Challenge>,
     ) -> Told {
         let mut told = Told::default();
@@ -383,9 +388,13 @@ impl Session {
                 continue;
             };
             match effect {
-                Effect::ToClient { door, frame, last } => {
+                Effect::ToClient {
+                    stream,
+                    frame,
+                    last,
+                } => {
                     told.client = true;
-                    self.to_client(door, Frame::Lent(frame.as_bytes()), last, challenge);
+                    self.to_client(stream, Frame::Lent(frame.as_bytes()), last, challenge);
                 }
                 Effect::ToServer {
                     frame,
@@ -393,18 +402,18 @@ impl Session {
                     delivery,
                 } => {
                     told.server = true;
-                    let door = call.and_then(|call| relay.waits_at(call)).or(door);
+                    let stream = call.and_then(|call| relay.waits_at(call)).or(stream);
                     let frame = Frame::Lent(frame.as_bytes());
-                    self.server.send(frame, call, door, delivery);
+                    self.server.send(frame, call, stream, delivery);
                 }
                 Effect::Abandon { call } => self.server.abandon(call),
                 Effect::Restart => self.server.restart(),
                 Effect::Record { .. }
-                | Effect::Settle { .. }
-                | Effect::Take { .. }
+                | Effect::Submit { .. }
+                | Effect::BeginDelivery { .. }
                 | Effect::End { .. }
-                | Effect::Confirm { .. }
-                | Effect::Refused { .. }
+                | Effect::Delivered { .. }
+                | Effect::DeliveryRefused { .. }
                 | Effect::InDoubt { .. }
                 | Effect::FindCall { .. }
                 | Effect::KeepCall { .. }

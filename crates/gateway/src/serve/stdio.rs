@@ -13,7 +13,7 @@ use super::session::{ClientSide, Driver, ServerSide, Session};
 use super::upstream::{HttpServer, Repeating, Upstream};
 use crate::config::Server;
 use crate::office::{Office, StartFault};
-use mcp_elicit_relay::{Door, Settings};
+use mcp_elicit_relay::{RelaySettings, StreamId};
 
 /// Bytes read from stdin at once.
 const READ: usize = 64 * 1024;
@@ -35,7 +35,7 @@ impl StdioClient {
     pub fn read(pool: &Pool, max_frame: usize) -> io::Result<()> {
         let mut reader = BufReader::with_capacity(READ, stdin()?);
         read_frames(&mut reader, max_frame, |frame| {
-            if let Err(fault) = pool.from_client(Door::SESSION, Frame::Lent(frame)) {
+            if let Err(fault) = pool.from_client(StreamId::SESSION, Frame::Lent(frame)) {
                 tracing::error!(%fault, "a message could not be passed on");
             }
         })
@@ -43,7 +43,7 @@ impl StdioClient {
 }
 
 impl ClientSide for StdioClient {
-    fn send(&self, _door: Door, frame: Frame<'_>, _last: bool) {
+    fn send(&self, _door: StreamId, frame: Frame<'_>, _last: bool) {
         self.pipe.push(frame.bytes(), None);
     }
 
@@ -102,7 +102,7 @@ pub fn serve_program(
         move |beside: Beside| {
             let (child, stdout) = ChildServer::start(program.clone(), max_frame, false, None)
                 .map_err(fault_of(&server))?;
-            let settings = Settings {
+            let settings = RelaySettings {
                 first_call: beside.first_call,
                 is_pushed: beside.is_pushed,
                 ..server.settings.clone()
@@ -136,8 +136,8 @@ pub fn serve_url(
         move |_: Beside| {
             let _in_runtime = runtime.enter();
             let upstream = HttpServer::new(&at, max_frame, Repeating::Gateway)?;
-            let settings = Settings {
-                streams_apart: true,
+            let settings = RelaySettings {
+                server_streams: true,
                 ..server.settings.clone()
             };
             start(
@@ -161,7 +161,7 @@ pub fn serve_url(
 fn start(
     office: &Office,
     server: &Server,
-    settings: Settings,
+    settings: RelaySettings,
     client: &Arc<StdioClient>,
     side: Arc<dyn ServerSide>,
     attach: impl FnOnce(&Arc<Session>) -> io::Result<()>,

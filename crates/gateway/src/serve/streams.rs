@@ -12,7 +12,7 @@ use super::challenge::Challenge;
 use super::frame::Frame;
 use super::session::ClientSide;
 use mcp_elicit_core::wire::sse;
-use mcp_elicit_relay::Door;
+use mcp_elicit_relay::StreamId;
 
 /// Messages that were said, kept of one stream for a client that comes back.
 const KEPT: usize = 64;
@@ -109,7 +109,7 @@ pub enum NoStream {
 /// The streams of one client.
 #[derive(Default)]
 pub struct Streams {
-    by_door: Mutex<HashMap<Door, Stream>>,
+    by_door: Mutex<HashMap<StreamId, Stream>>,
     /// `true` if all streams are of one client with a session.
     one_client: bool,
     /// `true` once nothing more will be sent.
@@ -130,12 +130,12 @@ impl Streams {
         self.one_client
     }
 
-    fn streams(&self) -> MutexGuard<'_, HashMap<Door, Stream>> {
+    fn streams(&self) -> MutexGuard<'_, HashMap<StreamId, Stream>> {
         self.by_door.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Opens the stream of a request. The oldest of too many that were lost and not taken up again is given up for it.
-    pub fn open(&self, door: Door) -> mpsc::UnboundedReceiver<Told> {
+    pub fn open(&self, stream_id: StreamId) -> mpsc::UnboundedReceiver<Told> {
         let (to, told) = mpsc::unbounded_channel();
         let mut streams = self.streams();
         if self.ended.load(Ordering::Relaxed) {
@@ -146,15 +146,15 @@ impl Streams {
             let lost = |stream: &Stream| !stream.is_open();
             let oldest = streams.iter().filter(|(_, stream)| lost(stream));
             if let Some(oldest) = oldest
-                .map(|(door, _)| *door)
-                .filter(|door| *door != Door::SESSION)
+                .map(|(stream_id, _)| *stream_id)
+                .filter(|stream_id| *stream_id != StreamId::SESSION)
                 .min()
             {
                 streams.remove(&oldest);
             }
         }
         streams.insert(
-            door,
+            stream_id,
             Stream {
                 to: Some(to),
                 ..Stream::default()
@@ -167,19 +167,24 @@ impl Streams {
     pub fn listen(
         &self,
         last: Option<&str>,
-    ) -> Result<(Door, mpsc::UnboundedReceiver<Told>), NoStream> {
+    ) -> Result<(StreamId, mpsc::UnboundedReceiver<Told>), NoStream> {
         let seen = last
             .and_then(|last| last.split_once('-'))
-            .and_then(|(door, count)| Some((Door(door.parse().ok()?), count.parse::<u64>().ok()?)));
-        let door = seen.map_or(Door::SESSION, |(door, _)| door);
+            .and_then(|(stream_id, count)| {
+                Some((
+                    StreamId(stream_id.parse().ok()?),
+                    count.parse::<u64>().ok()?,
+                ))
+            });
+        let stream_id = seen.map_or(StreamId::SESSION, |(stream_id, _)| stream_id);
         let mut streams = self.streams();
         if self.ended.load(Ordering::Relaxed) {
             return Err(NoStream::Done);
         }
-        let stream = match door {
-            Door::SESSION => streams.entry(door).or_default(),
+        let stream = match stream_id {
+            StreamId::SESSION => streams.entry(stream_id).or_default(),
             // One that is done with, or that was never there, will say nothing.
-            door => streams.get_mut(&door).ok_or(NoStream::Done)?,
+            stream_id => streams.get_mut(&stream_id).ok_or(NoStream::Done)?,
         };
         if seen.is_none() && stream.is_open() {
             return Err(NoStream::Open);
@@ -195,7 +200,7 @@ impl Streams {
         }
         stream.said = stream.count;
         stream.to = Some(to);
-        Ok((door, told))
+        Ok((stream_id, told))
     }
 
     /// Every stream ends, with what was said on it.
@@ -206,20 +211,26 @@ impl Streams {
     }
 
     /// The stream is done with; whether it was there.
-    pub fn close(&self, door: Door) -> bool {
-        self.streams().remove(&door).is_some()
+    pub fn close(&self, stream_id: StreamId) -> bool {
+        self.streams().remove(&stream_id).is_some()
     }
 }
 
 impl Streams {
-    fn say(&self, door: Door, frame: Frame<'_>, last: bool, challenge: Option<Box<Challenge>>) {
+    fn say(
+        &self,
+        stream_id: StreamId,
+        frame: Frame<'_>,
+        last: bool,
+        challenge: Option<Box<Challenge>>,
+    ) {
         let mut streams = self.streams();
-        let door = self.instead_of(door, &streams);
-        let stream = if door == Door::SESSION {
-            streams.entry(door).or_default()
+        let stream_id = self.instead_of(stream_id, &streams);
+        let stream = if stream_id == StreamId::SESSION {
+            streams.entry(stream_id).or_default()
         } else {
             // A request that was given up has no stream.
-            let Some(stream) = streams.get_mut(&door) else {
+            let Some(stream) = streams.get_mut(&stream_id) else {
                 return;
             };
             stream
@@ -229,7 +240,7 @@ impl Streams {
             frame: frame.kept(),
             last,
             challenge,
-            id: format!("{}-{}", door.0, stream.count),
+            id: format!("{}-{}", stream_id.0, stream.count),
             _unread: None,
         };
         stream.answered |= last;
@@ -249,7 +260,7 @@ impl Streams {
         }
         let mut bytes: usize = stream.kept.iter().map(|(_, told)| told.frame.len()).sum();
         while let Some((count, oldest)) = stream.kept.front() {
-            let waits = door == Door::SESSION && *count > stream.said;
+            let waits = stream_id == StreamId::SESSION && *count > stream.said;
             let few = stream.kept.len() <= if waits { WAITING } else { KEPT };
             if (few && bytes <= UNREAD) || stream.kept.len() == 1 {
                 break;
@@ -261,26 +272,30 @@ impl Streams {
 
     /// Returns where nobody listens to the session's stream, the client hears what is for that on the stream of its newest request
     /// (2025-11-25, transports: before the response, a server may send what relates to the request).
-    fn instead_of(&self, door: Door, streams: &HashMap<Door, Stream>) -> Door {
-        let listened = streams.get(&Door::SESSION).is_some_and(Stream::is_open);
-        if door != Door::SESSION || !self.one_client || listened {
-            return door;
+    fn instead_of(&self, stream_id: StreamId, streams: &HashMap<StreamId, Stream>) -> StreamId {
+        let listened = streams.get(&StreamId::SESSION).is_some_and(Stream::is_open);
+        if stream_id != StreamId::SESSION || !self.one_client || listened {
+            return stream_id;
         }
-        let waits = |(door, stream): &(&Door, &Stream)| {
-            **door != Door::SESSION && stream.is_open() && !stream.answered
+        let waits = |(stream_id, stream): &(&StreamId, &Stream)| {
+            **stream_id != StreamId::SESSION && stream.is_open() && !stream.answered
         };
-        let newest = streams.iter().filter(waits).map(|(door, _)| *door).max();
-        newest.unwrap_or(door)
+        let newest = streams
+            .iter()
+            .filter(waits)
+            .map(|(stream_id, _)| *stream_id)
+            .max();
+        newest.unwrap_or(stream_id)
     }
 }
 
 impl ClientSide for Streams {
-    fn send(&self, door: Door, frame: Frame<'_>, last: bool) {
-        self.say(door, frame, last, None);
+    fn send(&self, stream_id: StreamId, frame: Frame<'_>, last: bool) {
+        self.say(stream_id, frame, last, None);
     }
 
-    fn challenge(&self, door: Door, frame: Frame<'_>, challenge: &Challenge) {
-        self.say(door, frame, true, Some(Box::new(challenge.clone())));
+    fn challenge(&self, stream_id: StreamId, frame: Frame<'_>, challenge: &Challenge) {
+        self.say(stream_id, frame, true, Some(Box::new(challenge.clone())));
     }
 
     fn flush(&self) {}
@@ -295,13 +310,13 @@ mod tests {
     #[test]
     fn a_lost_stream_is_taken_up_where_it_was() {
         let streams = Streams::default();
-        let first = streams.open(Door(3));
-        streams.send(Door(3), Frame::Lent(b"one"), false);
+        let first = streams.open(StreamId(3));
+        streams.send(StreamId(3), Frame::Lent(b"one"), false);
         drop(first);
-        streams.send(Door(3), Frame::Lent(b"two"), false);
-        streams.send(Door(3), Frame::Lent(b"three"), true);
-        let (door, mut told) = streams.listen(Some("3-1")).unwrap();
-        assert_eq!(door, Door(3));
+        streams.send(StreamId(3), Frame::Lent(b"two"), false);
+        streams.send(StreamId(3), Frame::Lent(b"three"), true);
+        let (stream_id, mut told) = streams.listen(Some("3-1")).unwrap();
+        assert_eq!(stream_id, StreamId(3));
         assert_eq!(told.try_recv().unwrap().frame, "two");
         let last = told.try_recv().unwrap();
         assert!(last.last);
@@ -311,29 +326,29 @@ mod tests {
     #[test]
     fn the_sessions_stream_has_what_was_said_before_it_was_opened() {
         let streams = Streams::default();
-        streams.send(Door::SESSION, Frame::Lent(b"early"), false);
+        streams.send(StreamId::SESSION, Frame::Lent(b"early"), false);
         let (_, mut told) = streams.listen(None).unwrap();
         assert_eq!(told.try_recv().unwrap().frame, "early");
         assert_eq!(streams.listen(None).err(), Some(NoStream::Open));
         assert_eq!(streams.listen(Some("8-1")).err(), Some(NoStream::Done));
         for lost in 10..10 + LOST as u64 {
-            drop(streams.open(Door(lost)));
+            drop(streams.open(StreamId(lost)));
         }
         let all = streams.streams().len();
         assert_eq!(all, LOST, "the oldest lost stream made room");
-        assert!(streams.close(Door(11)) && !streams.close(Door(10)));
-        streams.send(Door(9), Frame::Lent(b"nobody asked"), false);
-        assert!(!streams.close(Door(9)));
+        assert!(streams.close(StreamId(11)) && !streams.close(StreamId(10)));
+        streams.send(StreamId(9), Frame::Lent(b"nobody asked"), false);
+        assert!(!streams.close(StreamId(9)));
     }
 
     #[test]
     fn what_was_listened_to_is_not_said_again_to_who_does_not_ask_for_it() {
         let streams = Streams::default();
         let (_, mut told) = streams.listen(None).unwrap();
-        streams.send(Door::SESSION, Frame::Lent(b"heard"), false);
+        streams.send(StreamId::SESSION, Frame::Lent(b"heard"), false);
         assert_eq!(told.try_recv().unwrap().frame, "heard");
         drop(told);
-        streams.send(Door::SESSION, Frame::Lent(b"missed"), false);
+        streams.send(StreamId::SESSION, Frame::Lent(b"missed"), false);
         let (_, mut told) = streams.listen(None).unwrap();
         assert_eq!(told.try_recv().unwrap().frame, "missed");
         assert!(told.try_recv().is_err());
@@ -346,10 +361,10 @@ mod tests {
     #[test]
     fn a_stream_that_nobody_reads_is_cut_and_what_is_kept_is_bounded() {
         let streams = Streams::default();
-        let mut told = streams.open(Door(1));
+        let mut told = streams.open(StreamId(1));
         let long = vec![b'x'; UNREAD / 4 + 1];
         for _ in 0..6 {
-            streams.send(Door(1), Frame::Lent(&long), false);
+            streams.send(StreamId(1), Frame::Lent(&long), false);
         }
         let mut waiting = 0;
         while told.try_recv().is_ok() {
@@ -365,11 +380,11 @@ mod tests {
     fn every_stream_ends_with_what_was_said_on_it() {
         let streams = Streams::of_one_client();
         let (_, mut session) = streams.listen(None).unwrap();
-        let mut request = streams.open(Door(1));
-        streams.send(Door(1), Frame::Lent(b"over"), true);
+        let mut request = streams.open(StreamId(1));
+        streams.send(StreamId(1), Frame::Lent(b"over"), true);
         streams.end();
         assert_eq!(request.try_recv().unwrap().frame, "over");
-        for told in [&mut session, &mut request, &mut streams.open(Door(2))] {
+        for told in [&mut session, &mut request, &mut streams.open(StreamId(2))] {
             assert_eq!(told.try_recv().err(), Some(TryRecvError::Disconnected));
         }
         assert_eq!(streams.listen(None).err(), Some(NoStream::Done));
@@ -378,20 +393,20 @@ mod tests {
     #[test]
     fn a_client_without_a_session_stream_hears_on_the_stream_of_its_request() {
         let streams = Streams::of_one_client();
-        let mut first = streams.open(Door(1));
-        streams.send(Door(1), Frame::Lent(b"answer"), true);
+        let mut first = streams.open(StreamId(1));
+        streams.send(StreamId(1), Frame::Lent(b"answer"), true);
         assert_eq!(first.try_recv().unwrap().frame, "answer");
-        streams.send(Door::SESSION, Frame::Lent(b"waits"), false);
+        streams.send(StreamId::SESSION, Frame::Lent(b"waits"), false);
         assert!(
             first.try_recv().is_err(),
             "an answered request hears no more"
         );
-        let mut second = streams.open(Door(2));
-        streams.send(Door::SESSION, Frame::Lent(b"log"), false);
+        let mut second = streams.open(StreamId(2));
+        streams.send(StreamId::SESSION, Frame::Lent(b"log"), false);
         assert_eq!(second.try_recv().unwrap().frame, "log");
         let (_, mut session) = streams.listen(None).unwrap();
         assert_eq!(session.try_recv().unwrap().frame, "waits");
-        streams.send(Door::SESSION, Frame::Lent(b"there"), false);
+        streams.send(StreamId::SESSION, Frame::Lent(b"there"), false);
         assert_eq!(session.try_recv().unwrap().frame, "there");
         assert!(second.try_recv().is_err());
     }

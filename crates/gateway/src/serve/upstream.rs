@@ -15,9 +15,9 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use mcp_elicit_client::connection::BearerToken;
 use mcp_elicit_core::link::without_userinfo;
+use mcp_elicit_core::wire::frame::{FrameIndex, Shape};
 use mcp_elicit_core::wire::method;
-use mcp_elicit_relay::glance::{Glance, Shape};
-use mcp_elicit_relay::{CallKey, DeliveryKey, Door, Event};
+use mcp_elicit_relay::{CallId, DeliveryId, Event, StreamId};
 use reqwest::{Client, Response, Url};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
@@ -106,10 +106,10 @@ struct State {
     /// The revision of the session; `None` where every request speaks for itself.
     revision: Option<HeaderValue>,
     /// Headers of the clients' requests that are on their way, by their streams.
-    carried: HashMap<Door, HeaderMap>,
+    carried: HashMap<StreamId, HeaderMap>,
     /// The client's last `Authorization`, or the operator's until it brings one: for requests that come without.
     authorization: Option<HeaderValue>,
-    calls: HashMap<CallKey, AbortHandle>,
+    calls: HashMap<CallId, AbortHandle>,
     listening: Option<AbortHandle>,
     /// The arguments of a call that headers are to repeat; `None` where the client is the one to do it.
     params: Option<params::ParamHeaders>,
@@ -127,20 +127,20 @@ pub enum Repeating {
 struct Outgoing {
     frame: Bytes,
     /// The positions of its parts.
-    glance: Glance,
-    call: Option<CallKey>,
+    index: FrameIndex,
+    call: Option<CallId>,
     headers: HeaderMap,
     /// The answers in it.
-    delivery: Option<DeliveryKey>,
+    delivery: Option<DeliveryId>,
 }
 
 impl Outgoing {
     fn is_request(&self) -> bool {
-        self.call.is_some() || self.glance.shape() == Some(Shape::Request)
+        self.call.is_some() || self.index.shape() == Some(Shape::Request)
     }
 
     fn has_method(&self, name: &str) -> bool {
-        let method = self.glance.method.clone();
+        let method = self.index.method.clone();
         method.is_some_and(|range| &self.frame[range] == name.as_bytes())
     }
 }
@@ -208,13 +208,13 @@ impl HttpServer {
         let session = self.session_headers();
         // A server with a session speaks the pushed era, whatever the client's frame says of itself.
         if session.is_empty() {
-            let mut headers = rounds_headers(&outgoing.frame, &outgoing.glance);
+            let mut headers = rounds_headers(&outgoing.frame, &outgoing.index);
             if outgoing.has_method("tools/call") {
                 let given = outgoing.headers.iter();
                 let params = given.filter(|(name, _)| name.as_str().starts_with("mcp-param-"));
                 headers.extend(params.map(|(name, value)| (name.clone(), value.clone())));
                 if let Some(params) = &self.state().params {
-                    params.complete(&outgoing.frame, &outgoing.glance, &mut headers);
+                    params.complete(&outgoing.frame, &outgoing.index, &mut headers);
                 }
             }
             request = request.headers(headers);
@@ -232,10 +232,10 @@ impl HttpServer {
         session.into_iter().chain(revision).collect()
     }
 
-    fn headers_for(&self, door: Option<Door>) -> HeaderMap {
+    fn headers_for(&self, stream: Option<StreamId>) -> HeaderMap {
         let state = self.state();
-        let mut headers = door
-            .and_then(|door| state.carried.get(&door).cloned())
+        let mut headers = stream
+            .and_then(|stream| state.carried.get(&stream).cloned())
             .unwrap_or_default();
         if !headers.contains_key(AUTHORIZATION)
             && let Some(authorization) = &state.authorization
@@ -257,7 +257,7 @@ impl HttpServer {
     }
 
     /// The exchange that runs here is over. What it brought may have started another of the same call, which stays.
-    fn forget(&self, call: CallKey) {
+    fn forget(&self, call: CallId) {
         let mut state = self.state();
         let here = tokio::task::try_id();
         if state.calls.get(&call).map(AbortHandle::id) == here {
@@ -360,7 +360,7 @@ impl HttpServer {
     }
 
     /// Tells the session what became of answers that were sent.
-    fn tell_fate(&self, delivery: Option<DeliveryKey>, fate: Fate, challenge: Option<&Challenge>) {
+    fn tell_fate(&self, delivery: Option<DeliveryId>, fate: Fate, challenge: Option<&Challenge>) {
         let (Some(delivery), Some(session)) = (delivery, self.session()) else {
             return;
         };
@@ -387,14 +387,14 @@ impl ServerSide for HttpServer {
     fn send(
         &self,
         frame: Frame<'_>,
-        call: Option<CallKey>,
-        door: Option<Door>,
-        delivery: Option<DeliveryKey>,
+        call: Option<CallId>,
+        stream: Option<StreamId>,
+        delivery: Option<DeliveryId>,
     ) {
         let outgoing = Outgoing {
-            headers: self.headers_for(door),
-            // What the relay lets out has parts that a glance finds, whoever wrote it.
-            glance: frame.glance(),
+            headers: self.headers_for(stream),
+            // What the relay lets out has parts that a index finds, whoever wrote it.
+            index: frame.index(),
             frame: frame.kept(),
             call,
             delivery,
@@ -418,19 +418,19 @@ impl ServerSide for HttpServer {
         self.queued.load(Ordering::Acquire) < QUEUED
     }
 
-    fn carry(&self, door: Door, headers: Option<HeaderMap>) {
+    fn carry(&self, stream: StreamId, headers: Option<HeaderMap>) {
         let mut state = self.state();
         let Some(headers) = headers else {
-            state.carried.remove(&door);
+            state.carried.remove(&stream);
             return;
         };
         if let Some(authorization) = headers.get(AUTHORIZATION) {
             state.authorization = Some(authorization.clone());
         }
-        state.carried.insert(door, headers);
+        state.carried.insert(stream, headers);
     }
 
-    fn abandon(&self, call: CallKey) {
+    fn abandon(&self, call: CallId) {
         // Closing the stream gives the request up where there is no session (2026-07-28, transports).
         let mut state = self.state();
         if state.session_id.is_none()

@@ -6,7 +6,7 @@ use mcp_elicit_core::wire::{Capability, Revision};
 use serde_json::{Value, json};
 
 use super::world::{Asks, World};
-use crate::{Event, Settings};
+use crate::{Event, RelaySettings};
 
 fn push(id: u64, params: &Value) -> String {
     json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params})
@@ -97,10 +97,10 @@ fn an_answer_that_does_not_fit_reaches_no_server() {
 
 #[test]
 fn too_many_questions_are_refused_with_a_limit_and_no_action() {
-    let settings = Settings {
+    let settings = RelaySettings {
         pending: Some(2),
         per_minute: None,
-        ..Settings::default()
+        ..RelaySettings::default()
     };
     let mut world = World::with_silent_server(settings);
     let form = json!({"mode": "form", "message": "m", "requestedSchema": {"type": "object", "properties": {}}});
@@ -109,10 +109,10 @@ fn too_many_questions_are_refused_with_a_limit_and_no_action() {
     let error = refused(&mut world, &form);
     assert_eq!(error["code"], -32000, "{error}");
 
-    let settings = Settings {
+    let settings = RelaySettings {
         pending: None,
         per_minute: Some(2),
-        ..Settings::default()
+        ..RelaySettings::default()
     };
     let mut world = World::with_silent_server(settings);
     world.server_sends(&push(1, &form));
@@ -210,7 +210,7 @@ fn a_pushed_question_without_a_usable_id_is_dropped() {
 
 #[test]
 fn what_waits_for_a_silent_server_is_bounded() {
-    let settings = Settings::default();
+    let settings = RelaySettings::default();
     let mut relay = crate::Relay::new(settings, super::world::seal());
     let now = crate::Timestamp::from_millis(0);
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}});
@@ -218,7 +218,7 @@ fn what_waits_for_a_silent_server_is_bounded() {
     for id in 0..1_000 {
         let frame =
             json!({"jsonrpc": "2.0", "id": id, "method": "tools/list", "params": {"_meta": meta}});
-        relay.client_frame(now, crate::Door(id + 1), frame.to_string().as_bytes());
+        relay.client_frame(now, crate::StreamId(id + 1), frame.to_string().as_bytes());
         while let Some(effect) = relay.effect() {
             refused += u32::from(matches!(effect, crate::Effect::ToClient { .. }));
         }
@@ -378,15 +378,15 @@ fn what_is_too_long_to_be_read_is_not_asked() {
         let schema = json!({"type": "object", "properties": {}});
         json!({"message": message, "requestedSchema": schema})
     };
-    let mut long = World::with_silent_server(Settings::default());
+    let mut long = World::with_silent_server(RelaySettings::default());
     let error = refused(&mut long, &ask(&"m".repeat(64 * 1024 + 1)));
     assert_eq!(error["code"], -32602, "{error}");
     long.server_sends(&push(1, &ask(&"m".repeat(64 * 1024))));
     assert_eq!(long.store.len(), 1);
 
-    let mut many = World::with_silent_server(Settings {
+    let mut many = World::with_silent_server(RelaySettings {
         pending_bytes: 10_000,
-        ..Settings::default()
+        ..RelaySettings::default()
     });
     many.server_sends(&push(1, &ask(&"m".repeat(6_000))));
     let error = refused(&mut many, &ask(&"m".repeat(6_000)));
@@ -401,9 +401,9 @@ fn what_is_too_long_to_be_read_is_not_asked() {
 /// Clients of the rounds era share a relay over HTTP, and their ids may be equal: one cannot give up another's call.
 #[test]
 fn a_cancellation_reaches_only_ones_own_call() {
-    let settings = Settings {
-        many_doors: true,
-        ..Settings::default()
+    let settings = RelaySettings {
+        client_streams: true,
+        ..RelaySettings::default()
     };
     let revision = Revision::V2026_07_28;
     for server in [Revision::V2025_11_25, revision] {
@@ -421,7 +421,7 @@ fn a_cancellation_reaches_only_ones_own_call() {
         world.client_sends(&cancel.to_string());
         assert!(world.to_server.is_empty(), "{server}");
         assert_eq!(world.relay.open().0, 1, "{server}: the call goes on");
-        world.tell(Event::DoorClosed(crate::Door::SESSION));
+        world.tell(Event::StreamClosed(crate::StreamId::SESSION));
         assert_eq!(world.relay.open().0, 0, "{server}: its own stream ends it");
     }
 }

@@ -4,7 +4,7 @@ use mcp_elicit_core::wire::{Action, Capability, Revision};
 use serde_json::{Value, json};
 
 use super::world::{Asks, World};
-use crate::{Door, Settings};
+use crate::{RelaySettings, StreamId};
 
 const OLD: Revision = Revision::V2025_06_18;
 const PUSHED: Revision = Revision::V2025_11_25;
@@ -217,24 +217,30 @@ fn the_level_of_a_session_goes_to_a_rounds_server_with_each_request() {
 /// Requests of several clients share one pipe to a rounds server, which says for none of them that it logs.
 #[test]
 fn log_messages_of_a_shared_rounds_server_reach_the_requests_that_asked_for_their_level() {
-    let settings = Settings {
-        many_doors: true,
-        ..Settings::default()
+    let settings = RelaySettings {
+        client_streams: true,
+        ..RelaySettings::default()
     };
     let mut world = World::with(settings, ROUNDS, Capability::BOTH, ROUNDS, Asks::Nothing).opened();
-    for (door, level) in [(Door(1), None), (Door(2), Some("warning"))] {
+    for (stream, level) in [(StreamId(1), None), (StreamId(2), Some("warning"))] {
         let (_, call) = world.client.call();
         let mut call = read(&call);
         if let Some(level) = level {
             call["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = json!(level);
         }
         let frame = call.to_string();
-        world.relay.client_frame(world.now, door, frame.as_bytes());
+        world
+            .relay
+            .client_frame(world.now, stream, frame.as_bytes());
         world.effects();
     }
-    for (level, expected) in [("info", &[][..]), ("error", &[Door(2)])] {
+    for (level, expected) in [("info", &[][..]), ("error", &[StreamId(2)])] {
         world.server_sends(&log(level));
-        let told: Vec<Door> = world.to_client.drain(..).map(|(door, _)| door).collect();
+        let told: Vec<StreamId> = world
+            .to_client
+            .drain(..)
+            .map(|(stream, _)| stream)
+            .collect();
         assert_eq!(told, expected, "{level}");
     }
 }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::world::{Asks, World};
-use crate::{Event, Settings};
+use crate::{Event, RelaySettings};
 
 /// More calls than are named and held for one question.
 const MANY: usize = 20;
@@ -178,7 +178,7 @@ proptest! {
                 Move::Cancel(_) | Move::ServerDies | Move::Drain => {}
             }
         }
-        world.restart(Settings::default());
+        world.restart(RelaySettings::default());
         // What a client answered on a connection that died with the gateway may be forgotten; nothing else is.
         let given: Vec<String> = world.undelivered().into_iter().map(str::to_owned).collect();
         for record in &given {

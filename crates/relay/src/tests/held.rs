@@ -6,7 +6,7 @@ use mcp_elicit_core::wire::{Action, Capability, Revision};
 use serde_json::json;
 
 use super::world::{Asks, World};
-use crate::{Event, Settings};
+use crate::{Event, RelaySettings};
 
 fn held(client: Revision, server: Revision) -> World {
     let mut world = World::new(client, Capability::NONE, server, Asks::Form).opened();
@@ -122,10 +122,10 @@ fn another_call_does_not_get_the_answer() {
 #[test]
 fn time_running_out_is_an_error_and_never_an_action() {
     for (client, server) in pairs() {
-        let settings = Settings {
-            patience: Duration::from_mins(1),
+        let settings = RelaySettings {
+            open_for: Duration::from_mins(1),
             hold: Duration::from_mins(10),
-            ..Settings::default()
+            ..RelaySettings::default()
         };
         let mut world =
             World::with(settings, client, Capability::NONE, server, Asks::Form).opened();
@@ -270,7 +270,7 @@ fn a_call_whose_client_ran_out_of_time_waits_for_being_made_again() {
     assert!(world.to_server.is_empty(), "no work is done twice");
     world.to_client.clear();
     world.pass_time(Duration::from_secs(4));
-    let handed_back = |(_, frame): &(crate::Door, String)| frame.contains("Not done yet");
+    let handed_back = |(_, frame): &(crate::StreamId, String)| frame.contains("Not done yet");
     assert!(
         world.to_client.iter().any(handed_back),
         "before the client's time is up again"
@@ -319,7 +319,7 @@ fn a_call_that_is_handed_back_is_an_error_unless_its_tool_has_no_output_schema()
             }
             world.call();
             world.settle();
-            world.pass_time(Settings::default().hold);
+            world.pass_time(RelaySettings::default().hold);
             world.settle();
             assert!(world.client.text().starts_with("Not done yet"));
             let (_, told) = world.client.results.last().unwrap();

@@ -1,15 +1,15 @@
 //! The relay under a simulator: a client, a server, a desk and a record on a virtual clock.
 
+mod attribution;
 mod bounds;
 mod bridging;
 mod chaos;
+mod client_rounds;
 mod dialogs;
-mod echoes;
 mod held;
 mod passing;
 mod states;
 mod table;
 mod transcripts;
 mod turns;
-mod whose;
 mod world;

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::world::{Asks, World};
-use crate::{Door, Down, Timestamp, Up};
+use crate::{ClientForward, ServerForward, StreamId, Timestamp};
 use mcp_elicit_core::wire::{Capability, Revision};
 
 fn world(revision: Revision) -> World {
@@ -21,8 +21,8 @@ fn frames_are_forwarded_untouched_and_in_both_directions() {
     for frame in up {
         let went = world
             .relay
-            .client_frame(world.now, Door::SESSION, frame.as_bytes());
-        assert!(matches!(went, Up::Forward(_)), "{frame}");
+            .client_frame(world.now, StreamId::SESSION, frame.as_bytes());
+        assert!(matches!(went, ClientForward::AsIs(_)), "{frame}");
         assert!(world.relay.effect().is_none());
     }
     let down = [
@@ -47,8 +47,8 @@ fn frames_are_forwarded_untouched_and_in_both_directions() {
         let went = world.relay.server_frame(world.now, None, frame.as_bytes());
         assert_eq!(
             went,
-            Down::Forward {
-                door: Door::SESSION,
+            ServerForward::AsIs {
+                stream: StreamId::SESSION,
                 last
             },
             "{frame}"
@@ -57,12 +57,16 @@ fn frames_are_forwarded_untouched_and_in_both_directions() {
     }
     let answer = br#"{"jsonrpc":"2.0","id":"s-1","result":{"role":"assistant"}}"#;
     assert_eq!(
-        world.relay.client_frame(world.now, Door::SESSION, answer),
-        Up::Forward(None)
+        world
+            .relay
+            .client_frame(world.now, StreamId::SESSION, answer),
+        ClientForward::AsIs(None)
     );
     assert_eq!(
-        world.relay.client_frame(world.now, Door::SESSION, answer),
-        Up::Taken,
+        world
+            .relay
+            .client_frame(world.now, StreamId::SESSION, answer),
+        ClientForward::Handled,
         "nobody asked twice"
     );
     assert_eq!(world.relay.open(), (0, 0));
@@ -76,13 +80,13 @@ fn two_calls_with_one_id_are_kept_apart() {
     let frame = json!({"jsonrpc": "2.0", "id": 1.0, "method": "tools/call", "params": {"name": "ask", "_meta": meta}}).to_string();
     let first = world
         .relay
-        .client_frame(world.now, Door(1), frame.as_bytes());
-    assert!(matches!(first, Up::Forward(_)));
+        .client_frame(world.now, StreamId(1), frame.as_bytes());
+    assert!(matches!(first, ClientForward::AsIs(_)));
     assert_eq!(
         world
             .relay
-            .client_frame(world.now, Door(2), frame.as_bytes()),
-        Up::Taken
+            .client_frame(world.now, StreamId(2), frame.as_bytes()),
+        ClientForward::Handled
     );
     let Some(crate::Effect::ToServer { frame: sent, .. }) = world.relay.effect() else {
         panic!("not sent")
@@ -92,12 +96,17 @@ fn two_calls_with_one_id_are_kept_apart() {
     let answer = json!({"jsonrpc": "2.0", "id": sent["id"], "result": {"resultType": "complete", "content": []}}).to_string();
     assert_eq!(
         world.relay.server_frame(world.now, None, answer.as_bytes()),
-        Down::Taken
+        ServerForward::Handled
     );
-    let Some(crate::Effect::ToClient { door, frame, last }) = world.relay.effect() else {
+    let Some(crate::Effect::ToClient {
+        stream,
+        frame,
+        last,
+    }) = world.relay.effect()
+    else {
         panic!("not answered")
     };
-    assert_eq!((door, last), (Door(2), true));
+    assert_eq!((stream, last), (StreamId(2), true));
     assert!(frame.contains(r#""id":1.0"#), "{frame}");
 }
 
@@ -111,11 +120,13 @@ fn what_is_no_message_is_answered_with_an_error_or_dropped() {
         "\u{0}",
     ] {
         assert_eq!(
-            world.relay.client_frame(world.now, Door(4), bad.as_bytes()),
-            Up::Taken
+            world
+                .relay
+                .client_frame(world.now, StreamId(4), bad.as_bytes()),
+            ClientForward::Handled
         );
         let Some(crate::Effect::ToClient {
-            door: Door(4),
+            stream: StreamId(4),
             frame,
             ..
         }) = world.relay.effect()
@@ -128,17 +139,17 @@ fn what_is_no_message_is_answered_with_an_error_or_dropped() {
         world
             .relay
             .server_frame(world.now, None, b"DEBUG starting up"),
-        Down::Taken
+        ServerForward::Handled
     );
 }
 
 #[test]
 fn a_client_that_comes_before_any_opening_is_let_through() {
-    let mut relay = crate::Relay::new(crate::Settings::default(), super::world::seal());
+    let mut relay = crate::Relay::new(crate::RelaySettings::default(), super::world::seal());
     let ping = br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     assert!(matches!(
-        relay.client_frame(Timestamp::from_millis(0), Door::SESSION, ping),
-        Up::Forward(Some(_))
+        relay.client_frame(Timestamp::from_millis(0), StreamId::SESSION, ping),
+        ClientForward::AsIs(Some(_))
     ));
 }
 
@@ -211,15 +222,18 @@ fn sampling_that_cannot_be_bridged_is_refused() {
 /// sampling and no roots, whatever that client can do in rounds.
 #[test]
 fn a_session_declares_no_more_than_reaches_the_client() {
-    let mut relay = crate::Relay::new(crate::Settings::default(), super::world::seal());
+    let mut relay = crate::Relay::new(crate::RelaySettings::default(), super::world::seal());
     let now = Timestamp::from_millis(0);
     let discover = serde_json::json!({"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {"sampling": {}, "roots": {"listChanged": true}, "elicitation": {}, "x": {}}}}});
-    relay.client_frame(now, Door::SESSION, discover.to_string().as_bytes());
+    relay.client_frame(now, StreamId::SESSION, discover.to_string().as_bytes());
     while relay.effect().is_some() {}
     let refused = br#"{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no such method"}}"#;
-    assert_eq!(relay.server_frame(now, None, refused), Down::Taken);
+    assert_eq!(
+        relay.server_frame(now, None, refused),
+        ServerForward::Handled
+    );
     let Some(crate::Effect::ToServer { frame, .. }) = relay.effect() else {
         panic!("the server is asked the other way")
     };

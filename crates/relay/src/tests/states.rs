@@ -4,7 +4,7 @@ use mcp_elicit_core::wire::{Action, Capability, Revision};
 use serde_json::{Value, json};
 
 use super::world::{Asks, World};
-use crate::{Relay, Settings, StateSeal};
+use crate::{Relay, RelaySettings, StateSeal};
 
 const ROUNDS: Revision = Revision::V2026_07_28;
 const PUSHED: Revision = Revision::V2025_11_25;
@@ -112,7 +112,7 @@ fn a_state_of_another_caller_or_server_is_refused() {
             StateSeal::new(&[8; 32], "server", "caller"),
         ] {
             let (mut world, call, told) = asked(server);
-            world.relay = Relay::new(Settings::default(), seal);
+            world.relay = Relay::new(RelaySettings::default(), seal);
             let open = world.client.open();
             world.client_sends(&open);
             super::states::told(&mut world);
@@ -126,7 +126,7 @@ fn a_state_of_another_caller_or_server_is_refused() {
 fn a_state_expires_and_counts_once() {
     for server in [PUSHED, ROUNDS] {
         let (mut world, call, told) = asked(server);
-        world.pass_time(Settings::default().patience);
+        world.pass_time(RelaySettings::default().open_for);
         world.to_client.clear();
         let late = sent(&mut world, &retry(&call, &told, 50, &ada()));
         assert_eq!(late["error"]["code"], -32602, "{server}: {late}");
@@ -148,7 +148,7 @@ fn a_state_expires_and_counts_once() {
 fn a_state_outlives_the_gateway() {
     for server in [PUSHED, ROUNDS] {
         let (mut world, call, told) = asked(server);
-        world.restart(Settings::default());
+        world.restart(RelaySettings::default());
         let answer = sent(&mut world, &retry(&call, &told, 50, &ada()));
         let text = &answer["result"]["content"][0]["text"];
         assert_eq!(text, "accept:Ada", "{server}: {answer}");
@@ -165,7 +165,7 @@ fn an_answer_of_before_a_restart_is_not_taken_for_a_later_question() {
     let (mut world, call, told) = asked(PUSHED);
     let first = sent(&mut world, &retry(&call, &told, 50, &ada()));
     assert_eq!(first["result"]["content"][0]["text"], "accept:Ada");
-    world.restart(Settings::default());
+    world.restart(RelaySettings::default());
     let again = sent(&mut world, &retry(&call, &told, 51, &ada()));
     assert_eq!(again["result"]["resultType"], "input_required", "{again}");
     assert_eq!(world.server.answers.len(), 1);
@@ -182,7 +182,7 @@ fn a_call_made_again_from_its_first_round_adopts_its_question() {
     let mut last = asked.clone();
     for restart in [false, false, true] {
         if restart {
-            world.restart(Settings::default());
+            world.restart(RelaySettings::default());
         }
         let before = calls(&world);
         let again = call(&mut world);

@@ -123,7 +123,7 @@ fn the_gateway_declares_what_the_client_lacks() {
 /// A program that takes its time to start answers both questions about its era, late. What it says first counts.
 #[test]
 fn a_server_that_starts_slowly_is_not_misjudged() {
-    let probe = super::super::Settings::default().probe;
+    let probe = super::super::RelaySettings::default().probe;
     for server in Revision::ALL {
         for client in Revision::ALL {
             let mut world = World::new(client, Capability::BOTH, server, Asks::Form);
@@ -148,8 +148,8 @@ fn a_server_that_starts_slowly_is_not_misjudged() {
 
 #[test]
 fn a_client_only_gateway_declares_no_more_than_the_client() {
-    let settings = super::super::Settings {
-        answer_with: super::super::AnswerWith::Client,
+    let settings = super::super::RelaySettings {
+        answer_with: super::super::Audience::Client,
         ..Default::default()
     };
     for server in Revision::ALL {

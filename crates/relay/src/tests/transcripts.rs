@@ -5,8 +5,8 @@ use mcp_elicit_testkit::transcript::{Event, Side, Transcript, folder};
 use serde_json::{Value, json};
 
 use super::world::{Asks, World};
-use crate::frame::OWN;
-use crate::{AnswerWith, Settings};
+use crate::frame_edit::OWN;
+use crate::{Audience, RelaySettings};
 
 /// Transcripts in which the gateway has a part of its own, and which.
 const ITS_OWN_PART: [(&str, &str); 10] = [
@@ -45,9 +45,9 @@ const ITS_OWN_PART: [(&str, &str); 10] = [
 
 /// A world whose two sides say only what a test says, with nobody at the desk.
 fn world(revision: Revision) -> World {
-    let settings = Settings {
-        answer_with: AnswerWith::Client,
-        ..Settings::default()
+    let settings = RelaySettings {
+        answer_with: Audience::Client,
+        ..RelaySettings::default()
     };
     let mut world = World::with(
         settings,

@@ -6,14 +6,14 @@ use mcp_elicit_core::wire::{Action, Capability, Revision};
 use serde_json::{Value, json};
 
 use super::world::{Asks, World};
-use crate::Settings;
+use crate::RelaySettings;
 
 /// An open session in which the test itself speaks for the client and the server; people are asked.
 fn session() -> World {
-    with_settings(Settings::default())
+    with_settings(RelaySettings::default())
 }
 
-fn with_settings(settings: Settings) -> World {
+fn with_settings(settings: RelaySettings) -> World {
     let mut world = World::with_silent_server(settings);
     world.to_server.clear();
     world
@@ -161,7 +161,7 @@ fn what_was_suspected_is_cleared_by_a_call_that_does_not_ask() {
     assert_eq!(
         others(&world, &record).len(),
         1,
-        "nobody can say whose it is"
+        "nobody can say attribution it is"
     );
     answer(&mut world, &record);
     ends(&mut world, 11);
@@ -219,7 +219,7 @@ fn a_call_that_waits_long_for_its_turn_is_handed_back_and_goes_on_when_made_agai
 #[test]
 fn a_client_that_shows_questions_itself_has_all_its_calls_at_work() {
     let revision = Revision::V2025_11_25;
-    let settings = Settings::default();
+    let settings = RelaySettings::default();
     let mut seen = with_settings(settings.clone());
     seen_to_ask(&mut seen, 11, "deploy");
     let mut world = World::with(

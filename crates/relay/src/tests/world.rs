@@ -9,7 +9,10 @@ use std::time::Duration;
 
 use mcp_elicit_core::wire::{Action, Capability, Revision};
 
-use crate::{Door, Down, Effect, Event, Relay, Settings, StateSeal, Timestamp, Up};
+use crate::{
+    ClientForward, Effect, Event, Relay, RelaySettings, ServerForward, StateSeal, StreamId,
+    Timestamp,
+};
 use client::Client;
 use record::Kept;
 pub(super) use server::Asks;
@@ -28,7 +31,7 @@ pub(super) struct World {
     pub(super) server: Peer,
     pub(super) client: Client,
     pub(super) store: HashMap<String, Kept>,
-    pub(super) to_client: VecDeque<(Door, String)>,
+    pub(super) to_client: VecDeque<(StreamId, String)>,
     pub(super) to_server: VecDeque<String>,
     /// Events of the record that wait, when it is slow.
     pub(super) events: VecDeque<Event>,
@@ -45,11 +48,11 @@ impl World {
         server: Revision,
         asks: Asks,
     ) -> Self {
-        Self::with(Settings::default(), client, capability, server, asks)
+        Self::with(RelaySettings::default(), client, capability, server, asks)
     }
 
     pub(super) fn with(
-        settings: Settings,
+        settings: RelaySettings,
         client: Revision,
         capability: Capability,
         server: Revision,
@@ -83,7 +86,7 @@ impl World {
     }
 
     /// Returns an open session of 2025-11-25 whose client cannot ask, in which the test itself speaks for the server and people.
-    pub(super) fn with_silent_server(settings: Settings) -> Self {
+    pub(super) fn with_silent_server(settings: RelaySettings) -> Self {
         let revision = Revision::V2025_11_25;
         let mut world = Self::with(
             settings,
@@ -104,9 +107,9 @@ impl World {
     }
 
     pub(super) fn client_sends(&mut self, frame: &str) {
-        if let Up::Forward(_) = self
-            .relay
-            .client_frame(self.now, Door::SESSION, frame.as_bytes())
+        if let ClientForward::AsIs(_) =
+            self.relay
+                .client_frame(self.now, StreamId::SESSION, frame.as_bytes())
         {
             self.to_server.push_back(frame.to_owned());
         }
@@ -114,10 +117,10 @@ impl World {
     }
 
     pub(super) fn server_sends(&mut self, frame: &str) {
-        if let Down::Forward { door, .. } =
+        if let ServerForward::AsIs { stream, .. } =
             self.relay.server_frame(self.now, None, frame.as_bytes())
         {
-            self.to_client.push_back((door, frame.to_owned()));
+            self.to_client.push_back((stream, frame.to_owned()));
         }
         self.effects();
     }
@@ -139,7 +142,7 @@ impl World {
                 continue;
             };
             match effect {
-                Effect::ToClient { door, frame, .. } => self.to_client.push_back((door, frame)),
+                Effect::ToClient { stream, frame, .. } => self.to_client.push_back((stream, frame)),
                 Effect::ToServer {
                     frame, delivery, ..
                 } => {
@@ -148,15 +151,15 @@ impl World {
                     self.events.extend(accepted);
                 }
                 Effect::Record { question, asked } => self.record(question, asked),
-                Effect::Settle {
+                Effect::Submit {
                     question,
                     record,
                     outcome,
                 } => {
                     self.client_settled(&record, &outcome);
-                    self.events.push_back(Event::Settled { question });
+                    self.events.push_back(Event::Answered { question });
                 }
-                Effect::Take { questions, records } => self.take(questions, &records),
+                Effect::BeginDelivery { questions, records } => self.take(questions, &records),
                 Effect::End { record, .. } => self.end(&record),
                 // One session has no other to share calls with.
                 Effect::FindCall { .. }
@@ -164,10 +167,10 @@ impl World {
                 | Effect::KeepResult { .. }
                 | Effect::DropCall { .. }
                 | Effect::FollowCall { .. }
-                | Effect::Confirm { .. }
+                | Effect::Delivered { .. }
                 | Effect::InDoubt { .. }
                 | Effect::Abandon { .. } => {}
-                Effect::Refused { records, .. } => self.put_back(&records),
+                Effect::DeliveryRefused { records, .. } => self.put_back(&records),
                 Effect::Restart => {
                     self.restarts += 1;
                     self.events.push_back(Event::Restarted);
@@ -178,7 +181,7 @@ impl World {
 
     /// The gateway is killed and started again, its server with it. Only the record stays; whoever called must open a
     /// session and call again.
-    pub(super) fn restart(&mut self, settings: Settings) {
+    pub(super) fn restart(&mut self, settings: RelaySettings) {
         self.relay = Relay::new(settings, seal());
         self.to_client.clear();
         self.to_server.clear();

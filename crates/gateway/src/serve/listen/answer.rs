@@ -8,9 +8,9 @@ use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse as _, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, StatusCode};
+use mcp_elicit_core::wire::frame::Shape;
 use mcp_elicit_core::wire::{Revision, method};
-use mcp_elicit_relay::glance::Shape;
-use mcp_elicit_relay::{Door, Event};
+use mcp_elicit_relay::{Event, StreamId};
 use tokio::sync::mpsc;
 
 use super::super::challenge::Challenge;
@@ -39,29 +39,29 @@ pub(super) async fn take(
         let why = "the server does not take what it is sent";
         return refusal(StatusCode::SERVICE_UNAVAILABLE, -32000, why);
     }
-    let frame = Frame::Seen(&message.frame, &message.glance);
-    let door = Door(held.doors.fetch_add(1, Ordering::Relaxed) + 1);
+    let frame = Frame::Seen(&message.frame, &message.index);
+    let stream_id = StreamId(held.stream_ids.fetch_add(1, Ordering::Relaxed) + 1);
     let carried = carried(headers);
     if message.shape != Shape::Request {
         // Requests that come without a session are given up by closing their streams: a notification could name another
         // client's (2026-07-28, transports).
         if !(in_rounds && message.has_method(method::CANCELLED)) {
-            let taken = held.pool.from_client_with(door, frame, carried);
-            held.pool.is_over_at(door);
+            let taken = held.pool.from_client_with(stream_id, frame, carried);
+            held.pool.is_over_at(stream_id);
             if let Err(fault) = taken {
                 return cannot_start(&fault);
             }
         }
         return StatusCode::ACCEPTED.into_response();
     }
-    let told = held.client.open(door);
-    if let Err(fault) = held.pool.from_client_with(door, frame, carried) {
-        held.client.close(door);
+    let told = held.client.open(stream_id);
+    if let Err(fault) = held.pool.from_client_with(stream_id, frame, carried) {
+        held.client.close(stream_id);
         return cannot_start(&fault);
     }
     let left = Left {
         held: held.clone(),
-        door,
+        stream_id,
         in_rounds,
         primes: headers
             .get(VERSION)
@@ -167,7 +167,7 @@ pub(super) fn stream(
 /// Notices when the client leaves before its answer.
 pub(super) struct Left {
     held: Arc<Held>,
-    door: Door,
+    stream_id: StreamId,
     in_rounds: bool,
     /// `true` if the client knows events without data.
     primes: bool,
@@ -175,23 +175,23 @@ pub(super) struct Left {
 
 impl Left {
     /// Watches a stream that nobody waits for an answer on.
-    pub(super) fn watching(held: Arc<Held>, door: Door) -> Self {
+    pub(super) fn watching(held: Arc<Held>, stream_id: StreamId) -> Self {
         Self {
             held,
-            door,
+            stream_id,
             in_rounds: false,
             primes: false,
         }
     }
 
     fn done(&self) {
-        self.held.client.close(self.door);
+        self.held.client.close(self.stream_id);
     }
 
     /// An event to go on from (2025-11-25, transports: its data is empty), or a comment for those who could not.
     fn primer(&self) -> String {
         if self.primes {
-            format!("id: {}-0\nretry: 1000\ndata: \n\n", self.door.0)
+            format!("id: {}-0\nretry: 1000\ndata: \n\n", self.stream_id.0)
         } else {
             ": working on it\n\n".to_owned()
         }
@@ -200,10 +200,12 @@ impl Left {
 
 impl Drop for Left {
     fn drop(&mut self) {
-        self.held.pool.is_over_at(self.door);
+        self.held.pool.is_over_at(self.stream_id);
         // In the pushed era the stream can be taken up again; in the rounds era leaving gives the request up.
-        if self.in_rounds && self.held.client.close(self.door) {
-            self.held.pool.tell_all(|| Event::DoorClosed(self.door));
+        if self.in_rounds && self.held.client.close(self.stream_id) {
+            self.held
+                .pool
+                .tell_all(|| Event::StreamClosed(self.stream_id));
         }
     }
 }

@@ -4,9 +4,9 @@ use axum::response::{IntoResponse as _, Response};
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use mcp_elicit_core::fault::code;
+use mcp_elicit_core::wire::FrameIndex;
 use mcp_elicit_core::wire::{Revision, meta, method};
 use mcp_elicit_record::IdentityKey;
-use mcp_elicit_relay::glance::Glance;
 use serde_json::{Value, json};
 
 use super::super::headers::{METHOD, NAME, Said, VERSION, repeats};
@@ -118,11 +118,11 @@ const REFUSAL: usize = 1_024;
 
 /// Returns what is no message gets a status that says so, also where only the relay could tell.
 pub(super) fn status_in_session(frame: &[u8]) -> StatusCode {
-    let nameless = |glance: &Glance| {
-        let id = glance.id.clone().map(|range| &frame[range]);
-        glance.error.is_some() && id.is_none_or(|id| id == b"null")
+    let nameless = |index: &FrameIndex| {
+        let id = index.id.clone().map(|range| &frame[range]);
+        index.error.is_some() && id.is_none_or(|id| id == b"null")
     };
-    if frame.len() <= REFUSAL && Glance::at(frame).as_ref().is_some_and(nameless) {
+    if frame.len() <= REFUSAL && FrameIndex::at(frame).as_ref().is_some_and(nameless) {
         return StatusCode::BAD_REQUEST;
     }
     StatusCode::OK
@@ -130,9 +130,9 @@ pub(super) fn status_in_session(frame: &[u8]) -> StatusCode {
 
 /// Errors of the rounds era that have a status of their own (2026-07-28, transports).
 pub(super) fn status_of(frame: &[u8]) -> StatusCode {
-    let code = Glance::at(frame)
-        .and_then(|glance| glance.error)
-        .and_then(|error| mcp_elicit_relay::glance::member(frame, &error, "code"))
+    let code = FrameIndex::at(frame)
+        .and_then(|index| index.error)
+        .and_then(|error| mcp_elicit_core::wire::frame::member(frame, &error, "code"))
         .and_then(|range| serde_json::from_slice::<i64>(&frame[range]).ok());
     match code {
         Some(-32022..=-32020) => StatusCode::BAD_REQUEST,
@@ -154,10 +154,10 @@ pub(super) fn from_elsewhere() -> Response {
 
 pub(super) fn with_id(
     body: &[u8],
-    glance: &Glance,
+    index: &FrameIndex,
     (status, error): (StatusCode, Value),
 ) -> Response {
-    let id = glance
+    let id = index
         .id
         .clone()
         .and_then(|range| serde_json::from_slice(&body[range]).ok())

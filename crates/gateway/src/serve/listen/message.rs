@@ -7,8 +7,8 @@ use axum::response::Response;
 use futures::StreamExt as _;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, StatusCode};
+use mcp_elicit_core::wire::frame::{FrameIndex, Shape};
 use mcp_elicit_core::wire::{Envelope, FrameDefect};
-use mcp_elicit_relay::glance::{Glance, Shape};
 
 use super::guard::refusal;
 
@@ -21,7 +21,7 @@ const BODY: Duration = Duration::from_mins(1);
 /// A message of a client, looked at.
 pub(super) struct Message {
     pub(super) frame: Bytes,
-    pub(super) glance: Glance,
+    pub(super) index: FrameIndex,
     pub(super) shape: Shape,
 }
 
@@ -48,7 +48,7 @@ impl Message {
                 Unread::Broken => refused(StatusCode::BAD_REQUEST, "the body was cut off"),
             })?;
         let frame = frame.slice_ref(frame.trim_ascii());
-        let glance = Glance::read(&frame).map_err(|defect| match defect {
+        let index = FrameIndex::read(&frame).map_err(|defect| match defect {
             FrameDefect::NotOneObject => refused(StatusCode::BAD_REQUEST, &unread(&frame, most)),
             defect => Box::new(refusal(
                 StatusCode::BAD_REQUEST,
@@ -56,12 +56,12 @@ impl Message {
                 &defect.to_string(),
             )),
         })?;
-        let Some(shape) = glance.shape() else {
+        let Some(shape) = index.shape() else {
             return Err(refused(StatusCode::BAD_REQUEST, &unread(&frame, most)));
         };
         Ok(Self {
             frame,
-            glance,
+            index,
             shape,
         })
     }
@@ -78,7 +78,7 @@ fn unread(frame: &[u8], most: usize) -> String {
 impl Message {
     /// Returns whether it has this method.
     pub(super) fn has_method(&self, name: &str) -> bool {
-        let method = self.glance.method.clone();
+        let method = self.index.method.clone();
         method.is_some_and(|range| &self.frame[range] == name.as_bytes())
     }
 }

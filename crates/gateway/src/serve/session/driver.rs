@@ -2,7 +2,7 @@
 
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_record::{RecordEvent, clock};
-use mcp_elicit_relay::{CallKey, Effect, Event, QuestionKey};
+use mcp_elicit_relay::{AskId, CallId, Effect, Event};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -127,10 +127,10 @@ fn meet(one: &Effect, other: &Effect) -> bool {
 
 fn records(effect: &Effect) -> &[String] {
     match effect {
-        Effect::Settle { record, .. } | Effect::End { record, .. } => std::slice::from_ref(record),
-        Effect::Take { records, .. }
-        | Effect::Confirm { records }
-        | Effect::Refused { records, .. }
+        Effect::Submit { record, .. } | Effect::End { record, .. } => std::slice::from_ref(record),
+        Effect::BeginDelivery { records, .. }
+        | Effect::Delivered { records }
+        | Effect::DeliveryRefused { records, .. }
         | Effect::InDoubt { records, .. } => records,
         Effect::Record { .. }
         | Effect::ToClient { .. }
@@ -148,18 +148,18 @@ fn records(effect: &Effect) -> &[String] {
 /// Returns the relay's event for what the record tells.
 fn from_record(event: RecordEvent) -> Event {
     match event {
-        RecordEvent::Settled { question } => Event::Settled {
-            question: QuestionKey(question.0),
+        RecordEvent::Settled { question } => Event::Answered {
+            question: AskId(question.0),
         },
         RecordEvent::Ended { question, ending } => Event::Ended {
-            question: QuestionKey(question.0),
+            question: AskId(question.0),
             ending,
         },
         RecordEvent::FollowedCallEnded { call } => Event::FollowedCallEnded {
-            call: CallKey(call.0),
+            call: CallId(call.0),
         },
         RecordEvent::CallTaken { call } => Event::CallTaken {
-            call: CallKey(call.0),
+            call: CallId(call.0),
         },
     }
 }

@@ -3,7 +3,7 @@
 use super::Session;
 use mcp_elicit_core::question::{AskedVia, FoundCall};
 use mcp_elicit_record::{BookFault, Raised, SessionKey, Settling, clock};
-use mcp_elicit_relay::{Effect, Event, QuestionKey, Relay};
+use mcp_elicit_relay::{AskId, Effect, Event, Relay};
 
 /// Records that are to be written when the frames are on their way.
 #[derive(Default)]
@@ -11,7 +11,7 @@ pub(super) struct Later {
     /// Those that nobody waits for.
     pub(super) noted: Vec<String>,
     /// Those whose answer is in hand, and not taken at once.
-    pub(super) in_hand: Vec<(QuestionKey, String)>,
+    pub(super) in_hand: Vec<(AskId, String)>,
 }
 
 impl Session {
@@ -38,17 +38,17 @@ impl Session {
                     Err(fault) => self.not_recorded(question, &fault),
                 }
             }
-            Effect::Settle {
+            Effect::Submit {
                 question,
                 record,
                 outcome,
             } => match self.book.settle_noted(&record, &outcome, "client") {
                 None if self.book.settle_in_hand(&record, &outcome, "client") => {
                     later.in_hand.push((question, record));
-                    Event::Settled { question }
+                    Event::Answered { question }
                 }
                 None => {
-                    return Some(Effect::Settle {
+                    return Some(Effect::Submit {
                         question,
                         record,
                         outcome,
@@ -58,23 +58,25 @@ impl Session {
                 Some(Settling::Late(_) | Settling::Gone) => return None,
                 Some(Settling::Won) => {
                     later.noted.push(record);
-                    Event::Settled { question }
+                    Event::Answered { question }
                 }
             },
             // The answer stays in the record, for the same call made again.
-            Effect::Take { questions, .. } if !self.server.is_up() => Event::NotTaken { questions },
-            Effect::Take { questions, records } => match self.book.take_noted(&records) {
+            Effect::BeginDelivery { questions, .. } if !self.server.is_up() => {
+                Event::NoDelivery { questions }
+            }
+            Effect::BeginDelivery { questions, records } => match self.book.take_noted(&records) {
                 None => {
                     // What is in hand is written together with its being taken.
                     later
                         .in_hand
                         .retain(|(_, record)| !records.contains(record));
-                    return Some(Effect::Take { questions, records });
+                    return Some(Effect::BeginDelivery { questions, records });
                 }
                 Some(replies) => {
                     later.noted.extend(records);
                     let replies = questions.into_iter().zip(replies).collect();
-                    Event::Taken { replies }
+                    Event::DeliveryBegun { replies }
                 }
             },
             Effect::End { record, ending } => match self.book.end_noted(&record, ending) {
@@ -86,12 +88,12 @@ impl Session {
                 }
             },
             // Their values never were in the store.
-            Effect::Confirm { records } if self.book.confirm_in_transit(&records) => {
+            Effect::Delivered { records } if self.book.confirm_in_transit(&records) => {
                 later.noted.extend(records);
                 return None;
             }
             Effect::FindCall {
-                door,
+                stream,
                 frame,
                 digest,
                 server_info,
@@ -99,14 +101,18 @@ impl Session {
                 let info = server_info.as_deref();
                 if self.book.knows_call(&self.who.identity, info, &digest) {
                     return Some(Effect::FindCall {
-                        door,
+                        stream,
                         frame,
                         digest,
                         server_info,
                     });
                 }
                 let found = FoundCall::Nothing;
-                Event::CallFound { door, frame, found }
+                Event::CallFound {
+                    stream,
+                    frame,
+                    found,
+                }
             }
             Effect::KeepCall {
                 call,
@@ -136,7 +142,7 @@ impl Session {
         None
     }
 
-    fn recorded(&self, question: QuestionKey, raised: Raised) -> Event {
+    fn recorded(&self, question: AskId, raised: Raised) -> Event {
         Event::Recorded {
             question,
             link: (self.who.link)(&raised.id),
@@ -146,7 +152,7 @@ impl Session {
         }
     }
 
-    fn not_recorded(&self, question: QuestionKey, fault: &BookFault) -> Event {
+    fn not_recorded(&self, question: AskId, fault: &BookFault) -> Event {
         tracing::error!(server = %self.who.server, %fault, "a question could not be recorded");
         Event::NotRecorded { question }
     }
@@ -178,7 +184,7 @@ impl Session {
                     Err(fault) => self.not_recorded(question, &fault),
                 });
             }
-            Effect::Settle {
+            Effect::Submit {
                 question,
                 record,
                 outcome,
@@ -186,20 +192,20 @@ impl Session {
                 let settled = self.book.settle(&record, &outcome, "client").await;
                 self.tell_if_unsettled(question, settled.err());
             }
-            Effect::Take { questions, records } => {
+            Effect::BeginDelivery { questions, records } => {
                 let taken = self.book.take(&records).await;
                 self.tell(match taken {
-                    Ok(Some(replies)) => Event::Taken { replies: questions.into_iter().zip(replies).collect() },
-                    Ok(None) => Event::NotTaken { questions },
+                    Ok(Some(replies)) => Event::DeliveryBegun { replies: questions.into_iter().zip(replies).collect() },
+                    Ok(None) => Event::NoDelivery { questions },
                     Err(fault) => {
                         tracing::error!(server = %self.who.server, %fault, "an answer could not be taken out of the record");
-                        Event::NotTaken { questions }
+                        Event::NoDelivery { questions }
                     }
                 });
             }
             Effect::End { record, ending } => self.note(self.book.end(&record, ending).await),
-            Effect::Confirm { records } => self.note(self.book.confirm(&records).await),
-            Effect::Refused { records, why } => {
+            Effect::Delivered { records } => self.note(self.book.confirm(&records).await),
+            Effect::DeliveryRefused { records, why } => {
                 tracing::warn!(server = %self.who.server, %why, "the server did not accept an answer");
                 self.note(self.book.delivery_refused(&records, &why).await);
             }
@@ -208,7 +214,7 @@ impl Session {
                 self.note(self.book.delivery_in_doubt(&records, &why).await);
             }
             Effect::FindCall {
-                door,
+                stream,
                 frame,
                 digest,
                 server_info,
@@ -219,7 +225,11 @@ impl Session {
                     self.note(Err(fault));
                     FoundCall::Nothing
                 });
-                self.tell(Event::CallFound { door, frame, found });
+                self.tell(Event::CallFound {
+                    stream,
+                    frame,
+                    found,
+                });
             }
             Effect::KeepResult { call, result } => {
                 self.note(
@@ -241,12 +251,12 @@ impl Session {
     }
 
     /// Writes the client's answer that is in hand.
-    pub(super) async fn write_in_hand(&self, question: QuestionKey, record: &str) {
+    pub(super) async fn write_in_hand(&self, question: AskId, record: &str) {
         let written = self.book.write_in_hand(record).await;
         self.tell_if_unsettled(question, written.err());
     }
 
-    fn tell_if_unsettled(&self, question: QuestionKey, fault: Option<BookFault>) {
+    fn tell_if_unsettled(&self, question: AskId, fault: Option<BookFault>) {
         if let Some(fault) = fault {
             tracing::error!(server = %self.who.server, %fault, "an answer could not be recorded");
             self.tell(Event::NotRecorded { question });

@@ -7,11 +7,11 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue, StatusCode};
+use mcp_elicit_core::wire::frame::{self, FrameIndex, Shape};
 use mcp_elicit_core::wire::method;
 use mcp_elicit_core::wire::sse::EventReader;
 use mcp_elicit_record::clock;
-use mcp_elicit_relay::glance::{self, Glance, Shape};
-use mcp_elicit_relay::{CallKey, DeliveryKey, Event};
+use mcp_elicit_relay::{CallId, DeliveryId, Event};
 use reqwest::Response;
 
 use super::super::challenge::Challenge;
@@ -96,7 +96,7 @@ impl From<String> for Trouble {
 impl HttpServer {
     /// Sends a request and reads what comes of it.
     pub(super) async fn exchange(self: Arc<Self>, outgoing: Outgoing) {
-        let id = outgoing.glance.id.clone();
+        let id = outgoing.index.id.clone();
         let id = id.map(|range| outgoing.frame[range].to_vec());
         let noted = if outgoing.has_method(method::INITIALIZE) {
             Noted::Revision
@@ -140,11 +140,11 @@ impl HttpServer {
     async fn answered(
         &self,
         response: Response,
-        call: Option<CallKey>,
+        call: Option<CallId>,
         headers: &HeaderMap,
         noted: Noted,
         id: Option<&[u8]>,
-        delivery: Option<DeliveryKey>,
+        delivery: Option<DeliveryId>,
     ) -> Result<(), Trouble> {
         let status = response.status();
         let challenge = Challenge::of(status, response.headers());
@@ -169,7 +169,7 @@ impl HttpServer {
                 return Err(why.into());
             }
         };
-        if let Some((frame, glance)) = response_to(&body, id) {
+        if let Some((frame, index)) = response_to(&body, id) {
             // Told already where the status was one of success. An error under no id came before the request was read.
             let fate = if names(&body, id) {
                 Fate::Accepted
@@ -178,12 +178,12 @@ impl HttpServer {
             };
             self.tell_fate(delivery, fate, None);
             if noted != Noted::Nothing {
-                self.note(noted, &frame, &glance);
+                self.note(noted, &frame, &index);
             }
             if let Some(session) = self.session() {
                 session.from_server_challenged(
                     call,
-                    Frame::Seen(&frame, &glance),
+                    Frame::Seen(&frame, &index),
                     challenge.as_ref(),
                 );
             }
@@ -224,7 +224,7 @@ impl HttpServer {
     async fn read_stream(
         &self,
         response: Response,
-        call: Option<CallKey>,
+        call: Option<CallId>,
         headers: &HeaderMap,
         noted: Noted,
     ) -> Result<(), String> {
@@ -253,7 +253,7 @@ impl HttpServer {
     async fn read_events(
         &self,
         response: Response,
-        call: Option<CallKey>,
+        call: Option<CallId>,
         thread: &mut Thread,
         noted: Noted,
     ) -> Result<Ended, String> {
@@ -274,14 +274,14 @@ impl HttpServer {
                     return;
                 }
                 let frame = Bytes::from(event.data);
-                let glance = Glance::at(&frame).unwrap_or_default();
-                if glance.shape() == Some(Shape::Response) {
+                let index = FrameIndex::at(&frame).unwrap_or_default();
+                if index.shape() == Some(Shape::Response) {
                     answered = true;
                     if noted != Noted::Nothing {
-                        self.note(noted, &frame, &glance);
+                        self.note(noted, &frame, &index);
                     }
                 }
-                session.from_server(call, Frame::Seen(&frame, &glance));
+                session.from_server(call, Frame::Seen(&frame, &index));
             });
             if reader.held() > self.max_frame {
                 return Err(format!(
@@ -299,12 +299,12 @@ impl HttpServer {
         })
     }
 
-    fn note(&self, noted: Noted, frame: &[u8], glance: &Glance) {
+    fn note(&self, noted: Noted, frame: &[u8], index: &FrameIndex) {
         match noted {
-            Noted::Revision => self.note_revision(frame, glance),
+            Noted::Revision => self.note_revision(frame, index),
             Noted::Tools => {
                 if let Some(params) = &mut self.state().params {
-                    params.learn(frame, glance);
+                    params.learn(frame, index);
                 }
             }
             Noted::Nothing => {}
@@ -312,10 +312,10 @@ impl HttpServer {
     }
 
     /// Every later request of the session names the revision that was agreed on.
-    fn note_revision(&self, frame: &[u8], glance: &Glance) {
-        let result = glance.result.as_ref();
+    fn note_revision(&self, frame: &[u8], index: &FrameIndex) {
+        let result = index.result.as_ref();
         let revision = result
-            .and_then(|result| glance::member(frame, result, "protocolVersion"))
+            .and_then(|result| frame::member(frame, result, "protocolVersion"))
             .and_then(|range| serde_json::from_slice::<String>(&frame[range]).ok())
             .and_then(|revision| HeaderValue::from_str(&revision).ok());
         if revision.is_some() {
@@ -368,24 +368,24 @@ impl HttpServer {
 
 /// The body as the response to the request of this id. A server that refuses a request before it has read it answers
 /// with an error whose id is null.
-fn response_to(body: &Bytes, id: Option<&[u8]>) -> Option<(Bytes, Glance)> {
+fn response_to(body: &Bytes, id: Option<&[u8]>) -> Option<(Bytes, FrameIndex)> {
     let body = body.slice_ref(body.trim_ascii());
-    let glance = Glance::at(&body).filter(|glance| glance.shape() == Some(Shape::Response))?;
-    let told = glance.id.clone()?;
+    let index = FrameIndex::at(&body).filter(|index| index.shape() == Some(Shape::Response))?;
+    let told = index.id.clone()?;
     match id {
         Some(id) if &body[told.clone()] == b"null" => {
             let named: Bytes = [&body[..told.start], id, &body[told.end..]].concat().into();
-            let glance = Glance::at(&named)?;
-            Some((named, glance))
+            let index = FrameIndex::at(&named)?;
+            Some((named, index))
         }
-        _ => Some((body, glance)),
+        _ => Some((body, index)),
     }
 }
 
 /// Returns whether the response names the request of this id as what it answers.
 fn names(body: &Bytes, id: Option<&[u8]>) -> bool {
-    let glance = Glance::at(body.trim_ascii());
-    let told = glance.and_then(|glance| glance.id);
+    let index = FrameIndex::at(body.trim_ascii());
+    let told = index.and_then(|index| index.id);
     told.is_some_and(|told| Some(&body.trim_ascii()[told]) == id)
 }
 

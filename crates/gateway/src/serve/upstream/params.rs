@@ -8,7 +8,7 @@ use memchr::memmem;
 use serde_json::{Map, Value};
 
 use super::super::headers::in_header;
-use mcp_elicit_relay::glance::{self, Glance};
+use mcp_elicit_core::wire::frame::{self, FrameIndex};
 
 const MARK: &str = "x-mcp-header";
 
@@ -20,11 +20,11 @@ pub(super) struct ParamHeaders {
 
 impl ParamHeaders {
     /// Learns from the answer to `tools/list`.
-    pub(super) fn learn(&mut self, frame: &[u8], glance: &Glance) {
+    pub(super) fn learn(&mut self, frame: &[u8], index: &FrameIndex) {
         if self.by_tool.is_empty() && memmem::find(frame, MARK.as_bytes()).is_none() {
             return;
         }
-        let Some(range) = glance.result.clone() else {
+        let Some(range) = index.result.clone() else {
             return;
         };
         let result: Value = serde_json::from_slice(&frame[range]).unwrap_or_default();
@@ -43,11 +43,11 @@ impl ParamHeaders {
     }
 
     /// Adds what this call lacks.
-    pub(super) fn complete(&self, frame: &[u8], glance: &Glance, headers: &mut HeaderMap) {
-        let Some(params) = glance.params.as_ref().filter(|_| !self.by_tool.is_empty()) else {
+    pub(super) fn complete(&self, frame: &[u8], index: &FrameIndex, headers: &mut HeaderMap) {
+        let Some(params) = index.params.as_ref().filter(|_| !self.by_tool.is_empty()) else {
             return;
         };
-        let member = |name| glance::member(frame, params, name).map(|range| &frame[range]);
+        let member = |name| frame::member(frame, params, name).map(|range| &frame[range]);
         let tool = member("name").and_then(|name| serde_json::from_slice::<String>(name).ok());
         let Some(marked) = tool.and_then(|tool| self.by_tool.get(&tool)) else {
             return;
@@ -91,8 +91,8 @@ mod tests {
     use super::*;
 
     fn completed(params: &ParamHeaders, frame: &str, mut headers: HeaderMap) -> HeaderMap {
-        let glance = Glance::at(frame.as_bytes()).unwrap();
-        params.complete(frame.as_bytes(), &glance, &mut headers);
+        let index = FrameIndex::at(frame.as_bytes()).unwrap();
+        params.complete(frame.as_bytes(), &index, &mut headers);
         headers
     }
 
@@ -103,7 +103,7 @@ mod tests {
             "at":{"type":"object","properties":{"dry":{"type":"boolean","x-mcp-header":"Dry"}}},
             "bad":{"type":"string","x-mcp-header":"a b"},"other":{"type":"string"}}}}]}}"#;
         let mut params = ParamHeaders::default();
-        params.learn(list.as_bytes(), &Glance::at(list.as_bytes()).unwrap());
+        params.learn(list.as_bytes(), &FrameIndex::at(list.as_bytes()).unwrap());
         let call = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"run","arguments":{"region":"zürich","at":{"dry":true},"bad":"x","other":"y"}}}"#;
         let headers = completed(&params, call, HeaderMap::new());
         assert_eq!(headers["mcp-param-region"], "=?base64?esO8cmljaA==?=");

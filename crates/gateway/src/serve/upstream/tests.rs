@@ -14,7 +14,7 @@ use mcp_elicit_core::lifecycle::Delivery;
 use mcp_elicit_core::wire::meta;
 use mcp_elicit_record::store::{Memory, Page, Row, Which};
 use mcp_elicit_record::{Book, Keys, Lease, ServerIdentity, SessionIdentity, Settling, clock};
-use mcp_elicit_relay::Settings;
+use mcp_elicit_relay::RelaySettings;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -204,7 +204,7 @@ async fn rig(app: Router<Seen>, repeating: Repeating) -> Rig {
     };
     let client = Arc::new(Streams::default());
     let (session, driver) = Session::new(
-        Settings::default(),
+        RelaySettings::default(),
         who,
         client.clone(),
         server.clone(),
@@ -221,11 +221,11 @@ async fn rig(app: Router<Seen>, repeating: Repeating) -> Rig {
 }
 
 impl Rig {
-    fn send(&self, door: u64, headers: HeaderMap, frame: &Value) -> UnboundedReceiver<Told> {
-        let told = self.client.open(Door(door));
+    fn send(&self, stream: u64, headers: HeaderMap, frame: &Value) -> UnboundedReceiver<Told> {
+        let told = self.client.open(StreamId(stream));
         let frame = frame.to_string();
         self.session
-            .from_client_with(Door(door), Frame::Lent(frame.as_bytes()), headers);
+            .from_client_with(StreamId(stream), Frame::Lent(frame.as_bytes()), headers);
         told
     }
 

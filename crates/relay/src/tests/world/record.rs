@@ -4,12 +4,12 @@ use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::wire::{Action, ElicitRequest, Revision};
 
 use super::{ANSWER, World};
-use crate::{AskedVia, Effect, Event, NewQuestion, QuestionKey};
+use crate::{AskId, AskedVia, Effect, Event, NewQuestion};
 
 /// One record of the store.
 pub(in crate::tests) struct Kept {
     pub(in crate::tests) asked: Box<NewQuestion>,
-    pub(in crate::tests) key: Option<QuestionKey>,
+    pub(in crate::tests) key: Option<AskId>,
     pub(in crate::tests) reply: Option<String>,
     pub(in crate::tests) deliveries: u32,
     pub(in crate::tests) ended: bool,
@@ -30,7 +30,7 @@ struct Stored {
 }
 
 impl Kept {
-    fn new(asked: Box<NewQuestion>, question: QuestionKey, noted: bool) -> Self {
+    fn new(asked: Box<NewQuestion>, question: AskId, noted: bool) -> Self {
         Self {
             asked,
             key: Some(question),
@@ -87,16 +87,18 @@ impl World {
                     refused: false,
                 }
             }
-            Effect::Settle {
+            Effect::Submit {
                 question,
                 record,
                 outcome,
             } if noted(self, &record) => {
                 self.client_settled(&record, &outcome);
-                Event::Settled { question }
+                Event::Answered { question }
             }
-            Effect::Take { questions, records } if records.iter().all(|id| noted(self, id)) => {
-                self.taken(questions, &records)
+            Effect::BeginDelivery { questions, records }
+                if records.iter().all(|id| noted(self, id)) =>
+            {
+                self.delivery_begun(questions, &records)
             }
             other => return Some(other),
         };
@@ -165,7 +167,7 @@ impl World {
         .then_some(ANSWER);
         kept.answer(reply_text(action, content));
         if let Some(question) = kept.key {
-            self.events.push_back(Event::Settled { question });
+            self.events.push_back(Event::Answered { question });
         }
         true
     }
@@ -223,7 +225,7 @@ impl World {
         found.first().map(|(_, id)| (*id).clone())
     }
 
-    pub(super) fn record(&mut self, question: QuestionKey, asked: Box<NewQuestion>) {
+    pub(super) fn record(&mut self, question: AskId, asked: Box<NewQuestion>) {
         self.flush();
         if let Some(id) = self.left_over(&asked) {
             let kept = self.store.get_mut(&id).unwrap();
@@ -247,7 +249,7 @@ impl World {
         });
     }
 
-    fn insert(&mut self, question: QuestionKey, asked: Box<NewQuestion>, noted: bool) -> String {
+    fn insert(&mut self, question: AskId, asked: Box<NewQuestion>, noted: bool) -> String {
         self.next_record += 1;
         let id = format!("r{}", self.next_record);
         let kept = Kept::new(asked, question, noted);
@@ -255,16 +257,16 @@ impl World {
         id
     }
 
-    pub(super) fn take(&mut self, questions: Vec<QuestionKey>, records: &[String]) {
+    pub(super) fn take(&mut self, questions: Vec<AskId>, records: &[String]) {
         // What is waited for is written behind all that was left.
         self.flush();
-        let event = self.taken(questions, records);
+        let event = self.delivery_begun(questions, records);
         self.events.push_back(event);
     }
 
-    fn taken(&mut self, questions: Vec<QuestionKey>, records: &[String]) -> Event {
+    fn delivery_begun(&mut self, questions: Vec<AskId>, records: &[String]) -> Event {
         if !records.iter().all(|id| self.store[id].is_free()) {
-            return Event::NotTaken { questions };
+            return Event::NoDelivery { questions };
         }
         let mut replies = Vec::new();
         for (question, id) in questions.into_iter().zip(records) {
@@ -273,7 +275,7 @@ impl World {
             kept.told += 1;
             replies.push((question, kept.reply.clone().unwrap()));
         }
-        Event::Taken { replies }
+        Event::DeliveryBegun { replies }
     }
 }
 

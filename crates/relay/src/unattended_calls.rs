@@ -2,41 +2,54 @@
 //! result, or follows the call that is still at work, in whatever session of the same caller.
 
 use super::calls::{self, Call};
-use super::frame;
-use super::glance::Glance;
-use super::{CallKey, CallKind, Door, Effect, FoundCall, Relay, Timer, Timestamp, Up};
+use super::frame_edit;
+use super::{
+    CallId, CallKind, ClientForward, Effect, FoundCall, Relay, StreamId, Timer, Timestamp,
+};
+use mcp_elicit_core::wire::FrameIndex;
 
 impl Relay {
     /// Sets whether the record knows any call that nobody waits for: then each call is looked up there first.
     pub fn set_finds_calls(&mut self, finds: bool) {
-        self.finds_calls = finds;
+        self.looks_up_calls = finds;
     }
 
     /// Looks the call up in the record, which tells what it found.
-    pub(super) fn find_call(&mut self, door: Door, text: &str, digest: String) -> Up {
-        self.finding.push(door);
+    pub(super) fn find_call(
+        &mut self,
+        stream: StreamId,
+        text: &str,
+        digest: String,
+    ) -> ClientForward {
+        self.lookups.push(stream);
         self.effects.push_back(Effect::FindCall {
-            door,
+            stream,
             frame: text.to_owned(),
             digest,
             server_info: self.server.info(),
         });
-        Up::Taken
+        ClientForward::Handled
     }
 
     /// The record has looked the call up.
-    pub(super) fn call_found(&mut self, now: Timestamp, door: Door, text: &str, found: FoundCall) {
+    pub(super) fn call_found(
+        &mut self,
+        now: Timestamp,
+        stream: StreamId,
+        text: &str,
+        found: FoundCall,
+    ) {
         // Nobody waits for it where the client has closed its stream.
-        let Some(at) = self.finding.iter().position(|known| *known == door) else {
+        let Some(at) = self.lookups.iter().position(|known| *known == stream) else {
             return;
         };
-        self.finding.swap_remove(at);
-        let finds = std::mem::take(&mut self.finds_calls);
+        self.lookups.swap_remove(at);
+        let finds = std::mem::take(&mut self.looks_up_calls);
         if found == FoundCall::Nothing {
-            if let Up::Forward(call) = self.client_frame(now, door, text.as_bytes()) {
+            if let ClientForward::AsIs(call) = self.client_frame(now, stream, text.as_bytes()) {
                 self.tell_server(text.to_owned(), call);
             }
-        } else if let Some((key, digest)) = self.admit_unsent(now, door, text) {
+        } else if let Some((key, digest)) = self.admit_unsent(now, stream, text) {
             match found {
                 FoundCall::Result(result) => {
                     if let Some(call) = self.calls.get_mut(key) {
@@ -55,47 +68,47 @@ impl Relay {
                 }
             }
         }
-        self.finds_calls = finds;
+        self.looks_up_calls = finds;
     }
 
     /// Takes a call in that does not go to the server.
     fn admit_unsent(
         &mut self,
         now: Timestamp,
-        door: Door,
+        stream: StreamId,
         text: &str,
-    ) -> Option<(CallKey, String)> {
-        let glance = Glance::at(text.as_bytes())?;
-        let kind = CallKind::of_method(&text[glance.method.clone()?])?;
-        let id = frame::id_of(text, &glance)?;
-        let digest = calls::calling(kind, text).ok()?.digest;
-        let mut call = Call::new(now, door, id, Some(kind));
+    ) -> Option<(CallId, String)> {
+        let index = FrameIndex::at(text.as_bytes())?;
+        let kind = CallKind::of_method(&text[index.method.clone()?])?;
+        let id = frame_edit::id_of(text, &index)?;
+        let digest = calls::summary(kind, text).ok()?.digest;
+        let mut call = Call::new(now, stream, id, Some(kind));
         call.upstream_id = self.own_id();
         call.keep(bytes::Bytes::copy_from_slice(text.as_bytes()));
         let key = self.calls.insert(call);
-        self.calls.settle_upstream(key);
+        self.calls.end_upstream(key);
         Some((key, digest))
     }
 
     /// The call that this one follows has ended, or its result is in the record: it is looked up once more.
-    pub(super) fn followed_call_ended(&mut self, key: CallKey) {
+    pub(super) fn followed_call_ended(&mut self, key: CallId) {
         if !self.following.remove(&key) {
             return;
         }
-        self.stop_holding(key);
+        self.end_hold(key);
         let Some(call) = self.remove_call(key) else {
             return;
         };
-        if let (Some(door), Some(text), Some(kind)) = (call.door, call.frame(), call.kind)
-            && let Ok(calling) = calls::calling(kind, text)
+        if let (Some(stream), Some(text), Some(kind)) = (call.stream, call.frame(), call.kind)
+            && let Ok(calling) = calls::summary(kind, text)
         {
             let text = text.to_owned();
-            self.find_call(door, &text, calling.digest);
+            self.find_call(stream, &text, calling.digest);
         }
     }
 
     /// Nobody waits for the call: the record is told, for other sessions of the caller.
-    pub(super) fn keep_call(&mut self, key: CallKey) {
+    pub(super) fn keep_call(&mut self, key: CallId) {
         // The server knows nothing of one that waits for its turn.
         let queued = self.calls.get(key).is_some_and(Call::is_queued);
         if queued || self.following.contains(&key) {
@@ -105,7 +118,7 @@ impl Relay {
         let Some(digest) = self
             .calls
             .get_mut(key)
-            .and_then(|call| call.calling().map(|calling| calling.digest.clone()))
+            .and_then(|call| call.summary().map(|calling| calling.digest.clone()))
         else {
             return;
         };
@@ -117,18 +130,18 @@ impl Relay {
     }
 
     /// The server has answered a call that nobody waits for.
-    pub(super) fn keep_result(&mut self, now: Timestamp, key: CallKey, result: String) {
+    pub(super) fn keep_result(&mut self, now: Timestamp, key: CallId, result: String) {
         if let Some(call) = self.calls.get_mut(key) {
             call.finished = Some(result.clone());
         }
         let at = now.after(self.settings.keep_results);
-        self.at(at, Timer::Forget(key));
+        self.at(at, Timer::DropUnattended(key));
         let call = key;
         self.effects.push_back(Effect::KeepResult { call, result });
     }
 
     /// The call is waited for again here, or has ended: the record is told.
-    pub(super) fn drop_call(&mut self, key: CallKey) {
+    pub(super) fn drop_call(&mut self, key: CallId) {
         self.effects.push_back(Effect::DropCall { call: key });
     }
 }

@@ -3,23 +3,23 @@
 use mcp_elicit_core::wire::{Progress, members, message};
 use serde_json::{Number, json};
 
+use super::asks::Ask;
 use super::calls::Call;
-use super::frame::Refusal;
-use super::glance::Glance;
-use super::question::Question;
-use super::{AskedVia, CallKey, CallKind, Door, QuestionKey, Relay, Timer, Timestamp};
+use super::frame_edit::ErrorResponse;
+use super::{AskId, AskedVia, CallId, CallKind, Relay, StreamId, Timer, Timestamp};
+use mcp_elicit_core::wire::FrameIndex;
 
 /// Signs of life count up in steps this small, so that the server's own progress stays ahead of them.
 const STEP: f64 = 0.001;
 
 impl Relay {
     /// The call has a question on the desk: it is held.
-    pub(super) fn hold(&mut self, now: Timestamp, key: CallKey) {
+    pub(super) fn hold(&mut self, now: Timestamp, key: CallId) {
         let hold = self.hold_time();
         let Some(call) = self.calls.get_mut(key) else {
             return;
         };
-        if call.door.is_none() || call.held.is_some() {
+        if call.stream.is_none() || call.held.is_some() {
             return;
         }
         call.held = Some(now);
@@ -29,9 +29,9 @@ impl Relay {
     }
 
     /// The call has this question on the desk: it is held, and every other that the question may be for.
-    pub(super) fn hold_all(&mut self, now: Timestamp, question: QuestionKey, call: CallKey) {
+    pub(super) fn hold_all(&mut self, now: Timestamp, question: AskId, call: CallId) {
         self.hold(now, call);
-        let question = self.questions.get(question);
+        let question = self.asks.get(question);
         for other in question.map_or_else(Vec::new, |question| question.others.clone()) {
             if self.calls.may_ask(other) {
                 self.hold(now, other);
@@ -40,28 +40,28 @@ impl Relay {
     }
 
     /// The open questions that are the call's, and those that may be.
-    fn questions_in(&self, key: CallKey) -> impl Iterator<Item = &Question> {
+    fn questions_in(&self, key: CallId) -> impl Iterator<Item = &Ask> {
         let calls = self.calls.get(key).into_iter();
         let keys = calls.flat_map(|call| call.questions.iter().chain(&call.maybe));
-        keys.filter_map(|question| self.questions.get(*question))
+        keys.filter_map(|question| self.asks.get(*question))
     }
 
     /// Returns whether a question of the call waits on the desk.
-    pub(super) fn waits_on_desk(&self, key: CallKey) -> bool {
+    pub(super) fn waits_for_people(&self, key: CallId) -> bool {
         let mut questions = self.questions_in(key);
         questions.any(|question| question.place == AskedVia::People)
     }
 
     /// A question is gone: calls that it was for, or may have been for, are held no longer when it was the last on the desk.
-    pub(super) fn hold_ends(&mut self, question: &Question) {
+    pub(super) fn hold_ends(&mut self, question: &Ask) {
         for key in question.call.iter().chain(&question.others) {
-            if !self.waits_on_desk(*key) {
-                self.stop_holding(*key);
+            if !self.waits_for_people(*key) {
+                self.end_hold(*key);
             }
         }
     }
 
-    pub(super) fn stop_holding(&mut self, key: CallKey) {
+    pub(super) fn end_hold(&mut self, key: CallId) {
         let Some(call) = self.calls.get_mut(key) else {
             return;
         };
@@ -73,13 +73,14 @@ impl Relay {
     }
 
     /// Tells the caller that the call lives: on its token, where it gave one.
-    pub(super) fn keep_alive(&mut self, now: Timestamp, key: CallKey) {
+    pub(super) fn keep_alive(&mut self, now: Timestamp, key: CallId) {
         let text = self.waiting_words(key);
         let wait = self.settings.keep_alive;
         let Some(call) = self.calls.get_mut(key) else {
             return;
         };
-        let (Some(door), Some(token), true) = (call.door, call.token.clone(), call.held.is_some())
+        let (Some(stream), Some(token), true) =
+            (call.stream, call.token.clone(), call.held.is_some())
         else {
             return;
         };
@@ -93,12 +94,12 @@ impl Relay {
             total: None,
             message: Some(text),
         };
-        self.tell_client(door, sign.to_message(), false);
+        self.tell_client(stream, sign.to_message(), false);
         self.at(now.after(wait), Timer::KeepAlive(key));
     }
 
     /// Returns where a person can answer what the call waits for: its own question, or one of the call before it.
-    fn link_of(&self, key: CallKey) -> Option<String> {
+    fn link_of(&self, key: CallId) -> Option<String> {
         let link = |key| {
             self.questions_in(key)
                 .find_map(|question| question.link.clone())
@@ -109,7 +110,7 @@ impl Relay {
         link(key)
     }
 
-    fn waiting_words(&self, key: CallKey) -> String {
+    fn waiting_words(&self, key: CallId) -> String {
         match self.link_of(key) {
             Some(link) => format!("Waiting for a person to answer at {link}"),
             None => "Waiting for a person to answer".to_owned(),
@@ -117,39 +118,42 @@ impl Relay {
     }
 
     /// The person takes long: the caller gets a plain result that says where to answer, and the call waits for it.
-    pub(super) fn hand_back(&mut self, now: Timestamp, key: CallKey) {
+    pub(super) fn hand_back(&mut self, now: Timestamp, key: CallId) {
         let Some(frame) = self.hand_back_frame(key) else {
             return;
         };
-        let Some(door) = self.calls.get(key).and_then(|call| call.door) else {
+        let Some(stream) = self.calls.get(key).and_then(|call| call.stream) else {
             return;
         };
         if self.calls.get(key).is_some_and(Call::is_queued) {
             // The server knows nothing of it, so nothing else ends it.
-            self.at(now.after(self.settings.patience), Timer::Forget(key));
+            self.at(
+                now.after(self.settings.open_for),
+                Timer::DropUnattended(key),
+            );
         }
-        self.park(key);
-        self.tell_client(door, frame, true);
+        self.detach(key);
+        self.tell_client(stream, frame, true);
     }
 
     /// Nobody waits for the call any more; being made again finds it, in another session of the caller too.
-    pub(super) fn park(&mut self, key: CallKey) {
-        if self.leave_at_client(key) {
+    pub(super) fn detach(&mut self, key: CallId) {
+        if self.leave_unattended(key) {
             self.keep_call(key);
         }
     }
 
     /// The call waits for its client; being made again in this session finds it. `false` when nothing finds it.
-    pub(super) fn leave_at_client(&mut self, key: CallKey) -> bool {
-        self.stop_holding(key);
+    pub(super) fn leave_unattended(&mut self, key: CallId) -> bool {
+        self.end_hold(key);
         let Some(call) = self.calls.get_mut(key) else {
             return false;
         };
-        call.door = None;
-        let Some(digest) = call.calling().map(|calling| calling.digest.clone()) else {
+        call.stream = None;
+        let Some(digest) = call.summary().map(|calling| calling.digest.clone()) else {
             return false;
         };
-        self.parked.entry(digest).or_default().push_back(key);
+        self.unattended.entry(digest).or_default().push_back(key);
         true
     }
 
@@ -157,37 +161,37 @@ impl Relay {
     pub(super) fn drain(&mut self) {
         for key in self.calls.keys(|call| call.held.is_some()) {
             let frame = self.hand_back_frame(key);
-            let door = self.calls.get(key).and_then(|call| call.door);
-            if let (Some(frame), Some(door)) = (frame, door) {
-                self.stop_holding(key);
+            let stream = self.calls.get(key).and_then(|call| call.stream);
+            if let (Some(frame), Some(stream)) = (frame, stream) {
+                self.end_hold(key);
                 if let Some(call) = self.calls.get_mut(key) {
-                    call.door = None;
+                    call.stream = None;
                 }
-                self.tell_client(door, frame, true);
+                self.tell_client(stream, frame, true);
             }
         }
     }
 
-    /// Returns who still waits for an answer is told that none will come. Questions stay for the same call made again.
-    pub(super) fn leave(&mut self, what: &str) {
+    /// Returns who still waits for an answer is told that none will come. Asks stay for the same call made again.
+    pub(super) fn end_waiting(&mut self, what: &str) {
         let why = format!("{what} while the server worked on this");
-        for key in self.calls.keys(|call| call.door.is_some()) {
+        for key in self.calls.keys(|call| call.stream.is_some()) {
             if let Some(call) = self.calls.get_mut(key)
-                && let Some(door) = call.door.take()
+                && let Some(stream) = call.stream.take()
             {
-                let frame = Refusal::new(-32603, why.clone()).to_response(&call.client_id);
-                self.tell_client(door, frame, true);
+                let frame = ErrorResponse::new(-32603, why.clone()).to_response(&call.client_id);
+                self.tell_client(stream, frame, true);
             }
         }
-        self.refuse_waiting(&format!("was left: {what}"));
+        self.reject_waiting(&format!("was left: {what}"));
     }
 
-    fn hand_back_frame(&mut self, key: CallKey) -> Option<String> {
+    fn hand_back_frame(&mut self, key: CallId) -> Option<String> {
         let link = self.link_of(key);
         let server = self.shown_server();
         let call = self.calls.get_mut(key)?;
         let (id, kind, queued) = (call.client_id.clone(), call.kind?, call.is_queued());
-        let target = call.calling()?.target.clone();
+        let target = call.summary()?.target.clone();
         let needs = if call.questions.is_empty() {
             "may need"
         } else {
@@ -228,7 +232,7 @@ impl Relay {
                 message::result(&id, &members::raw_value(&self.in_era(result)))
             }
             // A resource has no room for words that are not its own.
-            CallKind::Resource => Refusal::new(-32000, text).to_response(&id),
+            CallKind::Resource => ErrorResponse::new(-32000, text).to_response(&id),
         };
         Some(frame)
     }
@@ -244,20 +248,20 @@ impl Relay {
     }
 
     /// The oldest call of this digest that waits for being made again and fits.
-    pub(super) fn unpark(
+    pub(super) fn find_unattended(
         &mut self,
         digest: &str,
-        fits: impl Fn(&Self, CallKey) -> bool,
-    ) -> Option<CallKey> {
-        let waiting = self.parked.get(digest)?;
+        fits: impl Fn(&Self, CallId) -> bool,
+    ) -> Option<CallId> {
+        let waiting = self.unattended.get(digest)?;
         let key = waiting.iter().copied().find(|call| fits(self, *call))?;
-        self.unpark_call(key);
+        self.remove_unattended(key);
         Some(key)
     }
 
     /// The call waits no longer for being made again.
-    pub(super) fn unpark_call(&mut self, key: CallKey) {
-        self.parked.retain(|_, calls| {
+    pub(super) fn remove_unattended(&mut self, key: CallId) {
+        self.unattended.retain(|_, calls| {
             calls.retain(|call| *call != key);
             !calls.is_empty()
         });
@@ -267,22 +271,22 @@ impl Relay {
     pub(super) fn resume(
         &mut self,
         now: Timestamp,
-        key: CallKey,
-        door: Door,
+        key: CallId,
+        stream: StreamId,
         text: &str,
-        glance: &Glance,
+        index: &FrameIndex,
     ) {
-        let id = super::frame::id_of(text, glance);
-        self.meet_retry(key, text);
+        let id = super::frame_edit::id_of(text, index);
+        self.learn_from_retry(key, text);
         let Some(call) = self.calls.get_mut(key) else {
             return;
         };
-        call.door = Some(door);
+        call.stream = Some(stream);
         call.came_at = now;
         if let Some(id) = id {
             call.client_id = id;
         }
-        self.cancel_timers(|timer| *timer == Timer::Forget(key));
+        self.cancel_timers(|timer| *timer == Timer::DropUnattended(key));
         self.drop_call(key);
         if self
             .calls
@@ -292,10 +296,10 @@ impl Relay {
             self.deliver_finished(key);
         } else if self.calls.get(key).is_some_and(Call::is_queued) {
             self.hold_queued(now, key);
-        } else if self.waits_on_desk(key) || self.following.contains(&key) {
+        } else if self.waits_for_people(key) || self.following.contains(&key) {
             self.hold(now, key);
         } else {
-            self.put_round(key);
+            self.present_round(key);
         }
     }
 }

@@ -10,12 +10,12 @@ use mcp_elicit_core::wire::{ElicitRequest, Era, Revision};
 use serde_json::value::RawValue;
 
 use super::NewQuestion;
+use super::asks::{Ask, Origin, Step, size_of};
+use super::attribution::Attribution;
 use super::calls::Call;
-use super::frame::Refusal;
-use super::question::{Origin, Question, Step, size_of};
+use super::frame_edit::ErrorResponse;
 use super::unknown_members::unknown_members;
-use super::whose::Whose;
-use super::{AnswerWith, AskedVia, CallKey, Effect, Ending, QuestionKey, Relay, Timer, Timestamp};
+use super::{AskId, AskedVia, Audience, CallId, Effect, Ending, Relay, Timer, Timestamp};
 
 /// The limit on questions counts those within this time.
 const MINUTE: Duration = Duration::from_mins(1);
@@ -28,38 +28,38 @@ struct Checked {
 
 impl Relay {
     /// Takes in a question of the server. `frame` is its own frame, where it pushed one.
-    pub(super) fn raise(
+    pub(super) fn open_ask(
         &mut self,
         now: Timestamp,
-        whose: Whose,
+        attribution: Attribution,
         origin: Origin,
         request: ElicitRequest,
         frame: Option<&str>,
         params: Option<&RawValue>,
-    ) -> Result<QuestionKey, Refusal> {
+    ) -> Result<AskId, ErrorResponse> {
         let unknown = params.map_or_else(Vec::new, unknown_members);
         // NewQuestion in one of several calls, it might be asked in the wrong one.
-        let nowhere = whose.is_ambiguous() && self.client.era() == Some(Era::Rounds);
-        if nowhere && self.settings.answer_with == AnswerWith::Client {
-            let why = "several calls are at work, so it is not known whose question this is, and there is no inbox;                        make the call again";
-            return Err(Refusal::new(-32000, why));
+        let nowhere = attribution.is_ambiguous() && self.client.era() == Some(Era::Rounds);
+        if nowhere && self.settings.answer_with == Audience::Client {
+            let why = "several calls are at work, so it is not known attribution question this is, and there is no inbox;                        make the call again";
+            return Err(ErrorResponse::new(-32000, why));
         }
-        let Whose {
+        let Attribution {
             call,
             others,
             newest,
-        } = whose;
+        } = attribution;
         let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
         let Checked { form, cautions } =
-            check(&request).map_err(|fault| Refusal::fault(fault, revision))?;
+            check(&request).map_err(|fault| ErrorResponse::fault(fault, revision))?;
         self.can_be_shown(call, &others)?;
         self.within_size(&request)?;
         self.within_limits(now)
-            .map_err(|fault| Refusal::fault(fault, revision))?;
+            .map_err(|fault| ErrorResponse::fault(fault, revision))?;
         let place = self
-            .place(call.filter(|_| !nowhere), &origin, &request, form.as_ref())
-            .map_err(|fault| Refusal::fault(fault, revision))?;
-        let until = now.after(self.settings.patience);
+            .asked_via(call.filter(|_| !nowhere), &origin, &request, form.as_ref())
+            .map_err(|fault| ErrorResponse::fault(fault, revision))?;
+        let until = now.after(self.settings.open_for);
         let frame = frame.filter(|_| self.may_have_frame(request.mode()));
         // The client's own dialog names no call, so its question needs none in full.
         let candidates = match place {
@@ -69,7 +69,7 @@ impl Relay {
         let asked = NewQuestion {
             call: call
                 .and_then(|key| self.calls.get_mut(key))
-                .and_then(|call| call.calling().cloned()),
+                .and_then(|call| call.summary().cloned()),
             others: self.names_of(&others),
             candidates,
             request: request.clone(),
@@ -86,7 +86,7 @@ impl Relay {
             outlives: self.outlives(place),
         };
         let entry = self.entry_of(call, &origin, &request);
-        let key = self.questions.insert(Question {
+        let key = self.asks.insert(Ask {
             call,
             others: others.clone(),
             newest,
@@ -99,12 +99,12 @@ impl Relay {
             record: None,
             link: None,
             entry,
-            at_client: None,
+            shown: None,
             responded: false,
             frame: frame.map(Into::into),
-            own_reply: None,
+            client_reply: None,
             // That of one that may be another call's is found by none.
-            kept_if_refused: others.is_empty(),
+            reusable: others.is_empty(),
             wrong: 0,
             reason: None,
         });
@@ -116,7 +116,7 @@ impl Relay {
                 call.maybe.push(key);
             }
         }
-        self.at(until, Timer::Patience(key));
+        self.at(until, Timer::AskExpired(key));
         self.effects.push_back(Effect::Record {
             question: key,
             asked: Box::new(asked),
@@ -125,40 +125,44 @@ impl Relay {
     }
 
     /// A message that a person can read, and no more in all than can wait.
-    fn within_size(&self, request: &ElicitRequest) -> Result<(), Refusal> {
+    fn within_size(&self, request: &ElicitRequest) -> Result<(), ErrorResponse> {
         let (message, limit) = (request.message().len(), self.settings.message_bytes);
         if message > limit {
             let why = format!(
                 "the message of a question has {message} bytes and at most {limit} are allowed"
             );
-            return Err(Refusal::new(-32602, why));
+            return Err(ErrorResponse::new(-32602, why));
         }
         let limit = self.settings.pending_bytes;
-        if self.questions.bytes().saturating_add(size_of(request)) > limit {
+        if self.asks.bytes().saturating_add(size_of(request)) > limit {
             let why =
                 format!("the questions that are pending have too many bytes: {limit} are allowed");
-            return Err(Refusal::new(-32000, why));
+            return Err(ErrorResponse::new(-32000, why));
         }
         Ok(())
     }
 
     /// A question is asked only where each call that it may belong to can be shown in full.
-    fn can_be_shown(&mut self, call: Option<CallKey>, others: &[CallKey]) -> Result<(), Refusal> {
+    fn can_be_shown(
+        &mut self,
+        call: Option<CallId>,
+        others: &[CallId],
+    ) -> Result<(), ErrorResponse> {
         for key in call.iter().chain(others) {
             if let Some(defect) = self.calls.get_mut(*key).and_then(Call::unreadable) {
                 let why = format!(
                     "nobody is asked, since the call cannot be shown to a person in full: {defect}"
                 );
-                return Err(Refusal::new(-32603, why));
+                return Err(ErrorResponse::new(-32603, why));
             }
         }
         Ok(())
     }
 
     /// Before whom a question is put.
-    fn place(
+    fn asked_via(
         &self,
-        call: Option<CallKey>,
+        call: Option<CallId>,
         origin: &Origin,
         request: &ElicitRequest,
         form: Option<&Form>,
@@ -170,13 +174,13 @@ impl Relay {
             Some(Era::Rounds) => call.is_some() && declared.has(request.mode()),
             None => false,
         };
-        let to_client = can && !matches!(self.settings.answer_with, AnswerWith::Desk);
-        if to_client || matches!(origin, Origin::Echo { .. }) {
+        let to_client = can && !matches!(self.settings.answer_with, Audience::People);
+        if to_client || matches!(origin, Origin::ClientRound { .. }) {
             return Ok(AskedVia::Client);
         }
         match self.settings.answer_with {
-            AnswerWith::Auto | AnswerWith::Desk => Ok(AskedVia::People),
-            AnswerWith::Client => Err(PeerFault::CapabilityMissing {
+            Audience::Auto | Audience::People => Ok(AskedVia::People),
+            Audience::Client => Err(PeerFault::CapabilityMissing {
                 mode: request.mode(),
                 declared,
             }
@@ -193,7 +197,7 @@ impl Relay {
 
     fn within_limits(&mut self, now: Timestamp) -> Result<(), Fault> {
         if let Some(limit) = self.settings.pending
-            && self.questions.len() >= limit
+            && self.asks.len() >= limit
         {
             return Err(LimitFault::TooManyPending { limit }.into());
         }
@@ -220,12 +224,12 @@ impl Relay {
     pub(super) fn recorded(
         &mut self,
         now: Timestamp,
-        key: QuestionKey,
+        key: AskId,
         record: String,
         link: Option<String>,
         answered: bool,
     ) {
-        let Some(question) = self.questions.get_mut(key) else {
+        let Some(question) = self.asks.get_mut(key) else {
             // It ended while it was being written.
             self.effects.push_back(Effect::End {
                 record,
@@ -238,18 +242,18 @@ impl Relay {
         let (place, call, echo) = (
             question.place,
             question.call,
-            matches!(question.origin, Origin::Echo { .. }),
+            matches!(question.origin, Origin::ClientRound { .. }),
         );
-        self.questions.recorded(key, &record);
+        self.asks.recorded(key, &record);
         if answered && !echo {
-            self.settled(now, key);
+            self.answered(now, key);
             return;
         }
         match (place, call) {
-            (_, Some(call)) if echo => self.echo_recorded(now, call),
+            (_, Some(call)) if echo => self.client_round_recorded(now, call),
             (AskedVia::Client, Some(call)) if self.client.era() == Some(Era::Rounds) => {
-                if !self.answers_what_was_brought(key, call) {
-                    self.put_round(call);
+                if !self.uses_retry_answer(key, call) {
+                    self.present_round(call);
                 }
             }
             (AskedVia::Client, _) => self.push_to_client(now, key),
@@ -259,8 +263,8 @@ impl Relay {
     }
 
     /// Returns what is not written is not asked.
-    pub(super) fn not_recorded(&mut self, now: Timestamp, key: QuestionKey) {
-        let refusal = Refusal::new(
+    pub(super) fn not_recorded(&mut self, now: Timestamp, key: AskId) {
+        let refusal = ErrorResponse::new(
             -32603,
             "the question could not be recorded, so nobody was asked",
         );

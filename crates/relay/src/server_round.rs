@@ -5,8 +5,8 @@ use mcp_elicit_core::wire::{Id, InputRequired, Revision, WireError};
 use serde_json::value::RawValue;
 
 use super::Relay;
-use super::frame::Refusal;
-use super::{CallKey, QuestionKey, Timestamp};
+use super::frame_edit::ErrorResponse;
+use super::{AskId, CallId, Timestamp};
 
 /// The entries of an `input_required` and their answers so far.
 pub(super) struct Round {
@@ -19,7 +19,7 @@ pub(super) struct Round {
 /// The state of one entry.
 pub(super) enum Entry {
     /// A question for a person.
-    Question(QuestionKey),
+    Question(AskId),
     /// A request that only the client can answer (sampling, roots), sent or to be sent to it.
     Other {
         /// The id it was pushed with; `None` when it goes out in a round.
@@ -38,16 +38,20 @@ impl Relay {
     pub(super) fn next_round<T>(
         &mut self,
         now: Timestamp,
-        key: CallKey,
+        key: CallId,
         part: Option<&RawValue>,
         read: impl FnOnce(&RawValue) -> Result<T, WireError>,
     ) -> Option<T> {
-        self.calls.settle_upstream(key);
+        self.calls.end_upstream(key);
         let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
         let required = match read(part?) {
             Ok(required) => required,
             Err(defect) => {
-                self.fail(now, key, &Refusal::fault(PeerFault::from(defect), revision));
+                self.fail(
+                    now,
+                    key,
+                    &ErrorResponse::fault(PeerFault::from(defect), revision),
+                );
                 return None;
             }
         };
@@ -56,7 +60,7 @@ impl Relay {
         if call.rounds > self.settings.rounds {
             let limit = usize::try_from(self.settings.rounds).unwrap_or(usize::MAX);
             let fault = LimitFault::TooManyRounds { limit };
-            self.fail(now, key, &Refusal::fault(fault, revision));
+            self.fail(now, key, &ErrorResponse::fault(fault, revision));
             return None;
         }
         Some(required)
@@ -72,7 +76,7 @@ impl Round {
     }
 
     /// The questions that are not answered yet.
-    pub(super) fn open(&self) -> Vec<QuestionKey> {
+    pub(super) fn open(&self) -> Vec<AskId> {
         let question = |(_, entry): &(String, Entry)| match entry {
             Entry::Question(key) => Some(*key),
             Entry::Other { .. } | Entry::Answered(_) => None,
@@ -81,7 +85,7 @@ impl Round {
     }
 
     /// Puts in the answer of a question.
-    pub(super) fn answer(&mut self, key: QuestionKey, response: String) {
+    pub(super) fn answer(&mut self, key: AskId, response: String) {
         for (_, entry) in &mut self.entries {
             if matches!(entry, Entry::Question(known) if *known == key) {
                 *entry = Entry::Answered(response);

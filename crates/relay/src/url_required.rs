@@ -5,40 +5,40 @@ use std::time::Duration;
 use mcp_elicit_core::wire::{Complete, Era, Mode, Revision, UrlRequired};
 use serde_json::value::RawValue;
 
-use super::frame::{self, Refusal};
-use super::glance::Glance;
-use super::question::{Origin, Step};
-use super::{AnswerWith, CallKey, Down, Effect, Relay, Timer, Timestamp};
+use super::asks::{Origin, Step};
+use super::frame_edit::{self, ErrorResponse};
+use super::{Audience, CallId, Effect, Relay, ServerForward, Timer, Timestamp};
+use mcp_elicit_core::wire::FrameIndex;
 
 /// The time that a call waits before it is made again when the visit was agreed to but its completion not announced.
-const PATIENCE_FOR_COMPLETION: Duration = Duration::from_secs(5);
+const COMPLETION_WAIT: Duration = Duration::from_secs(5);
 
 impl Relay {
     /// The server wants links visited. A client of its revision that declared the mode gets the error as it is; for
     /// any other the gateway asks, and makes the call again.
-    pub(super) fn visits_required(
+    pub(super) fn urls_required(
         &mut self,
         now: Timestamp,
-        key: CallKey,
+        key: CallId,
         text: &str,
-        glance: &Glance,
-    ) -> Down {
+        index: &FrameIndex,
+    ) -> ServerForward {
         let declared = self.capability_of(self.calls.get(key));
         let client_can = self.client.era() == Some(Era::Pushed)
             && declared.has(Mode::Url)
-            && !matches!(self.settings.answer_with, AnswerWith::Desk);
+            && !matches!(self.settings.answer_with, Audience::People);
         if client_can
-            || matches!(self.settings.answer_with, AnswerWith::Client) && !declared.has(Mode::Url)
+            || matches!(self.settings.answer_with, Audience::Client) && !declared.has(Mode::Url)
         {
-            return self.finish(now, key, text, glance);
+            return self.finish(now, key, text, index);
         }
-        let part = glance.error.as_ref();
-        let part = part.and_then(|range| frame::raw_at(text, range));
+        let part = index.error.as_ref();
+        let part = part.and_then(|range| frame_edit::raw_at(text, range));
         let Some(required) = self.next_round(now, key, part, UrlRequired::parse) else {
-            return Down::Taken;
+            return ServerForward::Handled;
         };
         let Some(call) = self.calls.get_mut(key) else {
-            return Down::Taken;
+            return ServerForward::Handled;
         };
         if call
             .demand
@@ -46,39 +46,39 @@ impl Relay {
             .is_some_and(|before| same_error(before, text))
         {
             // Agreed to, but the server has not seen the visit yet: it says when, or is asked again in a while.
-            let wait = PATIENCE_FOR_COMPLETION.saturating_mul(call.rounds.min(12));
-            self.at(now.after(wait), Timer::Again(key));
-            return Down::Taken;
+            let wait = COMPLETION_WAIT.saturating_mul(call.rounds.min(12));
+            self.at(now.after(wait), Timer::Retry(key));
+            return ServerForward::Handled;
         }
         call.demand = Some(text.to_owned());
         for request in required.elicitations {
-            if let Err(refusal) = self.raise(now, key.into(), Origin::Visit, request, None, None) {
+            if let Err(refusal) = self.open_ask(now, key.into(), Origin::Url, request, None, None) {
                 self.fail(now, key, &refusal);
                 break;
             }
         }
-        Down::Taken
+        ServerForward::Handled
     }
 
     /// All links of a call were answered: the answers are taken together.
-    pub(super) fn collect_visits(&mut self, key: CallKey) {
+    pub(super) fn collect_urls(&mut self, key: CallId) {
         let Some(call) = self.calls.get(key) else {
             return;
         };
         let all = call.questions.iter().all(|question| {
-            self.questions
+            self.asks
                 .get(*question)
-                .is_some_and(|question| question.step == Step::Settled)
+                .is_some_and(|question| question.step == Step::Answered)
         });
         if all {
             let questions = call.questions.clone();
-            self.take_answers(questions);
+            self.begin_delivery(questions);
         }
     }
 
     /// The person was asked about every link: the call is made again when all were agreed to.
-    pub(super) fn visited(&mut self, now: Timestamp, visits: Vec<(CallKey, bool)>) {
-        let mut calls: Vec<(CallKey, bool)> = Vec::new();
+    pub(super) fn urls_answered(&mut self, now: Timestamp, visits: Vec<(CallId, bool)>) {
+        let mut calls: Vec<(CallId, bool)> = Vec::new();
         for (key, agreed) in visits {
             match calls.iter_mut().find(|(known, _)| *known == key) {
                 Some((_, all)) => *all &= agreed,
@@ -87,21 +87,21 @@ impl Relay {
         }
         for (key, all) in calls {
             if all {
-                self.again(now, key);
+                self.retry_upstream(now, key);
             } else {
                 // The server is told nothing, so the client gets what the server said.
-                self.refuse_visit(now, key);
+                self.url_declined(now, key);
             }
         }
     }
 
-    fn refuse_visit(&mut self, now: Timestamp, key: CallKey) {
+    fn url_declined(&mut self, now: Timestamp, key: CallId) {
         if let Some(call) = self.calls.get_mut(key) {
             // The server has no part in a visit that is not agreed to.
             let records = std::mem::take(&mut call.delivers);
-            self.effects.push_back(Effect::Confirm { records });
+            self.effects.push_back(Effect::Delivered { records });
         }
-        let refusal = Refusal::new(
+        let refusal = ErrorResponse::new(
             -32603,
             "the person did not agree to visit what the server needs visited",
         );
@@ -109,18 +109,18 @@ impl Relay {
     }
 
     /// The server says that a visit is done: calls that wait for it are made again.
-    pub(super) fn visit_completed(
+    pub(super) fn url_completed(
         &mut self,
         now: Timestamp,
-        via: Option<CallKey>,
+        via: Option<CallId>,
         params: &RawValue,
-    ) -> Down {
+    ) -> ServerForward {
         let complete = Complete::parse(params).ok();
-        let again: Vec<CallKey> = self
+        let again: Vec<CallId> = self
             .timers
             .iter()
             .filter_map(|(_, timer)| match timer {
-                Timer::Again(key) => Some(*key),
+                Timer::Retry(key) => Some(*key),
                 _ => None,
             })
             .filter(|key| {
@@ -132,8 +132,8 @@ impl Relay {
             })
             .collect();
         for key in again {
-            self.cancel_timers(|timer| *timer == Timer::Again(key));
-            self.again(now, key);
+            self.cancel_timers(|timer| *timer == Timer::Retry(key));
+            self.retry_upstream(now, key);
         }
         self.forward_complete(via, complete)
     }
@@ -141,9 +141,9 @@ impl Relay {
 
 /// Returns whether this answer of a server wants the visit of this id.
 fn wants_visit(demand: &str, id: &str) -> bool {
-    let required = Glance::at(demand.as_bytes())
-        .and_then(|glance| glance.error)
-        .and_then(|range| frame::raw_at(demand, &range).map(UrlRequired::parse));
+    let required = FrameIndex::at(demand.as_bytes())
+        .and_then(|index| index.error)
+        .and_then(|range| frame_edit::raw_at(demand, &range).map(UrlRequired::parse));
     let Some(Ok(required)) = required else {
         return false;
     };
@@ -159,8 +159,10 @@ fn wants_visit(demand: &str, id: &str) -> bool {
 /// Two answers that want the same visits, whatever their ids.
 fn same_error(one: &str, two: &str) -> bool {
     let error = |text: &str| {
-        let range = Glance::at(text.as_bytes())?.error?;
-        let error = frame::raw_at(text, &range).map(UrlRequired::parse)?.ok()?;
+        let range = FrameIndex::at(text.as_bytes())?.error?;
+        let error = frame_edit::raw_at(text, &range)
+            .map(UrlRequired::parse)?
+            .ok()?;
         let urls: Vec<String> = error
             .elicitations
             .iter()

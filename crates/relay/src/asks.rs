@@ -8,17 +8,17 @@ use mcp_elicit_core::form::Form;
 use mcp_elicit_core::wire::{Action, ElicitRequest, ElicitResult, Id, Revision};
 use serde_json::value::RawValue;
 
-use super::frame::Refusal;
-use super::{AskedVia, CallKey, QuestionKey};
+use super::frame_edit::ErrorResponse;
+use super::{AskId, AskedVia, CallId};
 
 /// One open question.
-pub(super) struct Question {
+pub(super) struct Ask {
     /// The call it came up in, as far as one can tell.
-    pub(super) call: Option<CallKey>,
+    pub(super) call: Option<CallId>,
     /// The calls it may belong to instead, some of which may have ended meanwhile.
-    pub(super) others: Vec<CallKey>,
+    pub(super) others: Vec<CallId>,
     /// The last call that was on its way when it came, where `call` is a guess: no later one is meant.
-    pub(super) newest: Option<CallKey>,
+    pub(super) newest: Option<CallId>,
     pub(super) origin: Origin,
     pub(super) request: ElicitRequest,
     /// Members of its params that are unknown here.
@@ -34,7 +34,7 @@ pub(super) struct Question {
     /// Its key in the `inputRequests` of a client of the rounds era.
     pub(super) entry: String,
     /// The way in which the client was asked, if it was.
-    pub(super) at_client: Option<AtClient>,
+    pub(super) shown: Option<Shown>,
     /// `true` if the client has responded to that, in whatever way.
     pub(super) responded: bool,
     /// The server's own frame, when the client may have it as it is.
@@ -44,13 +44,13 @@ pub(super) struct Question {
     /// Why the last of them could not.
     pub(super) reason: Option<String>,
     /// The client's own response, when the server may have it as it is.
-    pub(super) own_reply: Option<OwnReply>,
+    pub(super) client_reply: Option<ClientReply>,
     /// `true` if its answer is for the next call when the server refuses it.
-    pub(super) kept_if_refused: bool,
+    pub(super) reusable: bool,
 }
 
 /// A client's answer as the client wrote it.
-pub(super) struct OwnReply {
+pub(super) struct ClientReply {
     /// The response as the client wrote it, where the server may have all of it.
     pub(super) frame: Option<Box<str>>,
     /// The `ElicitResult` in it, JSON.
@@ -67,14 +67,14 @@ pub(super) enum Origin {
     /// An entry of an `input_required` that the gateway answers itself.
     Round { entry: String },
     /// An entry of an `input_required` that the client answers with its retry.
-    Echo { entry: String, round: EchoKey },
+    ClientRound { entry: String, round: RoundId },
     /// A link of a `-32042`; the call is made again once it was visited.
-    Visit,
+    Url,
 }
 
 /// A round that the client has as the server wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct EchoKey(pub(super) u64);
+pub(super) struct RoundId(pub(super) u64);
 
 /// The state of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,16 +84,16 @@ pub(super) enum Step {
     /// Somebody is asked.
     Open,
     /// The client answered; the record decides whether it was the first.
-    Settling,
+    Submitting,
     /// Somebody answered; the answer is in the record.
-    Settled,
+    Answered,
     /// The answer is being taken out of the record.
-    Taking,
+    Delivering,
 }
 
 /// The way in which the client was asked.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum AtClient {
+pub(super) enum Shown {
     /// With a pushed request of this id.
     Pushed(Id),
     /// With an `input_required`, whose retry brings the answer.
@@ -104,30 +104,33 @@ pub(super) enum AtClient {
 const ATTEMPTS: u32 = 3;
 
 /// The reason why a reply of a client settles nothing.
-pub(super) enum BadReply {
+pub(super) enum UnusableReply {
     /// It is not what the protocol says.
-    Malformed(Box<Refusal>),
+    Malformed(Box<ErrorResponse>),
     /// It does not answer what was asked, and may be asked for again.
     Wrong {
         /// The error for the server in the end.
-        refusal: Box<Refusal>,
+        refusal: Box<ErrorResponse>,
         /// The reason for the person.
         reason: String,
     },
 }
 
-impl Question {
+impl Ask {
     /// Checks a reply against what was asked.
     pub(super) fn check(
         &self,
         reply: &ElicitResult,
         revision: Revision,
-    ) -> Result<Outcome, BadReply> {
+    ) -> Result<Outcome, UnusableReply> {
         match (reply.action(), &self.form) {
             (Action::Accept, Some(form)) => match form.check_text(reply.content_or_empty()) {
                 Ok(answers) => Ok(Outcome::Accept(answers)),
-                Err(error) => Err(BadReply::Wrong {
-                    refusal: Box::new(Refusal::fault(wrong(&error, self.wrong + 1), revision)),
+                Err(error) => Err(UnusableReply::Wrong {
+                    refusal: Box::new(ErrorResponse::fault(
+                        wrong(&error, self.wrong + 1),
+                        revision,
+                    )),
                     reason: error.to_string(),
                 }),
             },
@@ -182,18 +185,18 @@ fn wrong(error: &CheckError, attempts: u32) -> PeerFault {
 
 /// The open questions by every name they go by.
 #[derive(Default)]
-pub(super) struct Questions {
-    by_key: HashMap<QuestionKey, Question>,
-    by_server_id: HashMap<Id, QuestionKey>,
-    by_client_id: HashMap<Id, QuestionKey>,
+pub(super) struct Asks {
+    by_key: HashMap<AskId, Ask>,
+    by_server_id: HashMap<Id, AskId>,
+    by_client_id: HashMap<Id, AskId>,
     bytes: usize,
     last: u64,
 }
 
-impl Questions {
-    pub(super) fn insert(&mut self, question: Question) -> QuestionKey {
+impl Asks {
+    pub(super) fn insert(&mut self, question: Ask) -> AskId {
         self.last += 1;
-        let key = QuestionKey(self.last);
+        let key = AskId(self.last);
         if let Origin::Pushed { id } = &question.origin {
             self.by_server_id.insert(id.clone(), key);
         }
@@ -207,61 +210,61 @@ impl Questions {
         self.bytes
     }
 
-    pub(super) fn get(&self, key: QuestionKey) -> Option<&Question> {
+    pub(super) fn get(&self, key: AskId) -> Option<&Ask> {
         self.by_key.get(&key)
     }
 
-    pub(super) fn get_mut(&mut self, key: QuestionKey) -> Option<&mut Question> {
+    pub(super) fn get_mut(&mut self, key: AskId) -> Option<&mut Ask> {
         self.by_key.get_mut(&key)
     }
 
     /// The question is written under this id.
-    pub(super) fn recorded(&mut self, key: QuestionKey, record: &str) {
+    pub(super) fn recorded(&mut self, key: AskId, record: &str) {
         if let Some(question) = self.by_key.get_mut(&key) {
             question.record = Some(record.to_owned());
         }
     }
 
     /// The server has refused its answer before, or has not: the second refusal ends it.
-    pub(super) fn refused_before(&mut self, key: QuestionKey, refused: bool) {
+    pub(super) fn refused_before(&mut self, key: AskId, refused: bool) {
         if let Some(question) = self.by_key.get_mut(&key) {
-            question.kept_if_refused &= !refused;
+            question.reusable &= !refused;
         }
     }
 
     /// The client is asked with a pushed request of this id.
-    pub(super) fn asked_client(&mut self, key: QuestionKey, id: &Id) {
+    pub(super) fn asked_client(&mut self, key: AskId, id: &Id) {
         if let Some(question) = self.by_key.get_mut(&key) {
             question.responded = false;
-            let before = question.at_client.replace(AtClient::Pushed(id.clone()));
-            if let Some(AtClient::Pushed(before)) = before {
+            let before = question.shown.replace(Shown::Pushed(id.clone()));
+            if let Some(Shown::Pushed(before)) = before {
                 self.by_client_id.remove(&before);
             }
             self.by_client_id.insert(id.clone(), key);
         }
     }
 
-    pub(super) fn remove(&mut self, key: QuestionKey) -> Option<Question> {
+    pub(super) fn remove(&mut self, key: AskId) -> Option<Ask> {
         let question = self.by_key.remove(&key)?;
         self.bytes = self.bytes.saturating_sub(size_of(&question.request));
         if let Origin::Pushed { id } = &question.origin {
             self.by_server_id.remove(id);
         }
-        if let Some(AtClient::Pushed(id)) = &question.at_client {
+        if let Some(Shown::Pushed(id)) = &question.shown {
             self.by_client_id.remove(id);
         }
         Some(question)
     }
 
-    pub(super) fn by_server_id(&self, id: &Id) -> Option<QuestionKey> {
+    pub(super) fn by_server_id(&self, id: &Id) -> Option<AskId> {
         self.by_server_id.get(id).copied()
     }
 
-    pub(super) fn by_client_id(&self, id: &Id) -> Option<QuestionKey> {
+    pub(super) fn by_client_id(&self, id: &Id) -> Option<AskId> {
         self.by_client_id.get(id).copied()
     }
 
-    pub(super) fn keys(&self) -> Vec<QuestionKey> {
+    pub(super) fn keys(&self) -> Vec<AskId> {
         let mut keys: Vec<_> = self.by_key.keys().copied().collect();
         keys.sort_unstable();
         keys

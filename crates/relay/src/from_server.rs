@@ -5,22 +5,22 @@ use std::ops::Range;
 
 use mcp_elicit_core::wire::members::Members;
 use mcp_elicit_core::wire::{
-    Cancelled, Complete, ElicitationMessage, Era, Id, Progress, Revision, WireError,
-    frame as frame_index, members, message, method, pushed, rounds,
+    Cancelled, Complete, ElicitationMessage, Era, Id, Progress, Revision, WireError, frame,
+    members, message, method, pushed, rounds,
 };
 use serde_json::value::RawValue;
 
-use super::frame::{self, Refusal};
-use super::glance::{self, Glance, Unclear};
+use super::asks::Origin;
+use super::frame_edit::{self, ErrorResponse};
 use super::handshake::Server;
-use super::question::Origin;
-use super::{CallKey, Door, Down, Effect, Ending, Relay, Timer, Timestamp};
+use super::{CallId, Effect, Ending, Relay, ServerForward, StreamId, Timer, Timestamp};
+use mcp_elicit_core::wire::frame::{FrameIndex, Unclear};
 
 /// The number of the server's requests, other than questions, that may wait for the client.
 const REQUESTS: usize = 1_024;
 
-const FORWARD_TO_SESSION: Down = Down::Forward {
-    door: Door::SESSION,
+const FORWARD_TO_SESSION: ServerForward = ServerForward::AsIs {
+    stream: StreamId::SESSION,
     last: false,
 };
 
@@ -28,57 +28,62 @@ impl Relay {
     pub(super) fn server_request(
         &mut self,
         now: Timestamp,
-        via: Option<CallKey>,
+        via: Option<CallId>,
         text: &str,
-        glance: &Glance,
-    ) -> Down {
-        let method = glance.method.clone().map_or("", |range| &text[range]);
-        let Some(id) = frame::id_of(text, glance) else {
-            tracing::warn!(server = %self.settings.server, "dropped a request whose id is none");
-            return Down::Taken;
+        index: &FrameIndex,
+    ) -> ServerForward {
+        let method = index.method.clone().map_or("", |range| &text[range]);
+        let Some(id) = frame_edit::id_of(text, index) else {
+            tracing::warn!(server = %self.settings.server, "dropped a request attribution id is none");
+            return ServerForward::Handled;
         };
         if method == method::CREATE {
-            self.pushed_question(now, via, &id, text, glance);
-            return Down::Taken;
+            self.pushed_question(now, via, &id, text, index);
+            return ServerForward::Handled;
         }
         if self.client.era() == Some(Era::Rounds) {
             self.answer_for_rounds_client(&id, method);
-            return Down::Taken;
+            return ServerForward::Handled;
         }
         if self.server_requests.len() >= REQUESTS {
             let why = "too many requests wait for the client";
-            self.tell_server(Refusal::new(-32000, why).to_response(&id), None);
-            return Down::Taken;
+            self.tell_server(ErrorResponse::new(-32000, why).to_response(&id), None);
+            return ServerForward::Handled;
         }
         self.server_requests.insert(id);
         self.forward_beside(via)
     }
 
     /// A frame that is not passed on: the server hears it for a request, the client for the answer to its call.
-    pub(super) fn server_defect(&mut self, now: Timestamp, bytes: &[u8], why: &str) -> Down {
+    pub(super) fn server_defect(
+        &mut self,
+        now: Timestamp,
+        bytes: &[u8],
+        why: &str,
+    ) -> ServerForward {
         tracing::warn!(server = %self.settings.server, bytes = bytes.len(), %why, "a message of the server is not passed on");
-        let Some(id) = frame_index::only_id(bytes) else {
-            return Down::Taken;
+        let Some(id) = frame::only_id(bytes) else {
+            return ServerForward::Handled;
         };
         if let Some(key) = self.calls.by_upstream(&id) {
             let why = format!(
                 "the server {} gave an answer that is not passed on: {why}",
                 self.shown_server()
             );
-            self.fail(now, key, &Refusal::new(-32603, why));
+            self.fail(now, key, &ErrorResponse::new(-32603, why));
         } else {
-            self.tell_server(Refusal::new(-32600, why).to_response(&id), None);
+            self.tell_server(ErrorResponse::new(-32600, why).to_response(&id), None);
         }
-        Down::Taken
+        ServerForward::Handled
     }
 
     /// To the stream of the call it came with, or to the session's.
-    pub(super) fn forward_beside(&self, via: Option<CallKey>) -> Down {
-        let door = via
+    pub(super) fn forward_beside(&self, via: Option<CallId>) -> ServerForward {
+        let stream = via
             .and_then(|key| self.calls.get(key))
-            .and_then(|call| call.door);
-        Down::Forward {
-            door: door.unwrap_or(Door::SESSION),
+            .and_then(|call| call.stream);
+        ServerForward::AsIs {
+            stream: stream.unwrap_or(StreamId::SESSION),
             last: false,
         }
     }
@@ -86,20 +91,20 @@ impl Relay {
     pub(super) fn server_notification(
         &mut self,
         now: Timestamp,
-        via: Option<CallKey>,
+        via: Option<CallId>,
         text: &str,
-        glance: &Glance,
-    ) -> Down {
-        let method = glance.method.clone().map_or("", |range| &text[range]);
-        let params = glance
+        index: &FrameIndex,
+    ) -> ServerForward {
+        let method = index.method.clone().map_or("", |range| &text[range]);
+        let params = index
             .params
             .as_ref()
-            .and_then(|range| frame::raw_at(text, range));
+            .and_then(|range| frame_edit::raw_at(text, range));
         match (method, params) {
-            (method::PROGRESS, Some(params)) => self.server_progresses(via, text, glance, params),
+            (method::PROGRESS, Some(params)) => self.server_progresses(via, text, index, params),
             (method::CANCELLED, Some(params)) => self.server_cancels(via, params),
-            (method::COMPLETE, Some(params)) => self.visit_completed(now, via, params),
-            ("notifications/message", _) => self.server_logs(via, text, glance),
+            (method::COMPLETE, Some(params)) => self.url_completed(now, via, params),
+            ("notifications/message", _) => self.server_logs(via, text, index),
             ("notifications/tools/list_changed", _) => {
                 self.catalog.forget();
                 self.forward_beside(via)
@@ -111,11 +116,11 @@ impl Relay {
     /// Progress goes to the stream of its call, under the token that the client gave.
     fn server_progresses(
         &mut self,
-        via: Option<CallKey>,
+        via: Option<CallId>,
         text: &str,
-        glance: &Glance,
+        index: &FrameIndex,
         params: &RawValue,
-    ) -> Down {
+    ) -> ServerForward {
         let token = members::member(params, "progressToken").and_then(Id::read);
         let Some(key) = token
             .as_ref()
@@ -124,77 +129,94 @@ impl Relay {
             return self.forward_beside(via);
         };
         let Some(call) = self.calls.get_mut(key) else {
-            return Down::Taken;
+            return ServerForward::Handled;
         };
         if let Ok(progress) = Progress::parse(params) {
             call.progress = progress.progress.as_f64().unwrap_or(call.progress);
         }
         // Nobody waits for a call that was handed back.
-        let (Some(door), Some(wanted)) = (call.door, call.token.clone()) else {
-            return Down::Taken;
+        let (Some(stream), Some(wanted)) = (call.stream, call.token.clone()) else {
+            return ServerForward::Handled;
         };
         if call.upstream_token.as_ref().map(Id::as_json) == Some(wanted.as_json()) {
-            return Down::Forward { door, last: false };
+            return ServerForward::AsIs {
+                stream,
+                last: false,
+            };
         }
-        let place = glance
+        let place = index
             .params
             .as_ref()
-            .and_then(|range| glance::member(text.as_bytes(), range, "progressToken"));
+            .and_then(|range| frame::member(text.as_bytes(), range, "progressToken"));
         if let Some(place) = place {
-            self.tell_client(door, frame::spliced(text, &place, wanted.as_json()), false);
+            self.tell_client(
+                stream,
+                frame_edit::spliced(text, &place, wanted.as_json()),
+                false,
+            );
         }
-        Down::Taken
+        ServerForward::Handled
     }
 
     /// The server takes back a question, or another request.
-    fn server_cancels(&mut self, via: Option<CallKey>, params: &RawValue) -> Down {
+    fn server_cancels(&mut self, via: Option<CallId>, params: &RawValue) -> ServerForward {
         let id = Cancelled::parse(params)
             .ok()
             .and_then(|cancelled| cancelled.request_id);
-        let Some(key) = id.as_ref().and_then(|id| self.questions.by_server_id(id)) else {
+        let Some(key) = id.as_ref().and_then(|id| self.asks.by_server_id(id)) else {
             if let Some(id) = &id {
                 self.server_requests.remove(id);
             }
             return self.forward_beside(via);
         };
         self.drop_question(key, Ending::WithdrawnByServer);
-        Down::Taken
+        ServerForward::Handled
     }
 
-    pub(super) fn server_response(&mut self, now: Timestamp, text: &str, glance: &Glance) -> Down {
-        let Some(id) = frame::id_of(text, glance) else {
+    pub(super) fn server_response(
+        &mut self,
+        now: Timestamp,
+        text: &str,
+        index: &FrameIndex,
+    ) -> ServerForward {
+        let Some(id) = frame_edit::id_of(text, index) else {
             return FORWARD_TO_SESSION;
         };
-        if let Some(down) = self.trial_answered(now, &id, text, glance) {
+        if let Some(down) = self.probe_answered(now, &id, text, index) {
             return down;
         }
         let Some(key) = self.calls.by_upstream(&id) else {
             // An answer to a call that was given up: the client knows that id for another, or not at all.
-            return Down::Taken;
+            return ServerForward::Handled;
         };
-        match self.bearing(key, text, glance) {
-            Some(ElicitationMessage::InputRequired) => self.asked_in_round(now, key, text, glance),
-            Some(ElicitationMessage::UrlRequired) => self.visits_required(now, key, text, glance),
+        match self.elicitation_in(key, text, index) {
+            Some(ElicitationMessage::InputRequired) => self.asked_in_round(now, key, text, index),
+            Some(ElicitationMessage::UrlRequired) => self.urls_required(now, key, text, index),
             Some(
                 ElicitationMessage::Create
                 | ElicitationMessage::Complete
                 | ElicitationMessage::Task,
             )
-            | None => self.finish(now, key, text, glance),
+            | None => self.finish(now, key, text, index),
         }
     }
 
     /// Returns whether the response asks, told from two members and no more. Where two readers could see different things, what
     /// asks counts: it is read in full then, and refused if need be.
-    fn bearing(&self, key: CallKey, text: &str, glance: &Glance) -> Option<ElicitationMessage> {
+    fn elicitation_in(
+        &self,
+        key: CallId,
+        text: &str,
+        index: &FrameIndex,
+    ) -> Option<ElicitationMessage> {
         self.calls.get(key)?.kind?;
-        if let Some(error) = &glance.error
+        if let Some(error) = &index.error
             && says(text, error, "code", wants_visits)
         {
             return Some(ElicitationMessage::UrlRequired);
         }
         let in_rounds = matches!(self.server, Server::Rounds { .. });
-        let result = glance.result.as_ref().filter(|_| in_rounds)?;
+        let result = index.result.as_ref().filter(|_| in_rounds)?;
         says(text, result, "resultType", asks).then_some(ElicitationMessage::InputRequired)
     }
 
@@ -202,107 +224,108 @@ impl Relay {
     pub(super) fn finish(
         &mut self,
         now: Timestamp,
-        key: CallKey,
+        key: CallId,
         text: &str,
-        glance: &Glance,
-    ) -> Down {
-        self.calls.settle_upstream(key);
+        index: &FrameIndex,
+    ) -> ServerForward {
+        self.calls.end_upstream(key);
         self.turn_ends(key);
         self.end_questions_of(now, key, Ending::CallEnded);
         let Some(call) = self.calls.get_mut(key) else {
-            return Down::Taken;
+            return ServerForward::Handled;
         };
-        let Some(door) = call.door else {
+        let Some(stream) = call.stream else {
             self.keep_result(now, key, text.to_owned());
-            return Down::Taken;
+            return ServerForward::Handled;
         };
         if call.lists_tools
-            && let Some(result) = glance.result.as_ref()
-            && let Some(result) = frame::raw_at(text, result)
+            && let Some(result) = index.result.as_ref()
+            && let Some(result) = frame_edit::raw_at(text, result)
         {
             self.catalog.learn(result);
         }
         let same_id = call.client_id.as_json() == call.upstream_id.as_json();
         let client_id = call.client_id.clone();
-        let translated = self.in_clients_era(key, text, glance);
+        let translated = self.in_clients_era(key, text, index);
         self.remove_call(key);
         match (translated, same_id) {
-            (None, true) => Down::Forward { door, last: true },
+            (None, true) => ServerForward::AsIs { stream, last: true },
             (translated, _) => {
                 let frame = with_id(translated.as_deref().unwrap_or(text), &client_id);
-                self.tell_client(door, frame, true);
-                Down::Taken
+                self.tell_client(stream, frame, true);
+                ServerForward::Handled
             }
         }
     }
 
     /// The answer that a call brought while nobody waited goes to who waits now.
-    pub(super) fn deliver_finished(&mut self, key: CallKey) {
-        let Some((text, door, client_id)) = self
+    pub(super) fn deliver_finished(&mut self, key: CallId) {
+        let Some((text, stream, client_id)) = self
             .calls
             .get_mut(key)
-            .and_then(|call| Some((call.finished.take()?, call.door?, call.client_id.clone())))
+            .and_then(|call| Some((call.finished.take()?, call.stream?, call.client_id.clone())))
         else {
             return;
         };
-        if let Some(glance) = Glance::at(text.as_bytes()) {
-            let translated = self.in_clients_era(key, &text, &glance);
+        if let Some(index) = FrameIndex::at(text.as_bytes()) {
+            let translated = self.in_clients_era(key, &text, &index);
             let frame = with_id(translated.as_deref().unwrap_or(&text), &client_id);
-            self.tell_client(door, frame, true);
+            self.tell_client(stream, frame, true);
         }
         self.remove_call(key);
     }
 
     /// The call ends with an error of the gateway's own.
-    pub(super) fn fail(&mut self, now: Timestamp, key: CallKey, refusal: &Refusal) {
+    pub(super) fn fail(&mut self, now: Timestamp, key: CallId, refusal: &ErrorResponse) {
         self.end_questions_of(now, key, Ending::CallEnded);
         self.keep_undelivered(key);
         let Some(call) = self.calls.get(key) else {
             return;
         };
         let frame = refusal.to_response(&call.client_id);
-        if let Some(door) = call.door {
+        if let Some(stream) = call.stream {
             self.remove_call(key);
-            self.tell_client(door, frame, true);
+            self.tell_client(stream, frame, true);
             return;
         }
-        self.calls.settle_upstream(key);
+        self.calls.end_upstream(key);
         if let Some(call) = self.calls.get_mut(key) {
             call.finished = Some(frame);
         }
         let at = now.after(self.settings.keep_results);
-        self.at(at, Timer::Forget(key));
+        self.at(at, Timer::DropUnattended(key));
         self.drop_call(key);
     }
 
-    pub(super) fn remove_call(&mut self, key: CallKey) -> Option<super::calls::Call> {
+    pub(super) fn remove_call(&mut self, key: CallId) -> Option<super::calls::Call> {
         self.keep_undelivered(key);
         let call = self.calls.remove(key)?;
         for state in &call.states {
             self.handles.remove(state);
         }
-        if call.held.is_some() || call.door.is_none() {
+        if call.held.is_some() || call.stream.is_none() {
             self.cancel_timers(|timer| {
-                matches!(timer, Timer::Hold(call) | Timer::KeepAlive(call) | Timer::Again(call) | Timer::Forget(call) if *call == key)
+                matches!(timer, Timer::Hold(call) | Timer::KeepAlive(call) | Timer::Retry(call) | Timer::DropUnattended(call) if *call == key)
             });
             self.following.remove(&key);
-            self.unpark_call(key);
+            self.remove_unattended(key);
         }
         Some(call)
     }
 
     /// Answers that the call was to bring to the server, and will not, are kept for the next one.
-    fn keep_undelivered(&mut self, key: CallKey) {
+    fn keep_undelivered(&mut self, key: CallId) {
         let call = self.calls.get_mut(key);
         let records = call.map(|call| std::mem::take(&mut call.delivers));
         if let Some(records) = records.filter(|records| !records.is_empty()) {
             let why = "the call ended before it could be made again".to_owned();
-            self.effects.push_back(Effect::Refused { records, why });
+            self.effects
+                .push_back(Effect::DeliveryRefused { records, why });
         }
     }
 
     /// Nobody came for what the call brought.
-    pub(super) fn forget(&mut self, key: CallKey) {
+    pub(super) fn drop_unattended(&mut self, key: CallId) {
         if self.remove_call(key).is_some() {
             self.drop_call(key);
         }
@@ -314,23 +337,23 @@ impl Relay {
             return;
         }
         tracing::warn!(server = %self.settings.server, %why, "the server has ended");
-        self.refuse_opener(&format!(
+        self.reject_opening(&format!(
             "the server {} ended before it answered: {why}",
             self.shown_server()
         ));
         self.keep_server_name();
         self.server = Server::Gone;
-        self.refuse_waiting(&format!("has ended: {why}"));
-        for key in self.questions.keys() {
+        self.reject_waiting(&format!("has ended: {why}"));
+        for key in self.asks.keys() {
             let echo = self
-                .questions
+                .asks
                 .get(key)
-                .is_some_and(|question| matches!(question.origin, Origin::Echo { .. }));
+                .is_some_and(|question| matches!(question.origin, Origin::ClientRound { .. }));
             if !echo {
                 self.drop_question(key, Ending::ServerGone);
             }
         }
-        let refusal = Refusal::new(
+        let refusal = ErrorResponse::new(
             -32603,
             format!(
                 "the server {} ended while it worked on this: {why}",
@@ -351,7 +374,7 @@ impl Relay {
                 "the client speaks {}, which has no pushed `{method}`",
                 Revision::V2026_07_28
             );
-            Refusal::new(-32601, why).to_response(id)
+            ErrorResponse::new(-32601, why).to_response(id)
         };
         self.tell_server(frame, None);
     }
@@ -359,13 +382,13 @@ impl Relay {
     /// Forwards `complete` to a client that knows it.
     pub(super) fn forward_complete(
         &self,
-        via: Option<CallKey>,
+        via: Option<CallId>,
         complete: Option<Complete>,
-    ) -> Down {
+    ) -> ServerForward {
         match (self.client.era(), complete) {
-            (Some(Era::Rounds), Some(_)) => Down::Taken,
+            (Some(Era::Rounds), Some(_)) => ServerForward::Handled,
             // 2025-06-18 has no url mode.
-            (Some(Era::Pushed), Some(_)) if !self.client.has_url_mode() => Down::Taken,
+            (Some(Era::Pushed), Some(_)) if !self.client.has_url_mode() => ServerForward::Handled,
             _ => self.forward_beside(via),
         }
     }
@@ -378,13 +401,15 @@ fn says(
     member: &'static str,
     so: impl Fn(&str) -> bool,
 ) -> bool {
-    match glance::sole_member(text.as_bytes(), object, member) {
+    match frame::sole_member(text.as_bytes(), object, member) {
         Ok(value) => value.is_some_and(|value| so(&text[value])),
-        Err(Unclear) => match frame::raw_at(text, object).map(|raw| Members::read(raw, member)) {
-            Some(Ok(all)) => all.get(member).is_some_and(|value| so(value.get())),
-            Some(Err(WireError::Duplicate { .. })) => true,
-            Some(Err(_)) | None => false,
-        },
+        Err(Unclear) => {
+            match frame_edit::raw_at(text, object).map(|raw| Members::read(raw, member)) {
+                Some(Ok(all)) => all.get(member).is_some_and(|value| so(value.get())),
+                Some(Err(WireError::Duplicate { .. })) => true,
+                Some(Err(_)) | None => false,
+            }
+        }
     }
 }
 
@@ -401,10 +426,10 @@ fn asks(kind: &str) -> bool {
 
 /// The response under another id.
 pub(super) fn with_id(text: &str, id: &Id) -> String {
-    let place = Glance::at(text.as_bytes()).and_then(|glance| glance.id);
+    let place = FrameIndex::at(text.as_bytes()).and_then(|index| index.id);
     match place {
         Some(range) if text[range.clone()] != *id.as_json() => {
-            frame::spliced(text, &range, id.as_json())
+            frame_edit::spliced(text, &range, id.as_json())
         }
         _ => text.to_owned(),
     }

@@ -7,20 +7,20 @@ use mcp_elicit_core::wire::{Id, Revision, members, message};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::glance::Glance;
+use mcp_elicit_core::wire::FrameIndex;
 
 /// Prefix of every id and state that the gateway makes up, so that a person reading a log knows whose it is.
 pub(super) const OWN: &str = "mcp-elicit.";
 
 /// A JSON-RPC error object of the gateway's own.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Refusal {
+pub(super) struct ErrorResponse {
     code: i64,
     message: String,
     data: Option<Value>,
 }
 
-impl Refusal {
+impl ErrorResponse {
     pub(super) fn new(code: i64, message: impl Into<String>) -> Self {
         Self {
             code,
@@ -72,8 +72,8 @@ pub(super) fn id_at(frame: &[u8], range: &Range<usize>) -> Option<Id> {
 }
 
 /// Returns the frame's own id; `None` where it has none or one that is not an id.
-pub(super) fn id_of(text: &str, glance: &Glance) -> Option<Id> {
-    id_at(text.as_bytes(), glance.id.as_ref()?)
+pub(super) fn id_of(text: &str, index: &FrameIndex) -> Option<Id> {
+    id_at(text.as_bytes(), index.id.as_ref()?)
 }
 
 /// Part of a frame as raw JSON; `None` when it is not whole.

@@ -4,18 +4,18 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use mcp_elicit_core::wire::{
-    Cancelled, Capability, Envelope, Era, FrameDefect, Id, Revision, frame as frame_index, members,
-    message, method,
+    Cancelled, Capability, Envelope, Era, FrameDefect, Id, Revision, frame, members, message,
+    method,
 };
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::calls::{self, Call};
-use super::frame::{self, OWN, Refusal};
-use super::glance::{self, Glance};
+use super::client_waits::is_timeout;
+use super::frame_edit::{self, ErrorResponse, OWN};
 use super::handshake::{Client, Server};
-use super::waits::is_timeout;
-use super::{CallKey, CallKind, Door, Effect, Ending, Relay, Timestamp, Up};
+use super::{CallId, CallKind, ClientForward, Effect, Ending, Relay, StreamId, Timestamp};
+use mcp_elicit_core::wire::frame::FrameIndex;
 
 /// The number of requests that may wait for the server's era to be known.
 const WAITING: usize = 256;
@@ -24,83 +24,88 @@ impl Relay {
     pub(super) fn client_request(
         &mut self,
         now: Timestamp,
-        door: Door,
+        stream: StreamId,
         text: &str,
-        glance: &Glance,
-    ) -> Up {
-        let Some(method) = glance.method.clone().map(|range| &text[range]) else {
-            return Up::Forward(None);
+        index: &FrameIndex,
+    ) -> ClientForward {
+        let Some(method) = index.method.clone().map(|range| &text[range]) else {
+            return ClientForward::AsIs(None);
         };
-        if frame::id_of(text, glance).is_none() {
+        if frame_edit::id_of(text, index).is_none() {
             // Its answer could not be told from another's (JSON-RPC 2.0, and MCP has no null either).
             let why = "a request's id must be a string or a number";
-            return self.refuse_under(door, None, -32600, why);
+            return self.reject_under(stream, None, -32600, why);
         }
         match method {
-            method::INITIALIZE => return self.client_initializes(door, text, glance),
-            method::DISCOVER => return self.client_discovers(now, door, text, glance),
+            method::INITIALIZE => return self.client_initializes(stream, text, index),
+            method::DISCOVER => return self.client_discovers(now, stream, text, index),
             _ => {}
         }
         if matches!(self.client, Client::Unknown) {
-            self.meet_rounds_client(text, glance);
+            self.learn_rounds_client(text, index);
         }
         match (&self.client, &self.server) {
-            (_, Server::Gone) => self.refuse(door, text, glance, &self.gone()),
-            (_, Server::Trying(_)) => self.waits(door, text, glance),
+            (_, Server::Gone) => self.reject(stream, text, index, &self.server_ended()),
+            (_, Server::Probing(_)) => self.wait_for_era(stream, text, index),
             (Client::Rounds { .. }, Server::Unknown) => {
-                self.try_discover(now);
-                self.waits(door, text, glance)
+                self.begin_probe(now);
+                self.wait_for_era(stream, text, index)
             }
             // Before any opening: the server's own business.
             (Client::Unknown | Client::Pushed { .. }, Server::Unknown) | (Client::Unknown, _) => {
-                self.start(door, text, glance, None, None, Capability::NONE)
+                self.start(stream, text, index, None, None, Capability::NONE)
             }
             (_, Server::Pushed { .. } | Server::Rounds { .. }) => {
-                self.route(now, door, text, glance, method)
+                self.route(now, stream, text, index, method)
             }
         }
     }
 
     /// The request waits until the server's era is known.
-    pub(super) fn waits(&mut self, door: Door, text: &str, glance: &Glance) -> Up {
+    pub(super) fn wait_for_era(
+        &mut self,
+        stream: StreamId,
+        text: &str,
+        index: &FrameIndex,
+    ) -> ClientForward {
         if self.waiting.len() >= WAITING {
             let why = "too many requests wait for the server's first answer";
-            return self.refuse(door, text, glance, &Refusal::new(-32000, why));
+            return self.reject(stream, text, index, &ErrorResponse::new(-32000, why));
         }
-        self.waiting.push_back((door, text.as_bytes().to_vec()));
-        Up::Taken
+        self.waiting.push_back((stream, text.as_bytes().to_vec()));
+        ClientForward::Handled
     }
 
     /// A request of a known client for a known server.
     pub(super) fn route(
         &mut self,
         now: Timestamp,
-        door: Door,
+        stream: StreamId,
         text: &str,
-        glance: &Glance,
+        index: &FrameIndex,
         method: &str,
-    ) -> Up {
+    ) -> ClientForward {
         let kind = CallKind::of_method(method);
         if let Some(kind) = kind
-            && let Some(up) = self.resumes(now, door, text, glance, kind)
+            && let Some(up) = self.resume_or_find(now, stream, text, index, kind)
         {
             return up;
         }
         let server_era = self.server.revision().map(Revision::era);
         match (self.client.era(), server_era) {
             (Some(Era::Pushed), Some(Era::Rounds)) => {
-                self.pushed_to_rounds(door, text, glance, method)
+                self.pushed_to_rounds(stream, text, index, method)
             }
             (Some(Era::Rounds), Some(Era::Pushed)) => {
-                self.rounds_to_pushed(door, text, glance, method)
+                self.rounds_to_pushed(stream, text, index, method)
             }
             (Some(Era::Rounds), _) => {
-                let (capability, changed) = self.rounds_capability(text, glance);
-                self.start(door, text, glance, kind, changed, capability)
+                let (capability, changed) = self.rounds_capability(text, index);
+                self.start(stream, text, index, kind, changed, capability)
             }
             _ => {
                 let capability = self.session_capability();
-                self.start(door, text, glance, kind, None, capability)
+                self.start(stream, text, index, kind, None, capability)
             }
         }
     }
@@ -116,22 +121,22 @@ impl Relay {
     /// The call goes to the server, as it came when nothing stands against it.
     pub(super) fn start(
         &mut self,
-        door: Door,
+        stream: StreamId,
         text: &str,
-        glance: &Glance,
+        index: &FrameIndex,
         kind: Option<CallKind>,
         changed: Option<String>,
         capability: Capability,
-    ) -> Up {
-        let Some(id) = frame::id_of(text, glance) else {
-            return Up::Forward(None);
+    ) -> ClientForward {
+        let Some(id) = frame_edit::id_of(text, index) else {
+            return ClientForward::AsIs(None);
         };
         let mut sent: Cow<'_, str> = changed.map_or(Cow::Borrowed(text), Cow::Owned);
-        let mut call = Call::new(self.arrived, door, id.clone(), kind);
+        let mut call = Call::new(self.arrived, stream, id.clone(), kind);
         call.capability = capability;
-        call.brought = self.brought.take();
-        let method = glance.method.clone().map(|range| &text[range]);
-        call.log_level = self.wanted_log_level(text, glance);
+        call.retry_answers = self.retry_answers.take();
+        let method = index.method.clone().map(|range| &text[range]);
+        call.log_level = self.requested_log_level(text, index);
         call.lists_tools = method == Some("tools/list");
         if self.calls.by_upstream(&id).is_some() || id.as_json().contains(OWN) {
             // Another client's request, or an earlier one still at work, has this id.
@@ -140,8 +145,8 @@ impl Relay {
                 sent = Cow::Owned(envelope.with_id(&call.upstream_id));
             }
         }
-        if self.settings.many_doors {
-            self.give_token(&mut call, &mut sent, glance);
+        if self.settings.client_streams {
+            self.give_token(&mut call, &mut sent, index);
         }
         if kind.is_some() {
             let shared = match &sent {
@@ -157,23 +162,23 @@ impl Relay {
         if kind.is_some() && self.waits_for_turn(key) {
             let original = Bytes::copy_from_slice(text.as_bytes());
             self.queue(self.arrived, key, original);
-            return Up::Taken;
+            return ClientForward::Handled;
         }
         match sent {
-            Cow::Borrowed(_) => Up::Forward(Some(key)),
+            Cow::Borrowed(_) => ClientForward::AsIs(Some(key)),
             Cow::Owned(sent) => {
                 self.tell_server(sent, Some(key));
-                Up::Taken
+                ClientForward::Handled
             }
         }
     }
 
-    /// Progress finds its stream by its token, so two calls must not share one. `glance` is at the frame as it came.
-    fn give_token(&mut self, call: &mut Call, sent: &mut Cow<'_, str>, glance: &Glance) {
+    /// Progress finds its stream by its token, so two calls must not share one. `index` belongs to the frame as it came.
+    fn give_token(&mut self, call: &mut Call, sent: &mut Cow<'_, str>, index: &FrameIndex) {
         let token = match &*sent {
-            Cow::Borrowed(as_it_came) => calls::progress_token(as_it_came, glance),
-            Cow::Owned(changed) => Glance::at(changed.as_bytes())
-                .and_then(|glance| calls::progress_token(changed, &glance)),
+            Cow::Borrowed(as_it_came) => calls::progress_token(as_it_came, index),
+            Cow::Owned(changed) => FrameIndex::at(changed.as_bytes())
+                .and_then(|index| calls::progress_token(changed, &index)),
         };
         let Some(token) = token else {
             return;
@@ -194,59 +199,65 @@ impl Relay {
         &mut self,
         now: Timestamp,
         text: &str,
-        glance: &Glance,
-    ) -> Up {
-        let method = glance.method.clone().map_or("", |range| &text[range]);
+        index: &FrameIndex,
+    ) -> ClientForward {
+        let method = index.method.clone().map_or("", |range| &text[range]);
         match method {
-            method::CANCELLED => self.client_cancels(now, text, glance),
+            method::CANCELLED => self.client_cancels(now, text, index),
             method::INITIALIZED
                 if self.server.revision().map(Revision::era) == Some(Era::Rounds) =>
             {
-                Up::Taken
+                ClientForward::Handled
             }
-            _ => Up::Forward(None),
+            _ => ClientForward::AsIs(None),
         }
     }
 
-    fn client_cancels(&mut self, now: Timestamp, text: &str, glance: &Glance) -> Up {
-        if self.settings.many_doors && self.client.era() == Some(Era::Rounds) {
-            // Each request is given up by closing its own stream (2026-07-28, transports). Whose id this is cannot be told.
-            return Up::Taken;
+    fn client_cancels(&mut self, now: Timestamp, text: &str, index: &FrameIndex) -> ClientForward {
+        if self.settings.client_streams && self.client.era() == Some(Era::Rounds) {
+            // Each request is given up by closing its own stream (2026-07-28, transports). Attribution id this is cannot be told.
+            return ClientForward::Handled;
         }
-        let params = glance
+        let params = index
             .params
             .as_ref()
-            .and_then(|range| frame::raw_at(text, range));
+            .and_then(|range| frame_edit::raw_at(text, range));
         let Some(Ok(Cancelled {
             request_id: Some(id),
             reason,
         })) = params.map(Cancelled::parse)
         else {
-            return Up::Forward(None);
+            return ClientForward::AsIs(None);
         };
         let Some(key) = self.calls.by_client(&id) else {
-            return Up::Forward(None);
+            return ClientForward::AsIs(None);
         };
         if reason.is_some_and(|reason| is_timeout(&reason)) && self.client_timed_out(now, key) {
-            return Up::Taken;
+            return ClientForward::Handled;
         }
         self.give_up(now, key, params, &id)
     }
 
     /// The client gives a call up: its questions are withdrawn and the server is told.
-    fn give_up(&mut self, now: Timestamp, key: CallKey, params: Option<&RawValue>, id: &Id) -> Up {
+    fn give_up(
+        &mut self,
+        now: Timestamp,
+        key: CallId,
+        params: Option<&RawValue>,
+        id: &Id,
+    ) -> ClientForward {
         let upstream = self.calls.is_upstream(key);
         self.end_questions_of(now, key, Ending::WithdrawnByClient);
         let Some(call) = self.remove_call(key) else {
-            return Up::Forward(None);
+            return ClientForward::AsIs(None);
         };
         if !upstream {
-            return Up::Taken;
+            return ClientForward::Handled;
         }
         self.gave_up |= call.kind.is_some();
         self.effects.push_back(Effect::Abandon { call: key });
         if call.upstream_id.as_json() == id.as_json() {
-            return Up::Forward(None);
+            return ClientForward::AsIs(None);
         }
         let own = call.upstream_id.to_raw();
         if let Some(params) =
@@ -258,33 +269,38 @@ impl Relay {
                 None,
             );
         }
-        Up::Taken
+        ClientForward::Handled
     }
 
-    pub(super) fn client_response(&mut self, now: Timestamp, text: &str, glance: &Glance) -> Up {
-        let Some(id) = frame::id_of(text, glance) else {
-            return Up::Forward(None);
+    pub(super) fn client_response(
+        &mut self,
+        now: Timestamp,
+        text: &str,
+        index: &FrameIndex,
+    ) -> ClientForward {
+        let Some(id) = frame_edit::id_of(text, index) else {
+            return ClientForward::AsIs(None);
         };
-        if let Some(key) = self.questions.by_client_id(&id) {
-            self.client_replies(now, key, text, glance);
-            return Up::Taken;
+        if let Some(key) = self.asks.by_client_id(&id) {
+            self.client_replies(now, key, text, index);
+            return ClientForward::Handled;
         }
-        if self.other_replies(now, &id, text, glance) || !self.server_requests.remove(&id) {
+        if self.other_replies(now, &id, text, index) || !self.server_requests.remove(&id) {
             // Late for a question that has ended, or an answer to nothing: answers pass through the record only.
-            return Up::Taken;
+            return ClientForward::Handled;
         }
-        Up::Forward(None)
+        ClientForward::AsIs(None)
     }
 
     /// The stream of a request is closed: in the rounds era that gives the request up (2026-07-28, transports).
-    pub(super) fn door_closed(&mut self, now: Timestamp, door: Door) {
-        for key in self.calls.at_door(door) {
+    pub(super) fn stream_closed(&mut self, now: Timestamp, stream: StreamId) {
+        for key in self.calls.on_stream(stream) {
             let call = self.calls.get(key);
             if call.is_some_and(Call::is_queued) {
                 self.remove_call(key);
             } else if call.is_some_and(|call| call.held.is_some()) {
                 // A person is being asked: the call waits for being made again.
-                self.park(key);
+                self.detach(key);
             } else if self.client.era() == Some(Era::Rounds) {
                 self.end_questions_of(now, key, Ending::WithdrawnByClient);
                 self.cancel_upstream(key);
@@ -294,7 +310,7 @@ impl Relay {
     }
 
     /// The server is told that nobody wants the call any more, where it still works on it.
-    pub(super) fn cancel_upstream(&mut self, key: CallKey) {
+    pub(super) fn cancel_upstream(&mut self, key: CallId) {
         if !self.calls.is_upstream(key) {
             return;
         }
@@ -312,48 +328,59 @@ impl Relay {
     }
 
     /// A request is refused; other frames have nobody to tell.
-    pub(super) fn refuse(
+    pub(super) fn reject(
         &mut self,
-        door: Door,
+        stream: StreamId,
         text: &str,
-        glance: &Glance,
-        refusal: &Refusal,
-    ) -> Up {
-        if let Some(id) = frame::id_of(text, glance) {
-            self.tell_client(door, refusal.to_response(&id), true);
+        index: &FrameIndex,
+        refusal: &ErrorResponse,
+    ) -> ClientForward {
+        if let Some(id) = frame_edit::id_of(text, index) {
+            self.tell_client(stream, refusal.to_response(&id), true);
         }
-        Up::Taken
+        ClientForward::Handled
     }
 
     /// A frame that is not passed on, under the id that it has if it has one.
-    pub(super) fn refuse_defect(&mut self, door: Door, bytes: &[u8], defect: FrameDefect) -> Up {
+    pub(super) fn reject_defect(
+        &mut self,
+        stream: StreamId,
+        bytes: &[u8],
+        defect: FrameDefect,
+    ) -> ClientForward {
         if defect == FrameDefect::NotOneObject {
-            return self.refuse_unreadable(door, bytes);
+            return self.reject_unreadable(stream, bytes);
         }
-        let id = frame_index::only_id(bytes);
-        self.refuse_under(door, id.as_ref(), defect.code(), &defect.to_string())
+        let id = frame::only_id(bytes);
+        self.reject_under(stream, id.as_ref(), defect.code(), &defect.to_string())
     }
 
-    pub(super) fn refuse_unreadable(&mut self, door: Door, bytes: &[u8]) -> Up {
+    pub(super) fn reject_unreadable(&mut self, stream: StreamId, bytes: &[u8]) -> ClientForward {
         let (code, why) = match Envelope::parse_within(bytes, usize::MAX) {
             Ok(_) => (-32600, "the message is not a request".to_owned()),
             Err(defect) => (-32700, defect.to_string()),
         };
-        self.refuse_under(door, None, code, &why)
+        self.reject_under(stream, None, code, &why)
     }
 
     /// An error for what is no message, under the id that it has if any.
-    fn refuse_under(&mut self, door: Door, id: Option<&Id>, code: i32, why: &str) -> Up {
+    fn reject_under(
+        &mut self,
+        stream: StreamId,
+        id: Option<&Id>,
+        code: i32,
+        why: &str,
+    ) -> ClientForward {
         let error = members::raw_value(&json!({"code": code, "message": why}));
-        self.tell_client(door, message::error(id, &error), true);
-        Up::Taken
+        self.tell_client(stream, message::error(id, &error), true);
+        ClientForward::Handled
     }
 }
 
 /// The request with another progress token.
 fn with_token(text: &str, token: &Id) -> Option<String> {
     let bytes = text.as_bytes();
-    let meta = Glance::at(bytes)?.meta?;
-    let range = glance::member(bytes, &meta, "progressToken")?;
-    Some(frame::spliced(text, &range, token.as_json()))
+    let meta = FrameIndex::at(bytes)?.meta?;
+    let range = frame::member(bytes, &meta, "progressToken")?;
+    Some(frame_edit::spliced(text, &range, token.as_json()))
 }

@@ -11,16 +11,18 @@ use mcp_elicit_core::wire::{Envelope, InputRequired, InputResponses, members};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::frame::{self, Refusal};
-use super::glance::Glance;
-use super::question::{AtClient, BadReply, EchoKey, Origin, Step, message_again};
+use super::asks::{Origin, RoundId, Shown, Step, UnusableReply, message_again};
+use super::frame_edit::{self, ErrorResponse};
+use super::from_server::with_id;
 use super::request_state::{CallBinding, ServerState, StateClaims};
-use super::responses::with_id;
-use super::returns::with_server_state;
-use super::{CallKey, Door, Down, Effect, Ending, QuestionKey, Relay, Timestamp, Up};
+use super::retries::with_server_state;
+use super::{
+    AskId, CallId, ClientForward, Effect, Ending, Relay, ServerForward, StreamId, Timestamp,
+};
+use mcp_elicit_core::wire::FrameIndex;
 
 /// A round that the client has as the server wrote it.
-pub(super) struct Echo {
+pub(super) struct ClientRound {
     /// The state that the client carries, once the round is out.
     state: Option<String>,
     /// The state that the server gave.
@@ -28,13 +30,13 @@ pub(super) struct Echo {
     /// The round as the server wrote it, for asking again.
     text: String,
     /// Its questions that nobody has taken an answer of.
-    open: Vec<QuestionKey>,
+    open: Vec<AskId>,
     /// The retry that waits for its answers to be recorded; then it goes on as it came.
     retry: Option<Retry>,
 }
 
 struct Retry {
-    door: Door,
+    stream: StreamId,
     text: String,
     /// The client's answers, as the record would have them, by the keys of the round.
     own: HashMap<String, Value>,
@@ -77,13 +79,13 @@ fn plain(action: &Value, content: &Value) -> Value {
 
 impl Relay {
     /// The client gets the round as the server wrote it, once its questions are written down.
-    pub(super) fn echo_round(
+    pub(super) fn pass_round_on(
         &mut self,
         now: Timestamp,
-        key: CallKey,
+        key: CallId,
         required: &InputRequired,
         text: &str,
-    ) -> Down {
+    ) -> ServerForward {
         let server = ServerState {
             state: required.state.clone(),
         };
@@ -91,12 +93,12 @@ impl Relay {
         if required.questions().next().is_none() {
             // Nothing to record: the client and the server settle it.
             self.send_round(now, key, text, number, Vec::new(), server);
-            return Down::Taken;
+            return ServerForward::Handled;
         }
-        let round = EchoKey(number);
-        self.echoes.insert(
+        let round = RoundId(number);
+        self.client_rounds.insert(
             round,
-            Echo {
+            ClientRound {
                 state: None,
                 server,
                 text: text.to_owned(),
@@ -105,37 +107,37 @@ impl Relay {
             },
         );
         for (entry, request) in required.questions() {
-            let origin = Origin::Echo {
+            let origin = Origin::ClientRound {
                 entry: entry.to_owned(),
                 round,
             };
-            match self.raise(now, key.into(), origin, request.clone(), None, None) {
+            match self.open_ask(now, key.into(), origin, request.clone(), None, None) {
                 Ok(question) => {
-                    if let Some(echo) = self.echoes.get_mut(&round) {
+                    if let Some(echo) = self.client_rounds.get_mut(&round) {
                         echo.open.push(question);
                     }
                 }
                 Err(refusal) => {
                     self.fail(now, key, &refusal);
-                    self.echoes.remove(&round);
-                    return Down::Taken;
+                    self.client_rounds.remove(&round);
+                    return ServerForward::Handled;
                 }
             }
         }
         if let Some(call) = self.calls.get_mut(key) {
             call.demand = Some(text.to_owned());
         }
-        Down::Taken
+        ServerForward::Handled
     }
 
     /// A question of a round that the client gets as it is has been written; with the last one the round goes out.
-    pub(super) fn echo_recorded(&mut self, now: Timestamp, key: CallKey) {
+    pub(super) fn client_round_recorded(&mut self, now: Timestamp, key: CallId) {
         let Some(call) = self.calls.get(key) else {
             return;
         };
         let questions = call.questions.clone();
-        let waits = |question: &QuestionKey| {
-            self.questions
+        let waits = |question: &AskId| {
+            self.asks
                 .get(*question)
                 .is_some_and(|q| q.step == Step::Writing)
         };
@@ -151,11 +153,11 @@ impl Relay {
         let mut asked = Vec::new();
         let mut round = None;
         for key in questions {
-            if let Some(question) = self.questions.get_mut(key) {
-                question.at_client = Some(AtClient::Round);
+            if let Some(question) = self.asks.get_mut(key) {
+                question.shown = Some(Shown::Round);
                 question.call = None;
                 asked.extend(Some(question.entry.clone()).zip(question.record.clone()));
-                if let Origin::Echo { round: known, .. } = &question.origin {
+                if let Origin::ClientRound { round: known, .. } = &question.origin {
                     round = Some(*known);
                 }
             }
@@ -163,11 +165,15 @@ impl Relay {
         let Some(round) = round else {
             return;
         };
-        let Some(server) = self.echoes.get(&round).map(|echo| echo.server.clone()) else {
+        let Some(server) = self
+            .client_rounds
+            .get(&round)
+            .map(|echo| echo.server.clone())
+        else {
             return;
         };
         let state = self.send_round(now, key, &text, round.0, asked, server);
-        if let Some(echo) = self.echoes.get_mut(&round) {
+        if let Some(echo) = self.client_rounds.get_mut(&round) {
             echo.state = state;
         }
     }
@@ -176,7 +182,7 @@ impl Relay {
     fn send_round(
         &mut self,
         now: Timestamp,
-        key: CallKey,
+        key: CallId,
         text: &str,
         number: u64,
         asked: Vec<(String, String)>,
@@ -184,14 +190,14 @@ impl Relay {
     ) -> Option<String> {
         let state = self.sealed_state(key, number, asked, Some(server));
         let sent = state.as_deref().and_then(|state| with_state(text, state));
-        let sent = sent.and_then(|text| Some((Glance::at(text.as_bytes())?, text)));
-        let Some((glance, text)) = sent else {
+        let sent = sent.and_then(|text| Some((FrameIndex::at(text.as_bytes())?, text)));
+        let Some((index, text)) = sent else {
             let why = "the server's question cannot be given a state";
-            self.fail(now, key, &Refusal::new(-32603, why));
+            self.fail(now, key, &ErrorResponse::new(-32603, why));
             return None;
         };
-        if let Down::Forward { door, last } = self.finish(now, key, &text, &glance) {
-            self.tell_client(door, text, last);
+        if let ServerForward::AsIs { stream, last } = self.finish(now, key, &text, &index) {
+            self.tell_client(stream, text, last);
         }
         state
     }
@@ -201,34 +207,34 @@ impl Relay {
         clippy::too_many_arguments,
         reason = "a frame, where it came from, and what was read of it"
     )]
-    pub(super) fn echo_returns(
+    pub(super) fn client_round_retried(
         &mut self,
-        door: Door,
+        stream: StreamId,
         text: &str,
-        glance: &Glance,
+        index: &FrameIndex,
         state: &str,
         claims: &StateClaims,
         server: &ServerState,
         responses: &InputResponses,
         binding: &CallBinding,
-    ) -> Up {
-        let Some(retry) = with_server_state(text, glance, server.state.as_deref(), false) else {
+    ) -> ClientForward {
+        let Some(retry) = with_server_state(text, index, server.state.as_deref(), false) else {
             let why = "`params` must be an object with each member once";
-            return self.refuse(door, text, glance, &Refusal::new(-32602, why));
+            return self.reject(stream, text, index, &ErrorResponse::new(-32602, why));
         };
-        let mut known = self.echoes.iter();
+        let mut known = self.client_rounds.iter();
         let known = known.find(|(_, echo)| echo.state.as_deref() == Some(state));
         let Some((round, asked)) = known.map(|(round, echo)| (*round, echo.open.clone())) else {
             // The gateway was started anew, or the round's time is over: what the record still asks, the client has
             // answered with this.
-            self.spend(state.to_owned());
+            self.mark_used(state.to_owned());
             for (_, record) in &claims.asked {
                 self.effects.push_back(Effect::End {
                     record: record.clone(),
                     ending: Ending::CallEnded,
                 });
             }
-            return self.pass_on(door, retry);
+            return self.pass_on(stream, retry);
         };
         let mut answers = Vec::new();
         let mut answered = Vec::new();
@@ -236,13 +242,13 @@ impl Relay {
         let mut own = HashMap::new();
         let mut wrong = Vec::new();
         for key in asked.iter().copied() {
-            let Some(question) = self.questions.get(key) else {
+            let Some(question) = self.asks.get(key) else {
                 continue;
             };
-            let Origin::Echo { entry, .. } = question.origin.clone() else {
+            let Origin::ClientRound { entry, .. } = question.origin.clone() else {
                 continue;
             };
-            if question.step == Step::Settled {
+            if question.step == Step::Answered {
                 answered.push(key);
                 continue;
             }
@@ -254,23 +260,23 @@ impl Relay {
                     answers.push((key, reply));
                 }
                 Ok(None) => unanswered.push(key),
-                Err(BadReply::Malformed(refusal)) => {
-                    return self.refuse(door, text, glance, &refusal);
+                Err(UnusableReply::Malformed(refusal)) => {
+                    return self.reject(stream, text, index, &refusal);
                 }
-                Err(BadReply::Wrong { refusal, reason }) => wrong.push((key, refusal, reason)),
+                Err(UnusableReply::Wrong { refusal, reason }) => wrong.push((key, refusal, reason)),
             }
         }
         if !wrong.is_empty() {
-            self.spend(state.to_owned());
-            return self.round_again(door, text, glance, round, &asked, wrong, binding);
+            self.mark_used(state.to_owned());
+            return self.round_again(stream, text, index, round, &asked, wrong, binding);
         }
         if answers.is_empty() && answered.is_empty() {
-            return self.pass_on(door, retry);
+            return self.pass_on(stream, retry);
         }
-        self.spend(state.to_owned());
-        if let Some(echo) = self.echoes.get_mut(&round) {
+        self.mark_used(state.to_owned());
+        if let Some(echo) = self.client_rounds.get_mut(&round) {
             echo.retry = Some(Retry {
-                door,
+                stream,
                 text: retry,
                 own,
                 replies: Vec::new(),
@@ -281,12 +287,12 @@ impl Relay {
             self.drop_question(key, Ending::CallEnded);
         }
         for (key, reply) in answers {
-            self.client_settles(key, reply);
+            self.client_answered(key, reply);
         }
         if !answered.is_empty() {
-            self.take_answers(answered);
+            self.begin_delivery(answered);
         }
-        Up::Taken
+        ClientForward::Handled
     }
 
     /// Answers of the retry cannot be used: the client is asked the round again with the reasons, a few times.
@@ -296,31 +302,31 @@ impl Relay {
     )]
     fn round_again(
         &mut self,
-        door: Door,
+        stream: StreamId,
         text: &str,
-        glance: &Glance,
-        round: EchoKey,
-        asked: &[QuestionKey],
-        wrong: Vec<(QuestionKey, Box<Refusal>, String)>,
+        index: &FrameIndex,
+        round: RoundId,
+        asked: &[AskId],
+        wrong: Vec<(AskId, Box<ErrorResponse>, String)>,
         binding: &CallBinding,
-    ) -> Up {
+    ) -> ClientForward {
         for (key, refusal, reason) in wrong {
-            let question = self.questions.get_mut(key);
+            let question = self.asks.get_mut(key);
             if !question.is_some_and(|question| question.was_wrong(reason)) {
                 for key in asked {
                     self.drop_question(*key, Ending::ClientFailed);
                 }
-                return self.refuse(door, text, glance, &refusal);
+                return self.reject(stream, text, index, &refusal);
             }
         }
         let (mut records, mut reasons) = (Vec::new(), Vec::new());
-        for question in asked.iter().filter_map(|key| self.questions.get(*key)) {
+        for question in asked.iter().filter_map(|key| self.asks.get(*key)) {
             records.extend(Some(question.entry.clone()).zip(question.record.clone()));
             reasons.extend(Some(question.entry.clone()).zip(question.reason.clone()));
         }
         let number = self.next_state();
-        let id = frame::id_of(text, glance);
-        let sent = self.echoes.get(&round).and_then(|echo| {
+        let id = frame_edit::id_of(text, index);
+        let sent = self.client_rounds.get(&round).and_then(|echo| {
             let server = Some(echo.server.clone());
             let state = self.state_for(binding, number, records, server)?;
             let again = with_reasons(&with_state(&echo.text, &state)?, &reasons)?;
@@ -328,28 +334,28 @@ impl Relay {
         });
         let Some((again, state)) = sent else {
             let why = "the question cannot be asked again";
-            return self.refuse(door, text, glance, &Refusal::new(-32603, why));
+            return self.reject(stream, text, index, &ErrorResponse::new(-32603, why));
         };
-        if let Some(echo) = self.echoes.get_mut(&round) {
+        if let Some(echo) = self.client_rounds.get_mut(&round) {
             echo.state = Some(state);
         }
-        self.tell_client(door, again, true);
-        Up::Taken
+        self.tell_client(stream, again, true);
+        ClientForward::Handled
     }
 
     /// Returns whether a retry waits for the answers of this round.
-    pub(super) fn echo_is_back(&self, round: EchoKey) -> bool {
-        self.echoes
+    pub(super) fn client_round_is_back(&self, round: RoundId) -> bool {
+        self.client_rounds
             .get(&round)
             .is_some_and(|echo| echo.retry.is_some())
     }
 
     /// A question of the round is no more.
-    pub(super) fn echo_loses(&mut self, round: EchoKey, question: QuestionKey) {
-        if let Some(echo) = self.echoes.get_mut(&round) {
+    pub(super) fn client_round_loses(&mut self, round: RoundId, question: AskId) {
+        if let Some(echo) = self.client_rounds.get_mut(&round) {
             echo.open.retain(|known| *known != question);
             if echo.open.is_empty() && echo.retry.is_none() {
-                self.echoes.remove(&round);
+                self.client_rounds.remove(&round);
             }
         }
     }
@@ -357,12 +363,12 @@ impl Relay {
     /// The answer to one of a retry's questions is out of the record; the retry goes on with its last.
     pub(super) fn retry_goes_on(
         &mut self,
-        round: EchoKey,
+        round: RoundId,
         entry: &str,
         reply: String,
         record: Option<String>,
     ) {
-        let Some(echo) = self.echoes.get_mut(&round) else {
+        let Some(echo) = self.client_rounds.get_mut(&round) else {
             return;
         };
         let Some(retry) = echo.retry.as_mut() else {
@@ -373,44 +379,48 @@ impl Relay {
         if !echo.open.is_empty() {
             return;
         }
-        let Some(mut retry) = self.echoes.remove(&round).and_then(|echo| echo.retry) else {
+        let Some(mut retry) = self
+            .client_rounds
+            .remove(&round)
+            .and_then(|echo| echo.retry)
+        else {
             return;
         };
         let records = std::mem::take(&mut retry.records);
         let text = retry.changed().unwrap_or(retry.text);
         self.deliveries.begin(records, None);
-        self.pass_on(retry.door, text);
+        self.pass_on(retry.stream, text);
     }
 
     /// A retry that cannot go on since its answer was lost to another.
-    pub(super) fn retry_fails(&mut self, round: EchoKey, refusal: &Refusal) {
-        let Some(echo) = self.echoes.get_mut(&round) else {
+    pub(super) fn retry_fails(&mut self, round: RoundId, refusal: &ErrorResponse) {
+        let Some(echo) = self.client_rounds.get_mut(&round) else {
             return;
         };
         let retry = echo.retry.take();
         if echo.open.is_empty() {
-            self.echoes.remove(&round);
+            self.client_rounds.remove(&round);
         }
-        if let Some(Retry { door, text, .. }) = retry
-            && let Some(glance) = Glance::at(text.as_bytes())
+        if let Some(Retry { stream, text, .. }) = retry
+            && let Some(index) = FrameIndex::at(text.as_bytes())
         {
-            self.refuse(door, &text, &glance, refusal);
+            self.reject(stream, &text, &index, refusal);
         }
     }
 }
 
 /// The round with another state; all else stays as the server wrote it.
 fn with_state(text: &str, state: &str) -> Option<String> {
-    let range = Glance::at(text.as_bytes())?.result?;
-    let result = members::Members::read(frame::raw_at(text, &range)?, "result").ok()?;
+    let range = FrameIndex::at(text.as_bytes())?.result?;
+    let result = members::Members::read(frame_edit::raw_at(text, &range)?, "result").ok()?;
     let changed = result.with("requestState", Some(&members::raw_text(state)));
-    Some(frame::spliced(text, &range, changed.get()))
+    Some(frame_edit::spliced(text, &range, changed.get()))
 }
 
 /// The round with the reasons why its questions are asked again; all else stays as the server wrote it.
 fn with_reasons(text: &str, reasons: &[(String, String)]) -> Option<String> {
-    let range = Glance::at(text.as_bytes())?.result?;
-    let mut result = frame::raw_at(text, &range)?.to_owned();
+    let range = FrameIndex::at(text.as_bytes())?.result?;
+    let mut result = frame_edit::raw_at(text, &range)?.to_owned();
     for (entry, reason) in reasons {
         let all = members::Members::read(&result, "result").ok()?;
         let requests = members::Members::read(all.get("inputRequests")?, "requests").ok()?;
@@ -423,5 +433,5 @@ fn with_reasons(text: &str, reasons: &[(String, String)]) -> Option<String> {
         let changed = all.with("inputRequests", Some(&requests));
         result = changed;
     }
-    Some(frame::spliced(text, &range, result.get()))
+    Some(frame_edit::spliced(text, &range, result.get()))
 }

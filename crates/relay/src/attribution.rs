@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use mcp_elicit_core::wire::Mode;
 
+use super::asks::{Ask, Step};
 use super::calls::Call;
-use super::question::{Question, Step};
-use super::{AskedVia, CallKey, CallSummary, QuestionKey, Relay, Timestamp};
+use super::{AskId, AskedVia, CallId, CallSummary, Relay, Timestamp};
 
 /// Calls that come within this time of each other came in one go, from a client that makes several at once.
 const ONE_GO: Duration = Duration::from_millis(250);
@@ -23,18 +23,18 @@ const OTHERS_OF_DIALOG: usize = 16;
 
 /// The attribution of a question.
 #[derive(Default)]
-pub(super) struct Whose {
+pub(super) struct Attribution {
     /// The call it is taken to be for.
-    pub(super) call: Option<CallKey>,
+    pub(super) call: Option<CallId>,
     /// Others that it may be for, the likeliest first.
-    pub(super) others: Vec<CallKey>,
+    pub(super) others: Vec<CallId>,
     /// The last call that was on its way when it came, where that is a guess: no later one is meant.
-    pub(super) newest: Option<CallKey>,
+    pub(super) newest: Option<CallId>,
 }
 
-impl From<CallKey> for Whose {
+impl From<CallId> for Attribution {
     /// That is certain.
-    fn from(call: CallKey) -> Self {
+    fn from(call: CallId) -> Self {
         Self {
             call: Some(call),
             others: Vec::new(),
@@ -43,14 +43,14 @@ impl From<CallKey> for Whose {
     }
 }
 
-impl Whose {
+impl Attribution {
     /// Returns whether several calls may be meant.
     pub(super) fn is_ambiguous(&self) -> bool {
         !self.others.is_empty()
     }
 
     /// All calls that may be meant.
-    pub(super) fn candidates(&self) -> Vec<CallKey> {
+    pub(super) fn candidates(&self) -> Vec<CallId> {
         self.call
             .into_iter()
             .chain(self.others.iter().copied())
@@ -60,14 +60,14 @@ impl Whose {
 
 impl Relay {
     /// Returns the call that a pushed question in this mode is for, which came on the stream of `via`.
-    pub(super) fn whose(&self, via: Option<CallKey>, mode: Option<Mode>) -> Whose {
-        let known = |key: &CallKey| self.calls.get(*key).is_some_and(|call| call.kind.is_some());
+    pub(super) fn attribute(&self, via: Option<CallId>, mode: Option<Mode>) -> Attribution {
+        let known = |key: &CallId| self.calls.get(*key).is_some_and(|call| call.kind.is_some());
         if let Some(key) = via.filter(known) {
             return key.into();
         }
         let mut asking: Vec<_> = self.calls.asking().collect();
         let Some(last) = asking.iter().map(|(_, call)| call.since).max() else {
-            return Whose::default();
+            return Attribution::default();
         };
         let newest = asking.iter().map(|(key, _)| *key).max();
         let in_dialog = mode.is_some_and(|mode| self.shown_by_client().has(mode));
@@ -78,7 +78,7 @@ impl Relay {
         }
         asking.sort_by_key(|(key, call)| likely(last, *key, call));
         let mut keys = asking.into_iter().map(|(key, _)| key);
-        Whose {
+        Attribution {
             call: keys.next(),
             others: keys.collect(),
             newest,
@@ -86,10 +86,10 @@ impl Relay {
     }
 
     /// Returns what else the question may be for, each name once.
-    pub(super) fn names_of(&mut self, others: &[CallKey]) -> Vec<String> {
+    pub(super) fn names_of(&mut self, others: &[CallId]) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         for key in others {
-            let calling = self.calls.get_mut(*key).and_then(Call::calling);
+            let calling = self.calls.get_mut(*key).and_then(Call::summary);
             if let Some(calling) = calling
                 && !names.contains(&calling.target)
             {
@@ -100,18 +100,18 @@ impl Relay {
     }
 
     /// Returns the calls that the question may be for instead.
-    pub(super) fn calls_of(&mut self, others: &[CallKey]) -> Vec<CallSummary> {
-        let calling = |key: &CallKey| self.calls.get_mut(*key).and_then(Call::calling).cloned();
+    pub(super) fn calls_of(&mut self, others: &[CallId]) -> Vec<CallSummary> {
+        let calling = |key: &CallId| self.calls.get_mut(*key).and_then(Call::summary).cloned();
         others.iter().filter_map(calling).collect()
     }
 
     /// A question that was taken to be for this call, which ends, is now taken to be for another. `false` when there is
     /// none.
-    pub(super) fn goes_over(&mut self, now: Timestamp, key: QuestionKey, from: CallKey) -> bool {
-        let Some(question) = self.questions.get(key) else {
+    pub(super) fn reassign(&mut self, now: Timestamp, key: AskId, from: CallId) -> bool {
+        let Some(question) = self.asks.get(key) else {
             return false;
         };
-        let named = |call: &&CallKey| self.calls.may_ask(**call);
+        let named = |call: &&CallId| self.calls.may_ask(**call);
         let named = question.others.iter().find(named).copied();
         let Some(to) = named.or_else(|| self.beyond_those_named(question, from)) else {
             return false;
@@ -123,7 +123,7 @@ impl Relay {
             call.maybe.retain(|known| *known != key);
             call.questions.push(key);
         }
-        let Some(question) = self.questions.get_mut(key) else {
+        let Some(question) = self.asks.get_mut(key) else {
             return false;
         };
         question.call = Some(to);
@@ -131,14 +131,14 @@ impl Relay {
         if question.step == Step::Open {
             match question.place {
                 AskedVia::People => self.hold(now, to),
-                AskedVia::Client => self.put_round(to),
+                AskedVia::Client => self.present_round(to),
             }
         }
         true
     }
 
     /// The oldest call that the question may be for and that was not named: more were on their way than are named.
-    fn beyond_those_named(&self, question: &Question, from: CallKey) -> Option<CallKey> {
+    fn beyond_those_named(&self, question: &Ask, from: CallId) -> Option<CallId> {
         let newest = question.newest?;
         let asking = self.calls.asking().map(|(key, _)| key);
         asking.filter(|key| *key <= newest && *key != from).min()
@@ -147,7 +147,7 @@ impl Relay {
 
 /// Smaller is likelier: a call that waits for no answer yet; then the last that came, and of those that came in one go
 /// with it the first, since a server mostly gets to them in turn.
-fn likely(last: Timestamp, key: CallKey, call: &Call) -> (bool, bool, u64) {
+fn likely(last: Timestamp, key: CallId, call: &Call) -> (bool, bool, u64) {
     let waits = !call.questions.is_empty();
     let earlier = last.since(call.since) > ONE_GO;
     let turn = if earlier { u64::MAX - key.0 } else { key.0 };

@@ -6,10 +6,10 @@
 use mcp_elicit_core::wire::call_frame::canonical;
 use mcp_elicit_core::wire::{InputRequest, InputRequired, InputResponses, message};
 
-use super::frame;
-use super::glance::Glance;
+use super::frame_edit;
 use super::request_state::{CallBinding, StateClaims};
-use super::{CallKey, Door, Relay};
+use super::{CallId, Relay, StreamId};
+use mcp_elicit_core::wire::FrameIndex;
 
 /// The number of rounds of a call that are remembered.
 const REMEMBERED: usize = 64;
@@ -23,15 +23,15 @@ pub(super) struct AnsweredRound {
 
 impl Relay {
     /// Returns whether a client that makes this call again has to repeat rounds before it gets to the one that waits.
-    pub(super) fn repeats_rounds(&self, key: CallKey) -> bool {
+    pub(super) fn repeats_rounds(&self, key: CallId) -> bool {
         let call = self.calls.get(key);
-        !self.waits_on_desk(key)
+        !self.waits_for_people(key)
             && !self.following.contains(&key)
             && call.is_some_and(|call| call.finished.is_none() && !call.answered.is_empty())
     }
 
     /// Remembers the round that the client has answered.
-    pub(super) fn note_answered_round(&mut self, key: CallKey, responses: &InputResponses) {
+    pub(super) fn note_answered_round(&mut self, key: CallId, responses: &InputResponses) {
         if let Some(call) = self.calls.get_mut(key)
             && call.answered.len() < REMEMBERED
             && let Ok(responses) = canonical(responses.to_raw().get())
@@ -47,7 +47,7 @@ impl Relay {
     /// Returns whether the client gives the answers that it gave before to the last of this many rounds.
     pub(super) fn repeats_answers(
         &self,
-        key: CallKey,
+        key: CallId,
         repeated: usize,
         responses: &InputResponses,
     ) -> bool {
@@ -60,14 +60,14 @@ impl Relay {
     /// Presents the answered round at this place again. `false` when it was answered no further.
     pub(super) fn present_again(
         &mut self,
-        key: CallKey,
+        key: CallId,
         at: usize,
-        door: Door,
-        glance: &Glance,
+        stream: StreamId,
+        index: &FrameIndex,
         text: &str,
     ) -> bool {
         let number = self.next_state();
-        let expires = self.now.after(self.settings.patience).as_millis();
+        let expires = self.now.after(self.settings.open_for).as_millis();
         let Some(call) = self.calls.get(key) else {
             return false;
         };
@@ -86,7 +86,7 @@ impl Relay {
             requests: Some(round.requests.clone()),
             state: state.clone(),
         };
-        let id = frame::id_of(text, glance);
+        let id = frame_edit::id_of(text, index);
         let (Some(state), Some(id), Ok(result)) = (state, id, required.to_result()) else {
             return false;
         };
@@ -94,7 +94,7 @@ impl Relay {
         if let Some(call) = self.calls.get_mut(key) {
             call.states.push(state);
         }
-        self.tell_client(door, message::result(&id, &result), true);
+        self.tell_client(stream, message::result(&id, &result), true);
         true
     }
 }

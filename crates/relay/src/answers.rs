@@ -4,74 +4,75 @@ use mcp_elicit_core::fault::{LimitFault, PeerFault};
 use mcp_elicit_core::wire::{Cancelled, Id, Revision, message};
 use serde_json::value::RawValue;
 
+use super::asks::{Ask, ClientReply, Origin, Shown, Step};
 use super::deliveries::Waiting;
-use super::frame::Refusal;
-use super::question::{AtClient, Origin, OwnReply, Question, Step};
-use super::{CallKey, Effect, Ending, QuestionKey, Relay, Timer, Timestamp};
+use super::frame_edit::ErrorResponse;
+use super::{AskId, CallId, Effect, Ending, Relay, Timer, Timestamp};
 
 impl Relay {
     /// Somebody answered; the first answer is in the record.
-    pub(super) fn settled(&mut self, now: Timestamp, key: QuestionKey) {
-        let Some(question) = self.questions.get_mut(key) else {
+    pub(super) fn answered(&mut self, now: Timestamp, key: AskId) {
+        let Some(question) = self.asks.get_mut(key) else {
             return;
         };
-        if !matches!(question.step, Step::Open | Step::Settling) {
+        if !matches!(question.step, Step::Open | Step::Submitting) {
             return;
         }
-        question.step = Step::Settled;
+        question.step = Step::Answered;
         let (origin, call, asked) = (
             question.origin.clone(),
             question.call,
-            question.at_client.clone(),
+            question.shown.clone(),
         );
-        if let (Some(AtClient::Pushed(id)), false) = (&asked, question.responded) {
+        if let (Some(Shown::Pushed(id)), false) = (&asked, question.responded) {
             self.withdraw_from_client(key, id);
         }
         match (origin, call) {
             (Origin::Round { .. }, Some(call)) => self.collect_round(now, call),
-            (Origin::Visit, Some(call)) => self.collect_visits(call),
+            (Origin::Url, Some(call)) => self.collect_urls(call),
             // Answered elsewhere before the client was back: its retry will bring that answer.
-            (Origin::Echo { round, .. }, _) if !self.echo_is_back(round) => {}
-            (Origin::Pushed { .. } | Origin::Echo { .. }, _) | (_, None) => {
-                self.take_answers(vec![key]);
+            (Origin::ClientRound { round, .. }, _) if !self.client_round_is_back(round) => {}
+            (Origin::Pushed { .. } | Origin::ClientRound { .. }, _) | (_, None) => {
+                self.begin_delivery(vec![key]);
             }
         }
     }
 
     /// The client's own dialog is no longer needed: another answer was first.
-    fn withdraw_from_client(&mut self, key: QuestionKey, id: &Id) {
-        let door = self.door_of(key);
+    fn withdraw_from_client(&mut self, key: AskId, id: &Id) {
+        let stream = self.stream_of(key);
         let notice = Cancelled {
             request_id: Some(id.clone()),
             reason: Some("answered elsewhere".to_owned()),
         };
-        self.tell_client(door, notice.to_message(), false);
+        self.tell_client(stream, notice.to_message(), false);
     }
 
-    fn door_of(&self, key: QuestionKey) -> super::Door {
-        let call = self.questions.get(key).and_then(|question| question.call);
+    fn stream_of(&self, key: AskId) -> super::StreamId {
+        let call = self.asks.get(key).and_then(|question| question.call);
         call.and_then(|call| self.calls.get(call))
-            .and_then(|call| call.door)
-            .unwrap_or(super::Door::SESSION)
+            .and_then(|call| call.stream)
+            .unwrap_or(super::StreamId::SESSION)
     }
 
-    pub(super) fn take_answers(&mut self, questions: Vec<QuestionKey>) {
+    pub(super) fn begin_delivery(&mut self, questions: Vec<AskId>) {
         let mut records = Vec::new();
         for key in &questions {
-            if let Some(question) = self.questions.get_mut(*key)
+            if let Some(question) = self.asks.get_mut(*key)
                 && let Some(record) = question.record.clone()
             {
-                question.step = Step::Taking;
+                question.step = Step::Delivering;
                 records.push(record);
             }
         }
-        self.effects.push_back(Effect::Take { questions, records });
+        self.effects
+            .push_back(Effect::BeginDelivery { questions, records });
     }
 
     /// The answers are out of the record, for this once.
-    pub(super) fn taken(&mut self, now: Timestamp, replies: Vec<(QuestionKey, String)>) {
-        let mut rounds: Vec<CallKey> = Vec::new();
-        let mut visits: Vec<(CallKey, bool)> = Vec::new();
+    pub(super) fn delivery_begun(&mut self, now: Timestamp, replies: Vec<(AskId, String)>) {
+        let mut rounds: Vec<CallId> = Vec::new();
+        let mut visits: Vec<(CallId, bool)> = Vec::new();
         for (key, reply) in replies {
             let Some(question) = self.take_question(key) else {
                 continue;
@@ -81,10 +82,10 @@ impl Relay {
                 (Origin::Pushed { id }, call) => {
                     let waits = call.map(|call| Waiting {
                         call,
-                        kept_if_refused: question.kept_if_refused,
+                        reusable: question.reusable,
                     });
                     self.deliveries.begin(record.into_iter().collect(), waits);
-                    self.send_reply(id, &reply, question.own_reply.as_ref());
+                    self.send_reply(id, &reply, question.client_reply.as_ref());
                 }
                 (Origin::Round { .. }, Some(call)) => {
                     if let Some(call) = self.calls.get_mut(call) {
@@ -95,23 +96,23 @@ impl Relay {
                         .get_mut(call)
                         .and_then(|call| call.round.as_mut())
                     {
-                        let own = question.own_reply.as_ref();
+                        let own = question.client_reply.as_ref();
                         let own = own.filter(|own| own.recorded == reply);
                         let said = own.map_or(reply, |own| own.result.to_string());
                         round.answer(key, said);
                         rounds.push(call);
                     }
                 }
-                (Origin::Visit, Some(call)) => {
+                (Origin::Url, Some(call)) => {
                     if let Some(call) = self.calls.get_mut(call) {
                         call.delivers.extend(record);
                     }
                     visits.push((call, is_accept(&reply)));
                 }
-                (Origin::Echo { entry, round }, _) => {
+                (Origin::ClientRound { entry, round }, _) => {
                     self.retry_goes_on(*round, entry, reply, record);
                 }
-                (Origin::Round { .. } | Origin::Visit, None) => {}
+                (Origin::Round { .. } | Origin::Url, None) => {}
             }
             self.hold_ends(&question);
         }
@@ -119,11 +120,11 @@ impl Relay {
         for call in rounds {
             self.collect_round(now, call);
         }
-        self.visited(now, visits);
+        self.urls_answered(now, visits);
     }
 
     /// The server hears what the record says: in the client's words, unless somebody else's answer was the first.
-    fn send_reply(&mut self, id: &Id, reply: &str, own: Option<&OwnReply>) {
+    fn send_reply(&mut self, id: &Id, reply: &str, own: Option<&ClientReply>) {
         let own = own.filter(|own| own.recorded == reply);
         if let Some(frame) = own.and_then(|own| own.frame.as_ref()) {
             self.tell_server(frame.to_string(), None);
@@ -132,14 +133,16 @@ impl Relay {
         let said = own.map_or(reply, |own| &own.result);
         let frame = match serde_json::from_str::<&RawValue>(said) {
             Ok(said) => message::result(id, said),
-            Err(_) => Refusal::new(-32603, "the recorded answer could not be read").to_response(id),
+            Err(_) => {
+                ErrorResponse::new(-32603, "the recorded answer could not be read").to_response(id)
+            }
         };
         self.tell_server(frame, None);
     }
 
     /// The answers went elsewhere.
-    pub(super) fn not_taken(&mut self, now: Timestamp, keys: &[QuestionKey]) {
-        let refusal = Refusal::new(
+    pub(super) fn no_delivery(&mut self, now: Timestamp, keys: &[AskId]) {
+        let refusal = ErrorResponse::new(
             -32603,
             "the answer was delivered to another call or ended in the record",
         );
@@ -149,42 +152,42 @@ impl Relay {
     }
 
     /// The question ended without an action: its time ran out here (`tell` the record) or in the record.
-    pub(super) fn ended(&mut self, now: Timestamp, key: QuestionKey, ending: Ending, tell: bool) {
+    pub(super) fn ended(&mut self, now: Timestamp, key: AskId, ending: Ending, tell: bool) {
         let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
         if self
-            .questions
+            .asks
             .get(key)
-            .is_none_or(|question| matches!(question.step, Step::Settled | Step::Taking))
+            .is_none_or(|question| matches!(question.step, Step::Answered | Step::Delivering))
         {
-            self.forget_unclaimed(key, ending);
+            self.drop_unclaimed(key, ending);
             return;
         }
         let refusal = match ending {
             Ending::TimedOut => {
                 let fault = LimitFault::TimedOut {
-                    after: self.settings.patience,
+                    after: self.settings.open_for,
                     seen: false,
                 };
-                Refusal::fault(fault, revision)
+                ErrorResponse::fault(fault, revision)
             }
-            Ending::ClientFailed => Refusal::new(-32603, "the client could not be asked"),
-            Ending::AnswererFailed => Refusal::new(-32603, "nobody could be asked"),
+            Ending::ClientFailed => ErrorResponse::new(-32603, "the client could not be asked"),
+            Ending::AnswererFailed => ErrorResponse::new(-32603, "nobody could be asked"),
             Ending::WithdrawnByServer
             | Ending::WithdrawnByClient
             | Ending::CallEnded
-            | Ending::ServerGone => Refusal::fault(PeerFault::Withdrawn, revision),
+            | Ending::ServerGone => ErrorResponse::fault(PeerFault::Withdrawn, revision),
         };
-        if !tell && let Some(question) = self.questions.get_mut(key) {
+        if !tell && let Some(question) = self.asks.get_mut(key) {
             question.record = None;
         }
         self.question_fails(now, key, ending, &refusal);
     }
 
     /// Nobody came for the answer to a question of a client's round; it stays in the record, for the same call made again.
-    fn forget_unclaimed(&mut self, key: QuestionKey, ending: Ending) {
-        let unclaimed = self.questions.get(key).is_some_and(|question| {
-            question.step == Step::Settled
-                && matches!(question.origin, Origin::Echo { round, .. } if !self.echo_is_back(round))
+    fn drop_unclaimed(&mut self, key: AskId, ending: Ending) {
+        let unclaimed = self.asks.get(key).is_some_and(|question| {
+            question.step == Step::Answered
+                && matches!(question.origin, Origin::ClientRound { round, .. } if !self.client_round_is_back(round))
         });
         if unclaimed
             && ending == Ending::TimedOut
@@ -198,36 +201,36 @@ impl Relay {
     pub(super) fn question_fails(
         &mut self,
         now: Timestamp,
-        key: QuestionKey,
+        key: AskId,
         ending: Ending,
-        refusal: &Refusal,
+        refusal: &ErrorResponse,
     ) {
         let Some(question) = self.drop_quietly(key, ending) else {
             return;
         };
         match (&question.origin, question.call) {
             (Origin::Pushed { id }, _) => self.tell_server(refusal.to_response(id), None),
-            (Origin::Round { .. } | Origin::Visit, Some(call)) => self.fail(now, call, refusal),
-            (Origin::Echo { round, .. }, call) => {
+            (Origin::Round { .. } | Origin::Url, Some(call)) => self.fail(now, call, refusal),
+            (Origin::ClientRound { round, .. }, call) => {
                 self.retry_fails(*round, refusal);
                 if let Some(call) = call {
                     self.fail(now, call, refusal);
                 }
             }
-            (Origin::Round { .. } | Origin::Visit, None) => {}
+            (Origin::Round { .. } | Origin::Url, None) => {}
         }
     }
 
     /// The question ends; the record is told, and the client where it was asked. Nobody else is.
-    pub(super) fn drop_quietly(&mut self, key: QuestionKey, ending: Ending) -> Option<Question> {
-        let door = self.door_of(key);
+    pub(super) fn drop_quietly(&mut self, key: AskId, ending: Ending) -> Option<Ask> {
+        let stream = self.stream_of(key);
         let question = self.take_question(key)?;
-        if let (Some(AtClient::Pushed(id)), false) = (&question.at_client, question.responded) {
+        if let (Some(Shown::Pushed(id)), false) = (&question.shown, question.responded) {
             let notice = Cancelled {
                 request_id: Some(id.clone()),
                 reason: None,
             };
-            self.tell_client(door, notice.to_message(), false);
+            self.tell_client(stream, notice.to_message(), false);
         }
         if let Some(record) = question.record.clone() {
             self.effects.push_back(Effect::End { record, ending });
@@ -236,21 +239,21 @@ impl Relay {
         Some(question)
     }
 
-    pub(super) fn drop_question(&mut self, key: QuestionKey, ending: Ending) {
+    pub(super) fn drop_question(&mut self, key: AskId, ending: Ending) {
         self.drop_quietly(key, ending);
     }
 
     /// Ends every question of a call that ends. One that may belong to another call goes over to that. Where the server ended
     /// the call, what it still asks was asked outside any call: it is told, so that it does not wait for ever. A call that
     /// the client gave up is the server's to clear up.
-    pub(super) fn end_questions_of(&mut self, now: Timestamp, call: CallKey, ending: Ending) {
+    pub(super) fn end_questions_of(&mut self, now: Timestamp, call: CallId, ending: Ending) {
         let open = self
             .calls
             .get(call)
             .map(|call| call.questions.clone())
             .unwrap_or_default();
         for key in open {
-            if self.goes_over(now, key, call) {
+            if self.reassign(now, key, call) {
                 continue;
             }
             let question = self.drop_quietly(key, ending);
@@ -258,18 +261,18 @@ impl Relay {
                 && let Some(Origin::Pushed { id }) = question.map(|question| question.origin)
             {
                 let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
-                let refusal = Refusal::fault(PeerFault::Withdrawn, revision);
+                let refusal = ErrorResponse::fault(PeerFault::Withdrawn, revision);
                 self.tell_server(refusal.to_response(&id), None);
             }
         }
     }
 
-    fn take_question(&mut self, key: QuestionKey) -> Option<Question> {
-        let question = self.questions.remove(key)?;
-        if let Origin::Echo { round, .. } = question.origin {
-            self.echo_loses(round, key);
+    fn take_question(&mut self, key: AskId) -> Option<Ask> {
+        let question = self.asks.remove(key)?;
+        if let Origin::ClientRound { round, .. } = question.origin {
+            self.client_round_loses(round, key);
         }
-        self.cancel_timers(|timer| *timer == Timer::Patience(key));
+        self.cancel_timers(|timer| *timer == Timer::AskExpired(key));
         if let Some(call) = question.call.and_then(|call| self.calls.get_mut(call)) {
             call.questions.retain(|known| *known != key);
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::calls::Call;
 use super::learned::LearnedWait;
-use super::{CallKey, Relay, Timer, Timestamp};
+use super::{CallId, Relay, Timer, Timestamp};
 
 /// The number of clients that are remembered.
 const REMEMBERED: usize = 256;
@@ -92,7 +92,7 @@ impl Relay {
 
     /// The client's time for a call was up. Where the call waits for a person, it waits on, for being made again; `false`
     /// where it does not.
-    pub(super) fn client_timed_out(&mut self, now: Timestamp, key: CallKey) -> bool {
+    pub(super) fn client_timed_out(&mut self, now: Timestamp, key: CallId) -> bool {
         let Some(call) = self.calls.get(key).filter(|call| waits_for_person(call)) else {
             return false;
         };
@@ -101,15 +101,18 @@ impl Relay {
         self.settings.client_waits.learn(client, waited);
         if queued {
             // The server knows nothing of it, so nothing else ends it.
-            self.at(now.after(self.settings.patience), Timer::Forget(key));
+            self.at(
+                now.after(self.settings.open_for),
+                Timer::DropUnattended(key),
+            );
         }
-        self.park(key);
+        self.detach(key);
         true
     }
 }
 
 fn waits_for_person(call: &Call) -> bool {
-    call.door.is_some()
+    call.stream.is_some()
         && (!call.questions.is_empty() || !call.maybe.is_empty() || call.is_queued())
 }
 

@@ -8,14 +8,14 @@ use mcp_elicit_core::wire::{Era, Id, Revision, members, message, method};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::frame::{self, Refusal};
-use super::glance::{self, Glance};
+use super::frame_edit::{self, ErrorResponse};
 use super::handshake::{Server, in_session};
-use super::openings::declare;
-use super::{Door, Down, Effect, Relay, Timer, Timestamp};
+use super::negotiation::declare;
+use super::{Effect, Relay, ServerForward, StreamId, Timer, Timestamp};
+use mcp_elicit_core::wire::frame::{self, FrameIndex};
 
 /// A question about the era under way.
-pub(super) struct Trial {
+pub(super) struct EraProbe {
     /// The requests that are not answered yet, by the ids that they went out with.
     open: Vec<(Id, Step)>,
     /// `true` if both eras were asked.
@@ -23,7 +23,7 @@ pub(super) struct Trial {
     /// `true` if the server was started anew over it.
     restarted: bool,
     /// Why: whoever waits for the outcome.
-    opener: Opener,
+    opening: Opening,
     /// The first error that came.
     refusal: Option<String>,
     /// The client's own revision and params, where the server was asked for a newer one first.
@@ -38,20 +38,20 @@ pub(super) enum Step {
 
 /// The era of the message that opened the conversation.
 #[derive(Clone)]
-pub(super) enum Opener {
+pub(super) enum Opening {
     /// The client's `initialize`, asking for this revision.
     Initialize {
-        door: Door,
+        stream: StreamId,
         id: Id,
         revision: String,
     },
     /// The client's `server/discover`.
-    Discover { door: Door, id: Id },
+    Discover { stream: StreamId, id: Id },
     /// Some other request of the rounds era, which waits.
     Request,
 }
 
-impl Opener {
+impl Opening {
     /// Returns what goes out first for it.
     fn first_step(&self) -> Step {
         match self {
@@ -61,14 +61,14 @@ impl Opener {
     }
 }
 
-impl Trial {
+impl EraProbe {
     /// The client's own opening goes out under this id.
-    pub(super) fn new(id: Id, opener: Opener) -> Self {
+    pub(super) fn new(id: Id, opening: Opening) -> Self {
         Self {
-            open: vec![(id, opener.first_step())],
+            open: vec![(id, opening.first_step())],
             both: false,
             restarted: false,
-            opener,
+            opening,
             refusal: None,
             older: None,
         }
@@ -81,32 +81,32 @@ impl Trial {
 
 impl Relay {
     /// Asks a server that was not spoken to yet for its era, on behalf of a request that waits.
-    pub(super) fn try_discover(&mut self, now: Timestamp) {
+    pub(super) fn begin_probe(&mut self, now: Timestamp) {
         let id = self.own_id();
-        let mut trial = Trial::new(id.clone(), Opener::Request);
+        let mut probe = EraProbe::new(id.clone(), Opening::Request);
         let step = if self.settings.is_pushed {
-            trial.open = vec![(id.clone(), Step::Initialize)];
-            trial.both = true;
+            probe.open = vec![(id.clone(), Step::Initialize)];
+            probe.both = true;
             Step::Initialize
         } else {
             Step::Discover
         };
-        self.send_probe(now, trial, &id, step);
+        self.send_probe(now, probe, &id, step);
     }
 
     /// Asks in the era that was not asked yet.
-    fn ask_other(&mut self, now: Timestamp, mut trial: Trial) {
+    fn ask_other(&mut self, now: Timestamp, mut probe: EraProbe) {
         let id = self.own_id();
-        let step = match trial.opener.first_step() {
+        let step = match probe.opening.first_step() {
             Step::Initialize => Step::Discover,
             Step::Discover => Step::Initialize,
         };
-        trial.both = true;
-        trial.open.push((id.clone(), step));
-        self.send_probe(now, trial, &id, step);
+        probe.both = true;
+        probe.open.push((id.clone(), step));
+        self.send_probe(now, probe, &id, step);
     }
 
-    fn send_probe(&mut self, now: Timestamp, trial: Trial, id: &Id, step: Step) {
+    fn send_probe(&mut self, now: Timestamp, probe: EraProbe, id: &Id, step: Step) {
         let frame = match step {
             Step::Discover => {
                 let params = json!({"_meta": self.rounds_meta()});
@@ -127,47 +127,47 @@ impl Relay {
                 message::request(id, method::INITIALIZE, Some(&members::raw_value(&params)))
             }
         };
-        self.server = Server::Trying(trial);
+        self.server = Server::Probing(probe);
         self.tell_server(frame, None);
     }
 
     /// Takes the server's answer to an opening; gives it back when it is none.
-    pub(super) fn trial_answered(
+    pub(super) fn probe_answered(
         &mut self,
         now: Timestamp,
         id: &Id,
         text: &str,
-        glance: &Glance,
-    ) -> Option<Down> {
-        let Server::Trying(trial) = &mut self.server else {
+        index: &FrameIndex,
+    ) -> Option<ServerForward> {
+        let Server::Probing(probe) = &mut self.server else {
             return None;
         };
-        let at = trial.open.iter().position(|(open, _)| open == id)?;
-        let (_, step) = trial.open.remove(at);
-        let Server::Trying(trial) = std::mem::replace(&mut self.server, Server::Unknown) else {
+        let at = probe.open.iter().position(|(open, _)| open == id)?;
+        let (_, step) = probe.open.remove(at);
+        let Server::Probing(probe) = std::mem::replace(&mut self.server, Server::Unknown) else {
             return None;
         };
         self.cancel_timers(|timer| *timer == Timer::Probe);
-        let down = match &glance.result {
-            Some(range) => self.trial_won(trial, step, id, text, range.clone()),
-            None => self.trial_lost(now, trial, Some(text)),
+        let down = match &index.result {
+            Some(range) => self.era_found(probe, step, id, text, range.clone()),
+            None => self.probe_refused(now, probe, Some(text)),
         };
         self.flush_waiting(now);
         Some(down)
     }
 
-    fn trial_won(
+    fn era_found(
         &mut self,
-        trial: Trial,
+        probe: EraProbe,
         step: Step,
         id: &Id,
         text: &str,
         range: std::ops::Range<usize>,
-    ) -> Down {
+    ) -> ServerForward {
         let result = text[range.clone()].to_owned();
         match step {
             Step::Initialize => {
-                let version = glance::member(text.as_bytes(), &range, "protocolVersion");
+                let version = frame::member(text.as_bytes(), &range, "protocolVersion");
                 let told = version
                     .and_then(|range| serde_json::from_str::<String>(&text[range]).ok())
                     .unwrap_or_default();
@@ -179,88 +179,94 @@ impl Relay {
             }
             Step::Discover => self.server = Server::rounds(result),
         }
-        match (&trial.opener, step) {
+        match (&probe.opening, step) {
             (
-                Opener::Initialize {
-                    door,
+                Opening::Initialize {
+                    stream,
                     revision,
                     id: asked,
                 },
                 Step::Initialize,
-            ) if asked == id && !self.must_pretend(revision) => Down::Forward {
-                door: *door,
+            ) if asked == id && !self.must_answer_older(revision) => ServerForward::AsIs {
+                stream: *stream,
                 last: true,
             },
-            (Opener::Discover { door, .. }, Step::Discover) => Down::Forward {
-                door: *door,
+            (Opening::Discover { stream, .. }, Step::Discover) => ServerForward::AsIs {
+                stream: *stream,
                 last: true,
             },
             (_, step) => {
-                if step == Step::Initialize && !matches!(trial.opener, Opener::Initialize { .. }) {
+                if step == Step::Initialize && !matches!(probe.opening, Opening::Initialize { .. })
+                {
                     self.tell_server(message::notification(method::INITIALIZED, None), None);
                 }
-                self.answer_opener(trial.opener);
-                Down::Taken
+                self.answer_opening(probe.opening);
+                ServerForward::Handled
             }
         }
     }
 
     /// Returns whether the client asked for an older revision than the server gives, and the gateway stands between them.
-    fn must_pretend(&self, asked: &str) -> bool {
+    fn must_answer_older(&self, asked: &str) -> bool {
         match (asked.parse::<Revision>(), self.server.revision()) {
             (Ok(asked), Some(given)) => asked < given,
             (Err(_), _) | (_, None) => false,
         }
     }
 
-    fn trial_lost(&mut self, now: Timestamp, mut trial: Trial, error: Option<&str>) -> Down {
-        trial.refusal = trial.refusal.or_else(|| error.map(str::to_owned));
-        if let (Some((revision, params)), true) = (trial.older.take(), error.is_some()) {
+    fn probe_refused(
+        &mut self,
+        now: Timestamp,
+        mut probe: EraProbe,
+        error: Option<&str>,
+    ) -> ServerForward {
+        probe.refusal = probe.refusal.or_else(|| error.map(str::to_owned));
+        if let (Some((revision, params)), true) = (probe.older.take(), error.is_some()) {
             // It does not negotiate: it is asked for the client's own revision.
             let id = self.own_id();
             let frame = self.initialize_at(&id, &params, revision);
-            trial.open.push((id, Step::Initialize));
-            self.server = Server::Trying(trial);
+            probe.open.push((id, Step::Initialize));
+            self.server = Server::Probing(probe);
             self.tell_server(frame, None);
-            return Down::Taken;
+            return ServerForward::Handled;
         }
-        if !trial.open.is_empty() {
+        if !probe.open.is_empty() {
             // The other question came first and is not answered yet.
             self.at(now.after(self.settings.probe), Timer::Probe);
-            self.server = Server::Trying(trial);
-            return Down::Taken;
+            self.server = Server::Probing(probe);
+            return ServerForward::Handled;
         }
-        if !trial.both {
-            self.ask_other(now, trial);
-            return Down::Taken;
+        if !probe.both {
+            self.ask_other(now, probe);
+            return ServerForward::Handled;
         }
         self.server = Server::Unknown;
-        match trial.opener {
-            Opener::Initialize { door, id, .. } | Opener::Discover { door, id } => {
-                let said = trial.refusal.as_deref().and_then(error_of);
+        match probe.opening {
+            Opening::Initialize { stream, id, .. } | Opening::Discover { stream, id } => {
+                let said = probe.refusal.as_deref().and_then(error_of);
                 let frame = match said {
                     Some(error) => message::error(Some(&id), &error),
-                    None => Refusal::new(
+                    None => ErrorResponse::new(
                         -32603,
                         format!("{} answers neither era", self.shown_server()),
                     )
                     .to_response(&id),
                 };
-                self.tell_client(door, frame, true);
+                self.tell_client(stream, frame, true);
             }
-            Opener::Request => {}
+            Opening::Request => {}
         }
-        self.refuse_waiting("answered neither `server/discover` nor `initialize`");
-        Down::Taken
+        self.reject_waiting("answered neither `server/discover` nor `initialize`");
+        ServerForward::Handled
     }
 
     /// The server said nothing in time: it is asked the other way too, or given up.
     pub(super) fn probe_timed_out(&mut self, now: Timestamp) {
         match std::mem::replace(&mut self.server, Server::Unknown) {
-            Server::Trying(trial) if !trial.both => self.ask_other(now, trial),
-            Server::Trying(mut trial) if !trial.waits_for(Step::Initialize) => {
-                trial.open.clear();
-                self.trial_lost(now, trial, None);
+            Server::Probing(probe) if !probe.both => self.ask_other(now, probe),
+            Server::Probing(mut probe) if !probe.waits_for(Step::Initialize) => {
+                probe.open.clear();
+                self.probe_refused(now, probe, None);
             }
             other => self.server = other,
         }
@@ -268,7 +274,7 @@ impl Relay {
 
     /// The server ended. When it did so over a question about its era, it is started anew; `true` then.
     pub(super) fn ended_over_probe(&mut self) -> bool {
-        let over_probe = matches!(&self.server, Server::Trying(trial) if trial.waits_for(Step::Discover) && !trial.restarted);
+        let over_probe = matches!(&self.server, Server::Probing(probe) if probe.waits_for(Step::Discover) && !probe.restarted);
         if over_probe {
             self.cancel_timers(|timer| *timer == Timer::Probe);
             self.effects.push_back(Effect::Restart);
@@ -279,32 +285,32 @@ impl Relay {
     /// The server runs again after it ended over a question about its era.
     pub(super) fn restarted(&mut self, now: Timestamp) {
         match std::mem::replace(&mut self.server, Server::Unknown) {
-            Server::Trying(mut trial) => {
-                trial.open.clear();
-                trial.restarted = true;
+            Server::Probing(mut probe) => {
+                probe.open.clear();
+                probe.restarted = true;
                 // `initialize` was refused before, or is still to be asked of the new one.
-                trial.both = trial.opener.first_step() == Step::Initialize;
-                self.trial_lost(now, trial, None);
+                probe.both = probe.opening.first_step() == Step::Initialize;
+                self.probe_refused(now, probe, None);
             }
             Server::Unknown | Server::Pushed { .. } | Server::Rounds { .. } | Server::Gone => {}
         }
     }
 
-    /// The door that waits for the opening, for a server that ends over it.
-    pub(super) fn refuse_opener(&mut self, why: &str) {
-        if let Server::Trying(Trial {
-            opener: Opener::Initialize { door, id, .. } | Opener::Discover { door, id },
+    /// The stream that waits for the opening, for a server that ends over it.
+    pub(super) fn reject_opening(&mut self, why: &str) {
+        if let Server::Probing(EraProbe {
+            opening: Opening::Initialize { stream, id, .. } | Opening::Discover { stream, id },
             ..
         }) = &self.server
         {
-            let frame = Refusal::new(-32603, why).to_response(id);
-            let door = *door;
-            self.tell_client(door, frame, true);
+            let frame = ErrorResponse::new(-32603, why).to_response(id);
+            let stream = *stream;
+            self.tell_client(stream, frame, true);
         }
     }
 }
 
 fn error_of(text: &str) -> Option<Box<RawValue>> {
-    let range = Glance::at(text.as_bytes())?.error?;
-    frame::raw_at(text, &range).map(ToOwned::to_owned)
+    let range = FrameIndex::at(text.as_bytes())?.error?;
+    frame_edit::raw_at(text, &range).map(ToOwned::to_owned)
 }

@@ -68,9 +68,9 @@ fn two_calls_under_one_state_are_told_apart() {
         retry(&mut world, &calls[1], 21, "Bob");
         retry(&mut world, &calls[0], 20, "Ada");
         tell_all(&mut world);
-        let mut brought = answers(&mut world);
-        brought.sort_by_key(|(id, _)| *id);
-        assert_eq!(brought, [(20, json!("Ada")), (21, json!("Bob"))]);
+        let mut retry_answers = answers(&mut world);
+        retry_answers.sort_by_key(|(id, _)| *id);
+        assert_eq!(retry_answers, [(20, json!("Ada")), (21, json!("Bob"))]);
         let deliveries: Vec<u32> = world.store.values().map(|kept| kept.deliveries).collect();
         assert_eq!(deliveries, [1, 1]);
     }
@@ -118,7 +118,7 @@ fn an_answer_that_nobody_comes_for_does_not_wait_for_ever() {
     let record = world.store.keys().next().unwrap().clone();
     assert!(world.answer(&record, Action::Accept));
     tell_all(&mut world);
-    world.pass_time(crate::Settings::default().patience);
+    world.pass_time(crate::RelaySettings::default().open_for);
     assert_eq!(world.relay.open(), (0, 0));
     assert_eq!(world.undelivered(), [record.as_str()]);
 }

@@ -5,8 +5,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::Relay;
+use super::era_probe::Opening;
 use super::handshake::{Client, Server, server_info};
-use super::trial::Opener;
 
 impl Relay {
     /// `_meta` of a request that the gateway makes in the rounds era for a pushed client.
@@ -20,16 +20,18 @@ impl Relay {
     }
 
     /// Answers an opening from what is known of the server.
-    pub(super) fn answer_opener(&mut self, opener: Opener) {
-        let (door, id, result) = match opener {
-            Opener::Request => return,
-            Opener::Initialize { door, id, revision } => {
-                (door, id, self.initialize_result(&revision))
-            }
-            Opener::Discover { door, id } => (door, id, self.discover_result()),
+    pub(super) fn answer_opening(&mut self, opening: Opening) {
+        let (stream, id, result) = match opening {
+            Opening::Request => return,
+            Opening::Initialize {
+                stream,
+                id,
+                revision,
+            } => (stream, id, self.initialize_result(&revision)),
+            Opening::Discover { stream, id } => (stream, id, self.discover_result()),
         };
         let frame = message::result(&id, &members::raw_value(&result));
-        self.tell_client(door, frame, true);
+        self.tell_client(stream, frame, true);
     }
 
     fn initialize_result(&self, asked: &str) -> Value {
@@ -60,7 +62,7 @@ impl Relay {
                 }
                 made
             }
-            Server::Unknown | Server::Trying(_) | Server::Gone => json!({}),
+            Server::Unknown | Server::Probing(_) | Server::Gone => json!({}),
         }
     }
 

@@ -10,18 +10,18 @@ use mcp_elicit_core::wire::{
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
+use super::asks::{ClientReply, Origin, UnusableReply};
 use super::calls::{self, Call};
-use super::frame::{self, Refusal};
-use super::glance::Glance;
-use super::question::{BadReply, Origin, OwnReply};
+use super::frame_edit::{self, ErrorResponse};
 use super::request_state::{CallBinding, ServerState, StateClaims, StateDefect};
-use super::{CallKey, CallKind, Door, Ending, QuestionKey, Relay, Timestamp, Up};
+use super::{AskId, CallId, CallKind, ClientForward, Ending, Relay, StreamId, Timestamp};
+use mcp_elicit_core::wire::FrameIndex;
 
 /// The number of used states that are remembered.
 const SPENT: usize = 4_096;
 
 /// The answers that a retry brought for a call that no longer runs, which starts anew.
-pub(super) struct Brought {
+pub(super) struct RetryAnswers {
     responses: InputResponses,
     /// The questions under the retry's state: keys with the records of the questions.
     asked: Vec<(String, String)>,
@@ -30,51 +30,52 @@ pub(super) struct Brought {
 impl Relay {
     /// Returns whether this state is of a round that a call of this relay waits with, or waited.
     pub(super) fn knows_state(&self, state: &str) -> bool {
-        self.handles.contains_key(state) || self.spent.iter().any(|known| known == state)
+        self.handles.contains_key(state) || self.used_states.iter().any(|known| known == state)
     }
 
     /// Returns whether the request goes on with something the gateway holds: a round that the client was sent, a question
     /// that it answers now, or a call that was handed back.
-    pub(super) fn resumes(
+    pub(super) fn resume_or_find(
         &mut self,
         now: Timestamp,
-        door: Door,
+        stream: StreamId,
         text: &str,
-        glance: &Glance,
+        index: &FrameIndex,
         kind: CallKind,
-    ) -> Option<Up> {
+    ) -> Option<ClientForward> {
         if self.client.era() == Some(Era::Rounds)
-            && (glance.request_state.is_some() || glance.input_responses.is_some())
+            && (index.request_state.is_some() || index.input_responses.is_some())
         {
-            return Some(self.retry_comes(now, door, text, glance, kind));
+            return Some(self.retry_comes(now, stream, text, index, kind));
         }
-        if self.parked.is_empty() && !self.finds_calls {
+        if self.unattended.is_empty() && !self.looks_up_calls {
             return None;
         }
-        let digest = calls::calling(kind, text).ok()?.digest;
-        let (capability, _) = self.rounds_capability(text, glance);
-        let call = self.unpark(&digest, |relay, call| {
+        let digest = calls::summary(kind, text).ok()?.digest;
+        let (capability, _) = self.rounds_capability(text, index);
+        let call = self.find_unattended(&digest, |relay, call| {
             relay.can_go_on(call, |mode| capability.has(mode))
         });
         if let Some(call) = call {
             if self.repeats_rounds(call) {
-                self.leave_at_client(call);
-                self.present_again(call, 0, door, glance, text);
+                self.leave_unattended(call);
+                self.present_again(call, 0, stream, index, text);
             } else {
-                self.resume(now, call, door, text, glance);
+                self.resume(now, call, stream, text, index);
             }
-            return Some(Up::Taken);
+            return Some(ClientForward::Handled);
         }
-        self.finds_calls.then(|| self.find_call(door, text, digest))
+        self.looks_up_calls
+            .then(|| self.find_call(stream, text, digest))
     }
 
     /// Returns whether a client that can be asked in these modes can take up this call: what waits for it is asked there again.
-    fn can_go_on(&self, call: CallKey, modes: impl Fn(Mode) -> bool) -> bool {
+    fn can_go_on(&self, call: CallId, modes: impl Fn(Mode) -> bool) -> bool {
         if self.client.era() != Some(Era::Rounds) {
             return true;
         }
         self.questions_for_client(call).iter().all(|question| {
-            self.questions
+            self.asks
                 .get(*question)
                 .is_none_or(|question| modes(question.request.mode()))
         })
@@ -84,12 +85,12 @@ impl Relay {
     fn retry_comes(
         &mut self,
         now: Timestamp,
-        door: Door,
+        stream: StreamId,
         text: &str,
-        glance: &Glance,
+        index: &FrameIndex,
         kind: CallKind,
-    ) -> Up {
-        let state = glance.request_state.clone();
+    ) -> ClientForward {
+        let state = index.request_state.clone();
         let state = state.and_then(|range| serde_json::from_str::<String>(&text[range]).ok());
         let binding = CallBinding::of_frame(kind, text);
         let claims = state
@@ -97,41 +98,52 @@ impl Relay {
             .ok_or(StateDefect::Foreign)
             .and_then(|state| self.seal.open(&binding, state, now));
         let (state, claims) = match (state, claims) {
-            (Some(state), Ok(claims)) if !self.spent.contains(&state) => (state, claims),
-            (_, Ok(_)) => return self.refuse_state(door, text, glance, StateDefect::Used),
-            (_, Err(defect)) => return self.refuse_state(door, text, glance, defect),
+            (Some(state), Ok(claims)) if !self.used_states.contains(&state) => (state, claims),
+            (_, Ok(_)) => return self.reject_state(stream, text, index, StateDefect::Used),
+            (_, Err(defect)) => return self.reject_state(stream, text, index, defect),
         };
-        let params = glance
+        let params = index
             .params
             .as_ref()
-            .and_then(|range| frame::raw_at(text, range));
+            .and_then(|range| frame_edit::raw_at(text, range));
         let Some(Ok(responses)) = params.map(InputResponses::from_params) else {
             let why = "`inputResponses` must be an object with each key once";
-            return self.refuse(door, text, glance, &Refusal::new(-32602, why));
+            return self.reject(stream, text, index, &ErrorResponse::new(-32602, why));
         };
         let responses = responses.unwrap_or_default();
         match &claims.server {
             Some(server) => {
                 let server = server.clone();
-                self.echo_returns(
-                    door, text, glance, &state, &claims, &server, &responses, &binding,
+                self.client_round_retried(
+                    stream, text, index, &state, &claims, &server, &responses, &binding,
                 )
             }
-            None => self.own_round_returns(now, door, text, glance, state, claims, responses),
+            None => self.own_round_returns(now, stream, text, index, state, claims, responses),
         }
     }
 
-    fn refuse_state(&mut self, door: Door, text: &str, glance: &Glance, why: StateDefect) -> Up {
+    fn reject_state(
+        &mut self,
+        stream: StreamId,
+        text: &str,
+        index: &FrameIndex,
+        why: StateDefect,
+    ) -> ClientForward {
         tracing::info!(server = %self.settings.server, %why, "a `requestState` was refused");
-        self.refuse(door, text, glance, &Refusal::new(-32602, why.to_string()))
+        self.reject(
+            stream,
+            text,
+            index,
+            &ErrorResponse::new(-32602, why.to_string()),
+        )
     }
 
     /// The state was used: it opens nothing any more.
-    pub(super) fn spend(&mut self, state: String) {
-        if self.spent.len() >= SPENT {
-            self.spent.pop_front();
+    pub(super) fn mark_used(&mut self, state: String) {
+        if self.used_states.len() >= SPENT {
+            self.used_states.pop_front();
         }
-        self.spent.push_back(state);
+        self.used_states.push_back(state);
     }
 
     /// The client retries a call that the gateway sent back to it with questions of its own.
@@ -142,118 +154,124 @@ impl Relay {
     fn own_round_returns(
         &mut self,
         now: Timestamp,
-        door: Door,
+        stream: StreamId,
         text: &str,
-        glance: &Glance,
+        index: &FrameIndex,
         state: String,
         claims: StateClaims,
         responses: InputResponses,
-    ) -> Up {
-        let waits = |key: &&CallKey| {
+    ) -> ClientForward {
+        let waits = |key: &&CallId| {
             self.calls
                 .get(**key)
-                .is_some_and(|call| call.door.is_none())
+                .is_some_and(|call| call.stream.is_none())
         };
         let Some(&key) = self.handles.get(&state).filter(waits) else {
-            return self.starts_anew(door, text, glance, state, claims, responses);
+            return self.starts_anew(stream, text, index, state, claims, responses);
         };
         if let Some(repeated) = claims.repeated {
             if !self.repeats_answers(key, repeated, &responses) {
-                return self.starts_anew(door, text, glance, state, claims, responses);
+                return self.starts_anew(stream, text, index, state, claims, responses);
             }
             self.handles.remove(&state);
-            self.spend(state);
-            if !self.present_again(key, repeated, door, glance, text) {
-                self.unpark_call(key);
-                self.resume(now, key, door, text, glance);
+            self.mark_used(state);
+            if !self.present_again(key, repeated, stream, index, text) {
+                self.remove_unattended(key);
+                self.resume(now, key, stream, text, index);
             }
-            return Up::Taken;
+            return ClientForward::Handled;
         }
         let (mut right, mut wrong) = (Vec::new(), Vec::new());
         for (question, answer) in self.answers_of_round(key, &responses) {
             match answer {
                 Ok(outcome) => right.push((question, outcome)),
-                Err(BadReply::Malformed(refusal)) => {
-                    return self.refuse(door, text, glance, &refusal);
+                Err(UnusableReply::Malformed(refusal)) => {
+                    return self.reject(stream, text, index, &refusal);
                 }
-                Err(BadReply::Wrong { refusal, reason }) => wrong.push((question, refusal, reason)),
+                Err(UnusableReply::Wrong { refusal, reason }) => {
+                    wrong.push((question, refusal, reason))
+                }
             }
         }
         self.handles.remove(&state);
-        self.spend(state);
+        self.mark_used(state);
         self.note_answered_round(key, &responses);
         for (question, outcome) in right {
             self.keep_own_words(question, &outcome, &responses);
-            self.client_settles(question, outcome);
+            self.client_answered(question, outcome);
         }
         for (question, refusal, reason) in wrong {
-            let again = self.questions.get_mut(question);
+            let again = self.asks.get_mut(question);
             if !again.is_some_and(|question| question.was_wrong(reason)) {
                 self.question_fails(now, question, Ending::ClientFailed, &refusal);
             }
         }
         self.others_of_round(now, key, &responses);
-        self.unpark_call(key);
-        self.resume(now, key, door, text, glance);
-        Up::Taken
+        self.remove_unattended(key);
+        self.resume(now, key, stream, text, index);
+        ClientForward::Handled
     }
 
     /// The call is not at work any more, as after a restart: it starts anew, and its questions find what the retry brings.
     fn starts_anew(
         &mut self,
-        door: Door,
+        stream: StreamId,
         text: &str,
-        glance: &Glance,
+        index: &FrameIndex,
         state: String,
         claims: StateClaims,
         responses: InputResponses,
-    ) -> Up {
-        let Some(first) = with_server_state(text, glance, None, true) else {
-            return self.refuse_state(door, text, glance, StateDefect::Foreign);
+    ) -> ClientForward {
+        let Some(first) = with_server_state(text, index, None, true) else {
+            return self.reject_state(stream, text, index, StateDefect::Foreign);
         };
-        self.spend(state);
-        self.brought = Some(Brought {
+        self.mark_used(state);
+        self.retry_answers = Some(RetryAnswers {
             responses,
             asked: claims.asked,
         });
-        self.pass_on(door, first)
+        self.pass_on(stream, first)
     }
 
     /// The client has answered this question already, before the gateway was started anew: that answer counts, where the
     /// question is the very one of the record.
-    pub(super) fn answers_what_was_brought(&mut self, key: QuestionKey, call: CallKey) -> bool {
-        let Some(question) = self.questions.get(key) else {
+    pub(super) fn uses_retry_answer(&mut self, key: AskId, call: CallId) -> bool {
+        let Some(question) = self.asks.get(key) else {
             return false;
         };
-        let Some(brought) = self.calls.get(call).and_then(|call| call.brought.as_ref()) else {
+        let Some(retry_answers) = self
+            .calls
+            .get(call)
+            .and_then(|call| call.retry_answers.as_ref())
+        else {
             return false;
         };
         let same = |(entry, record): &(String, String)| {
             *entry == question.entry && Some(record) == question.record.as_ref()
         };
-        if !brought.asked.iter().any(same) {
+        if !retry_answers.asked.iter().any(same) {
             return false;
         }
-        match self.answer_for(key, &question.entry, &brought.responses) {
+        match self.answer_for(key, &question.entry, &retry_answers.responses) {
             Ok(Some(outcome)) => {
-                let responses = brought.responses.clone();
+                let responses = retry_answers.responses.clone();
                 self.keep_own_words(key, &outcome, &responses);
-                self.client_settles(key, outcome);
+                self.client_answered(key, outcome);
                 true
             }
-            Err(BadReply::Wrong { reason, .. }) => {
-                if let Some(question) = self.questions.get_mut(key) {
+            Err(UnusableReply::Wrong { reason, .. }) => {
+                if let Some(question) = self.asks.get_mut(key) {
                     question.was_wrong(reason);
                 }
                 false
             }
-            Ok(None) | Err(BadReply::Malformed(_)) => false,
+            Ok(None) | Err(UnusableReply::Malformed(_)) => false,
         }
     }
 
     /// Keeps what a retry says to a question, for a server that may have it with all its members.
-    fn keep_own_words(&mut self, key: QuestionKey, outcome: &Outcome, responses: &InputResponses) {
-        let Some(question) = self.questions.get_mut(key) else {
+    fn keep_own_words(&mut self, key: AskId, outcome: &Outcome, responses: &InputResponses) {
+        let Some(question) = self.asks.get_mut(key) else {
             return;
         };
         let said = responses.get(&question.entry);
@@ -261,7 +279,7 @@ impl Relay {
         let meant = |said: &&RawValue| {
             outcome.answers().is_some() || members::member(said, "content").is_none()
         };
-        question.own_reply = said.filter(meant).map(|said| OwnReply {
+        question.client_reply = said.filter(meant).map(|said| ClientReply {
             frame: None,
             result: said.get().into(),
             recorded: outcome_json(outcome),
@@ -269,27 +287,27 @@ impl Relay {
     }
 
     /// A request of a rounds client goes to the server, not as it came.
-    pub(super) fn pass_on(&mut self, door: Door, text: String) -> Up {
-        let Some(glance) = Glance::at(text.as_bytes()) else {
-            return Up::Taken;
+    pub(super) fn pass_on(&mut self, stream: StreamId, text: String) -> ClientForward {
+        let Some(index) = FrameIndex::at(text.as_bytes()) else {
+            return ClientForward::Handled;
         };
-        let method = glance.method.clone().map_or("", |range| &text[range]);
+        let method = index.method.clone().map_or("", |range| &text[range]);
         let up = if self
             .server
             .revision()
             .map(mcp_elicit_core::wire::Revision::era)
             == Some(Era::Pushed)
         {
-            self.rounds_to_pushed(door, &text, &glance, method)
+            self.rounds_to_pushed(stream, &text, &index, method)
         } else {
             let kind = CallKind::of_method(method);
-            let (capability, changed) = self.rounds_capability(&text, &glance);
-            self.start(door, &text, &glance, kind, changed, capability)
+            let (capability, changed) = self.rounds_capability(&text, &index);
+            self.start(stream, &text, &index, kind, changed, capability)
         };
-        if let Up::Forward(call) = up {
+        if let ClientForward::AsIs(call) = up {
             self.tell_server(text, call);
         }
-        Up::Taken
+        ClientForward::Handled
     }
 
     pub(super) fn next_state(&mut self) -> u64 {
@@ -300,7 +318,7 @@ impl Relay {
     /// A state for this call, whose round asks this.
     pub(super) fn sealed_state(
         &self,
-        key: CallKey,
+        key: CallId,
         number: u64,
         asked: Vec<(String, String)>,
         server: Option<ServerState>,
@@ -319,7 +337,7 @@ impl Relay {
         server: Option<ServerState>,
     ) -> Option<String> {
         let claims = StateClaims {
-            expires: self.now.after(self.settings.patience).as_millis(),
+            expires: self.now.after(self.settings.open_for).as_millis(),
             number,
             asked,
             repeated: None,
@@ -332,11 +350,11 @@ impl Relay {
     /// call asks the same question, as often as it asked that before.
     pub(super) fn entry_of(
         &mut self,
-        call: Option<CallKey>,
+        call: Option<CallId>,
         origin: &Origin,
         request: &ElicitRequest,
     ) -> String {
-        if let Origin::Round { entry } | Origin::Echo { entry, .. } = origin {
+        if let Origin::Round { entry } | Origin::ClientRound { entry, .. } = origin {
             return entry.clone();
         }
         let Some(call) = call.and_then(|call| self.calls.get_mut(call)) else {
@@ -384,11 +402,11 @@ impl Relay {
 /// The request with the state that the server gave instead of the gateway's; `first` also takes out the answers.
 pub(super) fn with_server_state(
     text: &str,
-    glance: &Glance,
+    index: &FrameIndex,
     state: Option<&str>,
     first: bool,
 ) -> Option<String> {
-    let params = frame::raw_at(text, glance.params.as_ref()?)?;
+    let params = frame_edit::raw_at(text, index.params.as_ref()?)?;
     let state = state.map(members::raw_text);
     let mut changed = members::Members::read(params, "params")
         .ok()?
@@ -398,5 +416,9 @@ pub(super) fn with_server_state(
             .ok()?
             .with("inputResponses", None);
     }
-    Some(frame::spliced(text, glance.params.as_ref()?, changed.get()))
+    Some(frame_edit::spliced(
+        text,
+        index.params.as_ref()?,
+        changed.get(),
+    ))
 }

@@ -6,7 +6,7 @@ use mcp_elicit_core::wire::{Action, Capability, Revision};
 use serde_json::{Value, json};
 
 use super::world::{Asks, World};
-use crate::{Door, Effect, Event};
+use crate::{Effect, Event, StreamId};
 
 /// An open session in which the test itself speaks for the client and the server.
 fn session() -> World {
@@ -238,7 +238,7 @@ fn a_server_that_is_gone_asks_nobody_any_more() {
     world.to_client.clear();
     world.tell(Event::ServerGone("killed".to_owned()));
     run(&mut world);
-    let asks = |(_, frame): &&(Door, String)| frame.contains("input_required");
+    let asks = |(_, frame): &&(StreamId, String)| frame.contains("input_required");
     assert_eq!(world.to_client.iter().filter(asks).count(), 0);
 }
 
@@ -252,15 +252,20 @@ fn the_server_hears_the_answer_that_the_record_has() {
     let own = r#"{"jsonrpc":"2.0","id":900,"result":{"action":"accept","content":{"name":"Ada"}}}"#;
     world
         .relay
-        .client_frame(world.now, Door::SESSION, own.as_bytes());
-    let Some(Effect::Settle { question, .. }) = world.relay.effect() else {
+        .client_frame(world.now, StreamId::SESSION, own.as_bytes());
+    let Some(Effect::Submit { question, .. }) = world.relay.effect() else {
         panic!("the answer is to be recorded")
     };
-    world.relay.handle(world.now, Event::Settled { question });
-    assert!(matches!(world.relay.effect(), Some(Effect::Take { .. })));
+    world.relay.handle(world.now, Event::Answered { question });
+    assert!(matches!(
+        world.relay.effect(),
+        Some(Effect::BeginDelivery { .. })
+    ));
     // A page was first.
     let replies = vec![(question, r#"{"action":"decline"}"#.to_owned())];
-    world.relay.handle(world.now, Event::Taken { replies });
+    world
+        .relay
+        .handle(world.now, Event::DeliveryBegun { replies });
     let Some(Effect::ToServer { frame, .. }) = world.relay.effect() else {
         panic!("the server hears of it")
     };
