@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use axum::body::Body;
 use http_body_util::BodyExt as _;
 use libfuzzer_sys::fuzz_target;
-use mcp_elicit_inbox::place::StateFolder;
+use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_inbox::sample;
 use tokio::runtime::{Builder, Runtime};
 use tower::ServiceExt as _;

@@ -15,8 +15,8 @@ use futures::stream::{self, StreamExt as _};
 use http_body_util::BodyExt as _;
 use libfuzzer_sys::fuzz_target;
 use mcp_elicit_gateway::config::Config;
-use mcp_elicit_gateway::office::Office;
-use mcp_elicit_gateway::serve::http;
+use mcp_elicit_gateway::Runtime;
+use mcp_elicit_gateway::router;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
@@ -48,7 +48,7 @@ static SITE: LazyLock<Site> = LazyLock::new(|| {
             "record = \"memory\"\nstate = \"/nonexistent\"\n[servers.up]\nurl = \"http://{at}/\"\n"
         );
         let mut config = Config::parse(&text).expect("a configuration");
-        let office = Office::open(&mut config).await.expect("a record in memory");
+        let office = Runtime::open(&mut config).await.expect("a record in memory");
         (config, office)
     });
     Site {
@@ -177,7 +177,7 @@ async fn check(app: &Router, request: Request<Body>) -> Option<String> {
 
 fuzz_target!(|input: &[u8]| {
     SITE.runtime.block_on(async {
-        let app = http::router(SITE.office.clone(), &SITE.config, true);
+        let app = router(SITE.office.clone(), &SITE.config, true);
         let mut session = "none".to_owned();
         let mut opened = Vec::new();
         let mut rest = input;

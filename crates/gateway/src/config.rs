@@ -9,10 +9,10 @@ use mcp_elicit_client::connection::{BearerToken, TokenError};
 use serde::Deserialize;
 use toml::Spanned;
 
-use crate::serve::admission::is_origin;
-use crate::serve::process::{Inherits, Program};
-use crate::serve::upstream::{NoAddress, Upstream};
-use mcp_elicit_inbox::place::Presence;
+pub use crate::listener::origin_guard::is_origin;
+pub use crate::transports::http_upstream::{HttpTarget, NoAddress};
+pub use crate::transports::process::{Inherits, Program};
+use mcp_elicit_inbox::state_folder::Presence;
 use mcp_elicit_record::Retention;
 use mcp_elicit_relay::{Audience, RelaySettings};
 
@@ -26,7 +26,7 @@ pub mod bounds {
     /// Seconds that a call is held.
     pub const HOLD: RangeInclusive<u64> = 0..=86_400;
     /// Hours that a question waits.
-    pub const PATIENCE: RangeInclusive<u64> = 1..=8_760;
+    pub const QUESTION_HOURS: RangeInclusive<u64> = 1..=8_760;
     /// Questions at once, or in a minute.
     pub const QUESTIONS: RangeInclusive<u64> = 1..=1_000_000;
     /// The largest message, in bytes.
@@ -87,7 +87,7 @@ pub struct Server {
     /// that keeps in memory what calls share.
     pub share_child: bool,
     /// The responder that is asked at once what comes to the desk; `None` for the inbox only.
-    pub answering: Option<Answering>,
+    pub answering: Option<LocalResponder>,
     /// `true` if the operator gave it its name; else people see the name that it reports, and its command.
     pub is_named: bool,
     /// `true` if the gateway's own environment configures it, as that of a client does which starts the gateway for one server.
@@ -96,7 +96,7 @@ pub struct Server {
 
 /// The responder that is asked beside the inbox.
 #[derive(Clone, Debug)]
-pub enum Answering {
+pub enum LocalResponder {
     /// The person at the terminal that the gateway was started in.
     Terminal,
     /// A program, run for each question.
@@ -106,7 +106,7 @@ pub enum Answering {
 /// The responder, as an operator names it (`answer-with`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum WhoAnswers {
+pub enum AnswerWith {
     /// The client when it declared the mode, else the inbox.
     #[default]
     Auto,
@@ -120,19 +120,21 @@ pub enum WhoAnswers {
     Command,
 }
 
-impl WhoAnswers {
-    /// Returns what that comes to. `command` goes with [`WhoAnswers::Command`], and one needs the other; `inbox` is whether there is
+impl AnswerWith {
+    /// Returns what that comes to. `command` goes with [`AnswerWith::Command`], and one needs the other; `inbox` is whether there is
     /// one.
-    pub fn settle(
+    pub fn resolve(
         self,
         command: Option<Program>,
         inbox: bool,
-    ) -> Result<(Audience, Option<Answering>), WhoAnswersError> {
+    ) -> Result<(Audience, Option<LocalResponder>), AnswerWithError> {
         Ok(match (self, command) {
-            (Self::Command, Some(program)) => (Audience::People, Some(Answering::Program(program))),
-            (Self::Command, None) | (_, Some(_)) => return Err(WhoAnswersError::CommandMismatch),
-            (Self::Inbox, None) if !inbox => return Err(WhoAnswersError::NoInbox),
-            (Self::Terminal, None) => (Audience::People, Some(Answering::Terminal)),
+            (Self::Command, Some(program)) => {
+                (Audience::People, Some(LocalResponder::Program(program)))
+            }
+            (Self::Command, None) | (_, Some(_)) => return Err(AnswerWithError::CommandMismatch),
+            (Self::Inbox, None) if !inbox => return Err(AnswerWithError::NoInbox),
+            (Self::Terminal, None) => (Audience::People, Some(LocalResponder::Terminal)),
             (Self::Inbox, None) => (Audience::People, None),
             (Self::Auto, None) if inbox => (Audience::Auto, None),
             // Where nobody else would be asked, nothing more is declared than the client did.
@@ -143,7 +145,7 @@ impl WhoAnswers {
 
 /// Options about who answers that do not go together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum WhoAnswersError {
+pub enum AnswerWithError {
     /// A program to answer with that is not asked, or none where one is.
     #[error("`answer-command` goes with `answer-with` command, and one needs the other")]
     CommandMismatch,
@@ -158,12 +160,12 @@ pub enum Target {
     /// A program to start.
     Program(Program),
     /// A Streamable HTTP endpoint.
-    Url(Upstream),
+    Url(HttpTarget),
 }
 
 /// A configuration that cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum ConfigFault {
+pub enum ConfigError {
     /// Not TOML, or not what may stand there.
     #[error("{}", plain_words(.0))]
     Toml(#[from] toml::de::Error),
@@ -190,7 +192,7 @@ pub enum ConfigFault {
         /// The server.
         name: String,
         /// The error.
-        fault: WhoAnswersError,
+        fault: AnswerWithError,
     },
     /// The token for a server cannot be used.
     #[error("server `{name}`: {fault}")]
@@ -238,12 +240,12 @@ pub enum ConfigFault {
     /// One of the others, at a line of the file.
     #[error("error at line {line}\n  |\n{line} | {shown}\n  |\n{fault}")]
     At {
-        /// Counted from 1.
+        /// ChildSlot from 1.
         line: usize,
         /// The line.
         shown: String,
         /// The error there.
-        fault: Box<ConfigFault>,
+        fault: Box<ConfigError>,
     },
 }
 
@@ -264,7 +266,7 @@ fn plain_words(error: &toml::de::Error) -> String {
     text
 }
 
-impl ConfigFault {
+impl ConfigError {
     /// At this byte of the file.
     fn at(self, text: &str, place: usize) -> Self {
         let before = text.get(..place).unwrap_or_default();
@@ -353,7 +355,7 @@ struct FileServer {
     #[serde(default)]
     share_child: bool,
     #[serde(default)]
-    answer_with: WhoAnswers,
+    answer_with: AnswerWith,
     #[serde(default)]
     answer_command: Option<Spanned<Vec<String>>>,
     /// Seconds.
@@ -378,7 +380,7 @@ struct FileServer {
 
 impl File {
     /// Refuses numbers that are out of their range. 0 is no bound on questions.
-    fn check_numbers(&self) -> Result<(), ConfigFault> {
+    fn check_numbers(&self) -> Result<(), ConfigError> {
         let wide = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
         let mut numbers = vec![
             ("max-frame", self.max_frame.map(wide), bounds::MAX_FRAME),
@@ -391,7 +393,7 @@ impl File {
             let per_minute = server.questions_per_minute.map(u64::from).filter(some);
             numbers.extend([
                 ("hold", server.hold, bounds::HOLD),
-                ("patience", server.patience, bounds::PATIENCE),
+                ("patience", server.patience, bounds::QUESTION_HOURS),
                 (
                     "pending",
                     server.pending.map(wide).filter(some),
@@ -413,7 +415,7 @@ impl File {
         for (name, value, range) in numbers {
             if let Some(value) = value.filter(|value| !range.contains(value)) {
                 let (least, most) = (*range.start(), *range.end());
-                return Err(ConfigFault::OutOfRange {
+                return Err(ConfigError::OutOfRange {
                     name,
                     value,
                     least,
@@ -427,27 +429,27 @@ impl File {
 
 impl Config {
     /// Reads a TOML file's text. A fault of the text names its line and shows it.
-    pub fn parse(text: &str) -> Result<Self, ConfigFault> {
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
         let file: File = toml::from_str(text)?;
         file.check_numbers()?;
         if file.servers.is_empty() {
-            return Err(ConfigFault::NoServer);
+            return Err(ConfigError::NoServer);
         }
         if file.servers.len() > 1 && file.listen.is_none() {
-            return Err(ConfigFault::NoListen);
+            return Err(ConfigError::NoListen);
         }
         if let Some(inbox) = &file.inbox
             && !mcp_elicit_inbox::is_loopback(*inbox.get_ref())
         {
             let at = *inbox.get_ref();
-            return Err(ConfigFault::NotLoopback { at }.at(text, inbox.span().start));
+            return Err(ConfigError::NotLoopback { at }.at(text, inbox.span().start));
         }
         if let Some(wrong) = file
             .allow_origins
             .iter()
             .find(|text| !is_origin(text.get_ref()))
         {
-            let fault = ConfigFault::Origin {
+            let fault = ConfigError::Origin {
                 text: wrong.get_ref().clone(),
             };
             return Err(fault.at(text, wrong.span().start));
@@ -481,12 +483,12 @@ impl Config {
             retention: retention(file.keep_answers, file.keep_results, file.keep_ended),
             servers,
         }
-        .with_kept_results())
+        .with_result_retention())
     }
 
     /// Tells every server's relays how long results are kept.
     #[must_use]
-    pub fn with_kept_results(mut self) -> Self {
+    pub fn with_result_retention(mut self) -> Self {
         for server in &mut self.servers {
             server.settings.keep_results = self.retention.results;
         }
@@ -506,13 +508,13 @@ pub fn retention(answers: Option<u64>, results: Option<u64>, ended: Option<u64>)
 }
 
 /// The error in a server's settings, and its byte in the file, if it has one.
-type Misplaced = (ConfigFault, Option<usize>);
+type Misplaced = (ConfigError, Option<usize>);
 
 impl FileServer {
     fn read(self, name: String, inbox: bool) -> Result<Server, Misplaced> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         if name.is_empty() || !name.bytes().all(plain) {
-            return Err((ConfigFault::Name { name }, None));
+            return Err((ConfigError::Name { name }, None));
         }
         let program = self.command.map(Program::from_words);
         let target = match (program, self.url, self.token_env) {
@@ -526,18 +528,18 @@ impl FileServer {
             {
                 Target::Url(at_url(&name, &url, variable.as_ref())?)
             }
-            _ => return Err((ConfigFault::Target { name }, None)),
+            _ => return Err((ConfigError::Target { name }, None)),
         };
         let place = self.answer_command.as_ref().map(|words| words.span().start);
         let command = self.answer_command.map(Spanned::into_inner);
         // A command of no words is as wrong as none where one is needed.
         let settled = match command.map(Program::from_words) {
-            Some(None) => Err(WhoAnswersError::CommandMismatch),
-            command => self.answer_with.settle(command.flatten(), inbox),
+            Some(None) => Err(AnswerWithError::CommandMismatch),
+            command => self.answer_with.resolve(command.flatten(), inbox),
         };
         let (answer_with, answering) = match settled {
             Ok(settled) => settled,
-            Err(fault) => return Err((ConfigFault::AnswerCommand { name, fault }, place)),
+            Err(fault) => return Err((ConfigError::AnswerCommand { name, fault }, place)),
         };
         let usual = RelaySettings::default();
         let settings = RelaySettings {
@@ -580,19 +582,19 @@ fn at_url(
     name: &str,
     url: &Spanned<String>,
     variable: Option<&Spanned<String>>,
-) -> Result<Upstream, Misplaced> {
-    if let Err(fault) = Upstream::check(url.get_ref()) {
+) -> Result<HttpTarget, Misplaced> {
+    if let Err(fault) = HttpTarget::check(url.get_ref()) {
         let name = name.to_owned();
-        return Err((ConfigFault::Address { name, fault }, Some(url.span().start)));
+        return Err((ConfigError::Address { name, fault }, Some(url.span().start)));
     }
     let token = variable.map(|variable| {
         BearerToken::from_env(variable.get_ref()).map_err(|fault| {
             let name = name.to_owned();
             let place = Some(variable.span().start);
-            (ConfigFault::Token { name, fault }, place)
+            (ConfigError::Token { name, fault }, place)
         })
     });
-    Ok(Upstream {
+    Ok(HttpTarget {
         url: url.get_ref().clone(),
         token: token.transpose()?,
     })
@@ -680,9 +682,9 @@ mod tests {
         let wrong = "[servers.a]\nurl = \"http://x\"\nhold = \"long\"\n";
         let said = Config::parse(wrong).unwrap_err().to_string();
         assert!(said.contains("expected a whole number"), "{said}");
-        assert!(matches!(Config::parse(""), Err(ConfigFault::NoServer)));
+        assert!(matches!(Config::parse(""), Err(ConfigError::NoServer)));
         let two = "[servers.a]\nurl = \"http://x\"\n[servers.b]\nurl = \"http://y\"\n";
-        assert!(matches!(Config::parse(two), Err(ConfigFault::NoListen)));
+        assert!(matches!(Config::parse(two), Err(ConfigError::NoListen)));
     }
 
     #[test]

@@ -4,18 +4,35 @@
 //! server, executes what the relay wants of the record (`mcp-elicit-record`), and serves the inbox (`mcp-elicit-inbox`).
 //! It decides nothing about a question itself, and never acts for a person.
 //!
-//! | module | what it holds |
+//! Its surface is [`config`], the [`Runtime`] with its [`StartError`], and the entry points [`serve_http`],
+//! [`serve_program`] and [`serve_url`].
+//!
+//! | module | contents |
 //! | --- | --- |
-//! | [`serve`] | pipes, children, sockets and timers around the relay |
-//! | [`answerer`] | the operator's terminal or program, asked at once |
-//! | [`config`] | what an operator decides |
-//! | `learning` | what was learned of servers, kept in the record |
-//! | [`server_identity`] | which server runs, told apart from every other |
-//! | [`office`] | what a running gateway has beside its sessions |
+//! | [`config`] | an operator's settings |
+//! | `runtime` | the record, the inbox and the responders of a running gateway |
+//! | `session` | one relay with its two transports, and the sessions that serve one caller together |
+//! | `transports` | a server as a child process or over HTTP; a client on stdin and stdout |
+//! | `listener` | clients over HTTP: connections, the MCP endpoint of each server, response streams |
+//! | `responder_bridge` | the operator's terminal or program, asked at once |
+//! | `learned_facts` | facts learned of the servers, kept in the record |
+//! | `server_identity` | the identity of what runs as a server |
+//! | `frame`, `headers`, `challenge` | a frame, the HTTP headers of MCP, a server's demand for credentials |
+//! | `shutdown` | the operator's signal to stop |
 
-pub mod answerer;
+mod challenge;
 pub mod config;
-mod learning;
-pub mod office;
-pub mod serve;
-pub mod server_identity;
+mod frame;
+mod headers;
+mod learned_facts;
+mod listener;
+mod responder_bridge;
+mod runtime;
+mod server_identity;
+mod session;
+mod shutdown;
+mod transports;
+
+pub use listener::app::{router, serve as serve_http};
+pub use runtime::{Runtime, StartError, check_addresses};
+pub use transports::stdio::{serve_program, serve_url};

@@ -8,7 +8,7 @@
 use std::ffi::OsString;
 
 use crate::config::{Server, Target};
-use crate::serve::process::Program;
+use crate::transports::process::Program;
 use mcp_elicit_record::{IdentityKey, ServerIdentity};
 
 /// The longest command that is shown, in characters.
@@ -49,7 +49,7 @@ const OF_THE_SESSION_BY_START: [&str; 8] = [
 const OF_THE_SESSION_BY_END: [&str; 2] = ["_PID", "_SESSION_ID"];
 
 /// Returns the server's identity. `environment` is the gateway's own, which counts where it configures the server.
-pub fn server_identity(
+pub(crate) fn server_identity(
     server: &Server,
     key: &IdentityKey,
     environment: impl IntoIterator<Item = (OsString, OsString)>,
@@ -173,7 +173,7 @@ fn cut(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::upstream::Upstream;
+    use crate::transports::http_upstream::HttpTarget;
     use mcp_elicit_relay::RelaySettings;
 
     fn program(words: &[&str], environment: &[(&str, &str)]) -> Server {
@@ -240,7 +240,7 @@ mod tests {
             "npx -y files --token … --api-key=… x=1"
         );
         let far = Server {
-            target: Target::Url(Upstream {
+            target: Target::Url(HttpTarget {
                 url: "https://me:pw@example.com:8080/mcp?key=1".to_owned(),
                 token: None,
             }),

@@ -25,8 +25,8 @@ use serde_json::{Map, Value, json};
 
 use subtle::ConstantTimeEq as _;
 
-use super::desk::{self, BookDesk};
-use super::place::{Presence, StateFolder};
+use super::record_question_store::{self, RecordQuestionStore};
+use super::state_folder::{Presence, StateFolder};
 
 /// The description of the API.
 const OPENAPI: &str = include_str!("openapi.json");
@@ -68,16 +68,21 @@ impl Access {
 }
 
 #[derive(Clone)]
-struct Rooms {
+struct AppState {
     book: Arc<Book>,
-    desk: Arc<BookDesk>,
+    desk: Arc<RecordQuestionStore>,
     state: StateFolder,
     access: Access,
 }
 
 /// The API, to be nested below `/api`.
-pub fn router(book: Arc<Book>, desk: Arc<BookDesk>, state: StateFolder, access: Access) -> Router {
-    let rooms = Rooms {
+pub fn router(
+    book: Arc<Book>,
+    desk: Arc<RecordQuestionStore>,
+    state: StateFolder,
+    access: Access,
+) -> Router {
+    let state = AppState {
         book,
         desk,
         state,
@@ -90,13 +95,13 @@ pub fn router(book: Arc<Book>, desk: Arc<BookDesk>, state: StateFolder, access: 
         .route("/questions/{id}/answer", axum::routing::post(answer))
         .route("/events", get(events))
         .fallback(nowhere)
-        .method_not_allowed_fallback(not_this_way)
-        .layer(from_fn_with_state(rooms.clone(), guard))
-        .with_state(rooms)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(from_fn_with_state(state.clone(), guard))
+        .with_state(state)
 }
 
-async fn guard(State(rooms): State<Rooms>, request: HttpRequest, next: Next) -> Response {
-    let Access::Token(site) = &rooms.access else {
+async fn guard(State(state): State<AppState>, request: HttpRequest, next: Next) -> Response {
+    let Access::Token(site) = &state.access else {
         return next.run(request).await;
     };
     let headers = request.headers();
@@ -119,7 +124,7 @@ async fn guard(State(rooms): State<Rooms>, request: HttpRequest, next: Next) -> 
         .and_then(|value| value.to_str().ok())
         .and_then(|value| value.strip_prefix("Bearer "));
     // Read anew each time, so that one that was rotated away opens nothing.
-    let known = rooms.state.known_token();
+    let known = state.state.known_token();
     let is_known = |token: &str| {
         known
             .as_ref()
@@ -160,7 +165,7 @@ async fn nowhere() -> Response {
     )
 }
 
-async fn not_this_way() -> Response {
+async fn method_not_allowed() -> Response {
     problem(
         StatusCode::METHOD_NOT_ALLOWED,
         "no-such-method",
@@ -182,7 +187,7 @@ struct ListQuery {
 }
 
 async fn list(
-    State(rooms): State<Rooms>,
+    State(state): State<AppState>,
     query: Result<Query<ListQuery>, QueryRejection>,
 ) -> Response {
     let Ok(Query(query)) = query else {
@@ -211,8 +216,8 @@ async fn list(
         most: most + 1,
     };
     let found = async {
-        let rows = rooms.book.list(which, page).await?;
-        let waiting = rooms.book.store().waiting().await?;
+        let rows = state.book.list(which, page).await?;
+        let waiting = state.book.store().waiting().await?;
         Ok::<_, BookFault>((rows, waiting))
     };
     match found.await {
@@ -220,25 +225,25 @@ async fn list(
             let more = rows.len() > most;
             let rows = &rows[..rows.len().min(most)];
             let next = rows.last().filter(|_| more).map(|row| row.id.as_str());
-            let questions: Vec<Value> = rows.iter().map(|row| rooms.summary(row)).collect();
+            let questions: Vec<Value> = rows.iter().map(|row| state.summary(row)).collect();
             Json(json!({"questions": questions, "next": next, "waiting": waiting})).into_response()
         }
         Err(fault) => broken(&fault),
     }
 }
 
-async fn show(State(rooms): State<Rooms>, id: Result<Path<String>, PathRejection>) -> Response {
+async fn show(State(state): State<AppState>, id: Result<Path<String>, PathRejection>) -> Response {
     let Ok(Path(id)) = id else {
         return no_question();
     };
-    match rooms.book.find(&id).await {
+    match state.book.find(&id).await {
         Ok(Some(row)) => {
             if row.exchange.is_open()
-                && let Err(fault) = rooms.book.shown(&id).await
+                && let Err(fault) = state.book.shown(&id).await
             {
                 return broken(&fault);
             }
-            Json(rooms.whole(&row)).into_response()
+            Json(state.whole(&row)).into_response()
         }
         Ok(None) => no_question(),
         Err(fault) => broken(&fault),
@@ -265,7 +270,7 @@ struct Answer {
 }
 
 async fn answer(
-    State(rooms): State<Rooms>,
+    State(state): State<AppState>,
     id: Result<Path<String>, PathRejection>,
     answer: Result<Json<Answer>, JsonRejection>,
 ) -> Response {
@@ -289,24 +294,24 @@ async fn answer(
             );
         }
     };
-    if let Some(refusal) = rooms.refuses_answers() {
+    if let Some(refusal) = state.refuses_answers() {
         return refusal;
     }
-    let row = match rooms.book.find(&id).await {
+    let row = match state.book.find(&id).await {
         Ok(Some(row)) => row,
         Ok(None) => return no_question(),
         Err(fault) => return broken(&fault),
     };
-    let outcome = match rooms.checked(&row, &answer) {
+    let outcome = match state.checked(&row, &answer) {
         Ok(outcome) => outcome,
         Err(refusal) => return *refusal,
     };
-    let waited_for = rooms.book.is_waited_for(&row);
-    match rooms.book.settle(&id, &outcome, rooms.access.by()).await {
+    let waited_for = state.book.is_waited_for(&row);
+    match state.book.settle(&id, &outcome, state.access.by()).await {
         Ok(Settling::Won) => {
-            rooms
+            state
                 .desk
-                .note_insisting(&row, &outcome, rooms.access.by())
+                .note_credentials_allowed(&row, &outcome, state.access.by())
                 .await;
             let phase = mcp_elicit_core::lifecycle::Phase::from_action(answer.action);
             Json(json!({"id": id, "phase": phase, "waitedFor": waited_for, "foundAgain": row.can_be_found()})).into_response()
@@ -315,7 +320,7 @@ async fn answer(
             let error = json!({"code": "too-late", "message": format!("the question is {} already", row.exchange.phase())});
             (
                 StatusCode::CONFLICT,
-                Json(json!({"error": error, "question": rooms.summary(&row)})),
+                Json(json!({"error": error, "question": state.summary(&row)})),
             )
                 .into_response()
         }
@@ -325,8 +330,10 @@ async fn answer(
 }
 
 /// One event whenever anything changed, and one at the start.
-async fn events(State(rooms): State<Rooms>) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
-    let changes = rooms.book.changes();
+async fn events(
+    State(state): State<AppState>,
+) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    let changes = state.book.changes();
     let later = stream::unfold(changes, |mut changes| async move {
         changes.changed().await.ok()?;
         let count = *changes.borrow_and_update();
@@ -338,7 +345,7 @@ async fn events(State(rooms): State<Rooms>) -> Sse<impl Stream<Item = Result<Eve
     Sse::new(events).keep_alive(KeepAlive::default())
 }
 
-impl Rooms {
+impl AppState {
     /// The refusal of any answer, where only pages may answer.
     fn refuses_answers(&self) -> Option<Response> {
         match self.state.presence() {
@@ -412,8 +419,8 @@ impl Rooms {
             "server": row.body.server,
             "serverAddress": row.body.address,
             "principal": row.body.principal,
-            "onBehalfOf": desk::caller(row),
-            "client": desk::client(row).map(|(name, version)| json!({"name": name, "version": version})),
+            "onBehalfOf": record_question_store::caller(row),
+            "client": record_question_store::client(row).map(|(name, version)| json!({"name": name, "version": version})),
             "kind": row.body.kind,
             "target": row.body.target,
             "others": row.body.others,

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
-use super::place::StateFolder;
+use super::state_folder::StateFolder;
 use super::stored;
 use mcp_elicit_core::wire::sse::EventReader;
 

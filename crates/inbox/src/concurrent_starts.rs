@@ -7,8 +7,8 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_record::store::{ChainKey, Page, Sqlite, Which};
 use mcp_elicit_record::{Book, Lease, audit};
 
-use super::place::StateFolder;
 use super::sample;
+use super::state_folder::StateFolder;
 
 /// Returns how many rounds; all of them where `MCP_ELICIT_STARTS` says so.
 fn rounds() -> usize {

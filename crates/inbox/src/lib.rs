@@ -2,10 +2,10 @@
 //!
 //! | file | what it serves |
 //! | --- | --- |
-//! | [`desk`] | the book as the pages see it: one question after another, answers checked by the form |
+//! | [`record_question_store`] | the book as the pages see it: one question after another, answers checked by the form |
 //! | [`api`] | the same as JSON, behind a token; `openapi.json` describes it |
 //! | [`client`] | the API from the other side |
-//! | [`place`] | the state folder: where the inbox is, who may use it |
+//! | [`state_folder`] | the state folder: where the inbox is, who may use it |
 //! | [`sessions`] | which browsers are signed in |
 //! | `socket` | the API for commands of the same user |
 //! | [`stored`] | the API over a record that no gateway serves |
@@ -15,16 +15,16 @@ pub mod api;
 pub mod client;
 #[cfg(test)]
 mod concurrent_starts;
-pub mod desk;
 #[cfg(test)]
 mod lost_keys;
 pub mod notify;
-pub mod place;
+pub mod record_question_store;
 #[cfg(any(test, fuzzing))]
 pub mod sample;
 pub mod sessions;
 #[cfg(unix)]
 mod socket;
+pub mod state_folder;
 pub mod stored;
 
 use std::io;
@@ -39,10 +39,10 @@ use mcp_elicit_forms::web::{self, QuestionId, Site};
 use tokio::net::TcpListener;
 
 use api::Access;
-use desk::BookDesk;
 use mcp_elicit_record::Book;
 use mcp_elicit_record::audit::Event;
-use place::{InboxLock, StateFolder};
+use record_question_store::RecordQuestionStore;
+use state_folder::{InboxLock, StateFolder};
 
 /// The time that a login link waits for its one use.
 const LOGIN_LIFE: Duration = Duration::from_hours(1);
@@ -77,7 +77,7 @@ impl Inbox {
             .naming_sessions()
             .on_login(note_logins(book))
             .signed_in_by("On the computer where the gateway runs, `mcp-elicit inbox open` signs a browser in.");
-        let desk = Arc::new(BookDesk::new(book.clone()));
+        let desk = Arc::new(RecordQuestionStore::new(book.clone()));
         let api = |access| api::router(book.clone(), desk.clone(), folder.clone(), access);
         let app: Router = Router::new()
             .nest("/api", api(Access::Token(Box::new(site.clone()))))

@@ -7,8 +7,8 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_record::store::{Sqlite, StoreFault};
 use mcp_elicit_record::{Book, KeyFileError, KeyLoss, Lease, audit};
 
-use super::place::StateFolder;
 use super::sample;
+use super::state_folder::StateFolder;
 
 /// Starts on this folder as a gateway does, asks one question, and ends.
 async fn ask_once(state: &StateFolder) {

@@ -14,8 +14,8 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::api::{self, Access};
-use super::desk::BookDesk;
-use super::place::StateFolder;
+use super::record_question_store::RecordQuestionStore;
+use super::state_folder::StateFolder;
 
 /// The router, and the id of the question that waits. Runs in a tokio runtime.
 ///
@@ -26,7 +26,7 @@ pub async fn api(folder: &StateFolder) -> io::Result<(Router, String)> {
     let clock = || Timestamp::from_millis(1_000);
     let book = Arc::new(Book::new(store, Keys::random()?, Lease::alone()?, clock));
     let id = raised(&book, Vec::new()).await?;
-    let desk = Arc::new(BookDesk::new(Arc::clone(&book)));
+    let desk = Arc::new(RecordQuestionStore::new(Arc::clone(&book)));
     let router = api::router(book, desk, folder.clone(), Access::Owner(None));
     Ok((router, id))
 }

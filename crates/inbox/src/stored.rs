@@ -8,8 +8,8 @@ use std::time::Duration;
 use axum::Router;
 
 use super::api::{self, Access, ON_COMMAND_LINE};
-use super::desk::BookDesk;
-use super::place::StateFolder;
+use super::record_question_store::RecordQuestionStore;
+use super::state_folder::StateFolder;
 use mcp_elicit_record::audit::Event;
 use mcp_elicit_record::store::Sqlite;
 use mcp_elicit_record::{Book, Lease, clock};
@@ -32,7 +32,7 @@ pub(super) async fn api(folder: &StateFolder) -> Result<Router, RecordError> {
             }
         }
     });
-    let desk = Arc::new(BookDesk::new(Arc::clone(&book)));
+    let desk = Arc::new(RecordQuestionStore::new(Arc::clone(&book)));
     Ok(api::router(book, desk, folder.clone(), Access::Owner(None)))
 }
 

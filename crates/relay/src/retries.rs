@@ -189,7 +189,7 @@ impl Relay {
                     return self.reject(stream, text, index, &refusal);
                 }
                 Err(UnusableReply::Wrong { refusal, reason }) => {
-                    wrong.push((question, refusal, reason))
+                    wrong.push((question, refusal, reason));
                 }
             }
         }

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use mcp_elicit_forms::web::SessionStore as _;
-use mcp_elicit_inbox::place::StateFolder;
+use mcp_elicit_inbox::state_folder::StateFolder;
 
 use crate::line::Line;
 use crate::memory;

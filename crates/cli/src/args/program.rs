@@ -1,6 +1,6 @@
 //! A program and its arguments as one option.
 
-use mcp_elicit_gateway::serve::process::Program;
+use mcp_elicit_gateway::config::Program;
 
 use crate::failure::Failure;
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use mcp_elicit_client::Consent;
 use mcp_elicit_client::consent::ConsentError;
 use mcp_elicit_client::dispatch::Observer;
-use mcp_elicit_inbox::place::StateFolder;
+use mcp_elicit_inbox::state_folder::StateFolder;
 
 use crate::failure::Failure;
 use crate::screen;

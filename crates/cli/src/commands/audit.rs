@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use mcp_elicit_inbox::place::StateFolder;
+use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::IdentityKey;
 use mcp_elicit_record::audit::{self, Verdict};
 use mcp_elicit_record::store::{ChainKey, Sqlite, is_keyed};

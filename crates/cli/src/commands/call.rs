@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use mcp_elicit_inbox::place::StateFolder;
+use mcp_elicit_inbox::state_folder::StateFolder;
 
 use super::in_order;
 use crate::args::answers::{AnswerArgs, call_arguments, prompt_arguments};

@@ -25,7 +25,7 @@ use mcp_elicit_core::wire::{ElicitRequest, Revision};
 use mcp_elicit_forms::view;
 use mcp_elicit_forms::web::SessionStore as _;
 use mcp_elicit_inbox::client::{InboxClient, InboxFault};
-use mcp_elicit_inbox::place::StateFolder;
+use mcp_elicit_inbox::state_folder::StateFolder;
 use serde_json::{Map, Value, json};
 
 use crate::args::answers::AnswerArgs;

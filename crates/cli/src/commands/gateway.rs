@@ -9,14 +9,13 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum, value_parser};
 use mcp_elicit_gateway::config::{
-    Config, ConfigFault, MAX_FRAME, Server, Target, WhoAnswers, WhoAnswersError, bounds, retention,
+    self, AnswerWithError, Config, ConfigError, HttpTarget, MAX_FRAME, Program, Server, Target,
+    bounds, is_origin, retention,
 };
-use mcp_elicit_gateway::office::{Office, StartFault, check_addresses};
-use mcp_elicit_gateway::serve::admission::is_origin;
-use mcp_elicit_gateway::serve::process::Program;
-use mcp_elicit_gateway::serve::upstream::Upstream;
-use mcp_elicit_gateway::serve::{http, stdio};
-use mcp_elicit_inbox::place::Presence;
+use mcp_elicit_gateway::{
+    Runtime, StartError, check_addresses, serve_http, serve_program, serve_url,
+};
+use mcp_elicit_inbox::state_folder::Presence;
 use mcp_elicit_record::key_files;
 use mcp_elicit_record::store::StoreFault;
 use mcp_elicit_relay::RelaySettings;
@@ -182,7 +181,7 @@ enum AnswerWith {
     Command,
 }
 
-impl From<AnswerWith> for WhoAnswers {
+impl From<AnswerWith> for config::AnswerWith {
     fn from(who: AnswerWith) -> Self {
         match who {
             AnswerWith::Auto => Self::Auto,
@@ -249,12 +248,12 @@ pub(crate) fn run(args: GatewayArgs) -> Result<Exit, Failure> {
 
 /// Says where people answer. A link that signs a browser in is for the person at a terminal: a log that others may read gets
 /// the address alone.
-fn tell_inbox(office: &Office, state: Option<&Path>) {
-    let Some(address) = office.inbox() else {
+fn tell_inbox(runtime: &Runtime, state: Option<&Path>) {
+    let Some(address) = runtime.inbox() else {
         return;
     };
     let link = if std::io::stderr().is_terminal() {
-        office.login_link()
+        runtime.login_link()
     } else {
         Ok(None)
     };
@@ -280,28 +279,28 @@ fn tell_inbox(office: &Office, state: Option<&Path>) {
 }
 
 async fn serve(mut config: Config) -> Result<(), Failure> {
-    let office = Office::open(&mut config).await.map_err(cannot_start)?;
+    let runtime = Runtime::open(&mut config).await.map_err(cannot_start)?;
     for server in config.servers.iter().filter(|server| server.share_child) {
         screen::say(format_args!(
             "{}: one child for all calls of a client (share-child); calls in which it may ask wait for each other",
             server.settings.server
         ));
     }
-    tell_inbox(&office, config.state.as_deref());
-    let (watched, state) = (office.clone(), config.state.clone());
+    tell_inbox(&runtime, config.state.as_deref());
+    let (watched, state) = (runtime.clone(), config.state.clone());
     tokio::spawn(async move {
         while watched.moved_inbox().await {
             tell_inbox(&watched, state.as_deref());
         }
     });
-    let watched = office.clone();
+    let watched = runtime.clone();
     tokio::select! {
-        served = serve_clients(office, config) => served,
+        served = serve_clients(runtime, config) => served,
         fault = watched.broken_record() => Err(cannot_start(fault.into())),
     }
 }
 
-async fn serve_clients(office: Office, config: Config) -> Result<(), Failure> {
+async fn serve_clients(runtime: Runtime, config: Config) -> Result<(), Failure> {
     let Some(server) = config.servers.first().cloned() else {
         return Err(Failure::usage("no server named"));
     };
@@ -312,7 +311,7 @@ async fn serve_clients(office: Office, config: Config) -> Result<(), Failure> {
         (None, Target::Program(program)) => {
             let (program, max_frame) = (program.clone(), config.max_frame);
             let serving = tokio::task::spawn_blocking(move || {
-                stdio::serve_program(&office, &server, &program, max_frame)
+                serve_program(&runtime, &server, &program, max_frame)
             });
             serving
                 .await
@@ -321,9 +320,8 @@ async fn serve_clients(office: Office, config: Config) -> Result<(), Failure> {
         }
         (None, Target::Url(at)) => {
             let (at, max_frame) = (at.clone(), config.max_frame);
-            let serving = tokio::task::spawn_blocking(move || {
-                stdio::serve_url(&office, &server, &at, max_frame)
-            });
+            let serving =
+                tokio::task::spawn_blocking(move || serve_url(&runtime, &server, &at, max_frame));
             serving
                 .await
                 .map_err(|error| Failure::connection("the gateway broke").because(error))?
@@ -332,7 +330,7 @@ async fn serve_clients(office: Office, config: Config) -> Result<(), Failure> {
         (Some(at), _) => {
             let listener = tokio::net::TcpListener::bind(at)
                 .await
-                .map_err(|source| cannot_start(StartFault::Listen { at, source }))?;
+                .map_err(|source| cannot_start(StartError::Listen { at, source }))?;
             let bound = listener.local_addr().unwrap_or(at);
             if let [_only] = config.servers.as_slice() {
                 screen::say(format_args!("serving: http://{bound}/mcp"));
@@ -342,7 +340,7 @@ async fn serve_clients(office: Office, config: Config) -> Result<(), Failure> {
                     screen::say(format_args!("serving: http://{bound}/mcp/{name}"));
                 }
             }
-            http::serve(office, &config, listener)
+            serve_http(runtime, &config, listener)
                 .await
                 .map_err(cannot_start)
         }
@@ -361,43 +359,43 @@ fn say_what_is_waited_for() {
     ));
 }
 
-fn cannot_start(fault: StartFault) -> Failure {
+fn cannot_start(fault: StartError) -> Failure {
     let failure = match &fault {
-        StartFault::State { source, .. } if source.kind() == std::io::ErrorKind::InvalidData => {
+        StartError::State { source, .. } if source.kind() == std::io::ErrorKind::InvalidData => {
             Failure::usage("cannot start the gateway")
                 .hint("say again who may answer with `--presence page` or `--presence any`.")
         }
-        StartFault::State { .. } | StartFault::NoState => {
+        StartError::State { .. } | StartError::NoState => {
             Failure::usage("cannot start the gateway")
                 .hint("name a folder that you may write with `--state DIR`.")
         }
-        StartFault::Keys(fault) => {
+        StartError::Keys(fault) => {
             let otherwise = || {
                 "make the state folder readable and writable for this user, or name another with `--state DIR`.".to_owned()
             };
             Failure::usage("cannot start the gateway").hint(fault.remedy().unwrap_or_else(otherwise))
         }
-        StartFault::Record(fault) if matches!(**fault, StoreFault::OtherKey) => {
+        StartError::Record(fault) if matches!(**fault, StoreFault::OtherKey) => {
             Failure::usage("cannot start the gateway").hint(key_files::remedy("identity.key"))
         }
-        StartFault::Record(_) => Failure::usage("cannot start the gateway")
+        StartError::Record(_) => Failure::usage("cannot start the gateway")
             .hint("move the record out of the state folder, or start with `--record memory`."),
-        StartFault::NoTerminal { .. } => Failure::usage("cannot start the gateway")
+        StartError::NoTerminal { .. } => Failure::usage("cannot start the gateway")
             .hint("start it from a terminal, or choose another `--answer-with`."),
-        StartFault::Listen { at, source } => {
+        StartError::Listen { at, source } => {
             Failure::usage("cannot start the gateway").hint(why_not_there(*at, source))
         }
-        StartFault::PagesOnly { .. } => Failure::usage("cannot start the gateway").hint(
+        StartError::PagesOnly { .. } => Failure::usage("cannot start the gateway").hint(
             "leave out `--answer-with` and `--inbox off`, or let others answer too with `--presence any`.",
         ),
-        StartFault::OpenToNetwork { .. } => Failure::usage("cannot start the gateway").hint(
+        StartError::OpenToNetwork { .. } => Failure::usage("cannot start the gateway").hint(
             "listen at 127.0.0.1 behind a proxy that checks who calls, or take the risk with `--insecure`.",
         ),
-        StartFault::NotLoopback { .. } => Failure::usage("cannot start the gateway")
+        StartError::NotLoopback { .. } => Failure::usage("cannot start the gateway")
             .hint("serve the inbox at 127.0.0.1 and reach it through a proxy of your own."),
-        StartFault::Program { .. }
-        | StartFault::Address { .. }
-        | StartFault::TooManyChildren => {
+        StartError::Program { .. }
+        | StartError::Address { .. }
+        | StartError::TooManyChildren => {
             Failure::connection("cannot reach the server")
         }
     };
@@ -478,14 +476,14 @@ impl GatewayArgs {
             .as_deref()
             .map(of_answer_command)
             .transpose()?;
-        let (answer_with, answering) = WhoAnswers::from(self.answer_with)
-            .settle(command, inbox.is_some())
+        let (answer_with, answering) = config::AnswerWith::from(self.answer_with)
+            .resolve(command, inbox.is_some())
             .map_err(|fault| {
                 Failure::usage("nobody to answer").because(fault).hint(match fault {
-                    WhoAnswersError::CommandMismatch => {
+                    AnswerWithError::CommandMismatch => {
                         "write both: `--answer-with command --answer-command \"PROGRAM ARGUMENT...\"`."
                     }
-                    WhoAnswersError::NoInbox => "leave out `--inbox off`, or choose another `--answer-with`.",
+                    AnswerWithError::NoInbox => "leave out `--inbox off`, or choose another `--answer-with`.",
                 })
             })?;
         if let Some(wrong) = self.allow_origin.iter().find(|text| !is_origin(text)) {
@@ -528,17 +526,17 @@ impl GatewayArgs {
                 is_configured_by_environment: true,
             }],
         }
-        .with_kept_results())
+        .with_result_retention())
     }
 
     fn target(&self) -> Result<Target, Failure> {
         if let Some(url) = &self.upstream {
-            Upstream::check(url).map_err(|fault| {
+            HttpTarget::check(url).map_err(|fault| {
                 Failure::usage("invalid upstream URL")
                     .because(fault)
                     .hint("write it like `--upstream https://example.com/mcp`.")
             })?;
-            return Ok(Target::Url(Upstream {
+            return Ok(Target::Url(HttpTarget {
                 url: url.clone(),
                 token: self.token.read()?,
             }));
@@ -551,7 +549,7 @@ impl GatewayArgs {
     }
 }
 
-fn bad_config(path: &str, fault: ConfigFault) -> Failure {
+fn bad_config(path: &str, fault: ConfigError) -> Failure {
     let failure = Failure::usage(format!("{path} cannot be used"));
     let told = fault.to_string();
     match told.trim_end().split_once('\n') {
@@ -583,7 +581,7 @@ fn name_of(target: &Target) -> String {
                 |name| name.to_string_lossy().into_owned(),
             )
         }
-        Target::Url(Upstream { url, .. }) => {
+        Target::Url(HttpTarget { url, .. }) => {
             let host = url.split("://").nth(1).unwrap_or(url);
             host.split(['/', '?', '#'])
                 .next()
@@ -616,7 +614,7 @@ fn bound<N: TryFrom<u64>>(option: &str, text: &str) -> Result<Option<N>, Failure
 
 #[cfg(test)]
 mod tests {
-    use mcp_elicit_gateway::serve::process::Inherits;
+    use mcp_elicit_gateway::config::Inherits;
 
     use super::*;
 
@@ -631,7 +629,7 @@ mod tests {
             })
         };
         assert_eq!(name_of(&program("/usr/bin/files.sh")), "files");
-        let far = Upstream {
+        let far = HttpTarget {
             url: "https://me:pw@example.com:8080/mcp?x".to_owned(),
             token: None,
         };

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use mcp_elicit_inbox::place::StateFolder;
+use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::Lease;
 use mcp_elicit_record::audit::Event;
 use mcp_elicit_record::seal::Seal;

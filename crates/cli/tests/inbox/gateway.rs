@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
 use mcp_elicit_forms::web::SessionStore as _;
-use mcp_elicit_inbox::place::StateFolder;
+use mcp_elicit_inbox::state_folder::StateFolder;
 use serde_json::{Value, json};
 
 use crate::http::{PATIENCE, Reply, send};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use mcp_elicit_inbox::client::InboxClient;
-use mcp_elicit_inbox::place::StateFolder;
+use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_testkit::peers::{Program, Running};
 use serde_json::{Value, json};
 

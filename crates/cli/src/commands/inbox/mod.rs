@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, value_parser};
 use futures::StreamExt as _;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_inbox::client::{InboxClient, InboxFault};
-use mcp_elicit_inbox::place::StateFolder;
+use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_inbox::stored;
 use mcp_elicit_record::audit::Event;
 use mcp_elicit_record::store::StoreFault;

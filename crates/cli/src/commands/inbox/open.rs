@@ -4,8 +4,8 @@ use std::io::{self, IsTerminal as _};
 use std::time::{Duration, SystemTime};
 
 use mcp_elicit_forms::web::SessionStore as _;
-use mcp_elicit_inbox::place::StateFolder;
 use mcp_elicit_inbox::sessions::FileSessions;
+use mcp_elicit_inbox::state_folder::StateFolder;
 
 use crate::asking::private_link::PrivateLink;
 use crate::failure::{Exit, Failure};

@@ -1,7 +1,7 @@
 //! `inbox sessions`: the browsers that are signed in, and the end of that.
 
 use mcp_elicit_forms::web::{Session, SessionStore as _};
-use mcp_elicit_inbox::place::StateFolder;
+use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::audit::Event;
 use serde_json::json;
 

@@ -1,0 +1,195 @@
+//! The gateway's own HTTP server: every configured server under its path, beside what operators look at.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use futures::future::BoxFuture;
+use tokio::net::TcpListener;
+
+use crate::config::Config;
+use crate::listener::connections::{self, Bounds};
+use crate::listener::endpoint::McpEndpoint;
+use crate::listener::origin_guard::OriginGuard;
+use crate::runtime::{Runtime, StartError};
+use crate::shutdown;
+use crate::transports::child_limit::ChildLimit;
+
+#[derive(Clone)]
+struct AppState {
+    origin_guard: OriginGuard,
+    runtime: Runtime,
+    endpoints: Arc<Vec<Arc<McpEndpoint>>>,
+    stopping: Arc<AtomicBool>,
+}
+
+/// Serves HTTP clients until the operator stops the gateway; held calls are handed back first.
+///
+/// Boxed: what runs in it is compiled here, however quickly the program that calls it is built.
+pub fn serve(
+    runtime: Runtime,
+    config: &Config,
+    listener: TcpListener,
+) -> BoxFuture<'_, Result<(), StartError>> {
+    Box::pin(serve_until_stopped(runtime, config, listener))
+}
+
+async fn serve_until_stopped(
+    runtime: Runtime,
+    config: &Config,
+    listener: TcpListener,
+) -> Result<(), StartError> {
+    let at = listener.local_addr();
+    let local = at.as_ref().is_ok_and(|at| at.ip().is_loopback());
+    if let Ok(at) = at
+        && !local
+        && !config.insecure
+    {
+        return Err(StartError::OpenToNetwork { at });
+    }
+    let (app, state) = routes(runtime, config, local);
+    let stopping = state.clone();
+    let closing = state.runtime.clone();
+    let stop = async move {
+        shutdown::signal().await;
+        stopping.stopping.store(true, Ordering::Relaxed);
+        for endpoint in stopping.endpoints.iter() {
+            endpoint.drain();
+            endpoint.stop();
+        }
+        stopping.runtime.stop_asking().await;
+        // What was said to whoever waited is on its way out.
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        let end = move || {
+            stopping
+                .endpoints
+                .iter()
+                .for_each(|endpoint| endpoint.end_all());
+        };
+        if let Err(error) = tokio::task::spawn_blocking(end).await {
+            tracing::error!(%error, "the sessions could not be ended");
+        }
+        closing.close().await;
+    };
+    connections::serve(listener, app, Bounds::default(), stop).await;
+    Ok(())
+}
+
+/// Returns the routes of every server, and what operators look at; `local` when the address is a loopback one. Runs in a tokio
+/// runtime.
+pub fn router(runtime: Runtime, config: &Config, local: bool) -> Router {
+    routes(runtime, config, local).0
+}
+
+fn routes(runtime: Runtime, config: &Config, local: bool) -> (Router, AppState) {
+    let origin_guard = OriginGuard::new(local, config.allow_origins.clone());
+    let children = Arc::new(ChildLimit::default());
+    let mut endpoints = Vec::new();
+    let mut app = Router::new();
+    for server in &config.servers {
+        let endpoint = McpEndpoint::new(
+            runtime.clone(),
+            server.clone(),
+            config.max_frame,
+            origin_guard.clone(),
+            children.clone(),
+        );
+        let path = format!("/mcp/{}", server.settings.server);
+        app = app.nest(&path, endpoint.router());
+        if config.servers.len() == 1 {
+            app = app.nest("/mcp", endpoint.router());
+        }
+        endpoints.push(endpoint);
+    }
+    let state = AppState {
+        origin_guard,
+        runtime,
+        endpoints: Arc::new(endpoints),
+        stopping: Arc::default(),
+    };
+    let own = Router::new()
+        .route("/health", get(|| async { "ok\n" }))
+        .route("/ready", get(ready))
+        .route("/metrics", get(metrics))
+        .with_state(state.clone());
+    (app.merge(own), state)
+}
+
+impl AppState {
+    /// Returns what is said to a page elsewhere that reaches this machine under a name of its own.
+    fn refuses(&self, headers: &HeaderMap) -> Option<Response> {
+        let refused = !self.origin_guard.admits_host(headers);
+        refused.then(|| {
+            let why = "this address was reached from elsewhere\n";
+            (StatusCode::FORBIDDEN, why).into_response()
+        })
+    }
+}
+
+async fn ready(State(state): State<AppState>, headers: HeaderMap) -> Response {
+    if let Some(refused) = state.refuses(&headers) {
+        return refused;
+    }
+    if state.stopping.load(Ordering::Relaxed) {
+        return (StatusCode::SERVICE_UNAVAILABLE, "stopping\n").into_response();
+    }
+    match state.runtime.book.store().waiting().await {
+        Ok(_) => "ready\n".into_response(),
+        Err(_) => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the record cannot be reached\n",
+        )
+            .into_response(),
+    }
+}
+
+async fn metrics(State(state): State<AppState>, headers: HeaderMap) -> Response {
+    if let Some(refused) = state.refuses(&headers) {
+        return refused;
+    }
+    let counts = state.runtime.book.counts();
+    let number = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
+    let (mut sessions, mut calls, mut open) = (0, 0, 0);
+    for endpoint in state.endpoints.iter() {
+        let (more_sessions, more_calls, more_open) = endpoint.open();
+        sessions += more_sessions;
+        calls += more_calls;
+        open += more_open;
+    }
+    let lines = [
+        (
+            "mcp_elicit_questions_asked_total",
+            "counter",
+            number(&counts.asked),
+        ),
+        (
+            "mcp_elicit_questions_found_again_total",
+            "counter",
+            number(&counts.found),
+        ),
+        ("mcp_elicit_answers_total", "counter", number(&counts.acted)),
+        (
+            "mcp_elicit_answers_delivered_total",
+            "counter",
+            number(&counts.delivered),
+        ),
+        (
+            "mcp_elicit_questions_ended_without_action_total",
+            "counter",
+            number(&counts.ended),
+        ),
+        ("mcp_elicit_sessions", "gauge", sessions as u64),
+        ("mcp_elicit_calls", "gauge", calls as u64),
+        ("mcp_elicit_questions_open", "gauge", open as u64),
+    ];
+    let mut text = String::new();
+    for (name, kind, value) in &lines {
+        let _ = writeln!(text, "# TYPE {name} {kind}\n{name} {value}");
+    }
+    ([("content-type", "text/plain; version=0.0.4")], text).into_response()
+}

@@ -1,0 +1,495 @@
+//! The listener's connections: how many there are, and how long a client may take to say what it wants.
+//!
+//! At a limit the connection that has been idle for the longest time is closed, so that no number of idle connections keeps
+//! others out.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::future::Future;
+use std::net::IpAddr;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes, HttpBody};
+use axum::response::{IntoResponse as _, Response};
+use http::{Request, StatusCode};
+use hyper::body::{Frame, Incoming, SizeHint};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use tower::ServiceExt as _;
+
+/// Bounds on connections.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// Connections at once; more wait to be accepted.
+    pub connections: usize,
+    /// Connections at once from one address of another machine; more are closed.
+    pub of_address: usize,
+    /// Connections at once from one address of this machine; more are closed.
+    pub of_loopback: usize,
+    /// The time that the head of a request may take, also of the next one on a connection that is kept.
+    pub head: Duration,
+    /// The most bytes of a request's head.
+    pub head_bytes: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            connections: 2_048,
+            of_address: 256,
+            of_loopback: 1_792,
+            head: Duration::from_mins(1),
+            head_bytes: 64 * 1024,
+        }
+    }
+}
+
+impl Bounds {
+    fn of(&self, from: IpAddr) -> usize {
+        if from.is_loopback() {
+            self.of_loopback
+        } else {
+            self.of_address
+        }
+    }
+}
+
+/// The time to wait when no connection can be taken, as when the process has no file descriptors left.
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
+
+/// All connections.
+#[derive(Default)]
+struct Connections {
+    open: Mutex<Open>,
+    /// A connection ended, or became idle.
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct Open {
+    /// The last number that was given.
+    last: u64,
+    by_number: HashMap<u64, Entry>,
+}
+
+struct Entry {
+    from: IpAddr,
+    /// The number given when it became idle; `None` while a request is at work.
+    idle_since: Option<u64>,
+    close: Arc<Notify>,
+}
+
+impl Open {
+    fn next(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    /// Closes the connection that has been idle for the longest time, of this address if one is given; `false` where none is idle.
+    fn close_idle(&mut self, of: Option<IpAddr>) -> bool {
+        let idle = self.by_number.iter().filter_map(|(number, entry)| {
+            let is_meant = of.is_none_or(|from| from == entry.from);
+            Some((entry.idle_since?, *number)).filter(|_| is_meant)
+        });
+        let Some((_, number)) = idle.min() else {
+            return false;
+        };
+        if let Some(entry) = self.by_number.remove(&number) {
+            entry.close.notify_one();
+        }
+        true
+    }
+}
+
+/// The answer to a new connection.
+enum Admission {
+    Admitted(Connection),
+    /// All places are taken by requests at work.
+    Full,
+    /// This address has too many requests at work.
+    TooMany,
+}
+
+/// One counted connection.
+struct Connection {
+    all: Arc<Connections>,
+    number: u64,
+    /// The number of its requests at work.
+    at_work: Arc<AtomicUsize>,
+    /// Told when it is to be closed for another.
+    close: Arc<Notify>,
+}
+
+impl Connections {
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a connection, for which an idle one may be closed.
+    fn admit(self: &Arc<Self>, from: IpAddr, bounds: &Bounds) -> Admission {
+        let mut open = self.open();
+        let of_address = open.by_number.values().filter(|entry| entry.from == from);
+        if of_address.count() >= bounds.of(from) && !open.close_idle(Some(from)) {
+            return Admission::TooMany;
+        }
+        if open.by_number.len() >= bounds.connections && !open.close_idle(None) {
+            return Admission::Full;
+        }
+        let number = open.next();
+        let close = Arc::new(Notify::new());
+        let entry = Entry {
+            from,
+            idle_since: Some(number),
+            close: close.clone(),
+        };
+        open.by_number.insert(number, entry);
+        drop(open);
+        Admission::Admitted(Connection {
+            all: self.clone(),
+            number,
+            at_work: Arc::default(),
+            close,
+        })
+    }
+
+    /// Counts a connection as soon as there is a place; `None` where its address has too many.
+    async fn admitted(self: &Arc<Self>, from: IpAddr, bounds: &Bounds) -> Option<Connection> {
+        loop {
+            let changed = self.changed.notified();
+            match self.admit(from, bounds) {
+                Admission::Admitted(connection) => return Some(connection),
+                Admission::TooMany => return None,
+                Admission::Full => changed.await,
+            }
+        }
+    }
+
+    /// Notes whether a request is at work on this connection.
+    fn set_idle(&self, number: u64, is_idle: bool) {
+        let mut open = self.open();
+        let since = is_idle.then(|| open.next());
+        if let Some(entry) = open.by_number.get_mut(&number) {
+            entry.idle_since = since;
+        }
+        drop(open);
+        if is_idle {
+            self.changed.notify_one();
+        }
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.all.open().by_number.remove(&self.number);
+        self.all.changed.notify_one();
+    }
+}
+
+/// A request at work, until its answer is written.
+struct AtWork {
+    all: Arc<Connections>,
+    number: u64,
+    count: Arc<AtomicUsize>,
+}
+
+impl AtWork {
+    fn begin(connection: &Connection) -> Self {
+        connection.at_work.fetch_add(1, Ordering::AcqRel);
+        connection.all.set_idle(connection.number, false);
+        Self {
+            all: connection.all.clone(),
+            number: connection.number,
+            count: connection.at_work.clone(),
+        }
+    }
+}
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        if self.count.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.all.set_idle(self.number, true);
+        }
+    }
+}
+
+/// The body of an answer, whose connection is not idle as long as it is written.
+struct Written {
+    body: Body,
+    _at_work: AtWork,
+}
+
+impl HttpBody for Written {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// Serves `app` at `listener` until `stop` is done, then drops what is still connected.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    app: Router,
+    bounds: Bounds,
+    stop: impl Future<Output = ()>,
+) {
+    let all = Arc::new(Connections::default());
+    let mut connections = JoinSet::new();
+    let mut stop = pin!(stop);
+    loop {
+        let accepted = async {
+            let (stream, from) = listener.accept().await?;
+            let admitted = all.admitted(from.ip(), &bounds).await;
+            Ok::<_, std::io::Error>(admitted.map(|connection| (stream, connection)))
+        };
+        let accepted = tokio::select! {
+            () = &mut stop => return,
+            accepted = accepted => accepted,
+        };
+        // Those that have ended make room in the set.
+        while connections.try_join_next().is_some() {}
+        match accepted {
+            Ok(Some((stream, connection))) => {
+                connections.spawn(serve_one(stream, connection, app.clone(), bounds));
+            }
+            Ok(None) => {}
+            Err(_) => tokio::time::sleep(RETRY_PAUSE).await,
+        }
+    }
+}
+
+async fn serve_one(stream: TcpStream, connection: Connection, app: Router, bounds: Bounds) {
+    // A question on a stream must not wait for company; a socket that cannot do this still works.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, "a connection keeps its delay");
+    }
+    let connection = &connection;
+    let service = hyper::service::service_fn(|request: Request<Incoming>| {
+        let at_work = AtWork::begin(connection);
+        let app = app.clone();
+        async move {
+            let answer = answer(app, request, bounds.head_bytes).await;
+            Ok::<_, Infallible>(answer.map(|body| {
+                Body::new(Written {
+                    body,
+                    _at_work: at_work,
+                })
+            }))
+        }
+    });
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new())
+        .header_read_timeout(bounds.head)
+        .max_buf_size(bounds.head_bytes);
+    let mut served = pin!(http.serve_connection(TokioIo::new(stream), service));
+    // How a client leaves is told by its streams.
+    tokio::select! {
+        biased;
+        _ = served.as_mut() => return,
+        () = connection.close.notified() => {}
+    }
+    if connection.at_work.load(Ordering::Acquire) > 0 {
+        // A request has come in that very moment: it is the last.
+        served.as_mut().graceful_shutdown();
+        let _ = served.await;
+    }
+}
+
+async fn answer(app: Router, request: Request<Incoming>, most: usize) -> Response {
+    if head_length(&request) > most {
+        let why = "the head of this request is too long\n";
+        let mut refused = (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, why).into_response();
+        let close = http::HeaderValue::from_static("close");
+        refused
+            .headers_mut()
+            .insert(http::header::CONNECTION, close);
+        return refused;
+    }
+    let Ok(answer) = app.oneshot(request.map(Body::new)).await;
+    answer
+}
+
+/// The bytes of a request's head, as far as they count: what is read from the network is bounded in steps only.
+fn head_length<B>(request: &Request<B>) -> usize {
+    let target = request.uri().path_and_query();
+    let target = target.map_or(0, |target| target.as_str().len());
+    let headers = request.headers().iter();
+    let headers = headers.map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
+    request.method().as_str().len() + target + headers.sum::<usize>()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n";
+
+    async fn served(bounds: Bounds) -> std::net::SocketAddr {
+        let app = Router::new().route("/", get(|| async { "here" }));
+        serving(bounds, app).await
+    }
+
+    async fn serving(bounds: Bounds, app: Router) -> std::net::SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let at = listener.local_addr().unwrap();
+        tokio::spawn(serve(listener, app, bounds, std::future::pending()));
+        at
+    }
+
+    async fn rest(mut stream: TcpStream) -> String {
+        let mut said = Vec::new();
+        let read = tokio::time::timeout(Duration::from_mins(1), stream.read_to_end(&mut said));
+        // One that is closed for another may be reset.
+        let _ = read.await.expect("the connection ends");
+        String::from_utf8(said).unwrap()
+    }
+
+    async fn asked(at: std::net::SocketAddr, request: &[u8]) -> String {
+        let mut stream = TcpStream::connect(at).await.unwrap();
+        // A peer may answer and close before all was written.
+        let _ = stream.write_all(request).await;
+        rest(stream).await
+    }
+
+    #[tokio::test]
+    async fn a_head_that_does_not_come_ends_the_connection() {
+        let head = Duration::from_millis(50);
+        let at = served(Bounds {
+            head,
+            ..Bounds::default()
+        })
+        .await;
+        let said = asked(at, b"GET / HTTP/1.1\r\nHost: ").await;
+        assert!(!said.contains("here"), "{said}");
+    }
+
+    #[tokio::test]
+    async fn a_head_has_so_many_bytes_and_no_more() {
+        let head_bytes = 64 * 1024;
+        let at = served(Bounds {
+            head_bytes,
+            ..Bounds::default()
+        })
+        .await;
+        let head = |length: usize| {
+            let long = "x".repeat(length);
+            format!("GET / HTTP/1.1\r\nHost: here\r\nConnection: close\r\nX-Long: {long}\r\n\r\n")
+        };
+        let fits = asked(at, head(head_bytes - 200).as_bytes()).await;
+        assert!(fits.ends_with("here"), "{fits}");
+        for length in [head_bytes, 100_000, 1_000_000] {
+            let said = asked(at, head(length).as_bytes()).await;
+            assert!(!said.contains("200 OK"), "{length}: {said}");
+        }
+    }
+
+    #[tokio::test]
+    async fn idle_connections_keep_nobody_out() {
+        for bounds in [
+            Bounds {
+                connections: 2,
+                ..Bounds::default()
+            },
+            Bounds {
+                of_loopback: 2,
+                ..Bounds::default()
+            },
+        ] {
+            let at = served(bounds).await;
+            let mut idle = Vec::new();
+            for count in 0..10 {
+                let mut stream = TcpStream::connect(at).await.unwrap();
+                if count % 2 == 0 {
+                    stream.write_all(b"GET / HTT").await.unwrap();
+                }
+                idle.push(stream);
+                assert!(asked(at, REQUEST).await.ends_with("here"));
+            }
+            let first = idle.remove(0);
+            assert_eq!(
+                rest(first).await,
+                "",
+                "the one that was idle longest is closed"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_connection_with_a_request_at_work_is_not_closed_for_another() {
+        let at_work = Arc::new(Notify::new());
+        let go_on = Arc::new(Notify::new());
+        let (told, waits) = (at_work.clone(), go_on.clone());
+        let slow = get(move || async move {
+            told.notify_one();
+            waits.notified().await;
+            "slow"
+        });
+        let app = Router::new()
+            .route("/", get(|| async { "here" }))
+            .route("/slow", slow);
+        let bounds = Bounds {
+            connections: 1,
+            ..Bounds::default()
+        };
+        let at = serving(bounds, app).await;
+        let request = b"GET /slow HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n";
+        let first = tokio::spawn(asked(at, request));
+        at_work.notified().await;
+        let second = tokio::spawn(asked(at, REQUEST));
+        tokio::task::yield_now().await;
+        go_on.notify_one();
+        assert!(first.await.unwrap().ends_with("slow"));
+        assert!(second.await.unwrap().ends_with("here"));
+    }
+
+    #[test]
+    fn a_machine_has_so_many_connections_with_requests_at_work() {
+        let all = Arc::new(Connections::default());
+        let bounds = Bounds {
+            connections: 3,
+            of_address: 1,
+            of_loopback: 2,
+            ..Bounds::default()
+        };
+        let admit = |from: &str| match all.admit(from.parse().unwrap(), &bounds) {
+            Admission::Admitted(connection) => Ok(connection),
+            Admission::Full => Err("full"),
+            Admission::TooMany => Err("too many"),
+        };
+        let (far, here) = ("192.0.2.1", "127.0.0.1");
+        let first = admit(far).ok().unwrap();
+        let first_at_work = AtWork::begin(&first);
+        assert_eq!(admit(far).err(), Some("too many"));
+        let both = [admit(here).ok().unwrap(), admit(here).ok().unwrap()];
+        let at_work = both.each_ref().map(AtWork::begin);
+        assert_eq!(admit(here).err(), Some("too many"));
+        assert_eq!(admit("192.0.2.2").err(), Some("full"));
+        drop((first_at_work, at_work));
+        assert!(admit("192.0.2.2").is_ok(), "one that is idle made room");
+        drop((first, both));
+        assert!(all.open().by_number.is_empty());
+    }
+}

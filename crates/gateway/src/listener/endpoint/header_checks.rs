@@ -1,0 +1,179 @@
+//! Admission of HTTP requests: the caller's identity, and the refusals.
+
+use axum::response::{IntoResponse as _, Response};
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use mcp_elicit_core::fault::code;
+use mcp_elicit_core::wire::FrameIndex;
+use mcp_elicit_core::wire::{Revision, meta, method};
+use mcp_elicit_record::IdentityKey;
+use serde_json::{Value, json};
+
+use crate::headers::{METHOD, NAME, RequestFacts, VERSION, repeats};
+use crate::runtime::StartError;
+
+/// Headers of a client's request that go on to the server.
+const CARRIED: [&str; 5] = [
+    "authorization",
+    "traceparent",
+    "tracestate",
+    "baggage",
+    "x-request-id",
+];
+
+/// Returns whose request it is: told apart by the credentials it carries, of which a keyed hash is kept and nothing else.
+pub(super) fn principal(headers: &HeaderMap, key: &IdentityKey) -> String {
+    match headers.get(AUTHORIZATION) {
+        None => "anonymous".to_owned(),
+        Some(value) => key.caller(value.as_bytes()),
+    }
+}
+
+pub(super) fn carried(headers: &HeaderMap) -> HeaderMap {
+    let goes = |name: &HeaderName| {
+        CARRIED.contains(&name.as_str()) || name.as_str().starts_with("mcp-param-")
+    };
+    headers
+        .iter()
+        .filter(|(name, _)| goes(name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+/// The headers that repeat what the message says (2026-07-28, transports); the first that does not.
+fn headers_match(headers: &HeaderMap, said: &RequestFacts) -> Result<(), &'static str> {
+    let same = |name: &HeaderName, value: Option<&str>| {
+        let mut all = headers.get_all(name).iter();
+        // Of two, another reader might take the other.
+        match (all.next(), value, all.next()) {
+            (Some(header), Some(value), None) => repeats(header, value),
+            (header, value, other) => header.is_none() && value.is_none() && other.is_none(),
+        }
+    };
+    if !same(&VERSION, said.revision.as_deref()) {
+        return Err("MCP-Protocol-Version");
+    }
+    if !same(&METHOD, Some(&said.method))
+        && (headers.contains_key(METHOD) || !said.method.starts_with("notifications/"))
+    {
+        return Err("Mcp-Method");
+    }
+    if said.name.is_some()
+        && (said.names || headers.contains_key(NAME))
+        && !same(&NAME, said.name.as_deref())
+    {
+        return Err("Mcp-Name");
+    }
+    Ok(())
+}
+
+/// Revisions with a session, of which a server may have agreed on any.
+const WITH_SESSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+
+/// A request within a session that names a revision nobody speaks is refused (2025-06-18, transports, protocol version
+/// header).
+pub(super) fn wrong_in_session(headers: &HeaderMap) -> Option<Response> {
+    let spoken = |version: &HeaderValue| {
+        WITH_SESSIONS
+            .iter()
+            .any(|known| version == known.as_bytes())
+    };
+    let unknown = headers.get_all(VERSION).iter().any(|name| !spoken(name));
+    unknown.then(|| {
+        let why = "`MCP-Protocol-Version` names a revision that is not spoken here";
+        refusal(StatusCode::BAD_REQUEST, -32600, why)
+    })
+}
+
+/// Why a request of the rounds era goes no further (2026-07-28, transports, and `_meta` of each request).
+pub(super) fn wrong_in_rounds(
+    headers: &HeaderMap,
+    said: &RequestFacts,
+) -> Option<(StatusCode, Value)> {
+    let error = |code: i32, why: &str| json!({"code": code, "message": why});
+    let missing = |what: &str| error(code::INVALID_PARAMS, &format!("`_meta` has no `{what}`"));
+    let newest = Revision::V2026_07_28.as_str();
+    let Some(revision) = &said.revision else {
+        return Some((StatusCode::BAD_REQUEST, missing(meta::PROTOCOL_VERSION)));
+    };
+    if let Err(header) = headers_match(headers, said) {
+        let why = format!("the header {header} does not match the message");
+        return Some((StatusCode::BAD_REQUEST, error(code::HEADER_MISMATCH, &why)));
+    }
+    if revision != newest {
+        let mut wrong = error(code::UNSUPPORTED_REVISION, "Unsupported protocol version");
+        wrong["data"] = json!({"supported": [newest], "requested": revision});
+        return Some((StatusCode::BAD_REQUEST, wrong));
+    }
+    if !said.declares {
+        return Some((StatusCode::BAD_REQUEST, missing(meta::CLIENT_CAPABILITIES)));
+    }
+    method::GONE_IN_ROUNDS
+        .contains(&said.method.as_str())
+        .then(|| {
+            let why = format!("{newest} has no {}", said.method);
+            (StatusCode::NOT_FOUND, error(code::METHOD_NOT_FOUND, &why))
+        })
+}
+
+/// The longest answer, in bytes, that is looked at for whether it refuses what is no message.
+const REFUSAL: usize = 1_024;
+
+/// Returns what is no message gets a status that says so, also where only the relay could tell.
+pub(super) fn status_in_session(frame: &[u8]) -> StatusCode {
+    let nameless = |index: &FrameIndex| {
+        let id = index.id.clone().map(|range| &frame[range]);
+        index.error.is_some() && id.is_none_or(|id| id == b"null")
+    };
+    if frame.len() <= REFUSAL && FrameIndex::at(frame).as_ref().is_some_and(nameless) {
+        return StatusCode::BAD_REQUEST;
+    }
+    StatusCode::OK
+}
+
+/// Errors of the rounds era that have a status of their own (2026-07-28, transports).
+pub(super) fn status_of(frame: &[u8]) -> StatusCode {
+    let code = FrameIndex::at(frame)
+        .and_then(|index| index.error)
+        .and_then(|error| mcp_elicit_core::wire::frame::member(frame, &error, "code"))
+        .and_then(|range| serde_json::from_slice::<i64>(&frame[range]).ok());
+    match code {
+        Some(-32022..=-32020) => StatusCode::BAD_REQUEST,
+        Some(-32601) => StatusCode::NOT_FOUND,
+        _ => status_in_session(frame),
+    }
+}
+
+pub(super) fn refusal(status: StatusCode, code: i32, why: &str) -> Response {
+    let body = json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": why}});
+    (status, axum::Json(body)).into_response()
+}
+
+/// The answer to a request that came from elsewhere.
+pub(super) fn from_elsewhere() -> Response {
+    let why = "this address was reached from elsewhere";
+    refusal(StatusCode::FORBIDDEN, -32600, why)
+}
+
+pub(super) fn with_id(
+    body: &[u8],
+    index: &FrameIndex,
+    (status, error): (StatusCode, Value),
+) -> Response {
+    let id = index
+        .id
+        .clone()
+        .and_then(|range| serde_json::from_slice(&body[range]).ok())
+        .unwrap_or(Value::Null);
+    let body = json!({"jsonrpc": "2.0", "id": id, "error": error});
+    (status, axum::Json(body)).into_response()
+}
+
+pub(super) fn cannot_start(fault: &StartError) -> Response {
+    tracing::error!(%fault, "a session could not be opened");
+    refusal(
+        StatusCode::BAD_GATEWAY,
+        -32603,
+        "the server cannot be reached",
+    )
+}

@@ -1,0 +1,452 @@
+//! Clients over Streamable HTTP: sessions with streams for the pushed era, single requests for the rounds era.
+
+mod header_checks;
+mod request;
+mod response;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use http::{HeaderMap, StatusCode};
+use mcp_elicit_core::wire::frame::Shape;
+use mcp_elicit_core::wire::{Revision, method};
+use mcp_elicit_record::{clock, seal};
+use mcp_elicit_relay::{Event, RelaySettings};
+use tokio::runtime::Handle;
+
+use crate::challenge::Challenge;
+use crate::config::{Server, Target};
+use crate::headers::{LAST_EVENT, RequestFacts, SESSION, VERSION};
+use crate::listener::origin_guard::{OriginGuard, is_json};
+use crate::listener::response_streams::{ResponseStreams, StreamError};
+use crate::runtime::{Runtime, StartError};
+use crate::session::Session;
+use crate::session::pool::{self, Beside, Pool, Start, Started};
+use crate::transports::child::ChildTransport;
+use crate::transports::child_limit::ChildLimit;
+use crate::transports::http_upstream::{HeaderSource, HttpUpstream};
+use crate::transports::stdio::{drive, fault_of};
+use header_checks::{
+    cannot_start, from_elsewhere, principal, refusal, with_id, wrong_in_rounds, wrong_in_session,
+};
+use request::Message;
+use response::{DisconnectGuard, Opening, stream, take};
+
+/// Sessions at once, over all clients.
+const SESSIONS: usize = 1_000;
+/// Sessions at once of one caller.
+const SESSIONS_EACH: usize = 200;
+/// The time that a session may be idle before it is ended.
+const IDLE: Duration = Duration::from_hours(1);
+
+/// One server as HTTP clients see it.
+pub(crate) struct McpEndpoint {
+    runtime: Runtime,
+    server: Server,
+    max_frame: usize,
+    origin_guard: OriginGuard,
+    sessions: Mutex<HashMap<String, Arc<ClientSession>>>,
+    /// The children of all servers.
+    children: Arc<ChildLimit>,
+    tokio: Handle,
+}
+
+/// One session of a client, or what the rounds-era requests of one principal share.
+struct ClientSession {
+    pool: Arc<Pool>,
+    client: Arc<ResponseStreams>,
+    principal: String,
+    stream_ids: AtomicU64,
+    /// Milliseconds since 1970.
+    used: AtomicU64,
+}
+
+impl McpEndpoint {
+    /// A server to be served to whoever is admitted.
+    /// Runs in a tokio runtime.
+    pub(crate) fn new(
+        runtime: Runtime,
+        server: Server,
+        max_frame: usize,
+        origin_guard: OriginGuard,
+        children: Arc<ChildLimit>,
+    ) -> Arc<Self> {
+        let endpoint = Arc::new(Self {
+            runtime,
+            server,
+            max_frame,
+            origin_guard,
+            sessions: Mutex::default(),
+            children,
+            tokio: Handle::current(),
+        });
+        let weak = Arc::downgrade(&endpoint);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(Duration::from_mins(1)).await;
+                let Some(endpoint) = weak.upgrade() else {
+                    return;
+                };
+                endpoint.end_idle();
+            }
+        });
+        endpoint
+    }
+
+    /// The routes of this server, to be put under its path.
+    pub(crate) fn router(self: &Arc<Self>) -> Router {
+        Router::new()
+            .route("/", get(listen).post(post).delete(end))
+            .with_state(self.clone())
+    }
+
+    /// Hands back every held call, before the gateway stops.
+    pub(crate) fn drain(&self) {
+        for held in self.all() {
+            held.pool.drain();
+        }
+    }
+
+    /// Tells who still waits for an answer that none will come.
+    pub(crate) fn stop(&self) {
+        for held in self.all() {
+            held.pool.stop();
+        }
+    }
+
+    /// Ends every session, and waits until its server was told.
+    pub(crate) fn end_all(&self) {
+        let ended: Vec<Arc<ClientSession>> =
+            self.sessions().drain().map(|(_, held)| held).collect();
+        for held in &ended {
+            held.pool.end();
+        }
+        for held in &ended {
+            held.pool.join();
+        }
+    }
+
+    /// Returns whose request it is.
+    fn caller(&self, headers: &HeaderMap) -> String {
+        principal(headers, self.runtime.book.identity_key())
+    }
+
+    /// Returns how many sessions, calls and questions are open.
+    pub(crate) fn open(&self) -> (usize, usize, usize) {
+        let sessions = self.all();
+        let (calls, questions) = sessions
+            .iter()
+            .map(|held| held.pool.open())
+            .fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+        (sessions.len(), calls, questions)
+    }
+
+    fn sessions(&self) -> MutexGuard<'_, HashMap<String, Arc<ClientSession>>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn all(&self) -> Vec<Arc<ClientSession>> {
+        self.sessions().values().cloned().collect()
+    }
+
+    fn end_idle(&self) {
+        let now = clock::now().as_millis();
+        let idle = u64::try_from(IDLE.as_millis()).unwrap_or(u64::MAX);
+        self.sessions().retain(|_, held| {
+            let keep = now.saturating_sub(held.used.load(Ordering::Relaxed)) < idle
+                || held.pool.open() != (0, 0);
+            if !keep {
+                held.end();
+            }
+            keep
+        });
+    }
+
+    /// Returns what starts sessions for this caller, whose frames go there.
+    fn starts(self: &Arc<Self>, principal: &str, client: &Arc<ResponseStreams>) -> Start {
+        let (endpoint, principal, client) = (self.clone(), principal.to_owned(), client.clone());
+        Box::new(move |beside| endpoint.start_session(&principal, &client, beside))
+    }
+
+    fn start_session(
+        &self,
+        principal: &str,
+        client: &Arc<ResponseStreams>,
+        beside: Beside,
+    ) -> Result<Started, StartError> {
+        let settings = RelaySettings {
+            client_streams: true,
+            first_call: beside.first_call,
+            is_pushed: beside.is_pushed,
+            ..self.server.settings.clone()
+        };
+        let who = self.runtime.session_context(&self.server, principal);
+        let book = self.runtime.book.clone();
+        match &self.server.target {
+            Target::Program(program) => {
+                let counted = self.children.count().ok_or(StartError::TooManyChildren)?;
+                let (child, stdout) =
+                    ChildTransport::start(program.clone(), self.max_frame, true, Some(counted))
+                        .map_err(fault_of(&self.server))?;
+                let (session, driver) =
+                    Session::new(settings, who, client.clone(), child.clone(), book);
+                child
+                    .attach(&session, stdout)
+                    .map_err(fault_of(&self.server))?;
+                let driver = drive(driver).map_err(fault_of(&self.server))?;
+                let driver = Some(driver);
+                Ok(Started { session, driver })
+            }
+            Target::Url(url) => {
+                let repeating = if client.is_of_one_client() {
+                    HeaderSource::Gateway
+                } else {
+                    HeaderSource::Client
+                };
+                let settings = RelaySettings {
+                    server_streams: true,
+                    ..settings
+                };
+                let upstream = HttpUpstream::new(url, self.max_frame, repeating)?;
+                let (session, driver) =
+                    Session::new(settings, who, client.clone(), upstream.clone(), book);
+                upstream.attach(&session);
+                self.tokio.spawn(driver.run());
+                let driver = None;
+                Ok(Started { session, driver })
+            }
+        }
+    }
+
+    /// Returns what the rounds-era requests of one principal share: no client ever names it. One whose server has ended makes room
+    /// for another.
+    fn shared(self: &Arc<Self>, principal: &str) -> Result<Arc<ClientSession>, Box<Response>> {
+        let name = format!("rounds {principal}");
+        let mut sessions = self.sessions();
+        if let Some(held) = sessions.get(&name) {
+            if !held.pool.is_over() {
+                held.touch();
+                return Ok(held.clone());
+            }
+            held.end();
+        } else {
+            has_room(&sessions, principal)?;
+        }
+        let client = Arc::new(ResponseStreams::default());
+        let start = self.starts(principal, &client);
+        let most = match &self.server.target {
+            Target::Program(_) if !self.server.share_child => pool::CHILDREN,
+            Target::Program(_) | Target::Url(_) => 1,
+        };
+        let pool = Pool::growing(start, most, self.children.clone());
+        let held = ClientSession::new(pool, client, principal);
+        sessions.insert(name, held.clone());
+        Ok(held)
+    }
+
+    /// A session for a client that opens one, under a name that nobody can guess.
+    fn own(
+        self: &Arc<Self>,
+        principal: &str,
+    ) -> Result<(String, Arc<ClientSession>), Box<Response>> {
+        has_room(&self.sessions(), principal)?;
+        let Ok(name) = seal::unguessable() else {
+            let why = "no randomness for a session";
+            let status = StatusCode::INTERNAL_SERVER_ERROR;
+            return Err(Box::new(refusal(status, -32603, why)));
+        };
+        let client = Arc::new(ResponseStreams::of_one_client());
+        let pool = Pool::of_one(self.starts(principal, &client));
+        let pool = pool.map_err(|fault| Box::new(cannot_start(&fault)))?;
+        let held = ClientSession::new(pool, client, principal);
+        let mut sessions = self.sessions();
+        if let Err(full) = has_room(&sessions, principal) {
+            drop(sessions);
+            held.end();
+            return Err(full);
+        }
+        sessions.insert(name.clone(), held.clone());
+        drop(sessions);
+        Ok((name, held))
+    }
+
+    fn named(&self, headers: &HeaderMap) -> Result<Arc<ClientSession>, Box<Response>> {
+        if let Some(wrong) = wrong_in_session(headers) {
+            return Err(Box::new(wrong));
+        }
+        let name = headers.get(SESSION).and_then(|name| name.to_str().ok());
+        let Some(name) = name else {
+            return Err(Box::new(refusal(
+                StatusCode::BAD_REQUEST,
+                -32600,
+                "`Mcp-Session-Id` is missing",
+            )));
+        };
+        let held = self.sessions().get(name).cloned();
+        // Another principal's session is not there, as far as this one can tell.
+        match held.filter(|held| held.principal == self.caller(headers) && !name.contains(' ')) {
+            Some(held) => {
+                held.touch();
+                Ok(held)
+            }
+            None => Err(Box::new(refusal(
+                StatusCode::NOT_FOUND,
+                -32600,
+                "no such session",
+            ))),
+        }
+    }
+}
+
+impl ClientSession {
+    fn new(pool: Arc<Pool>, client: Arc<ResponseStreams>, principal: &str) -> Arc<Self> {
+        Arc::new(Self {
+            pool,
+            client,
+            principal: principal.to_owned(),
+            stream_ids: AtomicU64::new(0),
+            used: AtomicU64::new(clock::now().as_millis()),
+        })
+    }
+
+    /// Ends the session and all its streams: who still waits for an answer is told that none will come.
+    fn end(&self) {
+        self.pool.tell_all(|| Event::SessionEnded);
+        self.client.end();
+        self.pool.end();
+    }
+
+    /// It is in use.
+    fn touch(&self) {
+        self.used.store(clock::now().as_millis(), Ordering::Relaxed);
+    }
+}
+
+/// Returns whether another session may be opened for this caller; what is said where not.
+fn has_room(
+    sessions: &HashMap<String, Arc<ClientSession>>,
+    principal: &str,
+) -> Result<(), Box<Response>> {
+    let of_caller = |held: &&Arc<ClientSession>| held.principal == principal;
+    if sessions.len() < SESSIONS && sessions.values().filter(of_caller).count() < SESSIONS_EACH {
+        return Ok(());
+    }
+    let status = StatusCode::SERVICE_UNAVAILABLE;
+    Err(Box::new(refusal(status, -32000, "too many sessions")))
+}
+
+async fn post(
+    State(endpoint): State<Arc<McpEndpoint>>,
+    headers: HeaderMap,
+    body: Body,
+) -> Response {
+    if !endpoint.origin_guard.admits(&headers) {
+        return from_elsewhere();
+    }
+    if !is_json(&headers) {
+        let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+        return refusal(status, -32600, "`Content-Type` must be application/json");
+    }
+    let message = match Message::read(&headers, body, endpoint.max_frame).await {
+        Ok(message) => message,
+        Err(response) => return *response,
+    };
+    let said = RequestFacts::of(&message.frame, &message.index);
+    let in_rounds = said.as_ref().is_some_and(|said| said.revision.is_some())
+        || headers
+            .get(VERSION)
+            .is_some_and(|version| version == Revision::V2026_07_28.as_str());
+    if in_rounds {
+        if message.shape == Shape::Request
+            && let Some(said) = &said
+            && let Some(wrong) = wrong_in_rounds(&headers, said)
+        {
+            return with_id(&message.frame, &message.index, wrong);
+        }
+        return match endpoint.shared(&endpoint.caller(&headers)) {
+            Ok(held) => take(&held, &message, &headers, None, true).await,
+            Err(response) => *response,
+        };
+    }
+    let opens = said
+        .as_ref()
+        .is_some_and(|said| said.method == method::INITIALIZE);
+    if !opens {
+        return match endpoint.named(&headers) {
+            Ok(held) => take(&held, &message, &headers, None, false).await,
+            Err(response) => *response,
+        };
+    }
+    match endpoint.own(&endpoint.caller(&headers)) {
+        Ok((name, held)) => {
+            let response = take(&held, &message, &headers, Some(name.clone()), false).await;
+            if Challenge::is(response.status()) {
+                // The client opens another session when it has what is wanted.
+                endpoint.sessions().remove(&name);
+                held.end();
+            }
+            response
+        }
+        Err(response) => *response,
+    }
+}
+
+/// GET: the session's own stream, or one that was lost.
+async fn listen(State(endpoint): State<Arc<McpEndpoint>>, headers: HeaderMap) -> Response {
+    if !endpoint.origin_guard.admits(&headers) {
+        return from_elsewhere();
+    }
+    let held = match endpoint.named(&headers) {
+        Ok(held) => held,
+        Err(_) if !headers.contains_key(SESSION) => {
+            return refusal(
+                StatusCode::METHOD_NOT_ALLOWED,
+                -32600,
+                "there is no stream without a session",
+            );
+        }
+        Err(response) => return *response,
+    };
+    let last = headers.get(LAST_EVENT).and_then(|id| id.to_str().ok());
+    let (stream_id, told) = match held.client.listen(last) {
+        Ok(listened) => listened,
+        Err(StreamError::Open) => {
+            let why = "the session's stream is open already";
+            return refusal(StatusCode::CONFLICT, -32600, why);
+        }
+        Err(StreamError::Done) => {
+            let why = "the stream of this event has ended";
+            return refusal(StatusCode::BAD_REQUEST, -32600, why);
+        }
+    };
+    stream(
+        Opening::Nothing,
+        told,
+        DisconnectGuard::watching(held, stream_id),
+    )
+}
+
+async fn end(State(endpoint): State<Arc<McpEndpoint>>, headers: HeaderMap) -> Response {
+    if !endpoint.origin_guard.admits(&headers) {
+        return from_elsewhere();
+    }
+    match endpoint.named(&headers) {
+        Ok(held) => {
+            let name = headers
+                .get(SESSION)
+                .and_then(|name| name.to_str().ok())
+                .unwrap_or_default();
+            endpoint.sessions().remove(name);
+            held.end();
+            StatusCode::NO_CONTENT.into_response()
+        }
+        Err(response) => *response,
+    }
+}

@@ -1,0 +1,413 @@
+//! The streams of one HTTP client: one for each of its requests and one for the session, each with what was said on it
+//! lately, so that a client that lost a stream can take it up again (2025-11-25, transports, resumability).
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use tokio::sync::mpsc;
+
+use crate::challenge::Challenge;
+use crate::frame::Frame;
+use crate::session::ClientTransport;
+use mcp_elicit_core::wire::sse;
+use mcp_elicit_relay::StreamId;
+
+/// Messages that were said, kept of one stream for a client that comes back.
+const REPLAYABLE: usize = 64;
+/// Messages that wait for a session's stream to be opened.
+const WAITING: usize = 1_000;
+
+/// ResponseStreams of one client, beyond which those that were lost are given up.
+const LOST: usize = 256;
+
+/// Bytes that wait on one stream for a client that does not read, beyond which the stream is cut.
+const UNREAD: usize = 64 * 1024 * 1024;
+/// The same over all streams of the gateway.
+const UNREAD_IN_ALL: usize = 512 * 1024 * 1024;
+
+/// Bytes that wait on all streams.
+static ALL_UNREAD: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes that wait to be read, until this is dropped.
+#[derive(Debug)]
+struct Unread {
+    bytes: usize,
+    of: Arc<AtomicUsize>,
+}
+
+impl Unread {
+    /// Counts a message; `None` where too much waits beside it.
+    fn count(bytes: usize, of: &Arc<AtomicUsize>) -> Option<Arc<Self>> {
+        let before = of.fetch_add(bytes, Ordering::AcqRel);
+        let all_before = ALL_UNREAD.fetch_add(bytes, Ordering::AcqRel);
+        let of = of.clone();
+        let counted = Arc::new(Self { bytes, of });
+        // One message alone may be as long as messages may be.
+        let fits = before == 0 || (before + bytes <= UNREAD && all_before + bytes <= UNREAD_IN_ALL);
+        fits.then_some(counted)
+    }
+}
+
+impl Drop for Unread {
+    fn drop(&mut self) {
+        self.of.fetch_sub(self.bytes, Ordering::AcqRel);
+        ALL_UNREAD.fetch_sub(self.bytes, Ordering::AcqRel);
+    }
+}
+
+/// One message on a stream.
+#[derive(Clone, Debug)]
+pub(crate) struct StreamEvent {
+    /// The frame; kept ones are the same bytes.
+    pub frame: Bytes,
+    /// `true` if it answers the request that opened the stream.
+    pub last: bool,
+    /// The challenge of the server, where it answers with one.
+    pub challenge: Option<Box<Challenge>>,
+    id: String,
+    /// ChildSlot as long as it waits to be read.
+    _unread: Option<Arc<Unread>>,
+}
+
+impl StreamEvent {
+    /// The message as an event; with an id where streams can be taken up again.
+    pub(crate) fn written(&self, with_id: bool) -> Vec<u8> {
+        sse::written(&self.frame, with_id.then_some(self.id.as_str()))
+    }
+}
+
+#[derive(Default)]
+struct Stream {
+    to: Option<mpsc::UnboundedSender<StreamEvent>>,
+    kept: VecDeque<(u64, StreamEvent)>,
+    count: u64,
+    /// Up to which message somebody listened.
+    said: u64,
+    /// `true` if its request was answered.
+    answered: bool,
+    /// Bytes that wait to be read.
+    unread: Arc<AtomicUsize>,
+}
+
+impl Stream {
+    fn is_open(&self) -> bool {
+        self.to.as_ref().is_some_and(|to| !to.is_closed())
+    }
+}
+
+/// Why there is no stream to listen to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StreamError {
+    /// Somebody listens to the session's already.
+    Open,
+    /// The request's stream is not there (any more).
+    Done,
+}
+
+/// The streams of one client.
+#[derive(Default)]
+pub(crate) struct ResponseStreams {
+    by_door: Mutex<HashMap<StreamId, Stream>>,
+    /// `true` if all streams are of one client with a session.
+    one_client: bool,
+    /// `true` once nothing more will be sent.
+    ended: AtomicBool,
+}
+
+impl ResponseStreams {
+    /// The streams of one client with a session: what belongs to none of its requests may go to any of them.
+    pub(crate) fn of_one_client() -> Self {
+        Self {
+            one_client: true,
+            ..Self::default()
+        }
+    }
+
+    /// Returns whether they are of one client with a session, and not of all that come without.
+    pub(crate) fn is_of_one_client(&self) -> bool {
+        self.one_client
+    }
+
+    fn streams(&self) -> MutexGuard<'_, HashMap<StreamId, Stream>> {
+        self.by_door.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens the stream of a request. The oldest of too many that were lost and not taken up again is given up for it.
+    pub(crate) fn open(&self, stream_id: StreamId) -> mpsc::UnboundedReceiver<StreamEvent> {
+        let (to, told) = mpsc::unbounded_channel();
+        let mut streams = self.streams();
+        if self.ended.load(Ordering::Relaxed) {
+            // Whoever listens hears the end.
+            return told;
+        }
+        if streams.len() >= LOST {
+            let lost = |stream: &Stream| !stream.is_open();
+            let oldest = streams.iter().filter(|(_, stream)| lost(stream));
+            if let Some(oldest) = oldest
+                .map(|(stream_id, _)| *stream_id)
+                .filter(|stream_id| *stream_id != StreamId::SESSION)
+                .min()
+            {
+                streams.remove(&oldest);
+            }
+        }
+        streams.insert(
+            stream_id,
+            Stream {
+                to: Some(to),
+                ..Stream::default()
+            },
+        );
+        told
+    }
+
+    /// Opens the session's stream, or takes up the one that said the event `last`.
+    pub(crate) fn listen(
+        &self,
+        last: Option<&str>,
+    ) -> Result<(StreamId, mpsc::UnboundedReceiver<StreamEvent>), StreamError> {
+        let seen = last
+            .and_then(|last| last.split_once('-'))
+            .and_then(|(stream_id, count)| {
+                Some((
+                    StreamId(stream_id.parse().ok()?),
+                    count.parse::<u64>().ok()?,
+                ))
+            });
+        let stream_id = seen.map_or(StreamId::SESSION, |(stream_id, _)| stream_id);
+        let mut streams = self.streams();
+        if self.ended.load(Ordering::Relaxed) {
+            return Err(StreamError::Done);
+        }
+        let stream = match stream_id {
+            StreamId::SESSION => streams.entry(stream_id).or_default(),
+            // One that is done with, or that was never there, will say nothing.
+            stream_id => streams.get_mut(&stream_id).ok_or(StreamError::Done)?,
+        };
+        if seen.is_none() && stream.is_open() {
+            return Err(StreamError::Open);
+        }
+        // SessionContext does not say how far it was has what somebody listened to.
+        let after = seen.map_or(stream.said, |(_, after)| after);
+        let (to, told) = mpsc::unbounded_channel();
+        for (count, kept) in &stream.kept {
+            if *count > after {
+                // The receiver is right here.
+                let _ = to.send(kept.clone());
+            }
+        }
+        stream.said = stream.count;
+        stream.to = Some(to);
+        Ok((stream_id, told))
+    }
+
+    /// Every stream ends, with what was said on it.
+    pub(crate) fn end(&self) {
+        let mut streams = self.streams();
+        self.ended.store(true, Ordering::Relaxed);
+        streams.clear();
+    }
+
+    /// The stream is done with; whether it was there.
+    pub(crate) fn close(&self, stream_id: StreamId) -> bool {
+        self.streams().remove(&stream_id).is_some()
+    }
+}
+
+impl ResponseStreams {
+    fn say(
+        &self,
+        stream_id: StreamId,
+        frame: Frame<'_>,
+        last: bool,
+        challenge: Option<Box<Challenge>>,
+    ) {
+        let mut streams = self.streams();
+        let stream_id = self.instead_of(stream_id, &streams);
+        let stream = if stream_id == StreamId::SESSION {
+            streams.entry(stream_id).or_default()
+        } else {
+            // A request that was given up has no stream.
+            let Some(stream) = streams.get_mut(&stream_id) else {
+                return;
+            };
+            stream
+        };
+        stream.count += 1;
+        let told = StreamEvent {
+            frame: frame.kept(),
+            last,
+            challenge,
+            id: format!("{}-{}", stream_id.0, stream.count),
+            _unread: None,
+        };
+        stream.answered |= last;
+        stream.kept.push_back((stream.count, told.clone()));
+        if let Some(to) = &stream.to {
+            let unread = Unread::count(told.frame.len(), &stream.unread);
+            let read_on = unread.is_some();
+            let told = StreamEvent {
+                _unread: unread,
+                ..told
+            };
+            // A client that does not read finds what is kept when it comes back for it.
+            match Some(told).filter(|_| read_on).map(|told| to.send(told)) {
+                Some(Ok(())) => stream.said = stream.count,
+                Some(Err(_)) | None => stream.to = None,
+            }
+        }
+        let mut bytes: usize = stream.kept.iter().map(|(_, told)| told.frame.len()).sum();
+        while let Some((count, oldest)) = stream.kept.front() {
+            let waits = stream_id == StreamId::SESSION && *count > stream.said;
+            let few = stream.kept.len() <= if waits { WAITING } else { REPLAYABLE };
+            if (few && bytes <= UNREAD) || stream.kept.len() == 1 {
+                break;
+            }
+            bytes -= oldest.frame.len();
+            stream.kept.pop_front();
+        }
+    }
+
+    /// Returns where nobody listens to the session's stream, the client hears what is for that on the stream of its newest request
+    /// (2025-11-25, transports: before the response, a server may send what relates to the request).
+    fn instead_of(&self, stream_id: StreamId, streams: &HashMap<StreamId, Stream>) -> StreamId {
+        let listened = streams.get(&StreamId::SESSION).is_some_and(Stream::is_open);
+        if stream_id != StreamId::SESSION || !self.one_client || listened {
+            return stream_id;
+        }
+        let waits = |(stream_id, stream): &(&StreamId, &Stream)| {
+            **stream_id != StreamId::SESSION && stream.is_open() && !stream.answered
+        };
+        let newest = streams
+            .iter()
+            .filter(waits)
+            .map(|(stream_id, _)| *stream_id)
+            .max();
+        newest.unwrap_or(stream_id)
+    }
+}
+
+impl ClientTransport for ResponseStreams {
+    fn send(&self, stream_id: StreamId, frame: Frame<'_>, last: bool) {
+        self.say(stream_id, frame, last, None);
+    }
+
+    fn challenge(&self, stream_id: StreamId, frame: Frame<'_>, challenge: &Challenge) {
+        self.say(stream_id, frame, true, Some(Box::new(challenge.clone())));
+    }
+
+    fn flush(&self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc::error::TryRecvError;
+
+    use super::*;
+
+    #[test]
+    fn a_lost_stream_is_taken_up_where_it_was() {
+        let streams = ResponseStreams::default();
+        let first = streams.open(StreamId(3));
+        streams.send(StreamId(3), Frame::Lent(b"one"), false);
+        drop(first);
+        streams.send(StreamId(3), Frame::Lent(b"two"), false);
+        streams.send(StreamId(3), Frame::Lent(b"three"), true);
+        let (stream_id, mut told) = streams.listen(Some("3-1")).unwrap();
+        assert_eq!(stream_id, StreamId(3));
+        assert_eq!(told.try_recv().unwrap().frame, "two");
+        let last = told.try_recv().unwrap();
+        assert!(last.last);
+        assert_eq!(last.written(true), b"id: 3-3\ndata: three\n\n");
+    }
+
+    #[test]
+    fn the_sessions_stream_has_what_was_said_before_it_was_opened() {
+        let streams = ResponseStreams::default();
+        streams.send(StreamId::SESSION, Frame::Lent(b"early"), false);
+        let (_, mut told) = streams.listen(None).unwrap();
+        assert_eq!(told.try_recv().unwrap().frame, "early");
+        assert_eq!(streams.listen(None).err(), Some(StreamError::Open));
+        assert_eq!(streams.listen(Some("8-1")).err(), Some(StreamError::Done));
+        for lost in 10..10 + LOST as u64 {
+            drop(streams.open(StreamId(lost)));
+        }
+        let all = streams.streams().len();
+        assert_eq!(all, LOST, "the oldest lost stream made room");
+        assert!(streams.close(StreamId(11)) && !streams.close(StreamId(10)));
+        streams.send(StreamId(9), Frame::Lent(b"nobody asked"), false);
+        assert!(!streams.close(StreamId(9)));
+    }
+
+    #[test]
+    fn what_was_listened_to_is_not_said_again_to_who_does_not_ask_for_it() {
+        let streams = ResponseStreams::default();
+        let (_, mut told) = streams.listen(None).unwrap();
+        streams.send(StreamId::SESSION, Frame::Lent(b"heard"), false);
+        assert_eq!(told.try_recv().unwrap().frame, "heard");
+        drop(told);
+        streams.send(StreamId::SESSION, Frame::Lent(b"missed"), false);
+        let (_, mut told) = streams.listen(None).unwrap();
+        assert_eq!(told.try_recv().unwrap().frame, "missed");
+        assert!(told.try_recv().is_err());
+        drop(told);
+        let (_, mut told) = streams.listen(Some("0-0")).unwrap();
+        assert_eq!(told.try_recv().unwrap().frame, "heard");
+        assert_eq!(told.try_recv().unwrap().frame, "missed");
+    }
+
+    #[test]
+    fn a_stream_that_nobody_reads_is_cut_and_what_is_kept_is_bounded() {
+        let streams = ResponseStreams::default();
+        let mut told = streams.open(StreamId(1));
+        let long = vec![b'x'; UNREAD / 4 + 1];
+        for _ in 0..6 {
+            streams.send(StreamId(1), Frame::Lent(&long), false);
+        }
+        let mut waiting = 0;
+        while told.try_recv().is_ok() {
+            waiting += 1;
+        }
+        assert_eq!(waiting, 3, "what waited is there, and nothing more");
+        assert_eq!(told.try_recv().err(), Some(TryRecvError::Disconnected));
+        let (_, mut told) = streams.listen(Some("1-3")).unwrap();
+        assert_eq!(told.try_recv().unwrap().id, "1-4");
+    }
+
+    #[test]
+    fn every_stream_ends_with_what_was_said_on_it() {
+        let streams = ResponseStreams::of_one_client();
+        let (_, mut session) = streams.listen(None).unwrap();
+        let mut request = streams.open(StreamId(1));
+        streams.send(StreamId(1), Frame::Lent(b"over"), true);
+        streams.end();
+        assert_eq!(request.try_recv().unwrap().frame, "over");
+        for told in [&mut session, &mut request, &mut streams.open(StreamId(2))] {
+            assert_eq!(told.try_recv().err(), Some(TryRecvError::Disconnected));
+        }
+        assert_eq!(streams.listen(None).err(), Some(StreamError::Done));
+    }
+
+    #[test]
+    fn a_client_without_a_session_stream_hears_on_the_stream_of_its_request() {
+        let streams = ResponseStreams::of_one_client();
+        let mut first = streams.open(StreamId(1));
+        streams.send(StreamId(1), Frame::Lent(b"answer"), true);
+        assert_eq!(first.try_recv().unwrap().frame, "answer");
+        streams.send(StreamId::SESSION, Frame::Lent(b"waits"), false);
+        assert!(
+            first.try_recv().is_err(),
+            "an answered request hears no more"
+        );
+        let mut second = streams.open(StreamId(2));
+        streams.send(StreamId::SESSION, Frame::Lent(b"log"), false);
+        assert_eq!(second.try_recv().unwrap().frame, "log");
+        let (_, mut session) = streams.listen(None).unwrap();
+        assert_eq!(session.try_recv().unwrap().frame, "waits");
+        streams.send(StreamId::SESSION, Frame::Lent(b"there"), false);
+        assert_eq!(session.try_recv().unwrap().frame, "there");
+        assert!(second.try_recv().is_err());
+    }
+}

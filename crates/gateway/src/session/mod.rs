@@ -1,0 +1,445 @@
+//! One relay with its two sides and its record: carries out what the relay wants done.
+//!
+//! | file | what it does |
+//! | --- | --- |
+//! | `keeping` | what the relay wants kept: at once, or on the driver's time |
+//! | [`driver`] | the record, timers, and what others tell |
+
+pub(crate) mod driver;
+pub(crate) mod pool;
+mod record_effects;
+pub(crate) mod turn_waker;
+
+use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_core::wire::FrameIndex;
+use mcp_elicit_core::wire::{CallKind, Id};
+use mcp_elicit_record::{Book, RecordEvent, SessionIdentity, clock};
+use mcp_elicit_relay::{
+    AskId, CallId, ClientForward, DeliveryId, Effect, Event, Relay, RelaySettings, ServerForward,
+    StateSeal, StreamId,
+};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use tokio::sync::{Notify, mpsc};
+
+use crate::challenge::Challenge;
+use crate::frame::Frame;
+use crate::responder_bridge::ResponderBridge;
+use crate::session::turn_waker::TurnWaker;
+pub(crate) use driver::Driver;
+use record_effects::DeferredEffects;
+
+/// The sink of frames for the client. Never waits: what cannot go at once is queued.
+pub(crate) trait ClientTransport: Send + Sync {
+    /// Queues a frame on a stream; `last` when it answers the request that opened the stream.
+    fn send(&self, stream: StreamId, frame: Frame<'_>, last: bool);
+    /// Queues the last frame of a stream whose request the server wants credentials for.
+    fn challenge(&self, stream: StreamId, frame: Frame<'_>, _challenge: &Challenge) {
+        self.send(stream, frame, true);
+    }
+    /// Gets on with what is queued.
+    fn flush(&self);
+    /// Returns whether that may wait for the client to read.
+    fn may_wait(&self) -> bool {
+        false
+    }
+}
+
+/// The sink of frames for the server. Never waits: what cannot go at once is queued.
+pub(crate) trait ServerTransport: Send + Sync {
+    /// Queues a frame; `call` when it starts that call, made on this stream of the client. What becomes of the answers of
+    /// `delivery` is told to the session: [`Event::Accepted`], [`Event::Refused`] or [`Event::Lost`].
+    fn send(
+        &self,
+        frame: Frame<'_>,
+        call: Option<CallId>,
+        stream: Option<StreamId>,
+        delivery: Option<DeliveryId>,
+    );
+    /// Gets on with what is queued, or has the session's driver do it.
+    fn flush(&self);
+    /// Returns whether that may wait for the server to read.
+    fn may_wait(&self) -> bool {
+        false
+    }
+    /// Returns whether what is queued can still reach the server, as far as is known.
+    fn is_up(&self) -> bool {
+        true
+    }
+    /// Returns whether more may be queued: a server that does not read must not fill the memory.
+    fn has_room(&self) -> bool {
+        true
+    }
+    /// Writes what is queued; the driver may wait.
+    fn write_out(&self) {}
+    /// Returns what the client's request on this stream said in its HTTP headers; `None` when the request is over.
+    fn carry(&self, _door: StreamId, _headers: Option<HeaderMap>) {}
+    /// Nobody wants the answer to this call any more.
+    fn abandon(&self, call: CallId);
+    /// Starts the server anew; tells [`Event::Restarted`] or [`Event::ServerGone`] when done.
+    fn restart(&self);
+    /// Ends the connection with the server.
+    fn close(&self);
+}
+
+/// One client session with one server.
+pub(crate) struct Session {
+    relay: Mutex<Relay>,
+    client: Arc<dyn ClientTransport>,
+    server: Arc<dyn ServerTransport>,
+    book: Arc<Book>,
+    who: SessionContext,
+    jobs: mpsc::UnboundedSender<Job>,
+    tell: mpsc::UnboundedSender<RecordEvent>,
+    timer: Notify,
+    /// The waker for calls that another session could take, or for a session that could take one.
+    free: OnceLock<Arc<TurnWaker>>,
+    /// When the driver wakes by itself, in milliseconds since 1970.
+    sleeps_until: AtomicU64,
+}
+
+/// Recipients of the relay's own frames, and the writes that follow them.
+#[derive(Default)]
+struct PeersToFlush {
+    client: bool,
+    server: bool,
+    noted: Vec<String>,
+}
+
+/// The address of a question's page, by its id; `None` where there is no inbox.
+pub(crate) type LinkOf = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// The caller and the server of a session, and the address at which its questions can be answered.
+#[derive(Clone)]
+pub(crate) struct SessionContext {
+    /// The server by the operator's name.
+    pub server: String,
+    /// The caller and the server of these calls, as the record tells them apart.
+    pub identity: SessionIdentity,
+    /// The address of a question's page, by its id.
+    pub link: LinkOf,
+    /// The responder that is asked at once what comes to the operator's desk.
+    pub answerer: Option<Arc<ResponderBridge>>,
+}
+
+enum Job {
+    Effect(Effect),
+    /// Write the client's answer to this question, which is in hand.
+    Write(AskId, String),
+    Flush,
+    End,
+}
+
+impl Session {
+    /// A session; it lives as long as its driver runs.
+    pub(crate) fn new(
+        settings: RelaySettings,
+        who: SessionContext,
+        client: Arc<dyn ClientTransport>,
+        server: Arc<dyn ServerTransport>,
+        book: Arc<Book>,
+    ) -> (Arc<Self>, Driver) {
+        let (jobs, job_list) = mpsc::unbounded_channel();
+        let (tell, told) = mpsc::unbounded_channel();
+        let key = book.identity_key().derive("request state");
+        let seal = StateSeal::new(&key, &who.identity.server.key, &who.identity.caller);
+        let settings = RelaySettings {
+            is_named: who.identity.server.is_named,
+            ..settings
+        };
+        let relay = Mutex::new(Relay::new(settings, seal));
+        let session = Arc::new(Self {
+            relay,
+            client,
+            server,
+            book,
+            who,
+            jobs,
+            tell,
+            timer: Notify::new(),
+            free: OnceLock::new(),
+            sleeps_until: AtomicU64::new(u64::MAX),
+        });
+        (
+            session.clone(),
+            Driver {
+                session,
+                jobs: job_list,
+                told,
+            },
+        )
+    }
+
+    fn relay(&self) -> MutexGuard<'_, Relay> {
+        self.relay.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A frame came from the client.
+    pub(crate) fn handle_client(&self, stream: StreamId, frame: Frame<'_>) {
+        let mut relay = self.relay();
+        relay.set_finds_calls(self.book.has_calls());
+        let up = match frame {
+            Frame::Lent(bytes) => relay.client_frame(clock::now(), stream, bytes),
+            Frame::Seen(bytes, index) => {
+                relay.client_frame_seen(clock::now(), stream, bytes, index)
+            }
+        };
+        if let ClientForward::AsIs(call) = up {
+            self.server.send(frame, call, Some(stream), None);
+        }
+        let told = self.carry_out(relay, Some(stream), None);
+        self.server.flush();
+        // Whoever reads a peer must not wait for the other to read: both might wait for each other then.
+        if told.client && self.client.may_wait() {
+            self.flush_later();
+        } else if told.client {
+            self.client.flush();
+        }
+        self.write_behind(&told.noted);
+    }
+
+    /// A frame came from the server, on the stream of this call where streams are apart.
+    pub(crate) fn handle_server(&self, call: Option<CallId>, frame: Frame<'_>) {
+        self.handle_server_challenged(call, frame, None);
+    }
+
+    /// A frame came from the server, with what the server wants first when it wants credentials.
+    pub(crate) fn handle_server_challenged(
+        &self,
+        call: Option<CallId>,
+        frame: Frame<'_>,
+        challenge: Option<&Challenge>,
+    ) {
+        let mut relay = self.relay();
+        let down = match frame {
+            Frame::Lent(bytes) => relay.server_frame(clock::now(), call, bytes),
+            Frame::Seen(bytes, index) => relay.server_frame_seen(clock::now(), call, bytes, index),
+        };
+        if let ServerForward::AsIs { stream, last } = down {
+            self.to_client(stream, frame, last, challenge);
+        }
+        let told = self.carry_out(relay, None, challenge);
+        self.client.flush();
+        if told.server && self.server.may_wait() {
+            self.flush_later();
+        } else if told.server {
+            self.server.flush();
+        }
+        self.write_behind(&told.noted);
+    }
+
+    fn to_client(
+        &self,
+        stream: StreamId,
+        frame: Frame<'_>,
+        last: bool,
+        challenge: Option<&Challenge>,
+    ) {
+        match challenge.filter(|_| last) {
+            Some(challenge) => self.client.challenge(stream, frame, challenge),
+            None => self.client.send(stream, frame, last),
+        }
+    }
+
+    /// A frame came from the client, whose HTTP request said this in its headers: they go on with what goes on of it,
+    /// until the request is over.
+    pub(crate) fn handle_client_with_headers(
+        &self,
+        stream: StreamId,
+        frame: Frame<'_>,
+        headers: HeaderMap,
+    ) {
+        if headers.is_empty() {
+            return self.handle_client(stream, frame);
+        }
+        self.server.carry(stream, Some(headers));
+        self.handle_client(stream, frame);
+    }
+
+    /// The client's HTTP request on this stream is over.
+    pub(crate) fn is_over_at(&self, stream: StreamId) {
+        self.server.carry(stream, None);
+    }
+
+    /// Something happened.
+    pub(crate) fn tell(&self, event: Event) {
+        let mut relay = self.relay();
+        relay.handle(clock::now(), event);
+        self.carry_on(relay, None);
+    }
+
+    /// Something happened, since the server wants credentials first.
+    pub(crate) fn tell_challenged(&self, event: Event, challenge: Option<&Challenge>) {
+        let mut relay = self.relay();
+        relay.handle(clock::now(), event);
+        self.carry_on(relay, challenge);
+    }
+
+    /// Carries out what came of something that was no frame.
+    fn carry_on(&self, relay: MutexGuard<'_, Relay>, challenge: Option<&Challenge>) {
+        let told = self.carry_out(relay, None, challenge);
+        self.flush();
+        self.write_behind(&told.noted);
+    }
+
+    /// Returns whether the server has ended, and nothing more can come of the session.
+    pub(crate) fn is_over(&self) -> bool {
+        self.relay().is_over()
+    }
+
+    /// Returns how many calls and questions are open.
+    pub(crate) fn open(&self) -> (usize, usize) {
+        self.relay().open()
+    }
+
+    /// From now on this is notified when a call waits that another session could take, and when this one could take a call.
+    pub(crate) fn wake_when_free(&self, wake: Arc<TurnWaker>) {
+        let _set_once = self.free.set(wake);
+    }
+
+    /// Returns whether the server takes what it is sent.
+    pub(crate) fn has_room(&self) -> bool {
+        self.server.has_room()
+    }
+
+    /// Returns whether more sessions with the server could take calls of this one.
+    pub(crate) fn can_share_calls(&self) -> bool {
+        self.relay().can_share_calls()
+    }
+
+    /// Returns whether a call in which the server may ask can be made right away.
+    pub(crate) fn is_free(&self) -> bool {
+        self.relay().is_free()
+    }
+
+    /// Returns whether a call was given up that the server may still be at work on.
+    pub(crate) fn has_given_up_call(&self) -> bool {
+        self.relay().has_given_up_call()
+    }
+
+    /// Returns how many calls are on their way or wait.
+    pub(crate) fn load(&self) -> usize {
+        self.relay().load()
+    }
+
+    /// Returns whether the request goes on with something that is held here.
+    pub(crate) fn continues_here(&self, kind: CallKind, frame: &[u8], index: &FrameIndex) -> bool {
+        let text = std::str::from_utf8(frame);
+        text.is_ok_and(|text| self.relay().continues_here(kind, text, index))
+    }
+
+    /// Returns whether the client knows a call here by this id.
+    pub(crate) fn knows_call(&self, id: &Id) -> bool {
+        self.relay().knows_call(id)
+    }
+
+    /// Since when the oldest call waits that another session could take.
+    pub(crate) fn queued_since(&self) -> Option<Timestamp> {
+        self.relay().queued_since()
+    }
+
+    /// Takes that call out.
+    pub(crate) fn take_queued(&self) -> Option<(StreamId, Bytes)> {
+        let mut relay = self.relay();
+        let taken = relay.take_queued();
+        self.carry_on(relay, None);
+        taken
+    }
+
+    /// Lets a side that may wait for its peer get on with its queue on the driver's time.
+    pub(crate) fn flush_later(&self) {
+        let _the_driver_has_ended = self.jobs.send(Job::Flush);
+    }
+
+    /// Ends the session: the server's connection is closed, questions stay for the same call made again.
+    pub(crate) fn end(&self) {
+        let _the_driver_has_ended = self.jobs.send(Job::End);
+    }
+
+    fn flush(&self) {
+        self.server.flush();
+        self.client.flush();
+    }
+
+    /// Returns what nobody waits for is handed on to be written, once the frames are on their way.
+    fn write_behind(&self, noted: &[String]) {
+        for record in noted {
+            self.note(self.book.write_behind(record));
+        }
+    }
+
+    /// Carries out effects in the relay's order. Frames are queued under its lock, to be written outside it.
+    fn carry_out(
+        &self,
+        mut relay: MutexGuard<'_, Relay>,
+        stream: Option<StreamId>,
+        challenge: Option<&Challenge>,
+    ) -> PeersToFlush {
+        let mut told = PeersToFlush::default();
+        let mut later = DeferredEffects::default();
+        while let Some(effect) = relay.effect() {
+            let Some(effect) = self.at_once(effect, &mut relay, &mut later) else {
+                continue;
+            };
+            match effect {
+                Effect::ToClient {
+                    stream,
+                    frame,
+                    last,
+                } => {
+                    told.client = true;
+                    self.to_client(stream, Frame::Lent(frame.as_bytes()), last, challenge);
+                }
+                Effect::ToServer {
+                    frame,
+                    call,
+                    delivery,
+                } => {
+                    told.server = true;
+                    let stream = call.and_then(|call| relay.waits_at(call)).or(stream);
+                    let frame = Frame::Lent(frame.as_bytes());
+                    self.server.send(frame, call, stream, delivery);
+                }
+                Effect::Abandon { call } => self.server.abandon(call),
+                Effect::Restart => self.server.restart(),
+                Effect::Record { .. }
+                | Effect::Submit { .. }
+                | Effect::BeginDelivery { .. }
+                | Effect::End { .. }
+                | Effect::Delivered { .. }
+                | Effect::DeliveryRefused { .. }
+                | Effect::InDoubt { .. }
+                | Effect::FindCall { .. }
+                | Effect::KeepCall { .. }
+                | Effect::KeepResult { .. }
+                | Effect::DropCall { .. }
+                | Effect::FollowCall { .. } => {
+                    let _the_driver_has_ended = self.jobs.send(Job::Effect(effect));
+                }
+            }
+        }
+        // What waits for the disk is the driver's, what does not the caller's.
+        for (question, record) in later.in_hand {
+            let _the_driver_has_ended = self.jobs.send(Job::Write(question, record));
+        }
+        told.noted = later.noted;
+        let deadline = relay.deadline();
+        let pool = self.free.get();
+        let call_waits = pool.is_some() && relay.queued_since().is_some();
+        let is_free = pool.is_some_and(|pool| pool.wants_free_sessions() && relay.is_free());
+        drop(relay);
+        if let Some(pool) = pool.filter(|_| call_waits) {
+            pool.call_waits();
+        } else if let Some(pool) = pool.filter(|_| is_free) {
+            pool.session_is_free();
+        }
+        let sleeps_until = self.sleeps_until.load(Ordering::Acquire);
+        if deadline.is_some_and(|deadline| deadline.as_millis() < sleeps_until) {
+            self.timer.notify_one();
+        }
+        told
+    }
+}

@@ -1,0 +1,373 @@
+//! The sessions that serve one caller together: one, or several with a child each, where only the connection can say for
+//! which call a server asks.
+//!
+//! A server that pushes its questions over stdio does not name the call. So each of its children has one call at a time in
+//! which it may ask; another child is started when a call has waited for a while and there are few enough, and those that
+//! nobody needs are ended. No child ever serves two callers.
+
+use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_core::wire::frame::Shape;
+use mcp_elicit_core::wire::{CallKind, Cancelled, method};
+use mcp_elicit_record::clock;
+use mcp_elicit_relay::{Event, StreamId};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::session::turn_waker::TurnWaker;
+use http::HeaderMap;
+
+use crate::frame::Frame;
+use crate::runtime::StartError;
+use crate::session::Session;
+use crate::transports::child_limit::ChildLimit;
+
+/// The most children that serve one caller.
+pub(crate) const CHILDREN: usize = 8;
+/// The time that a call waits for its turn before another child is started for it.
+const GROW_AFTER: Duration = Duration::from_millis(250);
+/// The time that a child may have nothing to do before it is ended.
+const IDLE: Duration = Duration::from_mins(1);
+/// Numbers of calls that each session has for itself.
+const NUMBERS: u32 = 40;
+
+/// A session that was started, with the thread that drives it where it has one of its own.
+pub(crate) struct Started {
+    /// The session.
+    pub session: Arc<Session>,
+    /// The task that drives it.
+    pub driver: Option<JoinHandle<()>>,
+}
+
+/// The facts for a further session of the same caller.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Beside {
+    /// After which number its calls are numbered.
+    pub first_call: u64,
+    /// `true` if the server is known to speak the pushed era.
+    pub is_pushed: bool,
+}
+
+/// Starts a session.
+pub(crate) type Start = Box<dyn Fn(Beside) -> Result<Started, StartError> + Send + Sync>;
+
+/// The sessions of one caller.
+pub(crate) struct Pool {
+    start: Start,
+    most: usize,
+    /// All children of the gateway, where these are some of them.
+    children: Option<Arc<ChildLimit>>,
+    members: Mutex<Vec<Member>>,
+    started: AtomicU64,
+    /// When the last child was started, in milliseconds since 1970: the next is not needed before that one has helped.
+    grown_at: AtomicU64,
+    wake: Arc<TurnWaker>,
+}
+
+struct Member {
+    session: Arc<Session>,
+    driver: Option<JoinHandle<()>>,
+    used: Timestamp,
+}
+
+impl Pool {
+    /// One session, started here and now.
+    pub(crate) fn of_one(start: Start) -> Result<Arc<Self>, StartError> {
+        let pool = Self::of(start, 1, None);
+        pool.first()?;
+        Ok(pool)
+    }
+
+    /// At most this many sessions; the first is started when it is needed. Runs in a tokio runtime.
+    pub(crate) fn growing(start: Start, most: usize, children: Arc<ChildLimit>) -> Arc<Self> {
+        let pool = Self::of(start, most.max(1), Some(children));
+        if pool.most > 1 {
+            let (weak, wake) = (Arc::downgrade(&pool), pool.wake.clone());
+            tokio::spawn(tend(weak, wake));
+        }
+        pool
+    }
+
+    fn of(start: Start, most: usize, children: Option<Arc<ChildLimit>>) -> Arc<Self> {
+        Arc::new(Self {
+            start,
+            most,
+            children,
+            members: Mutex::default(),
+            started: AtomicU64::new(0),
+            grown_at: AtomicU64::new(0),
+            wake: Arc::default(),
+        })
+    }
+
+    fn members(&self) -> MutexGuard<'_, Vec<Member>> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn sessions(&self) -> Vec<Arc<Session>> {
+        self.members()
+            .iter()
+            .map(|member| member.session.clone())
+            .collect()
+    }
+
+    /// The session that takes what any can take.
+    pub(crate) fn first(&self) -> Result<Arc<Session>, StartError> {
+        let mut members = self.members();
+        if let Some(first) = members.first() {
+            return Ok(first.session.clone());
+        }
+        let member = self.begin(Beside::default())?;
+        let session = member.session.clone();
+        members.push(member);
+        Ok(session)
+    }
+
+    fn begin(&self, beside: Beside) -> Result<Member, StartError> {
+        let number = self.started.fetch_add(1, Ordering::Relaxed);
+        let Started { session, driver } = (self.start)(Beside {
+            first_call: number << NUMBERS,
+            ..beside
+        })?;
+        if self.most > 1 {
+            session.wake_when_free(self.wake.clone());
+        }
+        Ok(Member {
+            session,
+            driver,
+            used: clock::now(),
+        })
+    }
+
+    /// A frame came from the client.
+    pub(crate) fn handle_client(
+        &self,
+        stream: StreamId,
+        frame: Frame<'_>,
+    ) -> Result<(), StartError> {
+        self.session_for(&frame)?.handle_client(stream, frame);
+        Ok(())
+    }
+
+    /// A frame came from the client, whose HTTP request said this in its headers.
+    pub(crate) fn handle_client_with_headers(
+        &self,
+        stream: StreamId,
+        frame: Frame<'_>,
+        headers: HeaderMap,
+    ) -> Result<(), StartError> {
+        self.session_for(&frame)?
+            .handle_client_with_headers(stream, frame, headers);
+        Ok(())
+    }
+
+    fn session_for(&self, frame: &Frame<'_>) -> Result<Arc<Session>, StartError> {
+        let first = self.first()?;
+        if self.most == 1 || !first.can_share_calls() {
+            return Ok(first);
+        }
+        let index = frame.index();
+        let bytes = frame.bytes();
+        let named = index.method.clone();
+        let Some(named) = named.and_then(|range| std::str::from_utf8(&bytes[range]).ok()) else {
+            return Ok(first);
+        };
+        let sessions = self.sessions();
+        if index.shape() == Some(Shape::Notification) {
+            let cancelled = index.params.clone().filter(|_| named == method::CANCELLED);
+            let cancelled = cancelled
+                .and_then(|range| serde_json::from_slice(&bytes[range]).ok())
+                .and_then(|params| Cancelled::parse(params).ok());
+            let id = cancelled.and_then(|cancelled| cancelled.request_id);
+            let knows =
+                |session: &Arc<Session>| id.as_ref().is_some_and(|id| session.knows_call(id));
+            return Ok(sessions.into_iter().find(knows).unwrap_or(first));
+        }
+        let Some(kind) = CallKind::of_method(named) else {
+            return Ok(first);
+        };
+        let goes_on = |session: &&Arc<Session>| session.continues_here(kind, bytes, &index);
+        let chosen = sessions
+            .iter()
+            .find(goes_on)
+            .or_else(|| sessions.iter().find(|session| session.is_free()))
+            .or_else(|| {
+                let usable = sessions
+                    .iter()
+                    .filter(|session| !session.has_given_up_call());
+                usable.min_by_key(|session| session.load())
+            });
+        let chosen = chosen.cloned().unwrap_or(first);
+        let mut members = self.members();
+        let member = members
+            .iter_mut()
+            .find(|member| Arc::ptr_eq(&member.session, &chosen));
+        if let Some(member) = member {
+            member.used = clock::now();
+        }
+        Ok(chosen)
+    }
+
+    /// Returns whether the servers take what they are sent.
+    pub(crate) fn has_room(&self) -> bool {
+        self.sessions().iter().all(|session| session.has_room())
+    }
+
+    /// Something happened that concerns all sessions.
+    pub(crate) fn tell_all(&self, event: impl Fn() -> Event) {
+        for session in self.sessions() {
+            session.tell(event());
+        }
+    }
+
+    /// The client's HTTP request on this stream is over.
+    pub(crate) fn is_over_at(&self, stream: StreamId) {
+        for session in self.sessions() {
+            session.is_over_at(stream);
+        }
+    }
+
+    /// Hands back what is held, before the gateway stops.
+    pub(crate) fn drain(&self) {
+        self.tell_all(|| Event::Drain);
+    }
+
+    /// Tells who still waits that the gateway stops.
+    pub(crate) fn stop(&self) {
+        self.tell_all(|| Event::Stop);
+    }
+
+    /// Returns whether there were servers, and all have ended.
+    pub(crate) fn is_over(&self) -> bool {
+        let sessions = self.sessions();
+        !sessions.is_empty() && sessions.iter().all(|session| session.is_over())
+    }
+
+    /// Returns how many calls and questions are open.
+    pub(crate) fn open(&self) -> (usize, usize) {
+        let open = self.sessions().into_iter().map(|session| session.open());
+        open.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    }
+
+    /// Ends the sessions; their questions stay for the same call made again.
+    pub(crate) fn end(&self) {
+        for session in self.sessions() {
+            session.end();
+        }
+    }
+
+    /// Waits until the sessions that were ended are over, on a thread that may wait.
+    pub(crate) fn join(&self) {
+        let drivers: Vec<_> = self
+            .members()
+            .iter_mut()
+            .filter_map(|member| member.driver.take())
+            .collect();
+        for driver in drivers {
+            let _driver_panicked = driver.join();
+        }
+    }
+
+    /// Gives calls that wait to sessions that are free, and ends sessions that nobody needs. How long until something may be
+    /// due, and whether another child is to be started before that.
+    fn arrange(&self) -> (Duration, bool) {
+        let now = clock::now();
+        self.end_unneeded(now);
+        loop {
+            let sessions = self.sessions();
+            let waits = |session: &Arc<Session>| Some((session.queued_since()?, session.clone()));
+            let oldest = sessions
+                .iter()
+                .filter_map(waits)
+                .min_by_key(|(since, _)| *since);
+            self.wake
+                .want_free_sessions(oldest.is_some() || sessions.len() > 1);
+            let Some((since, full)) = oldest else {
+                return (IDLE, false);
+            };
+            let Some(free) = sessions.iter().find(|session| session.is_free()) else {
+                let grown_at = Timestamp::from_millis(self.grown_at.load(Ordering::Relaxed));
+                let waited = now.since(since.max(grown_at));
+                let grows = sessions.len() < self.most;
+                return match GROW_AFTER
+                    .checked_sub(waited)
+                    .filter(|left| !left.is_zero())
+                {
+                    Some(left) if grows => (left, false),
+                    None if grows => (GROW_AFTER, true),
+                    _ => (IDLE, false),
+                };
+            };
+            self.hand_over(&full, free);
+        }
+    }
+
+    fn hand_over(&self, from: &Session, to: &Session) {
+        if let Some((stream, frame)) = from.take_queued() {
+            to.handle_client(stream, Frame::Lent(&frame));
+        }
+        for member in self.members().iter_mut() {
+            if std::ptr::eq(Arc::as_ptr(&member.session), to) {
+                member.used = clock::now();
+            }
+        }
+    }
+
+    fn end_unneeded(&self, now: Timestamp) {
+        let mut members = self.members();
+        let mut at = 0;
+        while at < members.len() && members.len() > 1 {
+            let Member { session, used, .. } = &members[at];
+            let idle = session.open() == (0, 0);
+            let unneeded = session.has_given_up_call() || (at > 0 && now.since(*used) >= IDLE);
+            if session.is_over() || (idle && unneeded) {
+                let member = members.remove(at);
+                member.session.end();
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    /// Starts one more child, for the call that waits longest.
+    fn grow(&self) {
+        let full = |children: &Arc<ChildLimit>| !children.has_room();
+        if self.children.as_ref().is_some_and(full) {
+            return;
+        }
+        let is_pushed = true;
+        match self.begin(Beside {
+            first_call: 0,
+            is_pushed,
+        }) {
+            Ok(member) => {
+                self.members().push(member);
+                self.grown_at
+                    .store(clock::now().as_millis(), Ordering::Relaxed);
+            }
+            Err(fault) => tracing::error!(%fault, "another child could not be started"),
+        }
+    }
+}
+
+/// Arranges the calls of a pool as long as there is one.
+async fn tend(pool: Weak<Pool>, wake: Arc<TurnWaker>) {
+    let mut next = IDLE;
+    loop {
+        tokio::select! {
+            () = wake.woken() => {}
+            () = tokio::time::sleep(next) => {}
+        }
+        let Some(pool) = pool.upgrade() else { return };
+        let (due, grows) = pool.arrange();
+        next = due;
+        if grows {
+            let growing = pool.clone();
+            if let Err(error) = tokio::task::spawn_blocking(move || growing.grow()).await {
+                tracing::error!(%error, "another child could not be started");
+            }
+            (next, _) = pool.arrange();
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! Effects on the record: executed at once where nothing has to be waited for, else by the driver.
+
+use super::Session;
+use mcp_elicit_core::question::{AskedVia, FoundCall};
+use mcp_elicit_record::{BookFault, Raised, SessionKey, Settling, clock};
+use mcp_elicit_relay::{AskId, Effect, Event, Relay};
+
+/// Records that are to be written when the frames are on their way.
+#[derive(Default)]
+pub(super) struct DeferredEffects {
+    /// Those that nobody waits for.
+    pub(super) noted: Vec<String>,
+    /// Those whose answer is in hand, and not taken at once.
+    pub(super) in_hand: Vec<(AskId, String)>,
+}
+
+impl Session {
+    /// Changes of the record that need not be waited for are made here and now, and the relay is told; gives back
+    /// everything else.
+    pub(super) fn at_once(
+        &self,
+        effect: Effect,
+        relay: &mut Relay,
+        later: &mut DeferredEffects,
+    ) -> Option<Effect> {
+        let event = match effect {
+            Effect::Record { question, asked } if !asked.outlives => {
+                let who = &self.who;
+                let raised =
+                    self.book
+                        .note(&who.identity, &asked, SessionKey(question.0), &self.tell);
+                match raised {
+                    Ok(None) => return Some(Effect::Record { question, asked }),
+                    Ok(Some(raised)) => {
+                        later.noted.push(raised.id.clone());
+                        self.recorded(question, raised)
+                    }
+                    Err(fault) => self.not_recorded(question, &fault),
+                }
+            }
+            Effect::Submit {
+                question,
+                record,
+                outcome,
+            } => match self.book.settle_noted(&record, &outcome, "client") {
+                None if self.book.settle_in_hand(&record, &outcome, "client") => {
+                    later.in_hand.push((question, record));
+                    Event::Answered { question }
+                }
+                None => {
+                    return Some(Effect::Submit {
+                        question,
+                        record,
+                        outcome,
+                    });
+                }
+                // Whoever was first has told.
+                Some(Settling::Late(_) | Settling::Gone) => return None,
+                Some(Settling::Won) => {
+                    later.noted.push(record);
+                    Event::Answered { question }
+                }
+            },
+            // The answer stays in the record, for the same call made again.
+            Effect::BeginDelivery { questions, .. } if !self.server.is_up() => {
+                Event::NoDelivery { questions }
+            }
+            Effect::BeginDelivery { questions, records } => match self.book.take_noted(&records) {
+                None => {
+                    // What is in hand is written together with its being taken.
+                    later
+                        .in_hand
+                        .retain(|(_, record)| !records.contains(record));
+                    return Some(Effect::BeginDelivery { questions, records });
+                }
+                Some(replies) => {
+                    later.noted.extend(records);
+                    let replies = questions.into_iter().zip(replies).collect();
+                    Event::DeliveryBegun { replies }
+                }
+            },
+            Effect::End { record, ending } => match self.book.end_noted(&record, ending) {
+                Ok(true) => return None,
+                Ok(false) => return Some(Effect::End { record, ending }),
+                Err(fault) => {
+                    self.note(Err(fault));
+                    return None;
+                }
+            },
+            // Their values never were in the store.
+            Effect::Delivered { records } if self.book.confirm_in_transit(&records) => {
+                later.noted.extend(records);
+                return None;
+            }
+            Effect::FindCall {
+                stream,
+                frame,
+                digest,
+                server_info,
+            } => {
+                let info = server_info.as_deref();
+                if self.book.knows_call(&self.who.identity, info, &digest) {
+                    return Some(Effect::FindCall {
+                        stream,
+                        frame,
+                        digest,
+                        server_info,
+                    });
+                }
+                let found = FoundCall::Nothing;
+                Event::CallFound {
+                    stream,
+                    frame,
+                    found,
+                }
+            }
+            Effect::KeepCall {
+                call,
+                digest,
+                server_info,
+            } => {
+                let (who, info) = (&self.who.identity, server_info.as_deref());
+                self.note(
+                    self.book
+                        .keep_call(who, info, &digest, &self.tell, SessionKey(call.0)),
+                );
+                return None;
+            }
+            Effect::FollowCall {
+                call,
+                digest,
+                server_info,
+            } => {
+                let (who, info) = (&self.who.identity, server_info.as_deref());
+                self.book
+                    .follow_call(who, info, &digest, &self.tell, SessionKey(call.0));
+                return None;
+            }
+            other => return Some(other),
+        };
+        relay.handle(clock::now(), event);
+        None
+    }
+
+    fn recorded(&self, question: AskId, raised: Raised) -> Event {
+        Event::Recorded {
+            question,
+            link: (self.who.link)(&raised.id),
+            record: raised.id,
+            answered: raised.answered,
+            refused: raised.refused,
+        }
+    }
+
+    fn not_recorded(&self, question: AskId, fault: &BookFault) -> Event {
+        tracing::error!(server = %self.who.server, %fault, "a question could not be recorded");
+        Event::NotRecorded { question }
+    }
+
+    pub(super) async fn execute(&self, effect: Effect) {
+        match effect {
+            Effect::Record { question, asked } => {
+                let raised = self
+                    .book
+                    .raise(
+                        &self.who.identity,
+                        &asked,
+                        SessionKey(question.0),
+                        &self.tell,
+                    )
+                    .await;
+                self.tell(match raised {
+                    Ok(raised) => {
+                        let to_ask = asked.via == AskedVia::People && !raised.answered;
+                        if let Some(answerer) = self.who.answerer.as_ref().filter(|_| to_ask) {
+                            answerer.ask(
+                                raised.id.clone(),
+                                SessionKey(question.0),
+                                self.tell.clone(),
+                            );
+                        }
+                        self.recorded(question, raised)
+                    }
+                    Err(fault) => self.not_recorded(question, &fault),
+                });
+            }
+            Effect::Submit {
+                question,
+                record,
+                outcome,
+            } => {
+                let settled = self.book.settle(&record, &outcome, "client").await;
+                self.tell_if_unsettled(question, settled.err());
+            }
+            Effect::BeginDelivery { questions, records } => {
+                let taken = self.book.take(&records).await;
+                self.tell(match taken {
+                    Ok(Some(replies)) => Event::DeliveryBegun { replies: questions.into_iter().zip(replies).collect() },
+                    Ok(None) => Event::NoDelivery { questions },
+                    Err(fault) => {
+                        tracing::error!(server = %self.who.server, %fault, "an answer could not be taken out of the record");
+                        Event::NoDelivery { questions }
+                    }
+                });
+            }
+            Effect::End { record, ending } => self.note(self.book.end(&record, ending).await),
+            Effect::Delivered { records } => self.note(self.book.confirm(&records).await),
+            Effect::DeliveryRefused { records, why } => {
+                tracing::warn!(server = %self.who.server, %why, "the server did not accept an answer");
+                self.note(self.book.delivery_refused(&records, &why).await);
+            }
+            Effect::InDoubt { records, why } => {
+                tracing::warn!(server = %self.who.server, %why, "it is not known whether an answer was accepted");
+                self.note(self.book.delivery_in_doubt(&records, &why).await);
+            }
+            Effect::FindCall {
+                stream,
+                frame,
+                digest,
+                server_info,
+            } => {
+                let (who, info) = (&self.who.identity, server_info.as_deref());
+                let found = self.book.find_call(who, info, &digest).await;
+                let found = found.unwrap_or_else(|fault| {
+                    self.note(Err(fault));
+                    FoundCall::Nothing
+                });
+                self.tell(Event::CallFound {
+                    stream,
+                    frame,
+                    found,
+                });
+            }
+            Effect::KeepResult { call, result } => {
+                self.note(
+                    self.book
+                        .keep_result(&self.tell, SessionKey(call.0), &result)
+                        .await,
+                );
+            }
+            Effect::DropCall { call } => {
+                self.note(self.book.drop_call(&self.tell, SessionKey(call.0)).await);
+            }
+            Effect::KeepCall { .. }
+            | Effect::FollowCall { .. }
+            | Effect::ToClient { .. }
+            | Effect::ToServer { .. }
+            | Effect::Abandon { .. }
+            | Effect::Restart => {}
+        }
+    }
+
+    /// Writes the client's answer that is in hand.
+    pub(super) async fn write_in_hand(&self, question: AskId, record: &str) {
+        let written = self.book.write_in_hand(record).await;
+        self.tell_if_unsettled(question, written.err());
+    }
+
+    fn tell_if_unsettled(&self, question: AskId, fault: Option<BookFault>) {
+        if let Some(fault) = fault {
+            tracing::error!(server = %self.who.server, %fault, "an answer could not be recorded");
+            self.tell(Event::NotRecorded { question });
+        }
+    }
+
+    pub(super) fn note(&self, done: Result<(), BookFault>) {
+        if let Err(fault) = done {
+            tracing::error!(server = %self.who.server, %fault, "the record could not be kept");
+        }
+    }
+}

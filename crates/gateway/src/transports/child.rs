@@ -1,0 +1,302 @@
+//! A server as a child process: frames as lines on its stdin and stdout, its stderr passed through.
+
+use std::io::{self, BufRead as _, BufReader};
+use std::process::ChildStdout;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::thread;
+
+use crate::frame::Frame;
+use crate::session::{ServerTransport, Session};
+use crate::transports::child_limit::ChildSlot;
+use crate::transports::pipe_writer::{PipeWriter, Written};
+use crate::transports::process::{Process, Program};
+use mcp_elicit_relay::{CallId, DeliveryId, Event, StreamId};
+
+/// Bytes read from a pipe at once.
+const READ: usize = 64 * 1024;
+
+/// Bytes that may wait for a server that does not read, before more is refused.
+const QUEUED: usize = 64 * 1024 * 1024;
+
+/// The largest buffer that is kept for the next frame, in bytes.
+const REUSABLE_BUFFER: usize = 2 * 1024 * 1024;
+
+/// A running child.
+pub(crate) struct ChildTransport {
+    program: Program,
+    pipe: PipeWriter,
+    process: Mutex<Option<Process>>,
+    /// ChildSlot as long as this is there.
+    _counted: Option<ChildSlot>,
+    me: Weak<Self>,
+    session: OnceLock<Weak<Session>>,
+    max_frame: usize,
+    /// `true` if frames are written on the driver's time, since whoever sends must not wait.
+    later: bool,
+}
+
+impl ChildTransport {
+    /// Starts the program. Frames of the server above `max_frame` bytes end it.
+    pub(crate) fn start(
+        program: Program,
+        max_frame: usize,
+        later: bool,
+        counted: Option<ChildSlot>,
+    ) -> io::Result<(Arc<Self>, ChildStdout)> {
+        let (process, stdin, stdout) = Process::start(&program)?;
+        let server = Arc::new_cyclic(|me| Self {
+            program,
+            pipe: PipeWriter::new(Box::new(stdin)),
+            process: Mutex::new(Some(process)),
+            _counted: counted,
+            me: me.clone(),
+            session: OnceLock::new(),
+            max_frame,
+            later,
+        });
+        Ok((server, stdout))
+    }
+
+    /// Reads the server's frames into this session until it ends, on a thread of its own.
+    pub(crate) fn attach(&self, session: &Arc<Session>, stdout: ChildStdout) -> io::Result<()> {
+        let _set_once = self.session.set(Arc::downgrade(session));
+        self.read_beside(stdout)
+    }
+
+    fn read_beside(&self, stdout: ChildStdout) -> io::Result<()> {
+        let this = self.me.upgrade();
+        thread::Builder::new()
+            .name("server".to_owned())
+            .spawn(move || {
+                if let Some(this) = this {
+                    this.read(stdout);
+                }
+            })
+            .map(|_| ())
+    }
+
+    fn session(&self) -> Option<Arc<Session>> {
+        self.session.get().and_then(Weak::upgrade)
+    }
+
+    fn read(&self, stdout: ChildStdout) {
+        let mut reader = BufReader::with_capacity(READ, stdout);
+        let session = self.session();
+        let ended = read_frames(&mut reader, self.max_frame, |frame| {
+            if let Some(session) = &session {
+                session.handle_server(None, Frame::Lent(frame));
+            }
+        });
+        let why = match ended {
+            Ok(()) => self.reap(),
+            Err(error) => {
+                self.kill();
+                Some(error.to_string())
+            }
+        };
+        if let (Some(session), Some(why)) = (session, why) {
+            session.tell(Event::ServerGone(why));
+        }
+    }
+
+    fn take_process(&self) -> Option<Process> {
+        self.process
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+
+    /// Returns how the child ended, in words; `None` when it was stopped with its session.
+    fn reap(&self) -> Option<String> {
+        Some(match self.take_process()?.end() {
+            Ok(status) => status.to_string(),
+            Err(error) => error.to_string(),
+        })
+    }
+
+    fn kill(&self) {
+        if let Some(Err(error)) = self.take_process().map(Process::kill) {
+            tracing::warn!(%error, "a server could not be ended");
+        }
+    }
+}
+
+impl ServerTransport for ChildTransport {
+    fn send(
+        &self,
+        frame: Frame<'_>,
+        _call: Option<CallId>,
+        _door: Option<StreamId>,
+        delivery: Option<DeliveryId>,
+    ) {
+        let frame = frame.bytes();
+        if memchr::memchr2(b'\n', b'\r', frame).is_some() {
+            // A frame is one line here; JSON may break lines anywhere between its tokens, and nowhere else.
+            let line: Vec<u8> = frame
+                .iter()
+                .map(|byte| {
+                    if matches!(byte, b'\n' | b'\r') {
+                        b' '
+                    } else {
+                        *byte
+                    }
+                })
+                .collect();
+            self.pipe.push(&line, delivery);
+        } else {
+            self.pipe.push(frame, delivery);
+        }
+    }
+
+    fn flush(&self) {
+        match self
+            .session()
+            .filter(|_| self.later && !self.pipe.is_empty())
+        {
+            Some(session) => session.flush_later(),
+            None if self.later => {}
+            None => self.write_out(),
+        }
+    }
+
+    fn is_up(&self) -> bool {
+        !self.pipe.is_broken()
+    }
+
+    fn has_room(&self) -> bool {
+        self.pipe.len() < QUEUED
+    }
+
+    fn may_wait(&self) -> bool {
+        // Otherwise `flush` leaves it to the driver already.
+        !self.later
+    }
+
+    fn write_out(&self) {
+        self.pipe.flush();
+        self.report();
+    }
+
+    fn abandon(&self, _call: CallId) {}
+
+    fn restart(&self) {
+        let Some(session) = self.session() else {
+            return;
+        };
+        let started = Process::start(&self.program).and_then(|(process, stdin, stdout)| {
+            self.pipe.reopen(Box::new(stdin));
+            *self.process.lock().unwrap_or_else(PoisonError::into_inner) = Some(process);
+            self.read_beside(stdout)
+        });
+        let event = match started {
+            Ok(()) => Event::Restarted,
+            Err(error) => Event::ServerGone(error.to_string()),
+        };
+        // Not from here: the relay is busy with what wanted this.
+        thread::spawn(move || session.tell(event));
+    }
+
+    fn close(&self) {
+        self.pipe.close();
+        self.report();
+        if let Some(Err(error)) = self.take_process().map(Process::end) {
+            tracing::warn!(%error, "a server could not be ended");
+        }
+    }
+}
+
+impl ChildTransport {
+    /// Tells the session what became of the answers that were written, by whichever thread.
+    fn report(&self) {
+        let reports = self.pipe.take_reports();
+        let Some(session) = self.session().filter(|_| !reports.is_empty()) else {
+            return;
+        };
+        for (delivery, written) in reports {
+            session.tell(match written {
+                Written::Whole => Event::Accepted(delivery),
+                Written::Nothing => Event::Refused {
+                    delivery,
+                    why: "the server has closed its input".to_owned(),
+                },
+                Written::Part => Event::Lost {
+                    delivery,
+                    why: "the server closed its input in the middle of it".to_owned(),
+                },
+            });
+        }
+    }
+}
+
+/// Reads lines until the end; each, without its end, is a frame. A line above `max` bytes is an error.
+pub(crate) fn read_frames(
+    reader: &mut BufReader<impl io::Read>,
+    max: usize,
+    mut each: impl FnMut(&[u8]),
+) -> io::Result<()> {
+    let mut begun: Vec<u8> = Vec::new();
+    loop {
+        let buffer = match reader.fill_buf() {
+            Ok([]) => {
+                if !begun.trim_ascii().is_empty() {
+                    each(begun.trim_ascii());
+                }
+                return Ok(());
+            }
+            Ok(buffer) => buffer,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        let mut from = 0;
+        while let Some(at) = memchr::memchr(b'\n', &buffer[from..]) {
+            let line = &buffer[from..from + at];
+            if begun.is_empty() {
+                pass(line, &mut each);
+            } else {
+                begun.extend_from_slice(line);
+                pass(&begun, &mut each);
+                if begun.capacity() > REUSABLE_BUFFER {
+                    begun = Vec::new();
+                }
+                begun.clear();
+            }
+            from += at + 1;
+        }
+        begun.extend_from_slice(&buffer[from..]);
+        let read = buffer.len();
+        reader.consume(read);
+        if begun.len() > max {
+            return Err(io::Error::other(format!(
+                "a message of more than {max} bytes"
+            )));
+        }
+    }
+}
+
+fn pass(line: &[u8], each: &mut impl FnMut(&[u8])) {
+    let line = line.trim_ascii();
+    if !line.is_empty() {
+        each(line);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_frames_however_they_are_cut() {
+        let text = b"{\"a\":1}\r\n\n  \n{\"b\":2}\n{\"c\":3}";
+        for size in 1..12 {
+            let mut reader = BufReader::with_capacity(size, &text[..]);
+            let mut frames = Vec::new();
+            read_frames(&mut reader, 100, |frame| {
+                frames.push(String::from_utf8_lossy(frame).into_owned());
+            })
+            .unwrap();
+            assert_eq!(frames, ["{\"a\":1}", "{\"b\":2}", "{\"c\":3}"]);
+        }
+        let mut reader = BufReader::with_capacity(4, &text[..]);
+        assert!(read_frames(&mut reader, 5, |_| ()).is_err());
+    }
+}

@@ -1,0 +1,399 @@
+//! One exchange with the server: a request goes out, and what comes of it is read, be it one body or a stream of events.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::StreamExt as _;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use mcp_elicit_core::wire::frame::{self, FrameIndex, Shape};
+use mcp_elicit_core::wire::method;
+use mcp_elicit_core::wire::sse::EventReader;
+use mcp_elicit_record::clock;
+use mcp_elicit_relay::{CallId, DeliveryId, Event};
+use reqwest::Response;
+
+use super::{Fate, HttpUpstream, Outgoing, Sent, words_of};
+use crate::challenge::Challenge;
+use crate::frame::Frame;
+use crate::headers::{LAST_EVENT, SESSION};
+
+/// The time to wait before a lost stream is opened again, unless the server said; each failure doubles it.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// The longest that a server may make one wait before a stream is opened again.
+const LONGEST_RETRY_PAUSE: Duration = Duration::from_secs(30);
+/// The number of times in a row that opening a lost stream may fail or bring nothing before it is abandoned.
+const TRIES: u32 = 5;
+/// A stream that was open for this long was no failure, whatever it brought.
+const OPEN: Duration = Duration::from_secs(1);
+
+/// The state of a stream that may be lost and resumed.
+#[derive(Default)]
+struct StreamCursor {
+    last_id: Option<String>,
+    /// The time that the server wants one to wait.
+    retry: Option<Duration>,
+    /// The number of times in a row that it brought nothing.
+    failures: u32,
+}
+
+/// The part of an answer that is remembered.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Learned {
+    /// The revision that was agreed on.
+    Revision,
+    /// Which arguments of the tools headers repeat.
+    Tools,
+    Nothing,
+}
+
+/// The end of a stream.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    /// With the response to its call.
+    Answered,
+    /// After it had said something, or had been there for a while.
+    Said,
+    /// At once.
+    Empty,
+}
+
+impl StreamCursor {
+    /// Returns whether it is worth opening again, after it ended like this.
+    fn goes_on(&mut self, ended: Ended) -> bool {
+        self.failures = if ended == Ended::Empty {
+            self.failures + 1
+        } else {
+            0
+        };
+        self.failures < TRIES
+    }
+
+    fn retry_pause(&self) -> Duration {
+        let retry_pause = self.retry.unwrap_or(RETRY_PAUSE).min(LONGEST_RETRY_PAUSE);
+        retry_pause * 2_u32.saturating_pow(self.failures.min(TRIES))
+    }
+}
+
+/// Why an exchange brought no response of the server's.
+struct ExchangeError {
+    /// In words.
+    why: String,
+    /// The challenge of the server.
+    challenge: Option<Challenge>,
+}
+
+impl From<String> for ExchangeError {
+    fn from(why: String) -> Self {
+        Self {
+            why,
+            challenge: None,
+        }
+    }
+}
+
+impl HttpUpstream {
+    /// Sends a request and reads what comes of it.
+    pub(super) async fn exchange(self: Arc<Self>, outgoing: Outgoing) {
+        let id = outgoing.index.id.clone();
+        let id = id.map(|range| outgoing.frame[range].to_vec());
+        let noted = if outgoing.has_method(method::INITIALIZE) {
+            Learned::Revision
+        } else if outgoing.has_method("tools/list") {
+            Learned::Tools
+        } else {
+            Learned::Nothing
+        };
+        let sent = self.post(&outgoing).await;
+        let Outgoing {
+            call,
+            headers,
+            delivery,
+            ..
+        } = outgoing;
+        let answered = match sent {
+            Ok(response) => {
+                if response.status().is_success() {
+                    self.tell_fate(delivery, Fate::Accepted, None);
+                }
+                self.answered(response, call, &headers, noted, id.as_deref(), delivery)
+                    .await
+            }
+            Err(error) => {
+                let fate = Fate::of_failure(&error, &self.url);
+                let why = fate.why();
+                self.tell_fate(delivery, fate, None);
+                Err(why.into())
+            }
+        };
+        if let Some(call) = call {
+            self.forget(call);
+        }
+        if let (Err(trouble), Some(id), Some(session)) = (answered, id, self.session()) {
+            let frame = failed(&id, &trouble.why);
+            let frame = Frame::Lent(&frame);
+            session.handle_server_challenged(call, frame, trouble.challenge.as_ref());
+        }
+    }
+
+    async fn answered(
+        &self,
+        response: Response,
+        call: Option<CallId>,
+        headers: &HeaderMap,
+        noted: Learned,
+        id: Option<&[u8]>,
+        delivery: Option<DeliveryId>,
+    ) -> Result<(), ExchangeError> {
+        let status = response.status();
+        let challenge = Challenge::of(status, response.headers());
+        if noted == Learned::Revision
+            && let Some(id) = response.headers().get(SESSION)
+        {
+            self.state().session_id = Some(id.clone());
+        }
+        let kind = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .and_then(|kind| kind.to_str().ok())
+            .unwrap_or_default()
+            .to_owned();
+        if kind.starts_with("text/event-stream") {
+            return Ok(self.read_stream(response, call, headers, noted).await?);
+        }
+        let body = match self.body(response).await {
+            Ok(body) => body,
+            Err(why) => {
+                self.tell_fate(delivery, Fate::of_status(status), None);
+                return Err(why.into());
+            }
+        };
+        if let Some((frame, index)) = response_to(&body, id) {
+            // Told already where the status was one of success. An error under no id came before the request was read.
+            let fate = if names(&body, id) {
+                Fate::Accepted
+            } else {
+                Fate::of_status(status)
+            };
+            self.tell_fate(delivery, fate, None);
+            if noted != Learned::Nothing {
+                self.note(noted, &frame, &index);
+            }
+            if let Some(session) = self.session() {
+                session.handle_server_challenged(
+                    call,
+                    Frame::Seen(&frame, &index),
+                    challenge.as_ref(),
+                );
+            }
+            return Ok(());
+        }
+        self.tell_fate(delivery, Fate::of_status(status), None);
+        if status == StatusCode::NOT_FOUND && self.state().session_id.is_some() {
+            if let Some(session) = self.session() {
+                session.tell(Event::ServerGone(
+                    "it does not know the session any more".to_owned(),
+                ));
+            }
+            return Ok(());
+        }
+        let why = words_of(status);
+        Err(ExchangeError { why, challenge })
+    }
+
+    async fn body(&self, response: Response) -> Result<Bytes, String> {
+        let length = response.content_length().unwrap_or(0);
+        let mut body = Vec::with_capacity(usize::try_from(length).unwrap_or(0).min(self.max_frame));
+        let mut chunks = response.bytes_stream();
+        while let Some(chunk) = chunks.next().await {
+            let chunk = chunk.map_err(|error| super::failure::words(&error, &self.url))?;
+            body.extend_from_slice(&chunk);
+            if body.len() > self.max_frame {
+                return Err(format!(
+                    "the server's answer has more than {} bytes",
+                    self.max_frame
+                ));
+            }
+        }
+        Ok(Bytes::from(body))
+    }
+
+    /// Reads a call's stream to its response; a stream that is lost before is taken up where it was, as often as the
+    /// server closes it (2025-11-25, transports: polling).
+    async fn read_stream(
+        &self,
+        response: Response,
+        call: Option<CallId>,
+        headers: &HeaderMap,
+        noted: Learned,
+    ) -> Result<(), String> {
+        let lost = || Err("the server's stream ended before its answer".to_owned());
+        let mut thread = StreamCursor::default();
+        let mut ended = self.read_events(response, call, &mut thread, noted).await?;
+        loop {
+            if ended == Ended::Answered {
+                return Ok(());
+            }
+            if thread.last_id.is_none() || !thread.goes_on(ended) {
+                return lost();
+            }
+            tokio::time::sleep(thread.retry_pause()).await;
+            ended = match self.listen(thread.last_id.as_deref(), headers).await {
+                Ok(response) if response.status().is_success() => {
+                    self.read_events(response, call, &mut thread, noted).await?
+                }
+                // It does not know the stream (any more).
+                Ok(response) if response.status().is_client_error() => return lost(),
+                Ok(_) | Err(_) => Ended::Empty,
+            };
+        }
+    }
+
+    async fn read_events(
+        &self,
+        response: Response,
+        call: Option<CallId>,
+        thread: &mut StreamCursor,
+        noted: Learned,
+    ) -> Result<Ended, String> {
+        let mut reader = EventReader::default();
+        let (mut answered, mut said) = (false, false);
+        let since = clock::now();
+        let mut chunks = response.bytes_stream();
+        while let Some(Ok(chunk)) = chunks.next().await {
+            let Some(session) = self.session() else {
+                return Ok(Ended::Answered);
+            };
+            reader.read(&chunk, |event| {
+                said |= event.id.is_none() || event.id != thread.last_id;
+                if event.id.is_some() {
+                    thread.last_id.clone_from(&event.id);
+                }
+                if event.data.is_empty() {
+                    return;
+                }
+                let frame = Bytes::from(event.data);
+                let index = FrameIndex::at(&frame).unwrap_or_default();
+                if index.shape() == Some(Shape::Response) {
+                    answered = true;
+                    if noted != Learned::Nothing {
+                        self.note(noted, &frame, &index);
+                    }
+                }
+                session.handle_server(call, Frame::Seen(&frame, &index));
+            });
+            if reader.held() > self.max_frame {
+                return Err(format!(
+                    "the server sent an event of more than {} bytes",
+                    self.max_frame
+                ));
+            }
+        }
+        thread.retry = reader.retry().or(thread.retry);
+        let said = said || clock::now().since(since) >= OPEN;
+        Ok(match (answered, said) {
+            (true, _) => Ended::Answered,
+            (false, true) => Ended::Said,
+            (false, false) => Ended::Empty,
+        })
+    }
+
+    fn note(&self, noted: Learned, frame: &[u8], index: &FrameIndex) {
+        match noted {
+            Learned::Revision => self.note_revision(frame, index),
+            Learned::Tools => {
+                if let Some(params) = &mut self.state().params {
+                    params.learn(frame, index);
+                }
+            }
+            Learned::Nothing => {}
+        }
+    }
+
+    /// Every later request of the session names the revision that was agreed on.
+    fn note_revision(&self, frame: &[u8], index: &FrameIndex) {
+        let result = index.result.as_ref();
+        let revision = result
+            .and_then(|result| frame::member(frame, result, "protocolVersion"))
+            .and_then(|range| serde_json::from_slice::<String>(&frame[range]).ok())
+            .and_then(|revision| HeaderValue::from_str(&revision).ok());
+        if revision.is_some() {
+            self.state().revision = revision;
+        }
+    }
+
+    async fn listen(&self, last_id: Option<&str>, headers: &HeaderMap) -> Sent {
+        let mut request = self
+            .client
+            .get(self.url.clone())
+            .headers(headers.clone())
+            .header(ACCEPT, "text/event-stream");
+        for (name, value) in self.session_headers() {
+            request = request.header(name, value);
+        }
+        if let Some(id) = last_id {
+            request = request.header(LAST_EVENT, id);
+        }
+        request.send().await
+    }
+
+    /// The stream on which a server of the pushed era says what belongs to no request, opened again as often as it is closed.
+    pub(super) async fn listen_for_session(self: Arc<Self>, headers: HeaderMap) {
+        let mut thread = StreamCursor::default();
+        loop {
+            let ended = match self.listen(thread.last_id.as_deref(), &headers).await {
+                Ok(response) if response.status().is_success() => {
+                    match self
+                        .read_events(response, None, &mut thread, Learned::Nothing)
+                        .await
+                    {
+                        // A response belongs to a call, whose stream this may have become.
+                        Ok(Ended::Answered | Ended::Said) => Ended::Said,
+                        Ok(Ended::Empty) => Ended::Empty,
+                        Err(_) => return,
+                    }
+                }
+                // A server need not have one.
+                Ok(response) if response.status().is_client_error() => return,
+                Ok(_) | Err(_) => Ended::Empty,
+            };
+            if self.session().is_none() || !thread.goes_on(ended) {
+                return;
+            }
+            tokio::time::sleep(thread.retry_pause()).await;
+        }
+    }
+}
+
+/// The body as the response to the request of this id. A server that refuses a request before it has read it answers
+/// with an error whose id is null.
+fn response_to(body: &Bytes, id: Option<&[u8]>) -> Option<(Bytes, FrameIndex)> {
+    let body = body.slice_ref(body.trim_ascii());
+    let index = FrameIndex::at(&body).filter(|index| index.shape() == Some(Shape::Response))?;
+    let told = index.id.clone()?;
+    match id {
+        Some(id) if &body[told.clone()] == b"null" => {
+            let named: Bytes = [&body[..told.start], id, &body[told.end..]].concat().into();
+            let index = FrameIndex::at(&named)?;
+            Some((named, index))
+        }
+        _ => Some((body, index)),
+    }
+}
+
+/// Returns whether the response names the request of this id as what it answers.
+fn names(body: &Bytes, id: Option<&[u8]>) -> bool {
+    let index = FrameIndex::at(body.trim_ascii());
+    let told = index.and_then(|index| index.id);
+    told.is_some_and(|told| Some(&body.trim_ascii()[told]) == id)
+}
+
+fn failed(id: &[u8], why: &str) -> Vec<u8> {
+    let error = serde_json::json!({"code": -32603, "message": why});
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#,
+        String::from_utf8_lossy(id)
+    )
+    .into_bytes()
+}

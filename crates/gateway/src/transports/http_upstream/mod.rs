@@ -1,0 +1,477 @@
+//! A server over Streamable HTTP: every frame a POST, answered with JSON or a stream of events; in the pushed era also
+//! a session and a stream that the server may write to at any time.
+
+mod exchange;
+mod failure;
+mod param_headers;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use mcp_elicit_client::connection::BearerToken;
+use mcp_elicit_core::link::without_userinfo;
+use mcp_elicit_core::wire::frame::{FrameIndex, Shape};
+use mcp_elicit_core::wire::method;
+use mcp_elicit_relay::{CallId, DeliveryId, Event, StreamId};
+use reqwest::{Client, Response, Url};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+
+use crate::challenge::Challenge;
+use crate::frame::Frame;
+use crate::headers::{SESSION, VERSION, rounds_headers};
+use crate::runtime::StartError;
+use crate::session::{ServerTransport, Session};
+
+/// The address of a server over HTTP.
+#[derive(Clone, Debug)]
+pub struct HttpTarget {
+    /// Its endpoint.
+    pub url: String,
+    /// The token that is sent for clients that bring no `Authorization` of their own.
+    pub token: Option<BearerToken>,
+}
+
+/// An address that no server can be at.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoAddress {
+    /// Not a URL.
+    #[error("`{url}` is no URL: {why}")]
+    NoUrl {
+        /// The text that stands there.
+        url: String,
+        /// Why.
+        why: String,
+    },
+    /// A URL of another kind.
+    #[error("`{url}` cannot be spoken to: only http and https are spoken")]
+    Scheme {
+        /// The text that stands there.
+        url: String,
+    },
+}
+
+impl HttpTarget {
+    /// Returns whether a server can be at this URL.
+    pub fn check(url: &str) -> Result<(), NoAddress> {
+        Self::read(url).map(drop)
+    }
+
+    fn read(url: &str) -> Result<Url, NoAddress> {
+        let read = Url::parse(url).map_err(|error| NoAddress::NoUrl {
+            url: without_userinfo(url).into_owned(),
+            why: error.to_string(),
+        })?;
+        match read.scheme() {
+            "http" | "https" => Ok(read),
+            _ => Err(NoAddress::Scheme {
+                url: without_userinfo(url).into_owned(),
+            }),
+        }
+    }
+
+    fn authorization(&self) -> Option<HeaderValue> {
+        let token = self.token.as_ref()?;
+        // A token is made of what may stand in a header.
+        let mut value = HeaderValue::try_from(format!("Bearer {}", token.secret())).ok()?;
+        value.set_sensitive(true);
+        Some(value)
+    }
+}
+
+/// A server at a URL.
+pub(crate) struct HttpUpstream {
+    client: Client,
+    url: Url,
+    max_frame: usize,
+    session: OnceLock<Weak<Session>>,
+    state: Mutex<State>,
+    /// Notifications and answers, sent one after the other; a request waits for those before it.
+    queue: mpsc::UnboundedSender<Outgoing>,
+    /// The number of messages in the queue or on their way out of it.
+    queued: AtomicUsize,
+    me: Weak<Self>,
+    runtime: Handle,
+}
+
+#[derive(Default)]
+struct State {
+    session_id: Option<HeaderValue>,
+    /// The revision of the session; `None` where every request speaks for itself.
+    revision: Option<HeaderValue>,
+    /// Headers of the clients' requests that are on their way, by their streams.
+    carried: HashMap<StreamId, HeaderMap>,
+    /// The client's last `Authorization`, or the operator's until it brings one: for requests that come without.
+    authorization: Option<HeaderValue>,
+    calls: HashMap<CallId, AbortHandle>,
+    listening: Option<AbortHandle>,
+    /// The arguments of a call that headers are to repeat; `None` where the client is the one to do it.
+    params: Option<param_headers::ParamHeaders>,
+}
+
+/// The side that puts into headers the arguments that a tool wants repeated there (2026-07-28, transports, custom headers from tool parameters).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HeaderSource {
+    /// The client: it speaks HTTP and the era that has such headers, and the server judges what it leaves out.
+    Client,
+    /// The gateway, for a client that knows nothing of them.
+    Gateway,
+}
+
+struct Outgoing {
+    frame: Bytes,
+    /// The positions of its parts.
+    index: FrameIndex,
+    call: Option<CallId>,
+    headers: HeaderMap,
+    /// The answers in it.
+    delivery: Option<DeliveryId>,
+}
+
+impl Outgoing {
+    fn is_request(&self) -> bool {
+        self.call.is_some() || self.index.shape() == Some(Shape::Request)
+    }
+
+    fn has_method(&self, name: &str) -> bool {
+        let method = self.index.method.clone();
+        method.is_some_and(|range| &self.frame[range] == name.as_bytes())
+    }
+}
+
+/// The upstream's answer, or why there is none.
+type Sent = Result<Response, reqwest::Error>;
+
+impl HttpUpstream {
+    /// A server at this URL. Runs in a tokio runtime.
+    pub(crate) fn new(
+        at: &HttpTarget,
+        max_frame: usize,
+        repeating: HeaderSource,
+    ) -> Result<Arc<Self>, StartError> {
+        mcp_elicit_client::tls::ready();
+        let address = |why: String| StartError::Address { why };
+        let url = HttpTarget::read(&at.url).map_err(|fault| address(fault.to_string()))?;
+        let mut client = Client::builder()
+            .tcp_nodelay(true)
+            .redirect(reqwest::redirect::Policy::none());
+        if url.scheme() == "http" {
+            // Nothing is followed to https, and reading the system's certificates takes longer than all the rest.
+            client = client.tls_certs_only([]);
+        }
+        let client = client.build().map_err(|error| address(error.to_string()))?;
+        let (queue, outgoing) = mpsc::unbounded_channel();
+        let server = Arc::new_cyclic(|me| Self {
+            client,
+            url,
+            max_frame,
+            session: OnceLock::new(),
+            state: Mutex::new(State {
+                authorization: at.authorization(),
+                params: (repeating == HeaderSource::Gateway).then(Default::default),
+                ..State::default()
+            }),
+            queue,
+            queued: AtomicUsize::new(0),
+            me: me.clone(),
+            runtime: Handle::current(),
+        });
+        tokio::spawn(send_in_order(Arc::downgrade(&server), outgoing));
+        Ok(server)
+    }
+
+    /// Ties the server to its session.
+    pub(crate) fn attach(&self, session: &Arc<Session>) {
+        let _set_once = self.session.set(Arc::downgrade(session));
+    }
+
+    fn session(&self) -> Option<Arc<Session>> {
+        self.session.get().and_then(Weak::upgrade)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn post(&self, outgoing: &Outgoing) -> impl Future<Output = Sent> + use<> {
+        let mut request = self.client.post(self.url.clone());
+        request = request.headers(outgoing.headers.clone());
+        request = request
+            .header(CONTENT_TYPE, "application/json")
+            .header(ACCEPT, "application/json, text/event-stream");
+        let session = self.session_headers();
+        // A server with a session speaks the pushed era, whatever the client's frame says of itself.
+        if session.is_empty() {
+            let mut headers = rounds_headers(&outgoing.frame, &outgoing.index);
+            if outgoing.has_method("tools/call") {
+                let given = outgoing.headers.iter();
+                let params = given.filter(|(name, _)| name.as_str().starts_with("mcp-param-"));
+                headers.extend(params.map(|(name, value)| (name.clone(), value.clone())));
+                if let Some(params) = &self.state().params {
+                    params.complete(&outgoing.frame, &outgoing.index, &mut headers);
+                }
+            }
+            request = request.headers(headers);
+        }
+        for (name, value) in session {
+            request = request.header(name, value);
+        }
+        request.body(outgoing.frame.clone()).send()
+    }
+
+    fn session_headers(&self) -> Vec<(HeaderName, HeaderValue)> {
+        let state = self.state();
+        let session = state.session_id.clone().map(|id| (SESSION, id));
+        let revision = state.revision.clone().map(|revision| (VERSION, revision));
+        session.into_iter().chain(revision).collect()
+    }
+
+    fn headers_for(&self, stream: Option<StreamId>) -> HeaderMap {
+        let state = self.state();
+        let mut headers = stream
+            .and_then(|stream| state.carried.get(&stream).cloned())
+            .unwrap_or_default();
+        if !headers.contains_key(AUTHORIZATION)
+            && let Some(authorization) = &state.authorization
+        {
+            headers.insert(AUTHORIZATION, authorization.clone());
+        }
+        headers
+    }
+
+    /// Sends a request on a task of its own.
+    fn start(self: Arc<Self>, outgoing: Outgoing) {
+        let call = outgoing.call;
+        // Under the lock: an exchange that is over at once must not be noted after it was forgotten.
+        let mut state = self.state();
+        let task = self.runtime.spawn(self.clone().exchange(outgoing));
+        if let Some(call) = call {
+            state.calls.insert(call, task.abort_handle());
+        }
+    }
+
+    /// The exchange that runs here is over. What it brought may have started another of the same call, which stays.
+    fn forget(&self, call: CallId) {
+        let mut state = self.state();
+        let here = tokio::task::try_id();
+        if state.calls.get(&call).map(AbortHandle::id) == here {
+            state.calls.remove(&call);
+        }
+    }
+
+    async fn deliver(self: &Arc<Self>, outgoing: Outgoing) {
+        if outgoing.is_request() {
+            self.clone().start(outgoing);
+            return;
+        }
+        self.deliver_alone(&outgoing).await;
+        if outgoing.has_method(method::INITIALIZED) && self.state().listening.is_none() {
+            let task = tokio::spawn(self.clone().listen_for_session(outgoing.headers));
+            self.state().listening = Some(task.abort_handle());
+        }
+    }
+}
+
+/// Messages that may wait for a server that does not take them, before more is refused.
+const QUEUED: usize = 1_024;
+
+/// The time that a server may take to say whether it accepts an answer, or has a notification.
+const ACCEPTS: Duration = Duration::from_mins(1);
+
+/// The delivery of answers that were sent.
+enum Fate {
+    Accepted,
+    Refused(String),
+    Lost(String),
+}
+
+impl Fate {
+    /// By the status of the response to the message that the answers were in.
+    fn of_status(status: StatusCode) -> Self {
+        if status.is_success() {
+            Self::Accepted
+        } else if status.is_client_error() || status.is_redirection() {
+            Self::Refused(words_of(status))
+        } else {
+            Self::Lost(words_of(status))
+        }
+    }
+
+    /// Why the answers were not accepted, in words; nothing where they were.
+    fn why(&self) -> String {
+        match self {
+            Self::Accepted => String::new(),
+            Self::Refused(why) | Self::Lost(why) => why.clone(),
+        }
+    }
+
+    /// By how sending to this address failed.
+    fn of_failure(error: &reqwest::Error, at: &Url) -> Self {
+        // Nothing was sent without a connection.
+        let never_sent = error.is_connect() || error.is_builder();
+        let why = failure::words(error, at);
+        if never_sent {
+            Self::Refused(why)
+        } else {
+            Self::Lost(why)
+        }
+    }
+}
+
+/// Returns what a status says, in words.
+fn words_of(status: StatusCode) -> String {
+    let code = status.as_u16();
+    match status {
+        StatusCode::UNAUTHORIZED => {
+            format!("the server wants to be shown an authorization (HTTP status {code})")
+        }
+        StatusCode::FORBIDDEN => {
+            format!("the authorization shown is not enough for the server (HTTP status {code})")
+        }
+        _ => format!("the server answered with HTTP status {code}"),
+    }
+}
+
+impl HttpUpstream {
+    /// Sends a message that has no response of its own.
+    async fn deliver_alone(&self, outgoing: &Outgoing) {
+        let sent = tokio::time::timeout(ACCEPTS, self.post(outgoing)).await;
+        let mut challenge = None;
+        let fate = match sent {
+            Ok(Ok(response)) => {
+                challenge = Challenge::of(response.status(), response.headers());
+                Fate::of_status(response.status())
+            }
+            Ok(Err(error)) => Fate::of_failure(&error, &self.url),
+            Err(_) => Fate::Lost("the server did not say in time whether it has it".to_owned()),
+        };
+        if outgoing.delivery.is_none()
+            && let Fate::Refused(why) | Fate::Lost(why) = &fate
+        {
+            tracing::warn!(%why, "a message could not be sent to the server");
+        }
+        self.tell_fate(outgoing.delivery, fate, challenge.as_ref());
+    }
+
+    /// Tells the session what became of answers that were sent.
+    fn tell_fate(&self, delivery: Option<DeliveryId>, fate: Fate, challenge: Option<&Challenge>) {
+        let (Some(delivery), Some(session)) = (delivery, self.session()) else {
+            return;
+        };
+        let event = match fate {
+            Fate::Accepted => Event::Accepted(delivery),
+            Fate::Refused(why) => Event::Refused { delivery, why },
+            Fate::Lost(why) => Event::Lost { delivery, why },
+        };
+        session.tell_challenged(event, challenge);
+    }
+}
+
+async fn send_in_order(
+    server: Weak<HttpUpstream>,
+    mut outgoing: mpsc::UnboundedReceiver<Outgoing>,
+) {
+    while let Some(next) = outgoing.recv().await {
+        let Some(server) = server.upgrade() else {
+            return;
+        };
+        server.deliver(next).await;
+        server.queued.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl ServerTransport for HttpUpstream {
+    fn send(
+        &self,
+        frame: Frame<'_>,
+        call: Option<CallId>,
+        stream: Option<StreamId>,
+        delivery: Option<DeliveryId>,
+    ) {
+        let outgoing = Outgoing {
+            headers: self.headers_for(stream),
+            // What the relay lets out has parts that a index finds, whoever wrote it.
+            index: frame.index(),
+            frame: frame.kept(),
+            call,
+            delivery,
+        };
+        // With nothing before it, a request need not stand in the queue. Frames come one at a time, under the relay's
+        // lock, so nothing gets in between.
+        if self.queued.load(Ordering::Acquire) == 0
+            && outgoing.is_request()
+            && let Some(server) = self.me.upgrade()
+        {
+            return server.start(outgoing);
+        }
+        self.queued.fetch_add(1, Ordering::AcqRel);
+        // Fails only when the runtime is shutting down.
+        let _ = self.queue.send(outgoing);
+    }
+
+    fn flush(&self) {}
+
+    fn has_room(&self) -> bool {
+        self.queued.load(Ordering::Acquire) < QUEUED
+    }
+
+    fn carry(&self, stream: StreamId, headers: Option<HeaderMap>) {
+        let mut state = self.state();
+        let Some(headers) = headers else {
+            state.carried.remove(&stream);
+            return;
+        };
+        if let Some(authorization) = headers.get(AUTHORIZATION) {
+            state.authorization = Some(authorization.clone());
+        }
+        state.carried.insert(stream, headers);
+    }
+
+    fn abandon(&self, call: CallId) {
+        // Closing the stream gives the request up where there is no session (2026-07-28, transports).
+        let mut state = self.state();
+        if state.session_id.is_none()
+            && let Some(task) = state.calls.remove(&call)
+        {
+            task.abort();
+        }
+    }
+
+    fn restart(&self) {
+        let session = self.session();
+        tokio::spawn(async move {
+            if let Some(session) = session {
+                session.tell(Event::Restarted);
+            }
+        });
+    }
+
+    fn close(&self) {
+        let mut state = self.state();
+        for (_, task) in state.calls.drain() {
+            task.abort();
+        }
+        if let Some(task) = state.listening.take() {
+            task.abort();
+        }
+        let Some(id) = state.session_id.take() else {
+            return;
+        };
+        let mut request = self.client.delete(self.url.clone()).header(SESSION, id);
+        if let Some(authorization) = &state.authorization {
+            request = request.header(AUTHORIZATION, authorization.clone());
+        }
+        drop(state);
+        // A server that does not take it keeps the session until it times out there.
+        tokio::spawn(request.send());
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,418 @@
+//! Servers over HTTP that close their streams, and that look at headers.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State as Shared;
+use axum::http::{HeaderMap as Headers, StatusCode};
+use axum::response::IntoResponse;
+use axum::routing::post;
+use futures::StreamExt as _;
+use mcp_elicit_core::answer::Outcome;
+use mcp_elicit_core::lifecycle::Delivery;
+use mcp_elicit_core::wire::meta;
+use mcp_elicit_record::store::{Memory, Page, Row, Which};
+use mcp_elicit_record::{Book, Keys, Lease, ServerIdentity, SessionIdentity, Settling, clock};
+use mcp_elicit_relay::RelaySettings;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use super::*;
+use crate::listener::response_streams::{ResponseStreams, StreamEvent};
+use crate::session::SessionContext;
+
+type Seen = Arc<Mutex<Vec<(String, Headers)>>>;
+
+const EVENTS: [(&str, &str); 1] = [("content-type", "text/event-stream")];
+/// The number of times that the polled server closes the stream of a call before it answers.
+const CLOSINGS: u32 = 9;
+
+fn note(seen: &Seen, what: &str, headers: Headers) {
+    seen.lock().unwrap().push((what.to_owned(), headers));
+}
+
+/// The request, once it is noted.
+fn noted(seen: &Seen, headers: Headers, body: &str) -> Value {
+    let request: Value = serde_json::from_str(body).unwrap();
+    let method = request["method"].as_str().unwrap_or_default();
+    note(seen, method, headers);
+    request
+}
+
+fn answer(request: &Value, result: &Value) -> String {
+    json!({"jsonrpc": "2.0", "id": request["id"], "result": result}).to_string()
+}
+
+/// A server with a session that closes every stream after one event.
+fn polled() -> Router<Seen> {
+    let call = |Shared(seen): Shared<Seen>, headers: Headers, body: String| async move {
+        let request = noted(&seen, headers, &body);
+        match request["method"].as_str() {
+            Some("initialize") => {
+                let result = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "polled", "version": "1"}});
+                (
+                    [
+                        ("mcp-session-id", "s"),
+                        ("content-type", "application/json"),
+                    ],
+                    answer(&request, &result),
+                )
+                    .into_response()
+            }
+            Some("tools/call") => (EVENTS, "id: 0\nretry: 1\ndata:\n\n").into_response(),
+            _ => StatusCode::ACCEPTED.into_response(),
+        }
+    };
+    let poll = |Shared(seen): Shared<Seen>, headers: Headers| async move {
+        let last = headers
+            .get("last-event-id")
+            .and_then(|last| last.to_str().ok());
+        let Some(last) = last.and_then(|last| last.parse::<u32>().ok()) else {
+            return StatusCode::METHOD_NOT_ALLOWED.into_response();
+        };
+        note(&seen, "poll", headers);
+        let data = if last < CLOSINGS {
+            String::new()
+        } else {
+            answer(&json!({"id": 2}), &json!({"content": []}))
+        };
+        (
+            EVENTS,
+            format!("id: {}\nretry: 1\ndata: {data}\n\n", last + 1),
+        )
+            .into_response()
+    };
+    Router::new().route("/", post(call).get(poll))
+}
+
+/// A server of the rounds era.
+fn rounds() -> Router<Seen> {
+    let call = |Shared(seen): Shared<Seen>, headers: Headers, body: String| async move {
+        let request = noted(&seen, headers, &body);
+        let result = match request["method"].as_str() {
+            Some("server/discover") => {
+                json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {}, "ttlMs": 0, "cacheScope": "private"})
+            }
+            Some("tools/list") => {
+                let schema = json!({"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}});
+                json!({"resultType": "complete", "tools": [{"name": "run", "inputSchema": schema}]})
+            }
+            _ => json!({"resultType": "complete", "content": []}),
+        };
+        (
+            [("content-type", "application/json")],
+            answer(&request, &result),
+        )
+            .into_response()
+    };
+    Router::new().route("/", post(call))
+}
+
+/// The asking server's responses to the messages with answers, in turn.
+const REFUSES: &str = "refuses";
+
+/// A server with a session that asks in its call, and takes the answers by these statuses, in turn.
+fn asking(statuses: &'static [u16]) -> Router<Seen> {
+    let question = json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {
+        "message": "SessionContext?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}});
+    let waiting: Arc<Mutex<Option<tokio::sync::oneshot::Sender<()>>>> = Arc::default();
+    let call = move |Shared(seen): Shared<Seen>, headers: Headers, body: String| async move {
+        let request = noted(&seen, headers.clone(), &body);
+        match request["method"].as_str() {
+            Some("initialize") => {
+                let result = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "asking", "version": "1"}});
+                (
+                    [
+                        ("mcp-session-id", "s"),
+                        ("content-type", "application/json"),
+                    ],
+                    answer(&request, &result),
+                )
+                    .into_response()
+            }
+            Some("tools/call") => {
+                let (done, accepted) = tokio::sync::oneshot::channel();
+                *waiting.lock().unwrap() = Some(done);
+                let asked = format!("data: {question}\n\n");
+                let result = answer(
+                    &request,
+                    &json!({"content": [{"type": "text", "text": "done"}]}),
+                );
+                let events =
+                    futures::stream::once(async move { Ok::<_, std::convert::Infallible>(asked) })
+                        .chain(futures::stream::once(async move {
+                            let _gone = accepted.await;
+                            Ok(format!("data: {result}\n\n"))
+                        }));
+                (EVENTS, axum::body::Body::from_stream(events)).into_response()
+            }
+            Some(_) => StatusCode::ACCEPTED.into_response(),
+            None => {
+                note(&seen, REFUSES, headers);
+                let turn = seen.lock().unwrap();
+                let turn = turn.iter().filter(|(what, _)| what == REFUSES).count() - 1;
+                let status = StatusCode::from_u16(statuses[turn]).unwrap();
+                if status.is_success()
+                    && let Some(done) = waiting.lock().unwrap().take()
+                {
+                    done.send(()).unwrap();
+                }
+                (status, [("www-authenticate", "Bearer realm=\"asking\"")]).into_response()
+            }
+        }
+    };
+    Router::new().route("/", post(call))
+}
+
+struct Rig {
+    session: Arc<Session>,
+    client: Arc<ResponseStreams>,
+    book: Arc<Book>,
+    seen: Seen,
+}
+
+async fn rig(app: Router<Seen>, repeating: HeaderSource) -> Rig {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let seen = Seen::default();
+    let app = app.with_state(seen.clone());
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    let server = HttpUpstream::new(&HttpTarget { url, token: None }, 1 << 20, repeating).unwrap();
+    let keys = Keys::random().unwrap();
+    let book = Book::new(
+        Arc::new(Memory::default()),
+        keys,
+        Lease::alone().unwrap(),
+        clock::now,
+    );
+    let book = Arc::new(book);
+    let who = SessionContext {
+        server: "s".to_owned(),
+        identity: SessionIdentity {
+            server: ServerIdentity {
+                name: "s".to_owned(),
+                is_named: true,
+                address: String::new(),
+                key: String::new(),
+            },
+            caller: "anonymous".to_owned(),
+        },
+        link: Arc::new(|_| None),
+        answerer: None,
+    };
+    let client = Arc::new(ResponseStreams::default());
+    let (session, driver) = Session::new(
+        RelaySettings::default(),
+        who,
+        client.clone(),
+        server.clone(),
+        book.clone(),
+    );
+    server.attach(&session);
+    tokio::spawn(driver.run());
+    Rig {
+        session,
+        client,
+        book,
+        seen,
+    }
+}
+
+impl Rig {
+    fn send(
+        &self,
+        stream: u64,
+        headers: HeaderMap,
+        frame: &Value,
+    ) -> UnboundedReceiver<StreamEvent> {
+        let told = self.client.open(StreamId(stream));
+        let frame = frame.to_string();
+        self.session.handle_client_with_headers(
+            StreamId(stream),
+            Frame::Lent(frame.as_bytes()),
+            headers,
+        );
+        told
+    }
+
+    fn seen(&self, what: &str) -> Vec<Headers> {
+        let seen = self.seen.lock().unwrap();
+        let of = seen.iter().filter(|(method, _)| method == what);
+        of.map(|(_, headers)| headers.clone()).collect()
+    }
+}
+
+async fn heard(told: &mut UnboundedReceiver<StreamEvent>) -> Value {
+    let told = tokio::time::timeout(Duration::from_mins(1), told.recv()).await;
+    serde_json::from_slice(&told.unwrap().unwrap().frame).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_whose_stream_is_closed_again_and_again_is_answered() {
+    let rig = rig(polled(), HeaderSource::Client).await;
+    let open = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25",
+        "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}});
+    heard(&mut rig.send(1, HeaderMap::new(), &open)).await;
+    let call =
+        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "slow"}});
+    let told = heard(&mut rig.send(2, HeaderMap::new(), &call)).await;
+    assert!(told["result"].is_object(), "{told}");
+    let polls = rig.seen("poll");
+    assert_eq!(polls.len(), CLOSINGS as usize + 1);
+    assert!(polls.iter().all(|headers| headers["mcp-session-id"] == "s"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_waits_keeps_its_headers() {
+    let rig = rig(rounds(), HeaderSource::Client).await;
+    let params = json!({"name": "größe", "arguments": {"region": "eu"}, "_meta": {
+        meta::PROTOCOL_VERSION: "2026-07-28", meta::CLIENT_CAPABILITIES: {},
+        "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"}}});
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    let headers = HeaderMap::from_iter([(
+        HeaderName::from_static("mcp-param-region"),
+        HeaderValue::from_static("eu"),
+    )]);
+    // The first of its client: it waits until the server's era is known.
+    let told = heard(&mut rig.send(1, headers, &call)).await;
+    assert!(told["result"].is_object(), "{told}");
+    let calls = rig.seen("tools/call");
+    assert_eq!(calls.len(), 1);
+    assert_eq!(calls[0]["mcp-param-region"], "eu");
+    assert_eq!(calls[0]["mcp-name"], "=?base64?Z3LDtsOfZQ==?=");
+    assert_eq!(calls[0]["mcp-protocol-version"], "2026-07-28");
+}
+
+/// A client that speaks no HTTP cannot send what a tool wants repeated in headers; of one that could, the server judges it.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_tool_wants_in_headers_is_put_there_for_who_cannot() {
+    let about = json!({meta::PROTOCOL_VERSION: "2026-07-28", meta::CLIENT_CAPABILITIES: {},
+        "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"}});
+    let list =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": about}});
+    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call",
+        "params": {"name": "run", "arguments": {"region": "eu"}, "_meta": about}});
+    for (repeating, expected) in [
+        (HeaderSource::Gateway, Some(b"eu".as_slice())),
+        (HeaderSource::Client, None),
+    ] {
+        let rig = rig(rounds(), repeating).await;
+        heard(&mut rig.send(1, HeaderMap::new(), &list)).await;
+        heard(&mut rig.send(2, HeaderMap::new(), &call)).await;
+        let calls = rig.seen("tools/call");
+        let region = calls[0].get("mcp-param-region").map(HeaderValue::as_bytes);
+        assert_eq!(region, expected, "{repeating:?}");
+    }
+}
+
+fn opening() -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25",
+        "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}})
+}
+
+fn asking_call(id: u64) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "ask"}})
+}
+
+impl Rig {
+    /// The only question, once it has come to this.
+    async fn question(&self, so: impl Fn(&Row) -> bool) -> Row {
+        let mut changes = self.book.changes();
+        let found = async {
+            loop {
+                for which in [Which::Open, Which::Ended] {
+                    let rows = self.book.list(which, Page::first(10)).await.unwrap();
+                    if let Some(row) = rows.into_iter().find(|row| so(row)) {
+                        return row;
+                    }
+                }
+                changes.changed().await.unwrap();
+            }
+        };
+        tokio::time::timeout(Duration::from_mins(1), found)
+            .await
+            .unwrap()
+    }
+
+    async fn decline(&self) -> Row {
+        let row = self.question(|row| row.exchange.is_open()).await;
+        let settled = self.book.settle(&row.id, &Outcome::Decline, "page").await;
+        assert_eq!(settled.unwrap(), Settling::Won);
+        row
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_the_server_refuses_is_kept_for_the_next_call() {
+    let rig = rig(asking(&[401, 202]), HeaderSource::Client).await;
+    heard(&mut rig.send(1, HeaderMap::new(), &opening())).await;
+    let mut call = rig.send(2, HeaderMap::new(), &asking_call(2));
+    let asked = rig.decline().await;
+    let told = heard(&mut call).await;
+    let message = told["error"]["message"].as_str().unwrap();
+    assert!(
+        message.contains("401") && message.contains("kept"),
+        "{told}"
+    );
+    let failed = |row: &Row| row.exchange.delivery() == Some(Delivery::Failed);
+    let row = rig.question(failed).await;
+    assert_eq!(row.id, asked.id);
+    assert!(row.exchange.delivery_reason().unwrap().contains("401"));
+
+    let told = heard(&mut rig.send(3, HeaderMap::new(), &asking_call(3))).await;
+    assert_eq!(told["result"]["content"][0]["text"], "done", "{told}");
+    let delivered = |row: &Row| row.exchange.delivery() == Some(Delivery::Delivered);
+    let row = rig.question(delivered).await;
+    assert_eq!(row.id, asked.id, "asked once");
+    assert_eq!(rig.seen(REFUSES).len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_the_server_refuses_twice_is_said_not_to_be_kept() {
+    let rig = rig(asking(&[403, 403, 202]), HeaderSource::Client).await;
+    heard(&mut rig.send(1, HeaderMap::new(), &opening())).await;
+    let mut call = rig.send(2, HeaderMap::new(), &asking_call(2));
+    let asked = rig.decline().await;
+    let told = heard(&mut call).await["error"]["message"].to_string();
+    assert!(told.contains("403") && told.contains("is kept"), "{told}");
+    let failed = |row: &Row| row.exchange.delivery() == Some(Delivery::Failed);
+    rig.question(failed).await;
+
+    let told = heard(&mut rig.send(3, HeaderMap::new(), &asking_call(3))).await;
+    let told = told["error"]["message"].to_string();
+    assert!(told.contains("403") && told.contains("not kept"), "{told}");
+    let lapsed = |row: &Row| row.exchange.delivery() == Some(Delivery::Lapsed);
+    assert_eq!(rig.question(lapsed).await.id, asked.id);
+
+    let mut call = rig.send(4, HeaderMap::new(), &asking_call(4));
+    let again = rig.decline().await;
+    assert_ne!(again.id, asked.id, "the person is asked again");
+    let told = heard(&mut call).await;
+    assert_eq!(told["result"]["content"][0]["text"], "done", "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_may_have_arrived_is_never_sent_again() {
+    let rig = rig(asking(&[503, 202]), HeaderSource::Client).await;
+    heard(&mut rig.send(1, HeaderMap::new(), &opening())).await;
+    let mut call = rig.send(2, HeaderMap::new(), &asking_call(2));
+    let asked = rig.decline().await;
+    let told = heard(&mut call).await;
+    let message = told["error"]["message"].as_str().unwrap();
+    assert!(
+        message.contains("503") && message.contains("not sent again"),
+        "{told}"
+    );
+    let in_doubt = |row: &Row| row.exchange.delivery() == Some(Delivery::InDoubt);
+    let row = rig.question(in_doubt).await;
+    assert_eq!(row.id, asked.id);
+    assert!(row.exchange.delivery_reason().unwrap().contains("503"));
+
+    let mut call = rig.send(3, HeaderMap::new(), &asking_call(3));
+    let again = rig.decline().await;
+    assert_ne!(again.id, asked.id, "the person is asked again");
+    let told = heard(&mut call).await;
+    assert_eq!(told["result"]["content"][0]["text"], "done", "{told}");
+}

@@ -1,0 +1,236 @@
+//! A server's process: what of the environment it gets, its own process group, and how it is ended.
+
+use std::ffi::OsString;
+use std::io;
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::Duration;
+
+/// The command that starts a server.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The program.
+    pub program: OsString,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// Variables set for it.
+    pub environment: Vec<(String, String)>,
+    /// The part of the gateway's own environment that it gets beside them.
+    pub inherits: Inherits,
+}
+
+/// The part of the gateway's own environment that a server gets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Inherits {
+    /// All but the gateway's own variables: clients put the settings of their one server there.
+    #[default]
+    All,
+    /// The variables that programs need to run ([`USUAL`]): what is set for one of several servers is no business of another.
+    Usual,
+}
+
+/// Variables that programs need to find their files, their user and their language.
+pub(crate) const USUAL: [&str; 24] = [
+    "APPDATA",
+    "COMSPEC",
+    "HOME",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "LANG",
+    "LANGUAGE",
+    "LOCALAPPDATA",
+    "LOGNAME",
+    "PATH",
+    "PATHEXT",
+    "PROGRAMDATA",
+    "PROGRAMFILES",
+    "SHELL",
+    "SYSTEMDRIVE",
+    "SYSTEMROOT",
+    "TEMP",
+    "TERM",
+    "TMP",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "USERNAME",
+    "USERPROFILE",
+];
+
+/// Beginnings of the names of more such variables.
+const USUAL_BEGINNINGS: [&str; 2] = ["LC_", "XDG_"];
+
+/// The beginning of the names of the gateway's own variables.
+const OWN: &str = "MCP_ELICIT_";
+
+impl Inherits {
+    /// Returns whether a variable of this name is passed on.
+    pub(crate) fn passes(self, name: &str) -> bool {
+        let mut beginnings = USUAL_BEGINNINGS.iter();
+        match self {
+            Self::All => !name.starts_with(OWN),
+            Self::Usual => USUAL.contains(&name) || beginnings.any(|known| name.starts_with(known)),
+        }
+    }
+}
+
+impl Program {
+    /// The program and its arguments as the words of a command; `None` where there is no word.
+    pub fn from_words<W: Into<OsString>>(words: impl IntoIterator<Item = W>) -> Option<Self> {
+        let mut words = words.into_iter().map(Into::into);
+        Some(Self {
+            program: words.next()?,
+            arguments: words.collect(),
+            environment: Vec::new(),
+            inherits: Inherits::All,
+        })
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).env_clear();
+        // A name that is not text is none of ours, and none that a file can list.
+        let passes = |name: &OsString| match name.to_str() {
+            Some(name) => self.inherits.passes(name),
+            None => self.inherits == Inherits::All,
+        };
+        command.envs(std::env::vars_os().filter(|(name, _)| passes(name)));
+        let set = self.environment.iter();
+        command.envs(set.map(|(name, value)| (name, value)));
+        command
+    }
+}
+
+/// The time that a server may take to end once it reads the end of its input, and again once it was asked to.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// A running server, the leader of its own process group.
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: Child,
+}
+
+impl Process {
+    /// Starts the program.
+    pub(crate) fn start(program: &Program) -> io::Result<(Self, ChildStdin, ChildStdout)> {
+        let mut command = program.command();
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit());
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let mut child = command.spawn()?;
+        let gone = || io::Error::other("the child has no pipes");
+        let stdin = child.stdin.take().ok_or_else(gone)?;
+        let stdout = child.stdout.take().ok_or_else(gone)?;
+        Ok((Self { child }, stdin, stdout))
+    }
+
+    /// Waits for a server whose input has ended; asks it to end when it does not, then ends it and whatever it started.
+    pub(crate) fn end(mut self) -> io::Result<ExitStatus> {
+        let status = match self.ended_within(GRACE)? {
+            Some(status) => Some(status),
+            None if self.ask_to_end() => self.ended_within(GRACE)?,
+            None => None,
+        };
+        self.kill_all(status)
+    }
+
+    /// Ends the server and whatever it started, at once.
+    pub(crate) fn kill(mut self) -> io::Result<ExitStatus> {
+        self.kill_all(None)
+    }
+
+    /// Ends what is left of the group, and reaps the server.
+    fn kill_all(&mut self, status: Option<ExitStatus>) -> io::Result<ExitStatus> {
+        // A server may leave helpers, which the group still names.
+        self.signal(Signal::Kill);
+        if let Some(status) = status {
+            return Ok(status);
+        }
+        self.child.kill()?;
+        self.child.wait()
+    }
+
+    fn ended_within(&mut self, grace: Duration) -> io::Result<Option<ExitStatus>> {
+        let step = Duration::from_millis(10);
+        let mut waited = Duration::ZERO;
+        loop {
+            if let Some(status) = self.child.try_wait()? {
+                return Ok(Some(status));
+            }
+            if waited >= grace {
+                return Ok(None);
+            }
+            thread::sleep(step);
+            waited += step;
+        }
+    }
+
+    fn ask_to_end(&self) -> bool {
+        self.signal(Signal::Terminate)
+    }
+
+    /// Signals the group; `false` where that cannot be done.
+    #[cfg(unix)]
+    fn signal(&self, signal: Signal) -> bool {
+        use rustix::process::{Pid, Signal as Number, kill_process_group};
+        let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        let number = match signal {
+            Signal::Terminate => Number::TERM,
+            Signal::Kill => Number::KILL,
+        };
+        group.is_some_and(|group| kill_process_group(group, number).is_ok())
+    }
+
+    #[cfg(not(unix))]
+    fn signal(&self, _signal: Signal) -> bool {
+        false
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Signal {
+    Terminate,
+    Kill,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_of_several_gets_what_programs_need() {
+        for name in ["PATH", "HOME", "LC_ALL"] {
+            assert!(Inherits::Usual.passes(name), "{name}");
+        }
+        for name in ["TOKEN_OF_B", "MCP_ELICIT_LOG", "AWS_SECRET_ACCESS_KEY"] {
+            assert!(!Inherits::Usual.passes(name), "{name}");
+        }
+        assert!(Inherits::All.passes("TOKEN_OF_B"));
+        assert!(!Inherits::All.passes("MCP_ELICIT_LOG"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_server_is_asked_to_end_before_it_is_ended_and_leaves_nobody() {
+        use std::io::{BufRead as _, BufReader, Read as _};
+        // It ignores the end of its input, and says so when it is asked; its helper does nothing of the kind.
+        let script = "trap 'echo asked; exit 7' TERM; (trap '' TERM; while :; do sleep 1; done) & echo helper $!; \
+                      while :; do sleep 0.1; done";
+        let program = Program::from_words(["sh", "-c", script]).unwrap();
+        let (process, stdin, stdout) = Process::start(&program).unwrap();
+        let mut said = BufReader::new(stdout);
+        let mut line = String::new();
+        said.read_line(&mut line).unwrap();
+        assert!(line.starts_with("helper "), "{line}");
+        drop(stdin);
+        let status = process.end().unwrap();
+        assert_eq!(status.code(), Some(7));
+        // The helper holds the pipe: it ends with the last of the group.
+        let mut rest = String::new();
+        said.read_to_string(&mut rest).unwrap();
+        assert_eq!(rest, "asked\n");
+    }
+}

@@ -1,0 +1,410 @@
+//! The book as the pages of `forms` see it.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use mcp_elicit_core::answer::{Draft, Outcome};
+use mcp_elicit_core::form::Form;
+use mcp_elicit_core::lifecycle::Phase;
+use mcp_elicit_core::link::Link;
+use mcp_elicit_core::wire::{ElicitRequest, Mode, Revision};
+use mcp_elicit_forms::view::{Call, CallKind, Origin, Question};
+use mcp_elicit_forms::web::{
+    Brief, Desk, DeskFault, Docket, Ended, Ending, Found, QuestionId, Settled, Wanted,
+};
+use mcp_elicit_record::audit::Event;
+use mcp_elicit_record::clock::system_time;
+use mcp_elicit_record::store::{Page, Row, Which};
+use mcp_elicit_record::{Book, BookFault, Settling};
+use serde_json::Value;
+use tokio::sync::watch;
+
+use mcp_elicit_core::wire::CallKind as Calls;
+
+/// The number of rows that are read for a list.
+const LOOKED_THROUGH: usize = 10_000;
+
+/// The form of a question of which a list shows the message only.
+const NO_FIELDS: &str = r#"{"type":"object","properties":{}}"#;
+
+/// The questions of one book.
+pub struct RecordQuestionStore {
+    book: Arc<Book>,
+}
+
+/// A stored question as a person sees it, and what checks the answer to it.
+pub struct Readable {
+    /// As a face shows it.
+    pub question: Question,
+    /// The question.
+    pub request: ElicitRequest,
+}
+
+impl RecordQuestionStore {
+    /// A desk over this book.
+    pub fn new(book: Arc<Book>) -> Self {
+        Self { book }
+    }
+
+    /// The row as a person sees it; `None` when it cannot be read any more.
+    pub fn readable(&self, row: &Row) -> Option<Readable> {
+        let params = serde_json::from_str(row.params.as_deref()?).ok()?;
+        let request = ElicitRequest::parse(params, Revision::LATEST).ok()?;
+        let origin = origin(row);
+        let question = match &request {
+            ElicitRequest::Form { message, schema } => {
+                Question::form(origin, message.clone(), Form::parse(schema.get()).ok()?)
+            }
+            ElicitRequest::Url { message, url, .. } => {
+                Question::url(origin, message.clone(), Link::parse(url).ok()?)
+            }
+        };
+        let question = question.on_behalf_of(caller(row));
+        let question = match client(row) {
+            Some((name, version)) => question.through(&name, version.as_deref()),
+            None => question,
+        };
+        let question = match self.call(row) {
+            Some(call) => question.for_call(call),
+            None => question,
+        };
+        let question = match row.exchange.deadline() {
+            Some(deadline) => question.until(system_time(deadline)),
+            None => question,
+        };
+        Some(Readable { question, request })
+    }
+
+    /// Writes into the audit that a form was accepted although it asks for a credential, where it was.
+    pub(super) async fn note_credentials_allowed(&self, row: &Row, outcome: &Outcome, by: &str) {
+        let asks_for_a_credential = matches!(outcome, Outcome::Accept(_))
+            && self.readable(row).is_some_and(|readable| {
+                let warnings = mcp_elicit_forms::view::warnings(&readable.question);
+                warnings.iter().any(|warning| warning.needs_insisting)
+            });
+        if !asks_for_a_credential {
+            return;
+        }
+        let noted = self
+            .book
+            .note_event(Event::Insisted, Some(&row.id), Some(by));
+        if let Err(fault) = noted.await {
+            tracing::error!(%fault, "an answer to a form that asks for a credential is not in the audit");
+        }
+    }
+
+    fn call(&self, row: &Row) -> Option<Call> {
+        let kind = kind_of(row.body.kind?);
+        let mut candidates = self.book.candidates(row).into_iter().map(|one| {
+            let call = Call::new(kind_of(one.kind), one.target);
+            match one.arguments {
+                Some(arguments) => call.with_json(arguments),
+                None => call,
+            }
+        });
+        if let Some(likeliest) = candidates.next() {
+            return Some(likeliest.or_one_of_calls(candidates.collect()));
+        }
+        let call = Call::new(kind, row.body.target.clone()?).or_one_of(row.body.others.clone());
+        Some(match self.book.arguments(row) {
+            Some(arguments) => call.with_json(arguments),
+            None => call,
+        })
+    }
+
+    fn brief(&self, row: &Row) -> Option<Brief> {
+        let id = QuestionId::new(row.id.clone())?;
+        // A list reads the beginning of the message and no form.
+        let message = row.body.message.clone();
+        let question = Question::form(origin(row), message, Form::parse(NO_FIELDS).ok()?);
+        let question = match self.call(row) {
+            Some(call) => question.for_call(call),
+            None => question,
+        };
+        let question = match row.exchange.deadline() {
+            Some(deadline) => question.until(system_time(deadline)),
+            None => question,
+        };
+        let brief = Brief::of(id, &question, system_time(row.exchange.asked_at()));
+        Some(match ended(row) {
+            Some(ended) => brief.ended(ended),
+            None => brief,
+        })
+    }
+
+    async fn briefs(&self, which: Which, wanted: &Wanted) -> Result<Vec<Brief>, DeskFault> {
+        let most = if wanted.text.is_empty() {
+            wanted.most
+        } else {
+            LOOKED_THROUGH
+        };
+        let rows = self
+            .book
+            .list(which, Page::first(most))
+            .await
+            .map_err(fault)?;
+        let briefs = rows
+            .iter()
+            .filter(|row| may_match(row, &wanted.text))
+            .filter_map(|row| self.brief(row));
+        Ok(briefs
+            .filter(|brief| brief.matches(&wanted.text))
+            .take(wanted.most)
+            .collect())
+    }
+}
+
+fn kind_of(kind: Calls) -> CallKind {
+    match kind {
+        Calls::Prompt => CallKind::Prompt,
+        Calls::Resource => CallKind::Resource,
+        Calls::Tool => CallKind::Tool,
+    }
+}
+
+/// Returns whether the words may stand in what a list shows of the row: a look at its text, since reading a form takes longer. Marks
+/// that a list leaves out, and characters that JSON spells otherwise, are not looked at.
+fn may_match(row: &Row, words: &str) -> bool {
+    let plain = |text: &str| {
+        text.chars()
+            .filter(|letter| letter.is_alphanumeric())
+            .flat_map(char::to_lowercase)
+            .collect::<String>()
+    };
+    if words.is_empty() {
+        return true;
+    }
+    let target = row.body.target.as_deref().unwrap_or_default();
+    let text = plain(&format!(
+        "{} {target} {}",
+        row.body.server, row.body.message
+    ));
+    words
+        .split_whitespace()
+        .all(|word| text.contains(&plain(word)))
+}
+
+/// Returns who asks: by the operator's name first, and what the server says of itself apart from it.
+fn origin(row: &Row) -> Origin {
+    let origin = match &row.body.address {
+        Some(address) => Origin::unnamed(address.clone()),
+        None => Origin::new(row.body.server.clone()),
+    };
+    let origin = origin.connected("through the gateway");
+    let info: Option<Value> = row
+        .body
+        .server_info
+        .as_deref()
+        .and_then(|info| serde_json::from_str(info).ok());
+    let word = |name: &str| {
+        info.as_ref()
+            .and_then(|info| info.get(name)?.as_str())
+            .map(str::to_owned)
+    };
+    match (word("name"), word("version")) {
+        (Some(name), version) => origin.claiming(name, version.unwrap_or_default()),
+        (None, _) => origin,
+    }
+}
+
+/// On whose behalf the call was made, in words for a person.
+pub fn caller(row: &Row) -> String {
+    match row.body.principal.as_str() {
+        "local" => "the user of this computer".to_owned(),
+        "anonymous" => "a client that did not say who it is".to_owned(),
+        principal => match principal.strip_prefix("bearer-") {
+            Some(token) => format!("whoever has the token {token}"),
+            None => principal.to_owned(),
+        },
+    }
+}
+
+/// The client that made the call, by the name and version it gave for itself.
+pub fn client(row: &Row) -> Option<(String, Option<String>)> {
+    let info: Value = serde_json::from_str(row.body.client_info.as_deref()?).ok()?;
+    let word = |name: &str| info.get(name)?.as_str().map(str::to_owned);
+    Some((word("name")?, word("version")))
+}
+
+fn ended(row: &Row) -> Option<Ended> {
+    let exchange = &row.exchange;
+    let reason = || exchange.reason().unwrap_or_default().to_owned();
+    let url = row.body.mode == Mode::Url;
+    let how = match (exchange.phase(), exchange.delivery_reason()) {
+        (Phase::Asked | Phase::Shown, _) => return None,
+        (Phase::Answered | Phase::Declined | Phase::Cancelled, Some(why)) => Ending::Failed(why),
+        (Phase::Answered, None) if url => Ending::Visited,
+        (Phase::Answered, None) => Ending::Answered,
+        (Phase::Declined, None) => Ending::Declined,
+        (Phase::Cancelled, None) => Ending::Cancelled,
+        (Phase::TimedOut, _) => Ending::TimedOut,
+        (Phase::Withdrawn, _) => Ending::Withdrawn(reason()),
+        (Phase::Failed, _) => Ending::Failed(reason()),
+    };
+    let at = exchange
+        .ended_at()
+        .map_or(SystemTime::UNIX_EPOCH, system_time);
+    Some(Ended {
+        how,
+        at,
+        by: exchange.ended_by().map(str::to_owned),
+    })
+}
+
+/// Returns what a person should know where no call waits for the question; `None` where one does.
+fn waiting_note(book: &Book, row: &Row) -> Option<String> {
+    let exchange = &row.exchange;
+    if book.is_waited_for(row) {
+        return None;
+    }
+    if exchange.is_open() && !row.can_be_found() {
+        return Some(
+            "No call waits for this question, and none can come for it: it is not known which call asked. Nobody gets an answer to it."
+                .to_owned(),
+        );
+    }
+    if exchange.is_open() {
+        let kept = minutes(book.keeps_answers());
+        return Some(format!(
+            "No call waits for this question now. The same call made again gets your answer, up to {kept} after you gave it."
+        ));
+    }
+    let until = exchange.valid_until()?.as_millis();
+    let left = until
+        .checked_sub(book.now().as_millis())
+        .filter(|left| *left > 0)?;
+    let acted = exchange.phase().action().is_some();
+    (acted && exchange.delivered_at().is_none() && exchange.delivery_reason().is_none()).then(|| {
+        if !row.can_be_found() {
+            return "No call has taken the answer, and none can come for it: it is not known which call asked.".to_owned();
+        }
+        let left = minutes(std::time::Duration::from_millis(left));
+        format!("No call has taken the answer yet. The same call made again gets it, for {left} from now.")
+    })
+}
+
+/// A span in whole minutes, rounded up.
+fn minutes(span: std::time::Duration) -> String {
+    match span.as_secs().div_ceil(60) {
+        1 => "1 minute".to_owned(),
+        minutes => format!("{minutes} minutes"),
+    }
+}
+
+fn fault(fault: BookFault) -> DeskFault {
+    DeskFault(Box::new(fault))
+}
+
+impl Desk for RecordQuestionStore {
+    async fn list(&self, wanted: &Wanted) -> Result<Docket, DeskFault> {
+        Ok(Docket {
+            pending: self.briefs(Which::Open, wanted).await?,
+            pending_total: self
+                .book
+                .store()
+                .waiting()
+                .await
+                .map_err(|error| fault(error.into()))?,
+            recent: self.briefs(Which::Ended, wanted).await?,
+        })
+    }
+
+    async fn find(&self, id: &QuestionId) -> Result<Option<Found>, DeskFault> {
+        let Some(row) = self.book.find(id.as_str()).await.map_err(fault)? else {
+            return Ok(None);
+        };
+        if row.exchange.is_open()
+            && let Some(readable) = self.readable(&row)
+        {
+            return Ok(Some(Found::Open {
+                question: Arc::new(readable.question),
+                asked: system_time(row.exchange.asked_at()),
+                draft: self.book.draft(&row.id),
+            }));
+        }
+        Ok(self.brief(&row).map(Found::Ended))
+    }
+
+    async fn note(&self, id: &QuestionId) -> Result<Option<String>, DeskFault> {
+        let row = self.book.find(id.as_str()).await.map_err(fault)?;
+        Ok(row.and_then(|row| waiting_note(&self.book, &row)))
+    }
+
+    async fn shown(&self, id: &QuestionId) -> Result<(), DeskFault> {
+        self.book.shown(id.as_str()).await.map_err(fault)
+    }
+
+    async fn keep(&self, id: &QuestionId, draft: Draft) -> Result<(), DeskFault> {
+        self.book.keep_draft(id.as_str(), draft);
+        Ok(())
+    }
+
+    async fn settle(
+        &self,
+        id: &QuestionId,
+        outcome: Outcome,
+        by: &str,
+    ) -> Result<Settled, DeskFault> {
+        let row = self.book.find(id.as_str()).await.map_err(fault)?;
+        match self
+            .book
+            .settle(id.as_str(), &outcome, by)
+            .await
+            .map_err(fault)?
+        {
+            Settling::Won => {
+                if let Some(row) = row {
+                    self.note_credentials_allowed(&row, &outcome, by).await;
+                }
+                Ok(Settled::Won)
+            }
+            Settling::Gone => Ok(Settled::Gone),
+            Settling::Late(row) => Ok(ended(&row).map_or(Settled::Gone, Settled::Late)),
+        }
+    }
+
+    fn changes(&self) -> watch::Receiver<u64> {
+        self.book.changes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mcp_elicit_core::lifecycle::Timestamp;
+
+    use super::*;
+    use crate::sample;
+    use mcp_elicit_record::store::Memory;
+    use mcp_elicit_record::{Keys, Lease};
+
+    #[tokio::test]
+    async fn an_answer_is_promised_to_a_later_call_only_where_one_can_find_it() {
+        let store = Arc::new(Memory::default());
+        let book = || {
+            let keys = Keys::random().unwrap();
+            let lease = Lease::alone().unwrap();
+            Book::new(store.clone(), keys, lease, || Timestamp::from_millis(1_000))
+        };
+        let first = book();
+        let sure = sample::raised(&first, Vec::new()).await.unwrap();
+        let other = vec!["plan".to_owned()];
+        let unsure = sample::raised(&first, other).await.unwrap();
+        // The gateway whose calls asked has ended.
+        first.flush().await.unwrap();
+        let second = book();
+        let note = async |id: &str| {
+            let row = second.find(id).await.unwrap().unwrap();
+            waiting_note(&second, &row).unwrap_or_default()
+        };
+        assert!(note(&sure).await.contains("made again gets your answer"));
+        let said = note(&unsure).await;
+        assert!(said.contains("Nobody gets an answer"), "{said}");
+        for id in [&sure, &unsure] {
+            let won = second.settle(id, &Outcome::Decline, "a test").await;
+            assert_eq!(won.unwrap(), Settling::Won);
+        }
+        assert!(note(&sure).await.contains("made again gets it"));
+        let said = note(&unsure).await;
+        assert!(!said.contains("made again"), "{said}");
+    }
+}
