@@ -13,7 +13,7 @@ use crate::question::Question;
 pub struct Answer {
     outcome: Outcome,
     reason: Option<String>,
-    insisted: bool,
+    allows_credentials: bool,
     always: bool,
     by: Option<Cow<'static, str>>,
 }
@@ -50,14 +50,14 @@ impl Answer {
     }
 
     /// Returns whether the person insisted on answering a form that seems to ask for a credential.
-    pub fn insisted(&self) -> bool {
-        self.insisted
+    pub fn allows_credentials(&self) -> bool {
+        self.allows_credentials
     }
 
     /// Says that the person was warned that the form seems to ask for a credential, and insists.
     #[must_use]
     pub fn allow_credentials(mut self) -> Self {
-        self.insisted = true;
+        self.allows_credentials = true;
         self
     }
 
@@ -80,7 +80,7 @@ impl fmt::Debug for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Answer")
             .field("outcome", &self.outcome)
-            .field("insisted", &self.insisted)
+            .field("allows_credentials", &self.allows_credentials)
             .field("from_now_on", &self.always)
             .field("by", &self.by)
             .finish_non_exhaustive()
@@ -89,12 +89,12 @@ impl fmt::Debug for Answer {
 
 /// Converts the answer of a frontend.
 #[cfg(any(feature = "terminal", feature = "browser"))]
-impl From<mcp_elicit_forms::view::Reply> for Answer {
-    fn from(reply: mcp_elicit_forms::view::Reply) -> Self {
+impl From<mcp_elicit_forms::view::Submission> for Answer {
+    fn from(submission: mcp_elicit_forms::view::Submission) -> Self {
         Self {
-            insisted: reply.insisted,
-            always: reply.from_now_on,
-            ..reply.outcome.into()
+            allows_credentials: submission.allows_credentials,
+            always: submission.from_now_on,
+            ..submission.outcome.into()
         }
     }
 }
@@ -104,7 +104,7 @@ impl From<Outcome> for Answer {
         Self {
             outcome,
             reason: None,
-            insisted: false,
+            allows_credentials: false,
             always: false,
             by: None,
         }

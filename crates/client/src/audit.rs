@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::form::{Field, Form};
 use mcp_elicit_core::lifecycle::Timestamp;
-use mcp_elicit_core::view::Call;
+use mcp_elicit_core::view::CallView;
 use tokio::time::Instant;
 
 use crate::answer::Answer;
@@ -77,7 +77,7 @@ fn record_of(turn: AuditEvent, question: Option<&Question>) -> AuditRecord {
     };
     let shown = question.shown();
     record.server = Some(shown.origin().server());
-    record.name = shown.call().map(Call::name);
+    record.name = shown.call().map(CallView::name);
     record.mode = Some(question.mode());
     record.fields = question.form().map(field_names).unwrap_or_default();
     record.suspicious = question.suspicious_fields();
@@ -124,7 +124,7 @@ impl<W: Write + Send + 'static> Observer for Audit<W> {
         let open_ms = self.open_for(Some(question));
         self.write(turn, Some(question), |record| {
             record.responder = answer.by().map(str::to_owned);
-            record.insisted = answer.insisted() && !record.suspicious.is_empty();
+            record.insisted = answer.allows_credentials() && !record.suspicious.is_empty();
             record.reason = answer.reason().map(str::to_owned);
             record.open_ms = open_ms;
         });
@@ -147,7 +147,7 @@ fn turn_of(why: &QuestionError) -> AuditEvent {
         | QuestionError::Undeclared { .. }
         | QuestionError::Forbidden(_)
         | QuestionError::TooMuch(_)
-        | QuestionError::NotInsisted { .. } => AuditEvent::Refused,
+        | QuestionError::CredentialNotAllowed { .. } => AuditEvent::Refused,
         QuestionError::TimedOut { .. }
         | QuestionError::Nobody {
             why: ResponderError::TimedOut { .. } | ResponderError::Expired,

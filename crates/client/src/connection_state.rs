@@ -34,7 +34,7 @@ struct State {
 
 /// A request under way.
 struct Begun {
-    call: view::Call,
+    call: view::CallView,
     over: CancellationToken,
     interruption: Arc<Interruption>,
 }
@@ -133,7 +133,7 @@ impl ConnectionState {
     pub(crate) fn begin(
         &self,
         id: &RequestId,
-        call: view::Call,
+        call: view::CallView,
         interruption: Arc<Interruption>,
     ) -> UnderWay {
         let token = CancellationToken::new();
@@ -154,7 +154,7 @@ impl ConnectionState {
     pub(crate) fn call_of(
         &self,
         stream: Option<&RequestId>,
-    ) -> Option<(view::Call, CancellationToken)> {
+    ) -> Option<(view::CallView, CancellationToken)> {
         let state = self.lock();
         let begun = match stream {
             Some(id) => state.calls.get(&id.to_string()),
@@ -263,10 +263,10 @@ mod tests {
     fn a_pushed_question_belongs_to_its_stream_or_to_the_only_call() {
         let line = ConnectionState::default();
         let (one, two) = (RequestId::Number(1), RequestId::Number(2));
-        let begin = |id, name| line.begin(id, view::Call::tool(name), Arc::default());
+        let begin = |id, name| line.begin(id, view::CallView::tool(name), Arc::default());
         let first = begin(&one, "first");
         let name =
-            |found: Option<(view::Call, CancellationToken)>| found.map(|(call, _)| call.name());
+            |found: Option<(view::CallView, CancellationToken)>| found.map(|(call, _)| call.name());
         assert_eq!(name(line.call_of(None)).as_deref(), Some("first"));
         assert!(line.interruption(None).is_some());
         let second = begin(&two, "second");

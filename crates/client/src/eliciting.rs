@@ -131,7 +131,7 @@ impl<H> ElicitingClient<H> {
     pub(crate) async fn ask(
         &self,
         params: &RawValue,
-        call: Option<view::Call>,
+        call: Option<view::CallView>,
         mut ends: Vec<(CancellationToken, &'static str)>,
     ) -> Result<Answer, QuestionError> {
         ends.push((self.line.ended(), "the connection to the server ended"));

@@ -24,7 +24,7 @@ use crate::dispatch::QuestionQueue;
 #[derive(Clone)]
 pub struct Question {
     pub(crate) id: u64,
-    pub(crate) shown: view::Question,
+    pub(crate) shown: view::QuestionView,
     pub(crate) request: ElicitRequest,
     pub(crate) revision: Revision,
     pub(crate) suspicions: Vec<Suspicion>,
@@ -43,7 +43,7 @@ impl Question {
     /// A question that did not come over a connection of this crate's: a gateway puts what its record keeps so before a
     /// responder, in this person's queue. The second value takes it back.
     pub fn from_record(
-        shown: view::Question,
+        shown: view::QuestionView,
         request: ElicitRequest,
         revision: Revision,
         person: QuestionQueue,
@@ -71,7 +71,7 @@ impl Question {
     }
 
     /// The question as a person sees it: origin, call, message, form or link, deadline, how many wait behind it.
-    pub fn shown(&self) -> &view::Question {
+    pub fn shown(&self) -> &view::QuestionView {
         &self.shown
     }
 
@@ -125,14 +125,14 @@ impl Question {
     }
 
     /// Why the form seems to ask for a credential, which form mode never carries (every revision, security
-    /// considerations). The person is warned of each; [`must_insist`](Self::must_insist) says when that is not enough.
+    /// considerations). The person is warned of each; [`asks_for_credential`](Self::asks_for_credential) says when that is not enough.
     pub fn suspicions(&self) -> &[Suspicion] {
         &self.suspicions
     }
 
     /// Returns whether the form certainly asks for a credential: an acceptance then counts only when the person
     /// [insisted](Answer::allow_credentials).
-    pub fn must_insist(&self) -> bool {
+    pub fn asks_for_credential(&self) -> bool {
         let certain = |suspicion: &Suspicion| suspicion.level() == Confidence::Certain;
         self.suspicions.iter().any(certain)
     }
@@ -168,7 +168,7 @@ impl Question {
     }
 
     /// The questions that wait behind this one for the same person, in their order, as a face shows them.
-    pub fn behind(&self) -> Vec<view::Next> {
+    pub fn behind(&self) -> Vec<view::PendingView> {
         self.person.behind(self.id)
     }
 

@@ -29,10 +29,12 @@ fn question(params: &Value) -> Question {
     let params = to_raw_value(params).unwrap();
     let request = ElicitRequest::parse(&params, revision).unwrap();
     let ask = match &request {
-        ElicitRequest::Form { schema, .. } => view::Ask::Form(Form::parse(schema.get()).unwrap()),
-        ElicitRequest::Url { url, .. } => view::Ask::Url(Link::parse(url).unwrap()),
+        ElicitRequest::Form { schema, .. } => {
+            view::QuestionBody::Form(Form::parse(schema.get()).unwrap())
+        }
+        ElicitRequest::Url { url, .. } => view::QuestionBody::Url(Link::parse(url).unwrap()),
     };
-    let shown = view::Question::new(view::Origin::new("server"), request.message(), ask);
+    let shown = view::QuestionView::new(view::Origin::new("server"), request.message(), ask);
     Question::from_record(shown, request, revision, QuestionQueue::new()).0
 }
 

@@ -360,11 +360,11 @@ async fn a_form_answered_meanwhile_does_not_end_the_wait_for_a_visit() {
         let request = ElicitRequest::parse(&params, PUSHED).unwrap();
         let ask = match &request {
             ElicitRequest::Form { schema, .. } => {
-                view::Ask::Form(Form::parse(schema.get()).unwrap())
+                view::QuestionBody::Form(Form::parse(schema.get()).unwrap())
             }
-            ElicitRequest::Url { url, .. } => view::Ask::Url(Link::parse(url).unwrap()),
+            ElicitRequest::Url { url, .. } => view::QuestionBody::Url(Link::parse(url).unwrap()),
         };
-        let shown = view::Question::new(view::Origin::new("server"), request.message(), ask);
+        let shown = view::QuestionView::new(view::Origin::new("server"), request.message(), ask);
         Question::from_record(shown, request, PUSHED, QuestionQueue::new()).0
     };
     let link =

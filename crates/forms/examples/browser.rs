@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
-use mcp_elicit_forms::view::{Ask, Call, Origin, Question};
+use mcp_elicit_forms::view::{CallView, Origin, QuestionBody, QuestionView};
 use mcp_elicit_forms::web::Browser;
 use serde_json::json;
 
@@ -30,7 +30,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn questions() -> Result<Vec<Question>, Box<dyn Error>> {
+fn questions() -> Result<Vec<QuestionView>, Box<dyn Error>> {
     let deploy = Origin::new("deploy-bot")
         .claiming("Acme Deployments", "2.4.1")
         .connected("over stdio: npx @acme/deploy");
@@ -49,21 +49,21 @@ fn questions() -> Result<Vec<Question>, Box<dyn Error>> {
     }))?;
     let until = now() + Duration::from_mins(10);
     Ok(vec![
-        Question::form(
+        QuestionView::form(
             deploy.clone(),
             "Where should I deploy **build 4812**?\n\nThe plan is at [plan 4812](https://plan.example/4812). It runs `make release`.",
             release,
         )
-        .for_call(Call::tool("deploy").with(json!({"build": 4812, "branch": "release/2026-11"})))
+        .for_call(CallView::tool("deploy").with(json!({"build": 4812, "branch": "release/2026-11"})))
         .until(until),
-        Question::new(deploy, "Delete the preview of branch `old-login`?", Ask::Form(Form::from_value(&json!({"type": "object", "properties": {}}))?))
-            .for_call(Call::tool("clean_up")),
-        Question::url(
+        QuestionView::new(deploy, "Delete the preview of branch `old-login`?", QuestionBody::Form(Form::from_value(&json!({"type": "object", "properties": {}}))?))
+            .for_call(CallView::tool("clean_up")),
+        QuestionView::url(
             Origin::new("calendar").connected("at https://mcp.calendar.example/mcp"),
             "Connect your calendar so that I can look for a free hour.",
             Link::parse("https://accounts.calendar.example:8443/oauth/authorize?client_id=7f3a&scope=calendar.read")?,
         )
-        .for_call(Call::tool("find_slot").with(json!({"minutes": 60})))
+        .for_call(CallView::tool("find_slot").with(json!({"minutes": 60})))
         .until(until),
     ])
 }

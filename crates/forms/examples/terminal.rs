@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime};
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
-use mcp_elicit_forms::terminal::Face;
-use mcp_elicit_forms::view::{Call, Origin, Question};
+use mcp_elicit_forms::terminal::Frontend;
+use mcp_elicit_forms::view::{CallView, Origin, QuestionView};
 
 fn main() -> ExitCode {
     match run() {
@@ -37,25 +37,25 @@ fn run() -> Result<String, Box<dyn std::error::Error>> {
         .claiming("demo-server", "0.1.0")
         .connected("over stdio");
     let question = if what.starts_with("http") {
-        Question::url(origin, message, Link::parse(&what)?)
+        QuestionView::url(origin, message, Link::parse(&what)?)
     } else {
-        Question::form(
+        QuestionView::form(
             origin,
             message,
             Form::parse(&std::fs::read_to_string(what)?)?,
         )
     };
     let mut question =
-        question.for_call(Call::tool("deploy").with(serde_json::json!({"build": "latest"})));
+        question.for_call(CallView::tool("deploy").with(serde_json::json!({"build": "latest"})));
     if let Some(seconds) = words.next() {
         question = question.until(now() + Duration::from_secs(seconds.parse()?));
     }
-    let face = match flags.first().map(String::as_str) {
-        Some("--plain") => Face::plain()?,
-        Some("--tty") => Face::on_tty()?,
-        _ => Face::detect()?,
+    let frontend = match flags.first().map(String::as_str) {
+        Some("--plain") => Frontend::plain()?,
+        Some("--tty") => Frontend::on_tty()?,
+        _ => Frontend::detect()?,
     };
-    Ok(match face.ask(&question)? {
+    Ok(match frontend.ask(&question)? {
         Outcome::Accept(answers) => format!("accept {}", answers.to_value()),
         Outcome::Visit => "visit".to_owned(),
         Outcome::Decline => "decline".to_owned(),

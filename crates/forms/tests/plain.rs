@@ -8,8 +8,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
-use mcp_elicit_forms::terminal::{Face, Handle};
-use mcp_elicit_forms::view::{Call, NotAnswered, Origin, Question};
+use mcp_elicit_forms::terminal::{Frontend, QuestionHandle};
+use mcp_elicit_forms::view::{CallView, FrontendError, Origin, QuestionView};
 use serde_json::json;
 
 const DEPLOY: &str = r#"{"type":"object","required":["environment","regions"],"properties":{
@@ -40,42 +40,46 @@ impl Paper {
     }
 }
 
-fn form(schema: &str) -> Question {
+fn form(schema: &str) -> QuestionView {
     let origin = Origin::new("demo")
         .claiming("demo", "0.1.0")
         .connected("over stdio");
-    Question::form(
+    QuestionView::form(
         origin,
         "Where should this build go?",
         Form::parse(schema).unwrap(),
     )
-    .for_call(Call::tool("deploy").with(json!({"build": "latest"})))
+    .for_call(CallView::tool("deploy").with(json!({"build": "latest"})))
 }
 
-fn url(url: &str) -> Question {
-    Question::url(
+fn url(url: &str) -> QuestionView {
+    QuestionView::url(
         Origin::new("demo"),
         "Connect your account",
         Link::parse(url).unwrap(),
     )
 }
 
-fn run(question: &Question, input: &str, person: bool) -> (Result<Outcome, NotAnswered>, String) {
+fn run(
+    question: &QuestionView,
+    input: &str,
+    person: bool,
+) -> (Result<Outcome, FrontendError>, String) {
     let paper = Paper::default();
-    let face = Face::lines(
+    let frontend = Frontend::lines(
         Cursor::new(input.to_owned().into_bytes()),
         paper.clone(),
         person,
     )
     .unwrap();
-    (face.ask(question), paper.text())
+    (frontend.ask(question), paper.text())
 }
 
-fn piped(question: &Question, input: &str) -> Result<Outcome, NotAnswered> {
+fn piped(question: &QuestionView, input: &str) -> Result<Outcome, FrontendError> {
     run(question, input, false).0
 }
 
-fn content(outcome: Result<Outcome, NotAnswered>) -> serde_json::Value {
+fn content(outcome: Result<Outcome, FrontendError>) -> serde_json::Value {
     match outcome {
         Ok(Outcome::Accept(answers)) => answers.into_value(),
         other => panic!("not accepted: {other:?}"),
@@ -107,7 +111,7 @@ fn a_pipe_may_end_where_only_optional_fields_are_left() {
     for input in ["", "\n", ":skip\n", "x\nseven\n"] {
         let outcome = piped(&form(optional), input);
         assert!(
-            matches!(outcome, Err(NotAnswered::EndOfInput { .. })),
+            matches!(outcome, Err(FrontendError::EndOfInput { .. })),
             "{input:?}: {outcome:?}"
         );
     }
@@ -143,13 +147,13 @@ fn the_end_of_the_input_is_no_action() {
         ("staging\n3\n", "regions"),
     ] {
         match piped(&form(DEPLOY), input) {
-            Err(NotAnswered::EndOfInput { field }) => assert_eq!(field.as_deref(), Some(at)),
+            Err(FrontendError::EndOfInput { field }) => assert_eq!(field.as_deref(), Some(at)),
             other => panic!("{input:?}: {other:?}"),
         }
     }
     let unsent = run(&form(DEPLOY), "1\n\n1\n\n\n", true).0;
     assert!(
-        matches!(unsent, Err(NotAnswered::EndOfInput { field: None })),
+        matches!(unsent, Err(FrontendError::EndOfInput { field: None })),
         "{unsent:?}"
     );
 }
@@ -172,17 +176,18 @@ fn endless_wrong_input_is_given_up_on() {
     assert!(
         matches!(
             ended,
-            Err(NotAnswered::Refused {
+            Err(FrontendError::Refused {
                 tries: 20,
                 field: Some(_)
             })
         ),
         "{ended:?}"
     );
-    let endless = Face::lines(io::BufReader::new(io::repeat(b'\n')), io::sink(), false).unwrap();
+    let endless =
+        Frontend::lines(io::BufReader::new(io::repeat(b'\n')), io::sink(), false).unwrap();
     let ended = endless.ask(&form(DEPLOY));
     assert!(
-        matches!(ended, Err(NotAnswered::Refused { .. })),
+        matches!(ended, Err(FrontendError::Refused { .. })),
         "{ended:?}"
     );
 }
@@ -194,7 +199,7 @@ fn a_form_without_fields_wants_a_word() {
     assert!(matches!(piped(&confirm, "no\n"), Ok(Outcome::Decline)));
     assert!(matches!(
         piped(&confirm, "\n"),
-        Err(NotAnswered::EndOfInput { field: None })
+        Err(FrontendError::EndOfInput { field: None })
     ));
 }
 
@@ -206,7 +211,7 @@ fn a_link_is_shown_whole_and_opened_only_on_yes() {
     let asked = |input: &str| {
         let paper = Paper::default();
         let opened = Arc::clone(&opened);
-        let face = Face::lines(
+        let frontend = Frontend::lines(
             Cursor::new(input.to_owned().into_bytes()),
             paper.clone(),
             false,
@@ -216,10 +221,10 @@ fn a_link_is_shown_whole_and_opened_only_on_yes() {
             opened.lock().unwrap().push(address.to_owned());
             Ok(())
         });
-        (face.ask(&question), paper.text())
+        (frontend.ask(&question), paper.text())
     };
     assert!(matches!(asked("no\n").0, Ok(Outcome::Decline)));
-    assert!(matches!(asked("").0, Err(NotAnswered::EndOfInput { .. })));
+    assert!(matches!(asked("").0, Err(FrontendError::EndOfInput { .. })));
     assert!(matches!(asked("\n:cancel\n").0, Ok(Outcome::Cancel)));
     assert!(opened.lock().unwrap().is_empty());
     let (answer, seen) = asked("yes\n");
@@ -233,19 +238,22 @@ fn a_link_is_shown_whole_and_opened_only_on_yes() {
 
 #[test]
 fn questions_in_a_row_share_the_input() {
-    let face = Face::lines(
+    let frontend = Frontend::lines(
         Cursor::new(b"staging\n\n1\n\n\nyes\n:decline\n".to_vec()),
         io::sink(),
         false,
     )
     .unwrap();
     let confirm = form(r#"{"type":"object","properties":{}}"#);
-    assert!(matches!(face.ask(&form(DEPLOY)), Ok(Outcome::Accept(_))));
-    assert!(matches!(face.ask(&confirm), Ok(Outcome::Accept(_))));
-    assert!(matches!(face.ask(&confirm), Ok(Outcome::Decline)));
     assert!(matches!(
-        face.ask(&confirm),
-        Err(NotAnswered::EndOfInput { .. })
+        frontend.ask(&form(DEPLOY)),
+        Ok(Outcome::Accept(_))
+    ));
+    assert!(matches!(frontend.ask(&confirm), Ok(Outcome::Accept(_))));
+    assert!(matches!(frontend.ask(&confirm), Ok(Outcome::Decline)));
+    assert!(matches!(
+        frontend.ask(&confirm),
+        Err(FrontendError::EndOfInput { .. })
     ));
 }
 
@@ -263,14 +271,14 @@ impl Read for Silence {
 #[test]
 fn a_withdrawn_question_ends_and_says_so() {
     let paper = Paper::default();
-    let face = Face::lines(io::BufReader::new(Silence), paper.clone(), true).unwrap();
-    let handle = Handle::new();
+    let frontend = Frontend::lines(io::BufReader::new(Silence), paper.clone(), true).unwrap();
+    let handle = QuestionHandle::new();
     let other = handle.clone();
-    let asking = std::thread::spawn(move || face.ask_with(&form(DEPLOY), &other));
+    let asking = std::thread::spawn(move || frontend.ask_with(&form(DEPLOY), &other));
     handle.withdraw("the server withdrew it");
     let ended = asking.join().unwrap();
     assert!(
-        matches!(ended, Err(NotAnswered::Withdrawn { .. })),
+        matches!(ended, Err(FrontendError::Withdrawn { .. })),
         "{ended:?}"
     );
 }
@@ -281,15 +289,15 @@ fn the_deadline_ends_the_question_without_an_action() {
     let ticks = Arc::new(Mutex::new(0));
     let paper = Paper::default();
     // Time passes only by being looked at, twenty seconds each time.
-    let face = Face::lines(io::BufReader::new(Silence), paper.clone(), true)
+    let frontend = Frontend::lines(io::BufReader::new(Silence), paper.clone(), true)
         .unwrap()
         .with_clock(move || {
             let mut ticks = ticks.lock().unwrap();
             *ticks += 1;
             UNIX_EPOCH + Duration::from_secs(20) * *ticks
         });
-    let ended = face.ask(&form(DEPLOY).until(end));
-    assert!(matches!(ended, Err(NotAnswered::Expired)), "{ended:?}");
+    let ended = frontend.ask(&form(DEPLOY).until(end));
+    assert!(matches!(ended, Err(FrontendError::Expired)), "{ended:?}");
     assert!(
         paper
             .text()
@@ -305,8 +313,8 @@ fn nothing_a_server_sends_acts_on_the_terminal() {
         "oneOf": [{"const": "a", "title": nasty}, {"const": nasty, "title": "b"}],
     }}});
     let origin = Origin::new("demo").claiming(nasty, nasty).connected(nasty);
-    let question = Question::form(origin, nasty, Form::from_value(&schema).unwrap())
-        .for_call(Call::tool(nasty).with(json!({nasty: nasty})));
+    let question = QuestionView::form(origin, nasty, Form::from_value(&schema).unwrap())
+        .for_call(CallView::tool(nasty).with(json!({nasty: nasty})));
     let (answer, seen) = run(&question, "2\nyes\n", true);
     assert_eq!(content(answer), json!({"f": nasty}));
     let bad = |c: char| (c.is_control() && c != '\n') || ('\u{202a}'..='\u{202e}').contains(&c);
@@ -315,14 +323,16 @@ fn nothing_a_server_sends_acts_on_the_terminal() {
 
 #[test]
 fn later_questions_are_declined_too_only_where_that_is_offered() {
-    let face = Face::lines(
+    let frontend = Frontend::lines(
         Cursor::new(b":never\n:never\n:cancel\n".to_vec()),
         io::sink(),
         false,
     )
     .unwrap();
-    let reply = face.ask_fully(&form(DEPLOY), &Handle::new()).unwrap();
+    let reply = frontend
+        .ask_fully(&form(DEPLOY), &QuestionHandle::new())
+        .unwrap();
     assert!(reply.from_now_on);
     assert_eq!(reply.outcome, Outcome::Decline);
-    assert!(matches!(face.ask(&form(DEPLOY)), Ok(Outcome::Cancel)));
+    assert!(matches!(frontend.ask(&form(DEPLOY)), Ok(Outcome::Cancel)));
 }

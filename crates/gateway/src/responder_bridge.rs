@@ -202,9 +202,13 @@ impl ResponderBridge {
 /// accepted only by whoever insists.
 fn checked(question: &Question, answer: &Answer) -> Result<Outcome, ResponderError> {
     match (answer.outcome(), question.form()) {
-        (Outcome::Accept(_), Some(_)) if question.must_insist() && !answer.insisted() => Err(
-            ResponderError::cannot_show("it asks for a credential, and nobody insisted"),
-        ),
+        (Outcome::Accept(_), Some(_))
+            if question.asks_for_credential() && !answer.allows_credentials() =>
+        {
+            Err(ResponderError::cannot_show(
+                "it asks for a credential, and nobody insisted",
+            ))
+        }
         (Outcome::Accept(answers), Some(form)) => form
             .check(answers.to_value())
             .map(Outcome::Accept)

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use mcp_elicit_client::responder::{self, Responder, Terminal};
-use mcp_elicit_forms::terminal::Face;
+use mcp_elicit_forms::terminal::Frontend;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -529,11 +529,11 @@ fn folder(named: Option<&Path>) -> Result<Folder, StartError> {
 }
 
 /// The terminal_frontend of the terminal that this process was started in.
-fn terminal_frontend(plain: bool) -> Result<Face, StartError> {
+fn terminal_frontend(plain: bool) -> Result<Frontend, StartError> {
     let terminal_frontend = if plain {
-        Face::plain_on_tty()
+        Frontend::plain_on_tty()
     } else {
-        Face::on_tty()
+        Frontend::on_tty()
     };
     let terminal_frontend =
         terminal_frontend.map_err(|_| StartError::NoTerminal { background: false })?;

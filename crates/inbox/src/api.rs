@@ -378,7 +378,7 @@ impl AppState {
                     return Err(Box::new(no_question()));
                 };
                 let warnings = view::warnings(&readable.question);
-                if !answer.insist && warnings.iter().any(|warning| warning.needs_insisting) {
+                if !answer.insist && warnings.iter().any(|warning| warning.asks_for_credential) {
                     return Err(Box::new(problem(
                         StatusCode::UNPROCESSABLE_ENTITY,
                         "asks-for-a-credential",
@@ -461,7 +461,7 @@ impl AppState {
         let readable = self.desk.readable(row);
         whole["needsInsisting"] = json!(readable.as_ref().is_some_and(|readable| {
             let warnings = view::warnings(&readable.question);
-            warnings.iter().any(|warning| warning.needs_insisting)
+            warnings.iter().any(|warning| warning.asks_for_credential)
         }));
         match readable.map(|readable| readable.request) {
             Some(ElicitRequest::Form { message, schema }) => {

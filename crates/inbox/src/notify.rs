@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_elicit_forms::view::inert;
+use mcp_elicit_forms::view::sanitize;
 
 use mcp_elicit_record::Book;
 use mcp_elicit_record::store::{Page, Row, Which};
@@ -74,9 +74,9 @@ fn title(asked: &[&Row]) -> Option<String> {
     match asked {
         [] => None,
         [only] => {
-            let server = inert::line(&only.body.server, NAME);
+            let server = sanitize::line(&only.body.server, NAME);
             Some(match &only.body.target {
-                Some(target) => format!("{server} asks for {}", inert::line(target, NAME)),
+                Some(target) => format!("{server} asks for {}", sanitize::line(target, NAME)),
                 None => format!("{server} asks"),
             })
         }

@@ -8,9 +8,10 @@ use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::Phase;
 use mcp_elicit_core::link::Link;
 use mcp_elicit_core::wire::{ElicitRequest, Mode, Revision};
-use mcp_elicit_forms::view::{Call, CallKind, Origin, Question};
+use mcp_elicit_forms::view::{CallKind, CallView, Origin, QuestionView};
 use mcp_elicit_forms::web::{
-    Brief, Desk, DeskFault, Docket, Ended, Ending, Found, QuestionId, Settled, Wanted,
+    Ended, Ending, ListFilter, QuestionId, QuestionList, QuestionStore, QuestionStoreError,
+    QuestionSummary, StoredQuestion, SubmitResult,
 };
 use mcp_elicit_record::audit::Event;
 use mcp_elicit_record::clock::system_time;
@@ -22,7 +23,7 @@ use tokio::sync::watch;
 use mcp_elicit_core::wire::CallKind as Calls;
 
 /// The number of rows that are read for a list.
-const LOOKED_THROUGH: usize = 10_000;
+const MAX_ROWS_READ: usize = 10_000;
 
 /// The form of a question of which a list shows the message only.
 const NO_FIELDS: &str = r#"{"type":"object","properties":{}}"#;
@@ -34,14 +35,14 @@ pub struct RecordQuestionStore {
 
 /// A stored question as a person sees it, and what checks the answer to it.
 pub struct Readable {
-    /// As a face shows it.
-    pub question: Question,
+    /// The question as a frontend shows it.
+    pub question: QuestionView,
     /// The question.
     pub request: ElicitRequest,
 }
 
 impl RecordQuestionStore {
-    /// A desk over this book.
+    /// Creates a store over this record.
     pub fn new(book: Arc<Book>) -> Self {
         Self { book }
     }
@@ -53,10 +54,10 @@ impl RecordQuestionStore {
         let origin = origin(row);
         let question = match &request {
             ElicitRequest::Form { message, schema } => {
-                Question::form(origin, message.clone(), Form::parse(schema.get()).ok()?)
+                QuestionView::form(origin, message.clone(), Form::parse(schema.get()).ok()?)
             }
             ElicitRequest::Url { message, url, .. } => {
-                Question::url(origin, message.clone(), Link::parse(url).ok()?)
+                QuestionView::url(origin, message.clone(), Link::parse(url).ok()?)
             }
         };
         let question = question.on_behalf_of(caller(row));
@@ -80,7 +81,7 @@ impl RecordQuestionStore {
         let asks_for_a_credential = matches!(outcome, Outcome::Accept(_))
             && self.readable(row).is_some_and(|readable| {
                 let warnings = mcp_elicit_forms::view::warnings(&readable.question);
-                warnings.iter().any(|warning| warning.needs_insisting)
+                warnings.iter().any(|warning| warning.asks_for_credential)
             });
         if !asks_for_a_credential {
             return;
@@ -93,10 +94,10 @@ impl RecordQuestionStore {
         }
     }
 
-    fn call(&self, row: &Row) -> Option<Call> {
+    fn call(&self, row: &Row) -> Option<CallView> {
         let kind = kind_of(row.body.kind?);
         let mut candidates = self.book.candidates(row).into_iter().map(|one| {
-            let call = Call::new(kind_of(one.kind), one.target);
+            let call = CallView::new(kind_of(one.kind), one.target);
             match one.arguments {
                 Some(arguments) => call.with_json(arguments),
                 None => call,
@@ -105,18 +106,18 @@ impl RecordQuestionStore {
         if let Some(likeliest) = candidates.next() {
             return Some(likeliest.or_one_of_calls(candidates.collect()));
         }
-        let call = Call::new(kind, row.body.target.clone()?).or_one_of(row.body.others.clone());
+        let call = CallView::new(kind, row.body.target.clone()?).or_one_of(row.body.others.clone());
         Some(match self.book.arguments(row) {
             Some(arguments) => call.with_json(arguments),
             None => call,
         })
     }
 
-    fn brief(&self, row: &Row) -> Option<Brief> {
+    fn summary(&self, row: &Row) -> Option<QuestionSummary> {
         let id = QuestionId::new(row.id.clone())?;
         // A list reads the beginning of the message and no form.
         let message = row.body.message.clone();
-        let question = Question::form(origin(row), message, Form::parse(NO_FIELDS).ok()?);
+        let question = QuestionView::form(origin(row), message, Form::parse(NO_FIELDS).ok()?);
         let question = match self.call(row) {
             Some(call) => question.for_call(call),
             None => question,
@@ -125,31 +126,35 @@ impl RecordQuestionStore {
             Some(deadline) => question.until(system_time(deadline)),
             None => question,
         };
-        let brief = Brief::of(id, &question, system_time(row.exchange.asked_at()));
+        let summary = QuestionSummary::of(id, &question, system_time(row.exchange.asked_at()));
         Some(match ended(row) {
-            Some(ended) => brief.ended(ended),
-            None => brief,
+            Some(ended) => summary.ended(ended),
+            None => summary,
         })
     }
 
-    async fn briefs(&self, which: Which, wanted: &Wanted) -> Result<Vec<Brief>, DeskFault> {
-        let most = if wanted.text.is_empty() {
-            wanted.most
+    async fn summaries(
+        &self,
+        which: Which,
+        filter: &ListFilter,
+    ) -> Result<Vec<QuestionSummary>, QuestionStoreError> {
+        let most = if filter.text.is_empty() {
+            filter.most
         } else {
-            LOOKED_THROUGH
+            MAX_ROWS_READ
         };
         let rows = self
             .book
             .list(which, Page::first(most))
             .await
             .map_err(fault)?;
-        let briefs = rows
+        let summaries = rows
             .iter()
-            .filter(|row| may_match(row, &wanted.text))
-            .filter_map(|row| self.brief(row));
-        Ok(briefs
-            .filter(|brief| brief.matches(&wanted.text))
-            .take(wanted.most)
+            .filter(|row| may_match(row, &filter.text))
+            .filter_map(|row| self.summary(row));
+        Ok(summaries
+            .filter(|summary| summary.matches(&filter.text))
+            .take(filter.most)
             .collect())
     }
 }
@@ -291,60 +296,60 @@ fn minutes(span: std::time::Duration) -> String {
     }
 }
 
-fn fault(fault: BookFault) -> DeskFault {
-    DeskFault(Box::new(fault))
+fn fault(fault: BookFault) -> QuestionStoreError {
+    QuestionStoreError(Box::new(fault))
 }
 
-impl Desk for RecordQuestionStore {
-    async fn list(&self, wanted: &Wanted) -> Result<Docket, DeskFault> {
-        Ok(Docket {
-            pending: self.briefs(Which::Open, wanted).await?,
+impl QuestionStore for RecordQuestionStore {
+    async fn list(&self, filter: &ListFilter) -> Result<QuestionList, QuestionStoreError> {
+        Ok(QuestionList {
+            pending: self.summaries(Which::Open, filter).await?,
             pending_total: self
                 .book
                 .store()
                 .waiting()
                 .await
                 .map_err(|error| fault(error.into()))?,
-            recent: self.briefs(Which::Ended, wanted).await?,
+            recent: self.summaries(Which::Ended, filter).await?,
         })
     }
 
-    async fn find(&self, id: &QuestionId) -> Result<Option<Found>, DeskFault> {
+    async fn find(&self, id: &QuestionId) -> Result<Option<StoredQuestion>, QuestionStoreError> {
         let Some(row) = self.book.find(id.as_str()).await.map_err(fault)? else {
             return Ok(None);
         };
         if row.exchange.is_open()
             && let Some(readable) = self.readable(&row)
         {
-            return Ok(Some(Found::Open {
+            return Ok(Some(StoredQuestion::Open {
                 question: Arc::new(readable.question),
                 asked: system_time(row.exchange.asked_at()),
                 draft: self.book.draft(&row.id),
             }));
         }
-        Ok(self.brief(&row).map(Found::Ended))
+        Ok(self.summary(&row).map(StoredQuestion::Ended))
     }
 
-    async fn note(&self, id: &QuestionId) -> Result<Option<String>, DeskFault> {
+    async fn note(&self, id: &QuestionId) -> Result<Option<String>, QuestionStoreError> {
         let row = self.book.find(id.as_str()).await.map_err(fault)?;
         Ok(row.and_then(|row| waiting_note(&self.book, &row)))
     }
 
-    async fn shown(&self, id: &QuestionId) -> Result<(), DeskFault> {
+    async fn shown(&self, id: &QuestionId) -> Result<(), QuestionStoreError> {
         self.book.shown(id.as_str()).await.map_err(fault)
     }
 
-    async fn keep(&self, id: &QuestionId, draft: Draft) -> Result<(), DeskFault> {
+    async fn keep(&self, id: &QuestionId, draft: Draft) -> Result<(), QuestionStoreError> {
         self.book.keep_draft(id.as_str(), draft);
         Ok(())
     }
 
-    async fn settle(
+    async fn submit(
         &self,
         id: &QuestionId,
         outcome: Outcome,
         by: &str,
-    ) -> Result<Settled, DeskFault> {
+    ) -> Result<SubmitResult, QuestionStoreError> {
         let row = self.book.find(id.as_str()).await.map_err(fault)?;
         match self
             .book
@@ -356,10 +361,10 @@ impl Desk for RecordQuestionStore {
                 if let Some(row) = row {
                     self.note_credentials_allowed(&row, &outcome, by).await;
                 }
-                Ok(Settled::Won)
+                Ok(SubmitResult::Won)
             }
-            Settling::Gone => Ok(Settled::Gone),
-            Settling::Late(row) => Ok(ended(&row).map_or(Settled::Gone, Settled::Late)),
+            Settling::Gone => Ok(SubmitResult::Gone),
+            Settling::Late(row) => Ok(ended(&row).map_or(SubmitResult::Gone, SubmitResult::Late)),
         }
     }
 

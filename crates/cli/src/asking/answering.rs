@@ -8,7 +8,7 @@ use mcp_elicit_client::responder::{
     Browser, Command, RespondFuture, Responder, Script, Terminal, VisitFuture,
 };
 use mcp_elicit_core::wire::Capability;
-use mcp_elicit_forms::terminal::Face;
+use mcp_elicit_forms::terminal::Frontend;
 
 use super::private_link::PrivateLink;
 use super::stop;
@@ -174,12 +174,16 @@ impl Responder for Limited {
 
 /// The person at the terminal; `plain` for lines and no screen.
 pub(crate) fn terminal(plain: bool) -> Result<Answering, Failure> {
-    let face = if plain { Face::plain() } else { Face::detect() };
-    let face = face
+    let frontend = if plain {
+        Frontend::plain()
+    } else {
+        Frontend::detect()
+    };
+    let frontend = frontend
         .map_err(|error| Failure::unanswered("there is no terminal to ask in").because(error))?
         .opening(stop::open_in_browser)
         .without_outcome_line();
-    Ok(Answering::by(Terminal::new(face)))
+    Ok(Answering::by(Terminal::new(frontend)))
 }
 
 /// The link to each question signs one browser in, once; it is shown to the person only, and opened for them.

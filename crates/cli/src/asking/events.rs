@@ -8,7 +8,7 @@ use mcp_elicit_client::dispatch::Observer;
 use mcp_elicit_client::{Answer, Connection, Question, QuestionError, ResponderError};
 use mcp_elicit_core::answer::Action;
 use mcp_elicit_core::wire::Mode;
-use mcp_elicit_forms::view::inert;
+use mcp_elicit_forms::view::sanitize;
 use rmcp::ClientHandler;
 use rmcp::model::{
     CallToolResult, ContentBlock, GetPromptResult, ReadResourceResult, ResourceContents, Role,
@@ -157,7 +157,7 @@ impl Events {
         );
         screen::say(format_args!(
             "connected to {} ({}, {protocol})",
-            inert::line(&name, 200),
+            sanitize::line(&name, 200),
             target.transport()
         ));
         Ok(())
@@ -225,7 +225,7 @@ impl Events {
 
 fn show_block(block: &ContentBlock) -> Result<(), Failure> {
     match block {
-        ContentBlock::Text(text) => screen::print(inert::text(&text.text, TEXT)),
+        ContentBlock::Text(text) => screen::print(sanitize::text(&text.text, TEXT)),
         ContentBlock::Resource(embedded) => show_contents(&embedded.resource),
         other => screen::print_json(other),
     }
@@ -234,7 +234,7 @@ fn show_block(block: &ContentBlock) -> Result<(), Failure> {
 fn show_contents(contents: &ResourceContents) -> Result<(), Failure> {
     match contents {
         ResourceContents::TextResourceContents { text, .. } => {
-            screen::print(inert::text(text, TEXT))
+            screen::print(sanitize::text(text, TEXT))
         }
         other => screen::print_json(other),
     }
@@ -292,7 +292,7 @@ impl Observer for Events {
             Mode::Form => "form",
             Mode::Url => "url",
         };
-        let message = inert::line(question.message(), 80);
+        let message = sanitize::line(question.message(), 80);
         let by = match (answer.by(), &self.policy) {
             (Some("policy"), Some(file)) => format!(", as {} says", file.display()),
             _ => String::new(),

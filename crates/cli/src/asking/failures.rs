@@ -8,7 +8,7 @@ use mcp_elicit_client::{
 use mcp_elicit_core::answer::Action;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::wire::Revision;
-use mcp_elicit_forms::view::{Control, FieldView, inert};
+use mcp_elicit_forms::view::{Control, FieldView, sanitize};
 
 use super::events::past;
 use crate::failure::{Exit, Failure};
@@ -163,7 +163,7 @@ pub(crate) fn question(asked: Option<&Question>, refusal: &QuestionError) -> Fai
         | QuestionError::BadLink(_)
         | QuestionError::Undeclared { .. } => Failure::connection(text),
         QuestionError::Nobody { why, .. } => nobody(asked, why, text),
-        QuestionError::NotInsisted { .. } => Failure::unanswered(text)
+        QuestionError::CredentialNotAllowed { .. } => Failure::unanswered(text)
             .hint("never give a credential in a form; if this is not one, say so with `--insist`."),
         _ => Failure::unanswered(text),
     }
@@ -171,7 +171,7 @@ pub(crate) fn question(asked: Option<&Question>, refusal: &QuestionError) -> Fai
 
 /// The question by its number in this call and its first words: a call may ask several.
 fn which(asked: &Question) -> String {
-    let message = inert::line(asked.message(), 60);
+    let message = sanitize::line(asked.message(), 60);
     format!("question {} ({message:?})", asked.id())
 }
 
@@ -217,7 +217,7 @@ fn field_lines(form: &Form) -> Vec<String> {
             facts.push("yes or no".to_owned());
         }
         facts.extend(Some(view.hint()).filter(|hint| !hint.is_empty()));
-        inert::line(&format!("{}: {}", field.name(), facts.join("; ")), 300)
+        sanitize::line(&format!("{}: {}", field.name(), facts.join("; ")), 300)
     };
     form.fields().iter().map(line).collect()
 }
@@ -229,7 +229,7 @@ fn how_to_give(asked: Option<&Question>) -> String {
         .map(wanted)
         .unwrap_or_default()
         .iter()
-        .map(|name| format!("`--answer {}=VALUE`", inert::line(name, 60)))
+        .map(|name| format!("`--answer {}=VALUE`", sanitize::line(name, 60)))
         .collect();
     let add = if options.is_empty() {
         "an answer in its place in `--answers FILE`".to_owned()
@@ -278,5 +278,5 @@ fn with_output(failure: Failure, stderr: &[String], noise: Option<&str>) -> Fail
 
 /// A server's words, harmless to look at.
 fn one_line(text: &str) -> String {
-    inert::line(text, 500)
+    sanitize::line(text, 500)
 }

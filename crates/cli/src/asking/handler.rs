@@ -29,7 +29,7 @@ impl ClientHandler for Handler {
         if let Some(message) = progress.message {
             screen::say(format_args!(
                 "  {}",
-                mcp_elicit_forms::view::inert::line(&message, 200)
+                mcp_elicit_forms::view::sanitize::line(&message, 200)
             ));
         }
     }

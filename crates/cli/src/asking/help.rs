@@ -3,7 +3,7 @@
 
 use mcp_elicit_client::{CallError, CallOptions, Connection};
 use mcp_elicit_core::wire::Capability;
-use mcp_elicit_forms::view::inert;
+use mcp_elicit_forms::view::sanitize;
 use rmcp::ClientHandler;
 use rmcp::model::{ContentBlock, ErrorCode};
 
@@ -112,12 +112,12 @@ fn of_tools(name: &str, tools: &[rmcp::model::Tool]) -> Help {
     let mut lines: Vec<_> = tools
         .iter()
         .take(TOOLS)
-        .map(|tool| inert::line(&tool.name, inert::LABEL))
+        .map(|tool| sanitize::line(&tool.name, sanitize::LABEL))
         .collect();
     if tools.len() > TOOLS {
         lines.push(format!("and {} more", tools.len() - TOOLS));
     }
-    let name = inert::line(name, inert::LABEL);
+    let name = sanitize::line(name, sanitize::LABEL);
     Help {
         heading: Some(if lines.is_empty() {
             format!("there is no tool `{name}`; the server lists none")

@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use mcp_elicit_client::{CallError, CallOptions, Connection};
-use mcp_elicit_forms::view::inert;
+use mcp_elicit_forms::view::sanitize;
 use rmcp::model::{ErrorCode, PaginatedRequestParams, Prompt, Resource, ResourceTemplate, Tool};
 use rmcp::{ClientHandler, ServiceError};
 use serde::Serialize;
@@ -38,7 +38,7 @@ struct RefusedList {
 
 impl RefusedList {
     fn line(&self) -> String {
-        let message = inert::line(&self.message, DESCRIPTION);
+        let message = sanitize::line(&self.message, DESCRIPTION);
         format!("not listed: {} failed: {message}", self.method)
     }
 }
@@ -306,15 +306,15 @@ fn prompt_lines(prompt: &Prompt) -> Vec<String> {
 }
 
 fn entry(name: &str, about: Option<&str>) -> String {
-    let name = inert::line(name, inert::LABEL);
-    match about.map(|about| inert::line(about, DESCRIPTION)) {
+    let name = sanitize::line(name, sanitize::LABEL);
+    match about.map(|about| sanitize::line(about, DESCRIPTION)) {
         Some(about) if !about.is_empty() && about != name => format!("  {name}  {about}"),
         _ => format!("  {name}"),
     }
 }
 
 fn argument(name: &str, kind: Option<&str>, required: bool, about: Option<&str>) -> String {
-    let name = inert::line(name, inert::LABEL);
+    let name = sanitize::line(name, sanitize::LABEL);
     let mut facts: Vec<_> = kind.map(str::to_owned).into_iter().collect();
     if required {
         facts.push("required".to_owned());
@@ -323,7 +323,7 @@ fn argument(name: &str, kind: Option<&str>, required: bool, about: Option<&str>)
         facts if facts.is_empty() => String::new(),
         facts => format!(" ({facts})"),
     };
-    match about.map(|about| inert::line(about, DESCRIPTION)) {
+    match about.map(|about| sanitize::line(about, DESCRIPTION)) {
         Some(about) if !about.is_empty() => format!("      {name}{facts}: {about}"),
         _ => format!("      {name}{facts}"),
     }
@@ -340,11 +340,11 @@ fn kind(schema: &Value) -> Option<String> {
                     .map_or_else(|| value.to_string(), str::to_owned)
             })
             .collect();
-        inert::line(&values.join("|"), inert::LABEL)
+        sanitize::line(&values.join("|"), sanitize::LABEL)
     };
     match (&schema["enum"], &schema["type"]) {
         (Value::Array(values), _) => Some(listed(values)),
-        (_, Value::String(kind)) => Some(inert::line(kind, inert::LABEL)),
+        (_, Value::String(kind)) => Some(sanitize::line(kind, sanitize::LABEL)),
         (_, Value::Array(kinds)) => Some(listed(kinds)),
         _ => None,
     }

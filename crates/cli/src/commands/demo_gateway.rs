@@ -265,7 +265,7 @@ impl Inbox {
             let message = question["message"].as_str().unwrap_or_default();
             screen::say(format_args!(
                 "The server asks: {}",
-                view::inert::line(message, 200)
+                view::sanitize::line(message, 200)
             ));
             screen::say(
                 "The client cannot be asked, so the question waits in the gateway's inbox.",
@@ -296,7 +296,12 @@ impl Inbox {
         let outcome = answer.outcome();
         let content = outcome.answers().map(Answers::to_value);
         self.client
-            .answer(id, outcome.action().as_str(), content, answer.insisted())
+            .answer(
+                id,
+                outcome.action().as_str(),
+                content,
+                answer.allows_credentials(),
+            )
             .await
             .map_err(failed)?;
         Ok(())
@@ -309,7 +314,7 @@ fn readable(shown: &Value) -> Option<Question> {
     let origin = view::Origin::new(shown["server"].as_str()?).connected("through the gateway");
     let (view, request) = if shown["mode"] == "url" {
         let url = shown["url"].as_str()?.to_owned();
-        let view = view::Question::url(origin, message.clone(), Link::parse(&url).ok()?);
+        let view = view::QuestionView::url(origin, message.clone(), Link::parse(&url).ok()?);
         let elicitation_id = None;
         (
             view,
@@ -322,11 +327,11 @@ fn readable(shown: &Value) -> Option<Question> {
     } else {
         let schema = &shown["requestedSchema"];
         let form = Form::parse(&schema.to_string()).ok()?;
-        let view = view::Question::form(origin, message.clone(), form);
+        let view = view::QuestionView::form(origin, message.clone(), form);
         (view, ElicitRequest::form(message, schema))
     };
     let view = match shown["target"].as_str() {
-        Some(tool) => view.for_call(view::Call::tool(tool)),
+        Some(tool) => view.for_call(view::CallView::tool(tool)),
         None => view,
     };
     let (question, _nobody_takes_it_back) =
@@ -345,7 +350,7 @@ fn told_answered(question: &Value, json: bool) -> Result<(), Failure> {
         "{} {} {}. The call goes on:",
         styled(GOOD, "The question is"),
         word("phase"),
-        view::inert::line(&word("by"), 80)
+        view::sanitize::line(&word("by"), 80)
     ));
     Ok(())
 }

@@ -152,7 +152,7 @@ impl<H: ClientHandler> Connection<H> {
 
 /// The context that every step to one result shares.
 pub(crate) struct CallContext<'o> {
-    pub(crate) call: view::Call,
+    pub(crate) call: view::CallView,
     /// Cancelled when the call is over.
     pub(crate) over: CancellationToken,
     /// Ends the call when one of its questions is interrupted.

@@ -30,18 +30,18 @@ impl CallRequest {
     }
 
     /// As the person sees it.
-    pub(super) fn call(&self) -> view::Call {
+    pub(super) fn call(&self) -> view::CallView {
         match self {
             Self::Tool(params) => with(
-                view::Call::tool(params.name.as_ref()),
+                view::CallView::tool(params.name.as_ref()),
                 params.arguments.as_ref(),
             ),
             Self::Prompt(params) => with(
-                view::Call::new(view::CallKind::Prompt, params.name.as_str()),
+                view::CallView::new(view::CallKind::Prompt, params.name.as_str()),
                 params.arguments.as_ref(),
             ),
             Self::Resource(params) => {
-                view::Call::new(view::CallKind::Resource, params.uri.as_str())
+                view::CallView::new(view::CallKind::Resource, params.uri.as_str())
             }
         }
     }
@@ -63,7 +63,7 @@ impl CallRequest {
     }
 }
 
-fn with(call: view::Call, arguments: Option<&impl serde::Serialize>) -> view::Call {
+fn with(call: view::CallView, arguments: Option<&impl serde::Serialize>) -> view::CallView {
     match arguments.map(serde_json::to_value) {
         Some(Ok(arguments @ Value::Object(_))) => call.with(arguments),
         _ => call,

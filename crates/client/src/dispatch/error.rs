@@ -68,7 +68,7 @@ pub enum QuestionError {
     WrongAnswer(Violations),
     /// The form seems to ask for a credential and nobody insisted on answering it.
     #[error("the form seems to ask for a credential ({fields}); it was not answered because nobody insisted", fields = fields.join(", "))]
-    NotInsisted {
+    CredentialNotAllowed {
         /// The fields, and `message` for the message.
         fields: Vec<String>,
     },
@@ -97,7 +97,7 @@ impl QuestionError {
             | Self::Withdrawn { .. }
             | Self::Nobody { .. }
             | Self::WrongAnswer(_)
-            | Self::NotInsisted { .. } => Blame::Nobody,
+            | Self::CredentialNotAllowed { .. } => Blame::Nobody,
             Self::Forbidden(_) | Self::TooMuch(_) => Blame::Policy,
         }
     }
@@ -128,7 +128,7 @@ impl QuestionError {
             Self::Withdrawn { .. } => "withdrawn",
             Self::Nobody { .. } => "nobody",
             Self::WrongAnswer(_) => "wrong-answer",
-            Self::NotInsisted { .. } => "not-insisted",
+            Self::CredentialNotAllowed { .. } => "credential-not-allowed",
         }
     }
 }
@@ -158,12 +158,11 @@ impl QuestionError {
                 declared: *declared,
             }
             .into(),
-            Self::Forbidden(PolicyViolation::Credential(fields)) | Self::NotInsisted { fields } => {
-                PeerFault::AsksForCredential {
-                    fields: fields.clone(),
-                }
-                .into()
+            Self::Forbidden(PolicyViolation::Credential(fields))
+            | Self::CredentialNotAllowed { fields } => PeerFault::AsksForCredential {
+                fields: fields.clone(),
             }
+            .into(),
             Self::Forbidden(
                 PolicyViolation::Mode(_) | PolicyViolation::Fields(_) | PolicyViolation::Host(_),
             ) => {

@@ -41,7 +41,7 @@ pub(crate) struct Incoming<'a> {
     pub(crate) params: &'a RawValue,
     pub(crate) revision: Revision,
     pub(crate) origin: view::Origin,
-    pub(crate) call: Option<view::Call>,
+    pub(crate) call: Option<view::CallView>,
     /// Each of these takes the question back when it is cancelled, for the reason beside it.
     pub(crate) ends: Vec<(CancellationToken, &'static str)>,
     pub(crate) line: &'a ConnectionState,
@@ -143,11 +143,13 @@ impl Dispatcher {
             ElicitRequest::Form { message, schema } => {
                 let form = Form::parse_with(schema.get(), &self.settings.form_limits)?;
                 let suspicions = secrecy::inspect(&form, message);
-                (view::Ask::Form(form), suspicions)
+                (view::QuestionBody::Form(form), suspicions)
             }
-            ElicitRequest::Url { url, .. } => (view::Ask::Url(Link::parse(url)?), Vec::new()),
+            ElicitRequest::Url { url, .. } => {
+                (view::QuestionBody::Url(Link::parse(url)?), Vec::new())
+            }
         };
-        let mut shown = view::Question::new(incoming.origin.clone(), request.message(), ask);
+        let mut shown = view::QuestionView::new(incoming.origin.clone(), request.message(), ask);
         if let Some(call) = &incoming.call {
             shown = shown.for_call(call.clone());
         }
@@ -170,8 +172,10 @@ impl Dispatcher {
     ) -> Result<Answer, QuestionError> {
         let rule = self.rule();
         match question.shown.ask() {
-            view::Ask::Form(form) => rule.allows_form(form, &question.suspicious_fields())?,
-            view::Ask::Url(link) => rule.allows_link(link)?,
+            view::QuestionBody::Form(form) => {
+                rule.allows_form(form, &question.suspicious_fields())?;
+            }
+            view::QuestionBody::Url(link) => rule.allows_link(link)?,
         }
         let _pass = self.meter.admit(rule.limits(), Instant::now())?;
         for observer in &self.settings.observers {
@@ -251,8 +255,8 @@ impl Dispatcher {
         if let (Outcome::Accept(answers), Some(form)) = (answer.outcome(), question.form()) {
             form.check(answers.to_value())
                 .map_err(QuestionError::WrongAnswer)?;
-            if question.must_insist() && !answer.insisted() {
-                return Err(QuestionError::NotInsisted {
+            if question.asks_for_credential() && !answer.allows_credentials() {
+                return Err(QuestionError::CredentialNotAllowed {
                     fields: question.suspicious_fields(),
                 });
             }
@@ -348,6 +352,6 @@ async fn first_of(ends: &[(CancellationToken, &'static str)]) -> &'static str {
     clippy::disallowed_methods,
     reason = "this shell tells the face when the time is over"
 )]
-fn until(shown: view::Question, within: Duration) -> view::Question {
+fn until(shown: view::QuestionView, within: Duration) -> view::QuestionView {
     shown.until(SystemTime::now() + within)
 }

@@ -42,7 +42,7 @@ pub struct Pending {
 #[derive(Debug)]
 struct Entry {
     pending: Pending,
-    next: view::Next,
+    next: view::PendingView,
 }
 
 impl Default for QuestionQueue {
@@ -112,11 +112,11 @@ impl QuestionQueue {
             pending: Pending {
                 id: question.id(),
                 server: shown.origin().title(),
-                call: shown.call().map(view::Call::name),
+                call: shown.call().map(view::CallView::name),
                 message: shown.message(),
                 mode: question.mode(),
             },
-            next: view::Next::of(shown),
+            next: view::PendingView::of(shown),
         };
         self.change(|pending| {
             pending.insert(question.id(), entry);
@@ -128,7 +128,7 @@ impl QuestionQueue {
     }
 
     /// Returns what waits behind the question of this number.
-    pub(crate) fn behind(&self, id: u64) -> Vec<view::Next> {
+    pub(crate) fn behind(&self, id: u64) -> Vec<view::PendingView> {
         self.lock()
             .range(id + 1..)
             .map(|(_, entry)| entry.next.clone())

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use mcp_elicit_core::answer::Violations;
 #[cfg(any(feature = "terminal", feature = "browser"))]
-use mcp_elicit_forms::view::NotAnswered;
+use mcp_elicit_forms::view::FrontendError;
 use thiserror::Error;
 
 /// Why a responder brought no answer.
@@ -83,15 +83,15 @@ impl ResponderError {
 
 /// Returns what a face says when a question ended without an action.
 #[cfg(any(feature = "terminal", feature = "browser"))]
-pub(super) fn from_frontend(why: NotAnswered) -> ResponderError {
+pub(super) fn from_frontend(why: FrontendError) -> ResponderError {
     match why {
-        NotAnswered::Interrupted => ResponderError::Interrupted,
-        NotAnswered::EndOfInput { .. } => ResponderError::EndOfInput,
-        NotAnswered::Withdrawn { why } => ResponderError::Withdrawn { why },
-        NotAnswered::Expired => ResponderError::Expired,
-        NotAnswered::NoTerminal => ResponderError::cannot_show("there is no terminal"),
+        FrontendError::Interrupted => ResponderError::Interrupted,
+        FrontendError::EndOfInput { .. } => ResponderError::EndOfInput,
+        FrontendError::Withdrawn { why } => ResponderError::Withdrawn { why },
+        FrontendError::Expired => ResponderError::Expired,
+        FrontendError::NoTerminal => ResponderError::cannot_show("there is no terminal"),
         // What the system says of reading and writing; nothing a person typed.
-        NotAnswered::Broken(error) => ResponderError::failed(error.to_string()),
+        FrontendError::Broken(error) => ResponderError::failed(error.to_string()),
         other => ResponderError::failed(other.to_string()),
     }
 }

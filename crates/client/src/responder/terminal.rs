@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use mcp_elicit_core::wire::Capability;
-use mcp_elicit_forms::terminal::{Face, Handle};
-use mcp_elicit_forms::view::NotAnswered;
+use mcp_elicit_forms::terminal::{Frontend, QuestionHandle};
+use mcp_elicit_forms::view::FrontendError;
 use tokio::sync::oneshot;
 
 use super::{RespondFuture, Responder, ResponderError, VisitFuture, error};
@@ -15,35 +15,35 @@ use crate::question::Question;
 /// Asks the person at this terminal. The face blocks on keys, so it has a thread of its own.
 #[derive(Debug, Clone)]
 pub struct Terminal {
-    face: Arc<Face>,
+    frontend: Arc<Frontend>,
 }
 
 impl Terminal {
-    /// The terminal that this program runs in, found as [`Face::detect`] does.
-    pub fn detect() -> Result<Self, NotAnswered> {
-        Ok(Self::new(Face::detect()?))
+    /// The terminal that this program runs in, found as [`Frontend::detect`] does.
+    pub fn detect() -> Result<Self, FrontendError> {
+        Ok(Self::new(Frontend::detect()?))
     }
 
     /// This face.
-    pub fn new(face: Face) -> Self {
+    pub fn new(frontend: Frontend) -> Self {
         Self {
-            face: Arc::new(face),
+            frontend: Arc::new(frontend),
         }
     }
 
     /// Lets the face do `work` on a thread of its own.
-    async fn at_face<T: Send + 'static>(
+    async fn with_frontend<T: Send + 'static>(
         &self,
-        handle: &Handle,
-        work: impl FnOnce(&Face, &Handle) -> Result<T, NotAnswered> + Send + 'static,
+        handle: &QuestionHandle,
+        work: impl FnOnce(&Frontend, &QuestionHandle) -> Result<T, FrontendError> + Send + 'static,
     ) -> Result<T, ResponderError> {
         let (tell, told) = oneshot::channel();
-        let face = Arc::clone(&self.face);
+        let frontend = Arc::clone(&self.frontend);
         let handle = handle.clone();
         std::thread::Builder::new()
             .name("mcp-elicit-terminal".to_owned())
             .spawn(move || {
-                let _nobody_waits = tell.send(work(&face, &handle));
+                let _nobody_waits = tell.send(work(&frontend, &handle));
             })
             .map_err(|error| ResponderError::failed(error.kind().to_string()))?;
         let done = told
@@ -55,14 +55,14 @@ impl Terminal {
 
 /// Takes a question off the screen when nobody waits for it any more.
 struct TakenOff<'q> {
-    handle: Handle,
+    handle: QuestionHandle,
     why: Box<dyn Fn() -> String + Send + Sync + 'q>,
 }
 
 impl<'q> TakenOff<'q> {
     fn saying(why: impl Fn() -> String + Send + Sync + 'q) -> Self {
         Self {
-            handle: Handle::new(),
+            handle: QuestionHandle::new(),
             why: Box::new(why),
         }
     }
@@ -90,10 +90,11 @@ impl Responder for Terminal {
                 why.unwrap_or("it is no longer needed").to_owned()
             });
             let shown = question.shown().clone();
-            let mut showing =
-                std::pin::pin!(self.at_face(&taken_off.handle, move |face, handle| {
-                    face.ask_fully(&shown, handle)
-                }));
+            let mut showing = std::pin::pin!(
+                self.with_frontend(&taken_off.handle, move |frontend, handle| {
+                    frontend.ask_fully(&shown, handle)
+                })
+            );
             let mut waiting = question.waiting();
             loop {
                 tokio::select! {
@@ -109,8 +110,8 @@ impl Responder for Terminal {
             // When this is dropped before the person is back, the server has said that the visit is done.
             let taken_off = TakenOff::saying(|| "the visit is over".to_owned());
             let hosts = hosts.to_vec();
-            let waited = self.at_face(&taken_off.handle, move |face, handle| {
-                face.wait_for_visit(&hosts, handle)
+            let waited = self.with_frontend(&taken_off.handle, move |frontend, handle| {
+                frontend.wait_for_visit(&hosts, handle)
             });
             match waited.await {
                 // Nobody can say it here any more, but the server still can.

@@ -4,7 +4,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::inert;
+use super::sanitize;
 
 /// The kind of request a question belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,12 +30,12 @@ impl CallKind {
 
 /// The call that the question interrupts.
 #[derive(Clone, PartialEq)]
-pub struct Call {
+pub struct CallView {
     kind: CallKind,
     name: String,
     others: Vec<String>,
     /// The calls of those others, with their arguments.
-    candidates: Vec<Call>,
+    candidates: Vec<CallView>,
     /// JSON text as it was sent.
     arguments: Option<String>,
 }
@@ -43,7 +43,7 @@ pub struct Call {
 /// The number of calls that are named where any of them may be meant.
 const NAMED: usize = 4;
 
-impl Call {
+impl CallView {
     /// A call of the tool, prompt or resource `name`.
     pub fn new(kind: CallKind, name: impl Into<String>) -> Self {
         Self {
@@ -84,8 +84,8 @@ impl Call {
         }
     }
 
-    /// Adds the arguments as the JSON text that was sent. Every member is shown, a doubled one as often as it was sent, and
-    /// every number as it was written; text that is not JSON is shown as it is.
+    /// Adds the arguments as the JSON text that was sent. Every member is shown, a doubled one as often as it was sent,
+    /// and every number as it was written; text that is not JSON is shown as it is.
     #[must_use]
     pub fn with_json(mut self, arguments: impl Into<String>) -> Self {
         self.arguments = Some(arguments.into());
@@ -99,9 +99,9 @@ impl Call {
 
     /// The name of the tool or prompt, or the resource's URI, safe to show; the names of all where any may be meant.
     pub fn name(&self) -> String {
-        let mut names = vec![inert::line(&self.name, inert::LABEL)];
+        let mut names = vec![sanitize::line(&self.name, sanitize::LABEL)];
         for other in &self.others {
-            let name = inert::line(other, inert::LABEL);
+            let name = sanitize::line(other, sanitize::LABEL);
             if !names.contains(&name) {
                 names.push(name);
             }
@@ -124,14 +124,14 @@ impl Call {
         unsure.then_some("one of several calls, and the server does not say which")
     }
 
-    /// The arguments as pairs of name and value, each safe to show on one line and cut where it is long. The name is empty
-    /// where the arguments are not an object.
+    /// The arguments as pairs of name and value, each safe to show on one line and cut where it is long. The name is
+    /// empty where the arguments are not an object.
     pub fn arguments(&self) -> Vec<(String, String)> {
         self.members()
             .into_iter()
             .map(|(name, value)| {
-                let name = inert::line(&name, inert::LABEL);
-                let value = inert::line(&value.text(), inert::LABEL);
+                let name = sanitize::line(&name, sanitize::LABEL);
+                let value = sanitize::line(&value.text(), sanitize::LABEL);
                 (
                     name,
                     if value.is_empty() {
@@ -145,14 +145,14 @@ impl Call {
     }
 
     /// The arguments as pairs of name and value, whole: nothing is left out of arguments of at most
-    /// [`inert::ARGUMENTS`] characters. Each value is safe to show and may have several lines; the name is empty
+    /// [`sanitize::ARGUMENTS`] characters. Each value is safe to show and may have several lines; the name is empty
     /// where the arguments are not an object.
     pub fn arguments_in_full(&self) -> Vec<(String, String)> {
         self.members()
             .into_iter()
             .map(|(name, value)| {
-                let name = inert::line(&name, inert::ARGUMENTS);
-                let value = inert::text(&value.text(), inert::ARGUMENTS);
+                let name = sanitize::line(&name, sanitize::ARGUMENTS);
+                let value = sanitize::text(&value.text(), sanitize::ARGUMENTS);
                 (
                     name,
                     if value.is_empty() {
@@ -165,12 +165,13 @@ impl Call {
             .collect()
     }
 
-    /// Returns whether [`title`](Self::title) leaves out something of the arguments, so that a frontend must offer them in full.
+    /// Returns whether [`title`](Self::title) leaves out something of the arguments, so that a frontend must offer them
+    /// in full.
     pub fn is_shortened(&self) -> bool {
         let (short, full) = (self.arguments(), self.arguments_in_full());
         !self.candidates.is_empty()
             || short != full
-            || self.joined(short).chars().count() > inert::LABEL * 2
+            || self.joined(short).chars().count() > sanitize::LABEL * 2
     }
 
     fn members(&self) -> Vec<(String, Member)> {
@@ -207,7 +208,7 @@ impl Call {
 
     /// The call on one line: `deploy (build: latest, dry: true)`.
     pub fn title(&self) -> String {
-        inert::line(&self.joined(self.arguments()), inert::LABEL * 2)
+        sanitize::line(&self.joined(self.arguments()), sanitize::LABEL * 2)
     }
 
     fn joined(&self, arguments: Vec<(String, String)>) -> String {
@@ -229,9 +230,9 @@ impl Call {
 }
 
 /// Arguments may hold what a person said, so they stay out of logs.
-impl fmt::Debug for Call {
+impl fmt::Debug for CallView {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Call")
+        f.debug_struct("CallView")
             .field("kind", &self.kind)
             .field("name", &self.name)
             .finish_non_exhaustive()
@@ -248,7 +249,8 @@ impl Member {
     }
 }
 
-/// The members of an object in their order, doubled ones included. Values are looked at no deeper than to find where they end.
+/// The members of an object in their order, doubled ones included. Values are looked at no deeper than to find where
+/// they end.
 struct Members(Vec<(String, Member)>);
 
 impl<'de> Deserialize<'de> for Members {
@@ -282,18 +284,18 @@ mod tests {
 
     #[test]
     fn a_call_is_told_on_one_line_and_kept_out_of_debug() {
-        let call = Call::tool("deploy").with(json!({"build": "la\ntest", "dry": true}));
+        let call = CallView::tool("deploy").with(json!({"build": "la\ntest", "dry": true}));
         assert_eq!(call.title(), "deploy (build: la test, dry: true)");
         assert!(!format!("{call:?}").contains("dry"));
     }
 
     #[test]
     fn all_calls_that_may_be_meant_are_shown_with_their_arguments() {
-        let call = Call::tool("deploy")
+        let call = CallView::tool("deploy")
             .with(json!({"to": "moon"}))
             .or_one_of_calls(vec![
-                Call::tool("deploy").with(json!({"to": "mars", "dry": true})),
-                Call::tool("notes"),
+                CallView::tool("deploy").with(json!({"to": "mars", "dry": true})),
+                CallView::tool("notes"),
             ]);
         assert_eq!(call.name(), "deploy or notes");
         assert_eq!(call.title(), "deploy or notes");
@@ -319,12 +321,12 @@ mod tests {
     #[test]
     fn arguments_are_whole_however_long_they_are() {
         let script = format!("{}\nrm -rf /", "echo harmless; ".repeat(2_000));
-        let call = Call::tool("run").with(json!({"script": script, "empty": ""}));
+        let call = CallView::tool("run").with(json!({"script": script, "empty": ""}));
         let full = call.arguments_in_full();
         assert_eq!(full[0], ("script".to_owned(), script));
         assert_eq!(full[1].1, "\"\"");
         assert!(call.is_shortened());
-        assert!(!Call::tool("run").with(json!({"a": 1})).is_shortened());
+        assert!(!CallView::tool("run").with(json!({"a": 1})).is_shortened());
     }
 
     #[test]
@@ -333,7 +335,7 @@ mod tests {
         let sent = format!(
             r#"{{"deep":{deep},"big":1e999,"force":true,"force":false,"id":12345678901234567890123}}"#
         );
-        let full = Call::tool("x").with_json(sent).arguments_in_full();
+        let full = CallView::tool("x").with_json(sent).arguments_in_full();
         let pairs: Vec<_> = full
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str()))
@@ -349,10 +351,10 @@ mod tests {
             ]
         );
         for broken in ["{\"a\": tr\u{1b}[2Jue", "[1, 2]", "\"\\ud800\""] {
-            let full = Call::tool("x").with_json(broken).arguments_in_full();
+            let full = CallView::tool("x").with_json(broken).arguments_in_full();
             assert_eq!(
                 full,
-                [(String::new(), inert::text(broken, inert::ARGUMENTS))]
+                [(String::new(), sanitize::text(broken, sanitize::ARGUMENTS))]
             );
         }
     }
@@ -361,7 +363,7 @@ mod tests {
     fn every_call_that_may_be_meant_is_named() {
         let named = |others: &[&str]| {
             let others = others.iter().map(|&other| other.to_owned()).collect();
-            let call = Call::tool("deploy").or_one_of(others);
+            let call = CallView::tool("deploy").or_one_of(others);
             (call.name(), call.doubt().is_some())
         };
         assert_eq!(named(&[]), ("deploy".to_owned(), false));

@@ -2,18 +2,18 @@
 //!
 //! Programs that answer without a screen tell people the same things, so this part of the view model needs no frontend.
 //!
-//! - [`Question`], [`Origin`], [`Call`], [`Ask`]: the server that asks, for which call, and the form or link; [`Next`]: a question
+//! - [`QuestionView`], [`Origin`], [`CallView`], [`QuestionBody`]: the server that asks, for which call, and the form or link; [`PendingView`]: a question
 //!   that waits behind another
 //! - [`Warning`]: a reason to be careful, shown before anything is typed or opened
-//! - [`inert`]: text from a peer, made harmless to look at
+//! - [`sanitize`]: text from a peer, made harmless to show
 
 mod call;
-pub mod inert;
 mod origin;
 mod question;
+pub mod sanitize;
 mod warning;
 
-pub use call::{Call, CallKind};
+pub use call::{CallKind, CallView};
 pub use origin::Origin;
-pub use question::{Ask, Next, Question};
+pub use question::{PendingView, QuestionBody, QuestionView};
 pub use warning::{Warning, warnings};

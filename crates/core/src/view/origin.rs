@@ -1,4 +1,4 @@
-use super::inert;
+use super::sanitize;
 
 /// Which server asks, as the client or gateway knows it.
 ///
@@ -25,8 +25,8 @@ impl Origin {
         }
     }
 
-    /// A server that its own side gave no name: `command` is the command that starts it, or its address. Where the server
-    /// reports a name, that comes first, with the command beside it.
+    /// A server that its own side gave no name: `command` is the command that starts it, or its address. Where the
+    /// server reports a name, that comes first, with the command beside it.
     pub fn unnamed(command: impl Into<String>) -> Self {
         Self {
             unnamed: true,
@@ -51,18 +51,18 @@ impl Origin {
 
     /// The name its own side gave it, safe to show.
     pub fn server(&self) -> String {
-        inert::line(&self.server, inert::LABEL)
+        sanitize::line(&self.server, sanitize::LABEL)
     }
 
     /// The name the server gave for itself, where it says something else than [`server`](Self::server).
     pub fn claimed(&self) -> Option<String> {
-        let claimed = inert::line(self.claimed.as_deref()?, inert::LABEL);
+        let claimed = sanitize::line(self.claimed.as_deref()?, sanitize::LABEL);
         (!claimed.is_empty() && claimed != self.server()).then_some(claimed)
     }
 
     /// The version the server gave for itself, safe to show.
     pub fn version(&self) -> Option<String> {
-        let version = inert::line(self.version.as_deref()?, inert::LABEL);
+        let version = sanitize::line(self.version.as_deref()?, sanitize::LABEL);
         (!version.is_empty()).then_some(version)
     }
 
@@ -70,11 +70,11 @@ impl Origin {
     pub fn connection(&self) -> Option<String> {
         self.connection
             .as_deref()
-            .map(|how| inert::line(how, inert::LABEL))
+            .map(|how| sanitize::line(how, sanitize::LABEL))
     }
 
-    /// The name to show where one line has to do: the name its own side gave it, and for a server without one the name it
-    /// reports.
+    /// The name to show where one line has to do: the name its own side gave it, and for a server without one the name
+    /// it reports.
     pub fn name(&self) -> String {
         match self.claimed() {
             Some(claimed) if self.unnamed => claimed,
@@ -82,12 +82,14 @@ impl Origin {
         }
     }
 
-    /// The command or address of a server that is shown by the name it reports: what is known of it, to be shown beside.
+    /// The command or address of a server that is shown by the name it reports: what is known of it, to be shown
+    /// beside.
     pub fn command(&self) -> Option<String> {
         (self.unnamed && self.claimed().is_some()).then(|| self.server())
     }
 
-    /// Returns how it is started or reached, on one line with long paths cut to their last part: `…/debug/files --read-only`.
+    /// Returns how it is started or reached, on one line with long paths cut to their last part: `…/debug/files
+    /// --read-only`.
     pub fn connection_line(&self) -> Option<String> {
         let known: Vec<_> = [self.command(), self.connection()]
             .into_iter()
@@ -106,8 +108,8 @@ impl Origin {
         )
     }
 
-    /// Name and version on one line: `files 1.2.0`, `files (calls itself “Files Pro” 1.2.0)`, or without a name of its own
-    /// side's `Files Pro 1.2.0`.
+    /// Name and version on one line: `files 1.2.0`, `files (calls itself “Files Pro” 1.2.0)`, or without a name of its
+    /// own side's `Files Pro 1.2.0`.
     pub fn title(&self) -> String {
         let named = self.claimed().filter(|_| !self.unnamed);
         match (named, self.version()) {

@@ -3,33 +3,33 @@ use std::time::{Duration, SystemTime};
 use crate::form::Form;
 use crate::link::Link;
 
-use super::{Call, Origin, inert};
+use super::{CallView, Origin, sanitize};
 
 /// The body of a question: a form to fill in, or a link to visit.
 #[derive(Clone, Debug)]
-pub enum Ask {
+pub enum QuestionBody {
     /// Form mode. A form without fields asks for a plain yes.
     Form(Form),
     /// Url mode: the person is asked whether to open the link, which is never fetched.
     Url(Link),
 }
 
-/// One question as a face shows it.
+/// One question as a frontend shows it.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct QuestionView {
     origin: Origin,
     caller: Option<String>,
     client: Option<String>,
-    call: Option<Call>,
+    call: Option<CallView>,
     message: String,
-    ask: Ask,
+    ask: QuestionBody,
     deadline: Option<SystemTime>,
-    pending: Vec<Next>,
+    pending: Vec<PendingView>,
 }
 
-impl Question {
+impl QuestionView {
     /// A question from `origin` with the server's own `message`.
-    pub fn new(origin: Origin, message: impl Into<String>, ask: Ask) -> Self {
+    pub fn new(origin: Origin, message: impl Into<String>, ask: QuestionBody) -> Self {
         Self {
             origin,
             caller: None,
@@ -44,12 +44,12 @@ impl Question {
 
     /// A form to fill in.
     pub fn form(origin: Origin, message: impl Into<String>, form: Form) -> Self {
-        Self::new(origin, message, Ask::Form(form))
+        Self::new(origin, message, QuestionBody::Form(form))
     }
 
     /// A link to visit.
     pub fn url(origin: Origin, message: impl Into<String>, link: Link) -> Self {
-        Self::new(origin, message, Ask::Url(link))
+        Self::new(origin, message, QuestionBody::Url(link))
     }
 
     /// Adds the caller: on whose behalf the call was made, in words for a person.
@@ -72,7 +72,7 @@ impl Question {
 
     /// Adds the call that waits for the answer.
     #[must_use]
-    pub fn for_call(mut self, call: Call) -> Self {
+    pub fn for_call(mut self, call: CallView) -> Self {
         self.call = Some(call);
         self
     }
@@ -86,7 +86,7 @@ impl Question {
 
     /// Adds the questions that wait behind this one, in their order.
     #[must_use]
-    pub fn with_pending(mut self, others: Vec<Next>) -> Self {
+    pub fn with_pending(mut self, others: Vec<PendingView>) -> Self {
         self.pending = others;
         self
     }
@@ -107,13 +107,13 @@ impl Question {
     }
 
     /// The call that waits for the answer, where it is known.
-    pub fn call(&self) -> Option<&Call> {
+    pub fn call(&self) -> Option<&CallView> {
         self.call.as_ref()
     }
 
     /// The server's message, safe to show; of several lines, bounded.
     pub fn message(&self) -> String {
-        inert::text(self.message.trim(), inert::MESSAGE)
+        sanitize::text(self.message.trim(), sanitize::MESSAGE)
     }
 
     /// The server's message as it came, for records and for the checks that must see all of it.
@@ -122,23 +122,23 @@ impl Question {
     }
 
     /// Returns the credential that is asked for.
-    pub fn ask(&self) -> &Ask {
+    pub fn ask(&self) -> &QuestionBody {
         &self.ask
     }
 
     /// The form, in form mode.
     pub fn as_form(&self) -> Option<&Form> {
         match &self.ask {
-            Ask::Form(form) => Some(form),
-            Ask::Url(_) => None,
+            QuestionBody::Form(form) => Some(form),
+            QuestionBody::Url(_) => None,
         }
     }
 
     /// The link, in url mode.
     pub fn as_link(&self) -> Option<&Link> {
         match &self.ask {
-            Ask::Form(_) => None,
-            Ask::Url(link) => Some(link),
+            QuestionBody::Form(_) => None,
+            QuestionBody::Url(link) => Some(link),
         }
     }
 
@@ -159,40 +159,40 @@ impl Question {
     }
 
     /// The questions that wait behind this one, in their order.
-    pub fn pending(&self) -> &[Next] {
+    pub fn pending(&self) -> &[PendingView] {
         &self.pending
     }
 }
 
 fn shown(raw: Option<&str>) -> Option<String> {
-    let shown = inert::line(raw?, inert::LABEL);
+    let shown = sanitize::line(raw?, sanitize::LABEL);
     (!shown.is_empty()).then_some(shown)
 }
 
 /// A question that waits behind another, in a few words, safe to show.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Next {
+pub struct PendingView {
     server: String,
     call: Option<String>,
     beginning: String,
 }
 
-impl Next {
+impl PendingView {
     /// Longest beginning of a message that is kept, in characters, the ellipsis for the rest included.
     const BEGINNING: usize = 80;
 
     /// `question` in a few words.
-    pub fn of(question: &Question) -> Self {
+    pub fn of(question: &QuestionView) -> Self {
         // No more of a long message is read than is shown.
         let mut rest = question.message.trim_start().chars();
         let start: String = rest.by_ref().take(Self::BEGINNING - 1).collect();
-        let mut beginning = inert::line(&start, Self::BEGINNING);
+        let mut beginning = sanitize::line(&start, Self::BEGINNING);
         if rest.next().is_some() {
             beginning.push('…');
         }
         Self {
             server: question.origin.name(),
-            call: question.call.as_ref().map(Call::name),
+            call: question.call.as_ref().map(CallView::name),
             beginning,
         }
     }
@@ -221,17 +221,17 @@ mod tests {
     fn what_waits_is_told_in_a_few_words_whatever_the_server_wrote() {
         let long = format!("Go?\u{1b}[2J\n{}", "x".repeat(1_000_000));
         let link = Link::parse("https://example.org/").unwrap();
-        let question = Question::url(Origin::new("files"), long, link);
-        let next = Next::of(&question.for_call(Call::tool("add_note")));
+        let question = QuestionView::url(Origin::new("files"), long, link);
+        let next = PendingView::of(&question.for_call(CallView::tool("add_note")));
         assert_eq!((next.server(), next.call()), ("files", Some("add_note")));
         assert!(next.beginning().starts_with("Go?␛[2J xxx"));
-        assert!(next.beginning().chars().count() <= Next::BEGINNING);
+        assert!(next.beginning().chars().count() <= PendingView::BEGINNING);
     }
 
     #[test]
     fn for_whom_and_through_what_is_part_of_the_question() {
         let link = Link::parse("https://example.org/").unwrap();
-        let question = Question::url(Origin::new("files"), "Go?", link);
+        let question = QuestionView::url(Origin::new("files"), "Go?", link);
         assert_eq!((question.caller(), question.client()), (None, None));
         let question = question
             .on_behalf_of("ana@example.org\u{202e}")

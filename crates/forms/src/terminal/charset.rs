@@ -16,8 +16,8 @@ pub enum Charset {
 }
 
 impl Charset {
-    /// Returns what the locale says: the first of `LC_ALL`, `LC_CTYPE` and `LANG` that is set. One that does not name UTF-8
-    /// means ASCII. Where none is set nothing is known, and Unicode is used.
+    /// Returns what the locale says: the first of `LC_ALL`, `LC_CTYPE` and `LANG` that is set. One that does not name
+    /// UTF-8 means ASCII. Where none is set nothing is known, and Unicode is used.
     pub fn of_locale() -> Self {
         Self::named(["LC_ALL", "LC_CTYPE", "LANG"].map(std::env::var_os))
     }

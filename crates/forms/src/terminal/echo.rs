@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, OwnedFd};
 #[cfg(unix)]
 use rustix::termios::{LocalModes, OptionalActions, Termios, isatty, tcgetattr, tcsetattr};
 
-/// A terminal that lines are typed on, where there is one that can be told not to show them.
+/// The terminal that lines are typed on, where there is one whose echo can be turned off.
 #[derive(Debug, Default)]
 pub(super) struct Echo {
     #[cfg(unix)]
@@ -26,7 +26,7 @@ impl Echo {
         }
     }
 
-    /// The terminal behind an input; elsewhere than on Unix none can be told.
+    /// The terminal behind an input; `None` on systems other than Unix, where echo cannot be turned off.
     #[cfg(not(unix))]
     pub(super) fn of<I>(_: &I) -> Self {
         Self {}
@@ -62,7 +62,7 @@ pub(super) struct Hidden {
 #[cfg(unix)]
 impl Drop for Hidden {
     fn drop(&mut self) {
-        // There is nobody to tell.
+        // An error cannot be reported here.
         let _ = tcsetattr(&self.terminal, OptionalActions::Now, &self.before);
     }
 }

@@ -3,7 +3,7 @@
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
-use crate::view::inert;
+use crate::view::sanitize;
 
 /// The most that can be typed or pasted, in bytes.
 const MOST: usize = 1 << 20;
@@ -201,7 +201,7 @@ impl Editor {
             let shown = if self.masked && grapheme != "\n" {
                 "*".to_owned()
             } else {
-                inert::text(grapheme, inert::LABEL)
+                sanitize::text(grapheme, sanitize::LABEL)
             };
             let columns = if grapheme == "\n" { 0 } else { shown.width() };
             // A full row breaks before the next character, and before the cursor, which needs a column too.

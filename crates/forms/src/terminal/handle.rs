@@ -1,16 +1,16 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::view::Next;
+use crate::view::PendingView;
 
-/// The time that [`Handle::withdraw`] waits for the screen at most; a face looks five times in that time.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// The time that [`QuestionHandle::withdraw`] waits for the screen at most; a frontend checks five times in that time.
+const WITHDRAW_WAIT: Duration = Duration::from_millis(500);
 
-/// Reaches a question while it is being asked: to take it back, or to say what waits behind it.
+/// A handle to a question while it is shown: withdraws it, or updates the questions that wait behind it.
 ///
-/// Cheap to clone; any thread or task may use it. A face looks at it several times a second.
+/// Cheap to clone; any thread or task may use it. A frontend checks it several times a second.
 #[derive(Clone, Debug, Default)]
-pub struct Handle {
+pub struct QuestionHandle {
     shared: Arc<Shared>,
 }
 
@@ -23,12 +23,12 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     withdrawn: Option<String>,
-    pending: Option<Vec<Next>>,
+    pending: Option<Vec<PendingView>>,
     shown: bool,
 }
 
 /// The question is on the screen for as long as this lives.
-pub(super) struct OnScreen<'a>(&'a Handle);
+pub(super) struct OnScreen<'a>(&'a QuestionHandle);
 
 impl Drop for OnScreen<'_> {
     fn drop(&mut self) {
@@ -37,29 +37,29 @@ impl Drop for OnScreen<'_> {
     }
 }
 
-impl Handle {
+impl QuestionHandle {
     /// A handle for one question.
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Takes the question off the screen and tells the person `why`: `the server withdrew it`. The first
-    /// reason given stays. The face returns [`NotAnswered::Withdrawn`](crate::view::NotAnswered::Withdrawn).
+    /// reason given stays. The frontend returns [`FrontendError::Withdrawn`](crate::view::FrontendError::Withdrawn).
     ///
     /// Returns when the question has left the screen and the terminal is as it was, or after half a second, so
     /// that a program may end right afterwards.
     pub fn withdraw(&self, why: impl Into<String>) {
         let mut state = self.state();
         state.withdrawn.get_or_insert(why.into());
-        // A face that is stuck is not waited for longer; there is nobody to tell.
+        // A frontend that is stuck is not waited for longer; an error cannot be reported here.
         let _ = self
             .shared
             .left
-            .wait_timeout_while(state, PATIENCE, |state| state.shown);
+            .wait_timeout_while(state, WITHDRAW_WAIT, |state| state.shown);
     }
 
     /// Says which questions wait behind this one, in their order.
-    pub fn set_pending(&self, others: Vec<Next>) {
+    pub fn set_pending(&self, others: Vec<PendingView>) {
         self.state().pending = Some(others);
     }
 
@@ -68,7 +68,7 @@ impl Handle {
         self.state().withdrawn.clone()
     }
 
-    pub(super) fn pending(&self) -> Option<Vec<Next>> {
+    pub(super) fn pending(&self) -> Option<Vec<PendingView>> {
         self.state().pending.clone()
     }
 

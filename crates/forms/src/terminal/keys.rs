@@ -3,20 +3,20 @@
 use unicode_width::UnicodeWidthStr;
 
 use super::charset::Charset;
-use super::desk::{Desk, Tool};
+use super::controller::{Controller, FieldInput};
 use super::page::{Line, Style};
-use super::parts;
+use super::widgets;
 use crate::view::{Control, Stage};
 
 /// The keys that work here; the ways out always on the last row.
-pub(super) fn here(desk: &Desk, width: usize) -> Vec<Line> {
-    let mut lines = vec![parts::rule(width)];
-    let several = |index: usize| match desk.tools.get(index) {
-        Some(Tool::Picker(picker)) => Some(picker.is_several()),
+pub(super) fn here(controller: &Controller, width: usize) -> Vec<Line> {
+    let mut lines = vec![widgets::rule(width)];
+    let several = |index: usize| match controller.inputs.get(index) {
+        Some(FieldInput::Picker(picker)) => Some(picker.is_several()),
         _ => None,
     };
-    let mut here: Vec<(&str, &str)> = match desk.sheet.stage() {
-        Stage::Field(index) if desk.wide => match several(index) {
+    let mut here: Vec<(&str, &str)> = match controller.state.stage() {
+        Stage::Field(index) if controller.wide => match several(index) {
             Some(true) => vec![
                 ("Tab ↑↓", "move"),
                 ("Space", "mark"),
@@ -31,13 +31,13 @@ pub(super) fn here(desk: &Desk, width: usize) -> Vec<Line> {
             ],
             None => vec![("Tab ↑↓", "move"), ("Enter", "next")],
         },
-        Stage::Review if desk.wide => vec![
+        Stage::Review if controller.wide => vec![
             ("y", "choose Send"),
             ("←→", "move"),
             ("Enter", "press"),
             ("↑", "back to the form"),
         ],
-        Stage::Field(index) => match (several(index), desk.sheet.fields().get(index)) {
+        Stage::Field(index) => match (several(index), controller.state.fields().get(index)) {
             (Some(true), _) => vec![
                 ("Space", "mark"),
                 ("↑↓", "move"),
@@ -64,30 +64,30 @@ pub(super) fn here(desk: &Desk, width: usize) -> Vec<Line> {
             ("Enter", "press, or change the marked answer"),
         ],
         Stage::Confirm => vec![("y n", "choose"), ("←→", "move"), ("Enter", "press")],
-        Stage::Caution => vec![("←→", "move"), ("Enter", "press")],
+        Stage::Warnings => vec![("←→", "move"), ("Enter", "press")],
     };
-    if matches!(desk.sheet.stage(), Stage::Field(_)) {
+    if matches!(controller.state.stage(), Stage::Field(_)) {
         here.push(("Ctrl-S", "to the review"));
     }
-    if desk.scrolls() {
+    if controller.scrolls() {
         here.push(("↑↓", "scroll"));
     }
     here.push(("Ctrl-O", "read all"));
     let here = &here[..];
-    lines.extend(hints(here, width, desk.charset));
-    lines.push(ways_out(desk, width));
+    lines.extend(hints(here, width, controller.charset));
+    lines.push(exit_keys(controller, width));
     lines
 }
 
 /// Returns how to say no and how to leave: always on one row, always the last.
-fn ways_out(desk: &Desk, width: usize) -> Line {
-    let always: &[_] = if desk.sheet.offers_from_now_on() {
+fn exit_keys(controller: &Controller, width: usize) -> Line {
+    let always: &[_] = if controller.state.offers_from_now_on() {
         &[("Ctrl-R", "decline always")]
     } else {
         &[]
     };
     let out = [("Ctrl-X", "decline"), ("Esc", "cancel")];
-    let line = hints(&[&out, always].concat(), width, desk.charset)
+    let line = hints(&[&out, always].concat(), width, controller.charset)
         .into_iter()
         .next()
         .unwrap_or_default();
@@ -130,7 +130,7 @@ fn hints(keys: &[(&str, &str)], width: usize, charset: Charset) -> Vec<Line> {
 
 /// The keys while a visit is waited for.
 pub(super) fn visiting(width: usize) -> Vec<Line> {
-    let mut lines = vec![parts::rule(width)];
+    let mut lines = vec![widgets::rule(width)];
     lines.extend(hints(
         &[("Enter", "I am done there"), ("Ctrl-C", "stop waiting")],
         width,
@@ -140,8 +140,8 @@ pub(super) fn visiting(width: usize) -> Vec<Line> {
 }
 
 /// The keys while reading.
-pub(super) fn reading(width: usize, charset: Charset) -> Vec<Line> {
-    let mut lines = vec![parts::rule(width)];
+pub(super) fn reader(width: usize, charset: Charset) -> Vec<Line> {
+    let mut lines = vec![widgets::rule(width)];
     lines.extend(hints(
         &[("↑↓ PgUp PgDn", "read"), ("Esc", "back to the question")],
         width,

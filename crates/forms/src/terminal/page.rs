@@ -282,8 +282,8 @@ impl Page {
         }
     }
 
-    /// The page in a character set. What gets longer than `width` columns by it takes another row, so that nothing of it is
-    /// lost.
+    /// The page in a character set. What gets longer than `width` columns by it takes another row, so that nothing of
+    /// it is lost.
     #[must_use]
     pub(super) fn spelled(self, charset: Charset, width: usize) -> Self {
         if charset == Charset::Unicode {
@@ -353,8 +353,8 @@ fn first_row(body: &Body, room: usize) -> usize {
     start.min(total - room)
 }
 
-/// Says that there is more above and below, in place of the first and the last row; says where it did. On the lowest screens
-/// the rows themselves are worth more.
+/// Says that there is more above and below, in place of the first and the last row; says where it did. On the lowest
+/// screens the rows themselves are worth more.
 fn mark_more(shown: &mut [Line], above: usize, below: usize) -> (bool, bool) {
     let room = shown.len() >= MARKED;
     let (up, down) = (above > 0 && room, below > 0 && room);

@@ -27,8 +27,8 @@ pub(super) struct Picker {
     entries: Vec<Entry>,
     several: bool,
     typed: String,
-    /// Position among the entries that match what was typed. `None` while nothing is proposed: a plain yes or no without a
-    /// default opens like this, so that no key that is held down answers it.
+    /// Position among the entries that match what was typed. `None` while nothing is proposed: a plain yes or no
+    /// without a default opens like this, so that no key that is held down answers it.
     at: Option<usize>,
 }
 
@@ -238,8 +238,8 @@ impl Picker {
         if index.is_none() && self.typed.is_empty() {
             return;
         }
-        let place = self.matching().position(|matching| Some(matching) == index);
-        self.at = Some(place.unwrap_or(0));
+        let device = self.matching().position(|matching| Some(matching) == index);
+        self.at = Some(device.unwrap_or(0));
     }
 
     /// Indices of the entries that match what was typed.

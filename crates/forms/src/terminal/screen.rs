@@ -7,11 +7,11 @@ use crossterm::event::{Event as Input, KeyEventKind};
 use mcp_elicit_core::answer::Outcome;
 
 use super::charset::Charset;
-use super::desk::Desk;
-use super::glass::{self, Glass};
-use super::handle::Handle;
-use super::{parts, steps, wide};
-use crate::view::{Effect, Event, NotAnswered, Question, Reply, Sheet, words};
+use super::controller::Controller;
+use super::handle::QuestionHandle;
+use super::tty_guard::{self, TerminalGuard};
+use super::{layout_full, layout_single, widgets};
+use crate::view::{AnswerState, Effect, Event, FrontendError, QuestionView, Submission, phrases};
 
 /// The interval at which the handle and the clock are read while no key comes.
 const TICK: Duration = Duration::from_millis(100);
@@ -25,7 +25,7 @@ pub(super) struct Screen<'a> {
     pub(super) zone: &'a str,
     /// `true` if the host says what the person did.
     pub(super) no_outcome_line: bool,
-    pub(super) handle: &'a Handle,
+    pub(super) handle: &'a QuestionHandle,
     pub(super) clock: &'a (dyn Fn() -> SystemTime + Send + Sync),
     /// Opens a link once the person agreed.
     pub(super) open: &'a dyn Fn(&str) -> io::Result<()>,
@@ -36,70 +36,74 @@ pub(super) struct Screen<'a> {
 impl Screen<'_> {
     /// Asks and waits for the action. The screen is given back before this returns, and one line stays
     /// behind that says what became of the question.
-    pub(super) fn ask(mut self, question: &Question) -> Result<Reply, NotAnswered> {
+    pub(super) fn ask(mut self, question: &QuestionView) -> Result<Submission, FrontendError> {
         let ended = self.converse(question);
         let asker = question.origin().name();
         match &ended {
             Ok(reply) => self.done(question, &reply.outcome, &asker)?,
-            Err(why) => writeln!(self.out, "{asker}: {}", words::over(why))?,
+            Err(why) => writeln!(self.out, "{asker}: {}", phrases::over(why))?,
         }
         self.out.flush()?;
         ended
     }
 
-    fn converse(&mut self, question: &Question) -> Result<Reply, NotAnswered> {
-        let sheet = Sheet::new(question.clone());
-        let sheet = if self.offer_always {
-            sheet.offering_from_now_on()
+    fn converse(&mut self, question: &QuestionView) -> Result<Submission, FrontendError> {
+        let state = AnswerState::new(question.clone());
+        let state = if self.offer_always {
+            state.offering_from_now_on()
         } else {
-            sheet
+            state
         };
-        let mut desk = Desk::new(sheet, self.zone);
-        desk.charset = self.charset;
-        let mut glass = Glass::take(self.out, self.color)?;
+        let mut controller = Controller::new(state, self.zone);
+        controller.charset = self.charset;
+        let mut guard = TerminalGuard::take(self.out, self.color)?;
         // What is on the screen was drawn for this size and second.
         let mut drawn = None;
         loop {
             let now = (self.clock)();
-            if let Some(over) = over(&mut desk, self.handle, now) {
+            if let Some(over) = over(&mut controller, self.handle, now) {
                 return Err(over);
             }
-            let (width, height) = glass::size();
+            let (width, height) = tty_guard::size();
             if let Some(pending) = self.handle.pending()
-                && pending != desk.pending
+                && pending != controller.pending
             {
-                desk.pending = pending;
+                controller.pending = pending;
                 drawn = None;
             }
             let left = question.remaining(now).map(|left| left.as_secs());
             let current = Some((width, height, left));
             if drawn != current {
-                desk.reading = desk
+                controller.reading = controller
                     .reading
-                    .map(|row| row.min(parts::last_to_read(&desk, width)));
-                desk.wide = wide::fits(&desk, width, height);
-                let layout = if desk.wide { wide::page } else { steps::page };
-                let page = layout(&desk, width, height, now).spelled(self.charset, width);
+                    .map(|row| row.min(widgets::last_to_read(&controller, width)));
+                controller.wide = layout_full::fits(&controller, width, height);
+                let layout = if controller.wide {
+                    layout_full::page
+                } else {
+                    layout_single::page
+                };
+                let page = layout(&controller, width, height, now).spelled(self.charset, width);
                 let frame = page.fit(width, height);
-                glass.show(&frame)?;
-                desk.looked_at(&frame, width);
+                guard.show(&frame)?;
+                controller.looked_at(&frame, width);
                 drawn = current;
             }
-            let effect = match glass::next(TICK)? {
-                Some(Input::Key(key)) if key.kind != KeyEventKind::Release => desk.press(key),
-                Some(Input::Paste(text)) => desk.paste(&text),
+            let effect = match tty_guard::next(TICK)? {
+                Some(Input::Key(key)) if key.kind != KeyEventKind::Release => controller.press(key),
+                Some(Input::Paste(text)) => controller.paste(&text),
                 Some(_) => Effect::Show,
                 None => continue,
             };
             match effect {
                 Effect::Show => drawn = None,
-                Effect::Done(outcome) => return Ok(desk.sheet.reply(outcome)),
+                Effect::Done(outcome) => return Ok(controller.state.submission(outcome)),
                 Effect::Over(why) => return Err(why),
             }
         }
     }
 
-    fn done(&mut self, question: &Question, outcome: &Outcome, asker: &str) -> io::Result<()> {
+    fn done(&mut self, question: &QuestionView, outcome: &Outcome, asker: &str) -> io::Result<()> {
         match (outcome, question.as_link()) {
             (Outcome::Visit, Some(link)) => match (self.open)(link.as_str()) {
                 Ok(()) => writeln!(
@@ -110,21 +114,25 @@ impl Screen<'_> {
                 Err(_) => writeln!(
                     self.out,
                     "{asker}: no browser could be opened. The address you agreed to:\n{}",
-                    words::address(link)
+                    phrases::address(link)
                 ),
             },
             _ if self.no_outcome_line => Ok(()),
-            (outcome, _) => writeln!(self.out, "{asker}: {}", words::done(outcome)),
+            (outcome, _) => writeln!(self.out, "{asker}: {}", phrases::done(outcome)),
         }
     }
 }
 
 /// Returns whether the question ended by itself.
-fn over(desk: &mut Desk, handle: &Handle, now: SystemTime) -> Option<NotAnswered> {
+fn over(
+    controller: &mut Controller,
+    handle: &QuestionHandle,
+    now: SystemTime,
+) -> Option<FrontendError> {
     let event = handle
         .withdrawn()
         .map_or(Event::Time(now), Event::Withdrawn);
-    match desk.sheet.handle(event) {
+    match controller.state.handle(event) {
         Effect::Over(why) => Some(why),
         Effect::Show | Effect::Done(_) => None,
     }

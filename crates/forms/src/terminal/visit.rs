@@ -6,12 +6,12 @@ use std::time::Duration;
 use crossterm::event::{Event as Input, KeyCode, KeyEventKind, KeyModifiers};
 
 use super::charset::Charset;
-use super::glass::{self, Glass, Keys};
-use super::handle::Handle;
+use super::handle::QuestionHandle;
 use super::lines::{Lines, Waited};
 use super::page::{Body, Line, Page, Style, wrap};
-use super::{keys, parts};
-use crate::view::{NotAnswered, words};
+use super::tty_guard::{self, Keys, TerminalGuard};
+use super::{keys, widgets};
+use crate::view::{FrontendError, phrases};
 
 /// The interval at which the handle is read.
 const TICK: Duration = Duration::from_millis(100);
@@ -21,27 +21,32 @@ pub(super) fn on_screen(
     out: &mut (dyn Write + Send),
     (color, charset): (bool, Charset),
     hosts: &[String],
-    handle: &Handle,
-) -> Result<(), NotAnswered> {
-    let ended = at_keys(&mut Glass::take(out, color)?, charset, hosts, handle);
-    if let Err(NotAnswered::Withdrawn { why }) = &ended {
-        writeln!(out, "{}", words::visit_over(why))?;
+    handle: &QuestionHandle,
+) -> Result<(), FrontendError> {
+    let ended = at_keys(
+        &mut TerminalGuard::take(out, color)?,
+        charset,
+        hosts,
+        handle,
+    );
+    if let Err(FrontendError::Withdrawn { why }) = &ended {
+        writeln!(out, "{}", phrases::visit_over(why))?;
     }
     ended
 }
 
 fn at_keys(
-    glass: &mut Glass<'_>,
+    guard: &mut TerminalGuard<'_>,
     charset: Charset,
     hosts: &[String],
-    handle: &Handle,
-) -> Result<(), NotAnswered> {
+    handle: &QuestionHandle,
+) -> Result<(), FrontendError> {
     let mut drawn = None;
     until_back(handle, || {
-        let size = glass::size();
+        let size = tty_guard::size();
         if drawn != Some(size) {
             let page = page(hosts, size.0).spelled(charset, size.0);
-            glass.show(&page.fit(size.0, size.1))?;
+            guard.show(&page.fit(size.0, size.1))?;
             drawn = Some(size);
         }
         Ok(())
@@ -52,9 +57,9 @@ fn at_keys(
 pub(super) fn below(
     out: &mut (dyn Write + Send),
     hosts: &[String],
-    handle: &Handle,
-) -> Result<(), NotAnswered> {
-    writeln!(out, "{}", words::visiting(hosts))?;
+    handle: &QuestionHandle,
+) -> Result<(), FrontendError> {
+    writeln!(out, "{}", phrases::visiting(hosts))?;
     write!(
         out,
         "Press Enter when you are done, or Ctrl-C to stop waiting: "
@@ -65,29 +70,29 @@ pub(super) fn below(
         until_back(handle, || Ok(()))
     };
     writeln!(out)?;
-    if let Err(NotAnswered::Withdrawn { why }) = &ended {
-        writeln!(out, "{}", words::visit_over(why))?;
+    if let Err(FrontendError::Withdrawn { why }) = &ended {
+        writeln!(out, "{}", phrases::visit_over(why))?;
     }
     ended
 }
 
 /// Waits for Enter, Ctrl-C or the handle; `show` is called at least ten times a second.
 fn until_back(
-    handle: &Handle,
+    handle: &QuestionHandle,
     mut show: impl FnMut() -> io::Result<()>,
-) -> Result<(), NotAnswered> {
+) -> Result<(), FrontendError> {
     loop {
         if let Some(why) = handle.withdrawn() {
-            return Err(NotAnswered::Withdrawn { why });
+            return Err(FrontendError::Withdrawn { why });
         }
         show()?;
-        if let Some(Input::Key(key)) = glass::next(TICK)?
+        if let Some(Input::Key(key)) = tty_guard::next(TICK)?
             && key.kind != KeyEventKind::Release
         {
             let control = key.modifiers.contains(KeyModifiers::CONTROL);
             match key.code {
                 KeyCode::Enter => return Ok(()),
-                KeyCode::Char('c') if control => return Err(NotAnswered::Interrupted),
+                KeyCode::Char('c') if control => return Err(FrontendError::Interrupted),
                 _ => {}
             }
         }
@@ -95,15 +100,15 @@ fn until_back(
 }
 
 fn page(hosts: &[String], width: usize) -> Page {
-    let width = width.min(parts::READABLE);
+    let width = width.min(widgets::READABLE);
     let mut body = Body::default();
     body.push(Line::of("  Your turn, in the browser", Style::Chosen));
     body.gap();
     let column = width.saturating_sub(4);
     body.extend(
-        wrap(&words::visiting(hosts), column, Style::Plain)
+        wrap(&phrases::visiting(hosts), column, Style::Plain)
             .into_iter()
-            .map(parts::indent),
+            .map(widgets::indent),
     );
     Page {
         body,
@@ -112,28 +117,28 @@ fn page(hosts: &[String], width: usize) -> Page {
     }
 }
 
-/// Waits for a line from a person; input that nobody types only waits for the handle.
+/// Waits for a line from a person; with input that is not typed it waits for the handle only.
 pub(super) fn by_lines(
     lines: &mut Lines,
     out: &mut (dyn Write + Send),
     person: bool,
     hosts: &[String],
-    handle: &Handle,
-) -> Result<(), NotAnswered> {
-    writeln!(out, "{}", words::visiting(hosts))?;
+    handle: &QuestionHandle,
+) -> Result<(), FrontendError> {
+    writeln!(out, "{}", phrases::visiting(hosts))?;
     if person {
         write!(out, "Press Enter when you are done: ")?;
     }
     out.flush()?;
     loop {
         if let Some(why) = handle.withdrawn() {
-            writeln!(out, "\n{}", words::visit_over(&why))?;
-            return Err(NotAnswered::Withdrawn { why });
+            writeln!(out, "\n{}", phrases::visit_over(&why))?;
+            return Err(FrontendError::Withdrawn { why });
         }
         if person {
             match lines.next(TICK)? {
                 Waited::Line(_) => return Ok(()),
-                Waited::End => return Err(NotAnswered::EndOfInput { field: None }),
+                Waited::End => return Err(FrontendError::EndOfInput { field: None }),
                 Waited::NotYet => {}
             }
         } else {
@@ -150,11 +155,18 @@ mod tests {
     fn a_line_from_a_person_ends_the_wait_and_a_pipe_is_left_alone() {
         let hosts = ["example.org".to_owned()];
         let mut lines = Lines::new(io::Cursor::new(b"\nnext answer\n".to_vec())).unwrap();
-        by_lines(&mut lines, &mut io::sink(), true, &hosts, &Handle::new()).unwrap();
-        let handle = Handle::new();
+        by_lines(
+            &mut lines,
+            &mut io::sink(),
+            true,
+            &hosts,
+            &QuestionHandle::new(),
+        )
+        .unwrap();
+        let handle = QuestionHandle::new();
         handle.withdraw("the server says it is done");
         let ended = by_lines(&mut lines, &mut io::sink(), false, &hosts, &handle);
-        assert!(matches!(ended, Err(NotAnswered::Withdrawn { .. })));
+        assert!(matches!(ended, Err(FrontendError::Withdrawn { .. })));
         assert!(
             matches!(lines.next(Duration::from_secs(5)), Ok(Waited::Line(line)) if line == "next answer")
         );

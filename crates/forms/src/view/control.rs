@@ -2,7 +2,7 @@ use mcp_elicit_core::answer::DraftValue;
 use mcp_elicit_core::form::{Choice, ChoiceOption, Field, Format, Kind, Text};
 use serde_json::{Number, Value};
 
-use super::{hints, inert};
+use super::{hints, sanitize};
 
 /// Above this many characters a text gets a box of several lines.
 const LONG: u64 = 120;
@@ -108,9 +108,9 @@ fn picks(options: &[ChoiceOption]) -> Vec<Pick> {
     options
         .iter()
         .map(|option| {
-            let shown = inert::line(option.label(), inert::LABEL);
+            let shown = sanitize::line(option.label(), sanitize::LABEL);
             let label = if shown.is_empty() {
-                inert::line(&option.value, inert::LABEL)
+                sanitize::line(&option.value, sanitize::LABEL)
             } else {
                 shown
             };
@@ -126,7 +126,7 @@ fn picks(options: &[ChoiceOption]) -> Vec<Pick> {
         .collect()
 }
 
-/// A field as a face shows it. All text is safe to show; `name` is for matching and records.
+/// A field as a frontend shows it. All text is safe to show; `name` is for matching and records.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldView {
     /// The field's name in the form, exactly as the server gave it.
@@ -158,11 +158,11 @@ impl FieldView {
             (None, "choice") => "Your choice".to_owned(),
             (None, "choices") => "Your choices".to_owned(),
             (None, "confirm") => "Your answer".to_owned(),
-            _ => inert::line(field.label(), inert::LABEL),
+            _ => sanitize::line(field.label(), sanitize::LABEL),
         };
         let description = field
             .description()
-            .map(|raw| inert::text(raw.trim(), inert::DESCRIPTION));
+            .map(|raw| sanitize::text(raw.trim(), sanitize::DESCRIPTION));
         Self {
             name: field.name().to_owned(),
             label: if label.is_empty() {
@@ -199,7 +199,7 @@ impl FieldView {
             DraftValue::Nothing => None,
             DraftValue::Text(text) if text.is_empty() => None,
             DraftValue::Text(_) if self.is_secret => Some(HIDDEN.to_owned()),
-            DraftValue::Text(text) => Some(inert::text(text, inert::DESCRIPTION)),
+            DraftValue::Text(text) => Some(sanitize::text(text, sanitize::DESCRIPTION)),
             DraftValue::Flag(flag) => Some(if *flag { "Yes" } else { "No" }.to_owned()),
             DraftValue::Picked(values) => {
                 let labels: Vec<_> = values.iter().map(|value| self.label_of(value)).collect();
@@ -208,19 +208,19 @@ impl FieldView {
         }
     }
 
-    /// Returns what is sent for the field, in the words the person chose it by: options by their labels, everything else exactly as
-    /// the server gets it. Safe to show.
+    /// Returns what is sent for the field, in the words the person chose it by: options by their labels, everything
+    /// else exactly as the server gets it. Safe to show.
     pub fn sent(&self, value: &Value) -> Vec<String> {
         match value {
             Value::Bool(flag) => vec![if *flag { "Yes" } else { "No" }.to_owned()],
             Value::String(_) | Value::Number(_) if self.is_secret => vec![HIDDEN.to_owned()],
             Value::String(text) if self.control.options().is_empty() => {
-                vec![inert::text(text, inert::ARGUMENTS)]
+                vec![sanitize::text(text, sanitize::ARGUMENTS)]
             }
             Value::String(value) => vec![self.label_of(value)],
             Value::Array(items) if items.is_empty() => vec!["none of them".to_owned()],
             Value::Array(items) => items.iter().flat_map(|item| self.sent(item)).collect(),
-            other => vec![inert::line(&other.to_string(), inert::LABEL)],
+            other => vec![sanitize::line(&other.to_string(), sanitize::LABEL)],
         }
     }
 
@@ -231,7 +231,7 @@ impl FieldView {
             .iter()
             .find(|pick| pick.value == value);
         option.map_or_else(
-            || inert::line(value, inert::LABEL),
+            || sanitize::line(value, sanitize::LABEL),
             |pick| pick.label.clone(),
         )
     }

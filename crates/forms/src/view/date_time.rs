@@ -8,11 +8,12 @@ use mcp_elicit_core::answer::DraftValue;
 const UNKNOWN: &str =
     "the time zone is not known here; write one like Europe/Brussels, UTC or +02:00";
 
-/// A local time and its zone, `2026-11-30 09:00 Europe/Brussels` or `2026-11-30T09:00[Europe/Brussels]`, as the moment it
-/// means, `2026-11-30T09:00:00+01:00`. Any other text is left as it is, to be judged by the form.
+/// A local time and its zone, `2026-11-30 09:00 Europe/Brussels` or `2026-11-30T09:00[Europe/Brussels]`, as the moment
+/// it means, `2026-11-30T09:00:00+01:00`. Any other text is left as it is, to be judged by the form.
 ///
 /// # Errors
-/// A sentence for the person where the zone is not known, or where its clocks show that time twice or never on that day.
+/// A sentence for the person where the zone is not known, or where its clocks show that time twice or never on that
+/// day.
 pub(crate) fn meant(typed: &DraftValue) -> Result<DraftValue, String> {
     let DraftValue::Text(text) = typed else {
         return Ok(typed.clone());

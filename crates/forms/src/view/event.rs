@@ -2,13 +2,13 @@ use std::time::SystemTime;
 
 use mcp_elicit_core::answer::{DraftValue, Outcome};
 
-use super::NotAnswered;
+use super::FrontendError;
 
 /// The stage that the person has reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// At warnings that must be insisted on before the form can be filled in.
-    Caution,
+    /// At warnings that must be confirmed before the form can be filled in.
+    Warnings,
     /// At the field with this index.
     Field(usize),
     /// At the whole answer, before it is sent.
@@ -30,20 +30,20 @@ pub enum Event {
     Goto(usize),
     /// To the review; refused while any field is wrong.
     Review,
-    /// Past the warnings, knowing them.
-    Insist,
+    /// The person has read the warnings and allows credentials to be sent.
+    AllowCredentials,
     /// Send the answer, or agree. Refused while any field is wrong or the warnings stand.
     Accept,
     /// The person says no.
     Decline,
     /// The person says no to this and to every later question of this server. A plain decline where that was
-    /// not [offered](super::Sheet::offering_from_now_on).
+    /// not [offered](super::AnswerState::offering_from_now_on).
     DeclineFromNowOn,
     /// The person makes no choice.
     Cancel,
     /// It is now this moment.
     Time(SystemTime),
-    /// The question was taken back, for this reason.
+    /// The question was withdrawn, for this reason.
     Withdrawn(String),
     /// The person stopped the program.
     Interrupt,
@@ -54,10 +54,10 @@ pub enum Event {
 /// The effect.
 #[derive(Debug)]
 pub enum Effect {
-    /// Show the sheet as it is now.
+    /// Show the state as it is now.
     Show,
     /// The person acted; the question is over.
     Done(Outcome),
     /// The question is over without an action.
-    Over(NotAnswered),
+    Over(FrontendError),
 }

@@ -1,4 +1,4 @@
-//! The wording of bounds, the same on every face.
+//! The wording of bounds, the same in every frontend.
 
 use std::fmt::Display;
 
@@ -20,7 +20,7 @@ fn of_text(text: &Text) -> Vec<String> {
     if let Some(constant) = &text.constant {
         hints.push(format!(
             "exactly “{}”",
-            super::inert::line(constant, super::inert::LABEL)
+            super::sanitize::line(constant, super::sanitize::LABEL)
         ));
     }
     hints.extend(text.format.map(|format| match format {
@@ -36,7 +36,7 @@ fn of_text(text: &Text) -> Vec<String> {
     if let Some(pattern) = &text.pattern {
         hints.push(format!(
             "matches {}",
-            super::inert::line(pattern.as_str(), super::inert::LABEL)
+            super::sanitize::line(pattern.as_str(), super::sanitize::LABEL)
         ));
     }
     hints

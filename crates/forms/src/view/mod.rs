@@ -2,32 +2,33 @@
 //!
 //! The question itself is `core`'s [`view`](mcp_elicit_core::view), whose items are here as well.
 //!
-//! Nothing here reads, writes or knows the time: a face hands in what happened and shows what comes out.
+//! Nothing here reads, writes or knows the time: a frontend passes events in and shows the state that results.
 //!
-//! - [`Question`], [`Origin`], [`Call`], [`Ask`]: what is asked, by whom, for which call; [`Next`]: what waits behind it
+//! - [`QuestionView`], [`Origin`], [`CallView`], [`QuestionBody`]: what is asked, by whom, for which call; [`PendingView`]: what waits behind it
 //! - [`FieldView`], [`Control`], [`Pick`]: a field as a control with label, hints and default
-//! - [`Sheet`], [`Event`], [`Effect`], [`Stage`]: the answer being given
+//! - [`AnswerState`], [`Event`], [`Effect`], [`Stage`]: the answer before it is submitted
 //! - [`Warning`]: reasons to be careful, before anything is typed or opened
-//! - [`words`]: the sentences both faces say
-//! - [`inert`]: text from a peer made harmless to look at
+//! - [`phrases`]: the sentences that both frontends use
+//! - [`sanitize`]: text from a peer made harmless to show
 //! - [`countdown`]: how much time is left, in words
-//! - [`Reply`]: what the person did; [`NotAnswered`]: why a question ended without an action
+//! - [`Submission`]: what the person did; [`FrontendError`]: why a question ended without an action
 
+mod answer_state;
 mod control;
 pub mod countdown;
 pub(crate) mod date_time;
 mod event;
 mod hints;
 mod outcome;
-mod sheet;
+pub mod phrases;
 pub(crate) mod validation;
-pub mod words;
 
 pub use mcp_elicit_core::view::{
-    Ask, Call, CallKind, Next, Origin, Question, Warning, inert, warnings,
+    CallKind, CallView, Origin, PendingView, QuestionBody, QuestionView, Warning, sanitize,
+    warnings,
 };
 
+pub use answer_state::AnswerState;
 pub use control::{Control, FieldView, Pick};
 pub use event::{Effect, Event, Stage};
-pub use outcome::{NotAnswered, Reply};
-pub use sheet::Sheet;
+pub use outcome::{FrontendError, Submission};

@@ -3,19 +3,19 @@ use thiserror::Error;
 
 /// The person's action, and their further choices.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Reply {
+pub struct Submission {
     /// The outcome.
     pub outcome: Outcome,
-    /// `true` if they were warned that the form asks for a credential and insisted on answering it.
-    pub insisted: bool,
-    /// `true` if they declined every later question of this server too. Whoever asks keeps to it.
+    /// `true` if they were warned that the form asks for a credential and allowed it to be sent.
+    pub allows_credentials: bool,
+    /// `true` if they declined every later question of this server too. The caller enforces it.
     pub from_now_on: bool,
 }
 
 /// Why a question ended without an action. None of these is a decline or a cancel: no person chose one.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum NotAnswered {
+pub enum FrontendError {
     /// The person stopped the program (Ctrl-C), which says nothing about the question.
     #[error("interrupted before the question was answered")]
     Interrupted,
@@ -25,7 +25,7 @@ pub enum NotAnswered {
         /// The field that was waiting, if one was.
         field: Option<String>,
     },
-    /// The question was taken back: by the server, or because its call ended.
+    /// The question was withdrawn: by the server, or because its call ended.
     #[error("the question was withdrawn: {why}")]
     Withdrawn {
         /// Why, in words for a person.

@@ -4,7 +4,7 @@ use mcp_elicit_core::answer::{Answers, Draft, DraftValue, Rule, Violation};
 use mcp_elicit_core::form::{Field, Form};
 use serde_json::Value;
 
-use super::{Control, FieldView, date_time, inert};
+use super::{Control, FieldView, date_time, sanitize};
 
 /// The errors, field by field: positions, each with a sentence for the person.
 pub(crate) type Wrong = Vec<(usize, String)>;
@@ -82,7 +82,7 @@ pub(crate) fn understood(form: &Form, field: &FieldView, typed: &DraftValue) -> 
         Some(caveat) => format!("sent as {sent}: {caveat}"),
         None => format!("sent as {sent}"),
     };
-    Some(inert::line(&said, inert::LABEL * 2))
+    Some(sanitize::line(&said, sanitize::LABEL * 2))
 }
 
 /// A date and time may name its zone; everything else is meant as it was typed.
@@ -94,12 +94,12 @@ fn meant(field: &FieldView, typed: &DraftValue) -> Result<DraftValue, String> {
     }
 }
 
-/// A violation as it stands alone on a line, safe to show: with the reason, where one can be told.
+/// The text of a violation on a line of its own, safe to show: with the reason, where one is known.
 fn sentence(field: Option<&Field>, violation: &Violation, typed: &DraftValue) -> String {
     let advice = match violation.rule() {
         Rule::Type(_) | Rule::Format(_) => field.and_then(|field| field.advice(typed)),
         _ => None,
     };
     let said = advice.unwrap_or_else(|| violation.message());
-    inert::line(&said, inert::LABEL * 2)
+    sanitize::line(&said, sanitize::LABEL * 2)
 }

@@ -12,28 +12,28 @@ use mcp_elicit_core::answer::Outcome;
 use tokio::net::TcpListener;
 use tokio::sync::{oneshot, watch};
 
-use super::desk::{Ending, QuestionId};
 use super::memory::Questions;
+use super::question_store::{Ending, QuestionId};
 use super::sessions::random_text;
 use super::site::Site;
 use super::{clock, router, serve};
-use crate::view::{NotAnswered, Question, Reply};
+use crate::view::{FrontendError, QuestionView, Submission};
 
 /// When pages have asked for nothing for so long, they have what they want.
 const QUIET: Duration = Duration::from_millis(500);
 
 /// The longest that open pages are waited for.
-const FAREWELL: Duration = Duration::from_secs(5);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(5);
 
 /// Told the link of each question as it is asked.
 type Announce = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Asks one person in their browser: a desk in memory and a server on this machine.
+/// Asks one person in their browser, with a question store in memory and a server on this machine.
 ///
 /// Clones share both. The server stops when the last one is dropped; questions that still wait are then withdrawn.
 #[derive(Clone)]
 pub struct Browser {
-    desk: Arc<Questions>,
+    store: Arc<Questions>,
     site: Site,
     /// Dropped with the last clone, which stops the server.
     _running: Arc<oneshot::Sender<()>>,
@@ -70,9 +70,9 @@ impl Browser {
         }
         let listener = TcpListener::bind(at).await?;
         let site = Site::loopback(listener.local_addr()?)?;
-        let desk = Arc::new(Questions::default());
+        let store = Arc::new(Questions::default());
         let served = watch::Sender::new(0);
-        let app = router(Arc::clone(&desk), site.clone())
+        let app = router(Arc::clone(&store), site.clone())
             .layer(from_fn_with_state(served.clone(), count));
         let (running, stopped) = oneshot::channel::<()>();
         tokio::spawn(serve(listener, app, async {
@@ -80,7 +80,7 @@ impl Browser {
             let _ = stopped.await;
         }));
         Ok(Self {
-            desk,
+            store,
             site,
             _running: Arc::new(running),
             announce: None,
@@ -88,8 +88,8 @@ impl Browser {
         })
     }
 
-    /// Calls `tell` with the link to each question as it is asked: to print it, or to open it. The link signs one browser
-    /// in, so it is for the person only and belongs in no log.
+    /// Calls `tell` with the link to each question as it is asked: to print it, or to open it. The link signs one
+    /// browser in, so it is for the person only and belongs in no log.
     #[must_use]
     pub fn announcing(mut self, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.announce = Some(Arc::new(tell));
@@ -110,13 +110,13 @@ impl Browser {
     /// is dropped; each but the first takes it off the page and says why.
     ///
     /// # Errors
-    /// [`NotAnswered::Expired`] at the deadline, [`NotAnswered::Withdrawn`] when `withdrawn` came first, and
-    /// [`NotAnswered::Broken`] when the system gives no randomness for the question's name.
+    /// [`FrontendError::Expired`] at the deadline, [`FrontendError::Withdrawn`] when `withdrawn` came first, and
+    /// [`FrontendError::Broken`] when the system gives no randomness for the question's name.
     pub async fn ask(
         &self,
-        question: Question,
+        question: QuestionView,
         withdrawn: impl Future<Output = String>,
-    ) -> Result<Outcome, NotAnswered> {
+    ) -> Result<Outcome, FrontendError> {
         self.put(question, withdrawn, false)
             .await
             .map(|reply| reply.outcome)
@@ -129,9 +129,9 @@ impl Browser {
     /// As [`ask`](Self::ask).
     pub async fn ask_for_reply(
         &self,
-        question: Question,
+        question: QuestionView,
         withdrawn: impl Future<Output = String>,
-    ) -> Result<Reply, NotAnswered> {
+    ) -> Result<Submission, FrontendError> {
         self.put(question, withdrawn, true).await
     }
 
@@ -146,15 +146,15 @@ impl Browser {
         let quiet =
             async { while let Ok(Ok(())) = tokio::time::timeout(QUIET, served.changed()).await {} };
         // A page that never has enough is not waited for longer.
-        let _ = tokio::time::timeout(FAREWELL, quiet).await;
+        let _ = tokio::time::timeout(SHUTDOWN_GRACE, quiet).await;
     }
 
     async fn put(
         &self,
-        question: Question,
+        question: QuestionView,
         withdrawn: impl Future<Output = String>,
         offers_from_now_on: bool,
-    ) -> Result<Reply, NotAnswered> {
+    ) -> Result<Submission, FrontendError> {
         let id = QuestionId::new(random_text()?)
             .ok_or_else(|| io::Error::other("a random name is always a name"))?;
         let link = match &self.announce {
@@ -162,9 +162,9 @@ impl Browser {
             None => None,
         };
         let deadline = question.deadline();
-        let mut answer = self.desk.put(id.clone(), question, offers_from_now_on);
+        let mut answer = self.store.put(id.clone(), question, offers_from_now_on);
         let on_page = OnPage {
-            desk: &self.desk,
+            store: &self.store,
             id: &id,
         };
         if let (Some(announce), Some(link)) = (&self.announce, &link) {
@@ -180,9 +180,9 @@ impl Browser {
             biased;
             Ok(reply) = &mut answer => Ok(reply),
             why = withdrawn => {
-                on_page.end(Ending::Withdrawn(why.clone()), &mut answer).ok_or(NotAnswered::Withdrawn { why })
+                on_page.end(Ending::Withdrawn(why.clone()), &mut answer).ok_or(FrontendError::Withdrawn { why })
             }
-            () = over => on_page.end(Ending::TimedOut, &mut answer).ok_or(NotAnswered::Expired),
+            () = over => on_page.end(Ending::TimedOut, &mut answer).ok_or(FrontendError::Expired),
         }
     }
 }
@@ -204,23 +204,23 @@ async fn until(deadline: SystemTime) {
     }
 }
 
-/// Takes a question off the page when whoever asked it goes away.
+/// Withdraws a question when its caller stops waiting for it.
 struct OnPage<'a> {
-    desk: &'a Questions,
+    store: &'a Questions,
     id: &'a QuestionId,
 }
 
 impl OnPage<'_> {
     /// Ends the question without an action. A reply that was there first is given back instead.
-    fn end(&self, how: Ending, answer: &mut oneshot::Receiver<Reply>) -> Option<Reply> {
-        self.desk.end(self.id, how);
+    fn end(&self, how: Ending, answer: &mut oneshot::Receiver<Submission>) -> Option<Submission> {
+        self.store.end(self.id, how);
         answer.try_recv().ok()
     }
 }
 
 impl Drop for OnPage<'_> {
     fn drop(&mut self) {
-        self.desk.end(
+        self.store.end(
             self.id,
             Ending::Withdrawn("the call that asked has ended".to_owned()),
         );

@@ -1,4 +1,4 @@
-//! The one place of the web face that reads clocks, and what to say about a time.
+//! The only code of the web frontend that reads clocks, and the wording of times.
 
 use std::time::{Duration, SystemTime};
 

@@ -4,18 +4,18 @@ use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 
-use super::desk::Desk;
 use super::notices;
-use super::router::{Rooms, go, page};
+use super::question_store::QuestionStore;
+use super::router::{AppState, go, page};
 
 /// Exchanges the key for a session, once, and goes on to a page without the key in its address.
-pub(super) async fn enter<D: Desk>(
-    State(rooms): State<Rooms<D>>,
+pub(super) async fn enter<D: QuestionStore>(
+    State(app): State<AppState<D>>,
     RawQuery(query): RawQuery,
     method: Method,
     headers: HeaderMap,
 ) -> Response {
-    let site = &rooms.site;
+    let site = &app.site;
     let (mut key, mut next) = (None, None);
     for (name, value) in url::form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
         match &*name {

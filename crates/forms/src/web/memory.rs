@@ -1,4 +1,4 @@
-//! A desk in memory.
+//! A question store in memory.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,39 +9,40 @@ use mcp_elicit_core::answer::{Draft, Outcome};
 use tokio::sync::{oneshot, watch};
 
 use super::clock;
-use super::desk::{
-    Brief, Desk, DeskFault, Docket, Ended, Ending, Found, QuestionId, Settled, Wanted,
+use super::question_store::{
+    Ended, Ending, ListFilter, QuestionId, QuestionList, QuestionStore, QuestionStoreError,
+    QuestionSummary, StoredQuestion, SubmitResult,
 };
-use crate::view::{Question, Reply, warnings};
+use crate::view::{QuestionView, Submission, warnings};
 
 /// The number of ended questions that are remembered.
 const REMEMBERED: usize = 200;
 
 /// A question that waits.
 struct Waiting {
-    question: Arc<Question>,
+    question: Arc<QuestionView>,
     asked: SystemTime,
     draft: Option<Draft>,
     offers_from_now_on: bool,
     from_now_on: bool,
-    answer: oneshot::Sender<Reply>,
+    answer: oneshot::Sender<Submission>,
 }
 
 impl Waiting {
-    /// Tells whoever asked. They end the question before they stop listening, so this is heard.
-    fn hear(self, outcome: Outcome) -> Settled {
-        // The pages let an answer to a form that asks for a credential through only when the person insists.
+    /// Sends the outcome to the caller, who ends the question before it stops listening: the outcome is not lost.
+    fn hear(self, outcome: Outcome) -> SubmitResult {
+        // The pages let an answer to a form that asks for a credential through only when the person allows it.
         let careful = warnings(&self.question)
             .iter()
-            .any(|warning| warning.needs_insisting);
-        let reply = Reply {
-            insisted: careful && matches!(outcome, Outcome::Accept(_)),
+            .any(|warning| warning.asks_for_credential);
+        let reply = Submission {
+            allows_credentials: careful && matches!(outcome, Outcome::Accept(_)),
             from_now_on: self.from_now_on && outcome == Outcome::Decline,
             outcome,
         };
         self.answer
             .send(reply)
-            .map_or(Settled::Gone, |()| Settled::Won)
+            .map_or(SubmitResult::Gone, |()| SubmitResult::Won)
     }
 }
 
@@ -54,7 +55,7 @@ pub(super) struct Questions {
 #[derive(Default)]
 struct Lists {
     waiting: IndexMap<QuestionId, Waiting>,
-    ended: VecDeque<Brief>,
+    ended: VecDeque<QuestionSummary>,
 }
 
 impl Default for Questions {
@@ -80,9 +81,9 @@ impl Questions {
     pub(super) fn put(
         &self,
         id: QuestionId,
-        question: Question,
+        question: QuestionView,
         offers_from_now_on: bool,
-    ) -> oneshot::Receiver<Reply> {
+    ) -> oneshot::Receiver<Submission> {
         let (answer, outcome) = oneshot::channel();
         let waiting = Waiting {
             question: Arc::new(question),
@@ -114,77 +115,78 @@ impl Lists {
             at: clock::now(),
             by: by.map(str::to_owned),
         };
-        let brief = Brief::of(id.clone(), &waiting.question, waiting.asked).ended(ended);
-        self.ended.push_front(brief);
+        let summary =
+            QuestionSummary::of(id.clone(), &waiting.question, waiting.asked).ended(ended);
+        self.ended.push_front(summary);
         self.ended.truncate(REMEMBERED);
         Some(waiting)
     }
 
-    fn end_of(&self, id: &QuestionId) -> Option<&Brief> {
-        self.ended.iter().find(|brief| brief.id == *id)
+    fn end_of(&self, id: &QuestionId) -> Option<&QuestionSummary> {
+        self.ended.iter().find(|summary| summary.id == *id)
     }
 }
 
-impl Desk for Questions {
-    async fn list(&self, wanted: &Wanted) -> Result<Docket, DeskFault> {
+impl QuestionStore for Questions {
+    async fn list(&self, filter: &ListFilter) -> Result<QuestionList, QuestionStoreError> {
         let lists = self.lists();
         let waiting = lists
             .waiting
             .iter()
-            .map(|(id, waiting)| Brief::of(id.clone(), &waiting.question, waiting.asked));
+            .map(|(id, waiting)| QuestionSummary::of(id.clone(), &waiting.question, waiting.asked));
         let ended = lists
             .ended
             .iter()
-            .filter(|brief| brief.matches(&wanted.text));
-        Ok(Docket {
+            .filter(|summary| summary.matches(&filter.text));
+        Ok(QuestionList {
             pending: waiting
-                .filter(|brief| brief.matches(&wanted.text))
-                .take(wanted.most)
+                .filter(|summary| summary.matches(&filter.text))
+                .take(filter.most)
                 .collect(),
             pending_total: lists.waiting.len(),
-            recent: ended.take(wanted.most).cloned().collect(),
+            recent: ended.take(filter.most).cloned().collect(),
         })
     }
 
-    async fn find(&self, id: &QuestionId) -> Result<Option<Found>, DeskFault> {
+    async fn find(&self, id: &QuestionId) -> Result<Option<StoredQuestion>, QuestionStoreError> {
         let lists = self.lists();
-        let open = lists.waiting.get(id).map(|waiting| Found::Open {
+        let open = lists.waiting.get(id).map(|waiting| StoredQuestion::Open {
             question: Arc::clone(&waiting.question),
             asked: waiting.asked,
             draft: waiting.draft.clone(),
         });
-        Ok(open.or_else(|| lists.end_of(id).cloned().map(Found::Ended)))
+        Ok(open.or_else(|| lists.end_of(id).cloned().map(StoredQuestion::Ended)))
     }
 
-    async fn shown(&self, _id: &QuestionId) -> Result<(), DeskFault> {
+    async fn shown(&self, _id: &QuestionId) -> Result<(), QuestionStoreError> {
         Ok(())
     }
 
-    async fn keep(&self, id: &QuestionId, draft: Draft) -> Result<(), DeskFault> {
+    async fn keep(&self, id: &QuestionId, draft: Draft) -> Result<(), QuestionStoreError> {
         if let Some(waiting) = self.lists().waiting.get_mut(id) {
             waiting.draft = Some(draft);
         }
         Ok(())
     }
 
-    async fn settle(
+    async fn submit(
         &self,
         id: &QuestionId,
         outcome: Outcome,
         by: &str,
-    ) -> Result<Settled, DeskFault> {
-        let settled = {
+    ) -> Result<SubmitResult, QuestionStoreError> {
+        let result = {
             let mut lists = self.lists();
             match lists.close(id, Ending::from(&outcome), Some(by)) {
                 Some(waiting) => waiting.hear(outcome),
-                None => match lists.end_of(id).and_then(|brief| brief.ended.clone()) {
-                    Some(ended) => Settled::Late(ended),
-                    None => Settled::Gone,
+                None => match lists.end_of(id).and_then(|summary| summary.ended.clone()) {
+                    Some(ended) => SubmitResult::Late(ended),
+                    None => SubmitResult::Gone,
                 },
             }
         };
         self.changed();
-        Ok(settled)
+        Ok(result)
     }
 
     fn offers_from_now_on(&self, id: &QuestionId) -> bool {
@@ -195,7 +197,7 @@ impl Desk for Questions {
             .is_some_and(|waiting| waiting.offers_from_now_on)
     }
 
-    async fn decline_from_now_on(&self, id: &QuestionId) -> Result<(), DeskFault> {
+    async fn decline_from_now_on(&self, id: &QuestionId) -> Result<(), QuestionStoreError> {
         if let Some(waiting) = self.lists().waiting.get_mut(id) {
             waiting.from_now_on = waiting.offers_from_now_on;
         }

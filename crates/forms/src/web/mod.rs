@@ -1,13 +1,14 @@
 //! Questions in a browser.
 //!
-//! This room decides what a question looks like as a page, and who may see and answer it. It never decides whether an
-//! answer is right (`Form::check` does), which of two answers came first (the [`Desk`] does), or that a person acted
-//! when none did: closing a page, losing the connection and running out of time send nothing.
+//! This module decides how a question is shown as a page, and who may see and answer it. It never decides whether an
+//! answer is right (`Form::check` does), which of two answers came first (the [`QuestionStore`] does), or that a person
+//! acted when none did: closing a page, losing the connection and running out of time send nothing.
 //!
-//! - [`router`]: the pages over any [`Desk`], to merge into an application of one's own
-//! - [`Desk`]: where the questions lie; [`Found`], [`Settled`], [`Brief`] and the rest are what is said to it and by it
+//! - [`router`]: the pages over any [`QuestionStore`], to merge into an application of one's own
+//! - [`QuestionStore`]: the source of questions; [`StoredQuestion`], [`SubmitResult`], [`QuestionSummary`] and the rest
+//!   are the arguments and results of its methods
 //! - [`Site`]: where the pages are served, and who may reach them; [`SessionStore`]: where its sessions are kept
-//! - [`Browser`]: a desk in memory with a server of its own, for programs that ask one person on this machine
+//! - [`Browser`]: a store in memory with a server of its own, for programs that ask one person on this machine
 //! - [`serve`]: a small server for loopback, with limits
 //!
 //! The pages work without JavaScript. What every page is made of comes from [`view`](crate::view), the same as in the
@@ -15,7 +16,7 @@
 //! address, a control's name or a script.
 //!
 //! ```no_run
-//! # async fn f(question: mcp_elicit_forms::view::Question) -> Result<(), Box<dyn std::error::Error>> {
+//! # async fn f(question: mcp_elicit_forms::view::QuestionView) -> Result<(), Box<dyn std::error::Error>> {
 //! use mcp_elicit_forms::web::Browser;
 //!
 //! let browser = Browser::start().await?;
@@ -24,28 +25,31 @@
 //! # Ok(()) }
 //! ```
 
-mod answering;
-mod asking;
 mod browser;
 mod clock;
-mod desk;
 mod field;
+mod form_decode;
+mod get_handlers;
 mod login;
+mod markdown;
 mod memory;
-mod news;
 mod notices;
 mod page;
-mod prose;
-mod reading;
+mod page_model;
+mod post_handlers;
+mod question_store;
 mod router;
 mod server;
 mod sessions;
-mod show;
 mod site;
-mod step;
+mod sse;
+mod stepper;
 
 pub use browser::Browser;
-pub use desk::{Brief, Desk, DeskFault, Docket, Ended, Ending, Found, QuestionId, Settled, Wanted};
+pub use question_store::{
+    Ended, Ending, ListFilter, QuestionId, QuestionList, QuestionStore, QuestionStoreError,
+    QuestionSummary, StoredQuestion, SubmitResult,
+};
 pub use router::router;
 pub use server::serve;
 pub use sessions::{MemorySessions, NewSession, Session, SessionStore, SessionTable};

@@ -1,10 +1,10 @@
 //! The pages that say one thing.
 
-use super::desk::{Brief, Ended, Ending};
 use super::page::{Act, NoticePage, Shell};
+use super::question_store::{Ended, Ending, QuestionSummary};
 use super::site::Site;
-use crate::looks::Tone;
-use crate::view::inert;
+use crate::theme::Tone;
+use crate::view::sanitize;
 
 /// A notice without anything to go to.
 fn notice(shell: Shell, tone: Tone, head: &str, line: &str) -> NoticePage {
@@ -30,15 +30,15 @@ fn notice(shell: Shell, tone: Tone, head: &str, line: &str) -> NoticePage {
 /// Returns how a question ended. `late` when the reader has just tried to answer it.
 pub(super) fn ended(
     shell: Shell,
-    brief: &Brief,
+    summary: &QuestionSummary,
     late: bool,
-    next: Option<&Brief>,
+    next: Option<&QuestionSummary>,
     note: Option<String>,
 ) -> NoticePage {
-    let Some(end) = &brief.ended else {
-        return expired(shell, &brief.server, late);
+    let Some(end) = &summary.ended else {
+        return expired(shell, &summary.server, late);
     };
-    let (tone, head, line) = words(end, &brief.server);
+    let (tone, head, line) = words(end, &summary.server);
     // It knows better than the usual words whether the answer has arrived.
     let line = note.unwrap_or(line);
     let mut page = notice(shell, tone, head, &line);
@@ -50,8 +50,10 @@ pub(super) fn ended(
         );
     }
     if let Some(by) = &end.by {
-        page.lines
-            .push(format!("It was done {}.", inert::line(by, inert::LABEL)));
+        page.lines.push(format!(
+            "It was done {}.",
+            sanitize::line(by, sanitize::LABEL)
+        ));
     }
     go_on(&mut page, next);
     page
@@ -85,7 +87,7 @@ fn words(end: &Ended, server: &str) -> (Tone, &'static str, String) {
             "Withdrawn",
             format!(
                 "{server} needs no answer any more: {}. Nothing was sent.",
-                inert::line(why, inert::LABEL)
+                sanitize::line(why, sanitize::LABEL)
             ),
         ),
         Ending::Failed(why) => (
@@ -93,13 +95,13 @@ fn words(end: &Ended, server: &str) -> (Tone, &'static str, String) {
             "Something went wrong",
             format!(
                 "The question of {server} could not be brought to its end: {}.",
-                inert::line(why, inert::LABEL)
+                sanitize::line(why, sanitize::LABEL)
             ),
         ),
     }
 }
 
-/// The deadline has passed, and the desk has not yet said so.
+/// Builds the notice for a question whose deadline has passed before the store has ended it.
 pub(super) fn expired(shell: Shell, server: &str, late: bool) -> NoticePage {
     let line = format!("The time to answer {server} ran out. Nothing was sent.");
     let mut page = notice(shell, Tone::Warn, "Too late", &line);
@@ -110,7 +112,7 @@ pub(super) fn expired(shell: Shell, server: &str, late: bool) -> NoticePage {
     page
 }
 
-fn go_on(page: &mut NoticePage, next: Option<&Brief>) {
+fn go_on(page: &mut NoticePage, next: Option<&QuestionSummary>) {
     match next {
         Some(next) => page.acts.insert(
             0,
@@ -123,7 +125,7 @@ fn go_on(page: &mut NoticePage, next: Option<&Brief>) {
     }
 }
 
-/// No such question, or none of this person's: nobody learns which.
+/// Builds the notice for an unknown question or another person's; the two look the same.
 pub(super) fn unknown(shell: Shell) -> NoticePage {
     notice(
         shell,
@@ -133,7 +135,7 @@ pub(super) fn unknown(shell: Shell) -> NoticePage {
     )
 }
 
-/// A page for somebody without a session. `meant` is the page that a browser with one is led to, where it may have one.
+/// A page for a browser without a session. `meant` is the page that a browser with a session is sent on to, if any.
 pub(super) fn no_session(site: &Site, meant: Option<&str>) -> NoticePage {
     let line = "This browser is not signed in, or not any more.";
     let mut page = notice(outside(site), Tone::Locked, "Sign in", line);
@@ -142,7 +144,7 @@ pub(super) fn no_session(site: &Site, meant: Option<&str>) -> NoticePage {
     page
 }
 
-/// A login link that signs nobody in.
+/// A login link that is used or has expired.
 pub(super) fn spent_link(site: &Site, meant: &str) -> NoticePage {
     let line = "This link is invalid or has expired: each signs one browser in, once.";
     let mut page = notice(outside(site), Tone::Locked, "Sign in", line);

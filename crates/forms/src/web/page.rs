@@ -1,13 +1,13 @@
 //! The pages, as data and templates. Rendering is pure: the same page always gives the same text.
 //!
-//! Every string goes through the templates' HTML escaping; there is no way around it in this room, and no
+//! Every string goes through the templates' HTML escaping; there is no way around it in this module, and no
 //! template uses one.
 
 use askama::Template;
 
 use super::field::{Entry, FieldPart};
-use super::prose::{Block, Message, Span};
-use crate::looks::{self, Tone};
+use super::markdown::{Block, Message, Span};
+use crate::theme::{self, Tone};
 
 /// The frame of every page.
 #[derive(Clone, Debug, Default)]
@@ -115,7 +115,7 @@ pub(super) struct Asked {
     pub insist: bool,
     pub links: Links,
     pub csrf: String,
-    /// `true` if a no for good can be said here.
+    /// `true` if declining permanently is offered here.
     pub always: bool,
 }
 
@@ -212,7 +212,7 @@ pub(super) struct HostPart {
     pub url_after: String,
     /// The part of the host in front of the site's own name.
     pub before: String,
-    /// The site's own name: the domain somebody registered, or the whole host.
+    /// The site's own name: the registered domain, or the whole host.
     pub site: String,
     /// The relevant part after the host: the port.
     pub after: String,

@@ -10,38 +10,38 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 
-use super::desk::{Desk, DeskFault};
-use super::reading::Posted;
+use super::form_decode::Posted;
+use super::question_store::{QuestionStore, QuestionStoreError};
 use super::site::Site;
-use super::{answering, asking, login, news, notices};
+use super::{get_handlers, login, notices, post_handlers, sse};
 
 /// The time that the body of a request may take to arrive.
 const BODY_TIME: Duration = Duration::from_secs(20);
 
-/// The state of every page: the questions, and who may see them.
-pub(super) struct Rooms<D> {
-    pub(super) desk: Arc<D>,
+/// The state that all handlers share: the questions, and who may see them.
+pub(super) struct AppState<D> {
+    pub(super) store: Arc<D>,
     pub(super) site: Arc<Site>,
 }
 
-impl<D> Clone for Rooms<D> {
+impl<D> Clone for AppState<D> {
     fn clone(&self) -> Self {
         Self {
-            desk: Arc::clone(&self.desk),
+            store: Arc::clone(&self.store),
             site: Arc::clone(&self.site),
         }
     }
 }
 
-/// The pages of `desk`, served as `site`: merge it into any axum application, or hand it to [`serve`](super::serve).
+/// The pages of `store`, served as `site`: merge it into any axum application, or hand it to [`serve`](super::serve).
 ///
-/// Everything under it answers to its own host names only, and takes nothing from pages of another origin. Open to
-/// strangers are `/login`, `/assets/{name}`, and `/` and `/q/{id}`, which say how to sign in and lead those who are to their
-/// pages. These lie below the site's secret path: `/`, `/q/{id}` and below, `/events`, `/state`.
-pub fn router<D: Desk>(desk: Arc<D>, site: Site) -> Router {
+/// Everything under it answers to its own host names only, and takes nothing from pages of another origin. Open without
+/// a session are `/login`, `/assets/{name}`, and `/` and `/q/{id}`, which say how to sign in, and send browsers with a
+/// session to their pages. These are below the site's secret path: `/`, `/q/{id}` and below, `/events`, `/state`.
+pub fn router<D: QuestionStore>(store: Arc<D>, site: Site) -> Router {
     let (prefix, base) = (site.prefix.clone(), site.base.clone());
-    let rooms = Rooms {
-        desk,
+    let app = AppState {
+        store,
         site: Arc::new(site),
     };
     let open = |path: &str| format!("{prefix}{path}");
@@ -51,27 +51,27 @@ pub fn router<D: Desk>(desk: Arc<D>, site: Site) -> Router {
         .route(&open("/login"), get(login::enter::<D>))
         .route(&open("/assets/{name}"), get(asset))
         .route(&base, get(queue_is_below))
-        .route(&inside("/"), get(asking::queue::<D>))
-        .route(&inside("/q/{id}"), get(asking::question::<D>))
+        .route(&inside("/"), get(get_handlers::queue::<D>))
+        .route(&inside("/q/{id}"), get(get_handlers::question::<D>))
         .route(
             &inside("/q/{id}/{part}"),
-            get(part::<D>).post(answering::act::<D>),
+            get(part::<D>).post(post_handlers::act::<D>),
         )
-        .route(&inside("/events"), get(news::events::<D>))
-        .route(&inside("/state"), get(news::state::<D>))
+        .route(&inside("/events"), get(sse::events::<D>))
+        .route(&inside("/state"), get(sse::state::<D>))
         .route(&inside("/assets/{name}"), get(asset))
         .route(&inside("/{*rest}"), any(nowhere::<D>));
     pages = if prefix.is_empty() {
         pages.fallback(outside::<D>)
     } else {
-        // What is beside the pages is somebody else's to answer.
+        // Paths beside the pages belong to the rest of the application.
         pages
             .route(&prefix, get(queue_is_below))
             .route(&open("/{*rest}"), any(outside::<D>))
     };
     pages
-        .layer(from_fn_with_state(rooms.clone(), guard::<D>))
-        .with_state(rooms)
+        .layer(from_fn_with_state(app.clone(), guard::<D>))
+        .with_state(app)
 }
 
 /// `/inbox` is meant for `/inbox/`.
@@ -79,10 +79,14 @@ async fn queue_is_below(uri: Uri) -> Response {
     go(&format!("{}/", uri.path()))
 }
 
-/// Lets in only what was meant for this site and comes from the person, and puts the rules for browsers on whatever
-/// goes out.
-async fn guard<D: Desk>(State(rooms): State<Rooms<D>>, request: Request, next: Next) -> Response {
-    let site = &rooms.site;
+/// Accepts only requests that are meant for this site and come from its person, and sets the security headers of every
+/// response.
+async fn guard<D: QuestionStore>(
+    State(app): State<AppState<D>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let site = &app.site;
     let headers = request.headers();
     let reading = matches!(*request.method(), Method::GET | Method::HEAD);
     let is_inside = request
@@ -111,20 +115,20 @@ async fn guard<D: Desk>(State(rooms): State<Rooms<D>>, request: Request, next: N
     response
 }
 
-/// Says how to sign in; a script leads a browser that is signed in to the page that was meant.
-async fn outside<D: Desk>(State(rooms): State<Rooms<D>>, uri: Uri) -> Response {
+/// Says how to sign in; a script sends a browser that is signed in to the page that was meant.
+async fn outside<D: QuestionStore>(State(app): State<AppState<D>>, uri: Uri) -> Response {
     let path = uri.path();
     let meant = path
-        .strip_prefix(rooms.site.prefix.as_str())
+        .strip_prefix(app.site.prefix.as_str())
         .filter(|path| login::is_plain(path))
         .unwrap_or("/");
     page(
         StatusCode::UNAUTHORIZED,
-        &notices::no_session(&rooms.site, Some(meant)),
+        &notices::no_session(&app.site, Some(meant)),
     )
 }
 
-/// Returns what browsers are told on every response.
+/// Sets the headers that every response carries.
 fn rules(response: &mut Response) {
     let headers = response.headers_mut();
     let rules = [
@@ -178,7 +182,7 @@ pub(super) fn page(status: StatusCode, page: &impl Template) -> Response {
     }
 }
 
-/// On to another page of ours, with GET.
+/// Redirects to another page of this site, with GET.
 pub(super) fn go(to: &str) -> Response {
     match HeaderValue::from_str(to) {
         Ok(to) => (StatusCode::SEE_OTHER, [(header::LOCATION, to)]).into_response(),
@@ -186,7 +190,7 @@ pub(super) fn go(to: &str) -> Response {
     }
 }
 
-/// A short answer for our own script.
+/// A JSON response for the page's script.
 pub(super) fn json(status: StatusCode, value: &serde_json::Value) -> Response {
     (
         status,
@@ -196,9 +200,9 @@ pub(super) fn json(status: StatusCode, value: &serde_json::Value) -> Response {
         .into_response()
 }
 
-/// The desk failed: said to the person without its details, and to the log with them.
-pub(super) fn desk_failed(site: &Site, fault: &DeskFault) -> Response {
-    tracing::error!(error = %fault.0, "the questions cannot be reached");
+/// Reports a failed store: to the person without its details, and to the log with them.
+pub(super) fn store_failed(site: &Site, error: &QuestionStoreError) -> Response {
+    tracing::error!(error = %error.0, "the questions cannot be reached");
     let line =
         "The questions cannot be reached right now. Nothing was sent; try again in a moment.";
     page(
@@ -247,7 +251,7 @@ pub(super) async fn posted(
 /// Style, script and icon; nothing in them is secret.
 async fn asset(Path(name): Path<String>) -> Response {
     let (kind, text) = match name.as_str() {
-        "style.css" => ("text/css; charset=utf-8", crate::looks::STYLE),
+        "style.css" => ("text/css; charset=utf-8", crate::theme::STYLE),
         "page.js" => (
             "text/javascript; charset=utf-8",
             include_str!("../../assets/page.js"),
@@ -265,22 +269,22 @@ async fn asset(Path(name): Path<String>) -> Response {
         .into_response()
 }
 
-/// Returns what can be read of a question besides its page.
-async fn part<D: Desk>(
-    State(rooms): State<Rooms<D>>,
+/// Serves the parts of a question that can be read besides its page.
+async fn part<D: QuestionStore>(
+    State(app): State<AppState<D>>,
     Path((id, part)): Path<(String, String)>,
     RawQuery(query): RawQuery,
 ) -> Response {
     match part.as_str() {
-        "review" => asking::review(&rooms, id, query.as_deref()).await,
-        "state" => news::question_state(&rooms, id).await,
-        _ => nowhere(State(rooms)).await,
+        "review" => get_handlers::review(&app, id, query.as_deref()).await,
+        "state" => sse::question_state(&app, id).await,
+        _ => nowhere(State(app)).await,
     }
 }
 
-async fn nowhere<D: Desk>(State(rooms): State<Rooms<D>>) -> Response {
+async fn nowhere<D: QuestionStore>(State(app): State<AppState<D>>) -> Response {
     let shell = super::page::Shell {
-        base: rooms.site.base.clone(),
+        base: app.site.base.clone(),
         inside: true,
         pending: 0,
     };

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use crate::view::inert;
+use crate::view::sanitize;
 
 /// The time that a session lives without a request.
 const IDLE: Duration = Duration::from_hours(12);
@@ -60,7 +60,7 @@ fn seconds(at: SystemTime) -> u64 {
         .map_or(0, |since| since.as_secs())
 }
 
-/// A login key that nobody has used yet.
+/// A login key that has not been used yet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Login {
     digest: String,
@@ -199,7 +199,7 @@ impl SessionTable {
             .any(|login| now < login.until && same(&login.digest, &digest))
     }
 
-    /// Drops a key that nobody has used.
+    /// Drops a key that has not been used.
     pub fn drop_login(&mut self, key: &str) {
         let digest = digest(key);
         self.logins.retain(|login| login.digest != digest);
@@ -236,7 +236,7 @@ impl SessionTable {
             digest: digest(&cookie),
             created: now,
             used: now,
-            browser: inert::line(browser, BROWSER),
+            browser: sanitize::line(browser, BROWSER),
         };
         let id = session.id().to_owned();
         self.sessions.push(session);

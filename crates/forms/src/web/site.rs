@@ -61,14 +61,14 @@ impl fmt::Debug for Site {
 
 /// The purposes of the site's key, each with a prefix of its own so that one can never stand for another.
 #[derive(Clone, Copy)]
-pub(super) enum Voice {
+pub(super) enum MacPurpose {
     /// A form that this site made for this question.
     Form,
     /// The answers that were reviewed.
     Seen,
 }
 
-impl Voice {
+impl MacPurpose {
     fn word(self) -> &'static [u8] {
         match self {
             Self::Form => b"mcp-elicit web form\0",
@@ -158,10 +158,10 @@ impl Site {
         site.with_sessions(sessions)
     }
 
-    /// Keeps sessions, the path and the key of the pages in this store.
+    /// Stores sessions, the path and the key of the pages in this store.
     ///
     /// # Errors
-    /// When the store cannot be read, or holds what is no secret.
+    /// When the store cannot be read, or its path or key is not a secret of the right form.
     pub fn with_sessions(mut self, sessions: Arc<dyn SessionStore>) -> io::Result<Self> {
         let table = sessions.read()?;
         if !table.is_sound() {
@@ -252,7 +252,7 @@ impl Site {
         Ok(self.login_link_with(&key))
     }
 
-    /// Returns the address that hands in a login key.
+    /// Returns the address that redeems a login key.
     pub fn login_link_with(&self, key: &str) -> String {
         format!("{}{}/login?key={key}", self.root, self.prefix)
     }
@@ -265,17 +265,18 @@ impl Site {
         Ok(format!("{}&next=/q/{id}", self.login_link()?))
     }
 
-    /// The address of a question. It signs nobody in and holds no secret.
+    /// Returns the address of a question. It carries no login and holds no secret.
     pub fn deep_link(&self, id: &super::QuestionId) -> String {
         format!("{}{}/q/{id}", self.root, self.prefix)
     }
 
-    /// The address of all this. It signs nobody in and holds no secret.
+    /// Returns the address of the site. It carries no login and holds no secret.
     pub fn address(&self) -> String {
         format!("{}{}/", self.root, self.prefix)
     }
 
-    /// Returns whether the request was meant for this site. A name that somebody made point here (DNS rebinding) is not it.
+    /// Returns whether the request was meant for this site. Another name that resolves to this host (DNS rebinding) is
+    /// rejected.
     pub fn is_for_us(&self, headers: &HeaderMap) -> bool {
         let mut named = headers.get_all(header::HOST).iter();
         let host = named.next().and_then(|host| host.to_str().ok());
@@ -295,7 +296,8 @@ impl Site {
         origin.is_some_and(|origin| self.origins.iter().any(|ours| ours == origin))
     }
 
-    /// Returns whether the request carries the cookie of a session that has not ended. Browsers send it to the pages only.
+    /// Returns whether the request carries the cookie of a session that has not ended. Browsers send it to the pages
+    /// only.
     pub fn is_signed_in(&self, headers: &HeaderMap) -> bool {
         self.session(headers).is_some()
     }
@@ -334,7 +336,7 @@ impl Site {
     /// Takes a login key; `None` when it is unknown, used or too old.
     pub(super) fn redeem(&self, key: &str, browser: &str) -> io::Result<Option<NewSession>> {
         let now = (self.clock)();
-        // Guesses cost a look, and never a write.
+        // A guessed key costs a read, never a write.
         if !self.sessions.read()?.is_unused(key, now) {
             return Ok(None);
         }
@@ -370,21 +372,21 @@ impl Site {
         )
     }
 
-    /// Words about `what` that only this site can have said.
-    pub(super) fn tag(&self, voice: Voice, what: &[u8]) -> String {
-        tag(&self.key, voice, what)
+    /// Returns the authentication code of `what` for this purpose, which only this site can make.
+    pub(super) fn tag(&self, purpose: MacPurpose, what: &[u8]) -> String {
+        tag(&self.key, purpose, what)
     }
 
-    /// Returns whether `said` is what this site says about `what`.
-    pub(super) fn said(&self, voice: Voice, what: &[u8], said: &str) -> bool {
-        same(said, &self.tag(voice, what))
+    /// Returns whether `said` is the authentication code of `what` for this purpose.
+    pub(super) fn verifies(&self, purpose: MacPurpose, what: &[u8], said: &str) -> bool {
+        same(said, &self.tag(purpose, what))
     }
 }
 
-fn tag(key: &str, voice: Voice, what: &[u8]) -> String {
+fn tag(key: &str, purpose: MacPurpose, what: &[u8]) -> String {
     let mut mac =
         Hmac::<Sha256>::new_from_slice(key.as_bytes()).expect("HMAC takes a key of any length");
-    mac.update(voice.word());
+    mac.update(purpose.word());
     mac.update(what);
     URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes())
 }
@@ -507,10 +509,13 @@ mod tests {
     #[test]
     fn one_voice_never_stands_for_another() {
         let site = site();
-        let form = site.tag(Voice::Form, b"a");
-        assert!(site.said(Voice::Form, b"a", &form));
-        assert!(!site.said(Voice::Form, b"b", &form) && !site.said(Voice::Seen, b"a", &form));
-        assert!(!site.said(Voice::Form, b"a", ""));
+        let form = site.tag(MacPurpose::Form, b"a");
+        assert!(site.verifies(MacPurpose::Form, b"a", &form));
+        assert!(
+            !site.verifies(MacPurpose::Form, b"b", &form)
+                && !site.verifies(MacPurpose::Seen, b"a", &form)
+        );
+        assert!(!site.verifies(MacPurpose::Form, b"a", ""));
     }
 
     #[test]

@@ -11,8 +11,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
-use mcp_elicit_forms::terminal::{Face, Handle};
-use mcp_elicit_forms::view::{Call, Next, Origin, Question, Reply};
+use mcp_elicit_forms::terminal::{Frontend, QuestionHandle};
+use mcp_elicit_forms::view::{CallView, Origin, PendingView, QuestionView, Submission};
 use mcp_elicit_testkit::pty::{self, Terminal};
 use serde_json::json;
 
@@ -45,22 +45,22 @@ fn now() -> SystemTime {
     UNIX_EPOCH + Duration::from_hours(1)
 }
 
-fn question(case: &str) -> Question {
+fn question(case: &str) -> QuestionView {
     let origin = Origin::new("demo")
         .claiming("demo", "0.1.0")
         .connected("over stdio");
     let form = |message: &str, schema: &str| {
-        Question::form(origin.clone(), message, Form::parse(schema).unwrap())
+        QuestionView::form(origin.clone(), message, Form::parse(schema).unwrap())
     };
     let question = match case {
         "confirm" => form("Deploy to production?", r#"{"type":"object","properties":{}}"#),
-        "link" => Question::url(
+        "link" => QuestionView::url(
             origin.clone(),
             "Connect your account",
             Link::parse("https://accounts.example.com.login.evil.co.uk/oauth/authorize?client=42&redirect=https://example.com/").unwrap(),
         ),
         "yesno" => form("Go?", r#"{"type":"object","required":["go"],"properties":{"go":{"type":"boolean","title":"Deploy to production?"}}}"#),
-        "longlink" => Question::url(
+        "longlink" => QuestionView::url(
             origin.clone(),
             "Connect your account",
             Link::parse(&format!("https://accounts.example.com/oauth?{}&last=the-end", (0..200).map(|n| format!("p{n}=v{n}")).collect::<Vec<_>>().join("&"))).unwrap(),
@@ -69,15 +69,15 @@ fn question(case: &str) -> Question {
         "when" => form("When?", r#"{"type":"object","required":["t"],"properties":{"t":{"type":"string","format":"date-time","title":"Start"}}}"#),
         "arguments" => {
             let script = format!("{}; rm -rf /", "echo harmless; ".repeat(300));
-            let question = Question::form(
-                Origin::unnamed("/home/ana/projects/tools/target/debug/runner --fast").claiming("Runner", "2.0").connected("over stdio"),
+            let question = QuestionView::form(
+                Origin::unnamed("/home/ana/projects/inputs/target/debug/runner --fast").claiming("Runner", "2.0").connected("over stdio"),
                 "Run it?",
                 Form::parse(r#"{"type":"object","properties":{}}"#).unwrap(),
             );
             return question
                 .on_behalf_of("ana@example.org")
                 .through("Claude Code", Some("2.1"))
-                .for_call(Call::tool("run").with(json!({"script": script})));
+                .for_call(CallView::tool("run").with(json!({"script": script})));
         }
         "secret" => form("Please log in", r#"{"type":"object","properties":{"password":{"type":"string"}}}"#),
         "long" => {
@@ -93,16 +93,16 @@ fn question(case: &str) -> Question {
         _ => form("Where should this build go?", DEPLOY),
     };
     question
-        .for_call(Call::tool("deploy").with(json!({"build": "latest"})))
+        .for_call(CallView::tool("deploy").with(json!({"build": "latest"})))
         .until(now() + Duration::from_secs(249))
         .with_pending(waiting(case))
 }
 
-fn waiting(case: &str) -> Vec<Next> {
+fn waiting(case: &str) -> Vec<PendingView> {
     let asks = |server: &str, message: &str| {
         let form = Form::parse(r#"{"type":"object","properties":{}}"#).unwrap();
-        let question = Question::form(Origin::new(server), message, form);
-        Next::of(&question.for_call(Call::tool("clean")))
+        let question = QuestionView::form(Origin::new(server), message, form);
+        PendingView::of(&question.for_call(CallView::tool("clean")))
     };
     match case {
         "queue" => vec![
@@ -146,10 +146,10 @@ fn ask_apart(case: &str, columns: u16, rows: u16) -> Terminal {
 #[ignore = "started by the other tests"]
 fn asked() {
     let case = std::env::var("ELICIT_CASE").unwrap_or_default();
-    let face = if case == "apart" {
-        Face::on_tty().unwrap()
+    let frontend = if case == "apart" {
+        Frontend::on_tty().unwrap()
     } else {
-        Face::detect().unwrap()
+        Frontend::detect().unwrap()
     };
     let mut looks = 0;
     let clock = std::sync::Mutex::new(move || {
@@ -160,12 +160,12 @@ fn asked() {
             _ => now(),
         }
     });
-    let face = if case == "quiet" {
-        face.without_outcome_line()
+    let frontend = if case == "quiet" {
+        frontend.without_outcome_line()
     } else {
-        face
+        frontend
     };
-    let face = face
+    let frontend = frontend
         .in_zone("Europe/Brussels")
         .with_clock(move || clock.lock().unwrap()())
         .opening(|address| {
@@ -175,7 +175,7 @@ fn asked() {
             println!("OPENED {address}");
             Ok(())
         });
-    let handle = Handle::new();
+    let handle = QuestionHandle::new();
     if let Ok(sign) = std::env::var("ELICIT_WITHDRAW_AT") {
         let handle = handle.clone();
         std::thread::spawn(move || {
@@ -190,10 +190,10 @@ fn asked() {
         });
     }
     if case == "copy" {
-        face.ask_with(&question("link"), &handle).unwrap();
+        frontend.ask_with(&question("link"), &handle).unwrap();
     }
     if matches!(case.as_str(), "visit" | "copy") {
-        let ended = face.wait_for_visit(&["accounts.example.com".to_owned()], &handle);
+        let ended = frontend.wait_for_visit(&["accounts.example.com".to_owned()], &handle);
         println!(
             "ENDED {}",
             ended.map_or_else(|why| why.to_string(), |()| "done".to_owned())
@@ -201,38 +201,38 @@ fn asked() {
         return;
     }
     let reply = match case.as_str() {
-        "pushy" => face.ask_fully(&question(&case), &handle),
-        _ => face
+        "pushy" => frontend.ask_fully(&question(&case), &handle),
+        _ => frontend
             .ask_with(&question(&case), &handle)
-            .map(|outcome| Reply {
+            .map(|outcome| Submission {
                 outcome,
-                insisted: false,
+                allows_credentials: false,
                 from_now_on: false,
             }),
     };
     if case == "leaving" {
-        // Whoever withdrew the question ends the program.
+        // The thread that withdrew the question ends the program.
         loop {
             std::thread::park();
         }
     }
     match reply {
-        Ok(Reply {
+        Ok(Submission {
             from_now_on: true, ..
         }) => println!("ENDED decline from now on"),
-        Ok(Reply {
+        Ok(Submission {
             outcome: Outcome::Accept(answers),
             ..
         }) => println!("ENDED accept {}", answers.to_value()),
-        Ok(Reply {
+        Ok(Submission {
             outcome: Outcome::Visit,
             ..
         }) => println!("ENDED visit"),
-        Ok(Reply {
+        Ok(Submission {
             outcome: Outcome::Decline,
             ..
         }) => println!("ENDED decline"),
-        Ok(Reply {
+        Ok(Submission {
             outcome: Outcome::Cancel,
             ..
         }) => println!("ENDED cancel"),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mcp_elicit_core::answer::Outcome;
-use mcp_elicit_forms::view::NotAnswered;
+use mcp_elicit_forms::view::FrontendError;
 
 use crate::fixtures::{Asking, asks, in_seconds, nothing, short};
 use crate::http::Visitor;
@@ -88,7 +88,7 @@ async fn after_the_end_nothing_is_taken() {
         asked.path().to_owned(),
         visitor.hidden(asked.path(), "csrf").await,
     );
-    assert!(matches!(asked.outcome().await, Err(NotAnswered::Expired)));
+    assert!(matches!(asked.outcome().await, Err(FrontendError::Expired)));
     let reply = visitor
         .post(&format!("{here}/accept"), &format!("csrf={csrf}"))
         .await;

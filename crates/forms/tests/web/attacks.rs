@@ -118,7 +118,7 @@ async fn without_the_cookie_nothing_is_shown_and_nothing_is_done() {
             "{path}"
         );
     }
-    // Outside the secret path even the cookie opens nothing, and nothing tells that path.
+    // Outside the secret path even the cookie opens nothing, and nothing reveals that path.
     for path in PATHS {
         let reply = visitor
             .get_as_is(&path.replace("/q/{id}", asked.path()))

@@ -33,7 +33,7 @@ pub(crate) async fn send(page: &Chromium) {
 /// A browser at a question, or nothing where there is no browser.
 pub(crate) async fn at_question(
     setup: Setup,
-    question: mcp_elicit_forms::view::Question,
+    question: mcp_elicit_forms::view::QuestionView,
 ) -> Option<(Chromium, Asking, Asked)> {
     let chromium = Chromium::start(setup).await?;
     let mut asking = Asking::start().await;

@@ -1,7 +1,7 @@
 //! A person at a browser: every way to end a question, and what happens around it.
 
 use mcp_elicit_core::answer::Outcome;
-use mcp_elicit_forms::view::NotAnswered;
+use mcp_elicit_forms::view::FrontendError;
 use mcp_elicit_testkit::chromium::Chromium;
 use serde_json::{Value, json};
 
@@ -124,7 +124,7 @@ async fn running_out_of_time_is_told_and_is_no_action() {
         return;
     };
     assert!(page.text(".clock").await.contains("left"));
-    assert!(matches!(asked.outcome().await, Err(NotAnswered::Expired)));
+    assert!(matches!(asked.outcome().await, Err(FrontendError::Expired)));
     page.shows("Too late").await;
     page.shows("Nothing was sent").await;
     page.close().await;
@@ -141,7 +141,7 @@ async fn taken_back_by_the_server_it_leaves_the_screen() {
     page.shows("the call was cancelled").await;
     assert!(matches!(
         asked.outcome().await,
-        Err(NotAnswered::Withdrawn { .. })
+        Err(FrontendError::Withdrawn { .. })
     ));
     page.close().await;
 }
@@ -281,14 +281,14 @@ async fn what_a_hostile_server_says_stays_text() {
     let message = format!(
         "{evil}\n\n[click](javascript:alert(1)) <a href='javascript:alert(1)'>here</a> ![x](https://evil.example/x.png)"
     );
-    let question = mcp_elicit_forms::view::Question::form(
+    let question = mcp_elicit_forms::view::QuestionView::form(
         mcp_elicit_forms::view::Origin::new(evil)
             .claiming(evil, evil)
             .connected(evil),
         message,
         form(&schema),
     )
-    .for_call(mcp_elicit_forms::view::Call::tool(evil).with(json!({(evil): evil})));
+    .for_call(mcp_elicit_forms::view::CallView::tool(evil).with(json!({(evil): evil})));
     for setup in [SCRIPTED, PLAIN] {
         let Some((page, _asking, asked)) = at_question(setup, question.clone()).await else {
             return;

@@ -1,4 +1,5 @@
-//! A person at a browser fills forms in: every kind of field, wrong and right, by keyboard, by mouse and without script.
+//! A person at a browser fills forms in: every kind of field, wrong and right, by keyboard, by mouse and without
+//! script.
 
 use mcp_elicit_testkit::chromium::Chromium;
 use serde_json::json;

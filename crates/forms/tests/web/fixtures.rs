@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
-use mcp_elicit_forms::view::{Call, NotAnswered, Origin, Question};
+use mcp_elicit_forms::view::{CallView, FrontendError, Origin, QuestionView};
 use mcp_elicit_forms::web::Browser;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -22,9 +22,9 @@ pub(crate) fn form(schema: &Value) -> Form {
     Form::from_value(schema).expect("the fixture is a legal form")
 }
 
-pub(crate) fn asks(message: &str, schema: &Value) -> Question {
-    let call = Call::tool("deploy").with(json!({"build": 4812, "branch": "release/2026-11"}));
-    Question::form(origin(), message, form(schema)).for_call(call)
+pub(crate) fn asks(message: &str, schema: &Value) -> QuestionView {
+    let call = CallView::tool("deploy").with(json!({"build": 4812, "branch": "release/2026-11"}));
+    QuestionView::form(origin(), message, form(schema)).for_call(call)
 }
 
 /// A field of every kind, each with a control of its own.
@@ -82,10 +82,10 @@ pub(crate) fn nothing() -> Value {
     json!({"type": "object", "properties": {}})
 }
 
-pub(crate) fn link(url: &str) -> Question {
+pub(crate) fn link(url: &str) -> QuestionView {
     let link = Link::parse(url).expect("the fixture is a link to show");
-    Question::url(Origin::new("calendar"), "Connect your calendar.", link)
-        .for_call(Call::tool("find_slot"))
+    QuestionView::url(Origin::new("calendar"), "Connect your calendar.", link)
+        .for_call(CallView::tool("find_slot"))
 }
 
 #[expect(clippy::disallowed_methods, reason = "a deadline from now")]
@@ -93,10 +93,10 @@ pub(crate) fn in_seconds(seconds: u64) -> SystemTime {
     SystemTime::now() + Duration::from_secs(seconds)
 }
 
-/// A person's desk with its server, and the links of its questions as they are announced.
+/// A person's question store with its server, and the links of its questions as they are announced.
 pub(crate) struct Asking {
     pub(crate) browser: Browser,
-    /// `true` if to offer a no for good.
+    /// `true` to offer declining permanently.
     pub(crate) offers: bool,
     links: mpsc::UnboundedReceiver<String>,
 }
@@ -105,7 +105,7 @@ pub(crate) struct Asking {
 pub(crate) struct Asked {
     pub(crate) link: String,
     withdraw: Option<oneshot::Sender<String>>,
-    pub(crate) outcome: JoinHandle<Result<Outcome, NotAnswered>>,
+    pub(crate) outcome: JoinHandle<Result<Outcome, FrontendError>>,
 }
 
 impl Asking {
@@ -121,7 +121,7 @@ impl Asking {
         }
     }
 
-    pub(crate) async fn ask(&mut self, question: Question) -> Asked {
+    pub(crate) async fn ask(&mut self, question: QuestionView) -> Asked {
         let browser = self.browser.clone();
         let offers = self.offers;
         let (withdraw, withdrawn) = oneshot::channel();
@@ -179,7 +179,7 @@ impl Asked {
         self.outcome.abort();
     }
 
-    pub(crate) async fn outcome(self) -> Result<Outcome, NotAnswered> {
+    pub(crate) async fn outcome(self) -> Result<Outcome, FrontendError> {
         self.outcome.await.expect("asking does not panic")
     }
 

@@ -53,7 +53,7 @@ pub(crate) async fn send(at: &str, head: &[String], body: &str) -> Reply {
     }
 }
 
-/// Somebody with a session, at one site.
+/// A browser with a session, at one site.
 pub(crate) struct Visitor {
     pub(crate) host: String,
     pub(crate) cookie: String,

@@ -1,7 +1,7 @@
 //! Every state of every page, looked at by axe-core in light, dark and narrow.
 #![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
-use mcp_elicit_forms::view::{Call, Origin, Question};
+use mcp_elicit_forms::view::{CallView, Origin, QuestionView};
 use mcp_elicit_testkit::chromium::Chromium;
 use mcp_elicit_testkit::chromium::accessible::{Looks, WAYS};
 use serde_json::json;
@@ -23,23 +23,23 @@ impl Look {
     }
 }
 
-fn arabic() -> Question {
+fn arabic() -> QuestionView {
     let schema = json!({"type": "object", "properties": {
         "name": {"type": "string", "title": "اسم الإصدار", "description": "يظهر في سجل التغييرات.", "minLength": 3},
         "environment": {"type": "string", "title": "البيئة", "oneOf": [
             {"const": "a", "title": "التطوير"}, {"const": "b", "title": "الإنتاج"}, {"const": "c", "title": "Staging (تجربة)"}, {"const": "d", "title": "أخرى"}]}
     }, "required": ["name"]});
-    Question::form(
+    QuestionView::form(
         Origin::new("خادم النشر")
             .claiming("Deploy", "2.0")
             .connected("over stdio: npx deploy"),
         "إلى أي بيئة يجب أن أنشر **الإصدار 4812**؟\n\n- الأولى\n- الثانية (second)",
         form(&schema),
     )
-    .for_call(Call::tool("deploy").with(json!({"build": 4812, "اسم": "قيمة"})))
+    .for_call(CallView::tool("deploy").with(json!({"build": 4812, "اسم": "قيمة"})))
 }
 
-fn long() -> Question {
+fn long() -> QuestionView {
     let word = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft"
         .repeat(3);
     let schema = json!({"type": "object", "properties": {
@@ -54,23 +54,23 @@ fn long() -> Question {
     );
     let arguments =
         json!({"a": word, "b": {"nested": [1, 2, 3]}, "c": 1, "d": null, "e": true, "f": "g"});
-    Question::form(
+    QuestionView::form(
         Origin::new(word.clone()).connected(word.clone()),
         message,
         form(&schema),
     )
-    .for_call(Call::tool(word).with(arguments))
+    .for_call(CallView::tool(word).with(arguments))
 }
 
 /// Everything that is known about who asks, with arguments that no other reader takes.
-fn known() -> Question {
+fn known() -> QuestionView {
     let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
     let sent = format!(
         r#"{{"script":"{}","force":true,"force":false,"big":1e999,"deep":{deep}}}"#,
         "echo harmless; ".repeat(60)
     );
     let schema = json!({"type": "object", "properties": {"amount": {"type": "number", "title": "Amount"}, "day": {"type": "string", "title": "Day", "format": "date"}}});
-    Question::form(
+    QuestionView::form(
         Origin::unnamed("/home/ana/projects/tools/target/debug/runner --fast")
             .claiming("Runner", "2.0")
             .connected("through the gateway"),
@@ -79,7 +79,7 @@ fn known() -> Question {
     )
     .on_behalf_of("ana@example.org")
     .through("Claude Code", Some("2.1"))
-    .for_call(Call::tool("run").with_json(sent))
+    .for_call(CallView::tool("run").with_json(sent))
 }
 
 #[tokio::test]

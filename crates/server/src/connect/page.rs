@@ -6,7 +6,7 @@ use axum::routing::{get, post};
 use http::header::ORIGIN;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
-use mcp_elicit_forms::looks::Tone;
+use mcp_elicit_forms::theme::Tone;
 use serde::Deserialize;
 
 use super::link::LinkToken;

@@ -7,7 +7,7 @@ use http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 
-use mcp_elicit_forms::looks::{self, Tone};
+use mcp_elicit_forms::theme::{self, Tone};
 
 use super::Inner;
 #[cfg(feature = "oauth")]
@@ -172,5 +172,5 @@ pub(super) async fn style() -> Response {
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (CACHE_CONTROL, "max-age=3600"),
     ];
-    (headers, [looks::STYLE, OWN_STYLE].concat()).into_response()
+    (headers, [theme::STYLE, OWN_STYLE].concat()).into_response()
 }

@@ -1,7 +1,7 @@
 //! Questions of the inbox as text for people. What a server wrote is made harmless first.
 
 use mcp_elicit_core::form::Form;
-use mcp_elicit_forms::view::{Call, Control, FieldView, Pick, inert};
+use mcp_elicit_forms::view::{CallView, Control, FieldView, Pick, sanitize};
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -30,14 +30,14 @@ pub(super) fn taken_by(given: &Value) -> &'static str {
 
 /// One question on one line.
 pub(super) fn line(question: &Value) -> String {
-    let word = |name: &str| inert::line(question[name].as_str().unwrap_or("-"), inert::LABEL);
+    let word = |name: &str| sanitize::line(question[name].as_str().unwrap_or("-"), sanitize::LABEL);
     format!(
         "{}  {:<9}  {} / {}  {}",
         short(question["id"].as_str().unwrap_or("-")),
         outcome(question),
         word("server"),
         call(question).map_or_else(|| "-".to_owned(), |call| call.name()),
-        inert::line(question["message"].as_str().unwrap_or("-"), GIST)
+        sanitize::line(question["message"].as_str().unwrap_or("-"), GIST)
     )
 }
 
@@ -49,7 +49,7 @@ fn outcome(question: &Value) -> String {
         Some("lapsed") => "lapsed",
         _ => question["phase"].as_str().unwrap_or("-"),
     };
-    inert::line(word, inert::LABEL)
+    sanitize::line(word, sanitize::LABEL)
 }
 
 /// Returns the outcome of an answer that did not do what it was given for.
@@ -63,22 +63,22 @@ fn undelivered(question: &Value) -> Option<String> {
     let why = question["deliveryReason"].as_str();
     Some(why.map_or_else(
         || said.to_owned(),
-        |why| format!("{said}: {}", inert::line(why, inert::DESCRIPTION)),
+        |why| format!("{said}: {}", sanitize::line(why, sanitize::DESCRIPTION)),
     ))
 }
 
 /// The call that the question is for, or all that it may be for.
-fn call(question: &Value) -> Option<Call> {
+fn call(question: &Value) -> Option<CallView> {
     let others = question["others"].as_array().into_iter().flatten();
     let others = others.filter_map(Value::as_str).map(str::to_owned);
-    Some(Call::tool(question["target"].as_str()?).or_one_of(others.collect()))
+    Some(CallView::tool(question["target"].as_str()?).or_one_of(others.collect()))
 }
 
 /// The calls that the question may be for, with their arguments; `None` where it is known which asked.
-fn candidates(question: &Value) -> Option<Call> {
+fn candidates(question: &Value) -> Option<CallView> {
     let candidates = question["candidates"].as_array()?;
     let mut calls = candidates.iter().filter_map(|one| {
-        let call = Call::tool(one["target"].as_str()?);
+        let call = CallView::tool(one["target"].as_str()?);
         Some(match one["argumentsText"].as_str() {
             Some(arguments) => call.with_json(arguments),
             None => call,
@@ -105,7 +105,7 @@ fn lines(question: &Value) -> Vec<String> {
             lines.push(format!("{name:<11}{part}"));
         }
     };
-    let line = |text: &str| inert::line(text, inert::LABEL);
+    let line = |text: &str| sanitize::line(text, sanitize::LABEL);
     add("server", line(text("server").unwrap_or("-")));
     if let Some(name) = question["serverInfo"]["name"].as_str() {
         let version = question["serverInfo"]["version"]
@@ -130,7 +130,7 @@ fn lines(question: &Value) -> Vec<String> {
             None => add(kind, call.name()),
         }
     }
-    let one = text("argumentsText").map(|arguments| Call::tool("").with_json(arguments));
+    let one = text("argumentsText").map(|arguments| CallView::tool("").with_json(arguments));
     if let Some(whole) = one.or_else(|| candidates(question)) {
         for (at, (name, value)) in whole.arguments_in_full().into_iter().enumerate() {
             let value = value.replace('\n', "\n  ");
@@ -145,21 +145,21 @@ fn lines(question: &Value) -> Vec<String> {
     for caution in question["cautions"].as_array().into_iter().flatten() {
         add(
             "careful",
-            inert::line(caution.as_str().unwrap_or_default(), inert::DESCRIPTION),
+            sanitize::line(caution.as_str().unwrap_or_default(), sanitize::DESCRIPTION),
         );
     }
     add(
         "asks",
-        inert::text(text("message").unwrap_or_default(), inert::MESSAGE),
+        sanitize::text(text("message").unwrap_or_default(), sanitize::MESSAGE),
     );
     let mut example = String::new();
     if let Some(url) = text("url") {
-        add("link", inert::line(url, inert::DESCRIPTION));
+        add("link", sanitize::line(url, sanitize::DESCRIPTION));
     }
     let form = Form::parse(&question["requestedSchema"].to_string());
     for field in form.iter().flat_map(Form::fields).map(FieldView::of) {
         if field.required {
-            example.extend([" ", &*inert::line(&field.name, inert::LABEL), "=..."]);
+            example.extend([" ", &*sanitize::line(&field.name, sanitize::LABEL), "=..."]);
         }
         add("field", described(&field));
         if let Some(description) = &field.description {
@@ -195,10 +195,10 @@ fn state(question: &Value) -> String {
     let phase = question["phase"].as_str().unwrap_or("-");
     let mut said = vec![phase.to_owned()];
     if let Some(by) = question["by"].as_str() {
-        said.push(inert::line(by, inert::LABEL));
+        said.push(sanitize::line(by, sanitize::LABEL));
     }
     if let Some(reason) = question["reason"].as_str() {
-        said.push(inert::line(reason, inert::LABEL));
+        said.push(sanitize::line(reason, sanitize::LABEL));
     }
     let moment = |name: &str| super::super::audit::moment(question[name].as_i64()?);
     if is_open(question) {
@@ -237,7 +237,7 @@ fn state(question: &Value) -> String {
 }
 
 fn described(field: &FieldView) -> String {
-    let name = inert::line(&field.name, inert::LABEL);
+    let name = sanitize::line(&field.name, sanitize::LABEL);
     let mut said = format!("{name}  {}", field.need());
     if field.label != name {
         said.extend([", \u{201c}", &*field.label, "\u{201d}"]);
@@ -261,7 +261,7 @@ fn described(field: &FieldView) -> String {
     let default = default.map(|default| {
         format!(
             "{} unless you say otherwise",
-            inert::line(&default, inert::LABEL)
+            sanitize::line(&default, sanitize::LABEL)
         )
     });
     for more in kind.into_iter().chain(hint).chain(default) {
@@ -276,7 +276,7 @@ fn listed(options: &[Pick]) -> String {
     let values: Vec<String> = options
         .iter()
         .map(|pick| {
-            let value = inert::line(&pick.value, inert::LABEL);
+            let value = sanitize::line(&pick.value, sanitize::LABEL);
             if pick.label == value {
                 value
             } else {

@@ -2,19 +2,20 @@
 //!
 //! One line answers one field. Nothing is redrawn, nothing depends on colour or on where things stand.
 
-mod said;
+mod parse_line;
 
 use std::io::{self, Write};
 use std::time::{Duration, SystemTime};
 
 use mcp_elicit_core::answer::{DraftValue, Outcome};
 
-use self::said::Said;
+use self::parse_line::ParsedLine;
 use super::echo::{Echo, Hidden};
-use super::handle::Handle;
+use super::handle::QuestionHandle;
 use super::lines::{Lines, Waited};
 use crate::view::{
-    Control, Effect, Event, FieldView, NotAnswered, Question, Reply, Sheet, Stage, date_time, words,
+    AnswerState, Control, Effect, Event, FieldView, FrontendError, QuestionView, Stage, Submission,
+    date_time, phrases,
 };
 
 /// The interval at which the handle and the deadline are read while a line is awaited.
@@ -34,7 +35,7 @@ pub(super) struct Plain<'a> {
     pub(super) echo: &'a Echo,
     /// The zone that is proposed to a person where a time needs one.
     pub(super) zone: &'a str,
-    pub(super) handle: &'a Handle,
+    pub(super) handle: &'a QuestionHandle,
     pub(super) clock: &'a (dyn Fn() -> SystemTime + Send + Sync),
     /// Opens a link once the person agreed.
     pub(super) open: &'a dyn Fn(&str) -> io::Result<()>,
@@ -49,76 +50,76 @@ pub(super) struct Plain<'a> {
 
 impl Plain<'_> {
     /// Asks and waits for the action.
-    pub(super) fn ask(mut self, question: &Question) -> Result<Reply, NotAnswered> {
-        let mut sheet = Sheet::new(question.clone());
+    pub(super) fn ask(mut self, question: &QuestionView) -> Result<Submission, FrontendError> {
+        let mut state = AnswerState::new(question.clone());
         if self.offer_always {
-            sheet = sheet.offering_from_now_on();
+            state = state.offering_from_now_on();
         }
-        self.introduce(&sheet)?;
+        self.introduce(&state)?;
         let mut tries = 0;
         let mut fresh = true;
         loop {
             // Before the prompt, so that nothing that is typed after it is seen.
-            let _hidden = self.hide(&sheet)?;
-            self.prompt(&sheet, fresh)?;
-            let before = sheet.stage();
+            let _hidden = self.hide(&state)?;
+            self.prompt(&state, fresh)?;
+            let before = state.stage();
             let effect = match self.line(question)? {
-                Ok(line) => self.hear(&mut sheet, &line)?,
-                Err(Event::End) if self.may_end_here(&sheet) => {
+                Ok(line) => self.hear(&mut state, &line)?,
+                Err(Event::End) if self.may_end_here(&state) => {
                     writeln!(self.out)?;
-                    sheet.handle(Event::Review)
+                    state.handle(Event::Review)
                 }
-                Err(event) => sheet.handle(event),
+                Err(event) => state.handle(event),
             };
             match effect {
                 Effect::Show => {}
                 Effect::Done(outcome) => {
                     self.done(question, &outcome)?;
-                    return Ok(sheet.reply(outcome));
+                    return Ok(state.submission(outcome));
                 }
                 Effect::Over(why) => {
                     writeln!(self.out)?;
-                    self.say(&words::over(&why))?;
+                    self.say(&phrases::over(&why))?;
                     return Err(why);
                 }
             }
-            fresh = sheet.stage() != before;
+            fresh = state.stage() != before;
             tries = if fresh { 0 } else { tries + 1 };
             if tries == TRIES && !self.person {
-                return Err(NotAnswered::Refused {
+                return Err(FrontendError::Refused {
                     tries,
-                    field: sheet.field_name(),
+                    field: state.field_name(),
                 });
             }
-            if sheet.stage() == Stage::Review && !self.person {
-                self.review(&sheet)?;
-                if let Effect::Done(outcome) = sheet.handle(Event::Accept) {
-                    return Ok(sheet.reply(outcome));
+            if state.stage() == Stage::Review && !self.person {
+                self.review(&state)?;
+                if let Effect::Done(outcome) = state.handle(Event::Accept) {
+                    return Ok(state.submission(outcome));
                 }
             }
         }
     }
 
-    /// Returns whether a pipe has said enough when it ends: something was answered, and only optional fields are left, for which
-    /// an empty line would do as well.
-    fn may_end_here(&self, sheet: &Sheet) -> bool {
-        let Stage::Field(here) = sheet.stage() else {
+    /// Returns whether a pipe has said enough when it ends: something was answered, and only optional fields are left,
+    /// for which an empty line would do as well.
+    fn may_end_here(&self, state: &AnswerState) -> bool {
+        let Stage::Field(here) = state.stage() else {
             return false;
         };
-        let fields = sheet.fields().iter().enumerate();
+        let fields = state.fields().iter().enumerate();
         self.answered
             && !self.person
             && fields.into_iter().all(|(index, field)| {
-                sheet.problems(index).is_empty() && (index < here || !field.required)
+                state.problems(index).is_empty() && (index < here || !field.required)
             })
     }
 
     /// Hides what a person types into a field that asks for a credential, and says so.
-    fn hide(&mut self, sheet: &Sheet) -> io::Result<Option<Hidden>> {
-        let Stage::Field(index) = sheet.stage() else {
+    fn hide(&mut self, state: &AnswerState) -> io::Result<Option<Hidden>> {
+        let Stage::Field(index) = state.stage() else {
             return Ok(None);
         };
-        let is_secret = sheet
+        let is_secret = state
             .fields()
             .get(index)
             .is_some_and(|field| field.is_secret);
@@ -134,15 +135,15 @@ impl Plain<'_> {
         Ok(hidden)
     }
 
-    fn introduce(&mut self, sheet: &Sheet) -> io::Result<()> {
-        let question = sheet.question();
+    fn introduce(&mut self, state: &AnswerState) -> io::Result<()> {
+        let question = state.question();
         writeln!(self.out)?;
-        self.say(&words::asks(question.origin()))?;
-        if let Some(whom) = words::for_whom(question) {
+        self.say(&phrases::asks(question.origin()))?;
+        if let Some(whom) = phrases::for_whom(question) {
             self.say(&whom)?;
         }
         if let Some(call) = question.call() {
-            self.say(&words::for_call(call))?;
+            self.say(&phrases::for_call(call))?;
             if call.is_shortened() {
                 self.say("called with, in full:")?;
                 for (name, value) in call.arguments_in_full() {
@@ -152,14 +153,14 @@ impl Plain<'_> {
         }
         let pending = self.handle.pending();
         let pending = pending.as_deref().unwrap_or(question.pending());
-        if let Some(waiting) = words::pending(pending) {
+        if let Some(waiting) = phrases::pending(pending) {
             self.say(&format!("{waiting}:"))?;
             for next in pending.iter().take(LISTED) {
-                self.say(&format!("- {}", words::next(next)))?;
+                self.say(&format!("- {}", phrases::next(next)))?;
             }
         }
         if let Some(left) = question.remaining((self.clock)()) {
-            self.say(&words::time_left(left))?;
+            self.say(&phrases::time_left(left))?;
         }
         writeln!(self.out)?;
         self.say(&question.message())?;
@@ -167,71 +168,75 @@ impl Plain<'_> {
             writeln!(self.out)?;
             self.say("It asks you to open this address:")?;
             // Never wrapped: an address is read and copied whole.
-            writeln!(self.out, "  {}", words::address(link))?;
-            self.say(&words::goes_to(link))?;
+            writeln!(self.out, "  {}", phrases::address(link))?;
+            self.say(&phrases::goes_to(link))?;
         }
-        if !sheet.warnings().is_empty() {
+        if !state.warnings().is_empty() {
             writeln!(self.out)?;
         }
-        for warning in sheet.warnings() {
+        for warning in state.warnings() {
             self.say(&format!("Careful: {}", warning.text))?;
         }
-        if sheet.must_insist() {
-            self.say(words::NO_PLACE_FOR_SECRETS)?;
+        if state.must_allow_credentials() {
+            self.say(phrases::NO_PLACE_FOR_SECRETS)?;
         }
         writeln!(self.out)?;
         self.say("(? for help, :decline to say no, :cancel to leave without choosing)")
     }
 
-    fn prompt(&mut self, sheet: &Sheet, fresh: bool) -> io::Result<()> {
-        match sheet.stage() {
-            Stage::Caution => write!(self.out, "Type insist to answer anyway: ")?,
-            Stage::Confirm => write!(self.out, "{} (yes, no): ", words::confirm(sheet.question()))?,
+    fn prompt(&mut self, state: &AnswerState, fresh: bool) -> io::Result<()> {
+        match state.stage() {
+            Stage::Warnings => write!(self.out, "Type insist to answer anyway: ")?,
+            Stage::Confirm => write!(
+                self.out,
+                "{} (yes, no): ",
+                phrases::confirm(state.question())
+            )?,
             Stage::Review => {
                 if fresh {
-                    self.review(sheet)?;
+                    self.review(state)?;
                 }
                 write!(
                     self.out,
                     "Send this? (yes, or a number to change that answer): "
                 )?;
             }
-            Stage::Field(index) => self.prompt_field(sheet, index, fresh)?,
+            Stage::Field(index) => self.prompt_field(state, index, fresh)?,
         }
         self.out.flush()
     }
 
-    fn prompt_field(&mut self, sheet: &Sheet, index: usize, fresh: bool) -> io::Result<()> {
-        let Some(field) = sheet.fields().get(index) else {
+    fn prompt_field(&mut self, state: &AnswerState, index: usize, fresh: bool) -> io::Result<()> {
+        let Some(field) = state.fields().get(index) else {
             return Ok(());
         };
         if fresh {
             writeln!(self.out)?;
-            self.describe(sheet, index, field)?;
+            self.describe(state, index, field)?;
         }
-        for problem in sheet
+        for problem in state
             .errors(index)
             .iter()
-            .filter(|_| sheet.was_tried(index))
+            .filter(|_| state.was_tried(index))
         {
             writeln!(self.out, "  ! {problem}")?;
         }
-        match sheet
+        match state
             .shown(index)
-            .filter(|_| sheet.problems(index).is_empty())
+            .filter(|_| state.problems(index).is_empty())
         {
             Some(now) => write!(self.out, "{} [{}]: ", field.label, now.replace('\n', " / ")),
             None => write!(self.out, "{}: ", field.label),
         }
     }
 
-    fn describe(&mut self, sheet: &Sheet, index: usize, field: &FieldView) -> io::Result<()> {
+    fn describe(&mut self, state: &AnswerState, index: usize, field: &FieldView) -> io::Result<()> {
         self.say(&format!(
             "{} ({}, {} of {})",
             field.label,
             field.need(),
             index + 1,
-            sheet.fields().len()
+            state.fields().len()
         ))?;
         if let Some(description) = &field.description {
             self.indented(description)?;
@@ -251,14 +256,14 @@ impl Plain<'_> {
         Ok(())
     }
 
-    fn review(&mut self, sheet: &Sheet) -> io::Result<()> {
+    fn review(&mut self, state: &AnswerState) -> io::Result<()> {
         writeln!(self.out)?;
         self.say("Your answer, as it will be sent:")?;
-        for (index, field) in sheet.fields().iter().enumerate() {
-            let sent = sheet
+        for (index, field) in state.fields().iter().enumerate() {
+            let sent = state
                 .sent(index)
-                .map_or_else(|| words::EMPTY.to_owned(), |sent| sent.join(", "));
-            let typed = words::typed_as(sheet, index);
+                .map_or_else(|| phrases::EMPTY.to_owned(), |sent| sent.join(", "));
+            let typed = phrases::typed_as(state, index);
             let typed = typed.map(|typed| format!(" ({typed})")).unwrap_or_default();
             self.indented(&format!("{}. {}: {sent}{typed}", index + 1, field.label))?;
         }
@@ -266,7 +271,7 @@ impl Plain<'_> {
     }
 
     /// A line, or what happened before one came.
-    fn line(&mut self, question: &Question) -> Result<Result<String, Event>, NotAnswered> {
+    fn line(&mut self, question: &QuestionView) -> Result<Result<String, Event>, FrontendError> {
         loop {
             let waited = self.lines.next(TICK)?;
             if let Some(why) = self.handle.withdrawn() {
@@ -278,7 +283,7 @@ impl Plain<'_> {
             }
             match waited {
                 Waited::Line(line) => {
-                    // What nobody typed was not echoed either, so the prompt's line is still open.
+                    // Input that was not typed was not echoed either, so the prompt's line is still open.
                     if !self.person {
                         writeln!(self.out)?;
                     }
@@ -290,25 +295,25 @@ impl Plain<'_> {
         }
     }
 
-    fn hear(&mut self, sheet: &mut Sheet, line: &str) -> io::Result<Effect> {
-        Ok(match said::understand(sheet, line) {
-            Said::Event(event) => sheet.handle(event),
-            Said::Answer(index, typed) => {
-                if let Some(proposal) = self.with_zone(sheet, index, &typed) {
+    fn hear(&mut self, state: &mut AnswerState, line: &str) -> io::Result<Effect> {
+        Ok(match parse_line::parse(state, line) {
+            ParsedLine::Event(event) => state.handle(event),
+            ParsedLine::Answer(index, typed) => {
+                if let Some(proposal) = self.with_zone(state, index, &typed) {
                     self.indented("! Is this the time zone you mean? An empty line takes it.")?;
-                    return Ok(sheet.handle(Event::Edit(index, proposal)));
+                    return Ok(state.handle(Event::Edit(index, proposal)));
                 }
                 let said = !line.trim().is_empty() && !matches!(typed, DraftValue::Nothing);
-                sheet.handle(Event::Edit(index, typed));
-                let effect = sheet.handle(Event::Next);
-                self.answered |= said && sheet.stage() != Stage::Field(index);
+                state.handle(Event::Edit(index, typed));
+                let effect = state.handle(Event::Next);
+                self.answered |= said && state.stage() != Stage::Field(index);
                 effect
             }
-            Said::Help => {
-                self.help(sheet)?;
+            ParsedLine::Help => {
+                self.help(state)?;
                 Effect::Show
             }
-            Said::Unclear(why) => {
+            ParsedLine::Unclear(why) => {
                 self.indented(&format!("! {why}"))?;
                 Effect::Show
             }
@@ -316,8 +321,13 @@ impl Plain<'_> {
     }
 
     /// A date and time without a zone, with the zone of this machine; only a person is asked about it.
-    fn with_zone(&self, sheet: &Sheet, index: usize, typed: &DraftValue) -> Option<DraftValue> {
-        let field = sheet.fields().get(index)?;
+    fn with_zone(
+        &self,
+        state: &AnswerState,
+        index: usize,
+        typed: &DraftValue,
+    ) -> Option<DraftValue> {
+        let field = state.fields().get(index)?;
         let DraftValue::Text(text) = typed else {
             return None;
         };
@@ -326,11 +336,11 @@ impl Plain<'_> {
         proposed.then(|| DraftValue::Text(format!("{} {}", text.trim(), self.zone)))
     }
 
-    fn help(&mut self, sheet: &Sheet) -> io::Result<()> {
-        if let Stage::Field(index) = sheet.stage()
-            && let Some(field) = sheet.fields().get(index)
+    fn help(&mut self, state: &AnswerState) -> io::Result<()> {
+        if let Stage::Field(index) = state.stage()
+            && let Some(field) = state.fields().get(index)
         {
-            self.describe(sheet, index, field)?;
+            self.describe(state, index, field)?;
         }
         for line in [
             "An empty line keeps what stands in brackets, or leaves an optional answer empty.",
@@ -342,14 +352,14 @@ impl Plain<'_> {
         ] {
             self.indented(line)?;
         }
-        if sheet.offers_from_now_on() {
+        if state.offers_from_now_on() {
             self.indented(":never    say no to this and to every later question of this server")?;
         }
         Ok(())
     }
 
     /// Opens the link that was agreed to.
-    fn done(&mut self, question: &Question, outcome: &Outcome) -> io::Result<()> {
+    fn done(&mut self, question: &QuestionView, outcome: &Outcome) -> io::Result<()> {
         match (outcome, question.as_link()) {
             (Outcome::Visit, Some(link)) => match (self.open)(link.as_str()) {
                 Ok(()) => self.say("Opened in your browser."),

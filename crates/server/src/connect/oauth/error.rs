@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use http::StatusCode;
-use mcp_elicit_forms::looks::Tone;
+use mcp_elicit_forms::theme::Tone;
 
 use super::super::Inner;
 use super::super::templates::{Notice, Onward};

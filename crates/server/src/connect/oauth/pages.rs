@@ -6,7 +6,7 @@ use axum::routing::get;
 use http::header::{CACHE_CONTROL, HeaderValue, LOCATION, REFERRER_POLICY, SET_COOKIE};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
-use mcp_elicit_forms::looks::Tone;
+use mcp_elicit_forms::theme::Tone;
 use oauth2::{CsrfToken, PkceCodeChallenge, Scope};
 use serde::Deserialize;
 

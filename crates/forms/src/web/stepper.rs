@@ -1,8 +1,8 @@
-//! One step more or less, in whole decimals, for the buttons beside a number.
+//! Exact decimal steps, for the buttons beside a number.
 
-/// Which way.
+/// The direction of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum Direction {
     /// More.
     Up,
     /// Less.
@@ -57,7 +57,7 @@ pub(super) fn stepped(
     step: &str,
     least: &str,
     most: &str,
-    way: Way,
+    direction: Direction,
 ) -> Option<String> {
     let empty = value.trim().is_empty();
     let start = match (empty, least.is_empty()) {
@@ -82,9 +82,9 @@ pub(super) fn stepped(
         .max()?;
     let mut next = now.at(places)?;
     if !empty {
-        next = match way {
-            Way::Up => next.checked_add(by.at(places)?)?,
-            Way::Down => next.checked_sub(by.at(places)?)?,
+        next = match direction {
+            Direction::Up => next.checked_add(by.at(places)?)?,
+            Direction::Down => next.checked_sub(by.at(places)?)?,
         };
     }
     if let Some(least) = least {
@@ -112,25 +112,25 @@ mod tests {
     #[test]
     fn steps_are_exact_and_bounded() {
         let cases = [
-            (("3", "1", "1", "20", Way::Up), Some("4")),
-            (("20", "1", "1", "20", Way::Up), Some("20")),
-            (("1", "1", "1", "20", Way::Down), Some("1")),
-            (("", "1", "5", "", Way::Up), Some("5")),
-            (("", "", "", "", Way::Down), Some("0")),
-            (("0.1", "0.2", "", "", Way::Up), Some("0.3")),
-            (("0", "0.5", "", "", Way::Down), Some("-0.5")),
-            (("1.50", "0.5", "", "", Way::Up), Some("2")),
+            (("3", "1", "1", "20", Direction::Up), Some("4")),
+            (("20", "1", "1", "20", Direction::Up), Some("20")),
+            (("1", "1", "1", "20", Direction::Down), Some("1")),
+            (("", "1", "5", "", Direction::Up), Some("5")),
+            (("", "", "", "", Direction::Down), Some("0")),
+            (("0.1", "0.2", "", "", Direction::Up), Some("0.3")),
+            (("0", "0.5", "", "", Direction::Down), Some("-0.5")),
+            (("1.50", "0.5", "", "", Direction::Up), Some("2")),
             (
-                ("12345678901234567890", "1", "", "", Way::Up),
+                ("12345678901234567890", "1", "", "", Direction::Up),
                 Some("12345678901234567891"),
             ),
-            (("abc", "1", "", "", Way::Up), None),
-            (("1e5", "1", "", "", Way::Up), None),
-            (("", "1", "1e2", "", Way::Up), None),
+            (("abc", "1", "", "", Direction::Up), None),
+            (("1e5", "1", "", "", Direction::Up), None),
+            (("", "1", "1e2", "", Direction::Up), None),
         ];
-        for ((value, step, least, most, way), expected) in cases {
+        for ((value, step, least, most, direction), expected) in cases {
             assert_eq!(
-                stepped(value, step, least, most, way).as_deref(),
+                stepped(value, step, least, most, direction).as_deref(),
                 expected,
                 "{value} {step}"
             );

@@ -2,11 +2,11 @@
 
 use mcp_elicit_core::answer::DraftValue;
 
-use crate::view::{Control, Event, FieldView, Pick, Sheet, Stage};
+use crate::view::{AnswerState, Control, Event, FieldView, Pick, Stage};
 
-/// A line, understood.
+/// The meaning of a line.
 #[derive(Debug)]
-pub(super) enum Said {
+pub(super) enum ParsedLine {
     /// Something happened to the question.
     Event(Event),
     /// The field with this index was answered; the next one comes if the answer is right.
@@ -17,89 +17,95 @@ pub(super) enum Said {
     Unclear(String),
 }
 
-/// Understands one line. Commands begin with a colon; `:=` gives the rest of the line literally.
-pub(super) fn understand(sheet: &Sheet, line: &str) -> Said {
+/// Parses one line. Commands begin with a colon; `:=` gives the rest of the line literally.
+pub(super) fn parse(state: &AnswerState, line: &str) -> ParsedLine {
     let line = line.trim();
     match line {
-        "?" | ":?" | ":help" => return Said::Help,
-        ":back" => return Said::Event(Event::Back),
-        ":decline" => return Said::Event(Event::Decline),
-        ":cancel" => return Said::Event(Event::Cancel),
-        ":never" if sheet.offers_from_now_on() => return Said::Event(Event::DeclineFromNowOn),
+        "?" | ":?" | ":help" => return ParsedLine::Help,
+        ":back" => return ParsedLine::Event(Event::Back),
+        ":decline" => return ParsedLine::Event(Event::Decline),
+        ":cancel" => return ParsedLine::Event(Event::Cancel),
+        ":never" if state.offers_from_now_on() => {
+            return ParsedLine::Event(Event::DeclineFromNowOn);
+        }
         _ => {}
     }
-    match sheet.stage() {
-        Stage::Caution => caution(line),
+    match state.stage() {
+        Stage::Warnings => allow_credentials(line),
         Stage::Confirm => yes_or_no(line, Event::Accept),
-        Stage::Review => review(sheet, line),
-        Stage::Field(index) => match sheet.fields().get(index) {
+        Stage::Review => review(state, line),
+        Stage::Field(index) => match state.fields().get(index) {
             Some(field) => {
-                let right = sheet.problems(index).is_empty();
+                let right = state.problems(index).is_empty();
                 answer(
                     field,
                     index,
                     if right {
-                        sheet.typed(index)
+                        state.typed(index)
                     } else {
                         &field.default
                     },
                     line,
                 )
             }
-            None => Said::Event(Event::Review),
+            None => ParsedLine::Event(Event::Review),
         },
     }
 }
 
-fn caution(line: &str) -> Said {
+fn allow_credentials(line: &str) -> ParsedLine {
     if line.eq_ignore_ascii_case("insist") {
-        Said::Event(Event::Insist)
+        ParsedLine::Event(Event::AllowCredentials)
     } else {
-        Said::Unclear(
+        ParsedLine::Unclear(
             "Type insist to answer anyway, :decline to say no, or :cancel to leave.".to_owned(),
         )
     }
 }
 
-fn yes_or_no(line: &str, yes: Event) -> Said {
+fn yes_or_no(line: &str, yes: Event) -> ParsedLine {
     match line.to_ascii_lowercase().as_str() {
-        "y" | "yes" => Said::Event(yes),
-        "n" | "no" => Said::Event(Event::Decline),
-        _ => Said::Unclear("Type yes or no, or :cancel to leave without choosing.".to_owned()),
+        "y" | "yes" => ParsedLine::Event(yes),
+        "n" | "no" => ParsedLine::Event(Event::Decline),
+        _ => {
+            ParsedLine::Unclear("Type yes or no, or :cancel to leave without choosing.".to_owned())
+        }
     }
 }
 
-fn review(sheet: &Sheet, line: &str) -> Said {
+fn review(state: &AnswerState, line: &str) -> ParsedLine {
     match line.parse::<usize>() {
-        Ok(number) if (1..=sheet.fields().len()).contains(&number) => {
-            Said::Event(Event::Goto(number - 1))
+        Ok(number) if (1..=state.fields().len()).contains(&number) => {
+            ParsedLine::Event(Event::Goto(number - 1))
         }
-        Ok(_) => Said::Unclear(format!(
+        Ok(_) => ParsedLine::Unclear(format!(
             "There are {} answers to change.",
-            sheet.fields().len()
+            state.fields().len()
         )),
         Err(_) => match line.to_ascii_lowercase().as_str() {
-            "y" | "yes" | "send" => Said::Event(Event::Accept),
-            "n" | "no" => Said::Unclear(
+            "y" | "yes" | "send" => ParsedLine::Event(Event::Accept),
+            "n" | "no" => ParsedLine::Unclear(
                 "Nothing is sent yet. Type a number to change that answer, :decline or :cancel."
                     .to_owned(),
             ),
-            _ => Said::Unclear("Type yes to send, or a number to change that answer.".to_owned()),
+            _ => ParsedLine::Unclear(
+                "Type yes to send, or a number to change that answer.".to_owned(),
+            ),
         },
     }
 }
 
-fn answer(field: &FieldView, index: usize, held: &DraftValue, line: &str) -> Said {
+fn answer(field: &FieldView, index: usize, held: &DraftValue, line: &str) -> ParsedLine {
     if line.is_empty() {
-        return Said::Answer(index, held.clone());
+        return ParsedLine::Answer(index, held.clone());
     }
     if line == ":skip" {
-        return Said::Answer(index, DraftValue::Nothing);
+        return ParsedLine::Answer(index, DraftValue::Nothing);
     }
     let line = match line.strip_prefix(":=") {
         Some(literal) => literal,
         None if line.starts_with(':') => {
-            return Said::Unclear(format!(
+            return ParsedLine::Unclear(format!(
                 "There is no such command. To answer with it, type :={line}"
             ));
         }
@@ -108,12 +114,12 @@ fn answer(field: &FieldView, index: usize, held: &DraftValue, line: &str) -> Sai
     let typed = match &field.control {
         Control::One(options) => pick(options, line).map(|found| vec![found.value.clone()]),
         Control::Several { options, .. } => several(options, line),
-        Control::YesNo => return Said::Answer(index, flag(line)),
-        _ => return Said::Answer(index, DraftValue::Text(line.to_owned())),
+        Control::YesNo => return ParsedLine::Answer(index, flag(line)),
+        _ => return ParsedLine::Answer(index, DraftValue::Text(line.to_owned())),
     };
     match typed {
-        Ok(values) => Said::Answer(index, DraftValue::Picked(values)),
-        Err(unclear) => Said::Unclear(unclear),
+        Ok(values) => ParsedLine::Answer(index, DraftValue::Picked(values)),
+        Err(unclear) => ParsedLine::Unclear(unclear),
     }
 }
 

@@ -3,24 +3,24 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use mcp_elicit_core::answer::DraftValue;
 
-use super::{Desk, Tool};
+use super::{Controller, FieldInput};
 use crate::terminal::editor::Editor;
 use crate::view::{Control, Effect, Event, date_time};
 
 /// Said when the zone was proposed.
 const ZONE: &str = "Is this the time zone you mean? Change it, or press Enter to go on.";
 
-impl Desk {
+impl Controller {
     pub(super) fn at_field(&mut self, index: usize, key: KeyEvent, control: bool) -> Effect {
         match key.code {
             KeyCode::Tab if self.wide => self.forth(index),
             KeyCode::BackTab if self.wide => self.fro(index),
-            KeyCode::Tab => self.sheet.handle(Event::Next),
-            KeyCode::BackTab => self.sheet.handle(Event::Back),
-            KeyCode::Char('s') if control => self.sheet.handle(Event::Review),
-            _ => match self.tools.get(index) {
-                Some(Tool::Editor(_)) => self.at_editor(index, key, control),
-                Some(Tool::Picker(_)) => self.at_picker(index, key, control),
+            KeyCode::Tab => self.state.handle(Event::Next),
+            KeyCode::BackTab => self.state.handle(Event::Back),
+            KeyCode::Char('s') if control => self.state.handle(Event::Review),
+            _ => match self.inputs.get(index) {
+                Some(FieldInput::Editor(_)) => self.at_editor(index, key, control),
+                Some(FieldInput::Picker(_)) => self.at_picker(index, key, control),
                 None => Effect::Show,
             },
         }
@@ -28,14 +28,14 @@ impl Desk {
 
     fn at_editor(&mut self, index: usize, key: KeyEvent, control: bool) -> Effect {
         let lines = self
-            .sheet
+            .state
             .fields()
             .get(index)
             .is_some_and(|field| field.control.takes_lines());
         let alt = key
             .modifiers
             .intersects(KeyModifiers::ALT | KeyModifiers::SHIFT);
-        let Some(Tool::Editor(editor)) = self.tools.get_mut(index) else {
+        let Some(FieldInput::Editor(editor)) = self.inputs.get_mut(index) else {
             return Effect::Show;
         };
         if !matches!(key.code, KeyCode::Char(_) | KeyCode::Enter) {
@@ -48,7 +48,7 @@ impl Desk {
                 if self.propose_zone(index) {
                     return self.typed(index);
                 }
-                return self.sheet.handle(Event::Next);
+                return self.state.handle(Event::Next);
             }
             KeyCode::Left if word => editor.word_left(),
             KeyCode::Right if word => editor.word_right(),
@@ -85,14 +85,15 @@ impl Desk {
         self.typed(index)
     }
 
-    /// Writes this machine's zone after a date and time that has none, for the person to see and change; says whether it did.
+    /// Writes this machine's zone after a date and time that has none, for the person to see and change; says whether
+    /// it did.
     fn propose_zone(&mut self, index: usize) -> bool {
         let is_moment = self
-            .sheet
+            .state
             .fields()
             .get(index)
             .is_some_and(|field| field.control == Control::DateTime);
-        let Some(Tool::Editor(editor)) = self.tools.get_mut(index) else {
+        let Some(FieldInput::Editor(editor)) = self.inputs.get_mut(index) else {
             return false;
         };
         if !is_moment || !date_time::lacks_zone(editor.text()) {
@@ -105,14 +106,14 @@ impl Desk {
 
     /// Up and down on a whole number count; elsewhere they do nothing.
     fn step(&mut self, index: usize, up: bool) -> Effect {
-        if let Some(field) = self.sheet.fields().get(index)
+        if let Some(field) = self.state.fields().get(index)
             && let Control::Number {
                 whole: true,
                 minimum,
                 step,
                 ..
             } = &field.control
-            && let Some(Tool::Editor(editor)) = self.tools.get_mut(index)
+            && let Some(FieldInput::Editor(editor)) = self.inputs.get_mut(index)
         {
             let step = step
                 .as_ref()
@@ -138,21 +139,21 @@ impl Desk {
         self.typed(index)
     }
 
-    /// Tells the sheet what the field holds now.
+    /// Updates the answer state with the field's present value.
     pub(super) fn typed(&mut self, index: usize) -> Effect {
-        let typed = match self.tools.get(index) {
-            Some(Tool::Editor(editor)) if editor.text().is_empty() => DraftValue::Nothing,
-            Some(Tool::Editor(editor)) => DraftValue::Text(editor.text().to_owned()),
-            Some(Tool::Picker(picker)) => picker.chosen(),
+        let typed = match self.inputs.get(index) {
+            Some(FieldInput::Editor(editor)) if editor.text().is_empty() => DraftValue::Nothing,
+            Some(FieldInput::Editor(editor)) => DraftValue::Text(editor.text().to_owned()),
+            Some(FieldInput::Picker(picker)) => picker.chosen(),
             None => DraftValue::Nothing,
         };
-        self.sheet.handle(Event::Edit(index, typed))
+        self.state.handle(Event::Edit(index, typed))
     }
 
     /// To the field after this one, or to the buttons after the last.
     fn forth(&mut self, index: usize) -> Effect {
-        let last = index + 1 == self.sheet.fields().len();
-        self.sheet.handle(if last {
+        let last = index + 1 == self.state.fields().len();
+        self.state.handle(if last {
             Event::Review
         } else {
             Event::Goto(index + 1)
@@ -161,11 +162,11 @@ impl Desk {
 
     /// To the field before this one.
     fn fro(&mut self, index: usize) -> Effect {
-        self.sheet.handle(Event::Goto(index.saturating_sub(1)))
+        self.state.handle(Event::Goto(index.saturating_sub(1)))
     }
 
     fn at_picker(&mut self, index: usize, key: KeyEvent, control: bool) -> Effect {
-        let Some(Tool::Picker(picker)) = self.tools.get_mut(index) else {
+        let Some(FieldInput::Picker(picker)) = self.inputs.get_mut(index) else {
             return Effect::Show;
         };
         match key.code {
@@ -191,7 +192,7 @@ impl Desk {
                 }
                 picker.clear();
                 self.typed(index);
-                return self.sheet.handle(Event::Next);
+                return self.state.handle(Event::Next);
             }
             KeyCode::Char(c) if !control => picker.type_ahead(c),
             _ => {}

@@ -5,11 +5,11 @@ use std::time::SystemTime;
 use mcp_elicit_core::link::WarningLevel;
 use unicode_width::UnicodeWidthStr;
 
-use super::desk::Desk;
+use super::controller::Controller;
 use super::editor::Editor;
 use super::page::{Body, Line, Style, wrap};
 use super::picker::Picker;
-use crate::view::{Call, FieldView, Stage, Warning, countdown, words};
+use crate::view::{CallView, FieldView, Stage, Warning, countdown, phrases};
 
 /// The widest that text runs, in columns: longer rows are hard to read.
 pub(super) const READABLE: usize = 80;
@@ -28,8 +28,8 @@ pub(super) fn rule(width: usize) -> Line {
 }
 
 /// Returns who asks, through what, for which call, and how long there is.
-pub(super) fn head(desk: &Desk, width: usize, now: SystemTime) -> Vec<Line> {
-    let question = desk.sheet.question();
+pub(super) fn head(controller: &Controller, width: usize, now: SystemTime) -> Vec<Line> {
+    let question = controller.state.question();
     let origin = question.origin();
     let mut lines = Vec::new();
     let left = question.remaining(now);
@@ -47,11 +47,11 @@ pub(super) fn head(desk: &Desk, width: usize, now: SystemTime) -> Vec<Line> {
     };
     lines.push(title.and(" ".repeat(gap), Style::Plain).and(clock, hurry));
     let about = [
-        question.call().map(words::for_call),
-        words::for_whom(question),
+        question.call().map(phrases::for_call),
+        phrases::for_whom(question),
         origin.connection_line(),
     ];
-    let mut cut = question.call().is_some_and(Call::is_shortened);
+    let mut cut = question.call().is_some_and(CallView::is_shortened);
     for about in together(about.into_iter().flatten(), width.saturating_sub(3)) {
         let mut rows = wrap(&about, width.saturating_sub(3), Style::Dim);
         cut |= rows.len() > ABOUT;
@@ -61,7 +61,7 @@ pub(super) fn head(desk: &Desk, width: usize, now: SystemTime) -> Vec<Line> {
             lines.push(Line::of("  … all of it: Ctrl-O", Style::Warn));
         }
     }
-    lines.extend(queue(desk, width));
+    lines.extend(queue(controller, width));
     lines.push(rule(width));
     lines
 }
@@ -82,9 +82,9 @@ fn together(facts: impl Iterator<Item = String>, width: usize) -> Vec<String> {
 }
 
 /// That more questions wait: the one that comes next, and where the others can be read.
-fn queue(desk: &Desk, width: usize) -> Option<Line> {
-    let first = words::next(desk.pending.first()?);
-    let line = match desk.pending.len() {
+fn queue(controller: &Controller, width: usize) -> Option<Line> {
+    let first = phrases::next(controller.pending.first()?);
+    let line = match controller.pending.len() {
         1 => format!("Next: {first}"),
         many => format!("{many} more, Ctrl-O lists them. Next: {first}"),
     };
@@ -110,19 +110,19 @@ pub(super) fn opening(text: &str, width: usize, most: usize, style: Style) -> Ve
     rows
 }
 
-/// Everything there is to read: the message, the field's explanation, who asks for whom, the call with all its arguments, and
-/// what waits behind it.
-fn readable(desk: &Desk, width: usize) -> Vec<Line> {
+/// Everything there is to read: the message, the field's explanation, who asks for whom, the call with all its
+/// arguments, and what waits behind it.
+fn readable(controller: &Controller, width: usize) -> Vec<Line> {
     let width = width.min(READABLE);
     let mut body = Body::default();
-    let question = desk.sheet.question();
+    let question = controller.state.question();
     let column = width.saturating_sub(4);
     let say = |body: &mut Body, text: &str, style| {
         body.extend(wrap(text, column, style).into_iter().map(indent));
     };
     say(&mut body, &question.message(), Style::Plain);
-    if let Stage::Field(index) = desk.sheet.stage()
-        && let Some(field) = desk.sheet.fields().get(index)
+    if let Stage::Field(index) = controller.state.stage()
+        && let Some(field) = controller.state.fields().get(index)
     {
         body.gap();
         say(&mut body, &field.label, Style::Strong);
@@ -134,8 +134,8 @@ fn readable(desk: &Desk, width: usize) -> Vec<Line> {
         say(&mut body, &field.hint(), Style::Dim);
     }
     body.gap();
-    say(&mut body, &words::asks(question.origin()), Style::Strong);
-    if let Some(whom) = words::for_whom(question) {
+    say(&mut body, &phrases::asks(question.origin()), Style::Strong);
+    if let Some(whom) = phrases::for_whom(question) {
         say(&mut body, &whom, Style::Plain);
     }
     if let Some(call) = question.call() {
@@ -152,25 +152,25 @@ fn readable(desk: &Desk, width: usize) -> Vec<Line> {
             say(&mut body, &text, Style::Plain);
         }
     }
-    if let Some(waiting) = words::pending(&desk.pending) {
+    if let Some(waiting) = phrases::pending(&controller.pending) {
         body.gap();
         say(&mut body, &format!("{waiting}:"), Style::Strong);
-        for next in desk.pending.iter().take(LISTED) {
-            say(&mut body, &words::next(next), Style::Plain);
+        for next in controller.pending.iter().take(LISTED) {
+            say(&mut body, &phrases::next(next), Style::Plain);
         }
     }
     body.lines
 }
 
 /// The last row from which reading makes sense.
-pub(super) fn last_to_read(desk: &Desk, width: usize) -> usize {
-    readable(desk, width).len().saturating_sub(1)
+pub(super) fn last_to_read(controller: &Controller, width: usize) -> usize {
+    readable(controller, width).len().saturating_sub(1)
 }
 
 /// Everything there is to read, from `row` on.
-pub(super) fn reading(desk: &Desk, width: usize, row: usize) -> Body {
+pub(super) fn reader(controller: &Controller, width: usize, row: usize) -> Body {
     let mut body = Body::default();
-    body.extend(readable(desk, width).into_iter().skip(row));
+    body.extend(readable(controller, width).into_iter().skip(row));
     body
 }
 
@@ -263,8 +263,8 @@ pub(super) fn picker(picker: &Picker, width: usize, most: usize, body: &mut Body
 }
 
 /// Returns what the field is sent as, where that is not what was typed.
-pub(super) fn understood(desk: &Desk, index: usize, width: usize) -> Vec<Line> {
-    let Some(understood) = desk.sheet.understood(index) else {
+pub(super) fn understood(controller: &Controller, index: usize, width: usize) -> Vec<Line> {
+    let Some(understood) = controller.state.understood(index) else {
         return Vec::new();
     };
     let rows = wrap(&understood, width.saturating_sub(6), Style::Warn);
@@ -272,15 +272,15 @@ pub(super) fn understood(desk: &Desk, index: usize, width: usize) -> Vec<Line> {
 }
 
 /// Returns what is wrong with the field: gently while it is typed, plainly once it was tried.
-pub(super) fn complaints(desk: &Desk, index: usize, width: usize) -> Vec<Line> {
-    let tried = desk.sheet.was_tried(index);
+pub(super) fn complaints(controller: &Controller, index: usize, width: usize) -> Vec<Line> {
+    let tried = controller.state.was_tried(index);
     let (sign, style) = if tried {
         ("  ✗ ", Style::Bad)
     } else {
         ("  · ", Style::Warn)
     };
     let mut lines = Vec::new();
-    for error in desk.sheet.errors(index) {
+    for error in controller.state.errors(index) {
         lines.extend(signed(
             sign,
             wrap(error, width.saturating_sub(6), style),
@@ -335,13 +335,13 @@ pub(super) fn row(label: &str, column: usize, here: bool, value: &[Line]) -> Vec
 
 /// The buttons of this stage, side by side or below each other. `before` is how many rows come before them in
 /// the order of the arrow keys.
-pub(super) fn buttons(desk: &Desk, before: usize, width: usize, body: &mut Body) {
-    let buttons = desk.buttons();
+pub(super) fn buttons(controller: &Controller, before: usize, width: usize, body: &mut Body) {
+    let buttons = controller.buttons();
     let total: usize = buttons.iter().map(|button| button.label.width() + 6).sum();
     let first = body.lines.len();
     let mut line = Line::of("  ", Style::Plain);
     for (index, button) in buttons.iter().enumerate() {
-        let here = desk.at == Some(before + index);
+        let here = controller.at == Some(before + index);
         let style = if here { Style::Pressed } else { Style::Plain };
         let (open, close) = if here { ("▸ ", " ") } else { ("  ", " ") };
         line = line
@@ -355,7 +355,7 @@ pub(super) fn buttons(desk: &Desk, before: usize, width: usize, body: &mut Body)
         body.push(line);
     }
     let last = body.lines.len().saturating_sub(1);
-    if desk.at.is_none_or(|at| at >= before) {
+    if controller.at.is_none_or(|at| at >= before) {
         body.focus = Some((first, last));
     }
 }

@@ -1,5 +1,5 @@
-//! The screen itself: raw mode, the alternate screen, and painting. Whatever happens, dropping it gives the
-//! terminal back as it was.
+//! The guard of the terminal: raw mode, the alternate screen, and painting. Dropping it restores the terminal,
+//! also after a panic.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -13,8 +13,8 @@ use super::page::{Frame, Style};
 /// Size where the terminal does not say: the size terminals have always had.
 const USUAL: (u16, u16) = (80, 24);
 
-/// The screen while a question is on it.
-pub(super) struct Glass<'a> {
+/// The terminal while a question is on the screen; dropping it restores the terminal.
+pub(super) struct TerminalGuard<'a> {
     out: &'a mut (dyn Write + Send),
     color: bool,
     /// Given back after the screen.
@@ -44,17 +44,17 @@ impl Keys {
 
 impl Drop for Keys {
     fn drop(&mut self) {
-        // There is nobody to tell.
+        // An error cannot be reported here.
         let _ = terminal::disable_raw_mode();
     }
 }
 
-impl<'a> Glass<'a> {
+impl<'a> TerminalGuard<'a> {
     /// Takes over the terminal: raw mode on the controlling terminal, the alternate screen on `out`.
     /// Keys typed before the question was in sight are dropped, so that none of them answers it.
     pub(super) fn take(out: &'a mut (dyn Write + Send), color: bool) -> io::Result<Self> {
         let keys = Keys::take()?;
-        let glass = Self {
+        let guard = Self {
             out,
             color,
             _keys: keys,
@@ -66,10 +66,10 @@ impl<'a> Glass<'a> {
             event::EnableBracketedPaste,
             terminal::DisableLineWrap
         )?;
-        glass.out.write_all(&bytes)?;
-        glass.out.flush()?;
+        guard.out.write_all(&bytes)?;
+        guard.out.flush()?;
         Keys::drop_typed()?;
-        Ok(glass)
+        Ok(guard)
     }
 
     /// Shows a frame, whole.
@@ -85,12 +85,8 @@ impl<'a> Glass<'a> {
             queue!(bytes, terminal::Clear(terminal::ClearType::UntilNewLine))?;
         }
         if let Some((column, row)) = frame.cursor {
-            let place = |at: usize| u16::try_from(at).unwrap_or(u16::MAX);
-            queue!(
-                bytes,
-                cursor::MoveTo(place(column), place(row)),
-                cursor::Show
-            )?;
+            let cell = |at: usize| u16::try_from(at).unwrap_or(u16::MAX);
+            queue!(bytes, cursor::MoveTo(cell(column), cell(row)), cursor::Show)?;
         }
         queue!(bytes, terminal::EndSynchronizedUpdate)?;
         self.out.write_all(&bytes)?;
@@ -144,9 +140,9 @@ fn span_bytes(bytes: &mut Vec<u8>, text: &str, style: Style, colorful: bool) -> 
     Ok(())
 }
 
-impl Drop for Glass<'_> {
+impl Drop for TerminalGuard<'_> {
     fn drop(&mut self) {
-        // Each step is worth trying even if another fails, and there is nobody to tell.
+        // Each step is tried even if another fails; an error cannot be reported here.
         let mut bytes = Vec::new();
         let _ = queue!(
             bytes,

@@ -9,23 +9,23 @@ use mcp_elicit_core::answer::Outcome;
 
 use super::charset::{AsciiOnly, Charset};
 use super::echo::Echo;
-use super::handle::Handle;
+use super::handle::QuestionHandle;
 use super::lines::Lines;
 use super::plain::Plain;
 use super::screen::Screen;
 use super::visit;
 use crate::view::date_time::zone_here;
-use crate::view::{NotAnswered, Question, Reply};
+use crate::view::{FrontendError, QuestionView, Submission};
 
 type Clock = dyn Fn() -> SystemTime + Send + Sync;
 type Open = dyn Fn(&str) -> io::Result<()> + Send + Sync;
 
-/// The terminal as a place to ask.
+/// The terminal frontend.
 ///
 /// One question is shown at a time; another thread that asks meanwhile waits its turn. Every call blocks, so
-/// asynchronous callers use `spawn_blocking` and keep a [`Handle`] to take the question back.
-pub struct Face {
-    place: Mutex<Place>,
+/// asynchronous callers use `spawn_blocking` and keep a [`QuestionHandle`] to withdraw the question.
+pub struct Frontend {
+    device: Mutex<Device>,
     clock: Box<Clock>,
     open: Box<Open>,
     /// `true` if the line that says what the person did is left to the host.
@@ -36,8 +36,8 @@ pub struct Face {
     to_copy: AtomicBool,
 }
 
-/// The frontend that shows questions.
-enum Place {
+/// The device that shows questions.
+enum Device {
     /// The controlling terminal's keys, and this for output.
     Screen {
         out: Box<dyn Write + Send>,
@@ -53,13 +53,13 @@ enum Place {
     },
 }
 
-impl Face {
-    /// The best face for this process: a screen on stderr (or on the controlling terminal, when stderr goes
+impl Frontend {
+    /// The best frontend for this process: a screen on stderr (or on the controlling terminal, when stderr goes
     /// elsewhere) if stdin is a terminal, and lines from stdin otherwise. `TERM=dumb` means lines too.
     ///
     /// # Errors
-    /// [`NotAnswered::Broken`] when no thread can be started to read lines.
-    pub fn detect() -> Result<Self, NotAnswered> {
+    /// [`FrontendError::Broken`] when no thread can be started to read lines.
+    pub fn detect() -> Result<Self, FrontendError> {
         if !io::stdin().is_terminal() || is_dumb() {
             return Self::plain();
         }
@@ -72,24 +72,24 @@ impl Face {
     /// Lines from stdin, prompts to stderr, whatever they are.
     ///
     /// # Errors
-    /// [`NotAnswered::Broken`] when no thread can be started to read lines.
-    pub fn plain() -> Result<Self, NotAnswered> {
+    /// [`FrontendError::Broken`] when no thread can be started to read lines.
+    pub fn plain() -> Result<Self, FrontendError> {
         let person = io::stdin().is_terminal();
         let echo = Echo::of(&io::stdin());
-        let face = Self::lines_from(BufReader::new(io::stdin()), io::stderr(), person, echo)?;
-        Ok(face.with_charset(Charset::of_locale()))
+        let frontend = Self::lines_from(BufReader::new(io::stdin()), io::stderr(), person, echo)?;
+        Ok(frontend.with_charset(Charset::of_locale()))
     }
 
     /// The controlling terminal, for a process whose stdin and stdout carry MCP. A terminal that cannot move
     /// its cursor (`TERM=dumb`) is asked line by line.
     ///
     /// # Errors
-    /// [`NotAnswered::NoTerminal`] when there is none.
-    pub fn on_tty() -> Result<Self, NotAnswered> {
+    /// [`FrontendError::NoTerminal`] when there is none.
+    pub fn on_tty() -> Result<Self, FrontendError> {
         let out = OpenOptions::new()
             .write(true)
             .open(TTY_OUT)
-            .map_err(|_| NotAnswered::NoTerminal)?;
+            .map_err(|_| FrontendError::NoTerminal)?;
         if is_dumb() {
             return Self::plain_on_tty();
         }
@@ -99,28 +99,28 @@ impl Face {
     /// Lines on the controlling terminal, for `--plain` in a process whose stdin and stdout carry something else.
     ///
     /// # Errors
-    /// [`NotAnswered::NoTerminal`] when there is none.
-    pub fn plain_on_tty() -> Result<Self, NotAnswered> {
+    /// [`FrontendError::NoTerminal`] when there is none.
+    pub fn plain_on_tty() -> Result<Self, FrontendError> {
         let out = OpenOptions::new().write(true).open(TTY_OUT);
         let input = OpenOptions::new().read(true).open(TTY_IN);
         let (Ok(out), Ok(input)) = (out, input) else {
-            return Err(NotAnswered::NoTerminal);
+            return Err(FrontendError::NoTerminal);
         };
         let echo = Echo::of(&input);
-        let face = Self::lines_from(BufReader::new(input), out, true, echo)?;
-        Ok(face.with_charset(Charset::of_locale()))
+        let frontend = Self::lines_from(BufReader::new(input), out, true, echo)?;
+        Ok(frontend.with_charset(Charset::of_locale()))
     }
 
     /// A screen drawn on `out`, with keys from stdin if it is a terminal, else from the controlling terminal.
     /// Colour is left out when `NO_COLOR` is set and not empty.
     pub fn screen(out: impl Write + Send + 'static) -> Self {
         let color = std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
-        let face = Self::at(Place::Screen {
+        let frontend = Self::at(Device::Screen {
             out: Box::new(out),
             color,
             charset: Charset::Unicode,
         });
-        face.with_charset(Charset::of_locale())
+        frontend.with_charset(Charset::of_locale())
     }
 
     /// Lines from any input, prompts to any output. `person` says whether someone types them: then the answer
@@ -128,12 +128,12 @@ impl Face {
     /// input that keeps giving refused answers is given up on.
     ///
     /// # Errors
-    /// [`NotAnswered::Broken`] when no thread can be started to read lines.
+    /// [`FrontendError::Broken`] when no thread can be started to read lines.
     pub fn lines(
         input: impl BufRead + Send + 'static,
         out: impl Write + Send + 'static,
         person: bool,
-    ) -> Result<Self, NotAnswered> {
+    ) -> Result<Self, FrontendError> {
         Self::lines_from(input, out, person, Echo::default())
     }
 
@@ -142,8 +142,8 @@ impl Face {
         out: impl Write + Send + 'static,
         person: bool,
         echo: Echo,
-    ) -> Result<Self, NotAnswered> {
-        Ok(Self::at(Place::Lines {
+    ) -> Result<Self, FrontendError> {
+        Ok(Self::at(Device::Lines {
             lines: Lines::new(input)?,
             out: Box::new(out),
             person,
@@ -151,9 +151,9 @@ impl Face {
         }))
     }
 
-    fn at(place: Place) -> Self {
+    fn at(device: Device) -> Self {
         Self {
-            place: Mutex::new(place),
+            device: Mutex::new(device),
             clock: Box::new(system_time),
             open: Box::new(no_browser),
             zone: zone_here(),
@@ -177,8 +177,8 @@ impl Face {
     /// Draws with these characters alone. Without it a screen follows the locale, and streams of one's own get Unicode.
     #[must_use]
     pub fn with_charset(self, charset: Charset) -> Self {
-        let place = self
-            .place
+        let device = self
+            .device
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner);
         let drawn = |out: Box<dyn Write + Send>| -> Box<dyn Write + Send> {
@@ -187,18 +187,18 @@ impl Face {
                 Charset::Ascii => Box::new(AsciiOnly(out)),
             }
         };
-        let place = match place {
-            Place::Screen { out, color, .. } => Place::Screen {
+        let device = match device {
+            Device::Screen { out, color, .. } => Device::Screen {
                 out: drawn(out),
                 color,
                 charset,
             },
-            Place::Lines {
+            Device::Lines {
                 lines,
                 out,
                 person,
                 echo,
-            } => Place::Lines {
+            } => Device::Lines {
                 lines,
                 out: drawn(out),
                 person,
@@ -206,13 +206,13 @@ impl Face {
             },
         };
         Self {
-            place: Mutex::new(place),
+            device: Mutex::new(device),
             ..self
         }
     }
 
-    /// Leaves out the line that says what the person did, for a host that says it: the same news is not told twice. What became
-    /// of a link, and why a question is gone, is said all the same.
+    /// Leaves out the line that says what the person did, for a host that prints its own. The outcome of opening a
+    /// link, and the reason why a question ended, are still printed.
     #[must_use]
     pub fn without_outcome_line(mut self) -> Self {
         self.no_outcome_line = true;
@@ -236,50 +236,58 @@ impl Face {
     /// Puts the question before the person and waits for what they do.
     ///
     /// # Errors
-    /// [`NotAnswered`] when it ended without an action.
-    pub fn ask(&self, question: &Question) -> Result<Outcome, NotAnswered> {
-        self.ask_with(question, &Handle::new())
+    /// [`FrontendError`] when it ended without an action.
+    pub fn ask(&self, question: &QuestionView) -> Result<Outcome, FrontendError> {
+        self.ask_with(question, &QuestionHandle::new())
     }
 
     /// As [`ask`](Self::ask), with a handle to take the question back while it is shown or waits its turn.
     ///
     /// # Errors
-    /// [`NotAnswered`] when it ended without an action.
-    pub fn ask_with(&self, question: &Question, handle: &Handle) -> Result<Outcome, NotAnswered> {
+    /// [`FrontendError`] when it ended without an action.
+    pub fn ask_with(
+        &self,
+        question: &QuestionView,
+        handle: &QuestionHandle,
+    ) -> Result<Outcome, FrontendError> {
         self.put(question, handle, false).map(|reply| reply.outcome)
     }
 
     /// As [`ask_with`](Self::ask_with), and offers the person to decline every later question of this server
-    /// too: the caller keeps to that. Also says whether they insisted against a warning.
+    /// too: the caller enforces that. Also says whether they allowed a credential to be sent.
     ///
     /// # Errors
-    /// [`NotAnswered`] when it ended without an action.
-    pub fn ask_fully(&self, question: &Question, handle: &Handle) -> Result<Reply, NotAnswered> {
+    /// [`FrontendError`] when it ended without an action.
+    pub fn ask_fully(
+        &self,
+        question: &QuestionView,
+        handle: &QuestionHandle,
+    ) -> Result<Submission, FrontendError> {
         self.put(question, handle, true)
     }
 
     fn put(
         &self,
-        question: &Question,
-        handle: &Handle,
+        question: &QuestionView,
+        handle: &QuestionHandle,
         offer_always: bool,
-    ) -> Result<Reply, NotAnswered> {
-        let mut place = self.place();
+    ) -> Result<Submission, FrontendError> {
+        let mut device = self.device();
         let clock = self.clock.as_ref();
         let _shown = handle.on_screen();
         if let Some(why) = handle.withdrawn() {
-            return Err(NotAnswered::Withdrawn { why });
+            return Err(FrontendError::Withdrawn { why });
         }
         if question.is_over(clock()) {
-            return Err(NotAnswered::Expired);
+            return Err(FrontendError::Expired);
         }
         let open = |address: &str| {
             let opened = (self.open)(address);
             self.to_copy.fetch_or(opened.is_err(), Ordering::Relaxed);
             opened
         };
-        match &mut *place {
-            Place::Screen {
+        match &mut *device {
+            Device::Screen {
                 out,
                 color,
                 charset,
@@ -295,7 +303,7 @@ impl Face {
                 offer_always,
             }
             .ask(question),
-            Place::Lines {
+            Device::Lines {
                 lines,
                 out,
                 person,
@@ -317,37 +325,41 @@ impl Face {
     }
 
     /// Waits while the person visits these hosts, until they say that they are done. The
-    /// [handle](Handle::withdraw) ends the wait when the server says so first. Input that nobody types cannot
+    /// [handle](QuestionHandle::withdraw) ends the wait when the server says so first. Input that is not typed cannot
     /// say it, so there only the handle does.
     ///
     /// # Errors
-    /// [`NotAnswered::Withdrawn`] when the handle ended the wait; the other kinds as for a question.
-    pub fn wait_for_visit(&self, hosts: &[String], handle: &Handle) -> Result<(), NotAnswered> {
-        let mut place = self.place();
+    /// [`FrontendError::Withdrawn`] when the handle ended the wait; the other kinds as for a question.
+    pub fn wait_for_visit(
+        &self,
+        hosts: &[String],
+        handle: &QuestionHandle,
+    ) -> Result<(), FrontendError> {
+        let mut device = self.device();
         let _shown = handle.on_screen();
         let to_copy = self.to_copy.swap(false, Ordering::Relaxed);
-        match &mut *place {
-            Place::Screen { out, .. } if to_copy => visit::below(out, hosts, handle),
-            Place::Screen {
+        match &mut *device {
+            Device::Screen { out, .. } if to_copy => visit::below(out, hosts, handle),
+            Device::Screen {
                 out,
                 color,
                 charset,
             } => visit::on_screen(out, (*color, *charset), hosts, handle),
-            Place::Lines {
+            Device::Lines {
                 lines, out, person, ..
             } => visit::by_lines(lines, out, *person, hosts, handle),
         }
     }
 
-    fn place(&self) -> MutexGuard<'_, Place> {
-        // A question leaves nothing half done behind it, so the place is good after a panic too.
-        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    fn device(&self) -> MutexGuard<'_, Device> {
+        // A question leaves no half-done state, so the device can be used after a panic too.
+        self.device.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl fmt::Debug for Face {
+impl fmt::Debug for Frontend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Face").finish_non_exhaustive()
+        f.debug_struct("Frontend").finish_non_exhaustive()
     }
 }
 

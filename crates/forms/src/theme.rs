@@ -1,7 +1,7 @@
-//! The looks that every page of the house shares: colours and shapes, and what stands beside a notice.
+//! The theme that all web pages share: colours, shapes and the tone of a notice.
 //!
-//! Plain data and no markup, so that the templates of whoever uses it escape all they are given. The web face wears it, and
-//! so do pages of other crates that a person meets in the same hour.
+//! Plain data and no markup, so that each user's templates escape all that they are given. The web frontend uses it,
+//! and so do pages of other crates that a person meets in the same hour.
 
 /// The style sheet: every shape the pages are made of, light and dark.
 pub const STYLE: &str = include_str!("../assets/style.css");
@@ -21,7 +21,7 @@ pub enum Tone {
     Good,
     /// A "no", or something wrong.
     Bad,
-    /// Time ran out, or somebody else was first.
+    /// Time ran out, or another answer was first.
     Warn,
     /// Neither good nor bad.
     Plain,

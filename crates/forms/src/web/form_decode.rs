@@ -59,7 +59,7 @@ impl Posted {
             },
             Control::Several { .. } => {
                 let picked = self.picked(field, key);
-                // No tick says nothing, unless there was something to say about: a default taken back, or a must.
+                // No tick is no value, unless the field has a default, which is withdrawn, or is required.
                 let unsaid =
                     picked.is_empty() && !field.required && field.default == DraftValue::Nothing;
                 if unsaid {
@@ -145,7 +145,8 @@ fn is_empty(typed: &DraftValue) -> bool {
     }
 }
 
-/// Returns what the two controls of a moment show for `text`, be it a draft or a default such as `2026-11-30T09:00:00Z`.
+/// Returns what the two controls of a moment show for `text`, be it a draft or a default such as
+/// `2026-11-30T09:00:00Z`.
 pub(super) fn moment_controls(text: &str) -> (String, String) {
     if let Some((local, zone)) = date_time::parts(text) {
         return (local.to_owned(), zone.to_owned());

@@ -7,11 +7,13 @@ use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
 
 use super::clock::ago;
-use super::desk::{Brief, Ended, Ending};
 use super::field::{Entry, FieldPart, OptionPart};
+use super::form_decode::{self, Wrong, key, moment_controls};
 use super::page::{Asker, CallPart, End, HostPart, Left, Problem, ReviewRow, Row};
-use super::reading::{self, Wrong, key, moment_controls};
-use crate::view::{Control, FieldView, Question, countdown, date_time, inert, validation, words};
+use super::question_store::{Ended, Ending, QuestionSummary};
+use crate::view::{
+    Control, FieldView, QuestionView, countdown, date_time, phrases, sanitize, validation,
+};
 
 /// Up to this many short arguments of a call are shown without being opened.
 const OPEN: usize = 4;
@@ -25,7 +27,7 @@ const SIDE_BY_SIDE: usize = 3;
 /// Longest label of an option that stands beside others, in characters.
 const SHORT: usize = 14;
 
-pub(super) fn asker(question: &Question, asked: SystemTime, now: SystemTime) -> Asker {
+pub(super) fn asker(question: &QuestionView, asked: SystemTime, now: SystemTime) -> Asker {
     let origin = question.origin();
     let server = origin.name();
     let command = origin.command();
@@ -36,7 +38,7 @@ pub(super) fn asker(question: &Question, asked: SystemTime, now: SystemTime) -> 
         version: origin.version(),
         command,
         connection: origin.connection(),
-        whom: words::for_whom(question),
+        whom: phrases::for_whom(question),
         ago: Some(ago(asked, now)),
         call: question.call().map(|call| {
             let arguments = call.arguments_in_full();
@@ -255,7 +257,7 @@ fn typed_words(typed: &DraftValue) -> Option<String> {
         Some((local, zone)) => format!("{} {zone}", local.replace('T', " ")),
         None => text.clone(),
     };
-    Some(inert::line(&words, inert::LABEL))
+    Some(sanitize::line(&words, sanitize::LABEL))
 }
 
 pub(super) fn host(link: &Link) -> HostPart {
@@ -279,22 +281,22 @@ pub(super) fn host(link: &Link) -> HostPart {
     }
 }
 
-pub(super) fn row(brief: &Brief, base: &str, now: SystemTime) -> Row {
-    let waits = brief.ended.is_none();
+pub(super) fn row(summary: &QuestionSummary, base: &str, now: SystemTime) -> Row {
+    let waits = summary.ended.is_none();
     Row {
-        id: brief.id.to_string(),
-        href: format!("{base}/q/{}", brief.id),
-        initial: initial(&brief.server),
-        server: brief.server.clone(),
-        call: brief.call.clone(),
-        gist: brief.gist.clone(),
-        ago: waits.then(|| ago(brief.asked, now)),
+        id: summary.id.to_string(),
+        href: format!("{base}/q/{}", summary.id),
+        initial: initial(&summary.server),
+        server: summary.server.clone(),
+        call: summary.call.clone(),
+        gist: summary.gist.clone(),
+        ago: waits.then(|| ago(summary.asked, now)),
         left: if waits {
-            left(brief.deadline, now)
+            left(summary.deadline, now)
         } else {
             None
         },
-        end: brief.ended.as_ref().map(|ended| end(ended, now)),
+        end: summary.ended.as_ref().map(|ended| end(ended, now)),
     }
 }
 
@@ -312,7 +314,10 @@ fn end(ended: &Ended, now: SystemTime) -> End {
         word,
         tone,
         ago: ago(ended.at, now),
-        by: ended.by.as_deref().map(|by| inert::line(by, inert::LABEL)),
+        by: ended
+            .by
+            .as_deref()
+            .map(|by| sanitize::line(by, sanitize::LABEL)),
     }
 }
 
@@ -334,5 +339,5 @@ pub(super) fn zones(views: &[FieldView]) -> Vec<String> {
 
 /// The draft to show: what was saved, or every default.
 pub(super) fn draft_of(views: &[FieldView], saved: Option<Draft>) -> Draft {
-    saved.unwrap_or_else(|| reading::untouched(views))
+    saved.unwrap_or_else(|| form_decode::untouched(views))
 }

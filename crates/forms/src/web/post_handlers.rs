@@ -12,23 +12,25 @@ use mcp_elicit_core::answer::{Answers, Draft, DraftValue, Outcome};
 use mcp_elicit_core::form::Form;
 use serde_json::{Map, Value, json};
 
-use super::desk::{Desk, DeskFault, Found, QuestionId, Settled};
+use super::form_decode::{self, Posted, key};
 use super::page::{Links, Shell};
-use super::reading::{self, Posted, key};
-use super::router::{self, Rooms, desk_failed, go, page, posted};
-use super::site::{Site, Voice};
-use super::step::{Way, stepped};
-use super::{notices, show};
-use crate::view::{Ask, Control, FieldView, Question, warnings};
+use super::question_store::{
+    QuestionId, QuestionStore, QuestionStoreError, StoredQuestion, SubmitResult,
+};
+use super::router::{self, AppState, go, page, posted, store_failed};
+use super::site::{MacPurpose, Site};
+use super::stepper::{Direction, stepped};
+use super::{notices, page_model};
+use crate::view::{Control, FieldView, QuestionBody, QuestionView, warnings};
 
 /// A press of one of the buttons of a question, or a save by our script.
-pub(super) async fn act<D: Desk>(
-    State(rooms): State<Rooms<D>>,
+pub(super) async fn act<D: QuestionStore>(
+    State(app): State<AppState<D>>,
     Path((id, act)): Path<(String, String)>,
     headers: HeaderMap,
     body: Body,
 ) -> Response {
-    let site = &*rooms.site;
+    let site = &*app.site;
     let posted = match posted(site, headers.get(header::CONTENT_TYPE), body).await {
         Ok(posted) => posted,
         Err(response) => return response,
@@ -37,26 +39,26 @@ pub(super) async fn act<D: Desk>(
         return unknown(site);
     };
     let token = posted.get("csrf").unwrap_or_default();
-    if !site.said(Voice::Form, id.as_str().as_bytes(), token) {
+    if !site.verifies(MacPurpose::Form, id.as_str().as_bytes(), token) {
         let line = "The form was not made here for this question. Nothing was done; open the question again.";
         return page(
             StatusCode::FORBIDDEN,
             &notices::refused(site, "Refused", line),
         );
     }
-    let (question, draft) = match rooms.desk.find(&id).await {
-        Err(fault) => return desk_failed(site, &fault),
+    let (question, draft) = match app.store.find(&id).await {
+        Err(error) => return store_failed(site, &error),
         Ok(None) => return unknown(site),
-        Ok(Some(Found::Ended(_))) => return over(site, &id, &act),
-        Ok(Some(Found::Open { question, .. })) if question.is_over((site.clock)()) => {
+        Ok(Some(StoredQuestion::Ended(_))) => return over(site, &id, &act),
+        Ok(Some(StoredQuestion::Open { question, .. })) if question.is_over((site.clock)()) => {
             return over(site, &id, &act);
         }
-        Ok(Some(Found::Open {
+        Ok(Some(StoredQuestion::Open {
             question, draft, ..
         })) => (question, draft),
     };
     let press = Press {
-        rooms: &rooms,
+        app: &app,
         by: site.by(&headers),
         id,
         question,
@@ -69,10 +71,10 @@ pub(super) async fn act<D: Desk>(
         "review" => press.review().await,
         "accept" => press.accept().await,
         "decline" | "cancel" => press.leave(&act).await,
-        "always" if rooms.desk.offers_from_now_on(&press.id) => press.leave(&act).await,
+        "always" if app.store.offers_from_now_on(&press.id) => press.leave(&act).await,
         _ => Ok(unknown(site)),
     };
-    done.unwrap_or_else(|fault| desk_failed(site, &fault))
+    done.unwrap_or_else(|error| store_failed(site, &error))
 }
 
 fn unknown(site: &Site) -> Response {
@@ -94,7 +96,7 @@ fn over(site: &Site, id: &QuestionId, act: &str) -> Response {
 
 /// Returns what the review page showed, so that nothing else is sent.
 pub(super) fn seen(site: &Site, id: &QuestionId, answers: &Answers) -> String {
-    site.tag(Voice::Seen, &shown_bytes(id, answers))
+    site.tag(MacPurpose::Seen, &shown_bytes(id, answers))
 }
 
 fn shown_bytes(id: &QuestionId, answers: &Answers) -> Vec<u8> {
@@ -103,18 +105,18 @@ fn shown_bytes(id: &QuestionId, answers: &Answers) -> Vec<u8> {
 
 /// One press, with all it may need.
 struct Press<'a, D> {
-    rooms: &'a Rooms<D>,
+    app: &'a AppState<D>,
     /// The person who is recorded as having pressed.
     by: String,
     id: QuestionId,
-    question: Arc<Question>,
+    question: Arc<QuestionView>,
     draft: Option<Draft>,
     posted: Posted,
 }
 
-impl<D: Desk> Press<'_, D> {
+impl<D: QuestionStore> Press<'_, D> {
     fn site(&self) -> &Site {
-        &self.rooms.site
+        &self.app.site
     }
 
     fn here(&self, more: &str) -> Response {
@@ -131,15 +133,15 @@ impl<D: Desk> Press<'_, D> {
     }
 
     /// Keeps what was typed, and says what the form thinks of it.
-    async fn live(&self) -> Result<Response, DeskFault> {
+    async fn live(&self) -> Result<Response, QuestionStoreError> {
         let Some((form, views)) = self.form() else {
             return Ok(unknown(self.site()));
         };
         let draft = self.posted.draft(&views);
-        let wrong = reading::answers(form, &views, &draft)
+        let wrong = form_decode::answers(form, &views, &draft)
             .err()
             .unwrap_or_default();
-        self.rooms.desk.keep(&self.id, draft).await?;
+        self.app.store.keep(&self.id, draft).await?;
         let mut by_key: Map<String, Value> = Map::new();
         for (index, message) in wrong {
             let messages = by_key.entry(key(index)).or_insert_with(|| json!([]));
@@ -154,7 +156,7 @@ impl<D: Desk> Press<'_, D> {
     }
 
     /// One more or one less, for browsers that do not run our script.
-    async fn step(&self) -> Result<Response, DeskFault> {
+    async fn step(&self) -> Result<Response, QuestionStoreError> {
         let Some((_, views)) = self.form() else {
             return Ok(unknown(self.site()));
         };
@@ -163,13 +165,13 @@ impl<D: Desk> Press<'_, D> {
             .posted
             .get("step")
             .and_then(|pressed| pressed.split_once(':'));
-        let field = pressed.and_then(|(key, way)| {
+        let field = pressed.and_then(|(key, direction)| {
             Some((
                 views.get(key.strip_prefix('f')?.parse::<usize>().ok()?)?,
-                way,
+                direction,
             ))
         });
-        if let Some((view, way)) = field
+        if let Some((view, direction)) = field
             && let Control::Number {
                 minimum,
                 maximum,
@@ -179,17 +181,22 @@ impl<D: Desk> Press<'_, D> {
         {
             let text =
                 |number: &Option<_>| number.as_ref().map(ToString::to_string).unwrap_or_default();
-            let way = if way == "up" { Way::Up } else { Way::Down };
+            let direction = if direction == "up" {
+                Direction::Up
+            } else {
+                Direction::Down
+            };
             let now = match draft.get(&view.name) {
                 DraftValue::Text(now) => now.as_str(),
                 DraftValue::Nothing | DraftValue::Picked(_) | DraftValue::Flag(_) => "",
             };
-            if let Some(next) = stepped(now, &text(step), &text(minimum), &text(maximum), way) {
+            if let Some(next) = stepped(now, &text(step), &text(minimum), &text(maximum), direction)
+            {
                 draft.set(&view.name, DraftValue::Text(next));
             }
         }
         let at = pressed.map_or("", |(key, _)| key);
-        self.rooms.desk.keep(&self.id, draft).await?;
+        self.app.store.keep(&self.id, draft).await?;
         Ok(
             self.here(&if at.bytes().all(|b| b.is_ascii_alphanumeric()) {
                 format!("#{at}-field")
@@ -200,21 +207,21 @@ impl<D: Desk> Press<'_, D> {
     }
 
     /// Keeps what was typed; on to the review when it is right, back to the form when it is not.
-    async fn review(&self) -> Result<Response, DeskFault> {
+    async fn review(&self) -> Result<Response, QuestionStoreError> {
         let Some((form, views)) = self.form() else {
             return Ok(unknown(self.site()));
         };
         let draft = self.posted.draft(&views);
-        let right = reading::answers(form, &views, &draft).is_ok();
-        self.rooms.desk.keep(&self.id, draft).await?;
+        let right = form_decode::answers(form, &views, &draft).is_ok();
+        self.app.store.keep(&self.id, draft).await?;
         Ok(self.here(if right { "/review" } else { "?check" }))
     }
 
     /// Sends what was reviewed, says a plain yes, or agrees to a link.
-    async fn accept(&self) -> Result<Response, DeskFault> {
+    async fn accept(&self) -> Result<Response, QuestionStoreError> {
         let (form, views) = match self.question.ask() {
-            Ask::Url(_) => return self.settle(Outcome::Visit).await,
-            Ask::Form(form) => (
+            QuestionBody::Url(_) => return self.submit(Outcome::Visit).await,
+            QuestionBody::Form(form) => (
                 form,
                 form.fields().iter().map(FieldView::of).collect::<Vec<_>>(),
             ),
@@ -223,43 +230,43 @@ impl<D: Desk> Press<'_, D> {
         let unsure = !insisted
             && warnings(&self.question)
                 .iter()
-                .any(|warning| warning.needs_insisting);
-        let draft = show::draft_of(&views, self.draft.clone());
-        let Ok(answers) = reading::answers(form, &views, &draft) else {
+                .any(|warning| warning.asks_for_credential);
+        let draft = page_model::draft_of(&views, self.draft.clone());
+        let Ok(answers) = form_decode::answers(form, &views, &draft) else {
             return Ok(self.here("?check"));
         };
         if views.is_empty() {
             return if unsure {
                 Ok(self.here("?insist"))
             } else {
-                self.settle(Outcome::Accept(answers)).await
+                self.submit(Outcome::Accept(answers)).await
             };
         }
         let shown = self.posted.get("seen").unwrap_or_default();
         if !self
             .site()
-            .said(Voice::Seen, &shown_bytes(&self.id, &answers), shown)
+            .verifies(MacPurpose::Seen, &shown_bytes(&self.id, &answers), shown)
         {
             return Ok(self.here("/review?changed"));
         }
         if unsure {
             return Ok(self.here("/review?insist"));
         }
-        self.settle(Outcome::Accept(answers)).await
+        self.submit(Outcome::Accept(answers)).await
     }
 
-    /// Declines or cancels. What was filled in is dropped only by who said so: it is kept, and asked about.
-    async fn leave(&self, act: &str) -> Result<Response, DeskFault> {
+    /// Declines or cancels. A draft is dropped only after the person confirms it.
+    async fn leave(&self, act: &str) -> Result<Response, QuestionStoreError> {
         if self.posted.get("drop") != Some("yes")
             && let Some(draft) = self.filled_in()
         {
-            self.rooms.desk.keep(&self.id, draft).await?;
+            self.app.store.keep(&self.id, draft).await?;
             return Ok(self.here(&format!("?leave={act}")));
         }
         if act == "always" {
-            self.rooms.desk.decline_from_now_on(&self.id).await?;
+            self.app.store.decline_from_now_on(&self.id).await?;
         }
-        self.settle(if act == "cancel" {
+        self.submit(if act == "cancel" {
             Outcome::Cancel
         } else {
             Outcome::Decline
@@ -276,16 +283,16 @@ impl<D: Desk> Press<'_, D> {
         } else {
             self.posted.draft(&views)
         };
-        reading::is_filled_in(&views, &draft).then_some(draft)
+        form_decode::is_filled_in(&views, &draft).then_some(draft)
     }
 
     /// Hands the act in; the first one wins.
-    async fn settle(&self, outcome: Outcome) -> Result<Response, DeskFault> {
+    async fn submit(&self, outcome: Outcome) -> Result<Response, QuestionStoreError> {
         Ok(
-            match self.rooms.desk.settle(&self.id, outcome, &self.by).await? {
-                Settled::Won => self.here(""),
-                Settled::Late(_) => self.here("?late"),
-                Settled::Gone => unknown(self.site()),
+            match self.app.store.submit(&self.id, outcome, &self.by).await? {
+                SubmitResult::Won => self.here(""),
+                SubmitResult::Late(_) => self.here("?late"),
+                SubmitResult::Gone => unknown(self.site()),
             },
         )
     }

@@ -1,10 +1,11 @@
-//! The answer being given: what each field holds, what is wrong with it, and where the person is.
+//! The state of an answer: the value and the errors of each field, and the stage that the person has reached.
 
 use mcp_elicit_core::answer::{Draft, DraftValue, Outcome};
 use mcp_elicit_core::secrecy::{self, Confidence};
 
 use super::{
-    Effect, Event, FieldView, NotAnswered, Question, Reply, Stage, Warning, validation, warnings,
+    Effect, Event, FieldView, FrontendError, QuestionView, Stage, Submission, Warning, validation,
+    warnings,
 };
 
 /// The value of one field, and its errors.
@@ -26,14 +27,14 @@ enum FromNowOn {
     Chosen,
 }
 
-/// The answer being given to one question.
+/// The state of an answer to one question, before it is submitted.
 #[derive(Debug)]
-pub struct Sheet {
-    question: Question,
+pub struct AnswerState {
+    question: QuestionView,
     fields: Vec<FieldView>,
     entries: Vec<Entry>,
     warnings: Vec<Warning>,
-    insisted: bool,
+    allows_credentials: bool,
     from_now_on: FromNowOn,
     stage: Stage,
     /// `true` if the review has been reached, so that correcting a field leads back to it.
@@ -41,7 +42,7 @@ pub struct Sheet {
 }
 
 /// Marks the fields that certainly ask for a credential.
-fn hide_secrets(question: &Question, fields: &mut [FieldView]) {
+fn hide_secrets(question: &QuestionView, fields: &mut [FieldView]) {
     let Some(form) = question.as_form() else {
         return;
     };
@@ -53,9 +54,9 @@ fn hide_secrets(question: &Question, fields: &mut [FieldView]) {
     }
 }
 
-impl Sheet {
-    /// A sheet with every field at its default.
-    pub fn new(question: Question) -> Self {
+impl AnswerState {
+    /// Creates a state with every field at its default.
+    pub fn new(question: QuestionView) -> Self {
         let mut fields: Vec<_> = question
             .as_form()
             .map(|form| form.fields().iter().map(FieldView::of).collect())
@@ -71,25 +72,25 @@ impl Sheet {
             })
             .collect();
         let warnings = warnings(&question);
-        let mut sheet = Self {
+        let mut state = Self {
             question,
             fields,
             entries,
             warnings,
-            insisted: false,
+            allows_credentials: false,
             from_now_on: FromNowOn::NotOffered,
             stage: Stage::Confirm,
             reviewed: false,
         };
-        for index in 0..sheet.fields.len() {
-            sheet.check(index);
+        for index in 0..state.fields.len() {
+            state.check(index);
         }
-        sheet.stage = if sheet.must_insist() {
-            Stage::Caution
+        state.stage = if state.must_allow_credentials() {
+            Stage::Warnings
         } else {
-            sheet.first_stage()
+            state.first_stage()
         };
-        sheet
+        state
     }
 
     /// Offers to decline every later question too; for callers that can keep to it.
@@ -104,17 +105,17 @@ impl Sheet {
         self.from_now_on != FromNowOn::NotOffered
     }
 
-    /// The outcome together with what else the person said.
-    pub fn reply(&self, outcome: Outcome) -> Reply {
-        Reply {
+    /// Returns the outcome together with the person's further choices.
+    pub fn submission(&self, outcome: Outcome) -> Submission {
+        Submission {
             outcome,
-            insisted: self.insisted,
+            allows_credentials: self.allows_credentials,
             from_now_on: self.from_now_on == FromNowOn::Chosen,
         }
     }
 
     /// The question.
-    pub fn question(&self) -> &Question {
+    pub fn question(&self) -> &QuestionView {
         &self.question
     }
 
@@ -123,12 +124,12 @@ impl Sheet {
         &self.fields
     }
 
-    /// Returns what is to be careful about.
+    /// Returns the warnings to show.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
 
-    /// Returns where the person is.
+    /// Returns the present stage.
     pub fn stage(&self) -> Stage {
         self.stage
     }
@@ -163,9 +164,13 @@ impl Sheet {
         self.entries.iter().any(|entry| entry.touched)
     }
 
-    /// Returns whether the answer waits for the person to insist.
-    pub fn must_insist(&self) -> bool {
-        !self.insisted && self.warnings.iter().any(|warning| warning.needs_insisting)
+    /// Returns whether the person must still allow credentials before anything can be sent.
+    pub fn must_allow_credentials(&self) -> bool {
+        !self.allows_credentials
+            && self
+                .warnings
+                .iter()
+                .any(|warning| warning.asks_for_credential)
     }
 
     /// Returns what the field with this index holds, in the person's words; `None` when it is empty.
@@ -173,8 +178,8 @@ impl Sheet {
         self.fields.get(index)?.shown(self.typed(index))
     }
 
-    /// Returns what will be sent for the field with this index: options by their labels, everything else exactly as the server gets
-    /// it. `None` where nothing is sent.
+    /// Returns what will be sent for the field with this index: options by their labels, everything else exactly as the
+    /// server gets it. `None` where nothing is sent.
     pub fn sent(&self, index: usize) -> Option<Vec<String>> {
         let field = self.fields.get(index)?;
         let value = validation::value(self.question.as_form()?, field, self.typed(index))?;
@@ -202,20 +207,20 @@ impl Sheet {
         draft
     }
 
-    /// Takes in what happened and says what to do about it.
+    /// Applies an event and returns its effect.
     pub fn handle(&mut self, event: Event) -> Effect {
         match event {
             Event::Edit(index, typed) => self.edit(index, typed),
             Event::Next => self.next(),
             Event::Back => self.back(),
-            Event::Goto(index) if index < self.fields.len() && !self.must_insist() => {
+            Event::Goto(index) if index < self.fields.len() && !self.must_allow_credentials() => {
                 self.leave_field();
                 self.stage = Stage::Field(index);
             }
             Event::Review => self.review(),
-            Event::Insist => {
-                self.insisted = true;
-                if self.stage == Stage::Caution {
+            Event::AllowCredentials => {
+                self.allows_credentials = true;
+                if self.stage == Stage::Warnings {
                     self.stage = self.first_stage();
                 }
             }
@@ -229,13 +234,13 @@ impl Sheet {
             }
             Event::Cancel => return Effect::Done(Outcome::Cancel),
             Event::Time(now) if self.question.is_over(now) => {
-                return Effect::Over(NotAnswered::Expired);
+                return Effect::Over(FrontendError::Expired);
             }
             Event::Goto(_) | Event::Time(_) => {}
-            Event::Withdrawn(why) => return Effect::Over(NotAnswered::Withdrawn { why }),
-            Event::Interrupt => return Effect::Over(NotAnswered::Interrupted),
+            Event::Withdrawn(why) => return Effect::Over(FrontendError::Withdrawn { why }),
+            Event::Interrupt => return Effect::Over(FrontendError::Interrupted),
             Event::End => {
-                return Effect::Over(NotAnswered::EndOfInput {
+                return Effect::Over(FrontendError::EndOfInput {
                     field: self.field_name(),
                 });
             }
@@ -300,7 +305,7 @@ impl Sheet {
                     }
                 }
             }
-            Stage::Caution | Stage::Review | Stage::Confirm => {}
+            Stage::Warnings | Stage::Review | Stage::Confirm => {}
         }
     }
 
@@ -316,13 +321,13 @@ impl Sheet {
         self.stage = match self.stage {
             Stage::Field(index) => Stage::Field(index.saturating_sub(1)),
             Stage::Review => Stage::Field(self.fields.len().saturating_sub(1)),
-            stage @ (Stage::Caution | Stage::Confirm) => stage,
+            stage @ (Stage::Warnings | Stage::Confirm) => stage,
         };
     }
 
     /// Goes to the first wrong field, or to the review when there is none.
     fn review(&mut self) {
-        if self.fields.is_empty() || self.must_insist() {
+        if self.fields.is_empty() || self.must_allow_credentials() {
             return;
         }
         let wrong = self
@@ -341,8 +346,8 @@ impl Sheet {
     }
 
     fn accept(&mut self) -> Effect {
-        if self.must_insist() {
-            self.stage = Stage::Caution;
+        if self.must_allow_credentials() {
+            self.stage = Stage::Warnings;
             return Effect::Show;
         }
         let Some(form) = self.question.as_form() else {

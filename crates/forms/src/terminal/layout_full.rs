@@ -2,9 +2,9 @@
 
 use std::time::SystemTime;
 
-use super::desk::{Desk, Tool};
+use super::controller::{Controller, FieldInput};
 use super::page::{Body, Line, Page, Style, wrap};
-use super::{keys, parts};
+use super::{keys, widgets};
 use crate::view::{FieldView, Stage};
 
 /// Columns and rows from which on the whole form is shown.
@@ -12,13 +12,14 @@ const WIDE: (usize, usize) = (100, 20);
 /// The widest that the form gets, in columns.
 const WIDEST: usize = 130;
 
-/// Returns whether this stage is shown whole on a screen of this size: a form of several fields that is being filled in.
-pub(super) fn fits(desk: &Desk, width: usize, height: usize) -> bool {
-    desk.reading.is_none()
+/// Returns whether this stage is shown whole on a screen of this size: a form of several fields that is being filled
+/// in.
+pub(super) fn fits(controller: &Controller, width: usize, height: usize) -> bool {
+    controller.reading.is_none()
         && width >= WIDE.0
         && height >= WIDE.1
-        && desk.sheet.fields().len() > 1
-        && matches!(desk.sheet.stage(), Stage::Field(_) | Stage::Review)
+        && controller.state.fields().len() > 1
+        && matches!(controller.state.stage(), Stage::Field(_) | Stage::Review)
 }
 
 /// The columns of a field: its label, what it holds, and what there is to say about it.
@@ -29,22 +30,22 @@ struct Columns {
 }
 
 /// The page with every field.
-pub(super) fn page(desk: &Desk, width: usize, height: usize, now: SystemTime) -> Page {
+pub(super) fn page(controller: &Controller, width: usize, height: usize, now: SystemTime) -> Page {
     let width = width.min(WIDEST);
-    let question = desk.sheet.question();
-    let fields = desk.sheet.fields();
-    let head = parts::head(desk, width, now);
+    let question = controller.state.question();
+    let fields = controller.state.fields();
+    let head = widgets::head(controller, width, now);
     let mut body = Body::default();
-    body.extend(parts::opening(
+    body.extend(widgets::opening(
         &question.message(),
         width,
         height / 4,
         Style::Plain,
     ));
     body.gap();
-    parts::warnings(desk.sheet.warnings(), width, &mut body);
+    widgets::warnings(controller.state.warnings(), width, &mut body);
     body.gap();
-    let label = parts::label_column(fields, width / 2) + 2;
+    let label = widgets::label_column(fields, width / 2) + 2;
     let value = (width * 3 / 5).saturating_sub(label + 2);
     let columns = Columns {
         label,
@@ -53,25 +54,25 @@ pub(super) fn page(desk: &Desk, width: usize, height: usize, now: SystemTime) ->
     };
     let mut focus = None;
     for (index, field) in fields.iter().enumerate() {
-        if desk.sheet.stage() == Stage::Field(index) {
+        if controller.state.stage() == Stage::Field(index) {
             body.gap();
         }
         let first = body.lines.len();
-        block(desk, index, field, &columns, height, &mut body);
-        if desk.sheet.stage() == Stage::Field(index) {
+        block(controller, index, field, &columns, height, &mut body);
+        if controller.state.stage() == Stage::Field(index) {
             focus = Some((first, body.lines.len() - 1));
         }
     }
     body.gap();
     let mut row = Body::default();
-    parts::buttons(desk, fields.len(), width, &mut row);
+    widgets::buttons(controller, fields.len(), width, &mut row);
     let pad = Line::of(" ".repeat(columns.label + 2), Style::Plain);
     body.extend(
         row.lines
             .into_iter()
             .map(|line| pad.clone().followed_by(line)),
     );
-    if let Some(notice) = desk.notice {
+    if let Some(notice) = controller.notice {
         body.gap();
         body.push(Line::of(format!("  {notice}"), Style::Warn));
     }
@@ -80,30 +81,30 @@ pub(super) fn page(desk: &Desk, width: usize, height: usize, now: SystemTime) ->
     Page {
         head,
         body,
-        foot: keys::here(desk, width),
+        foot: keys::here(controller, width),
         ..Page::default()
     }
 }
 
 /// One field: a row, or several while the person is at it.
 fn block(
-    desk: &Desk,
+    controller: &Controller,
     index: usize,
     field: &FieldView,
     columns: &Columns,
     height: usize,
     body: &mut Body,
 ) {
-    let here = desk.sheet.stage() == Stage::Field(index);
+    let here = controller.state.stage() == Stage::Field(index);
     let held = if here {
-        being_answered(desk, index, columns, height)
+        being_answered(controller, index, columns, height)
     } else {
-        answered(desk, index, columns)
+        answered(controller, index, columns)
     };
     let beside = if here {
-        about(desk, index, field, columns)
+        about(controller, index, field, columns)
     } else {
-        wrong(desk, index, columns)
+        wrong(controller, index, columns)
     };
     if let Some((row, column)) = held.cursor {
         body.cursor = Some((body.lines.len() + row, column + columns.label + 2));
@@ -134,23 +135,26 @@ fn block(
     }
 }
 
-fn being_answered(desk: &Desk, index: usize, columns: &Columns, height: usize) -> Body {
+fn being_answered(controller: &Controller, index: usize, columns: &Columns, height: usize) -> Body {
     let mut held = Body::default();
-    match desk.tools.get(index) {
-        Some(Tool::Editor(editor)) => parts::editor(editor, columns.value + 2, &mut held),
-        Some(Tool::Picker(picker)) => {
-            parts::picker(picker, columns.value, (height / 3).clamp(3, 10), &mut held);
+    match controller.inputs.get(index) {
+        Some(FieldInput::Editor(editor)) => widgets::editor(editor, columns.value + 2, &mut held),
+        Some(FieldInput::Picker(picker)) => {
+            widgets::picker(picker, columns.value, (height / 3).clamp(3, 10), &mut held);
         }
         None => {}
     }
     held
 }
 
-fn answered(desk: &Desk, index: usize, columns: &Columns) -> Body {
+fn answered(controller: &Controller, index: usize, columns: &Columns) -> Body {
     let mut held = Body::default();
-    let text = match desk.sheet.sent(index) {
+    let text = match controller.state.sent(index) {
         Some(sent) => sent.join(", "),
-        None => desk.sheet.shown(index).unwrap_or_else(|| "·".to_owned()),
+        None => controller
+            .state
+            .shown(index)
+            .unwrap_or_else(|| "·".to_owned()),
     };
     let rows = wrap(&text, columns.value.saturating_sub(4), Style::Dim);
     let more = rows.len() > 1;
@@ -166,9 +170,9 @@ fn answered(desk: &Desk, index: usize, columns: &Columns) -> Body {
 }
 
 /// The explanation of the field the person is at, its bounds, and what is wrong with it.
-fn about(desk: &Desk, index: usize, field: &FieldView, columns: &Columns) -> Vec<Line> {
-    let mut lines = parts::complaints(desk, index, columns.beside + 2);
-    lines.extend(parts::understood(desk, index, columns.beside + 2));
+fn about(controller: &Controller, index: usize, field: &FieldView, columns: &Columns) -> Vec<Line> {
+    let mut lines = widgets::complaints(controller, index, columns.beside + 2);
+    lines.extend(widgets::understood(controller, index, columns.beside + 2));
     lines.push(Line::of(
         field.need(),
         if field.required {
@@ -190,8 +194,8 @@ fn about(desk: &Desk, index: usize, field: &FieldView, columns: &Columns) -> Vec
     lines
 }
 
-fn wrong(desk: &Desk, index: usize, columns: &Columns) -> Vec<Line> {
-    let complaints = parts::complaints(desk, index, columns.beside + 2);
-    let understood = parts::understood(desk, index, columns.beside + 2);
+fn wrong(controller: &Controller, index: usize, columns: &Columns) -> Vec<Line> {
+    let complaints = widgets::complaints(controller, index, columns.beside + 2);
+    let understood = widgets::understood(controller, index, columns.beside + 2);
     complaints.into_iter().chain(understood).take(2).collect()
 }

@@ -6,15 +6,15 @@ use std::time::SystemTime;
 use mcp_elicit_core::answer::{Draft, Outcome};
 use tokio::sync::watch;
 
-use super::prose::Message;
-use crate::view::{Question, inert};
+use super::markdown::Message;
+use crate::view::{QuestionView, sanitize};
 
 /// Longest name of a question, in characters.
 const LONGEST_ID: usize = 128;
 
 /// The name of a question in the address of its page.
 ///
-/// Whoever makes one makes it unguessable; it is letters, digits, `-` and `_` only, 128 at most.
+/// The code that makes one makes it unguessable. At most 128 letters, digits, `-` and `_`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct QuestionId(String);
 
@@ -42,7 +42,7 @@ impl fmt::Display for QuestionId {
     }
 }
 
-/// The end of a question. Only the first four are a person's act.
+/// The end of a question. Only the first four are a person's action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ending {
     /// The person sent answers, or agreed to a form without fields.
@@ -53,9 +53,9 @@ pub enum Ending {
     Declined,
     /// The person made no choice.
     Cancelled,
-    /// Nobody answered in time.
+    /// The deadline passed without an answer.
     TimedOut,
-    /// The question was taken back, for this reason.
+    /// The question was withdrawn, for this reason.
     Withdrawn(String),
     /// The question could not be brought to its end, for this reason.
     Failed(String),
@@ -83,9 +83,9 @@ pub struct Ended {
     pub by: Option<String>,
 }
 
-/// A question in a few words, as a list shows it. It holds no answers.
+/// The summary of a question, as a list shows it. It holds no answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Brief {
+pub struct QuestionSummary {
     /// Its name.
     pub id: QuestionId,
     /// The server that asks, by the name a person knows it by.
@@ -102,23 +102,23 @@ pub struct Brief {
     pub ended: Option<Ended>,
 }
 
-impl Brief {
+impl QuestionSummary {
     /// Longest beginning of a message that is kept, in characters.
     pub const GIST: usize = 240;
 
-    /// `question` in a few words, while it waits.
-    pub fn of(id: QuestionId, question: &Question, asked: SystemTime) -> Self {
-        // Twice as much is read as is kept, as marks and breaks take no room in the end.
+    /// Summarizes `question` while it is pending.
+    pub fn of(id: QuestionId, question: &QuestionView, asked: SystemTime) -> Self {
+        // Twice as much is read as is kept, as markup and line breaks are dropped.
         let start: String = question
             .raw_message()
             .chars()
             .take(2 * Self::GIST)
             .collect();
-        let gist = Message::read(&inert::text(&start, 2 * Self::GIST)).words();
+        let gist = Message::read(&sanitize::text(&start, 2 * Self::GIST)).words();
         Self {
             id,
             server: question.origin().name(),
-            call: question.call().map(crate::view::Call::name),
+            call: question.call().map(crate::view::CallView::name),
             gist: shortened(&gist),
             asked,
             deadline: question.deadline(),
@@ -144,53 +144,53 @@ impl Brief {
 }
 
 fn shortened(line: &str) -> String {
-    if line.chars().count() <= Brief::GIST {
+    if line.chars().count() <= QuestionSummary::GIST {
         return line.to_owned();
     }
-    let mut short: String = line.chars().take(Brief::GIST - 1).collect();
+    let mut short: String = line.chars().take(QuestionSummary::GIST - 1).collect();
     short.push('…');
     short
 }
 
 /// Which questions a list should show.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct ListFilter {
     /// Words that must occur; empty for all.
     pub text: String,
     /// The most waiting, and the most ended, questions to give.
     pub most: usize,
 }
 
-/// The questions of a desk.
+/// The questions of a store, as a list shows them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Docket {
+pub struct QuestionList {
     /// Waiting, the longest waiting first.
-    pub pending: Vec<Brief>,
+    pub pending: Vec<QuestionSummary>,
     /// The number of questions that wait in all, matched or not.
     pub pending_total: usize,
     /// Ended, the latest first.
-    pub recent: Vec<Brief>,
+    pub recent: Vec<QuestionSummary>,
 }
 
-/// A question that was looked for and found.
+/// A question that was found by its id.
 #[derive(Clone, Debug)]
-pub enum Found {
+pub enum StoredQuestion {
     /// It waits for an answer.
     Open {
         /// The question.
-        question: Arc<Question>,
+        question: Arc<QuestionView>,
         /// When it was asked.
         asked: SystemTime,
         /// The values that a person has typed so far; `None` before anything was saved.
         draft: Option<Draft>,
     },
-    /// It has ended; [`Brief::ended`] says how.
-    Ended(Brief),
+    /// It has ended; [`QuestionSummary::ended`] says how.
+    Ended(QuestionSummary),
 }
 
 /// The result of submitting an outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Settled {
+pub enum SubmitResult {
     /// It is the question's outcome.
     Won,
     /// The question had ended before, like this; the outcome was dropped.
@@ -199,52 +199,57 @@ pub enum Settled {
     Gone,
 }
 
-/// The desk could not do its work. Says nothing about any question.
+/// The store could not be read or written. Says nothing about any question.
 #[derive(Debug, thiserror::Error)]
 #[error("the questions cannot be reached")]
-pub struct DeskFault(#[source] pub Box<dyn std::error::Error + Send + Sync>);
+pub struct QuestionStoreError(#[source] pub Box<dyn std::error::Error + Send + Sync>);
 
-/// The source of one person's questions, which the pages show and hand answers to.
+/// The store of one person's questions, which the pages show and submit answers to.
 ///
-/// The pages hold no state of their own. A desk decides which outcome comes first; everything else about an
+/// The pages hold no state of their own. A store decides which outcome comes first; everything else about an
 /// answer is decided by the form's own check before it gets here.
-pub trait Desk: Send + Sync + 'static {
+pub trait QuestionStore: Send + Sync + 'static {
     /// The questions, for a list.
-    fn list(&self, wanted: &Wanted) -> impl Future<Output = Result<Docket, DeskFault>> + Send;
+    fn list(
+        &self,
+        filter: &ListFilter,
+    ) -> impl Future<Output = Result<QuestionList, QuestionStoreError>> + Send;
 
     /// The question named `id`; `None` when there is none, or none of this person's.
     fn find(
         &self,
         id: &QuestionId,
-    ) -> impl Future<Output = Result<Option<Found>, DeskFault>> + Send;
+    ) -> impl Future<Output = Result<Option<StoredQuestion>, QuestionStoreError>> + Send;
 
-    /// Returns what a person should know about the question besides what it says, such as that no call waits for it; a sentence or two.
+    /// Returns what a person should know about the question besides its own text, such as that no call waits for it: a
+    /// sentence or two.
     fn note(
         &self,
         id: &QuestionId,
-    ) -> impl Future<Output = Result<Option<String>, DeskFault>> + Send {
+    ) -> impl Future<Output = Result<Option<String>, QuestionStoreError>> + Send {
         let _ = id;
         async { Ok(None) }
     }
 
     /// Notes that a person has the question on the screen.
-    fn shown(&self, id: &QuestionId) -> impl Future<Output = Result<(), DeskFault>> + Send;
+    fn shown(&self, id: &QuestionId)
+    -> impl Future<Output = Result<(), QuestionStoreError>> + Send;
 
-    /// Keeps what a person has typed so far. It is not an answer and is dropped with the question's end; a question
-    /// that has ended takes none.
+    /// Stores what a person has typed so far. A draft is not an answer and is dropped when the question ends; none is
+    /// stored for a question that has ended.
     fn keep(
         &self,
         id: &QuestionId,
         draft: Draft,
-    ) -> impl Future<Output = Result<(), DeskFault>> + Send;
+    ) -> impl Future<Output = Result<(), QuestionStoreError>> + Send;
 
-    /// Hands in a person's act. The first for a question that waits wins, and no other does.
-    fn settle(
+    /// Submits a person's outcome. The first for a pending question wins, and no other does.
+    fn submit(
         &self,
         id: &QuestionId,
         outcome: Outcome,
         by: &str,
-    ) -> impl Future<Output = Result<Settled, DeskFault>> + Send;
+    ) -> impl Future<Output = Result<SubmitResult, QuestionStoreError>> + Send;
 
     /// Returns whether the person is offered to decline every later question of this server too.
     fn offers_from_now_on(&self, id: &QuestionId) -> bool {
@@ -252,12 +257,12 @@ pub trait Desk: Send + Sync + 'static {
         false
     }
 
-    /// Notes that the decline which follows is meant for every later question of the server too. Keeping that word is
-    /// the part of whoever asks.
+    /// Notes that the decline which follows is meant for every later question of the server too. The caller enforces
+    /// it.
     fn decline_from_now_on(
         &self,
         id: &QuestionId,
-    ) -> impl Future<Output = Result<(), DeskFault>> + Send {
+    ) -> impl Future<Output = Result<(), QuestionStoreError>> + Send {
         let _ = id;
         async { Ok(()) }
     }

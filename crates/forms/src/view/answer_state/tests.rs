@@ -12,16 +12,16 @@ const DEPLOY: &str = r#"{"type":"object","required":["environment"],"properties"
     "replicas":{"type":"integer","minimum":1,"maximum":9,"default":2},
     "note":{"type":"string","maxLength":5}}}"#;
 
-fn sheet(schema: &str) -> Sheet {
-    Sheet::new(Question::form(
+fn state(schema: &str) -> AnswerState {
+    AnswerState::new(QuestionView::form(
         Origin::new("demo"),
         "Where to?",
         Form::parse(schema).unwrap(),
     ))
 }
 
-fn link() -> Sheet {
-    Sheet::new(Question::url(
+fn link() -> AnswerState {
+    AnswerState::new(QuestionView::url(
         Origin::new("demo"),
         "Sign in",
         Link::parse("https://example.org/x").unwrap(),
@@ -45,14 +45,14 @@ fn content(effect: &Effect) -> serde_json::Value {
 
 #[test]
 fn from_the_first_field_to_the_answer() {
-    let mut sheet = sheet(DEPLOY);
-    assert_eq!(sheet.stage(), Stage::Field(0));
-    sheet.handle(Event::Edit(0, picked("production")));
+    let mut state = state(DEPLOY);
+    assert_eq!(state.stage(), Stage::Field(0));
+    state.handle(Event::Edit(0, picked("production")));
     for _ in 0..3 {
-        sheet.handle(Event::Next);
+        state.handle(Event::Next);
     }
-    assert_eq!(sheet.stage(), Stage::Review);
-    let effect = sheet.handle(Event::Accept);
+    assert_eq!(state.stage(), Stage::Review);
+    let effect = state.handle(Event::Accept);
     assert_eq!(
         content(&effect),
         json!({"environment": "production", "replicas": 2})
@@ -61,20 +61,20 @@ fn from_the_first_field_to_the_answer() {
 
 #[test]
 fn a_wrong_field_is_not_left_forwards_but_is_left_backwards() {
-    let mut sheet = sheet(DEPLOY);
-    sheet.handle(Event::Next);
-    assert_eq!(sheet.stage(), Stage::Field(0));
-    assert_eq!(sheet.errors(0).len(), 1);
-    sheet.handle(Event::Edit(0, picked("staging")));
-    assert!(sheet.errors(0).is_empty());
-    sheet.handle(Event::Next);
-    sheet.handle(Event::Edit(1, text("99")));
-    sheet.handle(Event::Next);
-    assert_eq!(sheet.stage(), Stage::Field(1));
-    sheet.handle(Event::Back);
-    assert_eq!(sheet.stage(), Stage::Field(0));
+    let mut state = state(DEPLOY);
+    state.handle(Event::Next);
+    assert_eq!(state.stage(), Stage::Field(0));
+    assert_eq!(state.errors(0).len(), 1);
+    state.handle(Event::Edit(0, picked("staging")));
+    assert!(state.errors(0).is_empty());
+    state.handle(Event::Next);
+    state.handle(Event::Edit(1, text("99")));
+    state.handle(Event::Next);
+    assert_eq!(state.stage(), Stage::Field(1));
+    state.handle(Event::Back);
+    assert_eq!(state.stage(), Stage::Field(0));
     assert_eq!(
-        sheet.shown(1).as_deref(),
+        state.shown(1).as_deref(),
         Some("99"),
         "what was typed is kept"
     );
@@ -82,41 +82,41 @@ fn a_wrong_field_is_not_left_forwards_but_is_left_backwards() {
 
 #[test]
 fn nothing_is_called_wrong_before_it_was_touched_or_tried() {
-    let mut sheet = sheet(DEPLOY);
-    assert!(sheet.errors(0).is_empty());
-    assert_eq!(sheet.problems(0).len(), 1);
-    sheet.handle(Event::Edit(2, text("too long")));
+    let mut state = state(DEPLOY);
+    assert!(state.errors(0).is_empty());
+    assert_eq!(state.problems(0).len(), 1);
+    state.handle(Event::Edit(2, text("too long")));
     assert!(
-        !sheet.errors(2).is_empty(),
+        !state.errors(2).is_empty(),
         "typing is checked as it happens"
     );
-    assert!(!sheet.was_tried(2));
+    assert!(!state.was_tried(2));
 }
 
 #[test]
 fn the_review_is_not_reached_past_a_wrong_field() {
-    let mut sheet = sheet(DEPLOY);
-    sheet.handle(Event::Edit(0, picked("staging")));
-    sheet.handle(Event::Edit(2, text("too long")));
-    sheet.handle(Event::Review);
-    assert_eq!(sheet.stage(), Stage::Field(2));
+    let mut state = state(DEPLOY);
+    state.handle(Event::Edit(0, picked("staging")));
+    state.handle(Event::Edit(2, text("too long")));
+    state.handle(Event::Review);
+    assert_eq!(state.stage(), Stage::Field(2));
     assert!(
-        matches!(sheet.handle(Event::Accept), Effect::Show),
+        matches!(state.handle(Event::Accept), Effect::Show),
         "and nothing wrong is sent"
     );
-    assert_eq!(sheet.stage(), Stage::Field(2));
+    assert_eq!(state.stage(), Stage::Field(2));
 }
 
 #[test]
 fn a_change_from_the_review_leads_back_to_it() {
-    let mut sheet = sheet(DEPLOY);
-    sheet.handle(Event::Edit(0, picked("staging")));
-    sheet.handle(Event::Review);
-    sheet.handle(Event::Goto(1));
-    sheet.handle(Event::Edit(1, text("3")));
-    sheet.handle(Event::Next);
-    assert_eq!(sheet.stage(), Stage::Review);
-    let effect = sheet.handle(Event::Accept);
+    let mut state = state(DEPLOY);
+    state.handle(Event::Edit(0, picked("staging")));
+    state.handle(Event::Review);
+    state.handle(Event::Goto(1));
+    state.handle(Event::Edit(1, text("3")));
+    state.handle(Event::Next);
+    assert_eq!(state.stage(), Stage::Review);
+    let effect = state.handle(Event::Accept);
     assert_eq!(
         content(&effect),
         json!({"environment": "staging", "replicas": 3})
@@ -125,7 +125,7 @@ fn a_change_from_the_review_leads_back_to_it() {
 
 #[test]
 fn only_the_person_declines_or_cancels() {
-    let ends = |event: Event| sheet(DEPLOY).handle(event);
+    let ends = |event: Event| state(DEPLOY).handle(event);
     assert!(matches!(
         ends(Event::Decline),
         Effect::Done(Outcome::Decline)
@@ -133,13 +133,13 @@ fn only_the_person_declines_or_cancels() {
     assert!(matches!(ends(Event::Cancel), Effect::Done(Outcome::Cancel)));
     assert!(matches!(
         ends(Event::Interrupt),
-        Effect::Over(NotAnswered::Interrupted)
+        Effect::Over(FrontendError::Interrupted)
     ));
     assert!(matches!(
         ends(Event::Withdrawn("x".into())),
-        Effect::Over(NotAnswered::Withdrawn { .. })
+        Effect::Over(FrontendError::Withdrawn { .. })
     ));
-    let Effect::Over(NotAnswered::EndOfInput { field }) = ends(Event::End) else {
+    let Effect::Over(FrontendError::EndOfInput { field }) = ends(Event::End) else {
         panic!()
     };
     assert_eq!(field.as_deref(), Some("environment"));
@@ -149,47 +149,47 @@ fn only_the_person_declines_or_cancels() {
 fn time_runs_out_at_the_deadline_and_not_before() {
     let end = UNIX_EPOCH + Duration::from_mins(1);
     let form = Form::parse(DEPLOY).unwrap();
-    let mut sheet = Sheet::new(Question::form(Origin::new("demo"), "?", form).until(end));
+    let mut state = AnswerState::new(QuestionView::form(Origin::new("demo"), "?", form).until(end));
     let before = end - Duration::from_millis(1);
-    assert!(matches!(sheet.handle(Event::Time(before)), Effect::Show));
+    assert!(matches!(state.handle(Event::Time(before)), Effect::Show));
     assert!(matches!(
-        sheet.handle(Event::Time(end)),
-        Effect::Over(NotAnswered::Expired)
+        state.handle(Event::Time(end)),
+        Effect::Over(FrontendError::Expired)
     ));
 }
 
 #[test]
 fn a_form_without_fields_is_a_plain_confirmation() {
-    let mut sheet = sheet(r#"{"type":"object","properties":{}}"#);
-    assert_eq!(sheet.stage(), Stage::Confirm);
+    let mut state = state(r#"{"type":"object","properties":{}}"#);
+    assert_eq!(state.stage(), Stage::Confirm);
     assert!(
-        matches!(sheet.handle(Event::Next), Effect::Show),
+        matches!(state.handle(Event::Next), Effect::Show),
         "going on is not agreeing"
     );
-    assert_eq!(content(&sheet.handle(Event::Accept)), json!({}));
+    assert_eq!(content(&state.handle(Event::Accept)), json!({}));
 }
 
 #[test]
 fn agreeing_to_a_link_is_a_visit() {
-    let mut sheet = link();
-    assert_eq!(sheet.stage(), Stage::Confirm);
+    let mut state = link();
+    assert_eq!(state.stage(), Stage::Confirm);
     assert!(matches!(
-        sheet.handle(Event::Accept),
+        state.handle(Event::Accept),
         Effect::Done(Outcome::Visit)
     ));
 }
 
 #[test]
 fn what_will_be_sent_is_told_apart_from_what_was_typed() {
-    let mut sheet = sheet(
+    let mut state = state(
         r#"{"type":"object","properties":{"n":{"type":"number"},"d":{"type":"string","format":"date"},
         "t":{"type":"string","format":"date-time"},"c":{"type":"string","oneOf":[{"const":"a","title":"Apple"}]},"b":{"type":"boolean"}}}"#,
     );
     let mut told = |index: usize, typed: DraftValue| {
-        sheet.handle(Event::Edit(index, typed));
+        state.handle(Event::Edit(index, typed));
         (
-            sheet.sent(index).map(|sent| sent.concat()),
-            sheet.understood(index),
+            state.sent(index).map(|sent| sent.concat()),
+            state.understood(index),
         )
     };
     let said = |sent: &str, understood: Option<&str>| {
@@ -215,16 +215,16 @@ fn what_will_be_sent_is_told_apart_from_what_was_typed() {
     assert_eq!(told(3, picked("a")), said("Apple", None));
     assert_eq!(told(4, DraftValue::Flag(true)), said("Yes", None));
     assert_eq!(told(1, text("2026-02-30")), (None, None));
-    assert_eq!(sheet.errors(1), ["February 2026 has 28 days"]);
+    assert_eq!(state.errors(1), ["February 2026 has 28 days"]);
 }
 
 #[test]
 fn events_for_fields_that_are_none_do_nothing() {
-    let mut sheet = sheet(DEPLOY);
-    sheet.handle(Event::Edit(99, text("x")));
-    sheet.handle(Event::Goto(99));
-    assert_eq!(sheet.stage(), Stage::Field(0));
-    assert!(!sheet.is_touched());
+    let mut state = state(DEPLOY);
+    state.handle(Event::Edit(99, text("x")));
+    state.handle(Event::Goto(99));
+    assert_eq!(state.stage(), Stage::Field(0));
+    assert!(!state.is_touched());
     let mut link = link();
     link.handle(Event::Goto(0));
     link.handle(Event::Review);
@@ -234,36 +234,36 @@ fn events_for_fields_that_are_none_do_nothing() {
 
 #[test]
 fn declining_from_now_on_is_only_said_where_it_was_offered() {
-    let said = |mut sheet: Sheet| {
-        let Effect::Done(outcome) = sheet.handle(Event::DeclineFromNowOn) else {
+    let said = |mut state: AnswerState| {
+        let Effect::Done(outcome) = state.handle(Event::DeclineFromNowOn) else {
             panic!()
         };
-        let reply = sheet.reply(outcome);
+        let reply = state.submission(outcome);
         assert_eq!(reply.outcome, Outcome::Decline);
         reply.from_now_on
     };
-    assert!(!said(sheet(DEPLOY)));
-    assert!(said(sheet(DEPLOY).offering_from_now_on()));
+    assert!(!said(state(DEPLOY)));
+    assert!(said(state(DEPLOY).offering_from_now_on()));
 }
 
 #[test]
 fn a_form_that_wants_a_secret_is_not_sent_until_the_person_insists() {
-    let mut sheet = sheet(r#"{"type":"object","properties":{"password":{"type":"string"}}}"#);
-    assert_eq!(sheet.stage(), Stage::Caution);
-    sheet.handle(Event::Goto(0));
-    sheet.handle(Event::Edit(0, text("hunter2")));
-    assert!(matches!(sheet.handle(Event::Accept), Effect::Show));
-    assert_eq!(sheet.stage(), Stage::Caution);
-    sheet.handle(Event::Insist);
-    sheet.handle(Event::Edit(0, text("hunter2")));
-    assert!(sheet.fields()[0].is_secret);
-    assert_eq!(sheet.shown(0).as_deref(), Some("(hidden)"));
-    assert_eq!(sheet.sent(0), Some(vec!["(hidden)".to_owned()]));
-    sheet.handle(Event::Review);
-    let Effect::Done(outcome) = sheet.handle(Event::Accept) else {
+    let mut state = state(r#"{"type":"object","properties":{"password":{"type":"string"}}}"#);
+    assert_eq!(state.stage(), Stage::Warnings);
+    state.handle(Event::Goto(0));
+    state.handle(Event::Edit(0, text("hunter2")));
+    assert!(matches!(state.handle(Event::Accept), Effect::Show));
+    assert_eq!(state.stage(), Stage::Warnings);
+    state.handle(Event::AllowCredentials);
+    state.handle(Event::Edit(0, text("hunter2")));
+    assert!(state.fields()[0].is_secret);
+    assert_eq!(state.shown(0).as_deref(), Some("(hidden)"));
+    assert_eq!(state.sent(0), Some(vec!["(hidden)".to_owned()]));
+    state.handle(Event::Review);
+    let Effect::Done(outcome) = state.handle(Event::Accept) else {
         panic!()
     };
-    assert!(sheet.reply(outcome).insisted);
+    assert!(state.submission(outcome).allows_credentials);
 }
 
 #[test]
@@ -276,8 +276,8 @@ fn the_only_field_of_a_question_about_one_thing_is_not_shown_by_its_bare_name() 
     ] {
         let schema =
             json!({"type": "object", "properties": {name: {"type": "string", "enum": ["a", "b"]}}});
-        assert_eq!(sheet(&schema.to_string()).fields()[0].label, label);
+        assert_eq!(state(&schema.to_string()).fields()[0].label, label);
         let titled = json!({"type": "object", "properties": {name: {"type": "string", "title": "Where to"}}});
-        assert_eq!(sheet(&titled.to_string()).fields()[0].label, "Where to");
+        assert_eq!(state(&titled.to_string()).fields()[0].label, "Where to");
     }
 }

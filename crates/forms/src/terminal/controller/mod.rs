@@ -1,4 +1,4 @@
-//! The person's hands on a sheet: what each key does, given where they are.
+//! The mapping from keys to answer-state events.
 
 mod field;
 
@@ -9,10 +9,10 @@ use super::charset::Charset;
 use super::editor::Editor;
 use super::page::Frame;
 use super::picker::Picker;
-use crate::view::{Effect, Event, Next, Sheet, Stage};
+use crate::view::{AnswerState, Effect, Event, PendingView, Stage};
 
 /// The input of a field.
-pub(super) enum Tool {
+pub(super) enum FieldInput {
     Editor(Editor),
     Picker(Picker),
 }
@@ -24,10 +24,10 @@ pub(super) struct Button {
     pub(super) does: Event,
 }
 
-/// A sheet, the tools its fields are answered with, and where the person's hands are.
-pub(super) struct Desk {
-    pub(super) sheet: Sheet,
-    pub(super) tools: Vec<Tool>,
+/// An answer state, the inputs of its fields, and the position of the cursor.
+pub(super) struct Controller {
+    pub(super) state: AnswerState,
+    pub(super) inputs: Vec<FieldInput>,
     /// The row in the review, fields first and then the buttons; or the button elsewhere. `None` where no
     /// button may be pressed by a stray Enter.
     pub(super) at: Option<usize>,
@@ -38,7 +38,7 @@ pub(super) struct Desk {
     /// `true` if all fields are on the screen at once, so that Tab and arrows go between them.
     pub(super) wide: bool,
     /// The questions that wait behind this one.
-    pub(super) pending: Vec<Next>,
+    pub(super) pending: Vec<PendingView>,
     /// The characters that the terminal can draw.
     pub(super) charset: Charset,
     /// The first row of a link's page.
@@ -51,7 +51,7 @@ pub(super) struct Desk {
     unsure: Option<Confirmation>,
 }
 
-/// A way out that is asked about once more. It is not taken by pressing its key again: a key that is held down decides
+/// An action that is confirmed once more. Pressing its key again does not confirm it: a key that is held down decides
 /// nothing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Confirmation {
@@ -103,18 +103,18 @@ const CHOOSE_SEND: &str = "Nothing is sent yet: choose Send with y, then press E
 const PRESS: &str = "Press Enter to confirm.";
 const READ_FIRST: &str = "Read the address to its end first, with the down arrow.";
 
-impl Desk {
-    pub(super) fn new(sheet: Sheet, zone: &str) -> Self {
-        let tools = sheet
+impl Controller {
+    pub(super) fn new(state: AnswerState, zone: &str) -> Self {
+        let inputs = state
             .fields()
             .iter()
             .enumerate()
             .map(
-                |(index, field)| match Picker::of(field, sheet.typed(index)) {
-                    Some(picker) => Tool::Picker(picker),
-                    None => Tool::Editor(
+                |(index, field)| match Picker::of(field, state.typed(index)) {
+                    Some(picker) => FieldInput::Picker(picker),
+                    None => FieldInput::Editor(
                         Editor::suggesting(
-                            text_of(sheet.typed(index)),
+                            text_of(state.typed(index)),
                             field.control.takes_lines(),
                         )
                         .masked(field.is_secret),
@@ -122,10 +122,10 @@ impl Desk {
                 },
             )
             .collect();
-        let pending = sheet.question().pending().to_vec();
-        let mut desk = Self {
-            sheet,
-            tools,
+        let pending = state.question().pending().to_vec();
+        let mut controller = Self {
+            state,
+            inputs,
             at: None,
             reading: None,
             notice: None,
@@ -137,18 +137,18 @@ impl Desk {
             looked: RowsSeen::default(),
             unsure: None,
         };
-        desk.settle(None);
-        desk
+        controller.reset_focus(None);
+        controller
     }
 
     /// Returns what can be pressed at this stage.
     pub(super) fn buttons(&self) -> Vec<Button> {
         let button = |label, does| Button { label, does };
-        let link = self.sheet.question().as_link().is_some();
-        match self.sheet.stage() {
+        let link = self.state.question().as_link().is_some();
+        match self.state.stage() {
             Stage::Field(_) if !self.wide => Vec::new(),
-            Stage::Caution => vec![
-                button("Answer anyway", Event::Insist),
+            Stage::Warnings => vec![
+                button("Answer anyway", Event::AllowCredentials),
                 button("Decline", Event::Decline),
                 button("Cancel", Event::Cancel),
             ],
@@ -185,17 +185,17 @@ impl Desk {
             return Effect::Show;
         }
         self.notice = None;
-        let before = self.sheet.stage();
+        let before = self.state.stage();
         let effect = self.understand(key);
-        if self.sheet.stage() != before {
-            self.settle(Some(key.code));
+        if self.state.stage() != before {
+            self.reset_focus(Some(key.code));
         }
         effect
     }
 
     /// Notes what of the page is in sight: a link is agreed to only after all of it was.
     pub(super) fn looked_at(&mut self, frame: &Frame, width: usize) {
-        if self.sheet.stage() != Stage::Confirm || self.reading.is_some() {
+        if self.state.stage() != Stage::Confirm || self.reading.is_some() {
             return;
         }
         let looked = &mut self.looked;
@@ -216,8 +216,8 @@ impl Desk {
     pub(super) fn paste(&mut self, text: &str) -> Effect {
         self.notice = None;
         self.unsure = None;
-        if let Stage::Field(index) = self.sheet.stage()
-            && let Some(Tool::Editor(editor)) = self.tools.get_mut(index)
+        if let Stage::Field(index) = self.state.stage()
+            && let Some(FieldInput::Editor(editor)) = self.inputs.get_mut(index)
         {
             editor.insert(text);
             return self.typed(index);
@@ -228,7 +228,7 @@ impl Desk {
     fn understand(&mut self, key: KeyEvent) -> Effect {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         if control && key.code == KeyCode::Char('c') {
-            return self.sheet.handle(Event::Interrupt);
+            return self.state.handle(Event::Interrupt);
         }
         if self.reading.is_some() {
             self.read_on(key, control);
@@ -236,7 +236,7 @@ impl Desk {
         }
         if let Some(unsure) = self.unsure.take() {
             match key.code {
-                KeyCode::Char('y' | 'Y') if !control => return self.sheet.handle(unsure.event()),
+                KeyCode::Char('y' | 'Y') if !control => return self.state.handle(unsure.event()),
                 KeyCode::Char('n' | 'N' | 'r' | 'x') | KeyCode::Esc | KeyCode::Enter => {
                     return Effect::Show;
                 }
@@ -246,7 +246,7 @@ impl Desk {
         // Also where nothing was typed: the key may be held down since the question before.
         match key.code {
             KeyCode::Esc => self.ask_about(Confirmation::Cancel),
-            KeyCode::Char('r') if control && self.sheet.offers_from_now_on() => {
+            KeyCode::Char('r') if control && self.state.offers_from_now_on() => {
                 self.ask_about(Confirmation::DeclineFromNowOn)
             }
             KeyCode::Char('x') if control => self.ask_about(Confirmation::Decline),
@@ -255,19 +255,19 @@ impl Desk {
                 Effect::Show
             }
             KeyCode::Char('d') if control && !self.is_editing_text() => {
-                self.sheet.handle(Event::End)
+                self.state.handle(Event::End)
             }
-            _ => match self.sheet.stage() {
+            _ => match self.state.stage() {
                 Stage::Field(index) => self.at_field(index, key, control),
                 Stage::Review => self.at_review(key),
-                Stage::Confirm | Stage::Caution => self.at_buttons(key),
+                Stage::Confirm | Stage::Warnings => self.at_buttons(key),
             },
         }
     }
 
     fn ask_about(&mut self, unsure: Confirmation) -> Effect {
         self.unsure = Some(unsure);
-        self.notice = Some(unsure.question(self.sheet.is_touched()));
+        self.notice = Some(unsure.question(self.state.is_touched()));
         Effect::Show
     }
 
@@ -288,28 +288,28 @@ impl Desk {
     }
 
     fn is_editing_text(&self) -> bool {
-        matches!(self.sheet.stage(), Stage::Field(index)
-            if matches!(self.tools.get(index), Some(Tool::Editor(editor)) if !editor.text().is_empty()))
+        matches!(self.state.stage(), Stage::Field(index)
+            if matches!(self.inputs.get(index), Some(FieldInput::Editor(editor)) if !editor.text().is_empty()))
     }
 
     fn at_review(&mut self, key: KeyEvent) -> Effect {
-        let fields = self.sheet.fields().len();
+        let fields = self.state.fields().len();
         let last = fields + self.buttons().len() - 1;
         if self.wide && matches!(key.code, KeyCode::Up | KeyCode::BackTab) {
-            return self.sheet.handle(Event::Goto(fields.saturating_sub(1)));
+            return self.state.handle(Event::Goto(fields.saturating_sub(1)));
         }
         self.at = match (key.code, self.at) {
             (KeyCode::Char('y' | 'Y'), _) => {
                 self.notice = Some(PRESS);
                 Some(fields)
             }
-            (KeyCode::BackTab, _) => return self.sheet.handle(Event::Back),
+            (KeyCode::BackTab, _) => return self.state.handle(Event::Back),
             (KeyCode::Enter, None) => {
                 self.notice = Some(CHOOSE_SEND);
                 None
             }
             (KeyCode::Enter, Some(at)) if at < fields => {
-                return self.sheet.handle(Event::Goto(at));
+                return self.state.handle(Event::Goto(at));
             }
             (KeyCode::Enter, Some(at)) => return self.push(at - fields),
             (KeyCode::Up, None) => Some(fields.saturating_sub(1)),
@@ -324,7 +324,7 @@ impl Desk {
 
     fn at_buttons(&mut self, key: KeyEvent) -> Effect {
         let count = self.buttons().len();
-        let confirm = self.sheet.stage() == Stage::Confirm;
+        let confirm = self.state.stage() == Stage::Confirm;
         let scrolls = self.scrolls();
         match (key.code, self.at) {
             (KeyCode::Char('y' | 'Y'), _) | (KeyCode::Enter | KeyCode::Char(' '), Some(0))
@@ -363,29 +363,29 @@ impl Desk {
 
     /// Returns whether the page is a link's and longer than the screen, so that arrows scroll it.
     pub(super) fn scrolls(&self) -> bool {
-        self.sheet.stage() == Stage::Confirm
-            && self.sheet.question().as_link().is_some()
+        self.state.stage() == Stage::Confirm
+            && self.state.question().as_link().is_some()
             && self.looked.longer
     }
 
     /// Returns whether a part of the link's page was not in sight yet.
     fn must_read_on(&self) -> bool {
-        self.sheet.question().as_link().is_some() && !self.looked.whole
+        self.state.question().as_link().is_some() && !self.looked.whole
     }
 
     fn push(&mut self, button: usize) -> Effect {
         match self.buttons().into_iter().nth(button) {
-            Some(button) => self.sheet.handle(button.does),
+            Some(button) => self.state.handle(button.does),
             None => Effect::Show,
         }
     }
 
-    /// Says which button is proposed at a new stage, which `key` led to: none that answers where Enter led there, since Enter
-    /// may still be held down.
-    fn settle(&mut self, key: Option<KeyCode>) {
-        self.at = match self.sheet.stage() {
-            Stage::Review if key != Some(KeyCode::Enter) => Some(self.sheet.fields().len()),
-            Stage::Review | Stage::Confirm | Stage::Caution | Stage::Field(_) => None,
+    /// Focuses the button that is proposed at a new stage, which `key` led to: none that answers where Enter led there,
+    /// since Enter may still be held down.
+    fn reset_focus(&mut self, key: Option<KeyCode>) {
+        self.at = match self.state.stage() {
+            Stage::Review if key != Some(KeyCode::Enter) => Some(self.state.fields().len()),
+            Stage::Review | Stage::Confirm | Stage::Warnings | Stage::Field(_) => None,
         };
     }
 }

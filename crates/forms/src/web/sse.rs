@@ -10,8 +10,8 @@ use axum::response::{IntoResponse, Response};
 use futures::stream;
 use serde_json::json;
 
-use super::desk::{Desk, Found, QuestionId, Wanted};
-use super::router::{self, Rooms, desk_failed};
+use super::question_store::{ListFilter, QuestionId, QuestionStore, StoredQuestion};
+use super::router::{self, AppState, store_failed};
 
 /// The time that a page waits before it connects again.
 const AGAIN: Duration = Duration::from_secs(2);
@@ -19,9 +19,9 @@ const AGAIN: Duration = Duration::from_secs(2);
 /// The interval at which a silent connection is kept alive.
 const ALIVE: Duration = Duration::from_secs(20);
 
-/// An event each time the desk changes. It says that something has changed, never what.
-pub(super) async fn events<D: Desk>(State(rooms): State<Rooms<D>>) -> Response {
-    let mut changes = rooms.desk.changes();
+/// Sends an event each time the store changes. An event says that something has changed, never what.
+pub(super) async fn events<D: QuestionStore>(State(app): State<AppState<D>>) -> Response {
+    let mut changes = app.store.changes();
     changes.mark_changed();
     let events = stream::unfold(changes, |mut changes| async move {
         changes.changed().await.ok()?;
@@ -38,41 +38,41 @@ pub(super) async fn events<D: Desk>(State(rooms): State<Rooms<D>>) -> Response {
 }
 
 /// Returns how many questions wait.
-pub(super) async fn state<D: Desk>(State(rooms): State<Rooms<D>>) -> Response {
-    match rooms
-        .desk
-        .list(&Wanted {
+pub(super) async fn state<D: QuestionStore>(State(app): State<AppState<D>>) -> Response {
+    match app
+        .store
+        .list(&ListFilter {
             text: String::new(),
             most: 0,
         })
         .await
     {
         Ok(docket) => router::json(StatusCode::OK, &json!({"pending": docket.pending_total})),
-        Err(fault) => desk_failed(&rooms.site, &fault),
+        Err(error) => store_failed(&app.site, &error),
     }
 }
 
 /// Returns whether a question still waits, and how many do.
-pub(super) async fn question_state<D: Desk>(rooms: &Rooms<D>, id: String) -> Response {
+pub(super) async fn question_state<D: QuestionStore>(app: &AppState<D>, id: String) -> Response {
     let found = match QuestionId::new(id) {
-        Some(id) => rooms.desk.find(&id).await,
+        Some(id) => app.store.find(&id).await,
         None => Ok(None),
     };
-    let docket = rooms
-        .desk
-        .list(&Wanted {
+    let docket = app
+        .store
+        .list(&ListFilter {
             text: String::new(),
             most: 0,
         })
         .await;
     match (found, docket) {
         (Ok(found), Ok(docket)) => {
-            let open = matches!(found, Some(Found::Open { .. }));
+            let open = matches!(found, Some(StoredQuestion::Open { .. }));
             router::json(
                 StatusCode::OK,
                 &json!({"open": open, "pending": docket.pending_total}),
             )
         }
-        (Err(fault), _) | (_, Err(fault)) => desk_failed(&rooms.site, &fault),
+        (Err(error), _) | (_, Err(error)) => store_failed(&app.site, &error),
     }
 }

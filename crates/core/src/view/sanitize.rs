@@ -2,7 +2,7 @@
 //!
 //! A server chooses its own messages, titles and options. Nothing of what it sends may move the cursor,
 //! recolour the screen, hide itself, or reorder what stands next to it, so every such string passes here
-//! before a face shows it. What is taken out stays visible: a person should see that something was there.
+//! before a frontend shows it. What is removed stays visible: a person should see that something was there.
 
 use std::fmt::Write;
 
@@ -29,8 +29,8 @@ pub fn line(raw: &str, most: usize) -> String {
     shown.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// JSON text for a terminal: characters that act on a screen are spelled as JSON escapes, so that it stays the same JSON. Line
-/// breaks stay.
+/// JSON text for a terminal: characters that act on a screen are spelled as JSON escapes, so that it stays the same
+/// JSON. Line breaks stay.
 pub fn json(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
     for c in raw.chars() {

@@ -5,7 +5,7 @@
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-use crate::view::inert;
+use crate::view::sanitize;
 
 /// A piece of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +64,8 @@ pub(super) struct Message {
 const LONG: (usize, usize) = (1_800, 24);
 
 impl Message {
-    /// Reads `text`. What the parser gives, with character references such as `&#x202e;` decoded, is made harmless to look at.
+    /// Reads `text`. What the parser gives, with character references such as `&#x202e;` decoded, is made harmless to
+    /// look at.
     pub(super) fn read(text: &str) -> Self {
         let mut reader = Reader::default();
         for event in Parser::new_ext(text, Options::empty()) {
@@ -103,7 +104,7 @@ impl Message {
 
 /// Text as the parser gives it, harmless to look at. Its length is bounded by that of the message.
 fn harmless(text: &str) -> String {
-    inert::text(text, usize::MAX)
+    sanitize::text(text, usize::MAX)
 }
 
 fn joined(spans: &[Span]) -> String {

@@ -1,11 +1,13 @@
-//! The sentences both faces say, so that a person meets the same words everywhere.
+//! The phrases that both frontends use, so that a person meets the same words everywhere.
 
 use std::time::Duration;
 
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::link::Link;
 
-use super::{Call, Next, NotAnswered, Origin, Question, Sheet, countdown, inert};
+use super::{
+    AnswerState, CallView, FrontendError, Origin, PendingView, QuestionView, countdown, sanitize,
+};
 
 /// Stands for an answer that was left empty.
 pub const EMPTY: &str = "(left empty)";
@@ -15,7 +17,7 @@ pub const NO_PLACE_FOR_SECRETS: &str = "A form is not a place for a secret: the 
      both read what you type here, and may keep it. An honest server sends you to its own page instead.";
 
 /// Longest address shown whole, in characters.
-const ADDRESS: usize = inert::ARGUMENTS;
+const ADDRESS: usize = sanitize::ARGUMENTS;
 
 /// Returns who asks: `files 1.2.0 asks (over stdio)`.
 pub fn asks(origin: &Origin) -> String {
@@ -30,7 +32,7 @@ pub fn asks(origin: &Origin) -> String {
 }
 
 /// Returns what waits for the answer: `for the tool deploy (build: latest)`.
-pub fn for_call(call: &Call) -> String {
+pub fn for_call(call: &CallView) -> String {
     let words = format!("for the {} {}", call.kind().word(), call.title());
     match call.doubt() {
         Some(doubt) => format!("{words} ({doubt})"),
@@ -38,9 +40,9 @@ pub fn for_call(call: &Call) -> String {
     }
 }
 
-/// For whom and through what it is asked: `On behalf of ana@example.org, through Claude Code 2.1`. `None` where neither is
-/// known.
-pub fn for_whom(question: &Question) -> Option<String> {
+/// For whom and through what it is asked: `On behalf of ana@example.org, through Claude Code 2.1`. `None` where neither
+/// is known.
+pub fn for_whom(question: &QuestionView) -> Option<String> {
     match (question.caller(), question.client()) {
         (Some(caller), Some(client)) => Some(format!("On behalf of {caller}, through {client}")),
         (Some(caller), None) => Some(format!("On behalf of {caller}")),
@@ -50,17 +52,17 @@ pub fn for_whom(question: &Question) -> Option<String> {
 }
 
 /// Returns what was typed into a field of which something else is sent, and why to look at it again: `typed as 1e3`.
-pub fn typed_as(sheet: &Sheet, index: usize) -> Option<String> {
-    sheet.understood(index)?;
-    let typed = format!("typed as {}", sheet.shown(index)?.replace('\n', " "));
-    Some(match sheet.caveat(index) {
+pub fn typed_as(state: &AnswerState, index: usize) -> Option<String> {
+    state.understood(index)?;
+    let typed = format!("typed as {}", state.shown(index)?.replace('\n', " "));
+    Some(match state.caveat(index) {
         Some(caveat) => format!("{typed}: {caveat}"),
         None => typed,
     })
 }
 
 /// Returns how many more questions wait; `None` when none does.
-pub fn pending(others: &[Next]) -> Option<String> {
+pub fn pending(others: &[PendingView]) -> Option<String> {
     match others.len() {
         0 => None,
         1 => Some("1 more question is waiting".to_owned()),
@@ -69,7 +71,7 @@ pub fn pending(others: &[Next]) -> Option<String> {
 }
 
 /// A question that waits: `files, for add_note: What should the note say?`
-pub fn next(next: &Next) -> String {
+pub fn next(next: &PendingView) -> String {
     let call = next.call().map(|call| format!(", for {call}"));
     format!(
         "{}{}: {}",
@@ -86,15 +88,15 @@ pub fn time_left(remaining: Duration) -> String {
 
 /// The whole address of a link, safe to show.
 pub fn address(link: &Link) -> String {
-    inert::line(link.as_str(), ADDRESS)
+    sanitize::line(link.as_str(), ADDRESS)
 }
 
 /// Returns where a link leads: `This goes to login.example.org, which belongs to example.org.`
 pub fn goes_to(link: &Link) -> String {
-    let host = inert::line(link.host().ascii(), inert::LABEL);
+    let host = sanitize::line(link.host().ascii(), sanitize::LABEL);
     match link
         .registrable_domain()
-        .map(|domain| inert::line(domain, inert::LABEL))
+        .map(|domain| sanitize::line(domain, sanitize::LABEL))
     {
         Some(domain) if domain != host => {
             format!("This goes to {host}, which belongs to {domain}.")
@@ -104,7 +106,7 @@ pub fn goes_to(link: &Link) -> String {
 }
 
 /// The question that a plain yes answers.
-pub fn confirm(question: &Question) -> &'static str {
+pub fn confirm(question: &QuestionView) -> &'static str {
     if question.as_link().is_some() {
         "Open this address in your browser?"
     } else {
@@ -112,25 +114,25 @@ pub fn confirm(question: &Question) -> &'static str {
     }
 }
 
-/// Why a question is gone, told to the person it was put to.
-pub fn over(why: &NotAnswered) -> String {
+/// Returns why a question has ended, for the person who was asked.
+pub fn over(why: &FrontendError) -> String {
     match why {
-        NotAnswered::Interrupted => "Interrupted. Nothing was answered.".to_owned(),
-        NotAnswered::EndOfInput { .. } => "The input ended. Nothing was answered.".to_owned(),
-        NotAnswered::Withdrawn { why } => {
+        FrontendError::Interrupted => "Interrupted. Nothing was answered.".to_owned(),
+        FrontendError::EndOfInput { .. } => "The input ended. Nothing was answered.".to_owned(),
+        FrontendError::Withdrawn { why } => {
             format!(
                 "This question is gone: {}. Nothing was sent.",
-                inert::line(why, inert::LABEL)
+                sanitize::line(why, sanitize::LABEL)
             )
         }
-        NotAnswered::Expired => "The time to answer ran out. Nothing was sent.".to_owned(),
-        NotAnswered::Refused { tries, .. } => format!("Gave up after {tries} refused answers."),
-        NotAnswered::NoTerminal => "There is no terminal to ask in.".to_owned(),
-        NotAnswered::Broken(_) => "The terminal failed. Nothing was answered.".to_owned(),
+        FrontendError::Expired => "The time to answer ran out. Nothing was sent.".to_owned(),
+        FrontendError::Refused { tries, .. } => format!("Gave up after {tries} refused answers."),
+        FrontendError::NoTerminal => "There is no terminal to ask in.".to_owned(),
+        FrontendError::Broken(_) => "The terminal failed. Nothing was answered.".to_owned(),
     }
 }
 
-/// Returns what the person did, told after it was done.
+/// Returns what the person did, for the line shown afterwards.
 pub fn done(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Accept(answers) if answers.iter().next().is_none() => "agreed.",
@@ -145,7 +147,7 @@ pub fn done(outcome: &Outcome) -> &'static str {
 pub fn visiting(hosts: &[String]) -> String {
     let hosts: Vec<_> = hosts
         .iter()
-        .map(|host| inert::line(host, inert::LABEL))
+        .map(|host| sanitize::line(host, sanitize::LABEL))
         .collect();
     format!(
         "Finish what {} asks of you, then come back here and press Enter.",
@@ -155,5 +157,5 @@ pub fn visiting(hosts: &[String]) -> String {
 
 /// A visit that ended without the person saying so.
 pub fn visit_over(why: &str) -> String {
-    format!("Going on: {}.", inert::line(why, inert::LABEL))
+    format!("Going on: {}.", sanitize::line(why, sanitize::LABEL))
 }

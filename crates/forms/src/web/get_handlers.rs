@@ -10,15 +10,18 @@ use mcp_elicit_core::answer::Draft;
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
 
-use super::desk::{Brief, Desk, DeskFault, Docket, Found, QuestionId, Wanted};
+use super::form_decode::{self, Wrong};
+use super::markdown::Message;
 use super::page::{Asked, Links, Problem, QuestionPage, QueuePage, ReviewPage, Shell, VisitPage};
-use super::prose::Message;
-use super::reading::{self, Wrong};
-use super::router::{Rooms, desk_failed, go, page};
-use super::site::{Site, Voice};
-use super::{notices, show};
+use super::question_store::{
+    ListFilter, QuestionId, QuestionList, QuestionStore, QuestionStoreError, QuestionSummary,
+    StoredQuestion,
+};
+use super::router::{AppState, go, page, store_failed};
+use super::site::{MacPurpose, Site};
+use super::{notices, page_model};
 use crate::view::date_time::zone_here;
-use crate::view::{Ask, FieldView, Question, warnings};
+use crate::view::{FieldView, QuestionBody, QuestionView, warnings};
 
 /// The most questions on the queue page, of those that wait and of those that ended.
 const ROWS: usize = 200;
@@ -28,25 +31,25 @@ const CARE_FORM: &str = "Be careful with this form";
 const CARE_LINK: &str = "Be careful with this address";
 
 /// The queue page.
-pub(super) async fn queue<D: Desk>(
-    State(rooms): State<Rooms<D>>,
+pub(super) async fn queue<D: QuestionStore>(
+    State(app): State<AppState<D>>,
     RawQuery(query): RawQuery,
 ) -> Response {
-    let site = &rooms.site;
+    let site = &app.site;
     let find = asked_for(query.as_deref(), "find").unwrap_or_default();
     let find: String = find.trim().chars().take(200).collect();
-    let wanted = Wanted {
+    let filter = ListFilter {
         text: find.clone(),
         most: ROWS,
     };
-    match rooms.desk.list(&wanted).await {
-        Err(fault) => desk_failed(site, &fault),
+    match app.store.list(&filter).await {
+        Err(error) => store_failed(site, &error),
         Ok(docket) => {
             let now = (site.clock)();
-            let rows = |briefs: &[Brief]| {
-                briefs
+            let rows = |summaries: &[QuestionSummary]| {
+                summaries
                     .iter()
-                    .map(|brief| show::row(brief, &site.base, now))
+                    .map(|summary| page_model::row(summary, &site.base, now))
                     .collect()
             };
             let more = if find.is_empty() {
@@ -88,7 +91,7 @@ struct Open<'a> {
     site: &'a Site,
     note: Option<String>,
     id: QuestionId,
-    question: Arc<Question>,
+    question: Arc<QuestionView>,
     asked: SystemTime,
     now: SystemTime,
     pending: usize,
@@ -107,21 +110,21 @@ impl Open<'_> {
     /// Returns what all its pages show.
     fn asked(&self) -> Asked {
         let (verb, care) = match self.question.ask() {
-            Ask::Form(_) => ("asks", CARE_FORM),
-            Ask::Url(_) => ("asks you to visit a page", CARE_LINK),
+            QuestionBody::Form(_) => ("asks", CARE_FORM),
+            QuestionBody::Url(_) => ("asks you to visit a page", CARE_LINK),
         };
         let warnings = warnings(&self.question);
         Asked {
-            asker: show::asker(&self.question, self.asked, self.now),
+            asker: page_model::asker(&self.question, self.asked, self.now),
             verb,
-            left: show::left(self.question.deadline(), self.now),
+            left: page_model::left(self.question.deadline(), self.now),
             message: Message::read(&self.question.message()),
             care,
             note: self.note.clone(),
-            insist: warnings.iter().any(|warning| warning.needs_insisting),
+            insist: warnings.iter().any(|warning| warning.asks_for_credential),
             warnings: warnings.into_iter().map(|warning| warning.text).collect(),
             links: self.links(),
-            csrf: self.site.tag(Voice::Form, self.id.as_str().as_bytes()),
+            csrf: self.site.tag(MacPurpose::Form, self.id.as_str().as_bytes()),
             always: self.always,
         }
     }
@@ -131,9 +134,9 @@ impl Open<'_> {
         let (check, unsure) = (has("check"), has("insist"));
         let views: Vec<_> = form.fields().iter().map(FieldView::of).collect();
         let typed = saved.is_some();
-        let draft = show::draft_of(&views, saved);
+        let draft = page_model::draft_of(&views, saved);
         let wrong = if check {
-            reading::answers(form, &views, &draft)
+            form_decode::answers(form, &views, &draft)
                 .err()
                 .unwrap_or_default()
         } else {
@@ -144,7 +147,7 @@ impl Open<'_> {
         } else {
             String::new()
         };
-        let mut problems = show::problems(&views, &wrong);
+        let mut problems = page_model::problems(&views, &wrong);
         if unsure {
             problems.push(Problem {
                 anchor: "insist".to_owned(),
@@ -164,8 +167,8 @@ impl Open<'_> {
             typed,
             leaving,
             problems,
-            fields: show::fields(&views, &draft, &wrong, &zone),
-            zones: show::zones(&views),
+            fields: page_model::fields(&views, &draft, &wrong, &zone),
+            zones: page_model::zones(&views),
         }
     }
 
@@ -173,26 +176,26 @@ impl Open<'_> {
         VisitPage {
             shell: self.shell(),
             asked: self.asked(),
-            host: show::host(link),
+            host: page_model::host(link),
         }
     }
 }
 
 /// A question for one of its pages, or the page that says why there is none.
-async fn open<D: Desk>(
-    rooms: &Rooms<D>,
+async fn open<D: QuestionStore>(
+    app: &AppState<D>,
     id: String,
     late: bool,
 ) -> Result<(Open<'_>, Option<Draft>), Response> {
-    let site = &*rooms.site;
-    let failed = |fault: DeskFault| desk_failed(site, &fault);
-    let Docket {
+    let site = &*app.site;
+    let failed = |error: QuestionStoreError| store_failed(site, &error);
+    let QuestionList {
         pending,
         pending_total,
         ..
-    } = rooms
-        .desk
-        .list(&Wanted {
+    } = app
+        .store
+        .list(&ListFilter {
             text: String::new(),
             most: 2,
         })
@@ -205,17 +208,17 @@ async fn open<D: Desk>(
         )
     };
     let id = QuestionId::new(id).ok_or_else(unknown)?;
-    match rooms.desk.find(&id).await.map_err(failed)? {
+    match app.store.find(&id).await.map_err(failed)? {
         None => Err(unknown()),
-        Some(Found::Ended(brief)) => {
+        Some(StoredQuestion::Ended(summary)) => {
             let next = pending.iter().find(|next| next.id != id);
-            let note = rooms.desk.note(&id).await.map_err(failed)?;
+            let note = app.store.note(&id).await.map_err(failed)?;
             Err(page(
                 StatusCode::OK,
-                &notices::ended(shell(site, pending_total), &brief, late, next, note),
+                &notices::ended(shell(site, pending_total), &summary, late, next, note),
             ))
         }
-        Some(Found::Open {
+        Some(StoredQuestion::Open {
             question,
             asked,
             draft,
@@ -228,9 +231,9 @@ async fn open<D: Desk>(
                     &notices::expired(shell(site, pending_total), &server, late),
                 ));
             }
-            rooms.desk.shown(&id).await.map_err(failed)?;
-            let always = rooms.desk.offers_from_now_on(&id);
-            let note = rooms.desk.note(&id).await.map_err(failed)?;
+            app.store.shown(&id).await.map_err(failed)?;
+            let always = app.store.offers_from_now_on(&id);
+            let note = app.store.note(&id).await.map_err(failed)?;
             Ok((
                 Open {
                     site,
@@ -249,28 +252,32 @@ async fn open<D: Desk>(
 }
 
 /// The page of a question.
-pub(super) async fn question<D: Desk>(
-    State(rooms): State<Rooms<D>>,
+pub(super) async fn question<D: QuestionStore>(
+    State(app): State<AppState<D>>,
     Path(id): Path<String>,
     RawQuery(query): RawQuery,
 ) -> Response {
     let has = |name| asked_for(query.as_deref(), name).is_some();
-    let (open, draft) = match open(&rooms, id, has("late")).await {
+    let (open, draft) = match open(&app, id, has("late")).await {
         Ok(found) => found,
         Err(response) => return response,
     };
     match open.question.ask() {
-        Ask::Form(form) => page(
+        QuestionBody::Form(form) => page(
             StatusCode::OK,
             &open.form_page(form, draft, query.as_deref()),
         ),
-        Ask::Url(link) => page(StatusCode::OK, &open.visit_page(link)),
+        QuestionBody::Url(link) => page(StatusCode::OK, &open.visit_page(link)),
     }
 }
 
 /// The answers once more, before they are sent.
-pub(super) async fn review<D: Desk>(rooms: &Rooms<D>, id: String, query: Option<&str>) -> Response {
-    let (open, draft) = match open(rooms, id, false).await {
+pub(super) async fn review<D: QuestionStore>(
+    app: &AppState<D>,
+    id: String,
+    query: Option<&str>,
+) -> Response {
+    let (open, draft) = match open(app, id, false).await {
         Ok(found) => found,
         Err(response) => return response,
     };
@@ -283,8 +290,8 @@ pub(super) async fn review<D: Desk>(rooms: &Rooms<D>, id: String, query: Option<
         return go(&here);
     };
     let views: Vec<_> = form.fields().iter().map(FieldView::of).collect();
-    let draft = show::draft_of(&views, draft);
-    let Ok(answers) = reading::answers(form, &views, &draft) else {
+    let draft = page_model::draft_of(&views, draft);
+    let Ok(answers) = form_decode::answers(form, &views, &draft) else {
         return go(&format!("{here}?check"));
     };
     let has = |name| asked_for(query, name).is_some();
@@ -302,9 +309,9 @@ pub(super) async fn review<D: Desk>(rooms: &Rooms<D>, id: String, query: Option<
         &ReviewPage {
             shell: open.shell(),
             asked: open.asked(),
-            seen: super::answering::seen(open.site, &open.id, &answers),
+            seen: super::post_handlers::seen(open.site, &open.id, &answers),
             unsure,
-            rows: show::review(form, &views, &draft),
+            rows: page_model::review(form, &views, &draft),
         },
     )
 }
