@@ -1,0 +1,332 @@
+//! The table of role by action: one place that pages, API and channels ask.
+
+use std::fmt;
+
+/// The relation of a person to one question. A person may have several; each gives what it gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "roles add up, so each is a fact of its own"
+)]
+pub struct Standing {
+    /// The question is for a call of this person.
+    pub is_caller: bool,
+    /// The person may answer some questions.
+    pub is_answerer: bool,
+    /// This question is addressed to the person, or to a group, claim or delegation of theirs.
+    pub is_addressed: bool,
+    /// The role of an auditor.
+    pub is_auditor: bool,
+    /// The role of an administrator.
+    pub is_admin: bool,
+    /// The owner of the state folder, through its socket or a signal.
+    pub is_owner: bool,
+}
+
+impl Standing {
+    /// Nobody in particular.
+    pub const NONE: Self = Self {
+        is_caller: false,
+        is_answerer: false,
+        is_addressed: false,
+        is_auditor: false,
+        is_admin: false,
+        is_owner: false,
+    };
+}
+
+/// Something that a person may want to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Action {
+    /// Call a tool, and collect its own result.
+    Call,
+    /// See the course of the questions of own calls, and who is asked.
+    SeeOwnCourse,
+    /// See a question, its arguments and its comments.
+    SeeQuestion,
+    /// See answers that were entered, before the question is complete.
+    SeeEntered,
+    /// Fill, confirm, decline, claim or delegate.
+    Act,
+    /// Comment.
+    Comment,
+    /// List what all questions are about, without their contents.
+    ListAll,
+    /// Withdraw a question, or address it anew.
+    Readdress,
+    /// Read, verify and export the audit.
+    Audit,
+    /// Check and simulate rules.
+    SimulateRules,
+    /// Read the configuration again.
+    Reload,
+    /// List and end own sessions, keys, devices and preferences.
+    OwnSessions,
+    /// List the sessions and keys of others.
+    ListSessions,
+    /// End the sessions and revoke the keys of others.
+    EndSessions,
+    /// List failed notifications.
+    ListFailed,
+    /// Send failed notifications again.
+    ResendFailed,
+}
+
+/// A column of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// No role at all.
+    None,
+    /// The person of the caller.
+    Caller,
+    /// An answerer to whom the question is addressed.
+    Addressed,
+    /// An answerer of other questions.
+    OtherAnswerer,
+    /// An auditor.
+    Auditor,
+    /// An administrator.
+    Admin,
+}
+
+/// The columns, in the order of the table.
+pub const ROLES: [Role; 6] = [
+    Role::None,
+    Role::Caller,
+    Role::Addressed,
+    Role::OtherAnswerer,
+    Role::Auditor,
+    Role::Admin,
+];
+
+/// A cell of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cell {
+    /// No.
+    No,
+    /// Yes.
+    Yes,
+    /// For the questions of own calls; not the arguments of approvals that were edited.
+    Own,
+    /// Only a question that is addressed to this person too.
+    IfAddressed,
+    /// Only the owner of the state folder.
+    IfOwner,
+}
+
+use Cell::{IfAddressed, IfOwner, No, Own, Yes};
+
+/// The table: for each action one cell for each of [`ROLES`].
+pub const TABLE: [(Action, [Cell; 6]); 16] = [
+    //                       none caller       addressed other auditor admin
+    (Action::Call, [No, Yes, No, No, No, No]),
+    (Action::SeeOwnCourse, [No, Yes, No, No, No, No]),
+    (Action::SeeQuestion, [No, Own, Yes, No, No, No]),
+    (Action::SeeEntered, [No, No, Yes, No, No, No]),
+    (Action::Act, [No, IfAddressed, Yes, No, No, No]),
+    (Action::Comment, [No, Own, Yes, No, No, No]),
+    (Action::ListAll, [No, No, No, No, Yes, Yes]),
+    (Action::Readdress, [No, No, No, No, No, Yes]),
+    (Action::Audit, [No, No, No, No, Yes, Yes]),
+    (Action::SimulateRules, [No, No, No, No, Yes, Yes]),
+    (Action::Reload, [No, No, No, No, No, IfOwner]),
+    (Action::OwnSessions, [No, No, Yes, Yes, Yes, Yes]),
+    (Action::ListSessions, [No, No, No, No, Yes, Yes]),
+    (Action::EndSessions, [No, No, No, No, No, Yes]),
+    (Action::ListFailed, [No, No, No, No, Yes, Yes]),
+    (Action::ResendFailed, [No, No, No, No, No, Yes]),
+];
+
+/// A person may not do this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no role of this person allows it")]
+pub struct NotPermitted;
+
+/// The permission to act, with the role that gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Permission {
+    /// The role.
+    pub role: Role,
+    /// `true` if the arguments of approvals that were edited stay hidden.
+    pub hides_edited: bool,
+}
+
+/// Returns the permission of a person of this standing, or refuses. Rules may forbid more, such as
+/// `not-caller` and `reauth`.
+pub fn may(standing: Standing, action: Action) -> Result<Permission, NotPermitted> {
+    // The owner of the state folder is always an administrator.
+    let is_admin = standing.is_admin || standing.is_owner;
+    let roles = [
+        (Role::None, true),
+        (Role::Caller, standing.is_caller),
+        (Role::Addressed, standing.is_addressed),
+        (
+            Role::OtherAnswerer,
+            standing.is_answerer && !standing.is_addressed,
+        ),
+        (Role::Auditor, standing.is_auditor),
+        (Role::Admin, is_admin),
+    ];
+    let cells = TABLE
+        .iter()
+        .find(|(known, _)| *known == action)
+        .map(|(_, cells)| cells);
+    let cells = cells.ok_or(NotPermitted)?;
+    let given = roles
+        .into_iter()
+        .zip(cells)
+        .filter(|((_, has), _)| *has)
+        .filter_map(|((role, _), cell)| {
+            let is_allowed = match cell {
+                No => false,
+                Yes | Own => true,
+                IfAddressed => standing.is_addressed,
+                IfOwner => standing.is_owner,
+            };
+            is_allowed.then_some(Permission {
+                role,
+                hides_edited: *cell == Own,
+            })
+        });
+    // Roles add up: the one that hides least counts.
+    given
+        .min_by_key(|permission| permission.hides_edited)
+        .ok_or(NotPermitted)
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "none",
+            Self::Caller => "caller",
+            Self::Addressed | Self::OtherAnswerer => "answerer",
+            Self::Auditor => "auditor",
+            Self::Admin => "admin",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn standing(role: Role) -> Standing {
+        let mut standing = Standing::NONE;
+        match role {
+            Role::None => {}
+            Role::Caller => standing.is_caller = true,
+            Role::Addressed => (standing.is_answerer, standing.is_addressed) = (true, true),
+            Role::OtherAnswerer => standing.is_answerer = true,
+            Role::Auditor => standing.is_auditor = true,
+            Role::Admin => standing.is_admin = true,
+        }
+        standing
+    }
+
+    /// The table once more, as the documentation has it, so that a slip in one of the two is seen.
+    const EXPECTED: &str = "
+        Call           - y - - - -
+        SeeOwnCourse   - y - - - -
+        SeeQuestion    - o y - - -
+        SeeEntered     - - y - - -
+        Act            - a y - - -
+        Comment        - o y - - -
+        ListAll        - - - - y y
+        Readdress      - - - - - y
+        Audit          - - - - y y
+        SimulateRules  - - - - y y
+        Reload         - - - - - w
+        OwnSessions    - - y y y y
+        ListSessions   - - - - y y
+        EndSessions    - - - - - y
+        ListFailed     - - - - y y
+        ResendFailed   - - - - - y";
+
+    #[test]
+    fn every_cell_holds() {
+        let lines = EXPECTED.lines().skip(1);
+        let mut cells = 0;
+        for ((action, _), line) in TABLE.iter().zip(lines) {
+            let mut words = line.split_whitespace();
+            assert_eq!(words.next(), Some(format!("{action:?}").as_str()));
+            for (role, expected) in ROLES.into_iter().zip(words) {
+                let alone = may(standing(role), *action);
+                let addressed = may(
+                    Standing {
+                        is_addressed: true,
+                        ..standing(role)
+                    },
+                    *action,
+                );
+                let owner = may(
+                    Standing {
+                        is_owner: true,
+                        ..standing(role)
+                    },
+                    *action,
+                );
+                match expected {
+                    "-" => assert_eq!(alone, Err(NotPermitted), "{action:?} {role}"),
+                    "y" => assert_eq!(
+                        alone,
+                        Ok(Permission {
+                            role,
+                            hides_edited: false
+                        }),
+                        "{action:?} {role}"
+                    ),
+                    "o" => assert_eq!(
+                        alone,
+                        Ok(Permission {
+                            role,
+                            hides_edited: true
+                        }),
+                        "{action:?} {role}"
+                    ),
+                    "a" => assert!(alone.is_err() && addressed.is_ok(), "{action:?} {role}"),
+                    "w" => assert!(alone.is_err() && owner.is_ok(), "{action:?} {role}"),
+                    other => panic!("{other}"),
+                }
+                cells += 1;
+            }
+        }
+        assert_eq!(cells, 96);
+    }
+
+    #[test]
+    fn an_administrator_never_answers_by_that_role() {
+        for action in [
+            Action::Act,
+            Action::SeeQuestion,
+            Action::SeeEntered,
+            Action::Comment,
+        ] {
+            let admin = Standing {
+                is_admin: true,
+                is_auditor: true,
+                is_owner: true,
+                is_answerer: true,
+                ..Standing::NONE
+            };
+            assert_eq!(may(admin, action), Err(NotPermitted), "{action:?}");
+        }
+    }
+
+    #[test]
+    fn roles_add_up() {
+        let both = Standing {
+            is_caller: true,
+            is_addressed: true,
+            is_answerer: true,
+            ..Standing::NONE
+        };
+        assert_eq!(
+            may(both, Action::SeeQuestion),
+            Ok(Permission {
+                role: Role::Addressed,
+                hides_edited: false
+            })
+        );
+        assert!(may(both, Action::Call).is_ok());
+    }
+}

@@ -1,0 +1,217 @@
+//! The arguments of a call: JSON that is read without rounding a number, and bounded in depth and length.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// The largest arguments that conditions read, in bytes.
+const MAX_BYTES: usize = 1 << 20;
+/// The deepest nesting.
+const MAX_DEPTH: usize = 32;
+/// The longest list, and the most members of an object.
+pub(super) const MAX_ELEMENTS: usize = 1_000;
+
+/// A value of the arguments.
+pub(super) enum Json<'a> {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Double(f64),
+    Text(Cow<'a, str>),
+    List(Vec<Json<'a>>),
+    Object(Vec<(Cow<'a, str>, Json<'a>)>),
+    /// Too deep, too long, a number that no type holds exactly, or an object with a member twice: equal to nothing, and an error
+    /// where it is used. Holds its place, by which two are told apart.
+    Unreadable(usize),
+}
+
+impl<'a> Json<'a> {
+    /// Reads the arguments of a call; `None` where they are no object, too large or ambiguous.
+    pub(super) fn arguments(text: &'a str) -> Option<Self> {
+        if text.len() > MAX_BYTES {
+            return None;
+        }
+        let raw: &RawValue = serde_json::from_str(text).ok()?;
+        let read = Self::read(raw.get(), MAX_DEPTH);
+        matches!(read, Self::Object(_)).then_some(read)
+    }
+
+    /// Returns a member by its name.
+    pub(super) fn member(&self, name: &str) -> Option<&Self> {
+        match self {
+            Self::Object(members) => members
+                .iter()
+                .find(|(known, _)| known == name)
+                .map(|(_, value)| value),
+            _ => None,
+        }
+    }
+
+    fn read(text: &'a str, depth: usize) -> Self {
+        let read = match text.as_bytes().first() {
+            Some(b'n') => Some(Self::Null),
+            Some(b't') => Some(Self::Bool(true)),
+            Some(b'f') => Some(Self::Bool(false)),
+            Some(b'"') => serde_json::from_str::<Text<'a>>(text)
+                .ok()
+                .map(|text| Self::Text(text.0)),
+            Some(b'[' | b'{') if depth == 0 => None,
+            Some(b'[') => list(text, depth),
+            Some(b'{') => object(text, depth),
+            Some(_) => number(text),
+            None => None,
+        };
+        read.unwrap_or(Self::Unreadable(text.as_ptr() as usize))
+    }
+}
+
+fn list(text: &str, depth: usize) -> Option<Json<'_>> {
+    let items: Vec<&RawValue> = serde_json::from_str(text).ok()?;
+    if items.len() > MAX_ELEMENTS {
+        return None;
+    }
+    Some(Json::List(
+        items
+            .iter()
+            .map(|item| Json::read(item.get(), depth - 1))
+            .collect(),
+    ))
+}
+
+fn object(text: &str, depth: usize) -> Option<Json<'_>> {
+    let Members(members) = serde_json::from_str(text).ok()?;
+    if members.len() > MAX_ELEMENTS {
+        return None;
+    }
+    let mut names: Vec<&str> = members.iter().map(|(name, _)| name.0.as_ref()).collect();
+    names.sort_unstable();
+    if names.windows(2).any(|pair| pair[0] == pair[1]) {
+        return None;
+    }
+    let members = members.into_iter();
+    Some(Json::Object(
+        members
+            .map(|(name, value)| (name.0, Json::read(value.get(), depth - 1)))
+            .collect(),
+    ))
+}
+
+/// Returns a whole number exactly or not at all, and another as the nearest double.
+fn number(text: &str) -> Option<Json<'static>> {
+    if let Ok(whole) = text.parse::<i64>() {
+        return Some(Json::Int(whole));
+    }
+    let double: f64 = text.parse().ok()?;
+    if !double.is_finite() {
+        return None;
+    }
+    let is_whole = !text.contains(['.', 'e', 'E']);
+    // Rust writes the exact digits of a double that is whole.
+    let is_exact = !is_whole || format!("{double:.0}") == text;
+    is_exact.then_some(Json::Double(double))
+}
+
+/// A text, borrowed where it has no escapes.
+struct Text<'a>(Cow<'a, str>);
+
+impl<'de> Deserialize<'de> for Text<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Text<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Text(Cow::Borrowed(text)))
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Text(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(Reader)
+    }
+}
+
+/// The members of an object in their order, each as often as it stands there.
+struct Members<'a>(Vec<(Text<'a>, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Members<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    members.push(member);
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Reader)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(json: &Json<'_>) -> String {
+        match json {
+            Json::Null => "null".to_owned(),
+            Json::Bool(truth) => truth.to_string(),
+            Json::Int(whole) => format!("int {whole}"),
+            Json::Double(double) => format!("double {double}"),
+            Json::Text(text) => format!("{text:?}"),
+            Json::List(list) => {
+                format!("[{}]", list.iter().map(text).collect::<Vec<_>>().join(","))
+            }
+            Json::Object(members) => {
+                let members = members
+                    .iter()
+                    .map(|(name, value)| format!("{name}:{}", text(value)));
+                format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+            }
+            Json::Unreadable(_) => "unreadable".to_owned(),
+        }
+    }
+
+    #[test]
+    fn numbers_are_exact_or_unreadable() {
+        let read = |value: &str| text(&Json::arguments(&format!("{{\"a\":{value}}}")).unwrap());
+        for (value, expected) in [
+            ("1", "int 1"),
+            ("-9223372036854775808", "int -9223372036854775808"),
+            ("9223372036854775808", "double 9223372036854776000"),
+            ("9223372036854775809", "unreadable"),
+            ("0.1", "double 0.1"),
+            ("1e999", "unreadable"),
+            ("1.0", "double 1"),
+            ("\"a\\u0062\"", "\"ab\""),
+            ("[true,null]", "[true,null]"),
+            ("{\"b\":1,\"b\":2}", "unreadable"),
+            ("{\"b\":1,\"\\u0062\":2}", "unreadable"),
+        ] {
+            assert_eq!(read(value), format!("{{a:{expected}}}"), "{value}");
+        }
+    }
+
+    #[test]
+    fn what_is_too_large_too_deep_or_ambiguous_is_not_read() {
+        assert!(Json::arguments("[1]").is_none());
+        assert!(Json::arguments("{\"a\":1,\"a\":1}").is_none());
+        assert!(Json::arguments("{").is_none());
+        let large = format!("{{\"a\":\"{}\"}}", "x".repeat(MAX_BYTES));
+        assert!(Json::arguments(&large).is_none());
+        let long = format!("{{\"a\":[{}0]}}", "0,".repeat(MAX_ELEMENTS));
+        assert_eq!(text(&Json::arguments(&long).unwrap()), "{a:unreadable}");
+        let deep = format!("{{\"a\":{}{}}}", "[".repeat(40), "]".repeat(40));
+        assert!(text(&Json::arguments(&deep).unwrap()).contains("[unreadable]"));
+    }
+}

@@ -1,0 +1,246 @@
+//! The values of one decision. Each is made when a condition first reads it, and kept for the conditions after it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use cel::Value;
+use cel::common::value::{CowVal, Val};
+use cel::context::VariableResolver;
+use cel::objects::{Key, Map, Opaque};
+
+use super::ConditionError;
+use super::arguments::Json;
+use super::guard::Interner;
+use crate::facts::{Facts, QuestionFacts};
+
+/// The variables that conditions know.
+pub(super) const VARIABLES: [&str; 10] = [
+    "caller",
+    "groups",
+    "server",
+    "tool",
+    "method",
+    "annotations",
+    "arguments",
+    "question",
+    "fields",
+    "now",
+];
+
+/// A value that a guard compares.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Scalar<'a> {
+    Text(&'a str),
+    Int(i64),
+    Bool(bool),
+}
+
+/// The values of one decision.
+pub(crate) struct Environment<'f> {
+    pub(crate) facts: &'f Facts<'f>,
+    pub(crate) question: Option<&'f QuestionFacts>,
+    names: &'f Interner,
+    arguments: OnceLock<Option<Json<'f>>>,
+    values: [OnceLock<Option<Box<dyn Val>>>; VARIABLES.len()],
+}
+
+impl<'f> Environment<'f> {
+    pub(crate) fn new(
+        facts: &'f Facts<'f>,
+        question: Option<&'f QuestionFacts>,
+        names: &'f Interner,
+    ) -> Self {
+        Self {
+            facts,
+            question,
+            names,
+            arguments: OnceLock::new(),
+            values: [const { OnceLock::new() }; VARIABLES.len()],
+        }
+    }
+
+    fn arguments(&self) -> Option<&Json<'f>> {
+        self.arguments
+            .get_or_init(|| {
+                let call = self.facts.call?;
+                Json::arguments(call.arguments.unwrap_or("{}"))
+            })
+            .as_ref()
+    }
+
+    /// Returns the reason why a variable has no value.
+    pub(super) fn missing(&self, name: &str) -> ConditionError {
+        match name {
+            "tool" | "method" | "annotations" | "arguments" if self.facts.call.is_none() => {
+                ConditionError::UnknownCall
+            }
+            "arguments" => ConditionError::UnreadableArguments,
+            name => ConditionError::Absent(name.to_owned()),
+        }
+    }
+
+    /// Returns what stands at a path, by its number, if it is text, a whole number or a truth.
+    pub(super) fn scalar(&self, path: usize) -> Option<Scalar<'_>> {
+        let path = self.names.paths.get(path)?;
+        let (first, rest) = path.split_first()?;
+        let caller = self.facts.caller;
+        match (first.as_str(), rest) {
+            ("server", []) => Some(Scalar::Text(self.facts.server)),
+            ("tool", []) => self.facts.call.map(|call| Scalar::Text(call.target)),
+            ("arguments", rest) => {
+                let mut here = self.arguments()?;
+                for name in rest {
+                    here = here.member(name)?;
+                }
+                match here {
+                    Json::Text(text) => Some(Scalar::Text(text)),
+                    Json::Int(whole) => Some(Scalar::Int(*whole)),
+                    Json::Bool(truth) => Some(Scalar::Bool(*truth)),
+                    _ => None,
+                }
+            }
+            ("caller", [member]) => Some(Scalar::Text(match member.as_str() {
+                "issuer" => &caller.issuer,
+                "subject" => &caller.subject,
+                "name" => &caller.name,
+                "mail" => &caller.mail,
+                "client" => &caller.client,
+                "person" => &caller.person,
+                "kind" => caller.kind.word(),
+                _ => return None,
+            })),
+            ("question", [member]) => {
+                let question = self.question?;
+                match member.as_str() {
+                    "mode" => Some(Scalar::Text(&question.mode)),
+                    "host" => Some(Scalar::Text(&question.host)),
+                    "credentials" => Some(Scalar::Bool(question.credentials)),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// Makes the value of a variable.
+    fn make(&self, name: &str) -> Option<Value> {
+        let Facts {
+            caller,
+            groups,
+            server,
+            call,
+            now,
+        } = *self.facts;
+        let text = |text: &str| Value::String(Arc::new(text.to_owned()));
+        Some(match name {
+            "caller" => record([
+                ("issuer", text(&caller.issuer)),
+                ("subject", text(&caller.subject)),
+                ("name", text(&caller.name)),
+                ("mail", text(&caller.mail)),
+                ("client", text(&caller.client)),
+                ("person", text(&caller.person)),
+                ("kind", text(caller.kind.word())),
+            ]),
+            "groups" => Value::List(Arc::new(groups.iter().map(|group| text(group)).collect())),
+            "server" => text(server),
+            "tool" => text(call?.target),
+            "method" => text(match call?.kind {
+                mcp_elicit_core::wire::CallKind::Tool => "tools/call",
+                mcp_elicit_core::wire::CallKind::Prompt => "prompts/get",
+                mcp_elicit_core::wire::CallKind::Resource => "resources/read",
+            }),
+            "annotations" => {
+                let annotations = call?.annotations;
+                record([
+                    ("readOnly", Value::Bool(annotations.read_only)),
+                    ("destructive", Value::Bool(annotations.destructive)),
+                    ("idempotent", Value::Bool(annotations.idempotent)),
+                    ("openWorld", Value::Bool(annotations.open_world)),
+                ])
+            }
+            "arguments" => value(self.arguments()?),
+            "question" => {
+                let question = self.question?;
+                record([
+                    ("mode", text(&question.mode)),
+                    ("message", text(&question.message)),
+                    ("host", text(&question.host)),
+                    ("credentials", Value::Bool(question.credentials)),
+                ])
+            }
+            "fields" => {
+                let fields = self.question?.fields.iter().map(|(name, field)| {
+                    let field = record([
+                        ("kind", text(&field.kind)),
+                        ("format", text(&field.format)),
+                        ("required", Value::Bool(field.required)),
+                        ("options", Value::Int(field.options)),
+                    ]);
+                    (Key::String(Arc::new(name.clone())), field)
+                });
+                Value::Map(Map {
+                    map: Arc::new(fields.collect()),
+                })
+            }
+            "now" => record([
+                ("unix", Value::Int(now.unix)),
+                ("hour", Value::Int(now.hour)),
+                ("minute", Value::Int(now.minute)),
+                ("weekday", Value::Int(now.weekday)),
+                ("date", text(&now.date)),
+            ]),
+            _ => return None,
+        })
+    }
+}
+
+impl VariableResolver for Environment<'_> {
+    fn resolve<'b>(&'b self, variable: &str) -> Option<CowVal<'b, 'b>> {
+        let number = VARIABLES.iter().position(|known| *known == variable)?;
+        let value = self.values[number].get_or_init(|| self.make(variable)?.try_into().ok());
+        value.as_deref().map(CowVal::Borrowed)
+    }
+}
+
+fn record<const N: usize>(members: [(&str, Value); N]) -> Value {
+    let members = members
+        .into_iter()
+        .map(|(name, value)| (Key::String(Arc::new(name.to_owned())), value));
+    Value::Map(Map {
+        map: Arc::new(members.collect::<HashMap<_, _>>()),
+    })
+}
+
+/// A value that CEL cannot have: equal to nothing else, and an error in every other use.
+#[derive(Debug, PartialEq, Eq)]
+struct Unreadable(usize);
+
+impl Opaque for Unreadable {
+    fn runtime_type_name(&self) -> &'static str {
+        "mcp_elicit.unreadable"
+    }
+}
+
+fn value(json: &Json<'_>) -> Value {
+    match json {
+        Json::Null => Value::Null,
+        Json::Bool(truth) => Value::Bool(*truth),
+        Json::Int(whole) => Value::Int(*whole),
+        Json::Double(double) => Value::Float(*double),
+        Json::Text(text) => Value::String(Arc::new(text.clone().into_owned())),
+        Json::List(list) => Value::List(Arc::new(list.iter().map(value).collect())),
+        Json::Object(members) => {
+            let members = members.iter().map(|(name, member)| {
+                (
+                    Key::String(Arc::new(name.clone().into_owned())),
+                    value(member),
+                )
+            });
+            Value::Map(Map {
+                map: Arc::new(members.collect()),
+            })
+        }
+        Json::Unreadable(place) => Value::Opaque(Arc::new(Unreadable(*place))),
+    }
+}

@@ -1,0 +1,226 @@
+//! A parsed condition.
+
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
+use cel::common::ast::IdedExpr;
+use cel::extractors::This;
+use cel::{Context, Env, ExecutionError, ParseError, ParseErrors, Value};
+use regex::Regex;
+
+use super::check::{Checked, check};
+use super::environment::Environment;
+use super::guard::{Guard, Interner};
+use super::size::too_large;
+use super::{ConditionError, Remark};
+
+/// Functions and macros. Shared, since it takes longer to make than a condition takes to evaluate.
+static ENV: LazyLock<Arc<Env>> =
+    LazyLock::new(|| Arc::new(Env::stdlib().with_optional_support(false)));
+/// The same without macros, for the check of what was written.
+static WRITTEN: LazyLock<Env> = LazyLock::new(|| Env::default().with_optional_support(false));
+
+/// A condition.
+pub(crate) struct Condition {
+    source: String,
+    expression: IdedExpr,
+    guards: Vec<Guard>,
+    /// `true` if the guards are the whole condition.
+    is_guarded: bool,
+    patterns: Arc<[(String, Regex)]>,
+    variables: Vec<(&'static str, usize)>,
+    constant: Option<bool>,
+}
+
+impl fmt::Debug for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Condition").field(&self.source).finish()
+    }
+}
+
+impl Condition {
+    /// Parses and checks a condition. Returns it with warnings, or else every mistake.
+    pub(crate) fn compile(
+        source: &str,
+        names: &mut Interner,
+    ) -> Result<(Self, Vec<Remark>), Vec<Remark>> {
+        if let Some(message) = too_large(source) {
+            return Err(vec![Remark {
+                at: 0,
+                code: "condition-too-large",
+                message,
+                help: "write several rules".to_owned(),
+            }]);
+        }
+        let parsed = WRITTEN.parser().parse_with_source_info(source);
+        let (written, info) = parsed.map_err(|errors| syntax(source, errors))?;
+        let Checked {
+            defects,
+            warnings,
+            variables,
+            patterns,
+        } = check(&written, &info);
+        if !defects.is_empty() {
+            return Err(defects);
+        }
+        let expanded = ENV.parser().parse(source);
+        let expression = expanded.map_err(|errors| syntax(source, errors))?;
+        let (guards, is_guarded) = Guard::of_condition(&expression, names);
+        let mut condition = Self {
+            source: source.to_owned(),
+            expression,
+            guards,
+            is_guarded,
+            patterns: patterns.into(),
+            variables,
+            constant: None,
+        };
+        if condition.variables.is_empty() {
+            condition.constant = condition
+                .result(&Context::with_env(Arc::clone(&ENV)), |_| {
+                    ConditionError::Other
+                })
+                .ok();
+        }
+        Ok((condition, warnings))
+    }
+
+    /// Returns the byte at which a variable stands first.
+    fn reads(&self, names: &[&str]) -> Option<usize> {
+        self.variables
+            .iter()
+            .filter(|(name, _)| names.contains(name))
+            .map(|(_, at)| *at)
+            .min()
+    }
+
+    /// Returns the byte at which the condition reads the question, if it does.
+    pub(crate) fn reads_question(&self) -> Option<usize> {
+        self.reads(&["question", "fields"])
+    }
+
+    /// Returns the byte at which the condition reads the tool's annotations, if it does.
+    pub(crate) fn reads_annotations(&self) -> Option<usize> {
+        self.reads(&["annotations"])
+    }
+
+    /// Returns the truth of a condition that reads nothing.
+    pub(crate) fn constant(&self) -> Option<bool> {
+        self.constant
+    }
+
+    /// Returns `true` if part of the condition is compared without CEL.
+    pub(crate) fn has_guard(&self) -> bool {
+        !self.guards.is_empty()
+    }
+
+    /// Returns the truth of the condition.
+    pub(crate) fn evaluate(&self, environment: &Environment<'_>) -> Result<bool, ConditionError> {
+        let mut all = self.is_guarded;
+        for guard in &self.guards {
+            match guard.holds(environment) {
+                // One false conjunct makes the whole false, whatever the others are.
+                Some(false) => return Ok(false),
+                Some(true) => {}
+                None => all = false,
+            }
+        }
+        if all { Ok(true) } else { self.run(environment) }
+    }
+
+    /// Returns what CEL alone makes of the condition.
+    pub(super) fn run(&self, environment: &Environment<'_>) -> Result<bool, ConditionError> {
+        let mut context = Context::with_env(Arc::clone(&ENV));
+        context.set_variable_resolver(environment);
+        if !self.patterns.is_empty() {
+            let patterns = Arc::clone(&self.patterns);
+            let matches = move |This(text): This<Arc<String>>, pattern: Arc<String>| {
+                let compiled = patterns.iter().find(|(known, _)| *known == *pattern);
+                compiled.is_some_and(|(_, compiled)| compiled.is_match(&text))
+            };
+            if context.add_function("matches", matches).is_err() {
+                return Err(ConditionError::Other);
+            }
+        }
+        self.result(&context, |name| environment.missing(name))
+    }
+
+    fn result(
+        &self,
+        context: &Context<'_, '_>,
+        missing: impl Fn(&str) -> ConditionError,
+    ) -> Result<bool, ConditionError> {
+        match Value::resolve(&self.expression, context) {
+            Ok(Value::Bool(truth)) => Ok(truth),
+            Ok(_) => Err(ConditionError::NotBoolean),
+            Err(error) => Err(self.explain(&error, missing)),
+        }
+    }
+
+    /// Returns the error without the values that CEL names.
+    fn explain(
+        &self,
+        error: &ExecutionError,
+        missing: impl Fn(&str) -> ConditionError,
+    ) -> ConditionError {
+        match error {
+            ExecutionError::NoSuchKey(name) if self.source.contains(name.as_str()) => {
+                ConditionError::Absent(name.to_string())
+            }
+            ExecutionError::NoSuchKey(_) => ConditionError::AbsentMember,
+            ExecutionError::UndeclaredReference(name) => missing(name),
+            ExecutionError::NoSuchOverload(overload) => {
+                ConditionError::WrongType(operator(overload.function()))
+            }
+            ExecutionError::ValuesNotComparable(..)
+            | ExecutionError::UnexpectedType { .. }
+            | ExecutionError::UnsupportedTargetType { .. }
+            | ExecutionError::UnsupportedBinaryOperator(..)
+            | ExecutionError::UnsupportedIndex(..)
+            | ExecutionError::UnsupportedKeyType(_)
+            | ExecutionError::NotSupportedAsMethod { .. } => {
+                ConditionError::WrongType("this comparison".to_owned())
+            }
+            ExecutionError::DivisionByZero(_)
+            | ExecutionError::RemainderByZero(_)
+            | ExecutionError::Overflow(..)
+            | ExecutionError::IndexOutOfBounds(_) => ConditionError::OutOfRange,
+            _ => ConditionError::Other,
+        }
+    }
+}
+
+/// Returns an operator as it is written.
+fn operator(name: &str) -> String {
+    format!("`{}`", name.trim_matches(['_', '@']))
+}
+
+/// Returns each syntax error at its byte; the parser counts lines and, in them, characters.
+fn syntax(source: &str, errors: ParseErrors) -> Vec<Remark> {
+    // One mistake often makes the parser find others after it: the first is told.
+    let first = errors.errors.into_iter().next();
+    let remark = |error: ParseError| {
+        let (line, column) = error.pos;
+        let line = usize::try_from(line - 1).unwrap_or(0);
+        let column = usize::try_from(column - 1).unwrap_or(0);
+        let start: usize = source.split_inclusive('\n').take(line).map(str::len).sum();
+        let within = source
+            .get(start..)
+            .and_then(|rest| rest.char_indices().nth(column));
+        Remark {
+            at: within.map_or(source.len(), |(at, _)| start + at),
+            code: "invalid-condition",
+            message: format!("this is not a condition: {}", first_line(&error.msg)),
+            help:
+                "conditions are written in CEL, such as `arguments.environment == \"production\"`"
+                    .to_owned(),
+        }
+    };
+    first.map(remark).into_iter().collect()
+}
+
+fn first_line(message: &str) -> String {
+    let line = message.lines().next().unwrap_or_default();
+    let plain: String = line.chars().filter(|c| !c.is_control()).take(160).collect();
+    plain.trim().to_owned()
+}

@@ -1,0 +1,299 @@
+//! TOML values with their places. A value of the wrong kind is a defect and reads as absent, so that reading goes on.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::defect::{RuleDefect, nearest};
+
+/// The longest duration that a file may have.
+const LONGEST: Duration = Duration::from_hours(366 * 24);
+
+/// A value with its place.
+pub(crate) type Value<'t> = Spanned<DeValue<'t>>;
+
+/// The text that is read, and the mistakes so far.
+pub(crate) struct Reader<'t> {
+    text: &'t str,
+    line_starts: Vec<usize>,
+    /// The rule that is being read, by name.
+    pub(crate) rule: Option<String>,
+    pub(crate) defects: Vec<RuleDefect>,
+    pub(crate) warnings: Vec<RuleDefect>,
+}
+
+impl<'t> Reader<'t> {
+    pub(crate) fn new(text: &'t str) -> Self {
+        let starts = text.match_indices('\n').map(|(at, _)| at + 1);
+        Self {
+            text,
+            line_starts: std::iter::once(0).chain(starts).collect(),
+            rule: None,
+            defects: Vec::new(),
+            warnings: Vec::new(),
+        }
+    }
+
+    /// Returns line and column of a byte of the text, each counted from 1.
+    pub(crate) fn position(&self, at: usize) -> (usize, usize) {
+        let line = self
+            .line_starts
+            .partition_point(|start| *start <= at)
+            .max(1);
+        let start = self.line_starts[line - 1];
+        let before = self.text.get(start..at.min(self.text.len()));
+        (line, before.map_or(0, |before| before.chars().count()) + 1)
+    }
+
+    fn made(&self, at: usize, code: &'static str, message: String, help: String) -> RuleDefect {
+        let (line, column) = self.position(at);
+        RuleDefect {
+            code,
+            rule: self.rule.clone(),
+            line,
+            column,
+            message,
+            help,
+        }
+    }
+
+    pub(crate) fn defect(
+        &mut self,
+        at: usize,
+        code: &'static str,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        let defect = self.made(at, code, message.into(), help.into());
+        self.defects.push(defect);
+    }
+
+    pub(crate) fn warning(
+        &mut self,
+        at: usize,
+        code: &'static str,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        let warning = self.made(at, code, message.into(), help.into());
+        self.warnings.push(warning);
+    }
+
+    fn wrong_type(&mut self, value: &Value<'_>, name: &str, expected: &str) {
+        let found = match value.get_ref() {
+            DeValue::String(_) => "a string",
+            DeValue::Integer(_) => "a whole number",
+            DeValue::Float(_) => "a number",
+            DeValue::Boolean(_) => "true or false",
+            DeValue::Datetime(_) => "a date",
+            DeValue::Array(_) => "a list",
+            DeValue::Table(_) => "a table",
+        };
+        let message = format!("`{name}` must be {expected}; it is {found}");
+        self.defect(value.span().start, "wrong-type", message, "");
+    }
+
+    pub(crate) fn table<'v>(
+        &mut self,
+        value: &'v Value<'t>,
+        name: &str,
+    ) -> Option<&'v DeTable<'t>> {
+        let table = value.get_ref().as_table();
+        if table.is_none() {
+            self.wrong_type(value, name, "a table");
+        }
+        table
+    }
+
+    pub(crate) fn text<'v>(&mut self, value: &'v Value<'t>, name: &str) -> Option<&'v str> {
+        let text = value.get_ref().as_str();
+        if text.is_none() {
+            self.wrong_type(value, name, "a string");
+        }
+        text
+    }
+
+    pub(crate) fn truth(&mut self, value: &Value<'t>, name: &str) -> Option<bool> {
+        let truth = value.get_ref().as_bool();
+        if truth.is_none() {
+            self.wrong_type(value, name, "true or false");
+        }
+        truth
+    }
+
+    pub(crate) fn list<'v>(&mut self, value: &'v Value<'t>, name: &str) -> Option<&'v [Value<'t>]> {
+        if let DeValue::Array(list) = value.get_ref() {
+            return Some(list.as_ref());
+        }
+        self.wrong_type(value, name, "a list");
+        None
+    }
+
+    /// Returns the texts of a list, each with its place.
+    pub(crate) fn texts(&mut self, value: &Value<'t>, name: &str) -> Vec<(String, usize)> {
+        let items = self.list(value, name).unwrap_or_default();
+        let mut texts = Vec::new();
+        for item in items {
+            if let Some(text) = self.text(item, name) {
+                texts.push((text.to_owned(), item.span().start));
+            }
+        }
+        texts
+    }
+
+    /// Returns a whole number from 1 to `most`.
+    pub(crate) fn count(&mut self, value: &Value<'t>, name: &str, most: u8) -> Option<u8> {
+        let Some(number) = value.get_ref().as_integer() else {
+            self.wrong_type(value, name, "a whole number");
+            return None;
+        };
+        let read = u8::from_str_radix(number.as_str(), number.radix()).ok();
+        let read = read.filter(|read| (1..=most).contains(read));
+        if read.is_none() {
+            let message = format!("`{name}` is {number}; it may be from 1 to {most}");
+            self.defect(value.span().start, "out-of-range", message, "");
+        }
+        read
+    }
+
+    /// Returns a duration such as `30m`.
+    pub(crate) fn duration(&mut self, value: &Value<'t>, name: &str) -> Option<Duration> {
+        let text = self.text(value, name)?;
+        let read = parse_duration(text);
+        if read.is_none() {
+            let message = format!("`{name}` is not a duration from 1s to 366d");
+            self.defect(
+                value.span().start,
+                "invalid-duration",
+                message,
+                "write it like 90s, 30m, 24h or 7d",
+            );
+        }
+        read
+    }
+
+    /// Names every key of the table that is not in `known`.
+    pub(crate) fn known_keys(&mut self, table: &DeTable<'t>, inside: &str, known: &[&str]) {
+        let mut unknown: Vec<_> = table
+            .iter()
+            .filter(|(key, _)| !known.contains(&key.get_ref().as_ref()))
+            .map(|(key, _)| (key.span().start, key.get_ref().to_string()))
+            .collect();
+        unknown.sort();
+        for (at, key) in unknown {
+            let help = match nearest(&key, known.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("known here: {}", known.join(", ")),
+            };
+            self.defect(
+                at,
+                "unknown-key",
+                format!("unknown key `{key}` in {inside}"),
+                help,
+            );
+        }
+    }
+
+    /// Returns the byte of the file at which the byte `within` of a string's text stands; the string's first where escapes hide it.
+    pub(crate) fn inside_text(&self, span: Range<usize>, text: &str, within: usize) -> usize {
+        let raw = self.text.get(span.clone()).unwrap_or_default();
+        let start = raw.find(text).map(|at| span.start + at);
+        start.map_or(span.start, |start| start + within.min(text.len()))
+    }
+}
+
+/// Returns the byte at which a member of a table stands.
+pub(crate) fn key_start(table: &DeTable<'_>, name: &str) -> usize {
+    table
+        .get_key_value(name)
+        .map_or(0, |(key, _)| key.span().start)
+}
+
+/// Reads a duration: whole numbers with `s`, `m`, `h` or `d`, the larger units first.
+pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
+    let mut rest = text;
+    let (mut total, mut unit_before) = (0_u64, u64::MAX);
+    while !rest.is_empty() {
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let number: u64 = rest.get(..digits)?.parse().ok()?;
+        let unit = match rest.as_bytes().get(digits)? {
+            b's' => 1,
+            b'm' => 60,
+            b'h' => 3600,
+            b'd' => 86_400,
+            _ => return None,
+        };
+        if unit >= unit_before {
+            return None;
+        }
+        unit_before = unit;
+        total = total.checked_add(number.checked_mul(unit)?)?;
+        rest = &rest[digits + 1..];
+    }
+    let read = Duration::from_secs(total);
+    (!read.is_zero() && read <= LONGEST).then_some(read)
+}
+
+/// Writes a duration with the largest unit that needs no second one: `30m`, `24h`.
+pub(crate) fn duration_text(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    if seconds.is_multiple_of(3600) {
+        format!("{}h", seconds / 3600)
+    } else if seconds.is_multiple_of(60) {
+        format!("{}m", seconds / 60)
+    } else {
+        format!("{seconds}s")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_and_written() {
+        for (text, seconds) in [
+            ("30m", 1800),
+            ("1h30m", 5400),
+            ("24h", 86_400),
+            ("7d", 604_800),
+            ("90s", 90),
+        ] {
+            assert_eq!(
+                parse_duration(text),
+                Some(Duration::from_secs(seconds)),
+                "{text}"
+            );
+        }
+        for text in [
+            "",
+            "30",
+            "m",
+            "0s",
+            "1m1h",
+            "1m1m",
+            "-1s",
+            "1.5h",
+            "367d",
+            "99999999999999999999d",
+            "9999999999999999999d",
+            "1 h",
+        ] {
+            assert_eq!(parse_duration(text), None, "{text}");
+        }
+        for (seconds, text) in [(86_400, "24h"), (5400, "90m"), (61, "61s")] {
+            assert_eq!(duration_text(Duration::from_secs(seconds)), text);
+        }
+    }
+
+    #[test]
+    fn positions_are_counted_in_characters() {
+        let reader = Reader::new("a\nüb = 1\n");
+        assert_eq!(reader.position(0), (1, 1));
+        assert_eq!(reader.position(2), (2, 1));
+        assert_eq!(reader.position(4), (2, 2));
+        assert_eq!(reader.position(500), (3, 1));
+    }
+}

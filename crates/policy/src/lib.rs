@@ -1,0 +1,31 @@
+//! The rules of a gateway: who is asked, by which rule, who may act, and when something is due.
+//!
+//! Pure: facts and times go in, decisions come out. No clock, no file, no network, no protocol.
+//!
+//! | module | contents |
+//! | --- | --- |
+//! | [`rules`] | the parsed file, and its two decisions: [`rules::Rules::admit`] and [`rules::Rules::plan`] |
+//! | [`people`] | people, groups and roles of the file |
+//! | [`facts`] | the facts about one call and one question that rules are matched with |
+//! | [`access`] | the table of role by action |
+//! | [`schedule`] | reminders, escalations and the deadline of one question |
+//! | [`defect`] | mistakes in a file, each with its line and column |
+//! | `document` | TOML values with their places |
+//! | `glob` | patterns for names |
+//! | `condition` | `when`: CEL with fixed types and bounded cost (feature `cel`) |
+
+pub mod access;
+mod condition;
+pub mod defect;
+mod document;
+pub mod facts;
+mod glob;
+pub mod people;
+pub mod rules;
+pub mod schedule;
+
+pub use condition::ConditionError;
+pub use defect::RuleDefect;
+pub use facts::{Annotations, Call, Caller, CallerKind, Facts, FieldFacts, Now, QuestionFacts};
+pub use people::{Addressee, People};
+pub use rules::Rules;

@@ -1,0 +1,366 @@
+//! Matching: the first rule of a phase whose patterns and condition fit.
+
+use std::collections::HashMap;
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::{Approval, Decision, OnError, Phase, Plan, Refusal, Rule, Rules};
+use crate::condition::{ConditionError, Environment};
+use crate::facts::{Facts, QuestionFacts};
+use crate::people::Addressee;
+
+/// The decision about a call, before it goes to its server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Admit<'r> {
+    /// It goes on. Holds the rule that allowed it, if one did.
+    Free(Option<&'r str>),
+    /// It is refused by this rule.
+    Refuse(&'r str, Refusal),
+    /// It waits for approval by this rule.
+    Approve(&'r str, Approval),
+}
+
+/// The decision about a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Planned<'r> {
+    /// It is asked. Holds the rule, if one matched.
+    Ask(Option<&'r str>, Box<Plan>),
+    /// It is refused by this rule.
+    Refuse(&'r str, Refusal),
+}
+
+/// The reason why a rule before the deciding one did not match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SkipReason {
+    /// It is for other servers.
+    Server,
+    /// It is for other tools, prompts or resources.
+    Tool,
+    /// Its condition is false, or is an error that skips it.
+    When,
+    /// It is read at the other phase.
+    Phase,
+    /// It needs a question, and none is given.
+    NeedsQuestion,
+    /// It refuses other questions.
+    Question,
+}
+
+/// A rule that did not match.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Skipped {
+    /// The rule.
+    pub rule: String,
+    /// Its line.
+    pub line: usize,
+    /// The reason.
+    pub why: SkipReason,
+}
+
+/// A condition that could not be evaluated.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RuleError {
+    /// The rule.
+    pub rule: String,
+    /// Its line.
+    pub line: usize,
+    /// The error, without any value of the call.
+    pub message: String,
+    /// `true` if the rule matched because of it.
+    pub matched: bool,
+}
+
+/// The course of one decision, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Preview<'r> {
+    /// The phase that decided.
+    pub phase: Phase,
+    /// The decision about the call.
+    pub admit: Admit<'r>,
+    /// The decision about the question, where the call is admitted.
+    pub planned: Option<Planned<'r>>,
+    /// `true` if a rule could not be judged without a question, so that the decision may be another.
+    pub needs_question: bool,
+    /// Rules before the deciding one.
+    pub skipped: Vec<Skipped>,
+    /// Conditions that could not be evaluated.
+    pub errors: Vec<RuleError>,
+}
+
+enum Verdict {
+    Match,
+    Skip(SkipReason),
+    Error(ConditionError),
+}
+
+impl Rule {
+    fn judge(&self, phase: Phase, environment: &Environment<'_>) -> Verdict {
+        if self.phase != phase {
+            return Verdict::Skip(SkipReason::Phase);
+        }
+        let facts = environment.facts;
+        if !self.is_for_server(facts.server) {
+            return Verdict::Skip(SkipReason::Server);
+        }
+        let is_for_target = match (&self.targets, &facts.call) {
+            (super::Targets::All, _) => true,
+            (targets, Some(call)) => targets.matches(call.kind, call.target),
+            (_, None) => return Verdict::Error(ConditionError::UnknownCall),
+        };
+        if !is_for_target {
+            return Verdict::Skip(SkipReason::Tool);
+        }
+        if self.needs_question {
+            let Some(question) = environment.question else {
+                return Verdict::Skip(SkipReason::NeedsQuestion);
+            };
+            if let Decision::Refuse(refusal) = &self.decision
+                && refusal.is_about_questions()
+                && !(refusal.modes.contains(&question.mode)
+                    || refusal.credentials && question.credentials)
+            {
+                return Verdict::Skip(SkipReason::Question);
+            }
+        }
+        match self
+            .condition
+            .as_ref()
+            .map(|condition| condition.evaluate(environment))
+        {
+            None | Some(Ok(true)) => Verdict::Match,
+            Some(Ok(false)) => Verdict::Skip(SkipReason::When),
+            Some(Err(error)) => Verdict::Error(error),
+        }
+    }
+}
+
+/// The rule that decides.
+#[derive(Clone, Copy)]
+enum Found<'r> {
+    Rule(&'r Rule),
+    /// A condition could not be evaluated, and its rule refuses then.
+    Refused(&'r Rule),
+}
+
+/// The notes of one search, where somebody wants them.
+#[derive(Default)]
+struct Notes {
+    skipped: Vec<Skipped>,
+    errors: Vec<RuleError>,
+}
+
+impl Rules {
+    fn find<'r>(
+        candidates: impl Iterator<Item = &'r Rule>,
+        phase: Phase,
+        environment: &Environment<'_>,
+        mut notes: Option<&mut Notes>,
+    ) -> Option<Found<'r>> {
+        for rule in candidates {
+            let (found, why) = match rule.judge(phase, environment) {
+                Verdict::Match => (Some(Found::Rule(rule)), None),
+                Verdict::Skip(why) => (None, Some(why)),
+                Verdict::Error(error) => {
+                    let found = match rule.on_error {
+                        OnError::Match => Some(Found::Rule(rule)),
+                        OnError::Skip => None,
+                        OnError::Refuse => Some(Found::Refused(rule)),
+                    };
+                    if let Some(notes) = notes.as_deref_mut() {
+                        notes.errors.push(RuleError {
+                            rule: rule.name.clone(),
+                            line: rule.line,
+                            message: error.to_string(),
+                            matched: found.is_some(),
+                        });
+                    }
+                    let why = found.is_none().then_some(SkipReason::When);
+                    (found, why)
+                }
+            };
+            if let (Some(why), Some(notes)) = (why, notes.as_deref_mut()) {
+                notes.skipped.push(Skipped {
+                    rule: rule.name.clone(),
+                    line: rule.line,
+                    why,
+                });
+            }
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
+    }
+
+    /// Returns whether a call goes to its server, waits for approval or is refused.
+    pub fn admit(&self, facts: &Facts<'_>) -> Admit<'_> {
+        let environment = Environment::new(facts, None, &self.names);
+        let candidates = self.index.candidates(&self.all, Phase::Admission, facts);
+        let found = Self::find(self.some(&candidates), Phase::Admission, &environment, None);
+        admitted(found)
+    }
+
+    /// Returns who is asked a question, or the refusal of it.
+    pub fn plan(&self, facts: &Facts<'_>, question: &QuestionFacts) -> Planned<'_> {
+        let environment = Environment::new(facts, Some(question), &self.names);
+        let candidates = self.index.candidates(&self.all, Phase::Asking, facts);
+        let found = Self::find(self.some(&candidates), Phase::Asking, &environment, None);
+        planned(found)
+    }
+
+    /// Returns what [`Rules::admit`] decides, and where that lets the call go on, what [`Rules::plan`] decides, with the course of
+    /// both. Without a question, rules that need one are passed over.
+    pub fn preview(&self, facts: &Facts<'_>, question: Option<&QuestionFacts>) -> Preview<'_> {
+        let mut notes = Notes::default();
+        let environment = Environment::new(facts, None, &self.names);
+        let admit = admitted(Self::find(
+            self.all.iter(),
+            Phase::Admission,
+            &environment,
+            Some(&mut notes),
+        ));
+        if !matches!(admit, Admit::Free(_)) {
+            return Preview {
+                phase: Phase::Admission,
+                admit,
+                planned: None,
+                needs_question: false,
+                skipped: notes.skipped,
+                errors: notes.errors,
+            };
+        }
+        // Admission went through; of it only its errors are told.
+        let mut asking = Notes {
+            errors: notes.errors,
+            ..Notes::default()
+        };
+        let environment = Environment::new(facts, question, &self.names);
+        let planned = planned(Self::find(
+            self.all.iter(),
+            Phase::Asking,
+            &environment,
+            Some(&mut asking),
+        ));
+        Preview {
+            phase: Phase::Asking,
+            admit,
+            planned: Some(planned),
+            needs_question: asking
+                .skipped
+                .iter()
+                .any(|skipped| skipped.why == SkipReason::NeedsQuestion),
+            skipped: asking.skipped,
+            errors: asking.errors,
+        }
+    }
+
+    fn some<'r, 'c>(
+        &'r self,
+        candidates: &'c [usize],
+    ) -> impl Iterator<Item = &'r Rule> + use<'r, 'c> {
+        candidates.iter().filter_map(|number| self.all.get(*number))
+    }
+
+    /// Returns everyone who may be asked by a plan, now or after escalation.
+    pub fn addressees<'p>(&self, plan: &'p Plan) -> Vec<&'p Addressee> {
+        plan.ask
+            .to
+            .iter()
+            .chain(plan.escalate.iter().map(|step| &step.to))
+            .collect()
+    }
+}
+
+fn refused_by_error() -> Refusal {
+    Refusal {
+        reason: "the condition of the rule cannot be evaluated".to_owned(),
+        modes: Vec::new(),
+        credentials: false,
+    }
+}
+
+fn admitted(found: Option<Found<'_>>) -> Admit<'_> {
+    match found {
+        None => Admit::Free(None),
+        Some(Found::Refused(rule)) => Admit::Refuse(&rule.name, refused_by_error()),
+        Some(Found::Rule(rule)) => match &rule.decision {
+            Decision::Allow | Decision::Ask(_) => Admit::Free(Some(&rule.name)),
+            Decision::Refuse(refusal) => Admit::Refuse(&rule.name, refusal.clone()),
+            Decision::Approve(approval) => Admit::Approve(&rule.name, approval.clone()),
+        },
+    }
+}
+
+fn planned(found: Option<Found<'_>>) -> Planned<'_> {
+    match found {
+        None => Planned::Ask(None, Box::new(Plan::caller())),
+        Some(Found::Refused(rule)) => Planned::Refuse(&rule.name, refused_by_error()),
+        Some(Found::Rule(rule)) => match &rule.decision {
+            Decision::Ask(plan) => Planned::Ask(Some(&rule.name), plan.clone()),
+            Decision::Refuse(refusal) => Planned::Refuse(&rule.name, refusal.clone()),
+            Decision::Allow | Decision::Approve(_) => Planned::Ask(None, Box::new(Plan::caller())),
+        },
+    }
+}
+
+/// The most servers and names that the index remembers, and the longest of them.
+const MAX_REMEMBERED: usize = 4_096;
+const MAX_NAME: usize = 256;
+
+/// The rules whose patterns fit a server and a name, found once for each.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    known: RwLock<HashMap<String, Arc<[usize]>>>,
+}
+
+impl Index {
+    fn candidates(&self, rules: &[Rule], phase: Phase, facts: &Facts<'_>) -> Arc<[usize]> {
+        let search = || {
+            let fits = |rule: &Rule| {
+                rule.phase == phase
+                    && rule.is_for_server(facts.server)
+                    && facts
+                        .call
+                        .is_none_or(|call| rule.targets.matches(call.kind, call.target))
+            };
+            let numbers = rules.iter().enumerate().filter(|(_, rule)| fits(rule));
+            numbers.map(|(number, _)| number).collect::<Arc<[usize]>>()
+        };
+        let Some(call) = facts.call else {
+            return search();
+        };
+        if call.target.len() > MAX_NAME || facts.server.len() > MAX_NAME {
+            return search();
+        }
+        let key = format!(
+            "{phase:?} {} {} {}{}",
+            call.kind.word(),
+            facts.server.len(),
+            facts.server,
+            call.target
+        );
+        if let Ok(known) = self.known.read()
+            && let Some(candidates) = known.get(&key)
+        {
+            return Arc::clone(candidates);
+        }
+        let candidates = search();
+        if let Ok(mut known) = self.known.write() {
+            if known.len() >= MAX_REMEMBERED {
+                known.clear();
+            }
+            known.insert(key, Arc::clone(&candidates));
+        }
+        candidates
+    }
+}
+
+impl Plan {
+    /// Returns the time for which the question is open; `usual` is the server's.
+    pub fn open_for(&self, usual: Duration) -> Duration {
+        self.deadline.unwrap_or(usual)
+    }
+}

@@ -1,0 +1,98 @@
+//! The calls that a rule is for, by method and name.
+
+use mcp_elicit_core::wire::CallKind;
+use serde::Serialize;
+
+use super::{Rule, Rules};
+use crate::glob::Glob;
+
+/// The calls that a rule is for.
+#[derive(Debug)]
+pub(super) enum Targets {
+    /// Every call.
+    All,
+    /// Calls of which one of these patterns matches the name.
+    Named(Vec<Target>),
+}
+
+/// One pattern of `tool`.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Target {
+    kind: CallKind,
+    name: Glob,
+}
+
+impl Target {
+    /// Reads a pattern: `prompt:NAME`, `resource:URI`, or the name of a tool.
+    pub(super) fn new(text: &str) -> Self {
+        let (kind, name) = match text.split_once(':') {
+            Some(("prompt", name)) => (CallKind::Prompt, name),
+            Some(("resource", uri)) => (CallKind::Resource, uri),
+            _ => (CallKind::Tool, text),
+        };
+        Self {
+            kind,
+            name: Glob::new(name),
+        }
+    }
+}
+
+impl Targets {
+    pub(super) fn matches(&self, kind: CallKind, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Named(targets) => targets
+                .iter()
+                .any(|target| target.kind == kind && target.name.matches(name)),
+        }
+    }
+
+    /// Returns `true` if it is certain that these are all calls of `other` too.
+    pub(super) fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::All, _) => true,
+            (Self::Named(_), Self::All) => false,
+            (Self::Named(wide), Self::Named(narrow)) => narrow.iter().all(|narrow| {
+                wide.iter()
+                    .any(|wide| wide.kind == narrow.kind && wide.name.covers(&narrow.name))
+            }),
+        }
+    }
+}
+
+/// The rules that speak of one tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Coverage {
+    /// A rule without a condition speaks of it.
+    Always,
+    /// Only rules with conditions speak of it.
+    Conditional,
+    /// No rule speaks of it.
+    Never,
+}
+
+impl Rules {
+    /// Returns the rules that speak of a tool of a server, in their order, and how far they cover it.
+    pub fn coverage(&self, server: &str, tool: &str) -> (Coverage, Vec<&Rule>) {
+        let rules = self.all.iter();
+        let speaking = rules.filter(|rule| {
+            rule.is_for_server(server) && rule.targets.matches(CallKind::Tool, tool)
+        });
+        let speaking: Vec<&Rule> = speaking.collect();
+        let coverage = if speaking.is_empty() {
+            Coverage::Never
+        } else if speaking.iter().any(|rule| rule.is_unconditional()) {
+            Coverage::Always
+        } else {
+            Coverage::Conditional
+        };
+        (coverage, speaking)
+    }
+}
+
+impl Rule {
+    pub(super) fn is_for_server(&self, server: &str) -> bool {
+        self.servers.iter().any(|glob| glob.matches(server))
+    }
+}

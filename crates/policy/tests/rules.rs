@@ -1,0 +1,574 @@
+//! Rules files: what is a mistake, and what is decided.
+#![cfg(feature = "cel")]
+#![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
+use mcp_elicit_core::wire::CallKind;
+use mcp_elicit_policy::rules::{Admit, Planned};
+use mcp_elicit_policy::{Call, Caller, Facts, Now, QuestionFacts, Rules};
+
+const PEOPLE: &str = r#"
+[people.ada]
+mail = "ada@example.com"
+[people.bob]
+mail = "bob@example.com"
+[people.cy]
+mail = "cy@example.com"
+[groups]
+ops = ["ada", "bob"]
+all = ["cy", "group:ops"]
+leads = { claim = "gateway-leads" }
+"#;
+
+/// The mistakes of a file that begins with people: code, line after them, column.
+fn defects(rest: &str) -> Vec<(&'static str, usize, usize)> {
+    let before = PEOPLE.lines().count();
+    let loaded = Rules::load(&format!("{PEOPLE}{rest}"));
+    loaded
+        .defects
+        .iter()
+        .map(|defect| (defect.code, defect.line - before, defect.column))
+        .collect()
+}
+
+fn warnings(rest: &str) -> Vec<(&'static str, usize, usize)> {
+    let before = PEOPLE.lines().count();
+    let loaded = Rules::load(&format!("{PEOPLE}{rest}"));
+    assert_eq!(loaded.defects, [], "{rest}");
+    loaded
+        .warnings
+        .iter()
+        .map(|defect| (defect.code, defect.line - before, defect.column))
+        .collect()
+}
+
+#[test]
+fn each_mistake_has_its_line_and_column() {
+    for (rest, expected) in [
+        (
+            "[[rules]]\nask = \"caller\"\nserverr = \"x\"\n",
+            ("unknown-key", 3, 1),
+        ),
+        ("[lisen]\n", ("unknown-key", 1, 2)),
+        (
+            "[channels.mail]\npassword = \"hunter2\"\n",
+            ("literal-secret", 2, 12),
+        ),
+        (
+            "[people.dot]\nmail = \"ADA@example.com\"\n",
+            ("same-person", 2, 8),
+        ),
+        ("[people.dot]\nmail = \"nobody\"\n", ("invalid-mail", 2, 8)),
+        ("[people.dot]\n", ("unknown-person", 1, 1)),
+        (
+            "[roles]\nadmin = [\"group:opps\"]\n",
+            ("no-addressee", 2, 10),
+        ),
+        ("[[rules]]\n", ("no-decision", 1, 1)),
+        (
+            "[[rules]]\nallow = true\nask = \"caller\"\n",
+            ("two-decisions", 1, 1),
+        ),
+        (
+            "[[rules]]\nserver = []\nallow = true\n",
+            ("never-matches", 2, 10),
+        ),
+        (
+            "[[rules]]\nwhen = 'false'\nallow = true\n",
+            ("never-matches", 2, 8),
+        ),
+        (
+            "[[rules]]\nwhen = '1 == 2'\nallow = true\n",
+            ("never-matches", 2, 8),
+        ),
+        (
+            "[[rules]]\nask = { group = \"opps\" }\n",
+            ("no-addressee", 2, 17),
+        ),
+        (
+            "[[rules]]\nask = { group = \"ops\", need = 3 }\n",
+            ("no-addressee", 2, 24),
+        ),
+        (
+            "[[rules]]\nask = { group = \"ops\", need = 2, not-caller = true }\n",
+            ("no-addressee", 2, 24),
+        ),
+        ("[[rules]]\nask = { any = [] }\n", ("no-addressee", 2, 7)),
+        ("[[rules]]\nask = { }\n", ("no-addressee", 2, 7)),
+        (
+            "[[rules]]\nask = { group = \"ops\", need = 0 }\n",
+            ("out-of-range", 2, 31),
+        ),
+        (
+            "[[rules]]\nask = \"caller\"\nedit = [\"/a\"]\n",
+            ("no-effect", 3, 1),
+        ),
+        (
+            "[[rules]]\nask = \"caller\"\ngood-for = \"1m\"\n",
+            ("no-effect", 3, 1),
+        ),
+        ("[[rules]]\napprove = true\n", ("no-addressee", 1, 1)),
+        (
+            "[[rules]]\napprove = true\nask = \"caller\"\nedit = [\"a\"]\n",
+            ("invalid-pointer", 4, 9),
+        ),
+        (
+            "[[rules]]\nask = \"caller\"\ndeadline = \"soon\"\n",
+            ("invalid-duration", 3, 12),
+        ),
+        (
+            "[[rules]]\nask = \"caller\"\ndeadline = \"5m\"\nremind = [\"1m\", \"5m\"]\n",
+            ("after-deadline", 4, 17),
+        ),
+        (
+            "[[rules]]\nask = { person = \"ada\" }\nescalate = [{ after = \"25h\", to = { group = \"ops\" } }]\n",
+            ("after-deadline", 3, 13),
+        ),
+        (
+            "[[rules]]\nask = { group = \"all\" }\nescalate = [{ after = \"5m\", to = { group = \"ops\" } }]\n",
+            ("escalation-repeats", 3, 13),
+        ),
+        (
+            "[[rules]]\nask = { person = \"ada\" }\nescalate = [{ after = \"5m\", to = { group = \"leads\" } }, { after = \"9m\", to = { group = \"leads\" } }]\n",
+            ("escalation-repeats", 3, 57),
+        ),
+        (
+            "[[rules]]\nask = \"caller\"\non-timeout = \"accept\"\n",
+            ("unknown-choice", 3, 14),
+        ),
+        (
+            "[[rules]]\nrefuse-modes = [\"voice\"]\n",
+            ("never-matches", 2, 17),
+        ),
+        ("[[rules]]\nname = 3\nallow = true\n", ("wrong-type", 2, 8)),
+        ("[[rules]]\nallow = false\n", ("no-decision", 2, 1)),
+        (
+            "[[rules]]\nwhen = 'question.mode == \"url\"'\napprove = true\nask = \"caller\"\n",
+            ("never-matches", 2, 9),
+        ),
+        (
+            "[servers.crm]\nurl = \"http://x\"\n[[rules]]\nserver = \"crn\"\nallow = true\n",
+            ("never-matches", 4, 10),
+        ),
+        ("[[rules]\n", ("invalid-toml", 1, 9)),
+    ] {
+        let found = defects(rest);
+        assert_eq!(found, [expected], "{rest}");
+    }
+}
+
+#[test]
+fn all_mistakes_are_named_and_not_only_the_first() {
+    let found = defects("x = [\"ada\"\n");
+    assert!(!found.is_empty());
+    let rest = r#"cyc = ["group:cyc2"]
+cyc2 = ["group:cyc"]
+empty = []
+[[rules]]
+ask = { group = "nobody" }
+whenn = "true"
+deadline = "x"
+[[rules]]
+when = 'caller.mial == "x" && arguments.n + true'
+tool = []
+allow = true
+"#;
+    let codes: Vec<_> = defects(rest)
+        .into_iter()
+        .map(|(code, line, column)| format!("{code} {line}:{column}"))
+        .collect();
+    assert_eq!(
+        codes,
+        [
+            "cyclic-group 1:7",
+            "cyclic-group 2:8",
+            "no-addressee 3:9",
+            "no-addressee 5:17",
+            "unknown-key 6:1",
+            "invalid-duration 7:12",
+            "unknown-member 9:16",
+            "wrong-type 9:43",
+            "never-matches 10:8",
+        ]
+    );
+}
+
+#[test]
+fn a_condition_is_checked_before_anything_calls() {
+    for (when, expected) in [
+        ("caller.mial == 'x'", Some(("unknown-member", 8))),
+        ("calller.mail == 'x'", Some(("unknown-variable", 1))),
+        ("caller.mail.starts('x')", Some(("unknown-function", 19))),
+        ("caller.mail == 3", Some(("wrong-type", 13))),
+        ("'ü' == caller.mial", Some(("unknown-member", 15))),
+        ("server", Some(("not-boolean", 1))),
+        ("size(tool)", Some(("not-boolean", 5))),
+        ("annotations.destructive", None),
+        ("arguments.force", None),
+        ("tool ==", Some(("invalid-condition", 8))),
+        ("'üü' == tool tool", Some(("invalid-condition", 14))),
+        ("tool.matches('^[a-z]+$')", None),
+        ("tool.matches('[')", Some(("invalid-pattern", 14))),
+        ("tool.matches(server)", Some(("wrong-arguments", 14))),
+        (
+            "groups.exists(g, groups.exists(h, h == g))",
+            Some(("nested-loop", 31)),
+        ),
+        ("groups.map(g, g) == groups", Some(("unknown-function", 11))),
+        ("{'a': 1}.a == 1", Some(("unsupported", 1))),
+        ("now.hour >= 9 && now.weekday < 6", None),
+        ("now.hour == '9'", Some(("wrong-type", 10))),
+        ("'ops' in groups", None),
+        ("'ops' in arguments", None),
+        ("has(arguments.a) && arguments.a > 3", None),
+        ("has(arguments)", Some(("wrong-arguments", 5))),
+        ("!tool", Some(("wrong-type", 2))),
+    ] {
+        let file = format!("[[rules]]\nwhen = \"\"\"{when}\"\"\"\nallow = true\n");
+        let loaded = Rules::load(&file);
+        let found = loaded
+            .defects
+            .first()
+            .map(|defect| (defect.code, defect.column - 10));
+        let expected = expected.map(|(code, column)| {
+            if code == "wrong-arguments" && when == "has(arguments)" {
+                ("wrong-type", column)
+            } else {
+                (code, column)
+            }
+        });
+        assert_eq!(found, expected, "{when}: {:?}", loaded.defects);
+        assert!(loaded.defects.len() < 2, "{when}: {:?}", loaded.defects);
+    }
+    let long = format!(
+        "[[rules]]\nwhen = '{}'\nallow = true\n",
+        ["tool == \"x\""; 60].join(" || ")
+    );
+    assert_eq!(Rules::load(&long).defects[0].code, "condition-too-large");
+    let huge = format!("[[rules]]\nwhen = '{}'\nallow = true\n", " ".repeat(3_000));
+    assert_eq!(Rules::load(&huge).defects[0].code, "condition-too-large");
+    // The largest that the bounds let through does not overflow the stack of a small thread.
+    for source in [
+        format!("{}true{}", "(".repeat(8), ")".repeat(8)),
+        format!("{}true{}", "!(".repeat(7), ")".repeat(7)),
+        format!("{}true", "!".repeat(8)),
+        format!("{}true", "true ? true : ".repeat(8)),
+        format!("{}1 == 1", "1+".repeat(240)),
+        format!("server{} == 1", "[0]".repeat(160)),
+        format!("arguments{}", ".a".repeat(240)),
+        format!("{}true", "true&&".repeat(160)),
+        format!("{}1{} == 1", "[".repeat(8), "]".repeat(8)),
+    ] {
+        let file = format!("[[rules]]\nwhen = '{source}'\nallow = true\n");
+        for defect in Rules::load(&file).defects {
+            assert!(
+                ["condition-too-large", "wrong-type", "never-matches"].contains(&defect.code),
+                "{defect} {source}"
+            );
+        }
+    }
+    let deep = format!(
+        "[[rules]]\nwhen = '{}true'\nallow = true\n",
+        "(".repeat(500)
+    );
+    assert_eq!(Rules::load(&deep).defects[0].code, "condition-too-large");
+}
+
+#[test]
+fn a_hidden_rule_is_refused_and_its_cause_named() {
+    let rest = "[[rules]]\nname = \"a\"\ntool = \"delete_*\"\nallow = true\n[[rules]]\nname = \"b\"\nserver = \"crm\"\ntool = \"delete_all\"\nwhen = 'true == annotations.destructive'\napprove = true\nask = \"caller\"\n";
+    let loaded = Rules::load(&format!("{PEOPLE}{rest}"));
+    let messages: Vec<_> = loaded
+        .defects
+        .iter()
+        .map(|defect| defect.message.as_str())
+        .collect();
+    let line = PEOPLE.lines().count() + 1;
+    assert_eq!(
+        messages,
+        [format!(
+            "the rule never matches: `a` in line {line} takes all its calls"
+        )]
+    );
+    // A rule of the other phase, or with a condition, hides nothing.
+    assert_eq!(
+        defects("[[rules]]\nallow = true\n[[rules]]\nask = \"caller\"\n"),
+        []
+    );
+    assert_eq!(
+        defects("[[rules]]\nwhen = '\"ops\" in groups'\nallow = true\n[[rules]]\nallow = true\n"),
+        []
+    );
+    assert_eq!(
+        defects("[[rules]]\nrefuse-modes = [\"url\"]\n[[rules]]\nask = \"caller\"\n"),
+        []
+    );
+}
+
+#[test]
+fn warnings_leave_the_file_usable() {
+    assert_eq!(
+        warnings(
+            "[[rules]]\nwhen = 'arguments.environment == \"production\"'\nask = { group = \"leads\", need = 2 }\n"
+        ),
+        [("absent-argument", 2, 19), ("unknown-size", 3, 26)]
+    );
+    assert_eq!(
+        warnings("[[rules]]\nwhen = 'has(arguments.a) && arguments.a == 1'\nallow = true\n"),
+        []
+    );
+    assert_eq!(
+        warnings("[[rules]]\nwhen = 'arguments.a == 1'\non-error = \"skip\"\nallow = true\n"),
+        []
+    );
+    assert_eq!(
+        warnings("[[rules]]\nwhen = 'annotations.readOnly'\nallow = true\n"),
+        [("loosens-by-annotations", 2, 9)]
+    );
+}
+
+const RULES: &str = r#"
+[[rules]]
+name = "no-foreign-links"
+when = 'question.mode == "url" && !question.host.endsWith(".example.com")'
+refuse = "links outside example.com"
+[[rules]]
+name = "deploy-production"
+server = "deploy"
+tool = ["deploy*"]
+when = 'arguments.environment == "production"'
+ask = { group = "all", need = 2, not-caller = true }
+deadline = "30m"
+[[rules]]
+name = "reads"
+tool = "get_*"
+allow = true
+[[rules]]
+name = "deletions"
+tool = ["delete_*", "get_and_delete"]
+when = '!has(arguments.dry) || arguments.dry != true'
+approve = true
+ask = { group = "ops" }
+edit = ["/path"]
+good-for = "10m"
+[[rules]]
+name = "big"
+tool = "pay"
+when = 'arguments.amount > 100'
+on-error = "refuse"
+approve = true
+ask = { group = "ops" }
+[[rules]]
+name = "vouched"
+tool = "pay"
+when = 'arguments.vouched.by == "ada"'
+allow = true
+"#;
+
+struct World {
+    rules: Rules,
+    caller: Caller,
+    now: Now,
+}
+
+impl World {
+    fn new() -> Self {
+        Self {
+            rules: Rules::parse(&format!("{PEOPLE}{RULES}")).unwrap(),
+            caller: Caller::default(),
+            now: Now::default(),
+        }
+    }
+
+    fn facts<'a>(&'a self, server: &'a str, call: Option<(&'a str, &'a str)>) -> Facts<'a> {
+        let call = call.map(|(target, arguments)| Call {
+            kind: CallKind::Tool,
+            target,
+            arguments: Some(arguments),
+            annotations: mcp_elicit_policy::Annotations::default(),
+        });
+        Facts {
+            caller: &self.caller,
+            groups: &[],
+            server,
+            call,
+            now: &self.now,
+        }
+    }
+
+    fn admit(&self, tool: &str, arguments: &str) -> String {
+        match self
+            .rules
+            .admit(&self.facts("crm", Some((tool, arguments))))
+        {
+            Admit::Free(rule) => format!("free {}", rule.unwrap_or("-")),
+            Admit::Refuse(rule, _) => format!("refuse {rule}"),
+            Admit::Approve(rule, _) => format!("approve {rule}"),
+        }
+    }
+
+    fn plan(&self, server: &str, call: Option<(&str, &str)>, question: &QuestionFacts) -> String {
+        match self.rules.plan(&self.facts(server, call), question) {
+            Planned::Ask(rule, plan) => {
+                format!("ask {} need {}", rule.unwrap_or("-"), plan.ask.need)
+            }
+            Planned::Refuse(rule, refusal) => format!("refuse {rule}: {}", refusal.reason),
+        }
+    }
+}
+
+fn form() -> QuestionFacts {
+    QuestionFacts {
+        mode: "form".to_owned(),
+        ..QuestionFacts::default()
+    }
+}
+
+fn link(host: &str) -> QuestionFacts {
+    QuestionFacts {
+        mode: "url".to_owned(),
+        host: host.to_owned(),
+        ..QuestionFacts::default()
+    }
+}
+
+#[test]
+fn the_first_rule_that_matches_decides() {
+    let world = World::new();
+    assert_eq!(world.admit("list", "{}"), "free -");
+    assert_eq!(world.admit("get_all", "{}"), "free reads");
+    assert_eq!(world.admit("get_and_delete", "{}"), "free reads");
+    assert_eq!(world.admit("delete_all", "{}"), "approve deletions");
+    assert_eq!(world.admit("delete_all", r#"{"dry":true}"#), "free -");
+    assert_eq!(
+        world.admit("delete_all", r#"{"dry":"true"}"#),
+        "approve deletions"
+    );
+    let production = r#"{"environment":"production"}"#;
+    assert_eq!(
+        world.plan("deploy", Some(("deploy_app", production)), &form()),
+        "ask deploy-production need 2"
+    );
+    assert_eq!(
+        world.plan("crm", Some(("deploy_app", production)), &form()),
+        "ask - need 1"
+    );
+    assert_eq!(
+        world.plan(
+            "deploy",
+            Some(("deploy_app", r#"{"environment":"test"}"#)),
+            &form()
+        ),
+        "ask - need 1"
+    );
+    assert_eq!(
+        world.plan("crm", Some(("x", "{}")), &link("evil.com")),
+        "refuse no-foreign-links: links outside example.com"
+    );
+    assert_eq!(
+        world.plan("crm", Some(("x", "{}")), &link("a.example.com")),
+        "ask - need 1"
+    );
+}
+
+#[test]
+fn errors_restrict() {
+    let world = World::new();
+    // Absent, of a wrong type, unreadable: a rule that restricts matches, one that loosens does not.
+    assert_eq!(
+        world.plan("deploy", Some(("deploy_app", "{}")), &form()),
+        "ask deploy-production need 2"
+    );
+    assert_eq!(
+        world.plan(
+            "deploy",
+            Some(("deploy_app", r#"{"environment":"a","environment":"b"}"#)),
+            &form()
+        ),
+        "ask deploy-production need 2"
+    );
+    assert_eq!(world.admit("pay", r#"{"amount":"much"}"#), "refuse big");
+    assert_eq!(
+        world.admit("pay", r#"{"amount":9223372036854775809}"#),
+        "refuse big"
+    );
+    assert_eq!(world.admit("pay", r#"{"amount":101}"#), "approve big");
+    assert_eq!(world.admit("pay", r#"{"amount":100.5}"#), "approve big");
+    assert_eq!(world.admit("pay", r#"{"amount":5}"#), "free -");
+    assert_eq!(
+        world.admit("pay", r#"{"amount":5,"vouched":{"by":"ada"}}"#),
+        "free vouched"
+    );
+    // The server did not say for which call it asks.
+    assert_eq!(
+        world.plan("deploy", None, &form()),
+        "ask deploy-production need 2"
+    );
+    assert_eq!(world.plan("crm", None, &form()), "ask - need 1");
+}
+
+#[test]
+fn a_preview_decides_as_the_gateway_would_and_says_why() {
+    let world = World::new();
+    let facts = world.facts("deploy", Some(("deploy_app", "{}")));
+    let preview = world.rules.preview(&facts, None);
+    let skipped: Vec<_> = preview
+        .skipped
+        .iter()
+        .map(|skipped| format!("{} {:?}", skipped.rule, skipped.why))
+        .collect();
+    assert_eq!(skipped, ["no-foreign-links NeedsQuestion"]);
+    assert!(preview.needs_question);
+    let errors: Vec<_> = preview
+        .errors
+        .iter()
+        .map(|error| error.message.as_str())
+        .collect();
+    assert_eq!(errors, ["`environment` is absent"]);
+    assert!(matches!(
+        preview.planned,
+        Some(Planned::Ask(Some("deploy-production"), _))
+    ));
+    let facts = world.facts("crm", Some(("pay", r#"{"amount":"hunter2"}"#)));
+    let preview = world.rules.preview(&facts, None);
+    assert!(matches!(preview.admit, Admit::Refuse("big", _)));
+    assert!(!format!("{preview:?}").contains("hunter2"));
+}
+
+#[test]
+fn prompts_and_resources_have_patterns_of_their_own() {
+    let file =
+        "[[rules]]\ntool = \"prompt:*\"\nallow = true\n[[rules]]\ntool = \"*\"\nrefuse = \"no\"\n";
+    let rules = Rules::parse(file).unwrap();
+    let (caller, now) = (Caller::default(), Now::default());
+    let admit = |kind, target| {
+        let call = Call {
+            kind,
+            target,
+            arguments: None,
+            annotations: mcp_elicit_policy::Annotations::default(),
+        };
+        let facts = Facts {
+            caller: &caller,
+            groups: &[],
+            server: "s",
+            call: Some(call),
+            now: &now,
+        };
+        matches!(rules.admit(&facts), Admit::Free(_))
+    };
+    assert!(admit(CallKind::Prompt, "plan"));
+    // A server cannot name a tool so that it counts as a prompt.
+    assert!(!admit(CallKind::Tool, "prompt:plan"));
+    assert!(!admit(CallKind::Resource, "file:///a"));
+}
+
+#[test]
+fn the_people_of_a_file_are_found() {
+    let rules = Rules::parse(PEOPLE).unwrap();
+    let people = rules.people();
+    assert_eq!(people.find("", "Ada@Example.com"), Some("ada"));
+    assert_eq!(people.find("", ""), None);
+    assert_eq!(people.groups_of("ada", &[]), ["all", "ops"]);
+    assert!(people.is_member("leads", "cy", &["gateway-leads".to_owned()]));
+    assert!(!people.is_member("leads", "cy", &[]));
+}
