@@ -4,14 +4,14 @@ use mcp_elicit_core::fault::{LimitFault, PeerFault};
 use mcp_elicit_core::wire::{Cancelled, Id, Revision, message};
 use serde_json::value::RawValue;
 
-use super::asks::{Ask, ClientReply, Origin, Shown, Step};
-use super::deliveries::Waiting;
-use super::frame_edit::ErrorResponse;
-use super::{AskId, CallId, Effect, Ending, Relay, Timer, Timestamp};
+use crate::asks::{Ask, ClientReply, Origin, Shown, Step};
+use crate::deliveries::Waiting;
+use crate::frame_edit::ErrorResponse;
+use crate::{AskId, CallId, Effect, Ending, Relay, Timer, Timestamp};
 
 impl Relay {
     /// Somebody answered; the first answer is in the record.
-    pub(super) fn answered(&mut self, now: Timestamp, key: AskId) {
+    pub(crate) fn answered(&mut self, now: Timestamp, key: AskId) {
         let Some(question) = self.asks.get_mut(key) else {
             return;
         };
@@ -48,14 +48,14 @@ impl Relay {
         self.tell_client(stream, notice.to_message(), false);
     }
 
-    fn stream_of(&self, key: AskId) -> super::StreamId {
+    fn stream_of(&self, key: AskId) -> crate::StreamId {
         let call = self.asks.get(key).and_then(|question| question.call);
         call.and_then(|call| self.calls.get(call))
             .and_then(|call| call.stream)
-            .unwrap_or(super::StreamId::SESSION)
+            .unwrap_or(crate::StreamId::SESSION)
     }
 
-    pub(super) fn begin_delivery(&mut self, questions: Vec<AskId>) {
+    pub(crate) fn begin_delivery(&mut self, questions: Vec<AskId>) {
         let mut records = Vec::new();
         for key in &questions {
             if let Some(question) = self.asks.get_mut(*key)
@@ -70,7 +70,7 @@ impl Relay {
     }
 
     /// The answers are out of the record, for this once.
-    pub(super) fn delivery_begun(&mut self, now: Timestamp, replies: Vec<(AskId, String)>) {
+    pub(crate) fn delivery_begun(&mut self, now: Timestamp, replies: Vec<(AskId, String)>) {
         let mut rounds: Vec<CallId> = Vec::new();
         let mut visits: Vec<(CallId, bool)> = Vec::new();
         for (key, reply) in replies {
@@ -84,8 +84,9 @@ impl Relay {
                         call,
                         reusable: question.reusable,
                     });
-                    self.deliveries.begin(record.into_iter().collect(), waits);
-                    self.send_reply(id, &reply, question.client_reply.as_ref());
+                    let delivery = self.deliveries.begin(record.into_iter().collect(), waits);
+                    let frame = reply_frame(id, &reply, question.client_reply.as_ref());
+                    self.deliver_to_server(frame, None, delivery);
                 }
                 (Origin::Round { .. }, Some(call)) => {
                     if let Some(call) = self.calls.get_mut(call) {
@@ -123,25 +124,8 @@ impl Relay {
         self.urls_answered(now, visits);
     }
 
-    /// The server hears what the record says: in the client's words, unless somebody else's answer was the first.
-    fn send_reply(&mut self, id: &Id, reply: &str, own: Option<&ClientReply>) {
-        let own = own.filter(|own| own.recorded == reply);
-        if let Some(frame) = own.and_then(|own| own.frame.as_ref()) {
-            self.tell_server(frame.to_string(), None);
-            return;
-        }
-        let said = own.map_or(reply, |own| &own.result);
-        let frame = match serde_json::from_str::<&RawValue>(said) {
-            Ok(said) => message::result(id, said),
-            Err(_) => {
-                ErrorResponse::new(-32603, "the recorded answer could not be read").to_response(id)
-            }
-        };
-        self.tell_server(frame, None);
-    }
-
     /// The answers went elsewhere.
-    pub(super) fn no_delivery(&mut self, now: Timestamp, keys: &[AskId]) {
+    pub(crate) fn no_delivery(&mut self, now: Timestamp, keys: &[AskId]) {
         let refusal = ErrorResponse::new(
             -32603,
             "the answer was delivered to another call or ended in the record",
@@ -152,7 +136,7 @@ impl Relay {
     }
 
     /// The question ended without an action: its time ran out here (`tell` the record) or in the record.
-    pub(super) fn ended(&mut self, now: Timestamp, key: AskId, ending: Ending, tell: bool) {
+    pub(crate) fn ended(&mut self, now: Timestamp, key: AskId, ending: Ending, tell: bool) {
         let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
         if self
             .asks
@@ -198,7 +182,7 @@ impl Relay {
     }
 
     /// The question ends without an answer, and whoever waits for it is told.
-    pub(super) fn question_fails(
+    pub(crate) fn question_fails(
         &mut self,
         now: Timestamp,
         key: AskId,
@@ -222,7 +206,7 @@ impl Relay {
     }
 
     /// The question ends; the record is told, and the client where it was asked. Nobody else is.
-    pub(super) fn drop_quietly(&mut self, key: AskId, ending: Ending) -> Option<Ask> {
+    pub(crate) fn drop_quietly(&mut self, key: AskId, ending: Ending) -> Option<Ask> {
         let stream = self.stream_of(key);
         let question = self.take_question(key)?;
         if let (Some(Shown::Pushed(id)), false) = (&question.shown, question.responded) {
@@ -239,14 +223,14 @@ impl Relay {
         Some(question)
     }
 
-    pub(super) fn drop_question(&mut self, key: AskId, ending: Ending) {
+    pub(crate) fn drop_question(&mut self, key: AskId, ending: Ending) {
         self.drop_quietly(key, ending);
     }
 
     /// Ends every question of a call that ends. One that may belong to another call goes over to that. Where the server ended
     /// the call, what it still asks was asked outside any call: it is told, so that it does not wait for ever. A call that
     /// the client gave up is the server's to clear up.
-    pub(super) fn end_questions_of(&mut self, now: Timestamp, call: CallId, ending: Ending) {
+    pub(crate) fn end_questions_of(&mut self, now: Timestamp, call: CallId, ending: Ending) {
         let open = self
             .calls
             .get(call)
@@ -282,6 +266,21 @@ impl Relay {
             }
         }
         Some(question)
+    }
+}
+
+/// Returns the response with the recorded answer: in the client's words, unless another answer was the first.
+fn reply_frame(id: &Id, reply: &str, own: Option<&ClientReply>) -> String {
+    let own = own.filter(|own| own.recorded == reply);
+    if let Some(frame) = own.and_then(|own| own.frame.as_ref()) {
+        return frame.to_string();
+    }
+    let result = own.map_or(reply, |own| &own.result);
+    match serde_json::from_str::<&RawValue>(result) {
+        Ok(result) => message::result(id, result),
+        Err(_) => {
+            ErrorResponse::new(-32603, "the recorded answer could not be read").to_response(id)
+        }
     }
 }
 

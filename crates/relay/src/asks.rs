@@ -8,60 +8,60 @@ use mcp_elicit_core::form::Form;
 use mcp_elicit_core::wire::{Action, ElicitRequest, ElicitResult, Id, Revision};
 use serde_json::value::RawValue;
 
-use super::frame_edit::ErrorResponse;
-use super::{AskId, AskedVia, CallId};
+use crate::frame_edit::ErrorResponse;
+use crate::{AskId, AskedVia, CallId};
 
 /// One open question.
-pub(super) struct Ask {
+pub(crate) struct Ask {
     /// The call it came up in, as far as one can tell.
-    pub(super) call: Option<CallId>,
+    pub(crate) call: Option<CallId>,
     /// The calls it may belong to instead, some of which may have ended meanwhile.
-    pub(super) others: Vec<CallId>,
+    pub(crate) others: Vec<CallId>,
     /// The last call that was on its way when it came, where `call` is a guess: no later one is meant.
-    pub(super) newest: Option<CallId>,
-    pub(super) origin: Origin,
-    pub(super) request: ElicitRequest,
+    pub(crate) newest: Option<CallId>,
+    pub(crate) origin: Origin,
+    pub(crate) request: ElicitRequest,
     /// Members of its params that are unknown here.
-    pub(super) unknown: Vec<(String, Box<RawValue>)>,
+    pub(crate) unknown: Vec<(String, Box<RawValue>)>,
     /// The parsed form, in form mode.
-    pub(super) form: Option<Form>,
-    pub(super) place: AskedVia,
-    pub(super) step: Step,
+    pub(crate) form: Option<Form>,
+    pub(crate) place: AskedVia,
+    pub(crate) step: Step,
     /// The record's id, once it is written.
-    pub(super) record: Option<String>,
+    pub(crate) record: Option<String>,
     /// The address at which a person can answer.
-    pub(super) link: Option<String>,
+    pub(crate) link: Option<String>,
     /// Its key in the `inputRequests` of a client of the rounds era.
-    pub(super) entry: String,
+    pub(crate) entry: String,
     /// The way in which the client was asked, if it was.
-    pub(super) shown: Option<Shown>,
+    pub(crate) shown: Option<Shown>,
     /// `true` if the client has responded to that, in whatever way.
-    pub(super) responded: bool,
+    pub(crate) responded: bool,
     /// The server's own frame, when the client may have it as it is.
-    pub(super) frame: Option<Box<str>>,
+    pub(crate) frame: Option<Box<str>>,
     /// The number of answers of the client's own dialog that could not be used.
-    pub(super) wrong: u32,
+    pub(crate) wrong: u32,
     /// Why the last of them could not.
-    pub(super) reason: Option<String>,
+    pub(crate) reason: Option<String>,
     /// The client's own response, when the server may have it as it is.
-    pub(super) client_reply: Option<ClientReply>,
+    pub(crate) client_reply: Option<ClientReply>,
     /// `true` if its answer is for the next call when the server refuses it.
-    pub(super) reusable: bool,
+    pub(crate) reusable: bool,
 }
 
 /// A client's answer as the client wrote it.
-pub(super) struct ClientReply {
+pub(crate) struct ClientReply {
     /// The response as the client wrote it, where the server may have all of it.
-    pub(super) frame: Option<Box<str>>,
+    pub(crate) frame: Option<Box<str>>,
     /// The `ElicitResult` in it, JSON.
-    pub(super) result: Box<str>,
+    pub(crate) result: Box<str>,
     /// The record's entry if this answer was the first.
-    pub(super) recorded: String,
+    pub(crate) recorded: String,
 }
 
 /// The way in which the server asked, and in which it gets the answer.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Origin {
+pub(crate) enum Origin {
     /// A pushed request with this id.
     Pushed { id: Id },
     /// An entry of an `input_required` that the gateway answers itself.
@@ -74,11 +74,11 @@ pub(super) enum Origin {
 
 /// A round that the client has as the server wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct RoundId(pub(super) u64);
+pub(crate) struct RoundId(pub(crate) u64);
 
 /// The state of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(crate) enum Step {
     /// Being written; nobody has seen it.
     Writing,
     /// Somebody is asked.
@@ -93,7 +93,7 @@ pub(super) enum Step {
 
 /// The way in which the client was asked.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Shown {
+pub(crate) enum Shown {
     /// With a pushed request of this id.
     Pushed(Id),
     /// With an `input_required`, whose retry brings the answer.
@@ -104,7 +104,7 @@ pub(super) enum Shown {
 const ATTEMPTS: u32 = 3;
 
 /// The reason why a reply of a client settles nothing.
-pub(super) enum UnusableReply {
+pub(crate) enum UnusableReply {
     /// It is not what the protocol says.
     Malformed(Box<ErrorResponse>),
     /// It does not answer what was asked, and may be asked for again.
@@ -118,7 +118,7 @@ pub(super) enum UnusableReply {
 
 impl Ask {
     /// Checks a reply against what was asked.
-    pub(super) fn check(
+    pub(crate) fn check(
         &self,
         reply: &ElicitResult,
         revision: Revision,
@@ -141,14 +141,14 @@ impl Ask {
     }
 
     /// Notes an answer that could not be used. `false` when there were too many to ask once more.
-    pub(super) fn was_wrong(&mut self, reason: String) -> bool {
+    pub(crate) fn was_wrong(&mut self, reason: String) -> bool {
         self.wrong += 1;
         self.reason = Some(reason);
         self.wrong < ATTEMPTS
     }
 
     /// Returns what is asked, with the reason why it is asked again.
-    pub(super) fn request_again(&self) -> ElicitRequest {
+    pub(crate) fn request_again(&self) -> ElicitRequest {
         let mut request = self.request.clone();
         if let Some(reason) = &self.reason {
             let (ElicitRequest::Form { message, .. } | ElicitRequest::Url { message, .. }) =
@@ -160,12 +160,12 @@ impl Ask {
 }
 
 /// A message with the reason why it is asked again.
-pub(super) fn message_again(message: &str, reason: &str) -> String {
+pub(crate) fn message_again(message: &str, reason: &str) -> String {
     format!("{message}\n\nThe last answer cannot be used: {reason}")
 }
 
 /// The size of a question in bytes, as it waits.
-pub(super) fn size_of(request: &ElicitRequest) -> usize {
+pub(crate) fn size_of(request: &ElicitRequest) -> usize {
     match request {
         ElicitRequest::Form { message, schema } => message.len() + schema.get().len(),
         ElicitRequest::Url { message, url, .. } => message.len() + url.len(),
@@ -185,7 +185,7 @@ fn wrong(error: &CheckError, attempts: u32) -> PeerFault {
 
 /// The open questions by every name they go by.
 #[derive(Default)]
-pub(super) struct Asks {
+pub(crate) struct Asks {
     by_key: HashMap<AskId, Ask>,
     by_server_id: HashMap<Id, AskId>,
     by_client_id: HashMap<Id, AskId>,
@@ -194,7 +194,7 @@ pub(super) struct Asks {
 }
 
 impl Asks {
-    pub(super) fn insert(&mut self, question: Ask) -> AskId {
+    pub(crate) fn insert(&mut self, question: Ask) -> AskId {
         self.last += 1;
         let key = AskId(self.last);
         if let Origin::Pushed { id } = &question.origin {
@@ -206,34 +206,34 @@ impl Asks {
     }
 
     /// The size of all open questions in bytes.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    pub(super) fn get(&self, key: AskId) -> Option<&Ask> {
+    pub(crate) fn get(&self, key: AskId) -> Option<&Ask> {
         self.by_key.get(&key)
     }
 
-    pub(super) fn get_mut(&mut self, key: AskId) -> Option<&mut Ask> {
+    pub(crate) fn get_mut(&mut self, key: AskId) -> Option<&mut Ask> {
         self.by_key.get_mut(&key)
     }
 
     /// The question is written under this id.
-    pub(super) fn recorded(&mut self, key: AskId, record: &str) {
+    pub(crate) fn recorded(&mut self, key: AskId, record: &str) {
         if let Some(question) = self.by_key.get_mut(&key) {
             question.record = Some(record.to_owned());
         }
     }
 
     /// The server has refused its answer before, or has not: the second refusal ends it.
-    pub(super) fn refused_before(&mut self, key: AskId, refused: bool) {
+    pub(crate) fn refused_before(&mut self, key: AskId, refused: bool) {
         if let Some(question) = self.by_key.get_mut(&key) {
             question.reusable &= !refused;
         }
     }
 
     /// The client is asked with a pushed request of this id.
-    pub(super) fn asked_client(&mut self, key: AskId, id: &Id) {
+    pub(crate) fn asked_client(&mut self, key: AskId, id: &Id) {
         if let Some(question) = self.by_key.get_mut(&key) {
             question.responded = false;
             let before = question.shown.replace(Shown::Pushed(id.clone()));
@@ -244,7 +244,7 @@ impl Asks {
         }
     }
 
-    pub(super) fn remove(&mut self, key: AskId) -> Option<Ask> {
+    pub(crate) fn remove(&mut self, key: AskId) -> Option<Ask> {
         let question = self.by_key.remove(&key)?;
         self.bytes = self.bytes.saturating_sub(size_of(&question.request));
         if let Origin::Pushed { id } = &question.origin {
@@ -256,21 +256,21 @@ impl Asks {
         Some(question)
     }
 
-    pub(super) fn by_server_id(&self, id: &Id) -> Option<AskId> {
+    pub(crate) fn by_server_id(&self, id: &Id) -> Option<AskId> {
         self.by_server_id.get(id).copied()
     }
 
-    pub(super) fn by_client_id(&self, id: &Id) -> Option<AskId> {
+    pub(crate) fn by_client_id(&self, id: &Id) -> Option<AskId> {
         self.by_client_id.get(id).copied()
     }
 
-    pub(super) fn keys(&self) -> Vec<AskId> {
+    pub(crate) fn keys(&self) -> Vec<AskId> {
         let mut keys: Vec<_> = self.by_key.keys().copied().collect();
         keys.sort_unstable();
         keys
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.by_key.len()
     }
 }

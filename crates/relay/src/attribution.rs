@@ -1,5 +1,5 @@
 //! Which call a pushed question is for. A stream of its own says so, and so does being the only call with the server; where
-//! neither does ([`turns`](super::turns) says when), the question may be for any of several calls.
+//! neither does ([`turns`](crate::turns) says when), the question may be for any of several calls.
 //!
 //! An answer finds its question by the question's own id, so no guess brings an answer to the wrong call. But such a question
 //! is never asked in one of the calls, its answer is never used again, whoever is asked is told of all of them, and all are
@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use mcp_elicit_core::wire::Mode;
 
-use super::asks::{Ask, Step};
-use super::calls::Call;
-use super::{AskId, AskedVia, CallId, CallSummary, Relay, Timestamp};
+use crate::asks::{Ask, Step};
+use crate::calls::Call;
+use crate::{AskId, AskedVia, CallId, CallSummary, Relay, Timestamp};
 
 /// Calls that come within this time of each other came in one go, from a client that makes several at once.
 const ONE_GO: Duration = Duration::from_millis(250);
@@ -23,13 +23,13 @@ const OTHERS_OF_DIALOG: usize = 16;
 
 /// The attribution of a question.
 #[derive(Default)]
-pub(super) struct Attribution {
+pub(crate) struct Attribution {
     /// The call it is taken to be for.
-    pub(super) call: Option<CallId>,
+    pub(crate) call: Option<CallId>,
     /// Others that it may be for, the likeliest first.
-    pub(super) others: Vec<CallId>,
+    pub(crate) others: Vec<CallId>,
     /// The last call that was on its way when it came, where that is a guess: no later one is meant.
-    pub(super) newest: Option<CallId>,
+    pub(crate) newest: Option<CallId>,
 }
 
 impl From<CallId> for Attribution {
@@ -45,12 +45,12 @@ impl From<CallId> for Attribution {
 
 impl Attribution {
     /// Returns whether several calls may be meant.
-    pub(super) fn is_ambiguous(&self) -> bool {
+    pub(crate) fn is_ambiguous(&self) -> bool {
         !self.others.is_empty()
     }
 
     /// All calls that may be meant.
-    pub(super) fn candidates(&self) -> Vec<CallId> {
+    pub(crate) fn candidates(&self) -> Vec<CallId> {
         self.call
             .into_iter()
             .chain(self.others.iter().copied())
@@ -60,7 +60,7 @@ impl Attribution {
 
 impl Relay {
     /// Returns the call that a pushed question in this mode is for, which came on the stream of `via`.
-    pub(super) fn attribute(&self, via: Option<CallId>, mode: Option<Mode>) -> Attribution {
+    pub(crate) fn attribute(&self, via: Option<CallId>, mode: Option<Mode>) -> Attribution {
         let known = |key: &CallId| self.calls.get(*key).is_some_and(|call| call.kind.is_some());
         if let Some(key) = via.filter(known) {
             return key.into();
@@ -86,7 +86,7 @@ impl Relay {
     }
 
     /// Returns what else the question may be for, each name once.
-    pub(super) fn names_of(&mut self, others: &[CallId]) -> Vec<String> {
+    pub(crate) fn names_of(&mut self, others: &[CallId]) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         for key in others {
             let calling = self.calls.get_mut(*key).and_then(Call::summary);
@@ -100,14 +100,14 @@ impl Relay {
     }
 
     /// Returns the calls that the question may be for instead.
-    pub(super) fn calls_of(&mut self, others: &[CallId]) -> Vec<CallSummary> {
+    pub(crate) fn calls_of(&mut self, others: &[CallId]) -> Vec<CallSummary> {
         let calling = |key: &CallId| self.calls.get_mut(*key).and_then(Call::summary).cloned();
         others.iter().filter_map(calling).collect()
     }
 
     /// A question that was taken to be for this call, which ends, is now taken to be for another. `false` when there is
     /// none.
-    pub(super) fn reassign(&mut self, now: Timestamp, key: AskId, from: CallId) -> bool {
+    pub(crate) fn reassign(&mut self, now: Timestamp, key: AskId, from: CallId) -> bool {
         let Some(question) = self.asks.get(key) else {
             return false;
         };
@@ -131,7 +131,7 @@ impl Relay {
         if question.step == Step::Open {
             match question.place {
                 AskedVia::People => self.hold(now, to),
-                AskedVia::Client => self.present_round(to),
+                AskedVia::Client => self.present_round(now, to),
             }
         }
         true

@@ -1,5 +1,7 @@
 //! The client's requests on their way: who waits for what, and where the answer goes.
 
+use mcp_elicit_core::wire::Frame;
+use mcp_elicit_core::wire::FramePart;
 use std::collections::HashMap;
 
 use bytes::Bytes;
@@ -7,81 +9,81 @@ use data_encoding::HEXLOWER;
 use mcp_elicit_core::wire::{CallDefect, CallFrame, Capability, Id, InputRequest};
 use sha2::{Digest as _, Sha256};
 
-use super::logging::LogLevel;
-use super::repeated_rounds::AnsweredRound;
-use super::retries::RetryAnswers;
-use super::server_round::Round;
-use super::turns::Queued;
-use super::{AskId, CallId, CallKind, CallSummary, StreamId, Timestamp};
-use mcp_elicit_core::wire::frame::{self, FrameIndex};
+use crate::logging::LogLevel;
+use crate::repeated_rounds::AnsweredRound;
+use crate::retries::RetryAnswers;
+use crate::server_round::Round;
+use crate::turns::Queued;
+use crate::{AskId, CallId, CallKind, CallSummary, StreamId, Timestamp};
+use mcp_elicit_core::wire::frame::FrameIndex;
 
 /// One request of the client.
-pub(super) struct Call {
+pub(crate) struct Call {
     /// The stream for its answer; `None` while none is waiting.
-    pub(super) stream: Option<StreamId>,
+    pub(crate) stream: Option<StreamId>,
     /// The id the client knows it by.
-    pub(super) client_id: Id,
+    pub(crate) client_id: Id,
     /// The id the server knows it by.
-    pub(super) upstream_id: Id,
+    pub(crate) upstream_id: Id,
     /// The kind of call, where questions may come up in it.
-    pub(super) kind: Option<CallKind>,
+    pub(crate) kind: Option<CallKind>,
     /// The request as it went to the server, kept when questions may come up in it.
     kept: Option<Bytes>,
     /// The modes that the client can ask in, in this call.
-    pub(super) capability: Capability,
+    pub(crate) capability: Capability,
     /// The token that the client wants progress on.
-    pub(super) token: Option<Id>,
+    pub(crate) token: Option<Id>,
     /// The token that the server reports progress on.
-    pub(super) upstream_token: Option<Id>,
+    pub(crate) upstream_token: Option<Id>,
     /// When it came.
-    pub(super) since: Timestamp,
+    pub(crate) since: Timestamp,
     /// When it came, or was made again last.
-    pub(super) came_at: Timestamp,
+    pub(crate) came_at: Timestamp,
     /// Asks that are open in it.
-    pub(super) questions: Vec<AskId>,
+    pub(crate) questions: Vec<AskId>,
     /// Open questions that are taken to be another call's and may be this one's.
-    pub(super) maybe: Vec<AskId>,
+    pub(crate) maybe: Vec<AskId>,
     /// The round that waits to be answered, on a server of the rounds era.
-    pub(super) round: Option<Round>,
+    pub(crate) round: Option<Round>,
     /// The number of rounds that it has asked.
-    pub(super) rounds: u32,
+    pub(crate) rounds: u32,
     /// The last progress told to the client.
-    pub(super) progress: f64,
+    pub(crate) progress: f64,
     /// Since when it is held for a person.
-    pub(super) held: Option<Timestamp>,
+    pub(crate) held: Option<Timestamp>,
     /// The response that came while nobody waited, as the server wrote it.
-    pub(super) finished: Option<String>,
+    pub(crate) finished: Option<String>,
     /// The parts that wait for its turn, while it does.
-    pub(super) queued: Option<Queued>,
+    pub(crate) queued: Option<Queued>,
     /// `true` if it is one of those that take turns, and has its own.
-    pub(super) has_turn: bool,
+    pub(crate) has_turn: bool,
     /// `true` if it was seen to ask.
-    pub(super) asked: bool,
+    pub(crate) asked: bool,
     /// Records whose answers go to the server when the call is made again.
-    pub(super) delivers: Vec<String>,
+    pub(crate) delivers: Vec<String>,
     /// The server's answer that wants something first, as it wrote it: links visited (`-32042`), or a round that the client
     /// gets as it is.
-    pub(super) demand: Option<String>,
+    pub(crate) demand: Option<String>,
     /// The level from which on it wants log messages.
-    pub(super) log_level: Option<LogLevel>,
+    pub(crate) log_level: Option<LogLevel>,
     /// `true` if it asks which tools there are.
-    pub(super) lists_tools: bool,
+    pub(crate) lists_tools: bool,
     /// The states under which its client has a round.
-    pub(super) states: Vec<String>,
+    pub(crate) states: Vec<String>,
     /// The round that its client has.
-    pub(super) presented: Vec<(String, InputRequest)>,
+    pub(crate) presented: Vec<(String, InputRequest)>,
     /// The rounds that its client has answered.
-    pub(super) answered: Vec<AnsweredRound>,
+    pub(crate) answered: Vec<AnsweredRound>,
     /// The answers that a retry brought for its questions, which are asked anew.
-    pub(super) retry_answers: Option<RetryAnswers>,
+    pub(crate) retry_answers: Option<RetryAnswers>,
     /// The keys that its questions have had in `inputRequests`, and how often each was asked.
-    pub(super) asked_keys: HashMap<String, u32>,
+    pub(crate) asked_keys: HashMap<String, u32>,
     /// The call, or the reason that it cannot be shown; read when first needed.
     calling: Option<Result<CallSummary, CallDefect>>,
 }
 
 impl Call {
-    pub(super) fn new(now: Timestamp, stream: StreamId, id: Id, kind: Option<CallKind>) -> Self {
+    pub(crate) fn new(now: Timestamp, stream: StreamId, id: Id, kind: Option<CallKind>) -> Self {
         Self {
             stream: Some(stream),
             client_id: id.clone(),
@@ -117,65 +119,69 @@ impl Call {
     }
 
     /// Keeps the request, which is text, as it went to the server.
-    pub(super) fn keep(&mut self, frame: Bytes) {
+    pub(crate) fn keep(&mut self, frame: Bytes) {
         self.kept = Some(frame);
     }
 
     /// The request as it went to the server, where it is kept.
-    pub(super) fn frame(&self) -> Option<&str> {
+    pub(crate) fn frame(&self) -> Option<&str> {
         std::str::from_utf8(self.kept.as_ref()?).ok()
     }
 
     /// Returns whether it waits for its turn: the server knows nothing of it.
-    pub(super) fn is_queued(&self) -> bool {
+    pub(crate) fn is_queued(&self) -> bool {
         self.queued.is_some()
     }
 
     /// Returns whether it can be made on another connection instead, with nothing lost.
-    pub(super) fn can_move(&self) -> bool {
+    pub(crate) fn can_move(&self) -> bool {
         self.is_queued() && self.stream.is_some() && self.retry_answers.is_none()
     }
 
     /// Reads the token for progress out of the request, where that was not done yet.
-    pub(super) fn learn_token(&mut self) {
+    pub(crate) fn learn_token(&mut self) {
         if self.token.is_none() && self.upstream_token.is_none() {
             self.token = self.frame().and_then(|frame| {
                 let index = FrameIndex::at(frame.as_bytes())?;
-                progress_token(frame, &index)
+                progress_token(Frame::of_text(frame, &index))
             });
             self.upstream_token = self.token.clone();
         }
     }
 
     /// Returns what is called; `None` when no question may come up in it, or when that cannot be read.
-    pub(super) fn summary(&mut self) -> Option<&CallSummary> {
+    pub(crate) fn summary(&mut self) -> Option<&CallSummary> {
         self.read_calling()?.ok()
     }
 
     /// Why what is called cannot be shown to a person, if it cannot.
-    pub(super) fn unreadable(&mut self) -> Option<CallDefect> {
+    pub(crate) fn unreadable(&mut self) -> Option<CallDefect> {
         self.read_calling()?.err()
     }
 
     fn read_calling(&mut self) -> Option<Result<&CallSummary, CallDefect>> {
         if self.calling.is_none() {
-            self.calling = Some(summary(self.kind?, self.frame()?));
+            let frame = self.frame()?;
+            let index = FrameIndex::at(frame.as_bytes());
+            let frame = index.as_ref().map(|index| Frame::of_text(frame, index));
+            let read = frame.ok_or(CallDefect::Target);
+            let kind = self.kind?;
+            self.calling = Some(read.and_then(|frame| summary(kind, frame)));
         }
         Some(self.calling.as_ref()?.as_ref().map_err(|defect| *defect))
     }
 }
 
 /// The name or URI that a request calls; `None` where that cannot be read.
-pub(super) fn target(frame: &str) -> Option<String> {
+pub(crate) fn target(frame: &str) -> Option<String> {
     let index = FrameIndex::at(frame.as_bytes())?;
     let call = CallFrame::read(frame, &index).ok()?;
     Some(call.target.into_owned())
 }
 
 /// Reads what a request of this kind calls.
-pub(super) fn summary(kind: CallKind, frame: &str) -> Result<CallSummary, CallDefect> {
-    let index = FrameIndex::at(frame.as_bytes()).ok_or(CallDefect::Target)?;
-    let call = CallFrame::read(frame, &index)?;
+pub(crate) fn summary(kind: CallKind, frame: Frame<'_>) -> Result<CallSummary, CallDefect> {
+    let call = CallFrame::read(frame.text(), frame.index())?;
     let digest = digest(kind, &call.target, &call.canonical_arguments()?);
     Ok(CallSummary {
         kind,
@@ -186,10 +192,9 @@ pub(super) fn summary(kind: CallKind, frame: &str) -> Result<CallSummary, CallDe
 }
 
 /// The token in `params._meta.progressToken`.
-pub(super) fn progress_token(frame: &str, index: &FrameIndex) -> Option<Id> {
-    let bytes = frame.as_bytes();
-    let token = frame::member(bytes, index.meta.as_ref()?, "progressToken")?;
-    super::frame_edit::id_at(bytes, &token)
+pub(crate) fn progress_token(frame: Frame<'_>) -> Option<Id> {
+    let token = frame.member(FramePart::Meta, "progressToken")?;
+    Id::read(serde_json::from_str(token).ok()?)
 }
 
 /// Equal for two calls of the same thing with the same arguments, in whatever order and spelling.
@@ -204,7 +209,7 @@ fn digest(kind: CallKind, target: &str, canonical_arguments: &str) -> String {
 
 /// All requests on their way.
 #[derive(Default)]
-pub(super) struct Calls {
+pub(crate) struct Calls {
     by_key: HashMap<CallId, Call>,
     by_upstream: HashMap<Id, CallId>,
     last: u64,
@@ -212,7 +217,7 @@ pub(super) struct Calls {
 
 impl Calls {
     /// No calls yet; the first gets the key after this.
-    pub(super) fn after(last: u64) -> Self {
+    pub(crate) fn after(last: u64) -> Self {
         Self {
             last,
             ..Self::default()
@@ -220,7 +225,7 @@ impl Calls {
     }
 
     /// Takes a call in. Its upstream id must be free.
-    pub(super) fn insert(&mut self, call: Call) -> CallId {
+    pub(crate) fn insert(&mut self, call: Call) -> CallId {
         self.last += 1;
         let key = CallId(self.last);
         self.by_upstream.insert(call.upstream_id.clone(), key);
@@ -228,26 +233,26 @@ impl Calls {
         key
     }
 
-    pub(super) fn get(&self, key: CallId) -> Option<&Call> {
+    pub(crate) fn get(&self, key: CallId) -> Option<&Call> {
         self.by_key.get(&key)
     }
 
-    pub(super) fn get_mut(&mut self, key: CallId) -> Option<&mut Call> {
+    pub(crate) fn get_mut(&mut self, key: CallId) -> Option<&mut Call> {
         self.by_key.get_mut(&key)
     }
 
-    pub(super) fn remove(&mut self, key: CallId) -> Option<Call> {
+    pub(crate) fn remove(&mut self, key: CallId) -> Option<Call> {
         self.end_upstream(key);
         self.by_key.remove(&key)
     }
 
     /// The call that the server answers with this id.
-    pub(super) fn by_upstream(&self, id: &Id) -> Option<CallId> {
+    pub(crate) fn by_upstream(&self, id: &Id) -> Option<CallId> {
         self.by_upstream.get(id).copied()
     }
 
     /// The call goes to the server once more, under another id.
-    pub(super) fn renew(&mut self, key: CallId, id: Id) {
+    pub(crate) fn renew(&mut self, key: CallId, id: Id) {
         self.end_upstream(key);
         if let Some(call) = self.by_key.get_mut(&key) {
             call.upstream_id = id.clone();
@@ -256,7 +261,7 @@ impl Calls {
     }
 
     /// The server is done with this upstream id, which another call may have by now; the call lives on.
-    pub(super) fn end_upstream(&mut self, key: CallId) {
+    pub(crate) fn end_upstream(&mut self, key: CallId) {
         if let Some(call) = self.by_key.get(&key)
             && self.is_with(key, call)
         {
@@ -265,7 +270,7 @@ impl Calls {
     }
 
     /// Returns whether the server still works on the call.
-    pub(super) fn is_upstream(&self, key: CallId) -> bool {
+    pub(crate) fn is_upstream(&self, key: CallId) -> bool {
         self.get(key)
             .is_some_and(|call| self.is_with(key, call) && !call.is_queued())
     }
@@ -284,7 +289,7 @@ impl Calls {
     }
 
     /// The call that the client knows by this id, the one somebody waits for first.
-    pub(super) fn by_client(&self, id: &Id) -> Option<CallId> {
+    pub(crate) fn by_client(&self, id: &Id) -> Option<CallId> {
         let mut found: Vec<_> = self
             .by_key
             .iter()
@@ -295,12 +300,12 @@ impl Calls {
     }
 
     /// The calls that wait on this stream.
-    pub(super) fn on_stream(&self, stream: StreamId) -> Vec<CallId> {
+    pub(crate) fn on_stream(&self, stream: StreamId) -> Vec<CallId> {
         self.keys(|call| call.stream == Some(stream))
     }
 
     /// The call whose progress the server reports with this token.
-    pub(super) fn by_upstream_token(&self, token: &Id) -> Option<CallId> {
+    pub(crate) fn by_upstream_token(&self, token: &Id) -> Option<CallId> {
         self.by_key
             .iter()
             .find(|(_, call)| call.upstream_token.as_ref() == Some(token))
@@ -308,18 +313,18 @@ impl Calls {
     }
 
     /// Returns whether the server may be asking in this call right now.
-    pub(super) fn may_ask(&self, key: CallId) -> bool {
+    pub(crate) fn may_ask(&self, key: CallId) -> bool {
         self.get(key).is_some_and(|call| self.fits(key, call))
     }
 
     /// Calls in which the server may be asking right now, in no order.
-    pub(super) fn asking(&self) -> impl Iterator<Item = (CallId, &Call)> {
+    pub(crate) fn asking(&self) -> impl Iterator<Item = (CallId, &Call)> {
         let calls = self.by_key.iter().map(|(key, call)| (*key, call));
         calls.filter(|(key, call)| self.fits(*key, call))
     }
 
     /// Keys of the calls that fit, oldest first.
-    pub(super) fn keys(&self, fits: impl Fn(&Call) -> bool) -> Vec<CallId> {
+    pub(crate) fn keys(&self, fits: impl Fn(&Call) -> bool) -> Vec<CallId> {
         let mut keys: Vec<_> = self
             .by_key
             .iter()
@@ -330,7 +335,7 @@ impl Calls {
         keys
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.by_key.len()
     }
 }
@@ -340,7 +345,8 @@ mod tests {
     use super::*;
 
     fn of(frame: &str) -> CallSummary {
-        summary(CallKind::Tool, frame).unwrap()
+        let index = FrameIndex::at(frame.as_bytes()).unwrap();
+        summary(CallKind::Tool, Frame::of_text(frame, &index)).unwrap()
     }
 
     #[test]
@@ -374,7 +380,8 @@ mod tests {
             let frame = format!(
                 r#"{{"id":1,"method":"tools/call","params":{{"name":"t","arguments":{arguments}}}}}"#
             );
-            summary(CallKind::Tool, &frame).map(|calling| calling.digest)
+            let index = FrameIndex::at(frame.as_bytes()).unwrap();
+            summary(CallKind::Tool, Frame::of_text(&frame, &index)).map(|call| call.digest)
         };
         assert_ne!(
             with(r#"{"a":18446744073709551617}"#),

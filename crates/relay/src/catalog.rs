@@ -11,7 +11,7 @@ const TOOLS: usize = 10_000;
 
 /// The tools that the server listed.
 #[derive(Default)]
-pub(super) struct Catalog {
+pub(crate) struct Catalog {
     /// By name, whether the tool has an output schema.
     tools: HashMap<String, bool>,
 }
@@ -25,7 +25,7 @@ struct Tool<'a> {
 
 impl Catalog {
     /// Takes in what a `tools/list` gave.
-    pub(super) fn learn(&mut self, result: &RawValue) {
+    pub(crate) fn learn(&mut self, result: &RawValue) {
         let tools = members::member(result, "tools");
         let tools =
             tools.and_then(|tools| serde_json::from_str::<Vec<&RawValue>>(tools.get()).ok());
@@ -40,12 +40,12 @@ impl Catalog {
     }
 
     /// Forgets all tools: the server has others now.
-    pub(super) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.tools.clear();
     }
 
     /// Returns `false` only for a tool that was listed without an output schema.
-    pub(super) fn may_have_output_schema(&self, tool: &str) -> bool {
+    pub(crate) fn may_have_output_schema(&self, tool: &str) -> bool {
         self.tools.get(tool).copied().unwrap_or(true)
     }
 }

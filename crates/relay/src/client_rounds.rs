@@ -4,6 +4,8 @@
 //! the server's again. Whoever answers first is heard: where that was a page of the inbox, the retry goes on with that
 //! answer.
 
+use crate::ClientFrame;
+use crate::from_client::Carried;
 use std::collections::HashMap;
 
 use mcp_elicit_core::answer::Answers;
@@ -11,18 +13,18 @@ use mcp_elicit_core::wire::{Envelope, InputRequired, InputResponses, members};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::asks::{Origin, RoundId, Shown, Step, UnusableReply, message_again};
-use super::frame_edit::{self, ErrorResponse};
-use super::from_server::with_id;
-use super::request_state::{CallBinding, ServerState, StateClaims};
-use super::retries::with_server_state;
-use super::{
+use crate::asks::{Origin, RoundId, Shown, Step, UnusableReply, message_again};
+use crate::frame_edit::{self, ErrorResponse};
+use crate::from_server::with_id;
+use crate::request_state::{CallBinding, ServerState, StateClaims};
+use crate::retries::with_server_state;
+use crate::{
     AskId, CallId, ClientForward, Effect, Ending, Relay, ServerForward, StreamId, Timestamp,
 };
-use mcp_elicit_core::wire::FrameIndex;
+use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
 
 /// A round that the client has as the server wrote it.
-pub(super) struct ClientRound {
+pub(crate) struct ClientRound {
     /// The state that the client carries, once the round is out.
     state: Option<String>,
     /// The state that the server gave.
@@ -37,6 +39,7 @@ pub(super) struct ClientRound {
 
 struct Retry {
     stream: StreamId,
+    at: Timestamp,
     text: String,
     /// The client's answers, as the record would have them, by the keys of the round.
     own: HashMap<String, Value>,
@@ -79,7 +82,7 @@ fn plain(action: &Value, content: &Value) -> Value {
 
 impl Relay {
     /// The client gets the round as the server wrote it, once its questions are written down.
-    pub(super) fn pass_round_on(
+    pub(crate) fn pass_round_on(
         &mut self,
         now: Timestamp,
         key: CallId,
@@ -131,7 +134,7 @@ impl Relay {
     }
 
     /// A question of a round that the client gets as it is has been written; with the last one the round goes out.
-    pub(super) fn client_round_recorded(&mut self, now: Timestamp, key: CallId) {
+    pub(crate) fn client_round_recorded(&mut self, now: Timestamp, key: CallId) {
         let Some(call) = self.calls.get(key) else {
             return;
         };
@@ -188,7 +191,7 @@ impl Relay {
         asked: Vec<(String, String)>,
         server: ServerState,
     ) -> Option<String> {
-        let state = self.sealed_state(key, number, asked, Some(server));
+        let state = self.sealed_state(now, key, number, asked, Some(server));
         let sent = state.as_deref().and_then(|state| with_state(text, state));
         let sent = sent.and_then(|text| Some((FrameIndex::at(text.as_bytes())?, text)));
         let Some((index, text)) = sent else {
@@ -196,7 +199,8 @@ impl Relay {
             self.fail(now, key, &ErrorResponse::new(-32603, why));
             return None;
         };
-        if let ServerForward::AsIs { stream, last } = self.finish(now, key, &text, &index) {
+        let frame = Frame::of_text(&text, &index);
+        if let ServerForward::AsIs { stream, last } = self.finish(now, key, frame) {
             self.tell_client(stream, text, last);
         }
         state
@@ -207,20 +211,18 @@ impl Relay {
         clippy::too_many_arguments,
         reason = "a frame, where it came from, and what was read of it"
     )]
-    pub(super) fn client_round_retried(
+    pub(crate) fn client_round_retried(
         &mut self,
-        stream: StreamId,
-        text: &str,
-        index: &FrameIndex,
+        frame: ClientFrame<'_>,
         state: &str,
         claims: &StateClaims,
         server: &ServerState,
         responses: &InputResponses,
         binding: &CallBinding,
     ) -> ClientForward {
-        let Some(retry) = with_server_state(text, index, server.state.as_deref(), false) else {
+        let Some(retry) = with_server_state(*frame, server.state.as_deref(), false) else {
             let why = "`params` must be an object with each member once";
-            return self.reject(stream, text, index, &ErrorResponse::new(-32602, why));
+            return self.reject(frame, &ErrorResponse::new(-32602, why));
         };
         let mut known = self.client_rounds.iter();
         let known = known.find(|(_, echo)| echo.state.as_deref() == Some(state));
@@ -234,7 +236,7 @@ impl Relay {
                     ending: Ending::CallEnded,
                 });
             }
-            return self.pass_on(stream, retry);
+            return self.pass_on(frame.stream(), frame.at(), retry, Carried::default());
         };
         let mut answers = Vec::new();
         let mut answered = Vec::new();
@@ -261,22 +263,23 @@ impl Relay {
                 }
                 Ok(None) => unanswered.push(key),
                 Err(UnusableReply::Malformed(refusal)) => {
-                    return self.reject(stream, text, index, &refusal);
+                    return self.reject(frame, &refusal);
                 }
                 Err(UnusableReply::Wrong { refusal, reason }) => wrong.push((key, refusal, reason)),
             }
         }
         if !wrong.is_empty() {
             self.mark_used(state.to_owned());
-            return self.round_again(stream, text, index, round, &asked, wrong, binding);
+            return self.round_again(frame, round, &asked, wrong, binding);
         }
         if answers.is_empty() && answered.is_empty() {
-            return self.pass_on(stream, retry);
+            return self.pass_on(frame.stream(), frame.at(), retry, Carried::default());
         }
         self.mark_used(state.to_owned());
         if let Some(echo) = self.client_rounds.get_mut(&round) {
             echo.retry = Some(Retry {
-                stream,
+                stream: frame.stream(),
+                at: frame.at(),
                 text: retry,
                 own,
                 replies: Vec::new(),
@@ -302,9 +305,7 @@ impl Relay {
     )]
     fn round_again(
         &mut self,
-        stream: StreamId,
-        text: &str,
-        index: &FrameIndex,
+        frame: ClientFrame<'_>,
         round: RoundId,
         asked: &[AskId],
         wrong: Vec<(AskId, Box<ErrorResponse>, String)>,
@@ -316,7 +317,7 @@ impl Relay {
                 for key in asked {
                     self.drop_question(*key, Ending::ClientFailed);
                 }
-                return self.reject(stream, text, index, &refusal);
+                return self.reject(frame, &refusal);
             }
         }
         let (mut records, mut reasons) = (Vec::new(), Vec::new());
@@ -325,33 +326,33 @@ impl Relay {
             reasons.extend(Some(question.entry.clone()).zip(question.reason.clone()));
         }
         let number = self.next_state();
-        let id = frame_edit::id_of(text, index);
+        let id = frame.id();
         let sent = self.client_rounds.get(&round).and_then(|echo| {
             let server = Some(echo.server.clone());
-            let state = self.state_for(binding, number, records, server)?;
+            let state = self.state_for(frame.at(), binding, number, records, server)?;
             let again = with_reasons(&with_state(&echo.text, &state)?, &reasons)?;
             Some((with_id(&again, &id?), state))
         });
         let Some((again, state)) = sent else {
             let why = "the question cannot be asked again";
-            return self.reject(stream, text, index, &ErrorResponse::new(-32603, why));
+            return self.reject(frame, &ErrorResponse::new(-32603, why));
         };
         if let Some(echo) = self.client_rounds.get_mut(&round) {
             echo.state = Some(state);
         }
-        self.tell_client(stream, again, true);
+        self.tell_client(frame.stream(), again, true);
         ClientForward::Handled
     }
 
     /// Returns whether a retry waits for the answers of this round.
-    pub(super) fn client_round_is_back(&self, round: RoundId) -> bool {
+    pub(crate) fn client_round_is_back(&self, round: RoundId) -> bool {
         self.client_rounds
             .get(&round)
             .is_some_and(|echo| echo.retry.is_some())
     }
 
     /// A question of the round is no more.
-    pub(super) fn client_round_loses(&mut self, round: RoundId, question: AskId) {
+    pub(crate) fn client_round_loses(&mut self, round: RoundId, question: AskId) {
         if let Some(echo) = self.client_rounds.get_mut(&round) {
             echo.open.retain(|known| *known != question);
             if echo.open.is_empty() && echo.retry.is_none() {
@@ -361,7 +362,7 @@ impl Relay {
     }
 
     /// The answer to one of a retry's questions is out of the record; the retry goes on with its last.
-    pub(super) fn retry_goes_on(
+    pub(crate) fn retry_goes_on(
         &mut self,
         round: RoundId,
         entry: &str,
@@ -388,12 +389,15 @@ impl Relay {
         };
         let records = std::mem::take(&mut retry.records);
         let text = retry.changed().unwrap_or(retry.text);
-        self.deliveries.begin(records, None);
-        self.pass_on(retry.stream, text);
+        let carried = Carried {
+            answers: None,
+            delivery: self.deliveries.begin(records, None),
+        };
+        self.pass_on(retry.stream, retry.at, text, carried);
     }
 
     /// A retry that cannot go on since its answer was lost to another.
-    pub(super) fn retry_fails(&mut self, round: RoundId, refusal: &ErrorResponse) {
+    pub(crate) fn retry_fails(&mut self, round: RoundId, refusal: &ErrorResponse) {
         let Some(echo) = self.client_rounds.get_mut(&round) else {
             return;
         };
@@ -404,23 +408,27 @@ impl Relay {
         if let Some(Retry { stream, text, .. }) = retry
             && let Some(index) = FrameIndex::at(text.as_bytes())
         {
-            self.reject(stream, &text, &index, refusal);
+            let frame = Frame::of_text(&text, &index);
+            self.reject_on(stream, frame, refusal);
         }
     }
 }
 
 /// The round with another state; all else stays as the server wrote it.
 fn with_state(text: &str, state: &str) -> Option<String> {
-    let range = FrameIndex::at(text.as_bytes())?.result?;
-    let result = members::Members::read(frame_edit::raw_at(text, &range)?, "result").ok()?;
+    let index = FrameIndex::at(text.as_bytes())?;
+    let frame = Frame::of_text(text, &index);
+    let result = members::Members::read(frame.result()?, "result").ok()?;
     let changed = result.with("requestState", Some(&members::raw_text(state)));
-    Some(frame_edit::spliced(text, &range, changed.get()))
+    let range = frame.range(FramePart::Result)?;
+    Some(frame_edit::spliced(text, range, changed.get()))
 }
 
 /// The round with the reasons why its questions are asked again; all else stays as the server wrote it.
 fn with_reasons(text: &str, reasons: &[(String, String)]) -> Option<String> {
-    let range = FrameIndex::at(text.as_bytes())?.result?;
-    let mut result = frame_edit::raw_at(text, &range)?.to_owned();
+    let index = FrameIndex::at(text.as_bytes())?;
+    let frame = Frame::of_text(text, &index);
+    let mut result = frame.result()?.to_owned();
     for (entry, reason) in reasons {
         let all = members::Members::read(&result, "result").ok()?;
         let requests = members::Members::read(all.get("inputRequests")?, "requests").ok()?;
@@ -433,5 +441,6 @@ fn with_reasons(text: &str, reasons: &[(String, String)]) -> Option<String> {
         let changed = all.with("inputRequests", Some(&requests));
         result = changed;
     }
-    Some(frame_edit::spliced(text, &range, result.get()))
+    let range = frame.range(FramePart::Result)?;
+    Some(frame_edit::spliced(text, range, result.get()))
 }

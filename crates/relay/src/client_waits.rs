@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::calls::Call;
-use super::learned::LearnedWait;
-use super::{CallId, Relay, Timer, Timestamp};
+use crate::calls::Call;
+use crate::learned::LearnedWait;
+use crate::{CallId, Relay, Timer, Timestamp};
 
 /// The number of clients that are remembered.
 const REMEMBERED: usize = 256;
@@ -53,12 +53,12 @@ impl ClientWaits {
     }
 
     /// Returns whether a shorter wait was seen since the last time.
-    pub(super) fn take_changed(&self) -> bool {
+    pub(crate) fn take_changed(&self) -> bool {
         self.changed.swap(false, Ordering::Relaxed)
     }
 
     /// Returns all waits.
-    pub(super) fn known(&self) -> Vec<LearnedWait> {
+    pub(crate) fn known(&self) -> Vec<LearnedWait> {
         let wait = |(client, waited): (&String, &Duration)| LearnedWait {
             client: client.clone(),
             millis: u64::try_from(waited.as_millis()).unwrap_or(u64::MAX),
@@ -67,7 +67,7 @@ impl ClientWaits {
     }
 
     /// Adds those that another process saw, or an earlier one.
-    pub(super) fn add(&self, learned: &[LearnedWait]) {
+    pub(crate) fn add(&self, learned: &[LearnedWait]) {
         for wait in learned {
             self.note(wait.client.clone(), wait.span());
         }
@@ -76,14 +76,14 @@ impl ClientWaits {
 
 /// Returns whether the reason of a cancellation says that the client's time was up, as the SDKs write it: "timed out after 5s",
 /// "McpError: MCP error -32001: Request timed out", "request timeout".
-pub(super) fn is_timeout(reason: &str) -> bool {
+pub(crate) fn is_timeout(reason: &str) -> bool {
     let reason = reason.to_ascii_lowercase();
     reason.contains("timed out") || reason.contains("timeout")
 }
 
 impl Relay {
     /// Returns how long a call is held for a person: less than the client was seen to wait.
-    pub(super) fn hold_time(&self) -> Duration {
+    pub(crate) fn hold_time(&self) -> Duration {
         let client = self.client.info().unwrap_or_default();
         let waits = self.settings.client_waits.of(&client);
         let waits = waits.map(|waits| waits.mul_f64(PART));
@@ -92,7 +92,7 @@ impl Relay {
 
     /// The client's time for a call was up. Where the call waits for a person, it waits on, for being made again; `false`
     /// where it does not.
-    pub(super) fn client_timed_out(&mut self, now: Timestamp, key: CallId) -> bool {
+    pub(crate) fn client_timed_out(&mut self, now: Timestamp, key: CallId) -> bool {
         let Some(call) = self.calls.get(key).filter(|call| waits_for_person(call)) else {
             return false;
         };

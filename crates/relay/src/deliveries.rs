@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::frame_edit::ErrorResponse;
-use super::{CallId, DeliveryId, Timestamp};
-use super::{Effect, Relay};
+use crate::frame_edit::ErrorResponse;
+use crate::{CallId, DeliveryId, Timestamp};
+use crate::{Effect, Relay};
 
 /// Answers that went out in one frame.
 struct Delivery {
@@ -17,42 +17,39 @@ struct Delivery {
 
 /// A call that waits at the server for the answers.
 #[derive(Clone, Copy)]
-pub(super) struct Waiting {
-    pub(super) call: CallId,
+pub(crate) struct Waiting {
+    pub(crate) call: CallId,
     /// `true` if the answers are for the next call when the server refuses them.
-    pub(super) reusable: bool,
+    pub(crate) reusable: bool,
 }
 
 /// The frames with answers whose acceptance was not reported yet.
 #[derive(Default)]
-pub(super) struct Deliveries {
+pub(crate) struct Deliveries {
     by_key: HashMap<DeliveryId, Delivery>,
     last: u64,
-    /// The delivery that the next frame for the server carries.
-    next: Option<DeliveryId>,
 }
 
 impl Deliveries {
-    /// The next frame for the server carries the answers of these records.
-    pub(super) fn begin(&mut self, records: Vec<String>, waits: Option<Waiting>) {
+    /// Notes that a frame is about to carry the answers of these records; `None` where there are none.
+    pub(crate) fn begin(
+        &mut self,
+        records: Vec<String>,
+        waits: Option<Waiting>,
+    ) -> Option<DeliveryId> {
         if records.is_empty() {
-            return;
+            return None;
         }
         self.last += 1;
         let key = DeliveryId(self.last);
         self.by_key.insert(key, Delivery { records, waits });
-        self.next = Some(key);
-    }
-
-    /// The delivery that the frame which goes out now carries.
-    pub(super) fn take_next(&mut self) -> Option<DeliveryId> {
-        self.next.take()
+        Some(key)
     }
 }
 
 impl Relay {
     /// The server has accepted the answers.
-    pub(super) fn accepted(&mut self, key: DeliveryId) {
+    pub(crate) fn accepted(&mut self, key: DeliveryId) {
         if let Some(Delivery { records, .. }) = self.deliveries.by_key.remove(&key) {
             self.effects.push_back(Effect::Delivered { records });
         }
@@ -60,7 +57,7 @@ impl Relay {
 
     /// The server has refused the answers, and has not taken them: they are kept for the next call, unless none can have
     /// them or this was the second time.
-    pub(super) fn refused(&mut self, now: Timestamp, key: DeliveryId, why: String) {
+    pub(crate) fn refused(&mut self, now: Timestamp, key: DeliveryId, why: String) {
         let Some(Delivery { records, waits }) = self.deliveries.by_key.remove(&key) else {
             return;
         };
@@ -79,7 +76,7 @@ impl Relay {
     }
 
     /// Nobody can say whether the server has the answers: they are not sent again.
-    pub(super) fn lost(&mut self, now: Timestamp, key: DeliveryId, why: String) {
+    pub(crate) fn lost(&mut self, now: Timestamp, key: DeliveryId, why: String) {
         let Some(Delivery { records, waits }) = self.deliveries.by_key.remove(&key) else {
             return;
         };

@@ -8,14 +8,14 @@ use mcp_elicit_core::wire::{Era, Id, Revision, members, message, method};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::frame_edit::{self, ErrorResponse};
-use super::handshake::{Server, in_session};
-use super::negotiation::declare;
-use super::{Effect, Relay, ServerForward, StreamId, Timer, Timestamp};
-use mcp_elicit_core::wire::frame::{self, FrameIndex};
+use crate::frame_edit::ErrorResponse;
+use crate::handshake::{Server, in_session};
+use crate::negotiation::declare;
+use crate::{Effect, Relay, ServerForward, StreamId, Timer, Timestamp};
+use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
 
 /// A question about the era under way.
-pub(super) struct EraProbe {
+pub(crate) struct EraProbe {
     /// The requests that are not answered yet, by the ids that they went out with.
     open: Vec<(Id, Step)>,
     /// `true` if both eras were asked.
@@ -27,18 +27,18 @@ pub(super) struct EraProbe {
     /// The first error that came.
     refusal: Option<String>,
     /// The client's own revision and params, where the server was asked for a newer one first.
-    pub(super) older: Option<(Revision, Box<RawValue>)>,
+    pub(crate) older: Option<(Revision, Box<RawValue>)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(crate) enum Step {
     Initialize,
     Discover,
 }
 
 /// The era of the message that opened the conversation.
 #[derive(Clone)]
-pub(super) enum Opening {
+pub(crate) enum Opening {
     /// The client's `initialize`, asking for this revision.
     Initialize {
         stream: StreamId,
@@ -63,7 +63,7 @@ impl Opening {
 
 impl EraProbe {
     /// The client's own opening goes out under this id.
-    pub(super) fn new(id: Id, opening: Opening) -> Self {
+    pub(crate) fn new(id: Id, opening: Opening) -> Self {
         Self {
             open: vec![(id, opening.first_step())],
             both: false,
@@ -81,7 +81,7 @@ impl EraProbe {
 
 impl Relay {
     /// Asks a server that was not spoken to yet for its era, on behalf of a request that waits.
-    pub(super) fn begin_probe(&mut self, now: Timestamp) {
+    pub(crate) fn begin_probe(&mut self, now: Timestamp) {
         let id = self.own_id();
         let mut probe = EraProbe::new(id.clone(), Opening::Request);
         let step = if self.settings.is_pushed {
@@ -132,12 +132,11 @@ impl Relay {
     }
 
     /// Takes the server's answer to an opening; gives it back when it is none.
-    pub(super) fn probe_answered(
+    pub(crate) fn probe_answered(
         &mut self,
         now: Timestamp,
         id: &Id,
-        text: &str,
-        index: &FrameIndex,
+        frame: Frame<'_>,
     ) -> Option<ServerForward> {
         let Server::Probing(probe) = &mut self.server else {
             return None;
@@ -148,12 +147,12 @@ impl Relay {
             return None;
         };
         self.cancel_timers(|timer| *timer == Timer::Probe);
-        let down = match &index.result {
-            Some(range) => self.era_found(probe, step, id, text, range.clone()),
-            None => self.probe_refused(now, probe, Some(text)),
+        let forward = match frame.part(FramePart::Result) {
+            Some(result) => self.era_found(probe, step, id, frame, result.to_owned()),
+            None => self.probe_refused(now, probe, Some(frame.text())),
         };
         self.flush_waiting(now);
-        Some(down)
+        Some(forward)
     }
 
     fn era_found(
@@ -161,15 +160,14 @@ impl Relay {
         probe: EraProbe,
         step: Step,
         id: &Id,
-        text: &str,
-        range: std::ops::Range<usize>,
+        frame: Frame<'_>,
+        result: String,
     ) -> ServerForward {
-        let result = text[range.clone()].to_owned();
         match step {
             Step::Initialize => {
-                let version = frame::member(text.as_bytes(), &range, "protocolVersion");
+                let version = frame.member(FramePart::Result, "protocolVersion");
                 let told = version
-                    .and_then(|range| serde_json::from_str::<String>(&text[range]).ok())
+                    .and_then(|version| serde_json::from_str::<String>(version).ok())
                     .unwrap_or_default();
                 let revision = told
                     .parse()
@@ -261,7 +259,7 @@ impl Relay {
     }
 
     /// The server said nothing in time: it is asked the other way too, or given up.
-    pub(super) fn probe_timed_out(&mut self, now: Timestamp) {
+    pub(crate) fn probe_timed_out(&mut self, now: Timestamp) {
         match std::mem::replace(&mut self.server, Server::Unknown) {
             Server::Probing(probe) if !probe.both => self.ask_other(now, probe),
             Server::Probing(mut probe) if !probe.waits_for(Step::Initialize) => {
@@ -273,7 +271,7 @@ impl Relay {
     }
 
     /// The server ended. When it did so over a question about its era, it is started anew; `true` then.
-    pub(super) fn ended_over_probe(&mut self) -> bool {
+    pub(crate) fn ended_over_probe(&mut self) -> bool {
         let over_probe = matches!(&self.server, Server::Probing(probe) if probe.waits_for(Step::Discover) && !probe.restarted);
         if over_probe {
             self.cancel_timers(|timer| *timer == Timer::Probe);
@@ -283,7 +281,7 @@ impl Relay {
     }
 
     /// The server runs again after it ended over a question about its era.
-    pub(super) fn restarted(&mut self, now: Timestamp) {
+    pub(crate) fn restarted(&mut self, now: Timestamp) {
         match std::mem::replace(&mut self.server, Server::Unknown) {
             Server::Probing(mut probe) => {
                 probe.open.clear();
@@ -297,7 +295,7 @@ impl Relay {
     }
 
     /// The stream that waits for the opening, for a server that ends over it.
-    pub(super) fn reject_opening(&mut self, why: &str) {
+    pub(crate) fn reject_opening(&mut self, why: &str) {
         if let Server::Probing(EraProbe {
             opening: Opening::Initialize { stream, id, .. } | Opening::Discover { stream, id },
             ..
@@ -311,6 +309,6 @@ impl Relay {
 }
 
 fn error_of(text: &str) -> Option<Box<RawValue>> {
-    let range = FrameIndex::at(text.as_bytes())?.error?;
-    frame_edit::raw_at(text, &range).map(ToOwned::to_owned)
+    let index = FrameIndex::at(text.as_bytes())?;
+    Frame::of_text(text, &index).error().map(ToOwned::to_owned)
 }

@@ -4,24 +4,21 @@ use std::ops::Range;
 
 use mcp_elicit_core::fault::Fault;
 use mcp_elicit_core::wire::{Id, Revision, members, message};
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use mcp_elicit_core::wire::FrameIndex;
-
 /// Prefix of every id and state that the gateway makes up, so that a person reading a log knows whose it is.
-pub(super) const OWN: &str = "mcp-elicit.";
+pub(crate) const OWN: &str = "mcp-elicit.";
 
 /// A JSON-RPC error object of the gateway's own.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct ErrorResponse {
+pub(crate) struct ErrorResponse {
     code: i64,
     message: String,
     data: Option<Value>,
 }
 
 impl ErrorResponse {
-    pub(super) fn new(code: i64, message: impl Into<String>) -> Self {
+    pub(crate) fn new(code: i64, message: impl Into<String>) -> Self {
         Self {
             code,
             message: message.into(),
@@ -30,7 +27,7 @@ impl ErrorResponse {
     }
 
     /// Returns what is said of a fault in this revision.
-    pub(super) fn fault(fault: impl Into<Fault>, revision: Revision) -> Self {
+    pub(crate) fn fault(fault: impl Into<Fault>, revision: Revision) -> Self {
         let error = fault.into().to_error(revision);
         Self {
             code: error.code.into(),
@@ -40,7 +37,7 @@ impl ErrorResponse {
     }
 
     /// The response that says so.
-    pub(super) fn to_response(&self, id: &Id) -> String {
+    pub(crate) fn to_response(&self, id: &Id) -> String {
         let mut error = json!({"code": self.code, "message": self.message});
         if let Some(data) = &self.data {
             error["data"] = data.clone();
@@ -50,12 +47,12 @@ impl ErrorResponse {
 }
 
 /// The frame with the bytes in `range` replaced.
-pub(super) fn spliced(frame: &str, range: &Range<usize>, new: &str) -> String {
+pub(crate) fn spliced(frame: &str, range: &Range<usize>, new: &str) -> String {
     [&frame[..range.start], new, &frame[range.end..]].concat()
 }
 
 /// The object in `range` with `"name":value` pairs, given as JSON, put first. It must have no such member yet.
-pub(super) fn with_first(frame: &str, range: &Range<usize>, members: &str) -> String {
+pub(crate) fn with_first(frame: &str, range: &Range<usize>, members: &str) -> String {
     let inside = range.start + 1;
     let comma = if frame[inside..range.end].trim_start().starts_with('}') {
         ""
@@ -63,22 +60,6 @@ pub(super) fn with_first(frame: &str, range: &Range<usize>, members: &str) -> St
         ","
     };
     [&frame[..inside], members, comma, &frame[inside..]].concat()
-}
-
-/// The id that stands in `range`.
-pub(super) fn id_at(frame: &[u8], range: &Range<usize>) -> Option<Id> {
-    let raw: &RawValue = serde_json::from_slice(frame.get(range.clone())?).ok()?;
-    Id::read(raw)
-}
-
-/// Returns the frame's own id; `None` where it has none or one that is not an id.
-pub(super) fn id_of(text: &str, index: &FrameIndex) -> Option<Id> {
-    id_at(text.as_bytes(), index.id.as_ref()?)
-}
-
-/// Part of a frame as raw JSON; `None` when it is not whole.
-pub(super) fn raw_at<'a>(frame: &'a str, range: &Range<usize>) -> Option<&'a RawValue> {
-    serde_json::from_str(frame.get(range.clone())?).ok()
 }
 
 #[cfg(test)]

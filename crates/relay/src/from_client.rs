@@ -1,5 +1,9 @@
 //! Frames from the client: passed on, put into the server's era, or answered here.
 
+use crate::ClientFrame;
+use crate::DeliveryId;
+use crate::retries::RetryAnswers;
+use mcp_elicit_core::wire::Frame;
 use std::borrow::Cow;
 
 use bytes::Bytes;
@@ -10,108 +14,129 @@ use mcp_elicit_core::wire::{
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::calls::{self, Call};
-use super::client_waits::is_timeout;
-use super::frame_edit::{self, ErrorResponse, OWN};
-use super::handshake::{Client, Server};
-use super::{CallId, CallKind, ClientForward, Effect, Ending, Relay, StreamId, Timestamp};
-use mcp_elicit_core::wire::frame::FrameIndex;
+use crate::calls::{self, Call};
+use crate::client_waits::is_timeout;
+use crate::frame_edit::{self, ErrorResponse, OWN};
+use crate::handshake::{Client, Server};
+use crate::{CallId, CallKind, ClientForward, Effect, Ending, Relay, StreamId, Timestamp};
+use mcp_elicit_core::wire::frame::{FrameIndex, FramePart};
 
 /// The number of requests that may wait for the server's era to be known.
 const WAITING: usize = 256;
 
+/// A request of the client that is to start at the server.
+pub(crate) struct Start {
+    /// The kind of call, where questions may come up in it.
+    pub(crate) kind: Option<CallKind>,
+    /// The request as it goes to the server, where it is not the client's own.
+    pub(crate) changed: Option<String>,
+    /// The modes that the client can ask in, in this call.
+    pub(crate) capability: Capability,
+    /// What a retry brings along.
+    pub(crate) carried: Carried,
+}
+
+impl Default for Start {
+    fn default() -> Self {
+        Self {
+            kind: None,
+            changed: None,
+            capability: Capability::NONE,
+            carried: Carried::default(),
+        }
+    }
+}
+
+/// The answers that a retry brings along.
+#[derive(Default)]
+pub(crate) struct Carried {
+    /// Answers for the questions of a call that starts anew.
+    pub(crate) answers: Option<RetryAnswers>,
+    /// The delivery of the answers in the frame.
+    pub(crate) delivery: Option<DeliveryId>,
+}
+
 impl Relay {
-    pub(super) fn client_request(
-        &mut self,
-        now: Timestamp,
-        stream: StreamId,
-        text: &str,
-        index: &FrameIndex,
-    ) -> ClientForward {
-        let Some(method) = index.method.clone().map(|range| &text[range]) else {
+    pub(crate) fn client_request(&mut self, frame: ClientFrame<'_>) -> ClientForward {
+        let Some(method) = frame.method() else {
             return ClientForward::AsIs(None);
         };
-        if frame_edit::id_of(text, index).is_none() {
+        if frame.id().is_none() {
             // Its answer could not be told from another's (JSON-RPC 2.0, and MCP has no null either).
             let why = "a request's id must be a string or a number";
-            return self.reject_under(stream, None, -32600, why);
+            return self.reject_under(frame.stream(), None, -32600, why);
         }
         match method {
-            method::INITIALIZE => return self.client_initializes(stream, text, index),
-            method::DISCOVER => return self.client_discovers(now, stream, text, index),
+            method::INITIALIZE => return self.client_initializes(frame),
+            method::DISCOVER => return self.client_discovers(frame),
             _ => {}
         }
         if matches!(self.client, Client::Unknown) {
-            self.learn_rounds_client(text, index);
+            self.learn_rounds_client(*frame);
         }
         match (&self.client, &self.server) {
-            (_, Server::Gone) => self.reject(stream, text, index, &self.server_ended()),
-            (_, Server::Probing(_)) => self.wait_for_era(stream, text, index),
+            (_, Server::Gone) => self.reject(frame, &self.server_ended()),
+            (_, Server::Probing(_)) => self.wait_for_era(frame),
             (Client::Rounds { .. }, Server::Unknown) => {
-                self.begin_probe(now);
-                self.wait_for_era(stream, text, index)
+                self.begin_probe(frame.at());
+                self.wait_for_era(frame)
             }
             // Before any opening: the server's own business.
             (Client::Unknown | Client::Pushed { .. }, Server::Unknown) | (Client::Unknown, _) => {
-                self.start(stream, text, index, None, None, Capability::NONE)
+                self.start(frame, Start::default())
             }
-            (_, Server::Pushed { .. } | Server::Rounds { .. }) => {
-                self.route(now, stream, text, index, method)
-            }
+            (_, Server::Pushed { .. } | Server::Rounds { .. }) => self.route(frame, method),
         }
     }
 
     /// The request waits until the server's era is known.
-    pub(super) fn wait_for_era(
-        &mut self,
-        stream: StreamId,
-        text: &str,
-        index: &FrameIndex,
-    ) -> ClientForward {
+    pub(crate) fn wait_for_era(&mut self, frame: ClientFrame<'_>) -> ClientForward {
         if self.waiting.len() >= WAITING {
             let why = "too many requests wait for the server's first answer";
-            return self.reject(stream, text, index, &ErrorResponse::new(-32000, why));
+            return self.reject(frame, &ErrorResponse::new(-32000, why));
         }
-        self.waiting.push_back((stream, text.as_bytes().to_vec()));
+        self.waiting
+            .push_back((frame.stream(), frame.text().as_bytes().to_vec()));
         ClientForward::Handled
     }
 
     /// A request of a known client for a known server.
-    pub(super) fn route(
-        &mut self,
-        now: Timestamp,
-        stream: StreamId,
-        text: &str,
-        index: &FrameIndex,
-        method: &str,
-    ) -> ClientForward {
+    pub(crate) fn route(&mut self, frame: ClientFrame<'_>, method: &str) -> ClientForward {
         let kind = CallKind::of_method(method);
         if let Some(kind) = kind
-            && let Some(up) = self.resume_or_find(now, stream, text, index, kind)
+            && let Some(forward) = self.resume_or_find(frame, kind)
         {
-            return up;
+            return forward;
         }
         let server_era = self.server.revision().map(Revision::era);
         match (self.client.era(), server_era) {
-            (Some(Era::Pushed), Some(Era::Rounds)) => {
-                self.pushed_to_rounds(stream, text, index, method)
-            }
+            (Some(Era::Pushed), Some(Era::Rounds)) => self.pushed_to_rounds(frame, method),
             (Some(Era::Rounds), Some(Era::Pushed)) => {
-                self.rounds_to_pushed(stream, text, index, method)
+                self.rounds_to_pushed(frame, method, Carried::default())
             }
             (Some(Era::Rounds), _) => {
-                let (capability, changed) = self.rounds_capability(text, index);
-                self.start(stream, text, index, kind, changed, capability)
+                let (capability, changed) = self.rounds_capability(*frame);
+                let start = Start {
+                    kind,
+                    changed,
+                    capability,
+                    carried: Carried::default(),
+                };
+                self.start(frame, start)
             }
             _ => {
-                let capability = self.session_capability();
-                self.start(stream, text, index, kind, None, capability)
+                let start = Start {
+                    kind,
+                    capability: self.session_capability(),
+                    ..Start::default()
+                };
+                self.start(frame, start)
             }
         }
     }
 
     /// Returns what a pushed client declared for its session.
-    pub(super) fn session_capability(&self) -> Capability {
+    pub(crate) fn session_capability(&self) -> Capability {
         match &self.client {
             Client::Pushed { capability, .. } => *capability,
             Client::Unknown | Client::Rounds { .. } => Capability::NONE,
@@ -119,25 +144,22 @@ impl Relay {
     }
 
     /// The call goes to the server, as it came when nothing stands against it.
-    pub(super) fn start(
-        &mut self,
-        stream: StreamId,
-        text: &str,
-        index: &FrameIndex,
-        kind: Option<CallKind>,
-        changed: Option<String>,
-        capability: Capability,
-    ) -> ClientForward {
-        let Some(id) = frame_edit::id_of(text, index) else {
+    pub(crate) fn start(&mut self, frame: ClientFrame<'_>, start: Start) -> ClientForward {
+        let Some(id) = frame.id() else {
             return ClientForward::AsIs(None);
         };
-        let mut sent: Cow<'_, str> = changed.map_or(Cow::Borrowed(text), Cow::Owned);
-        let mut call = Call::new(self.arrived, stream, id.clone(), kind);
+        let Start {
+            kind,
+            changed,
+            capability,
+            carried,
+        } = start;
+        let mut sent: Cow<'_, str> = changed.map_or(Cow::Borrowed(frame.text()), Cow::Owned);
+        let mut call = Call::new(frame.at(), frame.stream(), id.clone(), kind);
         call.capability = capability;
-        call.retry_answers = self.retry_answers.take();
-        let method = index.method.clone().map(|range| &text[range]);
-        call.log_level = self.requested_log_level(text, index);
-        call.lists_tools = method == Some("tools/list");
+        call.retry_answers = carried.answers;
+        call.log_level = self.requested_log_level(*frame);
+        call.lists_tools = frame.method() == Some("tools/list");
         if self.calls.by_upstream(&id).is_some() || id.as_json().contains(OWN) {
             // Another client's request, or an earlier one still at work, has this id.
             call.upstream_id = self.own_id();
@@ -146,39 +168,32 @@ impl Relay {
             }
         }
         if self.settings.client_streams {
-            self.give_token(&mut call, &mut sent, index);
+            self.give_token(&mut call, &mut sent, *frame);
         }
         if kind.is_some() {
-            let shared = match &sent {
-                Cow::Borrowed(sent) => {
-                    let same = |frame: &Bytes| frame.as_ptr() == sent.as_ptr();
-                    self.arriving.clone().filter(same)
-                }
-                Cow::Owned(_) => None,
-            };
-            call.keep(shared.unwrap_or_else(|| Bytes::copy_from_slice(sent.as_bytes())));
+            call.keep(frame.kept(&sent));
         }
         let key = self.calls.insert(call);
         if kind.is_some() && self.waits_for_turn(key) {
-            let original = Bytes::copy_from_slice(text.as_bytes());
-            self.queue(self.arrived, key, original);
+            let original = Bytes::copy_from_slice(frame.text().as_bytes());
+            self.queue(frame.at(), key, original);
             return ClientForward::Handled;
         }
         match sent {
             Cow::Borrowed(_) => ClientForward::AsIs(Some(key)),
             Cow::Owned(sent) => {
-                self.tell_server(sent, Some(key));
+                self.deliver_to_server(sent, Some(key), carried.delivery);
                 ClientForward::Handled
             }
         }
     }
 
-    /// Progress finds its stream by its token, so two calls must not share one. `index` belongs to the frame as it came.
-    fn give_token(&mut self, call: &mut Call, sent: &mut Cow<'_, str>, index: &FrameIndex) {
+    /// Progress finds its stream by its token, so two calls must not share one. `frame` is the frame as it came.
+    fn give_token(&mut self, call: &mut Call, sent: &mut Cow<'_, str>, frame: Frame<'_>) {
         let token = match &*sent {
-            Cow::Borrowed(as_it_came) => calls::progress_token(as_it_came, index),
+            Cow::Borrowed(_) => calls::progress_token(frame),
             Cow::Owned(changed) => FrameIndex::at(changed.as_bytes())
-                .and_then(|index| calls::progress_token(changed, &index)),
+                .and_then(|index| calls::progress_token(Frame::of_text(changed, &index))),
         };
         let Some(token) = token else {
             return;
@@ -195,15 +210,14 @@ impl Relay {
         }
     }
 
-    pub(super) fn client_notification(
+    pub(crate) fn client_notification(
         &mut self,
         now: Timestamp,
-        text: &str,
-        index: &FrameIndex,
+        frame: Frame<'_>,
     ) -> ClientForward {
-        let method = index.method.clone().map_or("", |range| &text[range]);
+        let method = frame.method().unwrap_or_default();
         match method {
-            method::CANCELLED => self.client_cancels(now, text, index),
+            method::CANCELLED => self.client_cancels(now, frame),
             method::INITIALIZED
                 if self.server.revision().map(Revision::era) == Some(Era::Rounds) =>
             {
@@ -213,15 +227,12 @@ impl Relay {
         }
     }
 
-    fn client_cancels(&mut self, now: Timestamp, text: &str, index: &FrameIndex) -> ClientForward {
+    fn client_cancels(&mut self, now: Timestamp, frame: Frame<'_>) -> ClientForward {
         if self.settings.client_streams && self.client.era() == Some(Era::Rounds) {
             // Each request is given up by closing its own stream (2026-07-28, transports). Attribution id this is cannot be told.
             return ClientForward::Handled;
         }
-        let params = index
-            .params
-            .as_ref()
-            .and_then(|range| frame_edit::raw_at(text, range));
+        let params = frame.params();
         let Some(Ok(Cancelled {
             request_id: Some(id),
             reason,
@@ -272,20 +283,15 @@ impl Relay {
         ClientForward::Handled
     }
 
-    pub(super) fn client_response(
-        &mut self,
-        now: Timestamp,
-        text: &str,
-        index: &FrameIndex,
-    ) -> ClientForward {
-        let Some(id) = frame_edit::id_of(text, index) else {
+    pub(crate) fn client_response(&mut self, now: Timestamp, frame: Frame<'_>) -> ClientForward {
+        let Some(id) = frame.id() else {
             return ClientForward::AsIs(None);
         };
         if let Some(key) = self.asks.by_client_id(&id) {
-            self.client_replies(now, key, text, index);
+            self.client_replies(now, key, frame);
             return ClientForward::Handled;
         }
-        if self.other_replies(now, &id, text, index) || !self.server_requests.remove(&id) {
+        if self.other_replies(now, &id, frame) || !self.server_requests.remove(&id) {
             // Late for a question that has ended, or an answer to nothing: answers pass through the record only.
             return ClientForward::Handled;
         }
@@ -293,7 +299,7 @@ impl Relay {
     }
 
     /// The stream of a request is closed: in the rounds era that gives the request up (2026-07-28, transports).
-    pub(super) fn stream_closed(&mut self, now: Timestamp, stream: StreamId) {
+    pub(crate) fn stream_closed(&mut self, now: Timestamp, stream: StreamId) {
         for key in self.calls.on_stream(stream) {
             let call = self.calls.get(key);
             if call.is_some_and(Call::is_queued) {
@@ -310,7 +316,7 @@ impl Relay {
     }
 
     /// The server is told that nobody wants the call any more, where it still works on it.
-    pub(super) fn cancel_upstream(&mut self, key: CallId) {
+    pub(crate) fn cancel_upstream(&mut self, key: CallId) {
         if !self.calls.is_upstream(key) {
             return;
         }
@@ -328,21 +334,29 @@ impl Relay {
     }
 
     /// A request is refused; other frames have nobody to tell.
-    pub(super) fn reject(
+    pub(crate) fn reject(
         &mut self,
-        stream: StreamId,
-        text: &str,
-        index: &FrameIndex,
+        frame: ClientFrame<'_>,
         refusal: &ErrorResponse,
     ) -> ClientForward {
-        if let Some(id) = frame_edit::id_of(text, index) {
-            self.tell_client(stream, refusal.to_response(&id), true);
-        }
+        self.reject_on(frame.stream(), *frame, refusal);
         ClientForward::Handled
     }
 
+    /// Rejects a request that came on this stream.
+    pub(crate) fn reject_on(
+        &mut self,
+        stream: StreamId,
+        frame: Frame<'_>,
+        refusal: &ErrorResponse,
+    ) {
+        if let Some(id) = frame.id() {
+            self.tell_client(stream, refusal.to_response(&id), true);
+        }
+    }
+
     /// A frame that is not passed on, under the id that it has if it has one.
-    pub(super) fn reject_defect(
+    pub(crate) fn reject_defect(
         &mut self,
         stream: StreamId,
         bytes: &[u8],
@@ -355,7 +369,7 @@ impl Relay {
         self.reject_under(stream, id.as_ref(), defect.code(), &defect.to_string())
     }
 
-    pub(super) fn reject_unreadable(&mut self, stream: StreamId, bytes: &[u8]) -> ClientForward {
+    pub(crate) fn reject_unreadable(&mut self, stream: StreamId, bytes: &[u8]) -> ClientForward {
         let (code, why) = match Envelope::parse_within(bytes, usize::MAX) {
             Ok(_) => (-32600, "the message is not a request".to_owned()),
             Err(defect) => (-32700, defect.to_string()),
@@ -379,8 +393,7 @@ impl Relay {
 
 /// The request with another progress token.
 fn with_token(text: &str, token: &Id) -> Option<String> {
-    let bytes = text.as_bytes();
-    let meta = FrameIndex::at(bytes)?.meta?;
-    let range = frame::member(bytes, &meta, "progressToken")?;
+    let index = FrameIndex::at(text.as_bytes())?;
+    let range = Frame::of_text(text, &index).member_range(FramePart::Meta, "progressToken")?;
     Some(frame_edit::spliced(text, &range, token.as_json()))
 }

@@ -1,7 +1,7 @@
 //! Frames from the server: passed on, or taken in when they ask.
 
+use mcp_elicit_core::wire::Frame;
 use std::borrow::Cow;
-use std::ops::Range;
 
 use mcp_elicit_core::wire::members::Members;
 use mcp_elicit_core::wire::{
@@ -10,11 +10,11 @@ use mcp_elicit_core::wire::{
 };
 use serde_json::value::RawValue;
 
-use super::asks::Origin;
-use super::frame_edit::{self, ErrorResponse};
-use super::handshake::Server;
-use super::{CallId, Effect, Ending, Relay, ServerForward, StreamId, Timer, Timestamp};
-use mcp_elicit_core::wire::frame::{FrameIndex, Unclear};
+use crate::asks::Origin;
+use crate::frame_edit::{self, ErrorResponse};
+use crate::handshake::Server;
+use crate::{CallId, Effect, Ending, Relay, ServerForward, StreamId, Timer, Timestamp};
+use mcp_elicit_core::wire::frame::{FrameIndex, FramePart, Unclear};
 
 /// The number of the server's requests, other than questions, that may wait for the client.
 const REQUESTS: usize = 1_024;
@@ -25,20 +25,19 @@ const FORWARD_TO_SESSION: ServerForward = ServerForward::AsIs {
 };
 
 impl Relay {
-    pub(super) fn server_request(
+    pub(crate) fn server_request(
         &mut self,
         now: Timestamp,
         via: Option<CallId>,
-        text: &str,
-        index: &FrameIndex,
+        frame: Frame<'_>,
     ) -> ServerForward {
-        let method = index.method.clone().map_or("", |range| &text[range]);
-        let Some(id) = frame_edit::id_of(text, index) else {
+        let method = frame.method().unwrap_or_default();
+        let Some(id) = frame.id() else {
             tracing::warn!(server = %self.settings.server, "dropped a request attribution id is none");
             return ServerForward::Handled;
         };
         if method == method::CREATE {
-            self.pushed_question(now, via, &id, text, index);
+            self.pushed_question(now, via, &id, frame);
             return ServerForward::Handled;
         }
         if self.client.era() == Some(Era::Rounds) {
@@ -55,7 +54,7 @@ impl Relay {
     }
 
     /// A frame that is not passed on: the server hears it for a request, the client for the answer to its call.
-    pub(super) fn server_defect(
+    pub(crate) fn server_defect(
         &mut self,
         now: Timestamp,
         bytes: &[u8],
@@ -78,7 +77,7 @@ impl Relay {
     }
 
     /// To the stream of the call it came with, or to the session's.
-    pub(super) fn forward_beside(&self, via: Option<CallId>) -> ServerForward {
+    pub(crate) fn forward_beside(&self, via: Option<CallId>) -> ServerForward {
         let stream = via
             .and_then(|key| self.calls.get(key))
             .and_then(|call| call.stream);
@@ -88,23 +87,19 @@ impl Relay {
         }
     }
 
-    pub(super) fn server_notification(
+    pub(crate) fn server_notification(
         &mut self,
         now: Timestamp,
         via: Option<CallId>,
-        text: &str,
-        index: &FrameIndex,
+        frame: Frame<'_>,
     ) -> ServerForward {
-        let method = index.method.clone().map_or("", |range| &text[range]);
-        let params = index
-            .params
-            .as_ref()
-            .and_then(|range| frame_edit::raw_at(text, range));
+        let method = frame.method().unwrap_or_default();
+        let params = frame.params();
         match (method, params) {
-            (method::PROGRESS, Some(params)) => self.server_progresses(via, text, index, params),
+            (method::PROGRESS, Some(params)) => self.server_progresses(via, frame, params),
             (method::CANCELLED, Some(params)) => self.server_cancels(via, params),
             (method::COMPLETE, Some(params)) => self.url_completed(now, via, params),
-            ("notifications/message", _) => self.server_logs(via, text, index),
+            ("notifications/message", _) => self.server_logs(via, frame),
             ("notifications/tools/list_changed", _) => {
                 self.catalog.forget();
                 self.forward_beside(via)
@@ -117,8 +112,7 @@ impl Relay {
     fn server_progresses(
         &mut self,
         via: Option<CallId>,
-        text: &str,
-        index: &FrameIndex,
+        frame: Frame<'_>,
         params: &RawValue,
     ) -> ServerForward {
         let token = members::member(params, "progressToken").and_then(Id::read);
@@ -144,14 +138,10 @@ impl Relay {
                 last: false,
             };
         }
-        let place = index
-            .params
-            .as_ref()
-            .and_then(|range| frame::member(text.as_bytes(), range, "progressToken"));
-        if let Some(place) = place {
+        if let Some(place) = frame.member_range(FramePart::Params, "progressToken") {
             self.tell_client(
                 stream,
-                frame_edit::spliced(text, &place, wanted.as_json()),
+                frame_edit::spliced(frame.text(), &place, wanted.as_json()),
                 false,
             );
         }
@@ -173,60 +163,47 @@ impl Relay {
         ServerForward::Handled
     }
 
-    pub(super) fn server_response(
-        &mut self,
-        now: Timestamp,
-        text: &str,
-        index: &FrameIndex,
-    ) -> ServerForward {
-        let Some(id) = frame_edit::id_of(text, index) else {
+    pub(crate) fn server_response(&mut self, now: Timestamp, frame: Frame<'_>) -> ServerForward {
+        let Some(id) = frame.id() else {
             return FORWARD_TO_SESSION;
         };
-        if let Some(down) = self.probe_answered(now, &id, text, index) {
+        if let Some(down) = self.probe_answered(now, &id, frame) {
             return down;
         }
         let Some(key) = self.calls.by_upstream(&id) else {
             // An answer to a call that was given up: the client knows that id for another, or not at all.
             return ServerForward::Handled;
         };
-        match self.elicitation_in(key, text, index) {
-            Some(ElicitationMessage::InputRequired) => self.asked_in_round(now, key, text, index),
-            Some(ElicitationMessage::UrlRequired) => self.urls_required(now, key, text, index),
+        match self.elicitation_in(key, frame) {
+            Some(ElicitationMessage::InputRequired) => self.asked_in_round(now, key, frame),
+            Some(ElicitationMessage::UrlRequired) => self.urls_required(now, key, frame),
             Some(
                 ElicitationMessage::Create
                 | ElicitationMessage::Complete
                 | ElicitationMessage::Task,
             )
-            | None => self.finish(now, key, text, index),
+            | None => self.finish(now, key, frame),
         }
     }
 
     /// Returns whether the response asks, told from two members and no more. Where two readers could see different things, what
     /// asks counts: it is read in full then, and refused if need be.
-    fn elicitation_in(
-        &self,
-        key: CallId,
-        text: &str,
-        index: &FrameIndex,
-    ) -> Option<ElicitationMessage> {
+    fn elicitation_in(&self, key: CallId, frame: Frame<'_>) -> Option<ElicitationMessage> {
         self.calls.get(key)?.kind?;
-        if let Some(error) = &index.error
-            && says(text, error, "code", wants_visits)
-        {
+        if says(frame, FramePart::Error, "code", requires_urls) {
             return Some(ElicitationMessage::UrlRequired);
         }
         let in_rounds = matches!(self.server, Server::Rounds { .. });
-        let result = index.result.as_ref().filter(|_| in_rounds)?;
-        says(text, result, "resultType", asks).then_some(ElicitationMessage::InputRequired)
+        (in_rounds && says(frame, FramePart::Result, "resultType", asks))
+            .then_some(ElicitationMessage::InputRequired)
     }
 
     /// The server is done with a call: the client gets the answer, now or when it comes for it.
-    pub(super) fn finish(
+    pub(crate) fn finish(
         &mut self,
         now: Timestamp,
         key: CallId,
-        text: &str,
-        index: &FrameIndex,
+        frame: Frame<'_>,
     ) -> ServerForward {
         self.calls.end_upstream(key);
         self.turn_ends(key);
@@ -235,23 +212,22 @@ impl Relay {
             return ServerForward::Handled;
         };
         let Some(stream) = call.stream else {
-            self.keep_result(now, key, text.to_owned());
+            self.keep_result(now, key, frame.text().to_owned());
             return ServerForward::Handled;
         };
         if call.lists_tools
-            && let Some(result) = index.result.as_ref()
-            && let Some(result) = frame_edit::raw_at(text, result)
+            && let Some(result) = frame.result()
         {
             self.catalog.learn(result);
         }
         let same_id = call.client_id.as_json() == call.upstream_id.as_json();
         let client_id = call.client_id.clone();
-        let translated = self.in_clients_era(key, text, index);
+        let translated = self.in_clients_era(key, frame);
         self.remove_call(key);
         match (translated, same_id) {
             (None, true) => ServerForward::AsIs { stream, last: true },
             (translated, _) => {
-                let frame = with_id(translated.as_deref().unwrap_or(text), &client_id);
+                let frame = with_id(translated.as_deref().unwrap_or(frame.text()), &client_id);
                 self.tell_client(stream, frame, true);
                 ServerForward::Handled
             }
@@ -259,7 +235,7 @@ impl Relay {
     }
 
     /// The answer that a call brought while nobody waited goes to who waits now.
-    pub(super) fn deliver_finished(&mut self, key: CallId) {
+    pub(crate) fn deliver_finished(&mut self, key: CallId) {
         let Some((text, stream, client_id)) = self
             .calls
             .get_mut(key)
@@ -268,7 +244,7 @@ impl Relay {
             return;
         };
         if let Some(index) = FrameIndex::at(text.as_bytes()) {
-            let translated = self.in_clients_era(key, &text, &index);
+            let translated = self.in_clients_era(key, Frame::of_text(&text, &index));
             let frame = with_id(translated.as_deref().unwrap_or(&text), &client_id);
             self.tell_client(stream, frame, true);
         }
@@ -276,7 +252,7 @@ impl Relay {
     }
 
     /// The call ends with an error of the gateway's own.
-    pub(super) fn fail(&mut self, now: Timestamp, key: CallId, refusal: &ErrorResponse) {
+    pub(crate) fn fail(&mut self, now: Timestamp, key: CallId, refusal: &ErrorResponse) {
         self.end_questions_of(now, key, Ending::CallEnded);
         self.keep_undelivered(key);
         let Some(call) = self.calls.get(key) else {
@@ -297,7 +273,7 @@ impl Relay {
         self.drop_call(key);
     }
 
-    pub(super) fn remove_call(&mut self, key: CallId) -> Option<super::calls::Call> {
+    pub(crate) fn remove_call(&mut self, key: CallId) -> Option<crate::calls::Call> {
         self.keep_undelivered(key);
         let call = self.calls.remove(key)?;
         for state in &call.states {
@@ -325,14 +301,14 @@ impl Relay {
     }
 
     /// Nobody came for what the call brought.
-    pub(super) fn drop_unattended(&mut self, key: CallId) {
+    pub(crate) fn drop_unattended(&mut self, key: CallId) {
         if self.remove_call(key).is_some() {
             self.drop_call(key);
         }
     }
 
     /// The server ended: every call that waits for it ends with a clear error, every question is withdrawn.
-    pub(super) fn server_gone(&mut self, now: Timestamp, why: &str) {
+    pub(crate) fn server_gone(&mut self, now: Timestamp, why: &str) {
         if self.ended_over_probe() {
             return;
         }
@@ -380,7 +356,7 @@ impl Relay {
     }
 
     /// Forwards `complete` to a client that knows it.
-    pub(super) fn forward_complete(
+    pub(crate) fn forward_complete(
         &self,
         via: Option<CallId>,
         complete: Option<Complete>,
@@ -396,15 +372,20 @@ impl Relay {
 
 /// Returns whether this member of an object says so. Where two readers could see different values of it, it does if either could.
 fn says(
-    text: &str,
-    object: &Range<usize>,
+    frame: Frame<'_>,
+    part: FramePart,
     member: &'static str,
     so: impl Fn(&str) -> bool,
 ) -> bool {
-    match frame::sole_member(text.as_bytes(), object, member) {
-        Ok(value) => value.is_some_and(|value| so(&text[value])),
+    match frame.sole_member(part, member) {
+        Ok(value) => value.is_some_and(so),
         Err(Unclear) => {
-            match frame_edit::raw_at(text, object).map(|raw| Members::read(raw, member)) {
+            let object = match part {
+                FramePart::Error => frame.error(),
+                FramePart::Result => frame.result(),
+                FramePart::Params | FramePart::Meta => frame.params(),
+            };
+            match object.map(|object| Members::read(object, member)) {
                 Some(Ok(all)) => all.get(member).is_some_and(|value| so(value.get())),
                 Some(Err(WireError::Duplicate { .. })) => true,
                 Some(Err(_)) | None => false,
@@ -414,7 +395,7 @@ fn says(
 }
 
 /// Returns whether this code of an error wants links visited.
-fn wants_visits(code: &str) -> bool {
+fn requires_urls(code: &str) -> bool {
     code.parse() == Ok(pushed::URL_REQUIRED_CODE)
 }
 
@@ -425,7 +406,7 @@ fn asks(kind: &str) -> bool {
 }
 
 /// The response under another id.
-pub(super) fn with_id(text: &str, id: &Id) -> String {
+pub(crate) fn with_id(text: &str, id: &Id) -> String {
     let place = FrameIndex::at(text.as_bytes()).and_then(|index| index.id);
     match place {
         Some(range) if text[range.clone()] != *id.as_json() => {

@@ -1,20 +1,21 @@
 //! The eras of client and server: the client by how it opens, the server by how it takes that. The client's own opening goes to
 //! the server first, with the capability added that the gateway has to give.
 
+use crate::ClientFrame;
 use mcp_elicit_core::wire::{
     Capability, Era, Id, Meta, Mode, Revision, members, message, meta, method,
 };
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::era_probe::{EraProbe, Opening};
-use super::frame_edit::{self, ErrorResponse};
-use super::negotiation::own_info;
-use super::{ClientForward, Relay, StreamId, Timer, Timestamp};
-use mcp_elicit_core::wire::FrameIndex;
+use crate::era_probe::{EraProbe, Opening};
+use crate::frame_edit::{self, ErrorResponse};
+use crate::negotiation::own_info;
+use crate::{ClientForward, Relay, Timer, Timestamp};
+use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
 
 /// The state of the client.
-pub(super) enum Client {
+pub(crate) enum Client {
     /// It has not spoken yet.
     Unknown,
     /// It opened a session with `initialize`.
@@ -38,7 +39,7 @@ pub(super) enum Client {
 }
 
 impl Client {
-    pub(super) fn era(&self) -> Option<Era> {
+    pub(crate) fn era(&self) -> Option<Era> {
         match self {
             Self::Unknown => None,
             Self::Pushed { .. } => Some(Era::Pushed),
@@ -46,7 +47,7 @@ impl Client {
         }
     }
 
-    pub(super) fn info(&self) -> Option<String> {
+    pub(crate) fn info(&self) -> Option<String> {
         match self {
             Self::Unknown => None,
             Self::Pushed { info, .. } => Some(info.clone()),
@@ -55,19 +56,19 @@ impl Client {
     }
 
     /// `clientInfo` as the server is told it: the gateway's own where the client gave none.
-    pub(super) fn info_or_own(&self) -> Value {
+    pub(crate) fn info_or_own(&self) -> Value {
         self.info()
             .and_then(|info| serde_json::from_str(&info).ok())
             .unwrap_or_else(own_info)
     }
 
     /// Returns whether the revision of a pushed client has url mode.
-    pub(super) fn has_url_mode(&self) -> bool {
+    pub(crate) fn has_url_mode(&self) -> bool {
         !matches!(self, Self::Pushed { revision, .. } if !revision.has_mode(Mode::Url))
     }
 
     /// Returns what the client says that it can do; `null` where it said nothing that can be read.
-    pub(super) fn capabilities(&self) -> Value {
+    pub(crate) fn capabilities(&self) -> Value {
         match self {
             Self::Unknown => Value::Null,
             Self::Pushed { capabilities, .. } | Self::Rounds { capabilities, .. } => {
@@ -78,7 +79,7 @@ impl Client {
 }
 
 /// The state of the server.
-pub(super) enum Server {
+pub(crate) enum Server {
     /// It was not spoken to yet.
     Unknown,
     /// It is being asked.
@@ -103,7 +104,7 @@ pub(super) enum Server {
 }
 
 impl Server {
-    pub(super) fn revision(&self) -> Option<Revision> {
+    pub(crate) fn revision(&self) -> Option<Revision> {
         match self {
             Self::Unknown | Self::Probing(_) | Self::Gone => None,
             Self::Pushed { revision, .. } => Some(*revision),
@@ -112,7 +113,7 @@ impl Server {
     }
 
     /// A session, opened with this `InitializeResult`, JSON.
-    pub(super) fn pushed(revision: Revision, result: String) -> Self {
+    pub(crate) fn pushed(revision: Revision, result: String) -> Self {
         Self::Pushed {
             revision,
             info: own_description(&result, Era::Pushed),
@@ -121,7 +122,7 @@ impl Server {
     }
 
     /// A server that gave this `DiscoverResult`, JSON.
-    pub(super) fn rounds(result: String) -> Self {
+    pub(crate) fn rounds(result: String) -> Self {
         Self::Rounds {
             info: own_description(&result, Era::Rounds),
             result,
@@ -129,7 +130,7 @@ impl Server {
     }
 
     /// Returns whether a session's server declared that it logs.
-    pub(super) fn has_logging(&self) -> bool {
+    pub(crate) fn has_logging(&self) -> bool {
         let Self::Pushed { result, .. } = self else {
             return false;
         };
@@ -138,7 +139,7 @@ impl Server {
     }
 
     /// `serverInfo`, JSON.
-    pub(super) fn info(&self) -> Option<String> {
+    pub(crate) fn info(&self) -> Option<String> {
         match self {
             Self::Unknown | Self::Probing(_) | Self::Gone => None,
             Self::Pushed { info, .. } | Self::Rounds { info, .. } => info.clone(),
@@ -148,7 +149,7 @@ impl Server {
 
 /// Returns what a client of the rounds era can do in a session that the gateway opens for it: what a server pushes and is no
 /// question does not reach it.
-pub(super) fn in_session(mut capabilities: Value) -> Value {
+pub(crate) fn in_session(mut capabilities: Value) -> Value {
     if let Some(all) = capabilities.as_object_mut() {
         all.retain(|name, _| !matches!(name.as_str(), "sampling" | "roots" | "tasks"));
     }
@@ -157,17 +158,10 @@ pub(super) fn in_session(mut capabilities: Value) -> Value {
 
 impl Relay {
     /// The client opens a session.
-    pub(super) fn client_initializes(
-        &mut self,
-        stream: StreamId,
-        text: &str,
-        index: &FrameIndex,
-    ) -> ClientForward {
-        let Some((id, params)) = opening(text, index) else {
+    pub(crate) fn client_initializes(&mut self, frame: ClientFrame<'_>) -> ClientForward {
+        let Some((id, params)) = opening(*frame) else {
             return self.reject(
-                stream,
-                text,
-                index,
+                frame,
                 &ErrorResponse::new(-32602, "`initialize` needs params"),
             );
         };
@@ -187,7 +181,7 @@ impl Relay {
             capabilities: capabilities.to_owned(),
         };
         let opening = Opening::Initialize {
-            stream,
+            stream: frame.stream(),
             id: id.clone(),
             revision: asked,
         };
@@ -197,8 +191,8 @@ impl Relay {
                 self.answer_opening(opening);
                 return ClientForward::Handled;
             }
-            Server::Probing(_) => return self.wait_for_era(stream, text, index),
-            Server::Gone => return self.reject(stream, text, index, &self.server_ended()),
+            Server::Probing(_) => return self.wait_for_era(frame),
+            Server::Gone => return self.reject(frame, &self.server_ended()),
         }
         let mut probe = EraProbe::new(id.clone(), opening);
         if spoken < Revision::LATEST_PUSHED {
@@ -211,11 +205,11 @@ impl Relay {
         }
         self.server = Server::Probing(probe);
         let capabilities = self.with_declared(capabilities, spoken);
-        self.forward_with(text, params, "capabilities", capabilities)
+        self.forward_with(*frame, params, "capabilities", capabilities)
     }
 
     /// The client's `initialize` at this revision, with what the gateway adds to its capabilities.
-    pub(super) fn initialize_at(&self, id: &Id, params: &RawValue, revision: Revision) -> String {
+    pub(crate) fn initialize_at(&self, id: &Id, params: &RawValue, revision: Revision) -> String {
         let capabilities = members::member(params, "capabilities").map_or("{}", RawValue::get);
         let mut params = params.to_owned();
         let revised = members::raw_text(revision.as_str());
@@ -232,24 +226,16 @@ impl Relay {
     }
 
     /// The client asks which revisions the server speaks.
-    pub(super) fn client_discovers(
-        &mut self,
-        now: Timestamp,
-        stream: StreamId,
-        text: &str,
-        index: &FrameIndex,
-    ) -> ClientForward {
-        let Some((id, params)) = opening(text, index) else {
+    pub(crate) fn client_discovers(&mut self, frame: ClientFrame<'_>) -> ClientForward {
+        let Some((id, params)) = opening(*frame) else {
             return self.reject(
-                stream,
-                text,
-                index,
+                frame,
                 &ErrorResponse::new(-32602, "`server/discover` needs params"),
             );
         };
-        self.learn_rounds_client(text, index);
+        self.learn_rounds_client(*frame);
         let opening = Opening::Discover {
-            stream,
+            stream: frame.stream(),
             id: id.clone(),
         };
         match &self.server {
@@ -259,12 +245,12 @@ impl Relay {
                 return ClientForward::Handled;
             }
             // The server's own answer may change, and may depend on who asks.
-            Server::Rounds { .. } => return self.route(now, stream, text, index, method::DISCOVER),
-            Server::Probing(_) => return self.wait_for_era(stream, text, index),
-            Server::Gone => return self.reject(stream, text, index, &self.server_ended()),
+            Server::Rounds { .. } => return self.route(frame, method::DISCOVER),
+            Server::Probing(_) => return self.wait_for_era(frame),
+            Server::Gone => return self.reject(frame, &self.server_ended()),
         }
         self.server = Server::Probing(EraProbe::new(id, opening));
-        self.at(now.after(self.settings.probe), Timer::Probe);
+        self.at(frame.at().after(self.settings.probe), Timer::Probe);
         let capabilities = Meta::from_params(Some(params))
             .ok()
             .and_then(|meta| meta.client_capabilities());
@@ -272,17 +258,14 @@ impl Relay {
         let changed = self.with_declared(capabilities, Revision::V2026_07_28);
         match changed.map(|value| meta::with(Some(params), meta::CLIENT_CAPABILITIES, Some(&value)))
         {
-            Some(Ok(params)) => self.send_changed(text, index, &params),
+            Some(Ok(params)) => self.send_changed(*frame, &params),
             Some(Err(_)) | None => ClientForward::AsIs(None),
         }
     }
 
     /// Remembers what a request of the rounds era says about its client. `false` when it is none.
-    pub(super) fn learn_rounds_client(&mut self, text: &str, index: &FrameIndex) -> bool {
-        let params = index
-            .params
-            .as_ref()
-            .and_then(|range| frame_edit::raw_at(text, range));
+    pub(crate) fn learn_rounds_client(&mut self, frame: Frame<'_>) -> bool {
+        let params = frame.params();
         let Ok(meta) = Meta::from_params(params) else {
             return false;
         };
@@ -301,7 +284,7 @@ impl Relay {
 
     fn forward_with(
         &mut self,
-        text: &str,
+        frame: Frame<'_>,
         params: &RawValue,
         name: &str,
         value: Option<Box<RawValue>>,
@@ -309,27 +292,24 @@ impl Relay {
         let Some(value) = value else {
             return ClientForward::AsIs(None);
         };
-        let (Ok(all), Some(index)) = (
-            members::Members::read(params, "params"),
-            FrameIndex::at(text.as_bytes()),
-        ) else {
+        let Ok(all) = members::Members::read(params, "params") else {
             return ClientForward::AsIs(None);
         };
         let params = all.with(name, Some(&value));
-        self.send_changed(text, &index, &params)
+        self.send_changed(frame, &params)
     }
 
-    fn send_changed(&mut self, text: &str, index: &FrameIndex, params: &RawValue) -> ClientForward {
-        match &index.params {
+    fn send_changed(&mut self, frame: Frame<'_>, params: &RawValue) -> ClientForward {
+        match frame.range(FramePart::Params) {
             Some(range) => {
-                self.tell_server(frame_edit::spliced(text, range, params.get()), None);
+                self.tell_server(frame_edit::spliced(frame.text(), range, params.get()), None);
                 ClientForward::Handled
             }
             None => ClientForward::AsIs(None),
         }
     }
 
-    pub(super) fn flush_waiting(&mut self, now: Timestamp) {
+    pub(crate) fn flush_waiting(&mut self, now: Timestamp) {
         if self.server.revision().is_none() {
             return;
         }
@@ -340,18 +320,18 @@ impl Relay {
         }
     }
 
-    pub(super) fn reject_waiting(&mut self, why: &str) {
+    pub(crate) fn reject_waiting(&mut self, why: &str) {
         let refusal =
             ErrorResponse::new(-32603, format!("the server {} {why}", self.shown_server()));
         for (stream, waited) in std::mem::take(&mut self.waiting) {
-            if let (Some(index), Ok(text)) = (FrameIndex::at(&waited), std::str::from_utf8(&waited))
-            {
-                self.reject(stream, text, &index, &refusal);
+            let index = FrameIndex::at(&waited);
+            if let Some(frame) = index.as_ref().and_then(|index| Frame::new(&waited, index)) {
+                self.reject_on(stream, frame, &refusal);
             }
         }
     }
 
-    pub(super) fn server_ended(&self) -> ErrorResponse {
+    pub(crate) fn server_ended(&self) -> ErrorResponse {
         ErrorResponse::new(
             -32603,
             format!("the server {} has ended", self.shown_server()),
@@ -360,7 +340,7 @@ impl Relay {
 }
 
 /// Returns where a server of this era says who it is, in what it answered its opening with.
-pub(super) fn server_info(result: &Value, era: Era) -> Option<&Value> {
+pub(crate) fn server_info(result: &Value, era: Era) -> Option<&Value> {
     match era {
         Era::Pushed => result.get("serverInfo"),
         Era::Rounds => result.get("_meta")?.get(meta::SERVER_INFO),
@@ -372,10 +352,9 @@ fn own_description(result: &str, era: Era) -> Option<String> {
     server_info(&result, era).map(Value::to_string)
 }
 
-fn opening<'a>(text: &'a str, index: &FrameIndex) -> Option<(Id, &'a RawValue)> {
-    let id = frame_edit::id_of(text, index)?;
-    let params = frame_edit::raw_at(text, index.params.as_ref()?)?;
-    Some((id, params))
+fn opening(frame: Frame<'_>) -> Option<(Id, &RawValue)> {
+    let id = frame.id()?;
+    Some((id, frame.params()?))
 }
 
 fn string_member(object: &RawValue, name: &str) -> Option<String> {

@@ -1,20 +1,20 @@
 //! Calls that wait for a person: kept alive with progress, handed back when it takes long, resumed when made again.
 
+use crate::ClientFrame;
 use mcp_elicit_core::wire::{Progress, members, message};
 use serde_json::{Number, json};
 
-use super::asks::Ask;
-use super::calls::Call;
-use super::frame_edit::ErrorResponse;
-use super::{AskId, AskedVia, CallId, CallKind, Relay, StreamId, Timer, Timestamp};
-use mcp_elicit_core::wire::FrameIndex;
+use crate::asks::Ask;
+use crate::calls::Call;
+use crate::frame_edit::ErrorResponse;
+use crate::{AskId, AskedVia, CallId, CallKind, Relay, Timer, Timestamp};
 
 /// Signs of life count up in steps this small, so that the server's own progress stays ahead of them.
 const STEP: f64 = 0.001;
 
 impl Relay {
     /// The call has a question on the desk: it is held.
-    pub(super) fn hold(&mut self, now: Timestamp, key: CallId) {
+    pub(crate) fn hold(&mut self, now: Timestamp, key: CallId) {
         let hold = self.hold_time();
         let Some(call) = self.calls.get_mut(key) else {
             return;
@@ -29,7 +29,7 @@ impl Relay {
     }
 
     /// The call has this question on the desk: it is held, and every other that the question may be for.
-    pub(super) fn hold_all(&mut self, now: Timestamp, question: AskId, call: CallId) {
+    pub(crate) fn hold_all(&mut self, now: Timestamp, question: AskId, call: CallId) {
         self.hold(now, call);
         let question = self.asks.get(question);
         for other in question.map_or_else(Vec::new, |question| question.others.clone()) {
@@ -47,13 +47,13 @@ impl Relay {
     }
 
     /// Returns whether a question of the call waits on the desk.
-    pub(super) fn waits_for_people(&self, key: CallId) -> bool {
+    pub(crate) fn waits_for_people(&self, key: CallId) -> bool {
         let mut questions = self.questions_in(key);
         questions.any(|question| question.place == AskedVia::People)
     }
 
     /// A question is gone: calls that it was for, or may have been for, are held no longer when it was the last on the desk.
-    pub(super) fn hold_ends(&mut self, question: &Ask) {
+    pub(crate) fn hold_ends(&mut self, question: &Ask) {
         for key in question.call.iter().chain(&question.others) {
             if !self.waits_for_people(*key) {
                 self.end_hold(*key);
@@ -61,7 +61,7 @@ impl Relay {
         }
     }
 
-    pub(super) fn end_hold(&mut self, key: CallId) {
+    pub(crate) fn end_hold(&mut self, key: CallId) {
         let Some(call) = self.calls.get_mut(key) else {
             return;
         };
@@ -73,7 +73,7 @@ impl Relay {
     }
 
     /// Tells the caller that the call lives: on its token, where it gave one.
-    pub(super) fn keep_alive(&mut self, now: Timestamp, key: CallId) {
+    pub(crate) fn keep_alive(&mut self, now: Timestamp, key: CallId) {
         let text = self.waiting_words(key);
         let wait = self.settings.keep_alive;
         let Some(call) = self.calls.get_mut(key) else {
@@ -118,7 +118,7 @@ impl Relay {
     }
 
     /// The person takes long: the caller gets a plain result that says where to answer, and the call waits for it.
-    pub(super) fn hand_back(&mut self, now: Timestamp, key: CallId) {
+    pub(crate) fn hand_back(&mut self, now: Timestamp, key: CallId) {
         let Some(frame) = self.hand_back_frame(key) else {
             return;
         };
@@ -137,14 +137,14 @@ impl Relay {
     }
 
     /// Nobody waits for the call any more; being made again finds it, in another session of the caller too.
-    pub(super) fn detach(&mut self, key: CallId) {
+    pub(crate) fn detach(&mut self, key: CallId) {
         if self.leave_unattended(key) {
             self.keep_call(key);
         }
     }
 
     /// The call waits for its client; being made again in this session finds it. `false` when nothing finds it.
-    pub(super) fn leave_unattended(&mut self, key: CallId) -> bool {
+    pub(crate) fn leave_unattended(&mut self, key: CallId) -> bool {
         self.end_hold(key);
         let Some(call) = self.calls.get_mut(key) else {
             return false;
@@ -158,7 +158,7 @@ impl Relay {
     }
 
     /// Every held call is handed back at once: the gateway is about to stop.
-    pub(super) fn drain(&mut self) {
+    pub(crate) fn drain(&mut self) {
         for key in self.calls.keys(|call| call.held.is_some()) {
             let frame = self.hand_back_frame(key);
             let stream = self.calls.get(key).and_then(|call| call.stream);
@@ -173,7 +173,7 @@ impl Relay {
     }
 
     /// Returns who still waits for an answer is told that none will come. Asks stay for the same call made again.
-    pub(super) fn end_waiting(&mut self, what: &str) {
+    pub(crate) fn end_waiting(&mut self, what: &str) {
         let why = format!("{what} while the server worked on this");
         for key in self.calls.keys(|call| call.stream.is_some()) {
             if let Some(call) = self.calls.get_mut(key)
@@ -248,7 +248,7 @@ impl Relay {
     }
 
     /// The oldest call of this digest that waits for being made again and fits.
-    pub(super) fn find_unattended(
+    pub(crate) fn find_unattended(
         &mut self,
         digest: &str,
         fits: impl Fn(&Self, CallId) -> bool,
@@ -260,7 +260,7 @@ impl Relay {
     }
 
     /// The call waits no longer for being made again.
-    pub(super) fn remove_unattended(&mut self, key: CallId) {
+    pub(crate) fn remove_unattended(&mut self, key: CallId) {
         self.unattended.retain(|_, calls| {
             calls.retain(|call| *call != key);
             !calls.is_empty()
@@ -268,20 +268,13 @@ impl Relay {
     }
 
     /// A call goes on for a client that made it again.
-    pub(super) fn resume(
-        &mut self,
-        now: Timestamp,
-        key: CallId,
-        stream: StreamId,
-        text: &str,
-        index: &FrameIndex,
-    ) {
-        let id = super::frame_edit::id_of(text, index);
-        self.learn_from_retry(key, text);
+    pub(crate) fn resume(&mut self, key: CallId, frame: ClientFrame<'_>) {
+        let (id, now) = (frame.id(), frame.at());
+        self.learn_from_retry(key, frame.text());
         let Some(call) = self.calls.get_mut(key) else {
             return;
         };
-        call.stream = Some(stream);
+        call.stream = Some(frame.stream());
         call.came_at = now;
         if let Some(id) = id {
             call.client_id = id;
@@ -299,7 +292,7 @@ impl Relay {
         } else if self.waits_for_people(key) || self.following.contains(&key) {
             self.hold(now, key);
         } else {
-            self.present_round(key);
+            self.present_round(now, key);
         }
     }
 }

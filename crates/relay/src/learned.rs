@@ -5,35 +5,35 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::settings::RelaySettings;
+use crate::settings::RelaySettings;
 
 /// The facts, as the record keeps them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Learned {
     /// Tools, prompts and resources that were seen to ask.
-    pub(super) askers: Vec<LearnedAsker>,
+    pub(crate) askers: Vec<LearnedAsker>,
     /// Clients that were seen to give up.
-    pub(super) waits: Vec<LearnedWait>,
+    pub(crate) waits: Vec<LearnedWait>,
 }
 
 /// A tool, prompt or resource that was seen to ask, in these modes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct LearnedAsker {
-    pub(super) kind: String,
-    pub(super) target: String,
-    pub(super) form: bool,
-    pub(super) url: bool,
+pub(crate) struct LearnedAsker {
+    pub(crate) kind: String,
+    pub(crate) target: String,
+    pub(crate) form: bool,
+    pub(crate) url: bool,
 }
 
 /// A client, by its own name, and the time that it was seen to wait.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct LearnedWait {
-    pub(super) client: String,
-    pub(super) millis: u64,
+pub(crate) struct LearnedWait {
+    pub(crate) client: String,
+    pub(crate) millis: u64,
 }
 
 impl LearnedWait {
-    pub(super) fn span(&self) -> Duration {
+    pub(crate) fn span(&self) -> Duration {
         Duration::from_millis(self.millis)
     }
 }

@@ -1,7 +1,7 @@
 //! The relay: the treatment of every frame between one client session and one server. A pure state machine.
 //!
 //! Frames, answers and time go in; [`Effect`]s come out. It opens nothing, waits for nothing and reads no clock, so a
-//! simulator can be its world (`tests/`). A frame without elicitation is scanned once ([`frame`]) and passed on as
+//! simulator can be its world (`tests/`). A frame without elicitation is scanned once ([`mcp_elicit_core::wire::frame`]) and passed on as
 //! it is: the shell forwards the very bytes it read.
 //!
 //! Invariants: every call of the client ends exactly once; an answer reaches the server at most once and
@@ -11,6 +11,7 @@
 //! | --- | --- |
 //! | [`effect`] | the values that go in and out |
 //! | [`settings`] | an operator's settings |
+//! | `incoming` | a frame of the client with its stream and time |
 //! | `from_client`, `from_server` | the routing of frames from the client and from the server |
 //! | `handshake`, `era_probe` | the era of each side, and finding it out |
 //! | `negotiation` | declarations to the server; `initialize` and `server/discover` answered for either era |
@@ -19,7 +20,7 @@
 //! | `retries`, `repeated_rounds` | calls that are made again: the retry of a round, a call that was handed back |
 //! | [`request_state`] | the state that a client of the rounds era carries: sealed, for one call |
 //! | `client_rounds`, `server_round` | rounds that the client answers, and rounds that the gateway answers |
-//! | `ask_creation`, `asks` | a question is checked and recorded; open questions |
+//! | `new_asks`, `asks` | a question is checked and recorded; open questions |
 //! | `answers`, `deliveries` | an answer is in the record and sent; it is accepted, refused or lost |
 //! | `attribution`, `turns` | the call that a pushed question is for; the calls that are with the server at once |
 //! | `holds`, `client_waits` | held calls: kept alive, handed back, resumed; calls that the client gave up |
@@ -28,7 +29,6 @@
 //! | `logging`, `catalog`, `server_name`, `unknown_members` | log levels; output schemas; the server's name; members that go on to another era |
 
 mod answers;
-mod ask_creation;
 mod asks;
 mod attribution;
 mod calls;
@@ -43,9 +43,11 @@ mod from_client;
 mod from_server;
 mod handshake;
 mod holds;
+mod incoming;
 mod learned;
 mod logging;
 mod negotiation;
+mod new_asks;
 mod pushed;
 mod repeated_rounds;
 mod request_state;
@@ -68,7 +70,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use bytes::Bytes;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::question::{AskedVia, CallSummary, Ending, FoundCall, NewQuestion};
-use mcp_elicit_core::wire::frame::{FrameIndex, Shape};
+use mcp_elicit_core::wire::frame::{Frame, FrameIndex, Shape};
 use mcp_elicit_core::wire::{CallKind, Id, Revision};
 
 use asks::Asks;
@@ -77,6 +79,7 @@ pub use client_waits::ClientWaits;
 use deliveries::Deliveries;
 pub use effect::{AskId, CallId, DeliveryId, Effect, Event, StreamId};
 use handshake::{Client, Server};
+use incoming::ClientFrame;
 pub use learned::Learned;
 pub use request_state::StateSeal;
 pub use settings::{Audience, RelaySettings};
@@ -164,14 +167,6 @@ pub struct Relay {
     /// When the last questions were asked, for the limit on questions a minute.
     asked_at: VecDeque<Timestamp>,
     effects: VecDeque<Effect>,
-    /// The very frame that is being looked at, where it may be kept as it is.
-    arriving: Option<Bytes>,
-    /// When the client's frame that is being looked at came.
-    arrived: Timestamp,
-    /// The answers that a retry brought for the call that is being started anew.
-    retry_answers: Option<retries::RetryAnswers>,
-    /// The last time that was told.
-    now: Timestamp,
     last_id: u64,
     last_state: u64,
 }
@@ -206,10 +201,6 @@ impl Relay {
             timers: BTreeSet::new(),
             asked_at: VecDeque::new(),
             effects: VecDeque::new(),
-            arriving: None,
-            arrived: Timestamp::from_millis(0),
-            retry_answers: None,
-            now: Timestamp::from_millis(0),
             last_id: 0,
             last_state: 0,
         }
@@ -223,7 +214,7 @@ impl Relay {
         frame: &[u8],
     ) -> ClientForward {
         match FrameIndex::read(frame) {
-            Ok(index) => self.client_message(now, stream, frame, &index),
+            Ok(index) => self.client_message(now, stream, frame, &index, None),
             Err(defect) => self.reject_defect(stream, frame, defect),
         }
     }
@@ -236,10 +227,7 @@ impl Relay {
         frame: &Bytes,
         index: &FrameIndex,
     ) -> ClientForward {
-        self.arriving = Some(frame.clone());
-        let up = self.client_message(now, stream, frame, index);
-        self.arriving = None;
-        up
+        self.client_message(now, stream, frame, index, Some(frame))
     }
 
     fn client_message(
@@ -248,19 +236,18 @@ impl Relay {
         stream: StreamId,
         frame: &[u8],
         index: &FrameIndex,
+        bytes: Option<&Bytes>,
     ) -> ClientForward {
-        let (Some(shape), Ok(text)) = (index.shape(), std::str::from_utf8(frame)) else {
+        let (Some(shape), Some(read)) = (index.shape(), Frame::new(frame, index)) else {
             return self.reject_unreadable(stream, frame);
         };
-        self.arrived = now;
-        self.now = now;
-        let up = match shape {
-            Shape::Request => self.client_request(now, stream, text, index),
-            Shape::Notification => self.client_notification(now, text, index),
-            Shape::Response => self.client_response(now, text, index),
+        let forward = match shape {
+            Shape::Request => self.client_request(ClientFrame::new(read, stream, now, bytes)),
+            Shape::Notification => self.client_notification(now, read),
+            Shape::Response => self.client_response(now, read),
         };
         self.next_turns();
-        up
+        forward
     }
 
     /// A frame came from the server; `call` names the request on whose stream it came, where streams are apart.
@@ -284,26 +271,24 @@ impl Relay {
         frame: &[u8],
         index: &FrameIndex,
     ) -> ServerForward {
-        self.now = now;
-        let (Some(shape), Ok(text)) = (index.shape(), std::str::from_utf8(frame)) else {
+        let (Some(shape), Some(read)) = (index.shape(), Frame::new(frame, index)) else {
             let defect = match FrameIndex::read(frame) {
                 Err(defect) => defect.to_string(),
                 Ok(_) => "its members do not make a message".to_owned(),
             };
             return self.server_defect(now, frame, &defect);
         };
-        let down = match shape {
-            Shape::Request => self.server_request(now, call, text, index),
-            Shape::Notification => self.server_notification(now, call, text, index),
-            Shape::Response => self.server_response(now, text, index),
+        let forward = match shape {
+            Shape::Request => self.server_request(now, call, read),
+            Shape::Notification => self.server_notification(now, call, read),
+            Shape::Response => self.server_response(now, read),
         };
         self.next_turns();
-        down
+        forward
     }
 
     /// Something happened that is no frame.
     pub fn handle(&mut self, now: Timestamp, event: Event) {
-        self.now = now;
         match event {
             Event::Recorded {
                 question,
@@ -345,7 +330,6 @@ impl Relay {
 
     /// Time has passed: everything that is due happens.
     pub fn tick(&mut self, now: Timestamp) {
-        self.now = now;
         while let Some(&(at, timer)) = self.timers.first() {
             if at > now {
                 return;
@@ -407,7 +391,15 @@ impl Relay {
     }
 
     fn tell_server(&mut self, frame: String, call: Option<CallId>) {
-        let delivery = self.deliveries.take_next();
+        self.deliver_to_server(frame, call, None);
+    }
+
+    fn deliver_to_server(
+        &mut self,
+        frame: String,
+        call: Option<CallId>,
+        delivery: Option<DeliveryId>,
+    ) {
         self.effects.push_back(Effect::ToServer {
             frame,
             call,

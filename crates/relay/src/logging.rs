@@ -7,13 +7,13 @@ use mcp_elicit_core::wire::{Era, Id, Revision, members, message, meta};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::frame_edit;
-use super::{CallId, ClientForward, Relay, ServerForward, StreamId};
-use mcp_elicit_core::wire::frame::{self, FrameIndex};
+use crate::frame_edit;
+use crate::{CallId, ClientForward, Relay, ServerForward, StreamId};
+use mcp_elicit_core::wire::frame::{Frame, FramePart};
 
 /// The severity of a log message (RFC 5424).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum LogLevel {
+pub(crate) enum LogLevel {
     Debug,
     Info,
     Notice,
@@ -52,22 +52,17 @@ impl LogLevel {
 }
 
 /// The level that a request of the rounds era names in its `_meta`.
-fn level_of(text: &str, index: &FrameIndex) -> Option<LogLevel> {
-    let place = frame::member(text.as_bytes(), index.meta.as_ref()?, meta::LOG_LEVEL)?;
-    LogLevel::read(&text[place])
+fn level_of(frame: Frame<'_>) -> Option<LogLevel> {
+    LogLevel::read(frame.member(FramePart::Meta, meta::LOG_LEVEL)?)
 }
 
 impl Relay {
     /// The level that a request of a rounds client names, of which a pushed server is told.
-    pub(super) fn requested_log_level(
-        &mut self,
-        text: &str,
-        index: &FrameIndex,
-    ) -> Option<LogLevel> {
+    pub(crate) fn requested_log_level(&mut self, frame: Frame<'_>) -> Option<LogLevel> {
         if self.client.era() != Some(Era::Rounds) {
             return None;
         }
-        let level = level_of(text, index)?;
+        let level = level_of(frame)?;
         if self.server.revision().map(Revision::era) == Some(Era::Pushed) {
             self.ask_for_logs(level);
         }
@@ -87,18 +82,14 @@ impl Relay {
     }
 
     /// A pushed client sets the level of its session, in which a rounds server is told it with each request.
-    pub(super) fn set_log_level(
+    pub(crate) fn set_log_level(
         &mut self,
         stream: StreamId,
         id: &Id,
-        text: &str,
-        index: &FrameIndex,
+        frame: Frame<'_>,
     ) -> ClientForward {
-        let place = index
-            .params
-            .as_ref()
-            .and_then(|params| frame::member(text.as_bytes(), params, "level"));
-        let Some(level) = place.and_then(|place| LogLevel::read(&text[place])) else {
+        let level = frame.member(FramePart::Params, "level");
+        let Some(level) = level.and_then(LogLevel::read) else {
             let why = "`level` must be one of the levels of RFC 5424, in lower case";
             let refusal = frame_edit::ErrorResponse::new(-32602, why);
             self.tell_client(stream, refusal.to_response(id), true);
@@ -112,22 +103,14 @@ impl Relay {
 
     /// A log message of the server. It reaches the requests of a rounds client that asked for its level, and no other. A
     /// rounds server keeps to that itself: there only the way to the request has to be found, where requests share a pipe.
-    pub(super) fn server_logs(
-        &mut self,
-        via: Option<CallId>,
-        text: &str,
-        index: &FrameIndex,
-    ) -> ServerForward {
+    pub(crate) fn server_logs(&mut self, via: Option<CallId>, frame: Frame<'_>) -> ServerForward {
         let server_keeps_to_it = self.server.revision().map(Revision::era) == Some(Era::Rounds);
         let one_way = via.is_some() || !self.settings.client_streams;
         if self.client.era() != Some(Era::Rounds) || (server_keeps_to_it && one_way) {
             return self.forward_beside(via);
         }
-        let place = index
-            .params
-            .as_ref()
-            .and_then(|params| frame::member(text.as_bytes(), params, "level"));
-        let Some(level) = place.and_then(|place| LogLevel::read(&text[place])) else {
+        let level = frame.member(FramePart::Params, "level");
+        let Some(level) = level.and_then(LogLevel::read) else {
             return ServerForward::Handled;
         };
         let asked = |key: &CallId| {
@@ -151,13 +134,13 @@ impl Relay {
             };
         }
         for stream in streams {
-            self.tell_client(stream, text.to_owned(), false);
+            self.tell_client(stream, frame.text().to_owned(), false);
         }
         ServerForward::Handled
     }
 
     /// The level of the client's session, as a request for a rounds server says it.
-    pub(super) fn session_log_level(&self) -> Option<Box<RawValue>> {
+    pub(crate) fn session_log_level(&self) -> Option<Box<RawValue>> {
         Some(members::raw_text(self.client_log_level?.name()))
     }
 }

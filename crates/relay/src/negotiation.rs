@@ -4,13 +4,13 @@ use mcp_elicit_core::wire::{Capability, Era, Mode, Revision, members, message, m
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::Relay;
-use super::era_probe::Opening;
-use super::handshake::{Client, Server, server_info};
+use crate::Relay;
+use crate::era_probe::Opening;
+use crate::handshake::{Client, Server, server_info};
 
 impl Relay {
     /// `_meta` of a request that the gateway makes in the rounds era for a pushed client.
-    pub(super) fn rounds_meta(&self) -> Value {
+    pub(crate) fn rounds_meta(&self) -> Value {
         let capabilities = self.client.capabilities();
         json!({
             meta::PROTOCOL_VERSION: Revision::V2026_07_28.as_str(),
@@ -20,7 +20,7 @@ impl Relay {
     }
 
     /// Answers an opening from what is known of the server.
-    pub(super) fn answer_opening(&mut self, opening: Opening) {
+    pub(crate) fn answer_opening(&mut self, opening: Opening) {
         let (stream, id, result) = match opening {
             Opening::Request => return,
             Opening::Initialize {
@@ -91,7 +91,7 @@ impl Relay {
     }
 
     /// Returns what the gateway declares to the server for this client.
-    pub(super) fn declared(&self) -> Capability {
+    pub(crate) fn declared(&self) -> Capability {
         let revision = match &self.client {
             Client::Pushed { revision, .. } => *revision,
             Client::Unknown | Client::Rounds { .. } => Revision::V2026_07_28,
@@ -101,7 +101,7 @@ impl Relay {
     }
 
     /// The client's capabilities with what the gateway adds; `None` when nothing is missing.
-    pub(super) fn with_declared(
+    pub(crate) fn with_declared(
         &self,
         capabilities: &str,
         revision: Revision,
@@ -117,12 +117,12 @@ impl Relay {
 }
 
 /// `clientInfo` where no client gave one.
-pub(super) fn own_info() -> Value {
+pub(crate) fn own_info() -> Value {
     json!({"name": "mcp-elicit gateway", "version": env!("CARGO_PKG_VERSION")})
 }
 
 /// Capabilities with elicitation declared; what the client wrote in it stays.
-pub(super) fn declare(capabilities: Value, declared: Capability, revision: Revision) -> Value {
+pub(crate) fn declare(capabilities: Value, declared: Capability, revision: Revision) -> Value {
     let mut all = match capabilities {
         Value::Object(all) => all,
         _ => Map::new(),

@@ -1,5 +1,8 @@
 //! The pushed era (2025-06-18, 2025-11-25): questions that a server pushes, and clients that one pushes to.
 
+use crate::ClientFrame;
+use crate::from_client::Carried;
+use crate::from_client::Start;
 use mcp_elicit_core::question::outcome_json;
 use mcp_elicit_core::wire::{
     Capability, ElicitRequest, ElicitResult, Envelope, Era, Id, Mode, Revision, members, message,
@@ -7,24 +10,23 @@ use mcp_elicit_core::wire::{
 };
 use serde_json::json;
 
-use super::asks::{Ask, ClientReply, Origin, UnusableReply, message_again};
-use super::calls::Call;
-use super::frame_edit::{self, ErrorResponse};
-use super::from_server::with_id;
-use super::handshake::Client;
-use super::unknown_members::with_members;
-use super::{AskId, CallId, CallKind, ClientForward, Ending, Relay, StreamId, Timestamp};
-use mcp_elicit_core::wire::frame::{self, FrameIndex};
+use crate::asks::{Ask, ClientReply, Origin, UnusableReply, message_again};
+use crate::calls::Call;
+use crate::frame_edit::{self, ErrorResponse};
+use crate::from_server::with_id;
+use crate::handshake::Client;
+use crate::unknown_members::with_members;
+use crate::{AskId, CallId, CallKind, ClientForward, Ending, Relay, StreamId, Timestamp};
+use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
 
 impl Relay {
     /// The server pushed a question.
-    pub(super) fn pushed_question(
+    pub(crate) fn pushed_question(
         &mut self,
         now: Timestamp,
         via: Option<CallId>,
         id: &Id,
-        text: &str,
-        index: &FrameIndex,
+        frame: Frame<'_>,
     ) {
         if self.asks.by_server_id(id).is_some() {
             // An answer could not be told from the other's, nor could a refusal.
@@ -32,10 +34,7 @@ impl Relay {
             return;
         }
         let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
-        let params = index
-            .params
-            .as_ref()
-            .and_then(|range| frame_edit::raw_at(text, range));
+        let params = frame.params();
         let request = match params {
             Some(params) => ElicitRequest::parse(params, revision),
             None => Err(mcp_elicit_core::wire::WireError::Missing { member: "params" }),
@@ -50,7 +49,14 @@ impl Relay {
                 ErrorResponse::fault(mcp_elicit_core::fault::PeerFault::from(defect), revision)
             })
             .and_then(|request| {
-                self.open_ask(now, attribution, origin, request, Some(text), params)
+                self.open_ask(
+                    now,
+                    attribution,
+                    origin,
+                    request,
+                    Some(frame.text()),
+                    params,
+                )
             });
         if let Err(refusal) = asked {
             self.tell_server(refusal.to_response(id), None);
@@ -58,7 +64,7 @@ impl Relay {
     }
 
     /// Puts a question before a client of this era.
-    pub(super) fn push_to_client(&mut self, now: Timestamp, key: AskId) {
+    pub(crate) fn push_to_client(&mut self, now: Timestamp, key: AskId) {
         let own = self.own_id();
         let Client::Pushed { revision, .. } = self.client else {
             return;
@@ -90,25 +96,15 @@ impl Relay {
     }
 
     /// A client of this era answered a question.
-    pub(super) fn client_replies(
-        &mut self,
-        now: Timestamp,
-        key: AskId,
-        text: &str,
-        index: &FrameIndex,
-    ) {
+    pub(crate) fn client_replies(&mut self, now: Timestamp, key: AskId, frame: Frame<'_>) {
         let Some(question) = self.asks.get_mut(key) else {
             return;
         };
         question.responded = true;
         let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
-        let Some(result) = index
-            .result
-            .as_ref()
-            .and_then(|range| frame_edit::raw_at(text, range))
-        else {
+        let Some(result) = frame.result() else {
             // An error: the client could not ask. That is no answer of a person's.
-            self.pass_on_error(now, key, text);
+            self.pass_on_error(now, key, frame.text());
             return;
         };
         let checked = ElicitResult::parse(result, question.request.mode())
@@ -125,12 +121,12 @@ impl Relay {
                     }
                     _ => None,
                 };
-                let frame = server_id.map(|id| match question.wrong {
-                    0 => text.into(),
-                    _ => with_id(text, &id).into(),
+                let as_it_is = server_id.map(|id| match question.wrong {
+                    0 => frame.text().into(),
+                    _ => with_id(frame.text(), &id).into(),
                 });
                 question.client_reply = (!dropped).then(|| ClientReply {
-                    frame,
+                    frame: as_it_is,
                     result: result.get().into(),
                     recorded: outcome_json(&outcome),
                 });
@@ -174,7 +170,7 @@ impl Relay {
     }
 
     /// Returns whether a client of this era can be shown this question.
-    pub(super) fn can_push(
+    pub(crate) fn can_push(
         &self,
         request: &ElicitRequest,
         form: Option<&mcp_elicit_core::form::Form>,
@@ -192,7 +188,7 @@ impl Relay {
     }
 
     /// Returns whether the server's own frame says the question in the client's revision.
-    pub(super) fn may_have_frame(&self, mode: Mode) -> bool {
+    pub(crate) fn may_have_frame(&self, mode: Mode) -> bool {
         match (&self.client, self.server.revision()) {
             (Client::Pushed { revision, .. }, Some(server)) => {
                 *revision >= server || (mode == Mode::Form && server == *revision)
@@ -202,22 +198,20 @@ impl Relay {
     }
 
     /// A request of a pushed client for a server of the rounds era.
-    pub(super) fn pushed_to_rounds(
+    pub(crate) fn pushed_to_rounds(
         &mut self,
-        stream: StreamId,
-        text: &str,
-        index: &FrameIndex,
+        frame: ClientFrame<'_>,
         method: &str,
     ) -> ClientForward {
-        let Some(id) = frame_edit::id_of(text, index) else {
+        let Some(id) = frame.id() else {
             return ClientForward::AsIs(None);
         };
         match method {
-            "logging/setLevel" => return self.set_log_level(stream, &id, text, index),
+            "logging/setLevel" => return self.set_log_level(frame.stream(), &id, *frame),
             "ping" => {
                 // It does not exist there: the session is the gateway's.
                 self.tell_client(
-                    stream,
+                    frame.stream(),
                     message::result(&id, &members::raw_value(&json!({}))),
                     true,
                 );
@@ -229,7 +223,7 @@ impl Relay {
                     Revision::V2026_07_28
                 );
                 self.tell_client(
-                    stream,
+                    frame.stream(),
                     ErrorResponse::new(-32601, why).to_response(&id),
                     true,
                 );
@@ -238,22 +232,19 @@ impl Relay {
             _ => {}
         }
         let capability = self.session_capability();
-        let Some(changed) = self.with_rounds_meta(text) else {
+        let Some(changed) = self.with_rounds_meta(frame.text()) else {
             return self.reject(
-                stream,
-                text,
-                index,
+                frame,
                 &ErrorResponse::new(-32602, "`params` must be an object"),
             );
         };
-        self.start(
-            stream,
-            text,
-            index,
-            CallKind::of_method(method),
-            Some(changed),
+        let start = Start {
+            kind: CallKind::of_method(method),
+            changed: Some(changed),
             capability,
-        )
+            carried: Carried::default(),
+        };
+        self.start(frame, start)
     }
 
     /// The request with what every request of the rounds era says about itself.
@@ -276,7 +267,7 @@ impl Relay {
     }
 
     /// A request in a round that is no question: the client is pushed it, when its era is this.
-    pub(super) fn push_other(
+    pub(crate) fn push_other(
         &mut self,
         stream: Option<StreamId>,
         method: &str,
@@ -297,7 +288,7 @@ impl Relay {
     }
 
     /// Returns what a pushed session's calls can ask.
-    pub(super) fn capability_of(&self, call: Option<&Call>) -> Capability {
+    pub(crate) fn capability_of(&self, call: Option<&Call>) -> Capability {
         match (&self.client, call) {
             (Client::Rounds { .. }, Some(call)) => call.capability,
             (Client::Rounds { .. } | Client::Unknown, _) => Capability::NONE,
@@ -308,8 +299,8 @@ impl Relay {
 
 /// The server's own question once more, with the reason; all else stays as the server wrote it.
 fn reworded(frame: &str, id: &Id, reason: &str) -> Option<String> {
-    let params = FrameIndex::at(frame.as_bytes())?.params?;
-    let place = frame::member(frame.as_bytes(), &params, "message")?;
+    let index = FrameIndex::at(frame.as_bytes())?;
+    let place = Frame::of_text(frame, &index).member_range(FramePart::Params, "message")?;
     let message: String = serde_json::from_str(&frame[place.clone()]).ok()?;
     let message = members::raw_text(&message_again(&message, reason));
     Some(with_id(

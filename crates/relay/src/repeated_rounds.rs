@@ -3,19 +3,18 @@
 //!
 //! The answers of a repeated round must be those that were given: they are in the record and with the server already.
 
+use crate::ClientFrame;
 use mcp_elicit_core::wire::call_frame::canonical;
 use mcp_elicit_core::wire::{InputRequest, InputRequired, InputResponses, message};
 
-use super::frame_edit;
-use super::request_state::{CallBinding, StateClaims};
-use super::{CallId, Relay, StreamId};
-use mcp_elicit_core::wire::FrameIndex;
+use crate::request_state::{CallBinding, StateClaims};
+use crate::{CallId, Relay};
 
 /// The number of rounds of a call that are remembered.
 const REMEMBERED: usize = 64;
 
 /// A round that a client has answered.
-pub(super) struct AnsweredRound {
+pub(crate) struct AnsweredRound {
     requests: Vec<(String, InputRequest)>,
     /// The answers, in one spelling.
     responses: String,
@@ -23,7 +22,7 @@ pub(super) struct AnsweredRound {
 
 impl Relay {
     /// Returns whether a client that makes this call again has to repeat rounds before it gets to the one that waits.
-    pub(super) fn repeats_rounds(&self, key: CallId) -> bool {
+    pub(crate) fn repeats_rounds(&self, key: CallId) -> bool {
         let call = self.calls.get(key);
         !self.waits_for_people(key)
             && !self.following.contains(&key)
@@ -31,7 +30,7 @@ impl Relay {
     }
 
     /// Remembers the round that the client has answered.
-    pub(super) fn note_answered_round(&mut self, key: CallId, responses: &InputResponses) {
+    pub(crate) fn note_answered_round(&mut self, key: CallId, responses: &InputResponses) {
         if let Some(call) = self.calls.get_mut(key)
             && call.answered.len() < REMEMBERED
             && let Ok(responses) = canonical(responses.to_raw().get())
@@ -45,7 +44,7 @@ impl Relay {
     }
 
     /// Returns whether the client gives the answers that it gave before to the last of this many rounds.
-    pub(super) fn repeats_answers(
+    pub(crate) fn repeats_answers(
         &self,
         key: CallId,
         repeated: usize,
@@ -58,16 +57,9 @@ impl Relay {
     }
 
     /// Presents the answered round at this place again. `false` when it was answered no further.
-    pub(super) fn present_again(
-        &mut self,
-        key: CallId,
-        at: usize,
-        stream: StreamId,
-        index: &FrameIndex,
-        text: &str,
-    ) -> bool {
+    pub(crate) fn present_again(&mut self, key: CallId, at: usize, frame: ClientFrame<'_>) -> bool {
         let number = self.next_state();
-        let expires = self.now.after(self.settings.open_for).as_millis();
+        let expires = frame.at().after(self.settings.open_for).as_millis();
         let Some(call) = self.calls.get(key) else {
             return false;
         };
@@ -81,12 +73,14 @@ impl Relay {
             repeated: Some(at + 1),
             server: None,
         };
-        let state = self.seal.seal(&CallBinding::of_frame(kind, text), &claims);
+        let state = self
+            .seal
+            .seal(&CallBinding::of_frame(kind, *frame), &claims);
         let required = InputRequired {
             requests: Some(round.requests.clone()),
             state: state.clone(),
         };
-        let id = frame_edit::id_of(text, index);
+        let id = frame.id();
         let (Some(state), Some(id), Ok(result)) = (state, id, required.to_result()) else {
             return false;
         };
@@ -94,7 +88,7 @@ impl Relay {
         if let Some(call) = self.calls.get_mut(key) {
             call.states.push(state);
         }
-        self.tell_client(stream, message::result(&id, &result), true);
+        self.tell_client(frame.stream(), message::result(&id, &result), true);
         true
     }
 }

@@ -14,10 +14,10 @@ use hmac::{Hmac, Mac as _};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::calls;
-use super::frame_edit::OWN;
-use super::{CallKind, Timestamp};
-use mcp_elicit_core::wire::FrameIndex;
+use crate::calls;
+use crate::frame_edit::OWN;
+use crate::{CallKind, Timestamp};
+use mcp_elicit_core::wire::Frame;
 
 /// The mark of this form, after the gateway's own prefix of a state.
 const FORM: &str = "s1.";
@@ -32,29 +32,29 @@ pub struct StateSeal {
 
 /// The content of a state, for the gateway that made it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct StateClaims {
+pub(crate) struct StateClaims {
     /// When it ends, in milliseconds since 1970.
     #[serde(rename = "x")]
-    pub(super) expires: u64,
+    pub(crate) expires: u64,
     /// Tells two states of one call apart.
     #[serde(rename = "n")]
-    pub(super) number: u64,
+    pub(crate) number: u64,
     /// The questions under it: keys of `inputRequests` with the records of the questions.
     #[serde(rename = "a", default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) asked: Vec<(String, String)>,
+    pub(crate) asked: Vec<(String, String)>,
     /// Present where the client makes the call again from its first round: how many rounds it has repeated with this one.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
-    pub(super) repeated: Option<usize>,
+    pub(crate) repeated: Option<usize>,
     /// Present where the round is the server's own and goes on with the client's retry.
     #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
-    pub(super) server: Option<ServerState>,
+    pub(crate) server: Option<ServerState>,
 }
 
 /// The state that the server gave, if it gave one.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct ServerState {
+pub(crate) struct ServerState {
     #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
-    pub(super) state: Option<String>,
+    pub(crate) state: Option<String>,
 }
 
 impl fmt::Debug for ServerState {
@@ -69,7 +69,7 @@ impl fmt::Debug for ServerState {
 
 /// The reason why a state is refused. A forged state gets no details.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum StateDefect {
+pub(crate) enum StateDefect {
     /// It was not made here, was changed, or belongs to another call, caller or server.
     #[error(
         "this `requestState` is not one for this call: make the call again without `requestState` and `inputResponses`"
@@ -89,18 +89,18 @@ pub(super) enum StateDefect {
 
 /// The facts that a state is bound to beside caller and server: the kind of a call, its name and its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct CallBinding(String);
+pub(crate) struct CallBinding(String);
 
 impl CallBinding {
     /// Binds to what this request calls. Arguments of which two spellings cannot be compared count as they are written.
-    pub(super) fn of_frame(kind: CallKind, frame: &str) -> Self {
+    pub(crate) fn of_frame(kind: CallKind, frame: Frame<'_>) -> Self {
         if let Ok(calling) = calls::summary(kind, frame) {
             return Self(calling.digest);
         }
-        let index = FrameIndex::at(frame.as_bytes()).unwrap_or_default();
+        let index = frame.index();
         let mut hash = Sha256::new();
-        for part in [index.name, index.uri, index.arguments] {
-            let text = part.map_or("", |range| &frame[range]);
+        for part in [&index.name, &index.uri, &index.arguments] {
+            let text = part.clone().map_or("", |range| &frame.text()[range]);
             hash.update(text.len().to_le_bytes());
             hash.update(text);
         }
@@ -128,7 +128,7 @@ impl StateSeal {
         }
     }
 
-    pub(super) fn seal(&self, call: &CallBinding, claims: &StateClaims) -> Option<String> {
+    pub(crate) fn seal(&self, call: &CallBinding, claims: &StateClaims) -> Option<String> {
         let text = serde_json::to_vec(claims).ok()?;
         let nonce = &hash(&self.nonces, &[call.0.as_bytes(), &text])[..NONCE];
         let payload = Payload {
@@ -143,7 +143,7 @@ impl StateSeal {
         Some(format!("{OWN}{FORM}{token}"))
     }
 
-    pub(super) fn open(
+    pub(crate) fn open(
         &self,
         call: &CallBinding,
         state: &str,
@@ -185,12 +185,15 @@ fn hash(key: &[u8; 32], parts: &[&[u8]]) -> [u8; 32] {
 
 #[cfg(test)]
 mod tests {
+    use mcp_elicit_core::wire::FrameIndex;
+
     use super::*;
 
     const NOW: Timestamp = Timestamp::from_millis(1_000);
 
     fn binding(frame: &str) -> CallBinding {
-        CallBinding::of_frame(CallKind::Tool, frame)
+        let index = FrameIndex::at(frame.as_bytes()).unwrap();
+        CallBinding::of_frame(CallKind::Tool, Frame::of_text(frame, &index))
     }
 
     fn call() -> CallBinding {
@@ -249,7 +252,8 @@ mod tests {
         }
         let prompt =
             r#"{"id":1,"method":"prompts/get","params":{"name":"t","arguments":{"a":1,"b":2}}}"#;
-        let prompt = CallBinding::of_frame(CallKind::Prompt, prompt);
+        let index = FrameIndex::at(prompt.as_bytes()).unwrap();
+        let prompt = CallBinding::of_frame(CallKind::Prompt, Frame::of_text(prompt, &index));
         assert_eq!(seal().open(&prompt, &state, NOW), Err(StateDefect::Foreign));
         for other in [
             StateSeal::new(&[8; 32], "server", "caller"),

@@ -1,8 +1,13 @@
 //! Calls that come back: the retry of a round with its answers, and a call that is made again.
 
+use crate::ClientFrame;
+use crate::from_client::Carried;
+use crate::from_client::Start;
 use data_encoding::HEXLOWER;
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::question::outcome_json;
+use mcp_elicit_core::wire::FramePart;
+use mcp_elicit_core::wire::Revision;
 use mcp_elicit_core::wire::call_frame::canonical;
 use mcp_elicit_core::wire::{
     ElicitRequest, Envelope, Era, Id, InputRequired, InputResponses, Mode, members, rounds,
@@ -10,18 +15,18 @@ use mcp_elicit_core::wire::{
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
-use super::asks::{ClientReply, Origin, UnusableReply};
-use super::calls::{self, Call};
-use super::frame_edit::{self, ErrorResponse};
-use super::request_state::{CallBinding, ServerState, StateClaims, StateDefect};
-use super::{AskId, CallId, CallKind, ClientForward, Ending, Relay, StreamId, Timestamp};
-use mcp_elicit_core::wire::FrameIndex;
+use crate::asks::{ClientReply, Origin, UnusableReply};
+use crate::calls::{self, Call};
+use crate::frame_edit::{self, ErrorResponse};
+use crate::request_state::{CallBinding, ServerState, StateClaims, StateDefect};
+use crate::{AskId, CallId, CallKind, ClientForward, Ending, Relay, StreamId, Timestamp};
+use mcp_elicit_core::wire::{Frame, FrameIndex};
 
 /// The number of used states that are remembered.
 const SPENT: usize = 4_096;
 
 /// The answers that a retry brought for a call that no longer runs, which starts anew.
-pub(super) struct RetryAnswers {
+pub(crate) struct RetryAnswers {
     responses: InputResponses,
     /// The questions under the retry's state: keys with the records of the questions.
     asked: Vec<(String, String)>,
@@ -29,44 +34,41 @@ pub(super) struct RetryAnswers {
 
 impl Relay {
     /// Returns whether this state is of a round that a call of this relay waits with, or waited.
-    pub(super) fn knows_state(&self, state: &str) -> bool {
+    pub(crate) fn knows_state(&self, state: &str) -> bool {
         self.handles.contains_key(state) || self.used_states.iter().any(|known| known == state)
     }
 
     /// Returns whether the request goes on with something the gateway holds: a round that the client was sent, a question
     /// that it answers now, or a call that was handed back.
-    pub(super) fn resume_or_find(
+    pub(crate) fn resume_or_find(
         &mut self,
-        now: Timestamp,
-        stream: StreamId,
-        text: &str,
-        index: &FrameIndex,
+        frame: ClientFrame<'_>,
         kind: CallKind,
     ) -> Option<ClientForward> {
         if self.client.era() == Some(Era::Rounds)
-            && (index.request_state.is_some() || index.input_responses.is_some())
+            && (frame.index().request_state.is_some() || frame.index().input_responses.is_some())
         {
-            return Some(self.retry_comes(now, stream, text, index, kind));
+            return Some(self.retry_comes(frame, kind));
         }
         if self.unattended.is_empty() && !self.looks_up_calls {
             return None;
         }
-        let digest = calls::summary(kind, text).ok()?.digest;
-        let (capability, _) = self.rounds_capability(text, index);
+        let digest = calls::summary(kind, *frame).ok()?.digest;
+        let (capability, _) = self.rounds_capability(*frame);
         let call = self.find_unattended(&digest, |relay, call| {
             relay.can_go_on(call, |mode| capability.has(mode))
         });
         if let Some(call) = call {
             if self.repeats_rounds(call) {
                 self.leave_unattended(call);
-                self.present_again(call, 0, stream, index, text);
+                self.present_again(call, 0, frame);
             } else {
-                self.resume(now, call, stream, text, index);
+                self.resume(call, frame);
             }
             return Some(ClientForward::Handled);
         }
         self.looks_up_calls
-            .then(|| self.find_call(stream, text, digest))
+            .then(|| self.find_call(frame.stream(), frame.text(), digest))
     }
 
     /// Returns whether a client that can be asked in these modes can take up this call: what waits for it is asked there again.
@@ -82,64 +84,42 @@ impl Relay {
     }
 
     /// The client retries a call under a state that this gateway sealed for it, or under none of its own.
-    fn retry_comes(
-        &mut self,
-        now: Timestamp,
-        stream: StreamId,
-        text: &str,
-        index: &FrameIndex,
-        kind: CallKind,
-    ) -> ClientForward {
-        let state = index.request_state.clone();
-        let state = state.and_then(|range| serde_json::from_str::<String>(&text[range]).ok());
-        let binding = CallBinding::of_frame(kind, text);
+    fn retry_comes(&mut self, frame: ClientFrame<'_>, kind: CallKind) -> ClientForward {
+        let state = frame.index().request_state.clone();
+        let state =
+            state.and_then(|range| serde_json::from_str::<String>(&frame.text()[range]).ok());
+        let binding = CallBinding::of_frame(kind, *frame);
         let claims = state
             .as_deref()
             .ok_or(StateDefect::Foreign)
-            .and_then(|state| self.seal.open(&binding, state, now));
+            .and_then(|state| self.seal.open(&binding, state, frame.at()));
         let (state, claims) = match (state, claims) {
             (Some(state), Ok(claims)) if !self.used_states.contains(&state) => (state, claims),
-            (_, Ok(_)) => return self.reject_state(stream, text, index, StateDefect::Used),
-            (_, Err(defect)) => return self.reject_state(stream, text, index, defect),
+            (_, Ok(_)) => return self.reject_state(frame, StateDefect::Used),
+            (_, Err(defect)) => return self.reject_state(frame, defect),
         };
-        let params = index
-            .params
-            .as_ref()
-            .and_then(|range| frame_edit::raw_at(text, range));
+        let params = frame.params();
         let Some(Ok(responses)) = params.map(InputResponses::from_params) else {
             let why = "`inputResponses` must be an object with each key once";
-            return self.reject(stream, text, index, &ErrorResponse::new(-32602, why));
+            return self.reject(frame, &ErrorResponse::new(-32602, why));
         };
         let responses = responses.unwrap_or_default();
         match &claims.server {
             Some(server) => {
                 let server = server.clone();
-                self.client_round_retried(
-                    stream, text, index, &state, &claims, &server, &responses, &binding,
-                )
+                self.client_round_retried(frame, &state, &claims, &server, &responses, &binding)
             }
-            None => self.own_round_returns(now, stream, text, index, state, claims, responses),
+            None => self.own_round_returns(frame, state, claims, responses),
         }
     }
 
-    fn reject_state(
-        &mut self,
-        stream: StreamId,
-        text: &str,
-        index: &FrameIndex,
-        why: StateDefect,
-    ) -> ClientForward {
+    fn reject_state(&mut self, frame: ClientFrame<'_>, why: StateDefect) -> ClientForward {
         tracing::info!(server = %self.settings.server, %why, "a `requestState` was refused");
-        self.reject(
-            stream,
-            text,
-            index,
-            &ErrorResponse::new(-32602, why.to_string()),
-        )
+        self.reject(frame, &ErrorResponse::new(-32602, why.to_string()))
     }
 
     /// The state was used: it opens nothing any more.
-    pub(super) fn mark_used(&mut self, state: String) {
+    pub(crate) fn mark_used(&mut self, state: String) {
         if self.used_states.len() >= SPENT {
             self.used_states.pop_front();
         }
@@ -153,10 +133,7 @@ impl Relay {
     )]
     fn own_round_returns(
         &mut self,
-        now: Timestamp,
-        stream: StreamId,
-        text: &str,
-        index: &FrameIndex,
+        frame: ClientFrame<'_>,
         state: String,
         claims: StateClaims,
         responses: InputResponses,
@@ -167,17 +144,17 @@ impl Relay {
                 .is_some_and(|call| call.stream.is_none())
         };
         let Some(&key) = self.handles.get(&state).filter(waits) else {
-            return self.starts_anew(stream, text, index, state, claims, responses);
+            return self.starts_anew(frame, state, claims, responses);
         };
         if let Some(repeated) = claims.repeated {
             if !self.repeats_answers(key, repeated, &responses) {
-                return self.starts_anew(stream, text, index, state, claims, responses);
+                return self.starts_anew(frame, state, claims, responses);
             }
             self.handles.remove(&state);
             self.mark_used(state);
-            if !self.present_again(key, repeated, stream, index, text) {
+            if !self.present_again(key, repeated, frame) {
                 self.remove_unattended(key);
-                self.resume(now, key, stream, text, index);
+                self.resume(key, frame);
             }
             return ClientForward::Handled;
         }
@@ -186,7 +163,7 @@ impl Relay {
             match answer {
                 Ok(outcome) => right.push((question, outcome)),
                 Err(UnusableReply::Malformed(refusal)) => {
-                    return self.reject(stream, text, index, &refusal);
+                    return self.reject(frame, &refusal);
                 }
                 Err(UnusableReply::Wrong { refusal, reason }) => {
                     wrong.push((question, refusal, reason));
@@ -203,39 +180,40 @@ impl Relay {
         for (question, refusal, reason) in wrong {
             let again = self.asks.get_mut(question);
             if !again.is_some_and(|question| question.was_wrong(reason)) {
-                self.question_fails(now, question, Ending::ClientFailed, &refusal);
+                self.question_fails(frame.at(), question, Ending::ClientFailed, &refusal);
             }
         }
-        self.others_of_round(now, key, &responses);
+        self.others_of_round(frame.at(), key, &responses);
         self.remove_unattended(key);
-        self.resume(now, key, stream, text, index);
+        self.resume(key, frame);
         ClientForward::Handled
     }
 
     /// The call is not at work any more, as after a restart: it starts anew, and its questions find what the retry brings.
     fn starts_anew(
         &mut self,
-        stream: StreamId,
-        text: &str,
-        index: &FrameIndex,
+        frame: ClientFrame<'_>,
         state: String,
         claims: StateClaims,
         responses: InputResponses,
     ) -> ClientForward {
-        let Some(first) = with_server_state(text, index, None, true) else {
-            return self.reject_state(stream, text, index, StateDefect::Foreign);
+        let Some(first) = with_server_state(*frame, None, true) else {
+            return self.reject_state(frame, StateDefect::Foreign);
         };
         self.mark_used(state);
-        self.retry_answers = Some(RetryAnswers {
-            responses,
-            asked: claims.asked,
-        });
-        self.pass_on(stream, first)
+        let carried = Carried {
+            answers: Some(RetryAnswers {
+                responses,
+                asked: claims.asked,
+            }),
+            delivery: None,
+        };
+        self.pass_on(frame.stream(), frame.at(), first, carried)
     }
 
     /// The client has answered this question already, before the gateway was started anew: that answer counts, where the
     /// question is the very one of the record.
-    pub(super) fn uses_retry_answer(&mut self, key: AskId, call: CallId) -> bool {
+    pub(crate) fn uses_retry_answer(&mut self, key: AskId, call: CallId) -> bool {
         let Some(question) = self.asks.get(key) else {
             return false;
         };
@@ -287,57 +265,68 @@ impl Relay {
     }
 
     /// A request of a rounds client goes to the server, not as it came.
-    pub(super) fn pass_on(&mut self, stream: StreamId, text: String) -> ClientForward {
+    pub(crate) fn pass_on(
+        &mut self,
+        stream: StreamId,
+        at: Timestamp,
+        text: String,
+        carried: Carried,
+    ) -> ClientForward {
         let Some(index) = FrameIndex::at(text.as_bytes()) else {
             return ClientForward::Handled;
         };
-        let method = index.method.clone().map_or("", |range| &text[range]);
-        let up = if self
-            .server
-            .revision()
-            .map(mcp_elicit_core::wire::Revision::era)
-            == Some(Era::Pushed)
-        {
-            self.rounds_to_pushed(stream, &text, &index, method)
+        let delivery = carried.delivery;
+        let frame = ClientFrame::new(Frame::of_text(&text, &index), stream, at, None);
+        let method = frame.method().unwrap_or_default();
+        let forward = if self.server.revision().map(Revision::era) == Some(Era::Pushed) {
+            self.rounds_to_pushed(frame, method, carried)
         } else {
-            let kind = CallKind::of_method(method);
-            let (capability, changed) = self.rounds_capability(&text, &index);
-            self.start(stream, &text, &index, kind, changed, capability)
+            let (capability, changed) = self.rounds_capability(*frame);
+            let start = Start {
+                kind: CallKind::of_method(method),
+                changed,
+                capability,
+                carried,
+            };
+            self.start(frame, start)
         };
-        if let ClientForward::AsIs(call) = up {
-            self.tell_server(text, call);
+        if let ClientForward::AsIs(call) = forward {
+            self.deliver_to_server(text, call, delivery);
         }
         ClientForward::Handled
     }
 
-    pub(super) fn next_state(&mut self) -> u64 {
+    pub(crate) fn next_state(&mut self) -> u64 {
         self.last_state += 1;
         self.last_state
     }
 
     /// A state for this call, whose round asks this.
-    pub(super) fn sealed_state(
+    pub(crate) fn sealed_state(
         &self,
+        now: Timestamp,
         key: CallId,
         number: u64,
         asked: Vec<(String, String)>,
         server: Option<ServerState>,
     ) -> Option<String> {
         let call = self.calls.get(key)?;
-        let binding = CallBinding::of_frame(call.kind?, call.frame()?);
-        self.state_for(&binding, number, asked, server)
+        let index = FrameIndex::at(call.frame()?.as_bytes()).unwrap_or_default();
+        let binding = CallBinding::of_frame(call.kind?, Frame::of_text(call.frame()?, &index));
+        self.state_for(now, &binding, number, asked, server)
     }
 
     /// A state for the call that is bound so.
-    pub(super) fn state_for(
+    pub(crate) fn state_for(
         &self,
+        now: Timestamp,
         binding: &CallBinding,
         number: u64,
         asked: Vec<(String, String)>,
         server: Option<ServerState>,
     ) -> Option<String> {
         let claims = StateClaims {
-            expires: self.now.after(self.settings.open_for).as_millis(),
+            expires: now.after(self.settings.open_for).as_millis(),
             number,
             asked,
             repeated: None,
@@ -348,7 +337,7 @@ impl Relay {
 
     /// The key of a question in `inputRequests`: the server's where it asks in rounds; else the same whenever the same
     /// call asks the same question, as often as it asked that before.
-    pub(super) fn entry_of(
+    pub(crate) fn entry_of(
         &mut self,
         call: Option<CallId>,
         origin: &Origin,
@@ -384,7 +373,7 @@ impl Relay {
     }
 
     /// `inputResponses` and `requestState` belong to one retry, not to the call.
-    pub(super) fn retry_frame(
+    pub(crate) fn retry_frame(
         call: &Call,
         required: &InputRequired,
         responses: &InputResponses,
@@ -400,15 +389,13 @@ impl Relay {
 }
 
 /// The request with the state that the server gave instead of the gateway's; `first` also takes out the answers.
-pub(super) fn with_server_state(
-    text: &str,
-    index: &FrameIndex,
+pub(crate) fn with_server_state(
+    frame: Frame<'_>,
     state: Option<&str>,
     first: bool,
 ) -> Option<String> {
-    let params = frame_edit::raw_at(text, index.params.as_ref()?)?;
     let state = state.map(members::raw_text);
-    let mut changed = members::Members::read(params, "params")
+    let mut changed = members::Members::read(frame.params()?, "params")
         .ok()?
         .with("requestState", state.as_deref());
     if first {
@@ -416,9 +403,6 @@ pub(super) fn with_server_state(
             .ok()?
             .with("inputResponses", None);
     }
-    Some(frame_edit::spliced(
-        text,
-        index.params.as_ref()?,
-        changed.get(),
-    ))
+    let range = frame.range(FramePart::Params)?;
+    Some(frame_edit::spliced(frame.text(), range, changed.get()))
 }

@@ -4,29 +4,27 @@ use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::wire::{Era, Id, InputRequest, InputRequired, InputResponses, members};
 use serde_json::value::RawValue;
 
-use super::asks::{Origin, Step};
-use super::frame_edit::{self, ErrorResponse};
-use super::server_round::{Entry, Round};
-use super::{AskId, CallId, Effect, Relay, ServerForward, Timer, Timestamp};
-use mcp_elicit_core::wire::FrameIndex;
+use crate::asks::{Origin, Step};
+use crate::frame_edit::ErrorResponse;
+use crate::server_round::{Entry, Round};
+use crate::{AskId, CallId, Effect, Relay, ServerForward, Timer, Timestamp};
+use mcp_elicit_core::wire::frame::{Frame, FramePart};
 
 impl Relay {
     /// The server asks in a round.
-    pub(super) fn asked_in_round(
+    pub(crate) fn asked_in_round(
         &mut self,
         now: Timestamp,
         key: CallId,
-        text: &str,
-        index: &FrameIndex,
+        frame: Frame<'_>,
     ) -> ServerForward {
-        let part = index.result.as_ref();
-        let part = part.and_then(|range| frame_edit::raw_at(text, range));
+        let part = frame.result();
         let Some(required) = self.next_round(now, key, part, InputRequired::parse) else {
             return ServerForward::Handled;
         };
         let asked = part.and_then(|part| members::member(part, "inputRequests"));
         if self.client_answers_all(key, &required) {
-            return self.pass_round_on(now, key, &required, text);
+            return self.pass_round_on(now, key, &required, frame.text());
         }
         if let Err(refusal) = self.take_round(now, key, required, asked) {
             self.fail(now, key, &refusal);
@@ -43,7 +41,7 @@ impl Relay {
         if self.client.era() != Some(Era::Rounds) {
             return false;
         }
-        let to_client = !matches!(self.settings.answer_with, super::Audience::People);
+        let to_client = !matches!(self.settings.answer_with, crate::Audience::People);
         let can = required
             .questions()
             .all(|(_, request)| call.capability.has(request.mode()));
@@ -110,13 +108,7 @@ impl Relay {
     }
 
     /// The response to a request of a round that is no question.
-    pub(super) fn other_replies(
-        &mut self,
-        now: Timestamp,
-        id: &Id,
-        text: &str,
-        index: &FrameIndex,
-    ) -> bool {
+    pub(crate) fn other_replies(&mut self, now: Timestamp, id: &Id, frame: Frame<'_>) -> bool {
         let waits = |entry: &(String, Entry)| matches!(&entry.1, Entry::Other { id: Some(known), .. } if known == id);
         let found = self.calls.keys(|call| {
             call.round
@@ -126,7 +118,7 @@ impl Relay {
         let Some(&key) = found.first() else {
             return false;
         };
-        let Some(result) = index.result.clone().map(|range| text[range].to_owned()) else {
+        let Some(result) = frame.part(FramePart::Result).map(str::to_owned) else {
             let why = "the client could not answer what the server needs";
             self.fail(now, key, &ErrorResponse::new(-32603, why));
             return true;
@@ -141,13 +133,13 @@ impl Relay {
     }
 
     /// Takes the answers of a round out of the record once all are there, or makes the call again with them.
-    pub(super) fn collect_round(&mut self, now: Timestamp, key: CallId) {
+    pub(crate) fn collect_round(&mut self, now: Timestamp, key: CallId) {
         let Some(round) = self.calls.get(key).and_then(|call| call.round.as_ref()) else {
             return;
         };
         if round.waits_for_others() {
             // A client that answers with retries is asked for its part now, if that was not done yet.
-            self.present_round(key);
+            self.present_round(now, key);
             return;
         }
         if round.is_complete() {
@@ -166,7 +158,7 @@ impl Relay {
     }
 
     /// The call is made again: with the answers of its round, or as it was after its links were visited.
-    pub(super) fn retry_upstream(&mut self, now: Timestamp, key: CallId) {
+    pub(crate) fn retry_upstream(&mut self, now: Timestamp, key: CallId) {
         let id = self.own_id();
         let Some(call) = self.calls.get_mut(key) else {
             return;
@@ -203,12 +195,12 @@ impl Relay {
         self.calls.renew(key, id);
         let delivers = self.calls.get_mut(key);
         let delivers = delivers.map(|call| std::mem::take(&mut call.delivers));
-        self.deliveries.begin(delivers.unwrap_or_default(), None);
-        self.tell_server(frame, Some(key));
+        let delivery = self.deliveries.begin(delivers.unwrap_or_default(), None);
+        self.deliver_to_server(frame, Some(key), delivery);
     }
 
     /// The client answered: the record decides whether it was the first.
-    pub(super) fn client_answered(&mut self, key: AskId, outcome: Outcome) {
+    pub(crate) fn client_answered(&mut self, key: AskId, outcome: Outcome) {
         let Some(question) = self.asks.get_mut(key) else {
             return;
         };

@@ -1,6 +1,9 @@
 //! Clients of the rounds era (2026-07-28): what each of their requests declares, what they are asked in `input_required`,
 //! and what their retries bring.
 
+use crate::ClientFrame;
+use crate::from_client::Carried;
+use crate::from_client::Start;
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::fault::PeerFault;
 use mcp_elicit_core::wire::{
@@ -9,30 +12,22 @@ use mcp_elicit_core::wire::{
 };
 use serde_json::value::RawValue;
 
-use super::asks::{Shown, Step, UnusableReply};
-use super::frame_edit::{self, ErrorResponse};
-use super::server_round::Entry;
-use super::unknown_members::with_members;
-use super::{AskId, AskedVia, CallId, CallKind, ClientForward, Relay, StreamId, Timestamp};
-use mcp_elicit_core::wire::frame::{self, FrameIndex};
+use crate::asks::{Shown, Step, UnusableReply};
+use crate::frame_edit::{self, ErrorResponse};
+use crate::server_round::Entry;
+use crate::unknown_members::with_members;
+use crate::{AskId, AskedVia, CallId, CallKind, ClientForward, Relay, Timestamp};
+use mcp_elicit_core::wire::frame::{Frame, FramePart};
 
 const REVISION: Revision = Revision::V2026_07_28;
 
 impl Relay {
     /// Returns what the client declares in this request, and the request with what the gateway adds to it.
-    pub(super) fn rounds_capability(
-        &self,
-        text: &str,
-        index: &FrameIndex,
-    ) -> (Capability, Option<String>) {
-        let bytes = text.as_bytes();
-        let declared = index
-            .meta
-            .as_ref()
-            .and_then(|meta| frame::member(bytes, meta, meta::CLIENT_CAPABILITIES));
-        let Some(range) = declared else {
+    pub(crate) fn rounds_capability(&self, frame: Frame<'_>) -> (Capability, Option<String>) {
+        let Some(range) = frame.member_range(FramePart::Meta, meta::CLIENT_CAPABILITIES) else {
             return (Capability::NONE, None);
         };
+        let text = frame.text();
         let all = serde_json::from_str(&text[range.clone()]).unwrap_or_default();
         let capability = Capability::from_client(&all, REVISION);
         let changed = self.with_declared(&text[range.clone()], REVISION);
@@ -43,30 +38,28 @@ impl Relay {
     }
 
     /// A request of a rounds client for a pushed server.
-    pub(super) fn rounds_to_pushed(
+    pub(crate) fn rounds_to_pushed(
         &mut self,
-        stream: StreamId,
-        text: &str,
-        index: &FrameIndex,
+        frame: ClientFrame<'_>,
         method: &str,
+        carried: Carried,
     ) -> ClientForward {
         if method == "subscriptions/listen" {
             let why = "the server has a pushed session: subscriptions are not bridged to it";
-            return self.reject(stream, text, index, &ErrorResponse::new(-32601, why));
+            return self.reject(frame, &ErrorResponse::new(-32601, why));
         }
-        let (capability, _) = self.rounds_capability(text, index);
-        self.start(
-            stream,
-            text,
-            index,
-            CallKind::of_method(method),
-            None,
+        let (capability, _) = self.rounds_capability(*frame);
+        let start = Start {
+            kind: CallKind::of_method(method),
+            changed: None,
             capability,
-        )
+            carried,
+        };
+        self.start(frame, start)
     }
 
     /// Returns what a rounds client brought for the requests that are no questions.
-    pub(super) fn others_of_round(
+    pub(crate) fn others_of_round(
         &mut self,
         now: Timestamp,
         key: CallId,
@@ -83,7 +76,7 @@ impl Relay {
     }
 
     /// Sends a rounds client what it has to answer: an `input_required` under a state of the gateway's own.
-    pub(super) fn present_round(&mut self, key: CallId) {
+    pub(crate) fn present_round(&mut self, now: Timestamp, key: CallId) {
         if self.client.era() != Some(Era::Rounds) {
             return;
         }
@@ -110,9 +103,8 @@ impl Relay {
         if questions.is_empty() && others.is_empty() {
             return;
         }
-        let Some((requests, state)) = self.round_for_client(key, &questions, others) else {
+        let Some((requests, state)) = self.round_for_client(now, key, &questions, others) else {
             let why = "the questions of this call cannot be put into `input_required`";
-            let now = self.now;
             self.fail(now, key, &ErrorResponse::new(-32603, why));
             return;
         };
@@ -142,6 +134,7 @@ impl Relay {
 
     fn round_for_client(
         &mut self,
+        now: Timestamp,
         key: CallId,
         questions: &[AskId],
         others: Vec<(String, InputRequest)>,
@@ -167,12 +160,12 @@ impl Relay {
             ));
         }
         let number = self.next_state();
-        let state = self.sealed_state(key, number, asked, None)?;
+        let state = self.sealed_state(now, key, number, asked, None)?;
         Some((requests, state))
     }
 
     /// The questions of a call that its client is to answer.
-    pub(super) fn questions_for_client(&self, key: CallId) -> Vec<AskId> {
+    pub(crate) fn questions_for_client(&self, key: CallId) -> Vec<AskId> {
         let Some(call) = self.calls.get(key) else {
             return Vec::new();
         };
@@ -209,7 +202,7 @@ impl Relay {
     }
 
     /// The replies that a retry brings for the questions of a call, each checked.
-    pub(super) fn answers_of_round(
+    pub(crate) fn answers_of_round(
         &self,
         key: CallId,
         responses: &InputResponses,
@@ -233,7 +226,7 @@ impl Relay {
     }
 
     /// The reply to one question, checked; `None` when the retry brings none.
-    pub(super) fn answer_for(
+    pub(crate) fn answer_for(
         &self,
         key: AskId,
         entry: &str,
@@ -253,27 +246,26 @@ impl Relay {
     }
 
     /// The server's answer as a client of the other era reads it; `None` when it may have it as it is.
-    pub(super) fn in_clients_era(
-        &self,
-        key: CallId,
-        text: &str,
-        index: &FrameIndex,
-    ) -> Option<String> {
+    pub(crate) fn in_clients_era(&self, key: CallId, frame: Frame<'_>) -> Option<String> {
         if self.client.era() != Some(Era::Rounds)
             || self.server.revision().map(Revision::era) != Some(Era::Pushed)
         {
             return None;
         }
-        let range = index.result.as_ref()?;
+        let range = frame.range(FramePart::Result)?;
+        let text = frame.text();
         if text.as_bytes()[range.start] != b'{' {
             // No result of this protocol, and nothing can be put into it.
             return None;
         }
-        if frame::member(text.as_bytes(), range, "resultType").is_some() {
+        if frame
+            .member_range(FramePart::Result, "resultType")
+            .is_some()
+        {
             return None;
         }
-        let cacheable = frame::member(text.as_bytes(), range, "ttlMs").is_none()
-            && self.is_cacheable(key, text, range);
+        let cacheable = frame.member_range(FramePart::Result, "ttlMs").is_none()
+            && self.is_cacheable(key, frame);
         let stamp = if cacheable {
             r#""resultType":"complete","ttlMs":0,"cacheScope":"private""#
         } else {
@@ -283,7 +275,7 @@ impl Relay {
     }
 
     /// Lists and resources say how long they may be kept (2026-07-28, CacheableResult).
-    fn is_cacheable(&self, key: CallId, text: &str, result: &std::ops::Range<usize>) -> bool {
+    fn is_cacheable(&self, key: CallId, frame: Frame<'_>) -> bool {
         let read = self
             .calls
             .get(key)
@@ -291,11 +283,11 @@ impl Relay {
         let lists = ["tools", "prompts", "resources", "resourceTemplates"];
         read || lists
             .iter()
-            .any(|name| frame::member(text.as_bytes(), result, name).is_some())
+            .any(|name| frame.member_range(FramePart::Result, name).is_some())
     }
 
     /// The request's own token for progress, and what it says about the client, for a call that goes on with it.
-    pub(super) fn learn_from_retry(&mut self, key: CallId, text: &str) {
+    pub(crate) fn learn_from_retry(&mut self, key: CallId, text: &str) {
         let Ok(envelope) = Envelope::parse_within(text.as_bytes(), usize::MAX) else {
             return;
         };

@@ -1,17 +1,17 @@
 //! The server by the name that people see elsewhere: the operator's, else the one that it reports, else its program's or host's.
 
-use super::Relay;
+use crate::Relay;
 
 /// The longest name that a message repeats, in characters.
 const LONGEST: usize = 60;
 
 /// The name that a server reported last, which is known after it has ended too.
 #[derive(Default)]
-pub(super) struct ReportedName(Option<String>);
+pub(crate) struct ReportedName(Option<String>);
 
 impl Relay {
     /// Returns the server's name for a message that a person may read.
-    pub(super) fn shown_server(&self) -> String {
+    pub(crate) fn shown_server(&self) -> String {
         if self.settings.is_named {
             return self.settings.server.clone();
         }
@@ -21,7 +21,7 @@ impl Relay {
     }
 
     /// Keeps the server's name, before what is known of the server is dropped.
-    pub(super) fn keep_server_name(&mut self) {
+    pub(crate) fn keep_server_name(&mut self) {
         if let Some(name) = self.server.info().as_deref().and_then(name_in) {
             self.reported_name = ReportedName(Some(name));
         }

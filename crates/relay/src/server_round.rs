@@ -4,20 +4,20 @@ use mcp_elicit_core::fault::{LimitFault, PeerFault};
 use mcp_elicit_core::wire::{Id, InputRequired, Revision, WireError};
 use serde_json::value::RawValue;
 
-use super::Relay;
-use super::frame_edit::ErrorResponse;
-use super::{AskId, CallId, Timestamp};
+use crate::Relay;
+use crate::frame_edit::ErrorResponse;
+use crate::{AskId, CallId, Timestamp};
 
 /// The entries of an `input_required` and their answers so far.
-pub(super) struct Round {
+pub(crate) struct Round {
     /// The request of the server, its state included.
-    pub(super) required: InputRequired,
+    pub(crate) required: InputRequired,
     /// By the server's keys, in the server's order.
-    pub(super) entries: Vec<(String, Entry)>,
+    pub(crate) entries: Vec<(String, Entry)>,
 }
 
 /// The state of one entry.
-pub(super) enum Entry {
+pub(crate) enum Entry {
     /// A question for a person.
     Question(AskId),
     /// A request that only the client can answer (sampling, roots), sent or to be sent to it.
@@ -35,7 +35,7 @@ pub(super) enum Entry {
 impl Relay {
     /// Returns what the server needs before the call can go on, read out of its answer; the round is counted. `None` when the
     /// call has ended over it.
-    pub(super) fn next_round<T>(
+    pub(crate) fn next_round<T>(
         &mut self,
         now: Timestamp,
         key: CallId,
@@ -69,14 +69,14 @@ impl Relay {
 
 impl Round {
     /// Returns whether every entry has its answer.
-    pub(super) fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         self.entries
             .iter()
             .all(|(_, entry)| matches!(entry, Entry::Answered(_)))
     }
 
     /// The questions that are not answered yet.
-    pub(super) fn open(&self) -> Vec<AskId> {
+    pub(crate) fn open(&self) -> Vec<AskId> {
         let question = |(_, entry): &(String, Entry)| match entry {
             Entry::Question(key) => Some(*key),
             Entry::Other { .. } | Entry::Answered(_) => None,
@@ -85,7 +85,7 @@ impl Round {
     }
 
     /// Puts in the answer of a question.
-    pub(super) fn answer(&mut self, key: AskId, response: String) {
+    pub(crate) fn answer(&mut self, key: AskId, response: String) {
         for (_, entry) in &mut self.entries {
             if matches!(entry, Entry::Question(known) if *known == key) {
                 *entry = Entry::Answered(response);
@@ -95,7 +95,7 @@ impl Round {
     }
 
     /// Returns whether anything waits that is no question: the client's to answer.
-    pub(super) fn waits_for_others(&self) -> bool {
+    pub(crate) fn waits_for_others(&self) -> bool {
         self.entries
             .iter()
             .any(|(_, entry)| matches!(entry, Entry::Other { .. }))

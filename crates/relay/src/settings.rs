@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use mcp_elicit_core::wire::Capability;
 
-use super::client_waits::ClientWaits;
-use super::turns::AskingTargets;
+use crate::client_waits::ClientWaits;
+use crate::turns::AskingTargets;
 
 /// The place to which questions go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

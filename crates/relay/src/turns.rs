@@ -18,12 +18,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use mcp_elicit_core::wire::{Capability, Era, Mode};
 
-use super::calls::{self, Call};
-use super::handshake::{Client, Server};
-use super::learned::LearnedAsker;
-use super::settings::Audience;
-use super::{AskId, AskedVia, CallId, CallKind, Relay, StreamId, Timer, Timestamp};
-use mcp_elicit_core::wire::frame::{self, FrameIndex};
+use crate::calls::{self, Call};
+use crate::handshake::{Client, Server};
+use crate::learned::LearnedAsker;
+use crate::settings::Audience;
+use crate::{AskId, AskedVia, CallId, CallKind, Relay, StreamId, Timer, Timestamp};
+use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
 
 /// The number of tools, prompts and resources of one server that are remembered.
 const REMEMBERED: usize = 4_096;
@@ -61,12 +61,12 @@ impl AskingTargets {
     }
 
     /// Returns whether one was seen to ask since the last time.
-    pub(super) fn take_changed(&self) -> bool {
+    pub(crate) fn take_changed(&self) -> bool {
         self.changed.swap(false, Ordering::Relaxed)
     }
 
     /// Returns those that were seen to ask for certain.
-    pub(super) fn certain(&self) -> Vec<LearnedAsker> {
+    pub(crate) fn certain(&self) -> Vec<LearnedAsker> {
         let all = self.all();
         let certain = all
             .iter()
@@ -83,7 +83,7 @@ impl AskingTargets {
     }
 
     /// Adds those that another process saw, or an earlier one.
-    pub(super) fn add(&self, learned: &[LearnedAsker]) {
+    pub(crate) fn add(&self, learned: &[LearnedAsker]) {
         let kinds = [CallKind::Tool, CallKind::Prompt, CallKind::Resource];
         for asker in learned {
             let Some(kind) = kinds.into_iter().find(|kind| kind.word() == asker.kind) else {
@@ -146,7 +146,7 @@ enum Rule {
 }
 
 /// The parts of a call that waits for its turn.
-pub(super) struct Queued {
+pub(crate) struct Queued {
     /// Since when it waits.
     since: Timestamp,
     /// The request as the client wrote it.
@@ -166,7 +166,7 @@ impl Relay {
     }
 
     /// The modes in which a pushed client shows questions itself.
-    pub(super) fn shown_by_client(&self) -> Capability {
+    pub(crate) fn shown_by_client(&self) -> Capability {
         match &self.client {
             Client::Pushed { capability, .. } if self.settings.answer_with != Audience::People => {
                 *capability
@@ -190,7 +190,7 @@ impl Relay {
     }
 
     /// Returns whether the call must wait for its turn. One that need not is noted as having its turn, if it takes turns at all.
-    pub(super) fn waits_for_turn(&mut self, key: CallId) -> bool {
+    pub(crate) fn waits_for_turn(&mut self, key: CallId) -> bool {
         let rule = self.rule();
         if rule == Rule::Free || (rule == Rule::Seen && self.settings.askers.is_empty()) {
             return false;
@@ -238,7 +238,7 @@ impl Relay {
     }
 
     /// The call waits for its turn. A client that waits long gets it handed back.
-    pub(super) fn queue(&mut self, now: Timestamp, key: CallId, original: Bytes) {
+    pub(crate) fn queue(&mut self, now: Timestamp, key: CallId, original: Bytes) {
         let since = now;
         if let Some(call) = self.calls.get_mut(key) {
             call.queued = Some(Queued { since, original });
@@ -249,7 +249,7 @@ impl Relay {
 
     /// The call is kept alive and handed back as one that a person is asked in, but not told so at once: mostly its turn
     /// comes soon.
-    pub(super) fn hold_queued(&mut self, now: Timestamp, key: CallId) {
+    pub(crate) fn hold_queued(&mut self, now: Timestamp, key: CallId) {
         let (hold, wait) = (self.hold_time(), self.settings.keep_alive);
         if let Some(call) = self.calls.get_mut(key) {
             call.held = Some(now);
@@ -260,7 +260,7 @@ impl Relay {
     }
 
     /// Calls whose turn it is go to the server.
-    pub(super) fn next_turns(&mut self) {
+    pub(crate) fn next_turns(&mut self) {
         if self.queue.is_empty() {
             return;
         }
@@ -295,7 +295,7 @@ impl Relay {
     }
 
     /// A pushed question came up in one of these calls: what they call is seen to ask, for certain where it is one.
-    pub(super) fn seen_asking(&mut self, calls: &[CallId], mode: Mode) {
+    pub(crate) fn seen_asking(&mut self, calls: &[CallId], mode: Mode) {
         if self.settings.server_streams || self.shown_by_client().has(mode) {
             return;
         }
@@ -331,7 +331,7 @@ impl Relay {
     }
 
     /// The server is done with a call: had it its turn and did not ask, it is suspected no longer.
-    pub(super) fn turn_ends(&mut self, key: CallId) {
+    pub(crate) fn turn_ends(&mut self, key: CallId) {
         let Some(call) = self.calls.get_mut(key) else {
             return;
         };
@@ -403,16 +403,14 @@ impl Relay {
     }
 
     /// Returns whether the request goes on with something that is held here: the retry of a round, or a call that was handed back.
-    pub fn continues_here(&self, kind: CallKind, text: &str, index: &FrameIndex) -> bool {
-        let state = index.params.as_ref().and_then(|params| {
-            let range = frame::member(text.as_bytes(), params, "requestState")?;
-            serde_json::from_str::<String>(&text[range]).ok()
-        });
+    pub fn continues_here(&self, kind: CallKind, frame: Frame<'_>) -> bool {
+        let state = frame.member(FramePart::Params, "requestState");
+        let state = state.and_then(|state| serde_json::from_str::<String>(state).ok());
         if let Some(state) = state {
             return self.knows_state(&state);
         }
         !self.unattended.is_empty()
-            && calls::summary(kind, text)
+            && calls::summary(kind, frame)
                 .is_ok_and(|calling| self.unattended.contains_key(&calling.digest))
     }
 

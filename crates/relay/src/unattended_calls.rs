@@ -1,12 +1,11 @@
 //! Calls that nobody waits for, beyond this session: the record knows them, so that the same call made again finds its
 //! result, or follows the call that is still at work, in whatever session of the same caller.
 
-use super::calls::{self, Call};
-use super::frame_edit;
-use super::{
+use crate::calls::{self, Call};
+use crate::{
     CallId, CallKind, ClientForward, Effect, FoundCall, Relay, StreamId, Timer, Timestamp,
 };
-use mcp_elicit_core::wire::FrameIndex;
+use mcp_elicit_core::wire::{Frame, FrameIndex};
 
 impl Relay {
     /// Sets whether the record knows any call that nobody waits for: then each call is looked up there first.
@@ -15,7 +14,7 @@ impl Relay {
     }
 
     /// Looks the call up in the record, which tells what it found.
-    pub(super) fn find_call(
+    pub(crate) fn find_call(
         &mut self,
         stream: StreamId,
         text: &str,
@@ -32,7 +31,7 @@ impl Relay {
     }
 
     /// The record has looked the call up.
-    pub(super) fn call_found(
+    pub(crate) fn call_found(
         &mut self,
         now: Timestamp,
         stream: StreamId,
@@ -79,9 +78,10 @@ impl Relay {
         text: &str,
     ) -> Option<(CallId, String)> {
         let index = FrameIndex::at(text.as_bytes())?;
-        let kind = CallKind::of_method(&text[index.method.clone()?])?;
-        let id = frame_edit::id_of(text, &index)?;
-        let digest = calls::summary(kind, text).ok()?.digest;
+        let frame = Frame::of_text(text, &index);
+        let kind = CallKind::of_method(frame.method()?)?;
+        let id = frame.id()?;
+        let digest = calls::summary(kind, frame).ok()?.digest;
         let mut call = Call::new(now, stream, id, Some(kind));
         call.upstream_id = self.own_id();
         call.keep(bytes::Bytes::copy_from_slice(text.as_bytes()));
@@ -91,7 +91,7 @@ impl Relay {
     }
 
     /// The call that this one follows has ended, or its result is in the record: it is looked up once more.
-    pub(super) fn followed_call_ended(&mut self, key: CallId) {
+    pub(crate) fn followed_call_ended(&mut self, key: CallId) {
         if !self.following.remove(&key) {
             return;
         }
@@ -99,16 +99,15 @@ impl Relay {
         let Some(call) = self.remove_call(key) else {
             return;
         };
-        if let (Some(stream), Some(text), Some(kind)) = (call.stream, call.frame(), call.kind)
-            && let Ok(calling) = calls::summary(kind, text)
-        {
-            let text = text.to_owned();
-            self.find_call(stream, &text, calling.digest);
+        let mut call = call;
+        let digest = call.summary().map(|summary| summary.digest.clone());
+        if let (Some(stream), Some(text), Some(digest)) = (call.stream, call.frame(), digest) {
+            self.find_call(stream, text, digest);
         }
     }
 
     /// Nobody waits for the call: the record is told, for other sessions of the caller.
-    pub(super) fn keep_call(&mut self, key: CallId) {
+    pub(crate) fn keep_call(&mut self, key: CallId) {
         // The server knows nothing of one that waits for its turn.
         let queued = self.calls.get(key).is_some_and(Call::is_queued);
         if queued || self.following.contains(&key) {
@@ -130,7 +129,7 @@ impl Relay {
     }
 
     /// The server has answered a call that nobody waits for.
-    pub(super) fn keep_result(&mut self, now: Timestamp, key: CallId, result: String) {
+    pub(crate) fn keep_result(&mut self, now: Timestamp, key: CallId, result: String) {
         if let Some(call) = self.calls.get_mut(key) {
             call.finished = Some(result.clone());
         }
@@ -141,7 +140,7 @@ impl Relay {
     }
 
     /// The call is waited for again here, or has ended: the record is told.
-    pub(super) fn drop_call(&mut self, key: CallId) {
+    pub(crate) fn drop_call(&mut self, key: CallId) {
         self.effects.push_back(Effect::DropCall { call: key });
     }
 }

@@ -15,7 +15,7 @@ const KNOWN: [&str; 6] = [
 ];
 
 /// The members of a question's params that are unknown here. Of `_meta` it keeps what is not the protocol's own.
-pub(super) fn unknown_members(params: &RawValue) -> Vec<(String, Box<RawValue>)> {
+pub(crate) fn unknown_members(params: &RawValue) -> Vec<(String, Box<RawValue>)> {
     let Ok(all) = Members::read(params, "params") else {
         return Vec::new();
     };
@@ -39,7 +39,7 @@ fn of_others(meta: &RawValue) -> Option<Box<RawValue>> {
 }
 
 /// The params with these members added, where they are not there already.
-pub(super) fn with_members(
+pub(crate) fn with_members(
     params: &RawValue,
     unknown: &[(String, Box<RawValue>)],
 ) -> Option<Box<RawValue>> {

@@ -5,10 +5,10 @@ use std::time::Duration;
 use mcp_elicit_core::wire::{Complete, Era, Mode, Revision, UrlRequired};
 use serde_json::value::RawValue;
 
-use super::asks::{Origin, Step};
-use super::frame_edit::{self, ErrorResponse};
-use super::{Audience, CallId, Effect, Relay, ServerForward, Timer, Timestamp};
-use mcp_elicit_core::wire::FrameIndex;
+use crate::asks::{Origin, Step};
+use crate::frame_edit::ErrorResponse;
+use crate::{Audience, CallId, Effect, Relay, ServerForward, Timer, Timestamp};
+use mcp_elicit_core::wire::{Frame, FrameIndex};
 
 /// The time that a call waits before it is made again when the visit was agreed to but its completion not announced.
 const COMPLETION_WAIT: Duration = Duration::from_secs(5);
@@ -16,12 +16,11 @@ const COMPLETION_WAIT: Duration = Duration::from_secs(5);
 impl Relay {
     /// The server wants links visited. A client of its revision that declared the mode gets the error as it is; for
     /// any other the gateway asks, and makes the call again.
-    pub(super) fn urls_required(
+    pub(crate) fn urls_required(
         &mut self,
         now: Timestamp,
         key: CallId,
-        text: &str,
-        index: &FrameIndex,
+        frame: Frame<'_>,
     ) -> ServerForward {
         let declared = self.capability_of(self.calls.get(key));
         let client_can = self.client.era() == Some(Era::Pushed)
@@ -30,11 +29,9 @@ impl Relay {
         if client_can
             || matches!(self.settings.answer_with, Audience::Client) && !declared.has(Mode::Url)
         {
-            return self.finish(now, key, text, index);
+            return self.finish(now, key, frame);
         }
-        let part = index.error.as_ref();
-        let part = part.and_then(|range| frame_edit::raw_at(text, range));
-        let Some(required) = self.next_round(now, key, part, UrlRequired::parse) else {
+        let Some(required) = self.next_round(now, key, frame.error(), UrlRequired::parse) else {
             return ServerForward::Handled;
         };
         let Some(call) = self.calls.get_mut(key) else {
@@ -43,14 +40,14 @@ impl Relay {
         if call
             .demand
             .as_deref()
-            .is_some_and(|before| same_error(before, text))
+            .is_some_and(|before| same_error(before, frame.text()))
         {
             // Agreed to, but the server has not seen the visit yet: it says when, or is asked again in a while.
             let wait = COMPLETION_WAIT.saturating_mul(call.rounds.min(12));
             self.at(now.after(wait), Timer::Retry(key));
             return ServerForward::Handled;
         }
-        call.demand = Some(text.to_owned());
+        call.demand = Some(frame.text().to_owned());
         for request in required.elicitations {
             if let Err(refusal) = self.open_ask(now, key.into(), Origin::Url, request, None, None) {
                 self.fail(now, key, &refusal);
@@ -61,7 +58,7 @@ impl Relay {
     }
 
     /// All links of a call were answered: the answers are taken together.
-    pub(super) fn collect_urls(&mut self, key: CallId) {
+    pub(crate) fn collect_urls(&mut self, key: CallId) {
         let Some(call) = self.calls.get(key) else {
             return;
         };
@@ -77,7 +74,7 @@ impl Relay {
     }
 
     /// The person was asked about every link: the call is made again when all were agreed to.
-    pub(super) fn urls_answered(&mut self, now: Timestamp, visits: Vec<(CallId, bool)>) {
+    pub(crate) fn urls_answered(&mut self, now: Timestamp, visits: Vec<(CallId, bool)>) {
         let mut calls: Vec<(CallId, bool)> = Vec::new();
         for (key, agreed) in visits {
             match calls.iter_mut().find(|(known, _)| *known == key) {
@@ -109,7 +106,7 @@ impl Relay {
     }
 
     /// The server says that a visit is done: calls that wait for it are made again.
-    pub(super) fn url_completed(
+    pub(crate) fn url_completed(
         &mut self,
         now: Timestamp,
         via: Option<CallId>,
@@ -141,9 +138,11 @@ impl Relay {
 
 /// Returns whether this answer of a server wants the visit of this id.
 fn wants_visit(demand: &str, id: &str) -> bool {
-    let required = FrameIndex::at(demand.as_bytes())
-        .and_then(|index| index.error)
-        .and_then(|range| frame_edit::raw_at(demand, &range).map(UrlRequired::parse));
+    let index = FrameIndex::at(demand.as_bytes());
+    let required = index.as_ref().and_then(|index| {
+        let error = Frame::of_text(demand, index).error();
+        error.map(UrlRequired::parse)
+    });
     let Some(Ok(required)) = required else {
         return false;
     };
@@ -159,10 +158,9 @@ fn wants_visit(demand: &str, id: &str) -> bool {
 /// Two answers that want the same visits, whatever their ids.
 fn same_error(one: &str, two: &str) -> bool {
     let error = |text: &str| {
-        let range = FrameIndex::at(text.as_bytes())?.error?;
-        let error = frame_edit::raw_at(text, &range)
-            .map(UrlRequired::parse)?
-            .ok()?;
+        let index = FrameIndex::at(text.as_bytes())?;
+        let error = Frame::of_text(text, &index).error()?;
+        let error = UrlRequired::parse(error).ok()?;
         let urls: Vec<String> = error
             .elicitations
             .iter()

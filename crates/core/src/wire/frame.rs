@@ -315,6 +315,138 @@ impl FrameIndex {
     }
 }
 
+/// One raw frame with the positions of its members: the only reader of raw frames. Copying it copies two references.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame<'a> {
+    text: &'a str,
+    index: &'a FrameIndex,
+}
+
+/// An object of a frame whose members can be read without reading the rest of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FramePart {
+    /// `params`.
+    Params,
+    /// `params._meta`.
+    Meta,
+    /// `result`.
+    Result,
+    /// `error`.
+    Error,
+}
+
+impl<'a> Frame<'a> {
+    /// Joins a frame with the positions of its members; `None` where it is not text.
+    #[inline]
+    pub fn new(frame: &'a [u8], index: &'a FrameIndex) -> Option<Self> {
+        let text = std::str::from_utf8(frame).ok()?;
+        Some(Self { text, index })
+    }
+
+    /// Joins the text of a frame with the positions of its members.
+    #[inline]
+    pub const fn of_text(text: &'a str, index: &'a FrameIndex) -> Self {
+        Self { text, index }
+    }
+
+    /// Returns the frame as it was written.
+    #[inline]
+    pub const fn text(self) -> &'a str {
+        self.text
+    }
+
+    /// Returns the positions of the members.
+    #[inline]
+    pub const fn index(self) -> &'a FrameIndex {
+        self.index
+    }
+
+    /// Returns the kind of the message, `None` when its members do not make one.
+    #[inline]
+    pub fn shape(self) -> Option<Shape> {
+        self.index.shape()
+    }
+
+    /// Returns the frame's own id; `None` where it has none or one that is not an id.
+    #[inline]
+    pub fn id(self) -> Option<Id> {
+        self.id_at(self.index.id.as_ref()?)
+    }
+
+    /// Returns the method, if it has one.
+    #[inline]
+    pub fn method(self) -> Option<&'a str> {
+        self.text.get(self.index.method.clone()?)
+    }
+
+    /// Returns `params`; `None` where there are none, or where they are not JSON.
+    #[inline]
+    pub fn params(self) -> Option<&'a RawValue> {
+        self.raw(FramePart::Params)
+    }
+
+    /// Returns `result`; `None` where there is none, or where it is not JSON.
+    #[inline]
+    pub fn result(self) -> Option<&'a RawValue> {
+        self.raw(FramePart::Result)
+    }
+
+    /// Returns `error`; `None` where there is none, or where it is not JSON.
+    #[inline]
+    pub fn error(self) -> Option<&'a RawValue> {
+        self.raw(FramePart::Error)
+    }
+
+    /// Returns the position of a part.
+    #[inline]
+    pub const fn range(self, part: FramePart) -> Option<&'a Range<usize>> {
+        match part {
+            FramePart::Params => self.index.params.as_ref(),
+            FramePart::Meta => self.index.meta.as_ref(),
+            FramePart::Result => self.index.result.as_ref(),
+            FramePart::Error => self.index.error.as_ref(),
+        }
+    }
+
+    /// Returns a part as it was written; `None` where there is none.
+    #[inline]
+    pub fn part(self, part: FramePart) -> Option<&'a str> {
+        self.text.get(self.range(part)?.clone())
+    }
+
+    /// Returns the JSON of the first member of a part with this name, which has no characters that JSON escapes.
+    #[inline]
+    pub fn member(self, part: FramePart, name: &str) -> Option<&'a str> {
+        self.text.get(self.member_range(part, name)?)
+    }
+
+    /// Returns the position of what [`Frame::member`] returns.
+    #[inline]
+    pub fn member_range(self, part: FramePart, name: &str) -> Option<Range<usize>> {
+        member(self.text.as_bytes(), self.range(part)?, name)
+    }
+
+    /// Returns the JSON of the only member of a part with this name; `None` when it certainly has none.
+    #[inline]
+    pub fn sole_member(self, part: FramePart, name: &str) -> Result<Option<&'a str>, Unclear> {
+        let Some(range) = self.range(part) else {
+            return Ok(None);
+        };
+        let value = sole_member(self.text.as_bytes(), range, name)?;
+        Ok(value.and_then(|value| self.text.get(value)))
+    }
+
+    /// Returns the id that stands in `range`.
+    fn id_at(self, range: &Range<usize>) -> Option<Id> {
+        let raw: &RawValue = serde_json::from_str(self.text.get(range.clone())?).ok()?;
+        Id::read(raw)
+    }
+
+    fn raw(self, part: FramePart) -> Option<&'a RawValue> {
+        serde_json::from_str(self.part(part)?).ok()
+    }
+}
+
 /// The id of a message that cannot be passed on, where it has exactly one: whoever waits under it can be told.
 pub fn only_id(frame: &[u8]) -> Option<Id> {
     let mut found = Vec::new();

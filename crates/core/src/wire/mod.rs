@@ -48,7 +48,7 @@ pub use call_kind::CallKind;
 pub use capability::Capability;
 pub use envelope::{ElicitationMessage, Envelope, Kind};
 pub use error::WireError;
-pub use frame::{FrameDefect, FrameIndex};
+pub use frame::{Frame, FrameDefect, FrameIndex, FramePart};
 pub use id::Id;
 pub use meta::Meta;
 pub use notice::{Cancelled, Progress};

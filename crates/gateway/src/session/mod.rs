@@ -327,8 +327,8 @@ impl Session {
 
     /// Returns whether the request goes on with something that is held here.
     pub(crate) fn continues_here(&self, kind: CallKind, frame: &[u8], index: &FrameIndex) -> bool {
-        let text = std::str::from_utf8(frame);
-        text.is_ok_and(|text| self.relay().continues_here(kind, text, index))
+        let frame = mcp_elicit_core::wire::Frame::new(frame, index);
+        frame.is_some_and(|frame| self.relay().continues_here(kind, frame))
     }
 
     /// Returns whether the client knows a call here by this id.

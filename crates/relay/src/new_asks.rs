@@ -9,13 +9,13 @@ use mcp_elicit_core::secrecy;
 use mcp_elicit_core::wire::{ElicitRequest, Era, Revision};
 use serde_json::value::RawValue;
 
-use super::NewQuestion;
-use super::asks::{Ask, Origin, Step, size_of};
-use super::attribution::Attribution;
-use super::calls::Call;
-use super::frame_edit::ErrorResponse;
-use super::unknown_members::unknown_members;
-use super::{AskId, AskedVia, Audience, CallId, Effect, Ending, Relay, Timer, Timestamp};
+use crate::NewQuestion;
+use crate::asks::{Ask, Origin, Step, size_of};
+use crate::attribution::Attribution;
+use crate::calls::Call;
+use crate::frame_edit::ErrorResponse;
+use crate::unknown_members::unknown_members;
+use crate::{AskId, AskedVia, Audience, CallId, Effect, Ending, Relay, Timer, Timestamp};
 
 /// The limit on questions counts those within this time.
 const MINUTE: Duration = Duration::from_mins(1);
@@ -28,7 +28,7 @@ struct Checked {
 
 impl Relay {
     /// Takes in a question of the server. `frame` is its own frame, where it pushed one.
-    pub(super) fn open_ask(
+    pub(crate) fn open_ask(
         &mut self,
         now: Timestamp,
         attribution: Attribution,
@@ -221,7 +221,7 @@ impl Relay {
     }
 
     /// The question is written: now it may be seen.
-    pub(super) fn recorded(
+    pub(crate) fn recorded(
         &mut self,
         now: Timestamp,
         key: AskId,
@@ -253,7 +253,7 @@ impl Relay {
             (_, Some(call)) if echo => self.client_round_recorded(now, call),
             (AskedVia::Client, Some(call)) if self.client.era() == Some(Era::Rounds) => {
                 if !self.uses_retry_answer(key, call) {
-                    self.present_round(call);
+                    self.present_round(now, call);
                 }
             }
             (AskedVia::Client, _) => self.push_to_client(now, key),
@@ -263,7 +263,7 @@ impl Relay {
     }
 
     /// Returns what is not written is not asked.
-    pub(super) fn not_recorded(&mut self, now: Timestamp, key: AskId) {
+    pub(crate) fn not_recorded(&mut self, now: Timestamp, key: AskId) {
         let refusal = ErrorResponse::new(
             -32603,
             "the question could not be recorded, so nobody was asked",

@@ -1,0 +1,60 @@
+//! Frames as they come in: their text, the positions of their members, their stream and their time.
+
+use std::ops::Deref;
+
+use bytes::Bytes;
+use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_core::wire::Frame;
+
+use crate::StreamId;
+
+/// A frame of the client.
+#[derive(Clone, Copy)]
+pub(crate) struct ClientFrame<'a> {
+    frame: Frame<'a>,
+    stream: StreamId,
+    at: Timestamp,
+    bytes: Option<&'a Bytes>,
+}
+
+impl<'a> ClientFrame<'a> {
+    /// A frame that came on this stream; `bytes` are those of the frame where they may be kept without being copied.
+    pub(crate) const fn new(
+        frame: Frame<'a>,
+        stream: StreamId,
+        at: Timestamp,
+        bytes: Option<&'a Bytes>,
+    ) -> Self {
+        Self {
+            frame,
+            stream,
+            at,
+            bytes,
+        }
+    }
+
+    /// Returns the stream that it came on.
+    pub(crate) const fn stream(self) -> StreamId {
+        self.stream
+    }
+
+    /// Returns when it came.
+    pub(crate) const fn at(self) -> Timestamp {
+        self.at
+    }
+
+    /// Returns this text of the frame for keeping: the frame's own bytes where the text is all of them.
+    pub(crate) fn kept(self, text: &str) -> Bytes {
+        let same = |bytes: &&Bytes| bytes.as_ptr() == text.as_ptr() && bytes.len() == text.len();
+        let shared = self.bytes.filter(same);
+        shared.map_or_else(|| Bytes::copy_from_slice(text.as_bytes()), Bytes::clone)
+    }
+}
+
+impl<'a> Deref for ClientFrame<'a> {
+    type Target = Frame<'a>;
+
+    fn deref(&self) -> &Frame<'a> {
+        &self.frame
+    }
+}
