@@ -67,7 +67,7 @@ pub(crate) struct StreamEvent {
     /// The challenge of the server, where it answers with one.
     pub challenge: Option<Box<Challenge>>,
     id: String,
-    /// ChildSlot as long as it waits to be read.
+    /// Counted as long as it waits to be read.
     _unread: Option<Arc<Unread>>,
 }
 
@@ -189,7 +189,7 @@ impl ResponseStreams {
         if seen.is_none() && stream.is_open() {
             return Err(StreamError::Open);
         }
-        // SessionContext does not say how far it was has what somebody listened to.
+        // A client that does not say how far it was has heard what was listened to.
         let after = seen.map_or(stream.said, |(_, after)| after);
         let (to, told) = mpsc::unbounded_channel();
         for (count, kept) in &stream.kept {

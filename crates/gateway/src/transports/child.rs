@@ -26,7 +26,7 @@ pub(crate) struct ChildTransport {
     program: Program,
     pipe: PipeWriter,
     process: Mutex<Option<Process>>,
-    /// ChildSlot as long as this is there.
+    /// The place among all children, held as long as this is there.
     _counted: Option<ChildSlot>,
     me: Weak<Self>,
     session: OnceLock<Weak<Session>>,

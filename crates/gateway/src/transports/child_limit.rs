@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// ChildLimit of the gateway at once, over all clients.
+/// Children of the gateway at once, over all clients.
 pub(crate) const CHILDREN: usize = 256;
 
 /// The children of a gateway, counted.

@@ -1,5 +1,9 @@
 //! The parts of a running gateway beside its sessions: the record, the inbox, and the housekeeping between them.
 
+mod inbox_location;
+mod start_error;
+mod terminal;
+
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
@@ -9,116 +13,26 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use mcp_elicit_client::responder::{self, Responder, Terminal};
-use mcp_elicit_forms::terminal::Frontend;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
+
+use inbox_location::{INBOX_CHECK_INTERVAL, InboxLocation};
+pub use start_error::StartError;
+use terminal::terminal_frontend;
 
 use crate::config::{Config, LocalResponder, Server};
 use crate::learned_facts::LearnedFacts;
 use crate::responder_bridge::ResponderBridge;
 use crate::server_identity::server_identity;
 use crate::session::SessionContext;
-use mcp_elicit_inbox::state_folder::{InboxLock, Presence, StateFolder};
-use mcp_elicit_inbox::{Inbox, notify};
+use mcp_elicit_inbox::state_folder::{Presence, StateFolder};
 use mcp_elicit_record::store::{Memory, Sqlite, Store, StoreFault};
-use mcp_elicit_record::{Book, KeyFileError, Keys, Lease, SessionIdentity, clock};
+use mcp_elicit_record::{Book, Keys, Lease, SessionIdentity, clock};
 use mcp_elicit_relay::Audience;
 
 /// The interval at which other gateways' answers are looked for.
 const FOREIGN_CHANGES_INTERVAL: Duration = Duration::from_millis(400);
 /// The interval at which questions whose time has run out are ended.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
-
-/// Why a gateway cannot start.
-#[derive(Debug, thiserror::Error)]
-pub enum StartError {
-    /// The state folder cannot be used.
-    #[error("the state folder {} cannot be used", path.display())]
-    State {
-        /// The folder.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// The user has no home.
-    #[error("there is no state folder; name one")]
-    NoState,
-    /// The record cannot be opened.
-    #[error(transparent)]
-    Record(#[from] Arc<StoreFault>),
-    /// A key is lost that the record needs.
-    #[error(transparent)]
-    Keys(#[from] KeyFileError),
-    /// An address cannot be served.
-    #[error("cannot serve at {at}")]
-    Listen {
-        /// The address.
-        at: SocketAddr,
-        /// Why.
-        source: io::Error,
-    },
-    /// The inbox would be open to the network.
-    #[error("the inbox is for this machine: {at} is no loopback address")]
-    NotLoopback {
-        /// The address.
-        at: SocketAddr,
-    },
-    /// The server's program cannot be started.
-    #[error("cannot start the server {server}")]
-    Program {
-        /// The server.
-        server: String,
-        /// Why.
-        source: io::Error,
-    },
-    /// There is no terminal to ask in, or this process may not read its keys.
-    #[error("there is no terminal to ask in{}", if *background { ": this process is not in its foreground" } else { "" })]
-    NoTerminal {
-        /// `true` if there is one, but it belongs to another program now.
-        background: bool,
-    },
-    /// Only pages may answer, and a server's questions are put elsewhere, or there are no pages.
-    #[error("only pages may answer here, {why}")]
-    PagesOnly {
-        /// The setting that does not go with it.
-        why: String,
-    },
-    /// Anybody on the network could call the servers: there is no authentication yet.
-    #[error(
-        "{at} can be reached from the network, and the gateway does not ask its clients who they are"
-    )]
-    OpenToNetwork {
-        /// The address.
-        at: SocketAddr,
-    },
-    /// Every client has its own children, and there are too many.
-    #[error("too many children run")]
-    TooManyChildren,
-    /// A server's address cannot be used.
-    #[error("the server's address cannot be used: {why}")]
-    Address {
-        /// Why.
-        why: String,
-    },
-}
-
-/// The location of the inbox.
-#[derive(Clone)]
-enum InboxLocation {
-    /// Nowhere: there is no inbox.
-    Nowhere,
-    /// At this gateway's.
-    Here(Box<Inbox>),
-    /// At another gateway's of the same person.
-    Elsewhere(String),
-}
-
-/// The interval of checks that another gateway still serves the inbox.
-const INBOX_CHECK_INTERVAL: Duration = Duration::from_millis(500);
-/// The number of checks, and their interval, that another gateway that has just started serves the inbox.
-const ASKS: u32 = 40;
-const BETWEEN: Duration = Duration::from_millis(50);
 
 /// The book, the inbox and the housekeeping of a running gateway.
 #[derive(Clone)]
@@ -136,7 +50,7 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// Opens the record and serves the inbox. Runs in a tokio runtime, whose tasks keep house. Boxed as
+    /// Opens the record and serves the inbox. Runs in a tokio runtime, whose tasks do the housekeeping. Boxed as
     /// [`http::serve`](crate::listener::app::serve) is.
     ///
     /// Sets servers whose questions might go elsewhere to the inbox, where only pages may answer.
@@ -196,114 +110,6 @@ impl Runtime {
         if let Err(fault) = closed.await {
             tracing::error!(%fault, "the record could not be kept");
         }
-    }
-
-    async fn serve_inbox(&mut self, config: &Config, folder: &Folder) -> Result<(), StartError> {
-        let Some(at) = config.inbox else {
-            return Ok(());
-        };
-        let may_move = config.inbox_may_move;
-        if config.in_memory {
-            // Its questions are in no record that other processes could share.
-            let lock = match folder.state.served_inbox().await {
-                Some(_) => None,
-                None => lock(folder)?,
-            };
-            let listener = bind(at, may_move).await?;
-            return self.serve_inbox_on(listener, at, folder, lock, config.notify);
-        }
-        for _ in 0..ASKS {
-            if let Some(lock) = lock(folder)? {
-                let listener = bind(at, may_move).await?;
-                return self.serve_inbox_on(listener, at, folder, Some(lock), config.notify);
-            }
-            // Another gateway on the same record serves the same questions, as long as it runs.
-            if let Some(base) = folder.state.served_inbox().await {
-                if may_move || is_at(&base, at) {
-                    self.answering.send_replace(InboxLocation::Elsewhere(base));
-                    let runtime = self.clone();
-                    tokio::spawn(runtime.take_over(at, may_move, folder.clone(), config.notify));
-                    return Ok(());
-                }
-                break;
-            }
-            tokio::time::sleep(BETWEEN).await;
-        }
-        // An address of its own, beside that of the gateway which serves commands.
-        let listener = bind(at, may_move).await?;
-        self.serve_inbox_on(listener, at, folder, None, config.notify)
-    }
-
-    fn serve_inbox_on(
-        &self,
-        listener: TcpListener,
-        at: SocketAddr,
-        folder: &Folder,
-        lock: Option<InboxLock>,
-        notify: bool,
-    ) -> Result<(), StartError> {
-        let inbox = Inbox::serve(&self.book, listener, &folder.state, lock)
-            .map_err(|source| folder.fault(source))?;
-        tracing::debug!(%at, address = %inbox.address(), "the inbox is served");
-        self.answering
-            .send_replace(InboxLocation::Here(Box::new(inbox)));
-        if notify {
-            notify::start(self.book.clone());
-        }
-        Ok(())
-    }
-
-    /// Serves the inbox as soon as the gateway that does has ended, where that did if possible.
-    async fn take_over(self, at: SocketAddr, may_move: bool, folder: Folder, notify: bool) {
-        let mut held = None;
-        let mut before = at;
-        loop {
-            tokio::time::sleep(INBOX_CHECK_INTERVAL).await;
-            if let InboxLocation::Elsewhere(base) = &*self.answering.borrow()
-                && let Some(served) = address(base)
-            {
-                before = served;
-            }
-            if held.is_none() {
-                held = match lock(&folder) {
-                    Ok(Some(lock)) => Some(lock),
-                    // Another gateway may have been faster, at an address of its own.
-                    Ok(None) => {
-                        self.follow(&folder).await;
-                        continue;
-                    }
-                    Err(fault) => {
-                        tracing::error!(%fault, "the inbox of a gateway that has ended could not be taken over");
-                        return;
-                    }
-                };
-            }
-            let Ok(listener) = bind(before, may_move).await else {
-                continue;
-            };
-            let served = self.serve_inbox_on(listener, before, &folder, held.take(), notify);
-            if let Err(fault) = served {
-                tracing::error!(%fault, "the inbox of a gateway that has ended could not be taken over");
-            }
-            return;
-        }
-    }
-
-    /// Notes where the gateway that serves the inbox has it now.
-    async fn follow(&self, folder: &Folder) {
-        let Some(now) = folder.state.served_inbox().await else {
-            return;
-        };
-        self.answering
-            .send_if_modified(|answering| match answering {
-                InboxLocation::Elsewhere(known) if *known != now => {
-                    *known = now;
-                    true
-                }
-                InboxLocation::Elsewhere(_) | InboxLocation::Here(_) | InboxLocation::Nowhere => {
-                    false
-                }
-            });
     }
 
     /// Takes every question away from the terminal and the programs that it is put before.
@@ -448,59 +254,6 @@ fn apply_presence(config: &mut Config, folder: &Folder) -> Result<(), StartError
     Ok(())
 }
 
-fn lock(folder: &Folder) -> Result<Option<InboxLock>, StartError> {
-    folder
-        .state
-        .lock_inbox()
-        .map_err(|source| folder.fault(source))
-}
-
-/// Listens there or, where something else does and any port will do, at a free one.
-async fn bind(at: SocketAddr, may_move: bool) -> Result<TcpListener, StartError> {
-    match TcpListener::bind(at).await {
-        Ok(listener) => Ok(listener),
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse && may_move => {
-            let free = SocketAddr::new(at.ip(), 0);
-            let listener = TcpListener::bind(free).await;
-            let listener = listener.map_err(|source| StartError::Listen { at: free, source })?;
-            // The first message does not wait for this.
-            tokio::spawn(async move {
-                if is_inbox(at).await {
-                    tracing::warn!(%at, "the inbox of another state folder is where the inbox usually is, so this one is at another port");
-                } else {
-                    tracing::warn!(%at, "something else listens where the inbox usually is, so it is at another port");
-                }
-            });
-            Ok(listener)
-        }
-        Err(source) => Err(StartError::Listen { at, source }),
-    }
-}
-
-/// Returns whether an inbox of mcp-elicit answers there, as far as that can be seen without showing it anything.
-async fn is_inbox(at: SocketAddr) -> bool {
-    let asked = async {
-        let mut stream = TcpStream::connect(at).await?;
-        let request =
-            format!("GET /api/questions HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).await?;
-        let mut reply = Vec::new();
-        stream.take(4_096).read_to_end(&mut reply).await?;
-        Ok::<_, io::Error>(String::from_utf8_lossy(&reply).contains("\"no-token\""))
-    };
-    let asked = tokio::time::timeout(Duration::from_secs(2), asked).await;
-    matches!(asked, Ok(Ok(true)))
-}
-
-/// The address in the link to an inbox.
-fn address(base: &str) -> Option<SocketAddr> {
-    base.strip_prefix("http://")?.parse().ok()
-}
-
-fn is_at(base: &str, at: SocketAddr) -> bool {
-    address(base) == Some(at)
-}
-
 #[derive(Clone)]
 struct Folder {
     state: StateFolder,
@@ -526,37 +279,6 @@ fn folder(named: Option<&Path>) -> Result<Folder, StartError> {
         source,
     })?;
     Ok(Folder { state, path })
-}
-
-/// The terminal_frontend of the terminal that this process was started in.
-fn terminal_frontend(plain: bool) -> Result<Frontend, StartError> {
-    let terminal_frontend = if plain {
-        Frontend::plain_on_tty()
-    } else {
-        Frontend::on_tty()
-    };
-    let terminal_frontend =
-        terminal_frontend.map_err(|_| StartError::NoTerminal { background: false })?;
-    if in_background() {
-        return Err(StartError::NoTerminal { background: true });
-    }
-    Ok(terminal_frontend)
-}
-
-/// Returns whether the system stops this process as soon as it touches its terminal: another program is in the foreground,
-/// such as a client that starts its servers as process groups of their own.
-#[cfg(unix)]
-fn in_background() -> bool {
-    let tty = std::fs::File::open("/dev/tty");
-    let foreground = tty
-        .ok()
-        .and_then(|tty| rustix::termios::tcgetpgrp(&tty).ok());
-    foreground.is_some_and(|group| group != rustix::process::getpgrp())
-}
-
-#[cfg(not(unix))]
-fn in_background() -> bool {
-    false
 }
 
 /// Opens the record beside everything else: the first message need not wait for it, only the first question.

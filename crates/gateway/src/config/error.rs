@@ -1,0 +1,123 @@
+//! The mistakes of a configuration, each at its line of the file.
+
+use std::net::SocketAddr;
+
+use mcp_elicit_client::connection::TokenError;
+
+use super::{AnswerWithError, NoAddress};
+
+/// A configuration that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// Not TOML, or not what may stand there.
+    #[error("{}", plain_words(.0))]
+    Toml(#[from] toml::de::Error),
+    /// A server has neither, or both, or what goes with the other.
+    #[error(
+        "server `{name}` needs either `command`, optionally with `env`, `pass-env` and `share-child`, or `url`, optionally with `token-env`"
+    )]
+    Target {
+        /// The server.
+        name: String,
+    },
+    /// No server at all.
+    #[error("the file names no server; add `[servers.NAME]` with `command` or `url`")]
+    NoServer,
+    /// A name that cannot stand in an address.
+    #[error("server name `{name}` may have letters, digits, `-` and `_` only")]
+    Name {
+        /// The name.
+        name: String,
+    },
+    /// `answer-with` does not go with `answer-command` or the inbox.
+    #[error("server `{name}`: {fault}")]
+    AnswerCommand {
+        /// The server.
+        name: String,
+        /// The error.
+        fault: AnswerWithError,
+    },
+    /// The token for a server cannot be used.
+    #[error("server `{name}`: {fault}")]
+    Token {
+        /// The server.
+        name: String,
+        /// The error.
+        fault: TokenError,
+    },
+    /// Several servers, and no address to serve them under.
+    #[error("several servers need `listen`, such as listen = \"127.0.0.1:8080\"")]
+    NoListen,
+    /// A server's address is none.
+    #[error("server `{name}`: {fault}")]
+    Address {
+        /// The server.
+        name: String,
+        /// The error.
+        fault: NoAddress,
+    },
+    /// The inbox would be open to the network.
+    #[error("the inbox is for this machine: {at} is no loopback address")]
+    NotLoopback {
+        /// The address.
+        at: SocketAddr,
+    },
+    /// A number is too small or too large.
+    #[error("`{name}` is {value}; it may be from {least} to {most}")]
+    OutOfRange {
+        /// The setting.
+        name: &'static str,
+        /// The number in the file.
+        value: u64,
+        /// The smallest.
+        least: u64,
+        /// The largest.
+        most: u64,
+    },
+    /// A value that is not an origin.
+    #[error("`{text}` is no origin: write it like http://localhost:6274")]
+    Origin {
+        /// The value.
+        text: String,
+    },
+    /// One of the others, at a line of the file.
+    #[error("error at line {line}\n  |\n{line} | {shown}\n  |\n{fault}")]
+    At {
+        /// Counted from 1.
+        line: usize,
+        /// The line.
+        shown: String,
+        /// The error there.
+        fault: Box<ConfigError>,
+    },
+}
+
+/// The parser's words, with those replaced that only programmers know.
+fn plain_words(error: &toml::de::Error) -> String {
+    let mut text = error.to_string();
+    for (theirs, ours) in [
+        ("expected u64", "expected a whole number"),
+        ("expected usize", "expected a whole number"),
+        ("expected u32", "expected a whole number"),
+        (
+            "expected socket address",
+            "expected an address such as 127.0.0.1:8080",
+        ),
+    ] {
+        text = text.replace(theirs, ours);
+    }
+    text
+}
+
+impl ConfigError {
+    /// At this byte of the file.
+    pub(super) fn at(self, text: &str, place: usize) -> Self {
+        let before = text.get(..place).unwrap_or_default();
+        let line = before.matches('\n').count();
+        Self::At {
+            line: line + 1,
+            shown: text.lines().nth(line).unwrap_or_default().to_owned(),
+            fault: Box::new(self),
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! An operator's settings: from the command line, or from a TOML file whose mistakes are named with their line.
+
+mod error;
+mod file;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+pub use error::ConfigError;
+pub use file::retention;
+
+pub use crate::listener::origin_guard::is_origin;
+pub use crate::transports::http_upstream::{HttpTarget, NoAddress};
+pub use crate::transports::process::{Inherits, Program};
+use mcp_elicit_inbox::state_folder::Presence;
+use mcp_elicit_record::Retention;
+use mcp_elicit_relay::{Audience, RelaySettings};
+
+/// The largest message, in bytes, unless told otherwise: 64 MiB.
+pub const MAX_FRAME: usize = 64 * 1024 * 1024;
+
+/// The values that an operator may set.
+pub mod bounds {
+    use std::ops::RangeInclusive;
+
+    /// Seconds that a call is held.
+    pub const HOLD: RangeInclusive<u64> = 0..=86_400;
+    /// Hours that a question waits.
+    pub const QUESTION_HOURS: RangeInclusive<u64> = 1..=8_760;
+    /// Questions at once, or in a minute.
+    pub const QUESTIONS: RangeInclusive<u64> = 1..=1_000_000;
+    /// The largest message, in bytes.
+    pub const MAX_FRAME: RangeInclusive<u64> = 4_096..=1_073_741_824;
+    /// The longest message of a question, in bytes.
+    pub const MESSAGE_BYTES: RangeInclusive<u64> = 1_024..=1_048_576;
+    /// The size of all questions pending at once in one session, in bytes.
+    pub const PENDING_BYTES: RangeInclusive<u64> = 65_536..=1_073_741_824;
+    /// Seconds that answers and results are kept.
+    pub const KEEP: RangeInclusive<u64> = 0..=2_592_000;
+    /// Days that ended questions are kept.
+    pub const KEEP_ENDED: RangeInclusive<u64> = 1..=3_650;
+}
+
+/// Everything that a gateway is told.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a decision of its own, as the operator says it"
+)]
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The address at which HTTP clients are served; `None` for one client on stdin and stdout.
+    pub listen: Option<SocketAddr>,
+    /// The address of the inbox; `None` for no inbox.
+    pub inbox: Option<SocketAddr>,
+    /// `true` if any free port will do where something else listens at that address, which nobody has named.
+    pub inbox_may_move: bool,
+    /// Which answers count from now on; `None` for what holds for the state folder already.
+    pub presence: Option<Presence>,
+    /// `true` if the desktop is told of questions.
+    pub notify: bool,
+    /// The state folder; `None` for the usual one.
+    pub state: Option<PathBuf>,
+    /// `true` if the record is kept in memory only.
+    pub in_memory: bool,
+    /// `true` if the person at the terminal is asked line by line, without a screen.
+    pub plain: bool,
+    /// `true` if clients may be served at an address that the network reaches, without being asked who they are.
+    pub insecure: bool,
+    /// The largest message, in bytes.
+    pub max_frame: usize,
+    /// Origins of pages that may talk to the listener, beside its own.
+    pub allow_origins: Vec<String>,
+    /// The times for which answers, results and ended questions are kept.
+    pub retention: Retention,
+    /// The servers, by name.
+    pub servers: Vec<Server>,
+}
+
+/// One server.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// The path.
+    pub target: Target,
+    /// Its settings, its name among them.
+    pub settings: RelaySettings,
+    /// `true` if all calls of a caller go to one child, where the server asks in a way that calls for several: for a server
+    /// that keeps in memory what calls share.
+    pub share_child: bool,
+    /// The responder that is asked at once what comes to the desk; `None` for the inbox only.
+    pub answering: Option<LocalResponder>,
+    /// `true` if the operator gave it its name; else people see the name that it reports, and its command.
+    pub is_named: bool,
+    /// `true` if the gateway's own environment configures it, as that of a client does which starts the gateway for one server.
+    pub is_configured_by_environment: bool,
+}
+
+/// The responder that is asked beside the inbox.
+#[derive(Clone, Debug)]
+pub enum LocalResponder {
+    /// The person at the terminal that the gateway was started in.
+    Terminal,
+    /// A program, run for each question.
+    Program(Program),
+}
+
+/// The responder, as an operator names it (`answer-with`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AnswerWith {
+    /// The client when it declared the mode, else the inbox.
+    #[default]
+    Auto,
+    /// The client only.
+    Client,
+    /// The inbox only.
+    Inbox,
+    /// The person at the terminal that the gateway was started in; the inbox too.
+    Terminal,
+    /// A program, run for each question; the inbox too.
+    Command,
+}
+
+impl AnswerWith {
+    /// Returns what that comes to. `command` goes with [`AnswerWith::Command`], and one needs the other; `inbox` is whether there is
+    /// one.
+    pub fn resolve(
+        self,
+        command: Option<Program>,
+        inbox: bool,
+    ) -> Result<(Audience, Option<LocalResponder>), AnswerWithError> {
+        Ok(match (self, command) {
+            (Self::Command, Some(program)) => {
+                (Audience::People, Some(LocalResponder::Program(program)))
+            }
+            (Self::Command, None) | (_, Some(_)) => return Err(AnswerWithError::CommandMismatch),
+            (Self::Inbox, None) if !inbox => return Err(AnswerWithError::NoInbox),
+            (Self::Terminal, None) => (Audience::People, Some(LocalResponder::Terminal)),
+            (Self::Inbox, None) => (Audience::People, None),
+            (Self::Auto, None) if inbox => (Audience::Auto, None),
+            // Where nobody else would be asked, nothing more is declared than the client did.
+            (Self::Auto | Self::Client, None) => (Audience::Client, None),
+        })
+    }
+}
+
+/// Options about who answers that do not go together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AnswerWithError {
+    /// A program to answer with that is not asked, or none where one is.
+    #[error("`answer-command` goes with `answer-with` command, and one needs the other")]
+    CommandMismatch,
+    /// Questions go to the inbox only, and there is none.
+    #[error("`answer-with` inbox needs an inbox: without one nobody can ever answer")]
+    NoInbox,
+}
+
+/// The location of a server.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// A program to start.
+    Program(Program),
+    /// A Streamable HTTP endpoint.
+    Url(HttpTarget),
+}

@@ -1,0 +1,197 @@
+//! The location of the inbox: here, at another gateway of the same person, or nowhere; and the move when that gateway ends.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use mcp_elicit_inbox::state_folder::InboxLock;
+use mcp_elicit_inbox::{Inbox, notify};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::{Folder, Runtime, StartError};
+use crate::config::Config;
+
+/// The location of the inbox.
+#[derive(Clone)]
+pub(super) enum InboxLocation {
+    /// Nowhere: there is no inbox.
+    Nowhere,
+    /// At this gateway's.
+    Here(Box<Inbox>),
+    /// At another gateway's of the same person.
+    Elsewhere(String),
+}
+
+/// The interval of checks that another gateway still serves the inbox.
+pub(super) const INBOX_CHECK_INTERVAL: Duration = Duration::from_millis(500);
+/// The number of checks, and their interval, that another gateway that has just started serves the inbox.
+const ASKS: u32 = 40;
+const BETWEEN: Duration = Duration::from_millis(50);
+
+impl Runtime {
+    pub(super) async fn serve_inbox(
+        &mut self,
+        config: &Config,
+        folder: &Folder,
+    ) -> Result<(), StartError> {
+        let Some(at) = config.inbox else {
+            return Ok(());
+        };
+        let may_move = config.inbox_may_move;
+        if config.in_memory {
+            // Its questions are in no record that other processes could share.
+            let lock = match folder.state.served_inbox().await {
+                Some(_) => None,
+                None => lock(folder)?,
+            };
+            let listener = bind(at, may_move).await?;
+            return self.serve_inbox_on(listener, at, folder, lock, config.notify);
+        }
+        for _ in 0..ASKS {
+            if let Some(lock) = lock(folder)? {
+                let listener = bind(at, may_move).await?;
+                return self.serve_inbox_on(listener, at, folder, Some(lock), config.notify);
+            }
+            // Another gateway on the same record serves the same questions, as long as it runs.
+            if let Some(base) = folder.state.served_inbox().await {
+                if may_move || is_at(&base, at) {
+                    self.answering.send_replace(InboxLocation::Elsewhere(base));
+                    let runtime = self.clone();
+                    tokio::spawn(runtime.take_over(at, may_move, folder.clone(), config.notify));
+                    return Ok(());
+                }
+                break;
+            }
+            tokio::time::sleep(BETWEEN).await;
+        }
+        // An address of its own, beside that of the gateway which serves commands.
+        let listener = bind(at, may_move).await?;
+        self.serve_inbox_on(listener, at, folder, None, config.notify)
+    }
+
+    fn serve_inbox_on(
+        &self,
+        listener: TcpListener,
+        at: SocketAddr,
+        folder: &Folder,
+        lock: Option<InboxLock>,
+        notify: bool,
+    ) -> Result<(), StartError> {
+        let inbox = Inbox::serve(&self.book, listener, &folder.state, lock)
+            .map_err(|source| folder.fault(source))?;
+        tracing::debug!(%at, address = %inbox.address(), "the inbox is served");
+        self.answering
+            .send_replace(InboxLocation::Here(Box::new(inbox)));
+        if notify {
+            notify::start(self.book.clone());
+        }
+        Ok(())
+    }
+
+    /// Serves the inbox as soon as the gateway that does has ended, where that did if possible.
+    async fn take_over(self, at: SocketAddr, may_move: bool, folder: Folder, notify: bool) {
+        let mut held = None;
+        let mut before = at;
+        loop {
+            tokio::time::sleep(INBOX_CHECK_INTERVAL).await;
+            if let InboxLocation::Elsewhere(base) = &*self.answering.borrow()
+                && let Some(served) = address(base)
+            {
+                before = served;
+            }
+            if held.is_none() {
+                held = match lock(&folder) {
+                    Ok(Some(lock)) => Some(lock),
+                    // Another gateway may have been faster, at an address of its own.
+                    Ok(None) => {
+                        self.follow(&folder).await;
+                        continue;
+                    }
+                    Err(fault) => {
+                        tracing::error!(%fault, "the inbox of a gateway that has ended could not be taken over");
+                        return;
+                    }
+                };
+            }
+            let Ok(listener) = bind(before, may_move).await else {
+                continue;
+            };
+            let served = self.serve_inbox_on(listener, before, &folder, held.take(), notify);
+            if let Err(fault) = served {
+                tracing::error!(%fault, "the inbox of a gateway that has ended could not be taken over");
+            }
+            return;
+        }
+    }
+
+    /// Notes where the gateway that serves the inbox has it now.
+    async fn follow(&self, folder: &Folder) {
+        let Some(now) = folder.state.served_inbox().await else {
+            return;
+        };
+        self.answering
+            .send_if_modified(|answering| match answering {
+                InboxLocation::Elsewhere(known) if *known != now => {
+                    *known = now;
+                    true
+                }
+                InboxLocation::Elsewhere(_) | InboxLocation::Here(_) | InboxLocation::Nowhere => {
+                    false
+                }
+            });
+    }
+}
+
+fn lock(folder: &Folder) -> Result<Option<InboxLock>, StartError> {
+    folder
+        .state
+        .lock_inbox()
+        .map_err(|source| folder.fault(source))
+}
+
+/// Listens there or, where something else does and any port will do, at a free one.
+async fn bind(at: SocketAddr, may_move: bool) -> Result<TcpListener, StartError> {
+    match TcpListener::bind(at).await {
+        Ok(listener) => Ok(listener),
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse && may_move => {
+            let free = SocketAddr::new(at.ip(), 0);
+            let listener = TcpListener::bind(free).await;
+            let listener = listener.map_err(|source| StartError::Listen { at: free, source })?;
+            // The first message does not wait for this.
+            tokio::spawn(async move {
+                if is_inbox(at).await {
+                    tracing::warn!(%at, "the inbox of another state folder is where the inbox usually is, so this one is at another port");
+                } else {
+                    tracing::warn!(%at, "something else listens where the inbox usually is, so it is at another port");
+                }
+            });
+            Ok(listener)
+        }
+        Err(source) => Err(StartError::Listen { at, source }),
+    }
+}
+
+/// Returns whether an inbox of mcp-elicit answers there, as far as that can be seen without showing it anything.
+async fn is_inbox(at: SocketAddr) -> bool {
+    let asked = async {
+        let mut stream = TcpStream::connect(at).await?;
+        let request =
+            format!("GET /api/questions HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut reply = Vec::new();
+        stream.take(4_096).read_to_end(&mut reply).await?;
+        Ok::<_, io::Error>(String::from_utf8_lossy(&reply).contains("\"no-token\""))
+    };
+    let asked = tokio::time::timeout(Duration::from_secs(2), asked).await;
+    matches!(asked, Ok(Ok(true)))
+}
+
+/// The address in the link to an inbox.
+fn address(base: &str) -> Option<SocketAddr> {
+    base.strip_prefix("http://")?.parse().ok()
+}
+
+fn is_at(base: &str, at: SocketAddr) -> bool {
+    address(base) == Some(at)
+}

@@ -1,0 +1,82 @@
+//! The reasons for which a gateway does not start.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use mcp_elicit_record::KeyFileError;
+use mcp_elicit_record::store::StoreFault;
+
+/// Why a gateway cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The state folder cannot be used.
+    #[error("the state folder {} cannot be used", path.display())]
+    State {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The user has no home.
+    #[error("there is no state folder; name one")]
+    NoState,
+    /// The record cannot be opened.
+    #[error(transparent)]
+    Record(#[from] Arc<StoreFault>),
+    /// A key is lost that the record needs.
+    #[error(transparent)]
+    Keys(#[from] KeyFileError),
+    /// An address cannot be served.
+    #[error("cannot serve at {at}")]
+    Listen {
+        /// The address.
+        at: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// The inbox would be open to the network.
+    #[error("the inbox is for this machine: {at} is no loopback address")]
+    NotLoopback {
+        /// The address.
+        at: SocketAddr,
+    },
+    /// The server's program cannot be started.
+    #[error("cannot start the server {server}")]
+    Program {
+        /// The server.
+        server: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// There is no terminal to ask in, or this process may not read its keys.
+    #[error("there is no terminal to ask in{}", if *background { ": this process is not in its foreground" } else { "" })]
+    NoTerminal {
+        /// `true` if there is one, but it belongs to another program now.
+        background: bool,
+    },
+    /// Only pages may answer, and a server's questions are put elsewhere, or there are no pages.
+    #[error("only pages may answer here, {why}")]
+    PagesOnly {
+        /// The setting that does not go with it.
+        why: String,
+    },
+    /// Anybody on the network could call the servers: there is no authentication yet.
+    #[error(
+        "{at} can be reached from the network, and the gateway does not ask its clients who they are"
+    )]
+    OpenToNetwork {
+        /// The address.
+        at: SocketAddr,
+    },
+    /// Every client has its own children, and there are too many.
+    #[error("too many children run")]
+    TooManyChildren,
+    /// A server's address cannot be used.
+    #[error("the server's address cannot be used: {why}")]
+    Address {
+        /// Why.
+        why: String,
+    },
+}
