@@ -9,6 +9,16 @@ use serde_json::{Map, Value};
 use crate::question::Question;
 
 /// A person's act, with what belongs beside it in the record.
+///
+/// ```
+/// use mcp_elicit_client::answer::{Answer, decline};
+/// use mcp_elicit_client::core::answer::Outcome;
+///
+/// let answer: Answer = decline("not on a Friday".to_owned());
+/// assert_eq!(answer.outcome(), &Outcome::Decline);
+/// assert_eq!(answer.reason(), Some("not on a Friday"));
+/// assert_eq!((answer.insisted(), answer.is_always(), answer.by()), (false, false, None));
+/// ```
 #[derive(Clone)]
 pub struct Answer {
     outcome: Outcome,
@@ -25,6 +35,13 @@ impl Answer {
     }
 
     /// The act itself, taken out.
+    ///
+    /// ```
+    /// use mcp_elicit_client::answer::cancel;
+    /// use mcp_elicit_client::core::answer::Outcome;
+    ///
+    /// assert_eq!(cancel().into_outcome(), Outcome::Cancel);
+    /// ```
     pub fn into_outcome(self) -> Outcome {
         self.outcome
     }
@@ -55,6 +72,15 @@ impl Answer {
     }
 
     /// Says that the person was warned that the form seems to ask for a credential, and insists.
+    ///
+    /// ```
+    /// # use mcp_elicit_client::{Answer, Question};
+    /// # use mcp_elicit_client::core::answer::Violations;
+    /// fn api_key(question: &Question, key: &str) -> Result<Answer, Violations> {
+    ///     // The person has seen the warning, and wants to send the key all the same.
+    ///     Ok(question.accept(serde_json::json!({ "key": key }))?.allow_credentials())
+    /// }
+    /// ```
     #[must_use]
     pub fn allow_credentials(mut self) -> Self {
         self.allows_credentials = true;
@@ -68,6 +94,12 @@ impl Answer {
 
     /// Says that a decline is meant for every later question of this server too; nothing of the kind can be said with
     /// another act.
+    ///
+    /// ```
+    /// use mcp_elicit_client::answer::decline;
+    ///
+    /// assert!(decline(None).always().is_always());
+    /// ```
     #[must_use]
     pub fn always(mut self) -> Self {
         self.always = true;
@@ -112,11 +144,30 @@ impl From<Outcome> for Answer {
 }
 
 /// Accepts the form with this content, or says everything that is wrong with it.
+///
+/// ```
+/// use mcp_elicit_client::answer::{Answer, accept, decline};
+/// use mcp_elicit_client::Question;
+///
+/// fn staging(question: &Question) -> Answer {
+///     match accept(question, serde_json::json!({ "environment": "staging" })) {
+///         Ok(answer) => answer,
+///         Err(violations) => decline(violations.to_string()),
+///     }
+/// }
+/// ```
 pub fn accept(question: &Question, content: Value) -> Result<Answer, Violations> {
     question.accept(content)
 }
 
 /// Declines: the person said no. The reason is kept in the record and not sent.
+///
+/// ```
+/// use mcp_elicit_client::answer::decline;
+///
+/// assert_eq!(decline("not on a Friday".to_owned()).reason(), Some("not on a Friday"));
+/// assert_eq!(decline(None).reason(), None);
+/// ```
 pub fn decline(reason: impl Into<Option<String>>) -> Answer {
     Answer {
         reason: reason.into(),
@@ -125,16 +176,39 @@ pub fn decline(reason: impl Into<Option<String>>) -> Answer {
 }
 
 /// Another name for [`decline`].
+///
+/// ```
+/// use mcp_elicit_client::answer::reject;
+/// use mcp_elicit_client::core::answer::Outcome;
+///
+/// assert_eq!(reject(None).into_outcome(), Outcome::Decline);
+/// ```
 pub fn reject(reason: impl Into<Option<String>>) -> Answer {
     decline(reason)
 }
 
 /// Cancels: the person made no choice.
+///
+/// ```
+/// use mcp_elicit_client::answer::cancel;
+/// use mcp_elicit_client::core::answer::Outcome;
+///
+/// assert_eq!(cancel().into_outcome(), Outcome::Cancel);
+/// ```
 pub fn cancel() -> Answer {
     Outcome::Cancel.into()
 }
 
 /// The defaults of the form's fields; empty in url mode.
+///
+/// ```
+/// use mcp_elicit_client::Question;
+/// use mcp_elicit_client::answer::get_defaults;
+///
+/// fn proposed_region(question: &Question) -> Option<String> {
+///     get_defaults(question).get("region")?.as_str().map(str::to_owned)
+/// }
+/// ```
 pub fn get_defaults(question: &Question) -> Map<String, Value> {
     question
         .form()
@@ -143,6 +217,17 @@ pub fn get_defaults(question: &Question) -> Map<String, Value> {
 }
 
 /// The defaults with `partial` going over them, checked; `None` in url mode.
+///
+/// ```
+/// use mcp_elicit_client::Question;
+/// use mcp_elicit_client::answer::apply_defaults;
+///
+/// /// The form's defaults, with another region.
+/// fn fits(question: &Question, region: &str) -> bool {
+///     let partial = serde_json::Map::from_iter([("region".to_owned(), region.into())]);
+///     matches!(apply_defaults(question, partial), Ok(Some(_)))
+/// }
+/// ```
 pub fn apply_defaults(
     question: &Question,
     partial: Map<String, Value>,
@@ -155,11 +240,32 @@ pub fn apply_defaults(
 
 /// Accepts with the defaults, where every required field has one; otherwise says which have none. In url mode a
 /// default cannot agree to anything, so there is no answer.
+///
+/// ```
+/// use mcp_elicit_client::answer::{Answer, accept_with_defaults, cancel};
+/// use mcp_elicit_client::Question;
+///
+/// fn defaults_or_nothing(question: &Question) -> Answer {
+///     match accept_with_defaults(question) {
+///         Ok(Some(answer)) => answer,
+///         _ => cancel(),
+///     }
+/// }
+/// ```
 pub fn accept_with_defaults(question: &Question) -> Result<Option<Answer>, Violations> {
     Ok(apply_defaults(question, Map::new())?.map(|answers| Outcome::Accept(answers).into()))
 }
 
 /// Everything that is wrong with this content; empty when it answers the form.
+///
+/// ```
+/// use mcp_elicit_client::Question;
+/// use mcp_elicit_client::answer::validate;
+///
+/// fn problems(question: &Question, content: &serde_json::Value) -> String {
+///     validate(question, content).to_string()
+/// }
+/// ```
 pub fn validate(question: &Question, content: &Value) -> Violations {
     question
         .form()

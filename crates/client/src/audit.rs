@@ -20,6 +20,17 @@ use crate::responder::ResponderError;
 pub use mcp_elicit_core::lifecycle::{AuditCounters, AuditEvent, AuditRecord};
 
 /// Writes each record as a line of JSON, and counts.
+///
+/// ```
+/// use std::sync::Arc;
+/// use mcp_elicit_client::ClientSettings;
+/// use mcp_elicit_client::audit::Audit;
+///
+/// let audit = Arc::new(Audit::new(std::io::stderr()));
+/// let settings = ClientSettings::default().observer(Arc::clone(&audit));
+/// // Later: how many questions came, and how they ended.
+/// println!("{:?}", audit.counters());
+/// ```
 pub struct Audit<W> {
     out: Mutex<W>,
     open: Mutex<BTreeMap<u64, Instant>>,
@@ -28,6 +39,13 @@ pub struct Audit<W> {
 
 impl<W: Write + Send + 'static> Audit<W> {
     /// Writes to `out`, flushing after each line. [`std::io::sink`] keeps only the counts.
+    ///
+    /// ```
+    /// use mcp_elicit_client::audit::Audit;
+    ///
+    /// let counts_only = Audit::new(std::io::sink());
+    /// # let _ = counts_only.counters();
+    /// ```
     pub fn new(out: W) -> Self {
         Self {
             out: Mutex::new(out),
@@ -37,6 +55,12 @@ impl<W: Write + Send + 'static> Audit<W> {
     }
 
     /// Returns the number of events of each kind so far, and the times that questions were open.
+    ///
+    /// ```
+    /// use mcp_elicit_client::audit::Audit;
+    ///
+    /// println!("{:?}", Audit::new(std::io::sink()).counters());
+    /// ```
     pub fn counters(&self) -> AuditCounters {
         locked(&self.counters).clone()
     }

@@ -28,6 +28,16 @@ use thiserror::Error;
 use crate::dispatch::Limits;
 
 /// A person's permissions for every server.
+///
+/// ```
+/// use mcp_elicit_client::core::wire::Capability;
+/// use mcp_elicit_client::{ClientSettings, Consent};
+///
+/// let consent = Consent::from_toml("[server.deployer]\nmodes = ['form']\nfields = ['environment']")?;
+/// assert_eq!(consent.rule("deployer").modes(), Capability::FORM);
+/// let settings = ClientSettings::default().consent(consent);
+/// # Ok::<(), mcp_elicit_client::consent::ConsentError>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Consent {
@@ -40,6 +50,21 @@ pub struct Consent {
 }
 
 /// A person's permissions for one server; absent parts come from the default rule.
+///
+/// ```
+/// use mcp_elicit_client::consent::{AllowedMode, Credentials, Rule};
+/// use mcp_elicit_client::core::link::Link;
+///
+/// let rule = Rule {
+///     modes: Some(vec![AllowedMode::Url]),
+///     hosts: Some(vec!["example.com".to_owned()]),
+///     credentials: Some(Credentials::Refuse),
+///     ..Rule::default()
+/// };
+/// assert!(rule.allows_link(&Link::parse("https://pay.example.com/7")?).is_ok());
+/// assert!(rule.allows_link(&Link::parse("https://example.org/7")?).is_err());
+/// # Ok::<(), mcp_elicit_client::core::link::LinkError>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Rule {
@@ -67,6 +92,15 @@ pub struct Rule {
 }
 
 /// A person's standing word.
+///
+/// ```
+/// use mcp_elicit_client::Consent;
+/// use mcp_elicit_client::consent::StandingAnswer;
+///
+/// let mut consent = Consent::default();
+/// consent.decline_always("ads");
+/// assert_eq!(consent.rule("ads").answer, Some(StandingAnswer::Decline));
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StandingAnswer {
@@ -78,6 +112,15 @@ pub enum StandingAnswer {
 }
 
 /// A mode as the policy spells it.
+///
+/// ```
+/// use mcp_elicit_client::Consent;
+/// use mcp_elicit_client::consent::AllowedMode;
+///
+/// let consent = Consent::from_toml("[default]\nmodes = ['form']")?;
+/// assert_eq!(consent.default.modes, Some(vec![AllowedMode::Form]));
+/// # Ok::<(), mcp_elicit_client::consent::ConsentError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AllowedMode {
@@ -88,6 +131,15 @@ pub enum AllowedMode {
 }
 
 /// The treatment of a form that seems to ask for a credential.
+///
+/// ```
+/// use mcp_elicit_client::Consent;
+/// use mcp_elicit_client::consent::Credentials;
+///
+/// let consent = Consent::from_toml("[default]\ncredentials = 'refuse'")?;
+/// assert_eq!(consent.rule("any server").credentials, Some(Credentials::Refuse));
+/// # Ok::<(), mcp_elicit_client::consent::ConsentError>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Credentials {
@@ -99,6 +151,14 @@ pub enum Credentials {
 }
 
 /// A policy that cannot be read or written.
+///
+/// ```
+/// use mcp_elicit_client::Consent;
+/// use mcp_elicit_client::consent::ConsentError;
+///
+/// let misspelt = Consent::from_toml("[default]\nmode = ['form']");
+/// assert!(matches!(misspelt, Err(ConsentError::Unreadable(_))));
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConsentError {
@@ -111,6 +171,16 @@ pub enum ConsentError {
 }
 
 /// The part of a question that a rule forbids.
+///
+/// ```
+/// use mcp_elicit_client::consent::{PolicyViolation, Rule};
+/// use mcp_elicit_client::core::form::{FieldBuilder, Form};
+///
+/// let rule = Rule { fields: Some(vec!["name".to_owned()]), ..Rule::default() };
+/// let form = Form::builder().field("age", FieldBuilder::integer()).build()?;
+/// assert_eq!(rule.allows_form(&form, &[]), Err(PolicyViolation::Fields(vec!["age".to_owned()])));
+/// # Ok::<(), mcp_elicit_client::core::form::Defects>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PolicyViolation {
@@ -139,16 +209,43 @@ impl std::str::FromStr for Consent {
 
 impl Consent {
     /// Reads a policy.
+    ///
+    /// ```
+    /// use mcp_elicit_client::Consent;
+    ///
+    /// let consent = Consent::from_toml("[default]\nper-minute = 10")?;
+    /// assert_eq!(consent.rule("any server").limits().per_minute, 10);
+    /// # Ok::<(), mcp_elicit_client::consent::ConsentError>(())
+    /// ```
     pub fn from_toml(text: &str) -> Result<Self, ConsentError> {
         Ok(toml::from_str(text)?)
     }
 
     /// The policy as [`from_toml`](Self::from_toml) reads it, for whoever keeps it.
+    ///
+    /// ```
+    /// use mcp_elicit_client::Consent;
+    ///
+    /// let mut consent = Consent::default();
+    /// consent.decline_always("ads");
+    /// let kept = consent.to_toml()?;
+    /// assert_eq!(Consent::from_toml(&kept)?, consent);
+    /// # Ok::<(), mcp_elicit_client::consent::ConsentError>(())
+    /// ```
     pub fn to_toml(&self) -> Result<String, ConsentError> {
         Ok(toml::to_string(self)?)
     }
 
     /// Returns what is allowed to the server that the client calls `name`.
+    ///
+    /// ```
+    /// use mcp_elicit_client::Consent;
+    ///
+    /// let consent = Consent::from_toml("[default]\npending = 4\n[server.deployer]\nper-minute = 5")?;
+    /// let rule = consent.rule("deployer");
+    /// assert_eq!((rule.per_minute, rule.pending), (Some(5), Some(4)));
+    /// # Ok::<(), mcp_elicit_client::consent::ConsentError>(())
+    /// ```
     pub fn rule(&self, name: &str) -> Rule {
         match self.server.get(name) {
             Some(own) => own.clone().over(&self.default),
@@ -157,6 +254,15 @@ impl Consent {
     }
 
     /// The person said no to this server, once and for all.
+    ///
+    /// ```
+    /// use mcp_elicit_client::Consent;
+    ///
+    /// let mut consent = Consent::default();
+    /// consent.decline_always("ads");
+    /// assert!(consent.to_toml()?.contains("decline"));
+    /// # Ok::<(), mcp_elicit_client::consent::ConsentError>(())
+    /// ```
     pub fn decline_always(&mut self, name: &str) {
         self.server.entry(name.to_owned()).or_default().answer = Some(StandingAnswer::Decline);
     }
@@ -181,6 +287,13 @@ impl Rule {
     }
 
     /// Returns how often and how much the server may ask.
+    ///
+    /// ```
+    /// use mcp_elicit_client::consent::Rule;
+    ///
+    /// let rule = Rule { pending: Some(2), ..Rule::default() };
+    /// assert_eq!(rule.limits().pending, 2);
+    /// ```
     pub fn limits(&self) -> Limits {
         let usual = Limits::default();
         Limits {
@@ -190,6 +303,13 @@ impl Rule {
     }
 
     /// The modes the server may ask in.
+    ///
+    /// ```
+    /// use mcp_elicit_client::consent::{AllowedMode, Rule};
+    ///
+    /// let rule = Rule { modes: Some(vec![AllowedMode::Form]), ..Rule::default() };
+    /// assert!(rule.modes().form && !rule.modes().url);
+    /// ```
     pub fn modes(&self) -> Capability {
         let Some(modes) = &self.modes else {
             return Capability::BOTH;
@@ -201,6 +321,15 @@ impl Rule {
     }
 
     /// Returns whether the form may be shown. `suspicious` names the fields that seem to ask for a credential.
+    ///
+    /// ```
+    /// use mcp_elicit_client::consent::Rule;
+    /// use mcp_elicit_client::core::form::{FieldBuilder, Form};
+    ///
+    /// let form = Form::builder().field("age", FieldBuilder::integer()).build()?;
+    /// assert!(Rule::default().allows_form(&form, &[]).is_ok());
+    /// # Ok::<(), mcp_elicit_client::core::form::Defects>(())
+    /// ```
     pub fn allows_form(&self, form: &Form, suspicious: &[String]) -> Result<(), PolicyViolation> {
         if !self.modes().form {
             return Err(PolicyViolation::Mode(Mode::Form));
@@ -224,6 +353,15 @@ impl Rule {
     }
 
     /// Returns whether the link may be shown.
+    ///
+    /// ```
+    /// use mcp_elicit_client::consent::Rule;
+    /// use mcp_elicit_client::core::link::Link;
+    ///
+    /// let rule = Rule { hosts: Some(vec!["example.com".to_owned()]), ..Rule::default() };
+    /// assert!(rule.allows_link(&Link::parse("https://pay.example.com/")?).is_ok());
+    /// # Ok::<(), mcp_elicit_client::core::link::LinkError>(())
+    /// ```
     pub fn allows_link(&self, link: &Link) -> Result<(), PolicyViolation> {
         if !self.modes().url {
             return Err(PolicyViolation::Mode(Mode::Url));

@@ -28,6 +28,17 @@ use crate::raw_params;
 ///
 /// It declares exactly what the responder can show and the policy allows, and nothing without a responder. Everything
 /// else goes to the wrapped handler as it is. Cloned handles share one server's state: give each server its own.
+///
+/// ```
+/// use mcp_elicit_client::responder::Script;
+/// use mcp_elicit_client::{ClientSettings, ElicitingClient};
+///
+/// // `()` stands for your own `rmcp::ClientHandler`.
+/// let settings = ClientSettings::default().responder(Script::decline());
+/// let eliciting = ElicitingClient::new((), "calendar", settings);
+/// assert_eq!(eliciting.inner(), &());
+/// assert!(eliciting.person().pending().is_empty());
+/// ```
 pub struct ElicitingClient<H> {
     inner: Arc<H>,
     dispatcher: Arc<Dispatcher>,
@@ -73,6 +84,13 @@ impl<H> ElicitingClient<H> {
     }
 
     /// Says how the server is connected, in words for the person: `over stdio: npx some-server`.
+    ///
+    /// ```
+    /// use mcp_elicit_client::{ClientSettings, ElicitingClient};
+    ///
+    /// let eliciting = ElicitingClient::new((), "calendar", ClientSettings::default())
+    ///     .connected("over stdio: npx calendar-server");
+    /// ```
     #[must_use]
     pub fn connected(mut self, how: impl Into<Arc<str>>) -> Self {
         self.connected = Some(how.into());
@@ -81,6 +99,12 @@ impl<H> ElicitingClient<H> {
 
     /// Says that the server has no name but the command or address that [`new`](Self::new) got: the person is then shown the
     /// name the server reports, with the command beside it.
+    ///
+    /// ```
+    /// use mcp_elicit_client::{ClientSettings, ElicitingClient};
+    ///
+    /// let eliciting = ElicitingClient::new((), "npx calendar-server", ClientSettings::default()).unnamed();
+    /// ```
     #[must_use]
     pub fn unnamed(mut self) -> Self {
         self.unnamed = true;
@@ -89,6 +113,12 @@ impl<H> ElicitingClient<H> {
 
     /// Declares the tasks extension, for calls made with [`Connection`](crate::Connection), which follow a task to its
     /// result and answer what it asks.
+    ///
+    /// ```
+    /// use mcp_elicit_client::{ClientSettings, ElicitingClient};
+    ///
+    /// let eliciting = ElicitingClient::new((), "calendar", ClientSettings::default()).following_tasks();
+    /// ```
     #[must_use]
     pub fn following_tasks(mut self) -> Self {
         self.follows_tasks = true;
@@ -107,6 +137,15 @@ impl<H> ElicitingClient<H> {
 
     /// The person said no to this server, once and for all: its questions are declined from now on. Gives the policy
     /// that says so, for whoever keeps it.
+    ///
+    /// ```
+    /// use mcp_elicit_client::{ClientSettings, ElicitingClient};
+    ///
+    /// let eliciting = ElicitingClient::new((), "calendar", ClientSettings::default());
+    /// let to_be_kept = eliciting.decline_always().to_toml()?;
+    /// assert!(to_be_kept.contains("calendar"));
+    /// # Ok::<(), mcp_elicit_client::consent::ConsentError>(())
+    /// ```
     pub fn decline_always(&self) -> Consent {
         self.dispatcher.decline_always()
     }

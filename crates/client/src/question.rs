@@ -21,6 +21,22 @@ use crate::dispatch::QuestionQueue;
 /// A question that waits for an answer.
 ///
 /// What a person sees is in [`shown`](Self::shown); the rest is for programs that answer.
+///
+/// ```
+/// use mcp_elicit_client::answer::{Answer, cancel};
+/// use mcp_elicit_client::Question;
+///
+/// /// Answers the one question that this host knows.
+/// fn answer(question: &Question) -> Answer {
+///     println!("{} asks: {}", question.shown().origin().name(), question.message());
+///     match question.form() {
+///         Some(form) if form.fields().len() == 1 => {
+///             question.accept(serde_json::json!({ "environment": "staging" })).unwrap_or_else(|_| cancel())
+///         }
+///         _ => cancel(),
+///     }
+/// }
+/// ```
 #[derive(Clone)]
 pub struct Question {
     pub(crate) id: u64,
@@ -42,6 +58,23 @@ pub(crate) fn number() -> u64 {
 impl Question {
     /// A question that did not come over a connection of this crate's: a gateway puts what its record keeps so before a
     /// responder, in this person's queue. The second value takes it back.
+    ///
+    /// ```
+    /// use mcp_elicit_client::core::view::{self, Origin};
+    /// use mcp_elicit_client::core::link::Link;
+    /// use mcp_elicit_client::core::wire::{ElicitRequest, Mode, Revision};
+    /// use mcp_elicit_client::{Question, QuestionQueue};
+    ///
+    /// let (message, url) = ("Please read the terms".to_owned(), "https://example.com/terms".to_owned());
+    /// let shown = view::QuestionView::url(Origin::new("calendar"), message.as_str(), Link::parse(&url)?);
+    /// let request = ElicitRequest::Url { message, url, elicitation_id: None };
+    /// let (question, withdrawal) = Question::from_record(shown, request, Revision::LATEST, QuestionQueue::new());
+    /// assert_eq!((question.mode(), question.url()), (Mode::Url, Some("https://example.com/terms")));
+    /// assert_eq!(question.withdrawal(), None);
+    /// withdrawal.withdraw("answered elsewhere");
+    /// assert_eq!(question.withdrawal(), Some("answered elsewhere"));
+    /// # Ok::<(), mcp_elicit_client::core::link::LinkError>(())
+    /// ```
     pub fn from_record(
         shown: view::QuestionView,
         request: ElicitRequest,
@@ -66,36 +99,94 @@ impl Question {
     }
 
     /// A number that no other question of this process has.
+    ///
+    /// ```
+    /// # use mcp_elicit_client::Question;
+    /// fn heading(question: &Question) -> String {
+    ///     format!("Question {}", question.id())
+    /// }
+    /// ```
     pub fn id(&self) -> u64 {
         self.id
     }
 
     /// The question as a person sees it: origin, call, message, form or link, deadline, how many wait behind it.
+    ///
+    /// ```
+    /// # use mcp_elicit_client::Question;
+    /// fn heading(question: &Question) -> String {
+    ///     let shown = question.shown();
+    ///     match shown.call() {
+    ///         Some(call) => format!("{} asks for {}", shown.origin().title(), call.title()),
+    ///         None => format!("{} asks", shown.origin().title()),
+    ///     }
+    /// }
+    /// ```
     pub fn shown(&self) -> &view::QuestionView {
         &self.shown
     }
 
     /// The server's message as it came.
+    ///
+    /// ```
+    /// # use mcp_elicit_client::Question;
+    /// fn is_long(question: &Question) -> bool {
+    ///     question.message().lines().count() > 20
+    /// }
+    /// ```
     pub fn message(&self) -> &str {
         self.request.message()
     }
 
     /// Returns whether it asks for a form or for a visit.
+    ///
+    /// ```
+    /// # use mcp_elicit_client::Question;
+    /// use mcp_elicit_client::core::wire::Mode;
+    ///
+    /// fn verb(question: &Question) -> &'static str {
+    ///     match question.mode() {
+    ///         Mode::Form => "fill in",
+    ///         Mode::Url => "visit",
+    ///     }
+    /// }
+    /// ```
     pub fn mode(&self) -> Mode {
         self.request.mode()
     }
 
     /// The form, in form mode.
+    ///
+    /// ```
+    /// # use mcp_elicit_client::Question;
+    /// fn names(question: &Question) -> Vec<&str> {
+    ///     question.form().map(|form| form.fields().iter().map(|field| field.name()).collect()).unwrap_or_default()
+    /// }
+    /// ```
     pub fn form(&self) -> Option<&Form> {
         self.shown.as_form()
     }
 
     /// The link, in url mode.
+    ///
+    /// ```
+    /// # use mcp_elicit_client::Question;
+    /// fn host(question: &Question) -> Option<&str> {
+    ///     Some(question.link()?.host().ascii())
+    /// }
+    /// ```
     pub fn link(&self) -> Option<&Link> {
         self.shown.as_link()
     }
 
     /// `requestedSchema` as the server wrote it, in form mode.
+    ///
+    /// ```
+    /// # use mcp_elicit_client::Question;
+    /// fn schema_text(question: &Question) -> Option<&str> {
+    ///     question.schema().map(|schema| schema.get())
+    /// }
+    /// ```
     pub fn schema(&self) -> Option<&RawValue> {
         match &self.request {
             ElicitRequest::Form { schema, .. } => Some(schema),
@@ -104,6 +195,13 @@ impl Question {
     }
 
     /// The URL as the server wrote it, in url mode.
+    ///
+    /// ```
+    /// # use mcp_elicit_client::Question;
+    /// fn address(question: &Question) -> &str {
+    ///     question.url().unwrap_or("no URL")
+    /// }
+    /// ```
     pub fn url(&self) -> Option<&str> {
         match &self.request {
             ElicitRequest::Form { .. } => None,
@@ -112,6 +210,13 @@ impl Question {
     }
 
     /// The id by which the server will say that a visit is done (2025-11-25 only).
+    ///
+    /// ```
+    /// # use mcp_elicit_client::Question;
+    /// fn will_be_told(question: &Question) -> bool {
+    ///     question.elicitation_id().is_some()
+    /// }
+    /// ```
     pub fn elicitation_id(&self) -> Option<&str> {
         match &self.request {
             ElicitRequest::Form { .. } => None,
@@ -120,12 +225,28 @@ impl Question {
     }
 
     /// The revision the server speaks.
+    ///
+    /// ```
+    /// # use mcp_elicit_client::Question;
+    /// use mcp_elicit_client::core::wire::Revision;
+    ///
+    /// fn is_newest(question: &Question) -> bool {
+    ///     question.revision() == Revision::LATEST
+    /// }
+    /// ```
     pub fn revision(&self) -> Revision {
         self.revision
     }
 
     /// Why the form seems to ask for a credential, which form mode never carries (every revision, security
     /// considerations). The person is warned of each; [`asks_for_credential`](Self::asks_for_credential) says when that is not enough.
+    ///
+    /// ```
+    /// # use mcp_elicit_client::Question;
+    /// fn warnings(question: &Question) -> Vec<String> {
+    ///     question.suspicions().iter().map(ToString::to_string).collect()
+    /// }
+    /// ```
     pub fn suspicions(&self) -> &[Suspicion] {
         &self.suspicions
     }
@@ -145,6 +266,14 @@ impl Question {
 
     /// An acceptance with this content, or everything that is wrong with it. In url mode the content is ignored: the
     /// answer is that the person agreed to open the link.
+    ///
+    /// ```
+    /// # use mcp_elicit_client::Question;
+    /// fn problems(question: &Question) -> Option<String> {
+    ///     let answer = question.accept(serde_json::json!({ "environment": "staging" }));
+    ///     answer.err().map(|violations| violations.to_string())
+    /// }
+    /// ```
     pub fn accept(&self, content: Value) -> Result<Answer, Violations> {
         Ok(Answer::from(match self.form() {
             Some(form) => Outcome::Accept(form.check(content)?),
@@ -154,6 +283,14 @@ impl Question {
 
     /// Completes when the question is taken back, with the reason in words for a person. A responder whose future is
     /// dropped needs no more than its `Drop`; this is for those that work in a thread or process of their own.
+    ///
+    /// ```
+    /// # use mcp_elicit_client::Question;
+    /// async fn close_window_when_withdrawn(question: &Question) {
+    ///     let why = question.withdrawn().await;
+    ///     println!("The question was taken back: {why}");
+    /// }
+    /// ```
     pub fn withdrawn(&self) -> impl Future<Output = String> + Send + use<> {
         let withdrawal = self.withdrawal.clone();
         async move {
@@ -163,16 +300,37 @@ impl Question {
     }
 
     /// Returns how many questions wait for the same person, this one included; changes as they come and go.
+    ///
+    /// ```
+    /// # use mcp_elicit_client::Question;
+    /// fn badge(question: &Question) -> String {
+    ///     format!("1 of {}", *question.waiting().borrow())
+    /// }
+    /// ```
     pub fn waiting(&self) -> watch::Receiver<usize> {
         self.person.watch()
     }
 
     /// The questions that wait behind this one for the same person, in their order, as a face shows them.
+    ///
+    /// ```
+    /// # use mcp_elicit_client::Question;
+    /// fn next_server(question: &Question) -> Option<String> {
+    ///     Some(question.behind().first()?.server().to_owned())
+    /// }
+    /// ```
     pub fn behind(&self) -> Vec<view::PendingView> {
         self.person.behind(self.id)
     }
 
     /// Why the question was taken back, once it was.
+    ///
+    /// ```
+    /// # use mcp_elicit_client::Question;
+    /// fn is_open(question: &Question) -> bool {
+    ///     question.withdrawal().is_none()
+    /// }
+    /// ```
     pub fn withdrawal(&self) -> Option<&str> {
         self.withdrawal
             .token
@@ -193,6 +351,13 @@ impl fmt::Debug for Question {
 }
 
 /// The taking back of a question, with the reason.
+///
+/// ```
+/// use mcp_elicit_client::question::Withdrawal;
+///
+/// let withdrawal = Withdrawal::default();
+/// withdrawal.withdraw("answered elsewhere");
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Withdrawal {
     token: CancellationToken,
@@ -201,6 +366,14 @@ pub struct Withdrawal {
 
 impl Withdrawal {
     /// Takes the question back. The first reason stays.
+    ///
+    /// ```
+    /// use mcp_elicit_client::question::Withdrawal;
+    ///
+    /// fn answered_elsewhere(withdrawal: &Withdrawal) {
+    ///     withdrawal.withdraw("answered elsewhere");
+    /// }
+    /// ```
     pub fn withdraw(&self, reason: impl Into<String>) {
         let _first = self.reason.set(reason.into());
         self.token.cancel();

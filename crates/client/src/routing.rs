@@ -13,6 +13,17 @@ use crate::responder::Responder;
 /// 4. the global older callback.
 ///
 /// Where none is there, no capability is declared, and a question that comes anyway gets the revision's error.
+///
+/// ```
+/// use mcp_elicit_client::responder::{Defaults, Responder, Script};
+/// use mcp_elicit_client::{ClientSettings, Routing};
+///
+/// let routing = Routing::new().everywhere(Script::decline()).server("my own server", Defaults);
+/// let responder = routing.responder("my own server").ok_or("nobody answers")?;
+/// assert_eq!(responder.name(), "defaults");
+/// let settings = ClientSettings::default().responder(responder);
+/// # Ok::<(), &str>(())
+/// ```
 #[derive(Clone, Default)]
 pub struct Routing {
     global: Slot,
@@ -33,11 +44,24 @@ impl Slot {
 
 impl Routing {
     /// Nobody answers anybody.
+    ///
+    /// ```
+    /// use mcp_elicit_client::Routing;
+    ///
+    /// assert!(Routing::new().responder("any server").is_none());
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Answers every server that has nobody of its own.
+    ///
+    /// ```
+    /// use mcp_elicit_client::Routing;
+    /// use mcp_elicit_client::responder::Defaults;
+    ///
+    /// assert!(Routing::new().everywhere(Defaults).responder("any server").is_some());
+    /// ```
     #[must_use]
     pub fn everywhere(mut self, responder: impl Responder) -> Self {
         self.global.responder = Some(Arc::new(responder));
@@ -45,6 +69,14 @@ impl Routing {
     }
 
     /// Answers the server of this name.
+    ///
+    /// ```
+    /// use mcp_elicit_client::Routing;
+    /// use mcp_elicit_client::responder::Defaults;
+    ///
+    /// let routing = Routing::new().server("my own server", Defaults);
+    /// assert!(routing.responder("another server").is_none());
+    /// ```
     #[must_use]
     pub fn server(mut self, name: impl Into<String>, responder: impl Responder) -> Self {
         self.servers.entry(name.into()).or_default().responder = Some(Arc::new(responder));
@@ -52,6 +84,15 @@ impl Routing {
     }
 
     /// Answers every server that has nobody of its own, under the name that older clients know.
+    ///
+    /// ```
+    /// # #![allow(deprecated)]
+    /// use mcp_elicit_client::Routing;
+    /// use mcp_elicit_client::responder::Defaults;
+    ///
+    /// let routing = Routing::new().elicitation_callback(Defaults);
+    /// assert!(routing.responder("any server").is_some());
+    /// ```
     #[must_use]
     #[deprecated(note = "use `everywhere`, which goes before it")]
     pub fn elicitation_callback(mut self, callback: impl Responder) -> Self {
@@ -60,6 +101,15 @@ impl Routing {
     }
 
     /// Answers the server of this name, under the name that older clients know.
+    ///
+    /// ```
+    /// # #![allow(deprecated)]
+    /// use mcp_elicit_client::Routing;
+    /// use mcp_elicit_client::responder::Defaults;
+    ///
+    /// let routing = Routing::new().server_elicitation_callback("my own server", Defaults);
+    /// assert!(routing.responder("my own server").is_some());
+    /// ```
     #[must_use]
     #[deprecated(note = "use `server`, which goes before it")]
     pub fn server_elicitation_callback(

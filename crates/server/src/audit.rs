@@ -8,8 +8,31 @@ use std::sync::{Mutex, PoisonError};
 pub use mcp_elicit_core::lifecycle::{AuditEvent, AuditRecord};
 
 /// A receiver of audit records. It is called while a handler waits: it should be quick, and must not fail loudly.
+///
+/// ```
+/// use mcp_elicit_server::ServerSettings;
+/// use mcp_elicit_server::audit::{Audit, AuditRecord};
+///
+/// /// Prints the event and the tool. A closure that takes an `&AuditRecord` does as well.
+/// struct Printed;
+///
+/// impl Audit for Printed {
+///     fn record(&self, record: &AuditRecord) {
+///         println!("{:?} {:?}", record.event, record.name);
+///     }
+/// }
+///
+/// let settings = ServerSettings::default().audit(Printed);
+/// ```
 pub trait Audit: Send + Sync + 'static {
     /// Takes one record.
+    ///
+    /// ```
+    /// use mcp_elicit_server::ServerSettings;
+    /// use mcp_elicit_server::audit::AuditRecord;
+    ///
+    /// let settings = ServerSettings::default().audit(|record: &AuditRecord| println!("{:?}", record.event));
+    /// ```
     fn record(&self, record: &AuditRecord);
 }
 
@@ -20,10 +43,24 @@ impl<F: Fn(&AuditRecord) + Send + Sync + 'static> Audit for F {
 }
 
 /// Writes each record as a line of JSON.
+///
+/// ```
+/// use mcp_elicit_server::ServerSettings;
+/// use mcp_elicit_server::audit::JsonLines;
+///
+/// let settings = ServerSettings::default().audit(JsonLines::new(std::io::stderr()));
+/// ```
 pub struct JsonLines<W>(Mutex<W>);
 
 impl<W: Write + Send + 'static> JsonLines<W> {
     /// Writes to `writer`, flushing after each line.
+    ///
+    /// ```
+    /// use mcp_elicit_server::audit::JsonLines;
+    ///
+    /// let into_memory = JsonLines::new(Vec::new());
+    /// # let _ = into_memory;
+    /// ```
     pub fn new(writer: W) -> Self {
         Self(Mutex::new(writer))
     }

@@ -33,6 +33,22 @@ use crate::settings::Shared;
 ///
 /// On 2026-07-28 the handler runs again from the top for each round of answers; everything that must happen once belongs
 /// in a [`step`](Self::step).
+///
+/// ```
+/// use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
+/// use mcp_elicit_server::{Elicit, ElicitError};
+///
+/// async fn delete(elicit: Elicit, branch: &str) -> Result<String, ElicitError> {
+///     elicit.confirm(format!("Delete {branch}?")).await?;
+///     let left: u32 = elicit.step("delete", || async { 3 }).await?;
+///     Ok(format!("{left} branches are left"))
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), ElicitError> {
+/// let user = ScriptedUser::who([ScriptedAnswer::yes()]);
+/// assert_eq!(delete(user.elicit(), "old").await?, "3 branches are left");
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Elicit {
     call: Arc<Call>,
@@ -115,6 +131,22 @@ impl Elicit {
     ///
     /// Fails with an internal error if the server is not wrapped, or if the request is none of `tools/call`,
     /// `prompts/get` and `resources/read`.
+    ///
+    /// ```
+    /// use mcp_elicit_server::Elicit;
+    /// use rmcp::model::{ReadResourceRequestParams, ReadResourceResult, ResourceContents};
+    /// use rmcp::service::{RequestContext, RoleServer};
+    /// use rmcp::ErrorData;
+    ///
+    /// async fn read(
+    ///     request: ReadResourceRequestParams,
+    ///     context: RequestContext<RoleServer>,
+    /// ) -> Result<ReadResourceResult, ErrorData> {
+    ///     let elicit = Elicit::from_context(&context)?;
+    ///     elicit.confirm(format!("Show {} to the model?", request.uri)).await?;
+    ///     Ok(ReadResourceResult::new(vec![ResourceContents::text("the text", request.uri)]))
+    /// }
+    /// ```
     pub fn from_context(context: &RequestContext<RoleServer>) -> Result<Self, ErrorData> {
         context.extensions.get::<Self>().cloned().ok_or_else(|| {
             ErrorData::internal_error(
@@ -128,6 +160,22 @@ impl Elicit {
     ///
     /// The fields are those of `T`'s JSON schema: text, numbers, booleans, dates, unit enums, and lists of unit enums, each
     /// also as an `Option`. Doc comments become descriptions.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
+    /// #[derive(schemars::JsonSchema, serde::Deserialize)]
+    /// struct Person {
+    ///     /// Your name, as it should appear on the badge
+    ///     name: String,
+    ///     age: Option<u8>,
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), mcp_elicit_server::ElicitError> {
+    /// # let elicit = ScriptedUser::who([ScriptedAnswer::accept(serde_json::json!({ "name": "Ada" }))]).elicit();
+    /// let person = elicit.form::<Person>("Who comes?").await?;
+    /// assert_eq!((person.name.as_str(), person.age), ("Ada", None));
+    /// # Ok(()) }
+    /// ```
     pub fn form<T>(&self, message: impl Into<String>) -> Ask<TypedForm<T>>
     where
         T: schemars::JsonSchema + DeserializeOwned + Send + 'static,
@@ -137,16 +185,46 @@ impl Elicit {
 
     /// Asks for what is only known at run time: a [`Form`](mcp_elicit_core::form::Form), or a [`Link`](mcp_elicit_core::link::Link) to visit. The mode
     /// follows from it.
+    ///
+    /// ```
+    /// use mcp_elicit_server::core::form::{FieldBuilder, Form};
+    /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let form = Form::builder().field("age", FieldBuilder::integer().minimum(18).required()).build()?;
+    /// # let elicit = ScriptedUser::who([ScriptedAnswer::accept(serde_json::json!({ "age": 36 }))]).elicit();
+    /// let answers = elicit.ask("How old are you?", form).await?;
+    /// assert_eq!(answers.get("age"), Some(&36.into()));
+    /// # Ok(()) }
+    /// ```
     pub fn ask<W: Askable>(&self, message: impl Into<String>, what: W) -> Ask<W> {
         Ask::new(self, message, what)
     }
 
     /// Asks for a yes. Anything else, an accepted "no" included, is a refusal.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), mcp_elicit_server::ElicitError> {
+    /// # let elicit = ScriptedUser::who([ScriptedAnswer::yes()]).elicit();
+    /// elicit.confirm("Delete the branch?").await?;
+    /// // Only a yes comes here.
+    /// # Ok(()) }
+    /// ```
     pub fn confirm(&self, message: impl Into<String>) -> Ask<Confirm> {
         Ask::new(self, message, Confirm::default())
     }
 
     /// Asks for one of `options`, given as values or as `(value, title)` pairs, and gives its value.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), mcp_elicit_server::ElicitError> {
+    /// # let elicit = ScriptedUser::who([ScriptedAnswer::pick("eu")]).elicit();
+    /// let region = elicit.choose("Which region?", [("eu", "Europe"), ("us", "United States")]).await?;
+    /// assert_eq!(region, "eu");
+    /// # Ok(()) }
+    /// ```
     pub fn choose<P: Into<ChoiceItem>>(
         &self,
         message: impl Into<String>,
@@ -193,6 +271,15 @@ impl Elicit {
     ///
     /// 2025-06-18 has no lists: there, each option is shown as a yes or no of its own, and the values come in the order of
     /// `options`. The same goes for lists in the forms of [`form`](Self::form) and [`ask`](Self::ask).
+    ///
+    /// ```
+    /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), mcp_elicit_server::ElicitError> {
+    /// # let elicit = ScriptedUser::who([ScriptedAnswer::picks(["Monday", "Friday"])]).elicit();
+    /// let days = elicit.choose_many("On which days?", ["Monday", "Tuesday", "Friday"]).at_least(1).await?;
+    /// assert_eq!(days, ["Monday", "Friday"]);
+    /// # Ok(()) }
+    /// ```
     pub fn choose_many<P: Into<ChoiceItem>>(
         &self,
         message: impl Into<String>,
@@ -204,6 +291,14 @@ impl Elicit {
     /// Asks the person to visit a URL. The answer says that they agreed to open it, not that they are done there.
     ///
     /// The URL must be the same in each run of the handler: one that is drawn anew belongs in a [`step`](Self::step).
+    ///
+    /// ```
+    /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), mcp_elicit_server::ElicitError> {
+    /// # let elicit = ScriptedUser::who([ScriptedAnswer::Visit]).elicit();
+    /// elicit.visit("Please read the terms", "https://example.com/terms").await?;
+    /// # Ok(()) }
+    /// ```
     pub fn visit(&self, message: impl Into<String>, url: impl Into<String>) -> Ask<Visit> {
         Ask::new(self, message, Visit::new(url))
     }
@@ -212,6 +307,16 @@ impl Elicit {
     ///
     /// On 2025-11-25 this ends the call with the error -32042, which tells the client to have the URL visited and to call
     /// again; on 2026-07-28 it is a [`visit`](Self::visit).
+    ///
+    /// ```
+    /// # use mcp_elicit_server::{Elicit, ElicitError};
+    /// async fn pay(elicit: Elicit, is_paid: bool) -> Result<&'static str, ElicitError> {
+    ///     if !is_paid {
+    ///         elicit.require_url("Pay on our page first", "https://shop.example.com/orders/7").await?;
+    ///     }
+    ///     Ok("paid")
+    /// }
+    /// ```
     pub async fn require_url(
         &self,
         message: impl Into<String>,
@@ -265,6 +370,16 @@ impl Elicit {
     /// at the service that does it.
     ///
     /// A question inside `work` is the author's error ([`ElicitError::Author`]): ask before the step.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), mcp_elicit_server::ElicitError> {
+    /// # let elicit = ScriptedUser::who([ScriptedAnswer::yes()]).elicit();
+    /// let draft: String = elicit.step("draft", || async { "draft 7".to_owned() }).await?;
+    /// // On 2026-07-28 the handler runs again for the answer, and the draft is the same.
+    /// elicit.confirm(format!("Publish {draft}?")).await?;
+    /// # Ok(()) }
+    /// ```
     pub async fn step<T, Fut>(
         &self,
         name: &str,
@@ -278,6 +393,30 @@ impl Elicit {
     }
 
     /// Like [`step`](Self::step), for work that can fail. A failure is not remembered.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::testing::ScriptedUser;
+    /// use mcp_elicit_server::{Elicit, ElicitError};
+    ///
+    /// #[derive(Debug)]
+    /// enum BookingError {
+    ///     Ask(ElicitError),
+    ///     SoldOut,
+    /// }
+    ///
+    /// impl From<ElicitError> for BookingError {
+    ///     fn from(error: ElicitError) -> Self {
+    ///         Self::Ask(error)
+    ///     }
+    /// }
+    ///
+    /// async fn book(elicit: Elicit) -> Result<u32, BookingError> {
+    ///     elicit.try_step("book", || async { Err(BookingError::SoldOut) }).await
+    /// }
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    /// # let booked = runtime.block_on(book(ScriptedUser::nobody().elicit()));
+    /// # assert!(matches!(booked, Err(BookingError::SoldOut)));
+    /// ```
     pub async fn try_step<T, E, Fut>(&self, name: &str, work: impl FnOnce() -> Fut) -> Result<T, E>
     where
         T: Serialize + DeserializeOwned,
@@ -312,6 +451,14 @@ impl Elicit {
     }
 
     /// Returns who is asked, as [`ServerSettings::principal`](crate::ServerSettings::principal) says.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::{Elicit, ElicitError};
+    /// # async fn greet(elicit: Elicit) -> Result<String, ElicitError> {
+    /// let name = elicit.principal().unwrap_or("whoever you are").to_owned();
+    /// elicit.confirm(format!("Hello, {name}. Go on?")).await?;
+    /// # Ok(name) }
+    /// ```
     pub fn principal(&self) -> Option<&str> {
         self.call.principal.as_deref()
     }
@@ -355,21 +502,61 @@ impl Elicit {
     }
 
     /// Returns whether the client can be asked to fill in a form.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::testing::ScriptedUser;
+    /// let nobody = ScriptedUser::nobody().elicit();
+    /// assert!(!nobody.can_fill_in());
+    /// ```
     pub fn can_fill_in(&self) -> bool {
         self.call.capability.has(Mode::Form)
     }
 
     /// Returns whether the client can be asked to visit a URL.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::{Elicit, ElicitError};
+    /// # async fn pay(elicit: Elicit, page: &str) -> Result<String, ElicitError> {
+    /// if !elicit.can_visit() {
+    ///     return Ok(format!("Tell the user to open {page}"));
+    /// }
+    /// elicit.visit("Pay on our page", page).await?;
+    /// # Ok(String::new()) }
+    /// ```
     pub fn can_visit(&self) -> bool {
         self.call.capability.has(Mode::Url)
     }
 
     /// Returns whether a form can show a list of choices as one field. On 2025-06-18 it is shown as a yes or no for each option.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::{Elicit, ElicitError};
+    /// # async fn days(elicit: Elicit) -> Result<Vec<String>, ElicitError> {
+    /// if elicit.can_choose_many() {
+    ///     return elicit.choose_many("On which days?", ["Monday", "Tuesday", "Friday"]).await;
+    /// }
+    /// // A form with three yes or no fields would be shown: one day will do.
+    /// Ok(vec![elicit.choose("On which day?", ["Monday", "Tuesday", "Friday"]).await?])
+    /// # }
+    /// ```
     pub fn can_choose_many(&self) -> bool {
         self.call.backend.revision().has_several_choices()
     }
 
     /// The same asker inside a task of `manager`: its questions show in `tasks/get` and are answered by `tasks/update`.
+    ///
+    /// ```
+    /// use mcp_elicit_server::{Elicit, ElicitError};
+    /// use rmcp::model::{CallToolResult, ContentBlock};
+    /// use rmcp::task_manager::{TaskContext, TaskExit, TaskManager};
+    ///
+    /// async fn delete(elicit: Elicit, tasks: TaskManager, task: TaskContext) -> Result<CallToolResult, TaskExit> {
+    ///     match elicit.in_task(&tasks, &task).confirm("Delete the file?").await {
+    ///         Ok(()) => Ok(CallToolResult::success(vec![ContentBlock::text("deleted")])),
+    ///         Err(error) => error.into_task_result(),
+    ///     }
+    /// }
+    /// ```
     #[must_use]
     pub fn in_task(&self, manager: &TaskManager, task: &TaskContext) -> Self {
         let backend = Backend::Task(Arc::new(InTask::new(

@@ -15,6 +15,25 @@ use serde_json::json;
 /// As the result of a tool, what a person did ([`Refused`](Self::Refused)) is a result the model can read, with
 /// `isError` set; everything else is a JSON-RPC error. As an [`ErrorData`], everything is a JSON-RPC error, because
 /// prompts and resources have no other way to say no. No variant holds a value that a person gave.
+///
+/// ```
+/// use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
+/// use mcp_elicit_server::{Elicit, ElicitError};
+///
+/// async fn region(elicit: Elicit) -> Result<String, ElicitError> {
+///     match elicit.choose("Which region?", ["eu", "us"]).await {
+///         // Without a person there is a default; a person's refusal is theirs.
+///         Err(ElicitError::CannotAsk(_)) => Ok("eu".to_owned()),
+///         answered => answered,
+///     }
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// assert_eq!(region(ScriptedUser::nobody().elicit()).await.unwrap(), "eu");
+/// let refuses = ScriptedUser::who([ScriptedAnswer::Decline]);
+/// assert!(matches!(region(refuses.elicit()).await, Err(ElicitError::Refused(_))));
+/// # }
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ElicitError {
@@ -83,6 +102,15 @@ pub enum ElicitError {
 }
 
 /// A person's refusal.
+///
+/// ```
+/// use mcp_elicit_server::{Refusal, RefusalKind, ServerSettings};
+///
+/// let settings = ServerSettings::default().refusal_text(|refusal: &Refusal| match refusal.act {
+///     RefusalKind::Declined => format!("Do not ask again. {}", refusal.said),
+///     _ => refusal.said.clone(),
+/// });
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refusal {
@@ -112,6 +140,19 @@ impl Refusal {
 }
 
 /// The three ways a person does not say yes.
+///
+/// ```
+/// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
+/// use mcp_elicit_server::{ElicitError, RefusalKind};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// # let elicit = ScriptedUser::who([ScriptedAnswer::no()]).elicit();
+/// match elicit.confirm("Deploy?").await {
+///     Err(ElicitError::Refused(refusal)) => assert_eq!(refusal.act, RefusalKind::SaidNo),
+///     other => panic!("{other:?}"),
+/// }
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefusalKind {
     /// `decline`: the person said no to being asked.
@@ -123,6 +164,20 @@ pub enum RefusalKind {
 }
 
 /// Why the client cannot put a question before a person.
+///
+/// ```
+/// # use mcp_elicit_server::testing::ScriptedUser;
+/// use mcp_elicit_server::core::wire::Mode;
+/// use mcp_elicit_server::{CannotAskReason, ElicitError};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// # let elicit = ScriptedUser::nobody().elicit();
+/// let Err(ElicitError::CannotAsk(cannot)) = elicit.confirm("Deploy?").await else {
+///     panic!("this client cannot ask");
+/// };
+/// assert_eq!((cannot.mode, cannot.why), (Mode::Form, CannotAskReason::Undeclared));
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 #[non_exhaustive]
@@ -138,6 +193,19 @@ pub struct CannotAsk {
 }
 
 /// The reason that a person cannot be reached.
+///
+/// ```
+/// use mcp_elicit_server::{CannotAsk, CannotAskReason};
+///
+/// /// A sentence for the server's operator.
+/// fn advice(cannot: &CannotAsk) -> &'static str {
+///     match cannot.why {
+///         CannotAskReason::Undeclared => "use a client that declares elicitation",
+///         CannotAskReason::NoSession => "serve with sessions, or use a client of 2026-07-28",
+///         _ => "use a client of 2025-06-18 or newer",
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CannotAskReason {
@@ -254,6 +322,21 @@ impl From<ElicitError> for ErrorData {
 impl ElicitError {
     /// Returns what the operation of a task ends with: a refusal is a result that the model can read, a cancelled task is
     /// cancelled, everything else fails it.
+    ///
+    /// ```
+    /// use mcp_elicit_server::{Elicit, ElicitError};
+    /// use rmcp::model::{CallToolResult, ContentBlock};
+    /// use rmcp::task_manager::TaskExit;
+    ///
+    /// async fn delete(elicit: &Elicit) -> Result<CallToolResult, ElicitError> {
+    ///     elicit.confirm("Delete the file?").await?;
+    ///     Ok(CallToolResult::success(vec![ContentBlock::text("deleted")]))
+    /// }
+    ///
+    /// async fn operation(elicit: Elicit) -> Result<CallToolResult, TaskExit> {
+    ///     delete(&elicit).await.or_else(ElicitError::into_task_result)
+    /// }
+    /// ```
     pub fn into_task_result(self) -> Result<CallToolResult, TaskExit> {
         match self {
             Self::CallCancelled => Err(TaskExit::Cancelled),

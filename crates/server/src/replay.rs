@@ -19,6 +19,25 @@ use crate::testing::ScriptedAnswer;
 
 /// A difference between a handler that runs once and the same handler run again from the top for each round of answers, as
 /// on 2026-07-28.
+///
+/// ```
+/// use std::sync::atomic::{AtomicU32, Ordering};
+/// use mcp_elicit_server::testing::{Difference, ScriptedAnswer, ScriptedUser};
+/// use mcp_elicit_server::{Elicit, ElicitError};
+///
+/// let runs = AtomicU32::new(0);
+/// let handler = async |elicit: Elicit| {
+///     // Not in a step, so each run counts.
+///     let run = runs.fetch_add(1, Ordering::Relaxed);
+///     elicit.confirm("Go on?").await?;
+///     Ok::<_, ElicitError>(run)
+/// };
+/// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+/// let user = ScriptedUser::who([ScriptedAnswer::yes()]);
+/// let found = user.run(handler);
+/// # let found = runtime.block_on(found);
+/// assert!(matches!(found, Err(Difference::Result { .. })));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Difference {

@@ -16,6 +16,29 @@ type RefusalText = dyn Fn(&Refusal) -> String + Send + Sync;
 type Clock = dyn Fn() -> SystemTime + Send + Sync;
 
 /// The settings with which a wrapped server asks. Cheap to clone; clones share their keys, store and counters.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::time::Duration;
+/// use mcp_elicit_server::ServerSettings;
+/// use mcp_elicit_server::seal::{Keys, MemoryStore};
+///
+/// let settings = ServerSettings::new()
+///     .timeout(Duration::from_mins(2))
+///     .attempts(2)
+///     .keep_alive(Some(Duration::from_secs(10)))
+///     .keys(Keys::per_process()?)
+///     .audience("billing")
+///     .state_lifetime(Duration::from_mins(30))
+///     .state_limit(16 * 1024)
+///     .store(Arc::new(MemoryStore::new()))
+///     .single_use(true)
+///     .questions_per_call(10)
+///     .questions_per_minute(Some(30))
+///     .stateless_answers(false);
+/// # let _ = settings;
+/// # Ok::<(), mcp_elicit_server::seal::KeyError>(())
+/// ```
 #[derive(Clone)]
 pub struct ServerSettings {
     pub(crate) timeout: Duration,
@@ -170,6 +193,21 @@ impl ServerSettings {
     ///
     /// rmcp puts the `http::request::Parts` of the POST into the context's extensions, and there lies what an
     /// authentication layer added. Without this hook a state is bound to the server and the request, not to a person.
+    ///
+    /// ```
+    /// use mcp_elicit_server::ServerSettings;
+    ///
+    /// /// The user whom a layer of the HTTP server has authenticated.
+    /// #[derive(Clone)]
+    /// struct User {
+    ///     id: String,
+    /// }
+    ///
+    /// let settings = ServerSettings::new().principal(|context| {
+    ///     let request = context.extensions.get::<http::request::Parts>()?;
+    ///     request.extensions.get::<User>().map(|user| user.id.clone())
+    /// });
+    /// ```
     #[must_use]
     pub fn principal(
         mut self,
@@ -180,6 +218,12 @@ impl ServerSettings {
     }
 
     /// Returns what the model is told when a person refuses.
+    ///
+    /// ```
+    /// use mcp_elicit_server::ServerSettings;
+    ///
+    /// let settings = ServerSettings::new().refusal_text(|refusal| format!("{} Do not ask again.", refusal.said));
+    /// ```
     #[must_use]
     pub fn refusal_text(
         mut self,
@@ -190,6 +234,13 @@ impl ServerSettings {
     }
 
     /// Returns where a record of every question goes.
+    ///
+    /// ```
+    /// use mcp_elicit_server::ServerSettings;
+    /// use mcp_elicit_server::audit::JsonLines;
+    ///
+    /// let settings = ServerSettings::new().audit(JsonLines::new(std::io::stderr()));
+    /// ```
     #[must_use]
     pub fn audit(mut self, audit: impl Audit) -> Self {
         self.audit = Some(Arc::new(audit));
@@ -206,6 +257,13 @@ impl ServerSettings {
     }
 
     /// Another wall clock, for tests.
+    ///
+    /// ```
+    /// use std::time::{Duration, SystemTime};
+    /// use mcp_elicit_server::ServerSettings;
+    ///
+    /// let settings = ServerSettings::new().clock(|| SystemTime::UNIX_EPOCH + Duration::from_hours(1));
+    /// ```
     #[must_use]
     pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(clock);

@@ -40,6 +40,19 @@ use crate::settings::ServerSettings;
 pub use crate::replay::Difference;
 
 /// The scripted person's action on one question.
+///
+/// ```
+/// use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
+/// use serde_json::json;
+///
+/// let user = ScriptedUser::who([
+///     ScriptedAnswer::accept(json!({ "environment": "staging" })),
+///     ScriptedAnswer::Visit,
+///     ScriptedAnswer::Cancel,
+///     ScriptedAnswer::Silence,
+/// ]);
+/// # let _ = user;
+/// ```
 #[derive(Clone)]
 pub enum ScriptedAnswer {
     /// Submits the form with this content, which is checked like any other.
@@ -56,26 +69,74 @@ pub enum ScriptedAnswer {
 
 impl ScriptedAnswer {
     /// Submits the form with this content.
+    ///
+    /// ```
+    /// use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
+    /// use serde_json::json;
+    ///
+    /// #[derive(schemars::JsonSchema, serde::Deserialize)]
+    /// struct Target {
+    ///     environment: String,
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), mcp_elicit_server::ElicitError> {
+    /// let user = ScriptedUser::who([ScriptedAnswer::accept(json!({ "environment": "staging" }))]);
+    /// let target = user.elicit().form::<Target>("Where to?").await?;
+    /// assert_eq!(target.environment, "staging");
+    /// # Ok(()) }
+    /// ```
     pub fn accept(content: impl Into<Value>) -> Self {
         Self::Accept(content.into())
     }
 
     /// Says yes to a [`confirm`](Elicit::confirm).
+    ///
+    /// ```
+    /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// let user = ScriptedUser::who([ScriptedAnswer::yes()]);
+    /// assert!(user.elicit().confirm("Deploy?").await.is_ok());
+    /// # }
+    /// ```
     pub fn yes() -> Self {
         Self::accept(json!({ "confirm": true }))
     }
 
     /// Says no to a [`confirm`](Elicit::confirm), in its form. [`Decline`](Self::Decline) is a no to being asked.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// let user = ScriptedUser::who([ScriptedAnswer::no()]);
+    /// assert!(user.elicit().confirm("Deploy?").await.is_err());
+    /// # }
+    /// ```
     pub fn no() -> Self {
         Self::accept(json!({ "confirm": false }))
     }
 
     /// Picks a value of a [`choose`](Elicit::choose).
+    ///
+    /// ```
+    /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), mcp_elicit_server::ElicitError> {
+    /// let user = ScriptedUser::who([ScriptedAnswer::pick("eu")]);
+    /// assert_eq!(user.elicit().choose("Which region?", ["eu", "us"]).await?, "eu");
+    /// # Ok(()) }
+    /// ```
     pub fn pick(value: impl Into<String>) -> Self {
         Self::accept(json!({ "choice": value.into() }))
     }
 
     /// Picks values of a [`choose_many`](Elicit::choose_many).
+    ///
+    /// ```
+    /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), mcp_elicit_server::ElicitError> {
+    /// let user = ScriptedUser::who([ScriptedAnswer::picks(["eu", "us"])]);
+    /// assert_eq!(user.elicit().choose_many("Which regions?", ["eu", "us"]).await?, ["eu", "us"]);
+    /// # Ok(()) }
+    /// ```
     pub fn picks<V: Into<String>>(values: impl IntoIterator<Item = V>) -> Self {
         let values: Vec<String> = values.into_iter().map(Into::into).collect();
         Self::accept(json!({ "choices": values }))
@@ -95,6 +156,18 @@ impl std::fmt::Debug for ScriptedAnswer {
 }
 
 /// A question as the scripted person saw it.
+///
+/// ```
+/// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), mcp_elicit_server::ElicitError> {
+/// let user = ScriptedUser::who([ScriptedAnswer::pick("eu")]);
+/// user.elicit().choose("Which region?", ["eu", "us"]).await?;
+/// let asked = user.asked().remove(0);
+/// assert_eq!(asked.message, "Which region?");
+/// assert_eq!(asked.schema.unwrap()["properties"]["choice"]["enum"][0], "eu");
+/// assert_eq!(asked.url, None);
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct AskedQuestion {
     /// The message.
@@ -106,6 +179,22 @@ pub struct AskedQuestion {
 }
 
 /// A person who answers by script.
+///
+/// ```
+/// use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
+/// use mcp_elicit_server::{Elicit, ElicitError};
+///
+/// async fn deploy(elicit: Elicit) -> Result<&'static str, ElicitError> {
+///     elicit.confirm("Deploy to production?").await?;
+///     Ok("deployed")
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() {
+/// let user = ScriptedUser::who([ScriptedAnswer::yes()]);
+/// assert_eq!(deploy(user.elicit()).await.unwrap(), "deployed");
+/// assert_eq!(user.asked()[0].message, "Deploy to production?");
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct ScriptedUser {
     script: Arc<Script>,
@@ -114,6 +203,13 @@ pub struct ScriptedUser {
 
 impl ScriptedUser {
     /// A person who gives these answers, in order. A question too many is an error.
+    ///
+    /// ```
+    /// use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
+    ///
+    /// let user = ScriptedUser::who([ScriptedAnswer::pick("eu"), ScriptedAnswer::yes()]);
+    /// # let _ = user;
+    /// ```
     pub fn who(answers: impl IntoIterator<Item = ScriptedAnswer>) -> Self {
         Self {
             script: Arc::new(Script::new(Capability::BOTH, answers)),
@@ -122,6 +218,16 @@ impl ScriptedUser {
     }
 
     /// Nobody: the client cannot ask.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::testing::ScriptedUser;
+    /// use mcp_elicit_server::ElicitError;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// let asked = ScriptedUser::nobody().elicit().confirm("Deploy?").await;
+    /// assert!(matches!(asked, Err(ElicitError::CannotAsk(_))));
+    /// # }
+    /// ```
     pub fn nobody() -> Self {
         Self {
             script: Arc::new(Script::new(Capability::NONE, [])),
@@ -130,6 +236,17 @@ impl ScriptedUser {
     }
 
     /// The same person, asked by a server with these settings.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
+    /// use mcp_elicit_server::{ElicitError, ServerSettings};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// let settings = ServerSettings::default().questions_per_call(0);
+    /// let user = ScriptedUser::who([ScriptedAnswer::yes()]).under(settings);
+    /// assert!(matches!(user.elicit().confirm("Deploy?").await, Err(ElicitError::Limit(_))));
+    /// # }
+    /// ```
     #[must_use]
     pub fn under(mut self, settings: ServerSettings) -> Self {
         self.settings = settings;
@@ -137,6 +254,14 @@ impl ScriptedUser {
     }
 
     /// Returns what the handler under test takes.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// let elicit = ScriptedUser::who([ScriptedAnswer::yes()]).elicit();
+    /// assert!(elicit.confirm("Deploy?").await.is_ok());
+    /// # }
+    /// ```
     pub fn elicit(&self) -> Elicit {
         Elicit::by(
             self.settings.clone().shared(),
@@ -153,6 +278,22 @@ impl ScriptedUser {
     ///
     /// # Errors
     /// When the handler ends or asks differently.
+    ///
+    /// ```
+    /// use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
+    /// use mcp_elicit_server::{Elicit, ElicitError};
+    ///
+    /// async fn publish(elicit: Elicit) -> Result<u32, ElicitError> {
+    ///     let draft: u32 = elicit.step("draft", || async { 7 }).await?;
+    ///     elicit.confirm(format!("Publish draft {draft}?")).await?;
+    ///     Ok(draft)
+    /// }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() {
+    /// let user = ScriptedUser::who([ScriptedAnswer::yes()]);
+    /// assert_eq!(user.run(publish).await.unwrap().unwrap(), 7);
+    /// # }
+    /// ```
     pub async fn run<R, F, Fut>(&self, handler: F) -> Result<R, Difference>
     where
         R: std::fmt::Debug,
@@ -163,6 +304,15 @@ impl ScriptedUser {
     }
 
     /// Every question so far.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), mcp_elicit_server::ElicitError> {
+    /// let user = ScriptedUser::who([ScriptedAnswer::Visit]);
+    /// user.elicit().visit("Read the terms", "https://example.com/terms").await?;
+    /// assert_eq!(user.asked()[0].url.as_deref(), Some("https://example.com/terms"));
+    /// # Ok(()) }
+    /// ```
     pub fn asked(&self) -> Vec<AskedQuestion> {
         self.script.asked()
     }

@@ -35,6 +35,20 @@ use crate::serve::{self, CallTarget};
 use crate::settings::{ServerSettings, Shared};
 
 /// Wraps a server so that its handlers can ask.
+///
+/// ```
+/// use mcp_elicit_server::{ElicitingExt, ServerSettings};
+/// use rmcp::ServerHandler;
+///
+/// struct Calendar {
+///     name: &'static str,
+/// }
+///
+/// impl ServerHandler for Calendar {}
+///
+/// let server = Calendar { name: "calendar" }.eliciting(ServerSettings::default());
+/// assert_eq!(server.inner().name, "calendar");
+/// ```
 pub trait ElicitingExt: ServerHandler {
     /// Wraps this server: its tool, prompt and resource handlers can take an [`Elicit`](crate::Elicit).
     ///
@@ -43,6 +57,18 @@ pub trait ElicitingExt: ServerHandler {
     ///
     /// Wrapping once is enough. Around a server that is wrapped already, the outer wrapper asks under its settings, the
     /// inner one passes on, and the log says so.
+    ///
+    /// ```
+    /// use mcp_elicit_server::{ElicitingExt, ServerSettings};
+    /// # use rmcp::ServerHandler;
+    /// # struct Calendar;
+    /// # impl ServerHandler for Calendar {}
+    ///
+    /// // Once, outside of the factory of a stateless HTTP service.
+    /// let settings = ServerSettings::default();
+    /// let factory = move || Calendar.eliciting(settings.clone());
+    /// # factory();
+    /// ```
     fn eliciting(self, settings: ServerSettings) -> ElicitingServer<Self> {
         ElicitingServer {
             inner: self,
@@ -54,6 +80,18 @@ pub trait ElicitingExt: ServerHandler {
 impl<S: ServerHandler> ElicitingExt for S {}
 
 /// A server whose handlers can ask. Made by [`ElicitingExt::eliciting`].
+///
+/// ```
+/// use mcp_elicit_server::{ElicitingExt, ElicitingServer, ServerSettings};
+/// # use rmcp::ServerHandler;
+/// # struct Calendar;
+/// # impl ServerHandler for Calendar {}
+///
+/// fn server() -> ElicitingServer<Calendar> {
+///     Calendar.eliciting(ServerSettings::default())
+/// }
+/// # server();
+/// ```
 #[derive(Clone)]
 pub struct ElicitingServer<S> {
     inner: S,
@@ -62,6 +100,16 @@ pub struct ElicitingServer<S> {
 
 impl<S> ElicitingServer<S> {
     /// The wrapped server.
+    ///
+    /// ```
+    /// use mcp_elicit_server::{ElicitingExt, ServerSettings};
+    /// # use rmcp::ServerHandler;
+    /// # struct Calendar { days: u16 }
+    /// # impl ServerHandler for Calendar {}
+    ///
+    /// let server = Calendar { days: 365 }.eliciting(ServerSettings::default());
+    /// assert_eq!(server.inner().days, 365);
+    /// ```
     pub fn inner(&self) -> &S {
         &self.inner
     }

@@ -10,6 +10,19 @@ use crate::connection::TransportError;
 use crate::dispatch::QuestionError;
 
 /// Why a call brought no result.
+///
+/// ```
+/// use mcp_elicit_client::CallError;
+///
+/// fn advice(error: &CallError) -> &'static str {
+///     match error {
+///         CallError::Server(_) => "the tool failed",
+///         CallError::Question(_) => "a question got no answer",
+///         CallError::Unauthorized { .. } => "sign in at the server first",
+///         _ => "try again later",
+///     }
+/// }
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CallError {

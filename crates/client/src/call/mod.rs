@@ -36,6 +36,16 @@ use crate::connection::Connection;
 use crate::connection_state::Interruption;
 
 /// Options of one call.
+///
+/// ```
+/// use std::time::Duration;
+/// use mcp_elicit_client::CallOptions;
+///
+/// let options = CallOptions { silence: Some(Duration::from_mins(2)), ..CallOptions::default() };
+/// let stop = options.stop.clone();
+/// // From a signal handler or another task:
+/// stop.cancel();
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct CallOptions {
     /// The longest silence of the server that is borne. A person's time does not count, and progress ends a silence.
@@ -49,6 +59,18 @@ pub struct CallOptions {
 
 impl<H: ClientHandler> Connection<H> {
     /// Calls a tool and answers what it asks on the way.
+    ///
+    /// ```
+    /// use mcp_elicit_client::{CallError, CallOptions, Connection};
+    /// use serde_json::json;
+    ///
+    /// async fn deploy(connection: &Connection<()>) -> Result<(), CallError> {
+    ///     let arguments = serde_json::Map::from_iter([("build".to_owned(), json!(7))]);
+    ///     let result = connection.call_tool("deploy", arguments, &CallOptions::default()).await?;
+    ///     println!("{:?}", result.content);
+    ///     Ok(())
+    /// }
+    /// ```
     pub async fn call_tool(
         &self,
         name: impl Into<String>,
@@ -63,6 +85,17 @@ impl<H: ClientHandler> Connection<H> {
     }
 
     /// Gets a prompt and answers what it asks on the way.
+    ///
+    /// ```
+    /// use mcp_elicit_client::rmcp::model::GetPromptRequestParams;
+    /// use mcp_elicit_client::{CallError, CallOptions, Connection};
+    ///
+    /// async fn greeting(connection: &Connection<()>) -> Result<usize, CallError> {
+    ///     let params = GetPromptRequestParams::new("greeting");
+    ///     let prompt = connection.get_prompt(params, &CallOptions::default()).await?;
+    ///     Ok(prompt.messages.len())
+    /// }
+    /// ```
     pub async fn get_prompt(
         &self,
         params: GetPromptRequestParams,
@@ -75,6 +108,17 @@ impl<H: ClientHandler> Connection<H> {
     }
 
     /// Reads a resource and answers what it asks on the way.
+    ///
+    /// ```
+    /// use mcp_elicit_client::rmcp::model::ReadResourceRequestParams;
+    /// use mcp_elicit_client::{CallError, CallOptions, Connection};
+    ///
+    /// async fn notes(connection: &Connection<()>) -> Result<usize, CallError> {
+    ///     let params = ReadResourceRequestParams::new("file:///notes.txt");
+    ///     let resource = connection.read_resource(params, &CallOptions::default()).await?;
+    ///     Ok(resource.contents.len())
+    /// }
+    /// ```
     pub async fn read_resource(
         &self,
         params: ReadResourceRequestParams,

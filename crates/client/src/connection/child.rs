@@ -28,6 +28,14 @@ const SETTLED: Duration = Duration::from_millis(500);
 const STDERR_LINE: u64 = 2_000;
 
 /// The last lines a server wrote to stderr, for people who ask why it ended.
+///
+/// ```
+/// use mcp_elicit_client::connection::Stderr;
+///
+/// fn last_line(stderr: &Stderr) -> Option<String> {
+///     stderr.lines().pop()
+/// }
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Stderr {
     lines: Arc<Mutex<VecDeque<String>>>,

@@ -8,6 +8,19 @@ use thiserror::Error;
 use super::transport_error::TransportError;
 
 /// Why no connection came about.
+///
+/// ```
+/// use mcp_elicit_client::ConnectError;
+///
+/// fn advice(error: &ConnectError) -> String {
+///     match error {
+///         ConnectError::Start { program, .. } => format!("is {program} installed?"),
+///         ConnectError::Unauthorized { .. } => "sign in at the server first".to_owned(),
+///         // What the server's process said before it ended says most.
+///         other => [other.to_string()].into_iter().chain(other.stderr().iter().cloned()).collect::<Vec<_>>().join("\n"),
+///     }
+/// }
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConnectError {
@@ -127,6 +140,14 @@ impl ConnectError {
     }
 
     /// The first line that the server's process wrote to stdout and that is no JSON, cut to 2,000 bytes.
+    ///
+    /// ```
+    /// use mcp_elicit_client::ConnectError;
+    ///
+    /// fn hint(error: &ConnectError) -> Option<String> {
+    ///     Some(format!("the server printed to its stdout: {}", error.first_noise()?))
+    /// }
+    /// ```
     pub fn first_noise(&self) -> Option<&str> {
         match self {
             Self::Broken { stdout, .. } | Self::TimedOut { stdout, .. } => stdout.as_deref(),

@@ -33,6 +33,16 @@ type Failed = StreamableHttpError<reqwest::Error>;
 type Events = BoxStream<'static, Result<Sse, SseError>>;
 
 /// The HTTP side of one connection, for [`Connection::open_wrapped`](super::Connection::open_wrapped).
+///
+/// ```
+/// use mcp_elicit_client::connection::Http;
+/// use mcp_elicit_client::{ConnectError, ConnectOptions, Connection, ElicitingClient};
+///
+/// /// rmcp's `AuthClient`, or a client that adds headers, goes where the closure returns the client as it is.
+/// async fn open(url: &str, eliciting: ElicitingClient<()>) -> Result<Connection<()>, ConnectError> {
+///     Connection::open_wrapped(url, eliciting, &ConnectOptions::default(), |http: Http| http).await
+/// }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Http {
     client: reqwest::Client,

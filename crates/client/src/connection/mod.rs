@@ -38,6 +38,15 @@ pub use transport_error::TransportError;
 use crate::eliciting::ElicitingClient;
 
 /// The location of a server.
+///
+/// ```
+/// use mcp_elicit_client::Target;
+///
+/// let program = Target::Command { program: "npx".into(), arguments: vec!["some-server".into()] };
+/// let endpoint = Target::Url("https://user:secret@mcp.example.com/mcp".to_owned());
+/// assert_eq!((program.describe().as_str(), program.transport()), ("npx some-server", "stdio"));
+/// assert_eq!((endpoint.describe().as_str(), endpoint.transport()), ("https://mcp.example.com/mcp", "http"));
+/// ```
 #[cfg(any(feature = "process", feature = "http"))]
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -85,6 +94,22 @@ impl Target {
 }
 
 /// Options of a connection.
+///
+/// ```
+/// use std::time::Duration;
+/// use mcp_elicit_client::ConnectOptions;
+/// use mcp_elicit_client::connection::BearerToken;
+/// use mcp_elicit_client::core::wire::Revision;
+///
+/// let options = ConnectOptions {
+///     revision: Some(Revision::LATEST),
+///     within: Duration::from_secs(20),
+///     token: Some(BearerToken::new("from-the-environment")?),
+///     ..ConnectOptions::default()
+/// };
+/// # let _ = options;
+/// # Ok::<(), mcp_elicit_client::connection::TokenError>(())
+/// ```
 #[derive(Clone)]
 pub struct ConnectOptions {
     /// The revision to speak; `None` finds the era as the specification says: `server/discover` first, and
@@ -144,6 +169,27 @@ impl Default for ConnectOptions {
 }
 
 /// A server that we are connected to, and whose questions are answered.
+///
+/// ```
+/// use mcp_elicit_client::{CallOptions, ClientSettings, ConnectOptions, Connection, ElicitingClient};
+/// # use mcp_elicit_client::responder::Script;
+/// # use rmcp::{ServerHandler, ServiceExt};
+/// # struct Calendar;
+/// # impl ServerHandler for Calendar {}
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let (near, far) = tokio::io::duplex(64 * 1024);
+/// # let server = tokio::spawn(async move { Calendar.serve(tokio::io::split(far)).await.unwrap().waiting().await });
+/// # let responder = Script::decline();
+/// let settings = ClientSettings::default().responder(responder);
+/// let eliciting = ElicitingClient::new((), "calendar", settings);
+/// # let (read, write) = tokio::io::split(near);
+/// let connection = Connection::over(read, write, eliciting, &ConnectOptions::default()).await?;
+/// assert!(connection.peer().list_all_tools().await.is_err(), "this server has no tools");
+/// connection.close().await;
+/// # server.await??;
+/// # Ok(()) }
+/// ```
 pub struct Connection<H: ClientHandler> {
     service: RunningService<RoleClient, ElicitingClient<H>>,
     health: Health,
@@ -161,6 +207,18 @@ impl<H: ClientHandler> std::fmt::Debug for Connection<H> {
 
 impl<H: ClientHandler> Connection<H> {
     /// Connects to `target`; questions go to `eliciting` from the first moment.
+    ///
+    /// ```
+    /// use mcp_elicit_client::responder::Terminal;
+    /// use mcp_elicit_client::{ClientSettings, ConnectOptions, Connection, ElicitingClient, Target};
+    ///
+    /// async fn open() -> Result<Connection<()>, Box<dyn std::error::Error>> {
+    ///     let target = Target::Command { program: "my-server".into(), arguments: vec![] };
+    ///     let settings = ClientSettings::default().responder(Terminal::detect()?);
+    ///     let eliciting = ElicitingClient::new((), "my server", settings);
+    ///     Ok(Connection::open(&target, eliciting, &ConnectOptions::default()).await?)
+    /// }
+    /// ```
     #[cfg(any(feature = "process", feature = "http"))]
     pub async fn open(
         target: &Target,
@@ -181,6 +239,15 @@ impl<H: ClientHandler> Connection<H> {
 
     /// Connects to a Streamable HTTP endpoint through `wrap`, which gets the HTTP client of this connection and may put
     /// something around it: rmcp's `AuthClient` for a server behind OAuth, a client that adds headers.
+    ///
+    /// ```
+    /// use mcp_elicit_client::{ConnectError, ConnectOptions, Connection, ElicitingClient};
+    ///
+    /// async fn open(url: &str, eliciting: ElicitingClient<()>) -> Result<Connection<()>, ConnectError> {
+    ///     // With rmcp's feature `auth`: |http| AuthClient::new(http, manager)
+    ///     Connection::open_wrapped(url, eliciting, &ConnectOptions::default(), |http| http).await
+    /// }
+    /// ```
     #[cfg(feature = "http")]
     pub async fn open_wrapped<C>(
         url: &str,
@@ -195,6 +262,16 @@ impl<H: ClientHandler> Connection<H> {
     }
 
     /// Connects over a pair of byte streams that carry MCP's stdio framing: a pipe, a socket, memory.
+    ///
+    /// ```
+    /// use mcp_elicit_client::{ConnectError, ConnectOptions, Connection, ElicitingClient};
+    /// use tokio::net::TcpStream;
+    ///
+    /// async fn open(socket: TcpStream, eliciting: ElicitingClient<()>) -> Result<Connection<()>, ConnectError> {
+    ///     let (read, write) = socket.into_split();
+    ///     Connection::over(read, write, eliciting, &ConnectOptions::default()).await
+    /// }
+    /// ```
     pub async fn over<R, W>(
         read: R,
         write: W,
@@ -209,11 +286,26 @@ impl<H: ClientHandler> Connection<H> {
     }
 
     /// rmcp's view of the server, for requests that this crate does not know.
+    ///
+    /// ```
+    /// # use mcp_elicit_client::Connection;
+    /// # use mcp_elicit_client::rmcp::service::ServiceError;
+    /// async fn tools(connection: &Connection<()>) -> Result<usize, ServiceError> {
+    ///     Ok(connection.peer().list_all_tools().await?.len())
+    /// }
+    /// ```
     pub fn peer(&self) -> &Peer<RoleClient> {
         self.service.peer()
     }
 
     /// rmcp's running service; its own `call_tool` answers questions through the same responder.
+    ///
+    /// ```
+    /// # use mcp_elicit_client::Connection;
+    /// fn is_open(connection: &Connection<()>) -> bool {
+    ///     !connection.service().is_closed()
+    /// }
+    /// ```
     pub fn service(&self) -> &RunningService<RoleClient, ElicitingClient<H>> {
         &self.service
     }
@@ -227,6 +319,13 @@ impl<H: ClientHandler> Connection<H> {
     }
 
     /// Returns what the server says it is.
+    ///
+    /// ```
+    /// # use mcp_elicit_client::Connection;
+    /// fn name(connection: &Connection<()>) -> String {
+    ///     connection.server().map(|server| server.name).unwrap_or_default()
+    /// }
+    /// ```
     pub fn server(&self) -> Option<Implementation> {
         self.peer()
             .peer_info()
@@ -234,6 +333,13 @@ impl<H: ClientHandler> Connection<H> {
     }
 
     /// The revision spoken, as the server and we agreed.
+    ///
+    /// ```
+    /// # use mcp_elicit_client::Connection;
+    /// fn has_rounds(connection: &Connection<()>) -> bool {
+    ///     connection.protocol() == "2026-07-28"
+    /// }
+    /// ```
     pub fn protocol(&self) -> String {
         self.agreed()
             .map(|version| version.to_string())
@@ -247,27 +353,71 @@ impl<H: ClientHandler> Connection<H> {
     }
 
     /// Returns what broke the connection, if something did.
+    ///
+    /// ```
+    /// # use mcp_elicit_client::Connection;
+    /// fn report(connection: &Connection<()>) {
+    ///     if let Some(trouble) = connection.trouble() {
+    ///         eprintln!("the connection is broken: {trouble}");
+    ///     }
+    /// }
+    /// ```
     pub fn trouble(&self) -> Option<TransportError> {
         self.health.trouble()
     }
 
     /// Returns how many lines the server wrote to its stdout that are no JSON and were passed over.
+    ///
+    /// ```
+    /// # use mcp_elicit_client::Connection;
+    /// fn report(connection: &Connection<()>) {
+    ///     if connection.noise() > 0 {
+    ///         eprintln!("the server prints to its stdout, first: {:?}", connection.first_noise());
+    ///     }
+    /// }
+    /// ```
     pub fn noise(&self) -> usize {
         self.health.noise()
     }
 
     /// The first line that the server wrote to its stdout and that is no JSON, cut to 2,000 bytes.
+    ///
+    /// ```
+    /// # use mcp_elicit_client::Connection;
+    /// fn printed(connection: &Connection<()>) -> String {
+    ///     connection.first_noise().unwrap_or_default()
+    /// }
+    /// ```
     pub fn first_noise(&self) -> Option<String> {
         self.health.first_noise()
     }
 
     /// The last lines the server's process wrote to stderr.
+    ///
+    /// ```
+    /// # use mcp_elicit_client::Connection;
+    /// fn report(connection: &Connection<()>) {
+    ///     for line in connection.stderr() {
+    ///         eprintln!("server: {line}");
+    ///     }
+    /// }
+    /// ```
     #[cfg(feature = "process")]
     pub fn stderr(&self) -> Vec<String> {
         self.stderr.as_ref().map(Stderr::lines).unwrap_or_default()
     }
 
     /// Ends the connection and, with it, the server's process and all that it started.
+    ///
+    /// ```
+    /// use mcp_elicit_client::{CallError, CallOptions, Connection};
+    ///
+    /// async fn call_once(connection: Connection<()>) -> Result<(), CallError> {
+    ///     let called = connection.call_tool("deploy", serde_json::Map::new(), &CallOptions::default()).await;
+    ///     connection.close().await;
+    ///     called.map(drop)
+    /// }
+    /// ```
     pub async fn close(mut self) {
         self.health.ended().cancel();
         if let Err(error) = self.service.close().await {

@@ -6,10 +6,25 @@ use thiserror::Error;
 
 /// A bearer token (RFC 6750), sent as `Authorization: Bearer ...` with every request. Its text is in no `Debug` and in no
 /// error.
+///
+/// ```
+/// use mcp_elicit_client::connection::BearerToken;
+///
+/// let token = BearerToken::new("eyJ.a-b_c")?;
+/// assert_eq!(token.secret(), "eyJ.a-b_c");
+/// assert_eq!(format!("{token:?}"), "BearerToken(..)");
+/// # Ok::<(), mcp_elicit_client::connection::TokenError>(())
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct BearerToken(String);
 
 /// Why there is no token.
+///
+/// ```
+/// use mcp_elicit_client::connection::{BearerToken, TokenError};
+///
+/// assert_eq!(BearerToken::new("two words"), Err(TokenError::Malformed));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TokenError {
@@ -39,6 +54,13 @@ impl BearerToken {
     }
 
     /// The token in an environment variable: a command line is seen by every user of the machine, its environment is not.
+    ///
+    /// ```
+    /// use mcp_elicit_client::connection::{BearerToken, TokenError};
+    ///
+    /// let missing = BearerToken::from_env("NO_SUCH_VARIABLE");
+    /// assert!(matches!(missing, Err(TokenError::Missing { .. })));
+    /// ```
     pub fn from_env(variable: &str) -> Result<Self, TokenError> {
         match std::env::var(variable) {
             Ok(text) => Self::new(text.trim()),

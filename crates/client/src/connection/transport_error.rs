@@ -7,6 +7,15 @@ use thiserror::Error;
 use tokio_util::sync::CancellationToken;
 
 /// Why a connection can no longer be used. Carries nothing of what was sent over it.
+///
+/// ```
+/// use mcp_elicit_client::connection::TransportError;
+///
+/// /// Only a server that can be started again is worth another try.
+/// fn is_worth_a_retry(error: &TransportError) -> bool {
+///     matches!(error, TransportError::Ended { .. } | TransportError::Closed)
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TransportError {

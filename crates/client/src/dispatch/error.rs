@@ -16,6 +16,16 @@ use crate::consent::PolicyViolation;
 use crate::responder::ResponderError;
 
 /// Why a server gets no answer to a question.
+///
+/// ```
+/// use mcp_elicit_client::QuestionError;
+/// use mcp_elicit_client::core::wire::Revision;
+/// use std::time::Duration;
+///
+/// let error = QuestionError::TimedOut { after: Duration::from_mins(5) };
+/// assert_eq!(error.code(), "timed-out");
+/// println!("the server is told: {}", error.to_error(Revision::LATEST).message);
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum QuestionError {
@@ -75,6 +85,18 @@ pub enum QuestionError {
 }
 
 /// The party that has to act before the question can be answered.
+///
+/// ```
+/// use mcp_elicit_client::dispatch::{Blame, QuestionError};
+///
+/// fn headline(error: &QuestionError) -> &'static str {
+///     match error.blame() {
+///         Blame::Server => "The server broke the protocol",
+///         Blame::Nobody => "The question got no answer",
+///         Blame::Policy => "Your settings stopped the question",
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blame {
     /// The server broke the protocol or asked what it must not.
@@ -87,6 +109,13 @@ pub enum Blame {
 
 impl QuestionError {
     /// Returns who has to act.
+    ///
+    /// ```
+    /// use mcp_elicit_client::dispatch::{Blame, QuestionError};
+    ///
+    /// let error = QuestionError::Withdrawn { why: "its call ended".to_owned() };
+    /// assert_eq!(error.blame(), Blame::Nobody);
+    /// ```
     pub fn blame(&self) -> Blame {
         match self {
             Self::Malformed(_)
@@ -115,6 +144,13 @@ impl QuestionError {
     }
 
     /// A word for the record.
+    ///
+    /// ```
+    /// use mcp_elicit_client::QuestionError;
+    ///
+    /// let error = QuestionError::Withdrawn { why: "its call ended".to_owned() };
+    /// assert_eq!(error.code(), "withdrawn");
+    /// ```
     pub fn code(&self) -> &'static str {
         match self {
             Self::Malformed(_) => "malformed",
@@ -135,6 +171,15 @@ impl QuestionError {
 
 impl QuestionError {
     /// Returns what the server is told, as its revision spells it. Nothing of what a person said is in it.
+    ///
+    /// ```
+    /// use mcp_elicit_client::QuestionError;
+    /// use mcp_elicit_client::core::wire::Revision;
+    ///
+    /// let error = QuestionError::Withdrawn { why: "its call ended".to_owned() };
+    /// let sent = error.to_error(Revision::LATEST);
+    /// println!("{}: {}", sent.code.0, sent.message);
+    /// ```
     pub fn to_error(&self, revision: Revision) -> ErrorData {
         let error = match self.fault() {
             Some(fault) => fault.to_error(revision),

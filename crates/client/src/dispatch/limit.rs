@@ -9,6 +9,13 @@ use tokio::time::Instant;
 const WINDOW: Duration = Duration::from_mins(1);
 
 /// Limits on a server's questions.
+///
+/// ```
+/// use mcp_elicit_client::dispatch::Limits;
+///
+/// let usual = Limits::default();
+/// assert_eq!((usual.per_minute, usual.pending), (30, 16));
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Questions in any minute.
@@ -27,6 +34,17 @@ impl Default for Limits {
 }
 
 /// A limit that was reached.
+///
+/// ```
+/// use mcp_elicit_client::dispatch::{LimitReached, QuestionError};
+///
+/// fn retry_after(error: &QuestionError) -> Option<std::time::Duration> {
+///     match error {
+///         QuestionError::TooMuch(LimitReached::PerMinute { retry_after, .. }) => Some(*retry_after),
+///         _ => None,
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LimitReached {

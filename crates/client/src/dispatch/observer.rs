@@ -8,6 +8,34 @@ use crate::question::Question;
 /// Looks on while questions come and go. Called in order for each question; must not block.
 ///
 /// `answered` is the only place where a person's values pass by. Whoever writes them down has decided to.
+///
+/// ```
+/// use mcp_elicit_client::dispatch::Observer;
+/// use mcp_elicit_client::{Answer, ClientSettings, Consent, Question, QuestionError};
+///
+/// /// Says on stderr how each question goes, without what the person answered.
+/// struct Progress;
+///
+/// impl Observer for Progress {
+///     fn asked(&self, question: &Question) {
+///         eprintln!("{} asks", question.shown().origin().name());
+///     }
+///
+///     fn answered(&self, _question: &Question, answer: &Answer) {
+///         eprintln!("answered by {}", answer.by().unwrap_or("a person"));
+///     }
+///
+///     fn refused(&self, _question: Option<&Question>, why: &QuestionError) {
+///         eprintln!("not answered: {why}");
+///     }
+///
+///     fn consent_changed(&self, consent: &Consent) {
+///         eprintln!("to be kept: {:?}", consent.to_toml());
+///     }
+/// }
+///
+/// let settings = ClientSettings::default().observer(Progress);
+/// ```
 pub trait Observer: Send + Sync + 'static {
     /// A question came and was let in.
     fn asked(&self, question: &Question) {

@@ -12,6 +12,16 @@ use crate::question::Question;
 
 /// One person: their queue, and the servers they declined for good. Give the same `QuestionQueue` to every server whose questions
 /// the same person answers.
+///
+/// ```
+/// use mcp_elicit_client::{ClientSettings, QuestionQueue};
+///
+/// let person = QuestionQueue::new();
+/// let of_one_server = ClientSettings::default().person(person.clone());
+/// let of_another = ClientSettings::default().person(person.clone());
+/// assert!(person.pending().is_empty());
+/// # let _ = (of_one_server, of_another);
+/// ```
 #[derive(Debug, Clone)]
 pub struct QuestionQueue {
     turn: Arc<Semaphore>,
@@ -23,6 +33,16 @@ pub struct QuestionQueue {
 }
 
 /// A question that waits, as a list shows it.
+///
+/// ```
+/// use mcp_elicit_client::QuestionQueue;
+///
+/// fn list(person: &QuestionQueue) {
+///     for pending in person.pending() {
+///         println!("{}. {} asks: {}", pending.id, pending.server, pending.message);
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Pending {
@@ -101,11 +121,29 @@ impl QuestionQueue {
     }
 
     /// Returns how many questions wait, the shown one included; changes as they come and go.
+    ///
+    /// ```
+    /// use mcp_elicit_client::QuestionQueue;
+    ///
+    /// let waiting = QuestionQueue::new().watch();
+    /// assert_eq!(*waiting.borrow(), 0);
+    /// ```
     pub fn watch(&self) -> watch::Receiver<usize> {
         self.count.subscribe()
     }
 
     /// Puts the question into the list. It leaves when the place is dropped.
+    ///
+    /// ```
+    /// use mcp_elicit_client::{Question, QuestionQueue};
+    ///
+    /// async fn show_in_turn(person: &QuestionQueue, question: &Question) {
+    ///     let entry = person.enter(question);
+    ///     let turn = entry.turn().await;
+    ///     // Everything that came before is answered: show it, and drop both when it is over.
+    ///     drop((turn, entry));
+    /// }
+    /// ```
     pub fn enter(&self, question: &Question) -> QueueEntry<'_> {
         let shown = question.shown();
         let entry = Entry {
@@ -147,6 +185,14 @@ impl QuestionQueue {
 }
 
 /// A question's place in the queue.
+///
+/// ```
+/// use mcp_elicit_client::dispatch::QueueEntry;
+///
+/// async fn wait(entry: &QueueEntry<'_>) -> bool {
+///     entry.turn().await.is_some()
+/// }
+/// ```
 #[derive(Debug)]
 pub struct QueueEntry<'p> {
     person: &'p QuestionQueue,

@@ -11,6 +11,23 @@ use crate::consent::Consent;
 use crate::responder::Responder;
 
 /// The settings by which a server's questions are answered. Without a responder, no capability is declared.
+///
+/// ```
+/// use std::time::Duration;
+/// use mcp_elicit_client::core::form::Limits;
+/// use mcp_elicit_client::responder::Script;
+/// use mcp_elicit_client::{ClientSettings, Consent, QuestionQueue};
+///
+/// let settings = ClientSettings::default()
+///     .responder(Script::decline())
+///     .consent(Consent::from_toml("[default]\nper-minute = 10")?)
+///     .person(QuestionQueue::new())
+///     .answer_within(Duration::from_mins(5))
+///     .form_limits(Limits::default())
+///     .rounds(8);
+/// # let _ = settings;
+/// # Ok::<(), mcp_elicit_client::consent::ConsentError>(())
+/// ```
 #[derive(Clone)]
 pub struct ClientSettings {
     pub(crate) responder: Option<Arc<dyn Responder>>,
@@ -74,6 +91,13 @@ impl ClientSettings {
     }
 
     /// Adds one who looks on.
+    ///
+    /// ```
+    /// use mcp_elicit_client::ClientSettings;
+    /// use mcp_elicit_client::audit::Audit;
+    ///
+    /// let settings = ClientSettings::default().observer(Audit::new(std::io::stderr()));
+    /// ```
     #[must_use]
     pub fn observer(mut self, observer: impl Observer) -> Self {
         self.observers.push(Arc::new(observer));

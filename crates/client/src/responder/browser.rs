@@ -10,6 +10,18 @@ use crate::answer::Answer;
 use crate::question::Question;
 
 /// Asks the person in their browser, on pages that this machine serves to itself.
+///
+/// ```no_run
+/// use mcp_elicit_client::ClientSettings;
+/// use mcp_elicit_client::responder::Browser;
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> std::io::Result<()> {
+/// let browser = Browser::start(|link| eprintln!("Answer at {link}")).await?;
+/// let settings = ClientSettings::default().responder(browser.clone());
+/// // When the program ends:
+/// browser.shutdown().await;
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Browser {
     pages: web::Browser,
@@ -17,17 +29,42 @@ pub struct Browser {
 
 impl Browser {
     /// These pages.
+    ///
+    /// ```no_run
+    /// use mcp_elicit_client::forms::web;
+    /// use mcp_elicit_client::responder::Browser;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> std::io::Result<()> {
+    /// let pages = web::Browser::start().await?;
+    /// let browser = Browser::new(pages);
+    /// # Ok(()) }
+    /// ```
     pub fn new(pages: web::Browser) -> Self {
         Self { pages }
     }
 
     /// Starts pages at a free port of this machine. `tell` gets the link to each question, which holds the login
     /// secret: it is for the person only.
+    ///
+    /// ```no_run
+    /// use mcp_elicit_client::responder::Browser;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> std::io::Result<()> {
+    /// let browser = Browser::start(|link| eprintln!("Answer at {link}")).await?;
+    /// # Ok(()) }
+    /// ```
     pub async fn start(tell: impl Fn(&str) + Send + Sync + 'static) -> std::io::Result<Self> {
         Ok(Self::new(web::Browser::start().await?.announcing(tell)))
     }
 
     /// Waits until open pages have shown how their questions ended, for a program that is about to end.
+    ///
+    /// ```
+    /// # use mcp_elicit_client::responder::Browser;
+    /// async fn end(browser: Browser) {
+    ///     browser.shutdown().await;
+    /// }
+    /// ```
     pub async fn shutdown(&self) {
         self.pages.shutdown().await;
     }

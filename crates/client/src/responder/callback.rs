@@ -10,6 +10,21 @@ use crate::question::Question;
 
 /// A closure as a responder. It gets the question and gives the person's act, made with [`Question::accept`],
 /// [`decline`](crate::answer::decline) or [`cancel`](crate::answer::cancel).
+///
+/// ```
+/// use mcp_elicit_client::ClientSettings;
+/// use mcp_elicit_client::answer::decline;
+/// use mcp_elicit_client::responder::{Callback, ResponderError};
+///
+/// let callback = Callback::forms(|question| async move {
+///     match question.accept(serde_json::json!({ "environment": "staging" })) {
+///         Ok(answer) => Ok(answer),
+///         Err(violations) => Err(ResponderError::cannot_show(violations.to_string())),
+///     }
+/// });
+/// let settings = ClientSettings::default().responder(callback);
+/// # let _ = decline(None);
+/// ```
 pub struct Callback<F> {
     modes: Capability,
     ask: F,
@@ -21,11 +36,26 @@ where
     A: Future<Output = Result<Answer, ResponderError>> + Send + 'static,
 {
     /// A closure that can show questions of these modes.
+    ///
+    /// ```
+    /// use mcp_elicit_client::answer::decline;
+    /// use mcp_elicit_client::core::wire::Capability;
+    /// use mcp_elicit_client::responder::Callback;
+    ///
+    /// let declines_all = Callback::new(Capability::BOTH, |_| async { Ok(decline(None)) });
+    /// ```
     pub fn new(modes: Capability, ask: F) -> Self {
         Self { modes, ask }
     }
 
     /// A closure that can show forms.
+    ///
+    /// ```
+    /// use mcp_elicit_client::answer::cancel;
+    /// use mcp_elicit_client::responder::Callback;
+    ///
+    /// let cancels_forms = Callback::forms(|_| async { Ok(cancel()) });
+    /// ```
     pub fn forms(ask: F) -> Self {
         Self::new(Capability::FORM, ask)
     }

@@ -11,6 +11,13 @@ use crate::question::Question;
 
 /// Tries responders in their order. One that cannot show a question passes it on; what a person did, and what went
 /// wrong while a person was asked, is final.
+///
+/// ```
+/// use mcp_elicit_client::responder::{Chain, Defaults, Script};
+///
+/// // Defaults where the form has them; otherwise a prepared decline.
+/// let chain = Chain::new().then(Defaults).then(Script::decline());
+/// ```
 #[derive(Clone, Default)]
 pub struct Chain {
     links: Vec<Arc<dyn Responder>>,
@@ -20,11 +27,25 @@ pub struct Chain {
 
 impl Chain {
     /// A chain without links, which can show nothing.
+    ///
+    /// ```
+    /// use mcp_elicit_client::core::wire::Capability;
+    /// use mcp_elicit_client::responder::{Chain, Responder};
+    ///
+    /// assert_eq!(Chain::new().modes(), Capability::NONE);
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Adds a responder at the end.
+    ///
+    /// ```
+    /// use mcp_elicit_client::core::wire::Capability;
+    /// use mcp_elicit_client::responder::{Chain, Defaults, Responder};
+    ///
+    /// assert_eq!(Chain::new().then(Defaults).modes(), Capability::FORM);
+    /// ```
     #[must_use]
     pub fn then(mut self, responder: impl Responder) -> Self {
         self.links.push(Arc::new(responder));

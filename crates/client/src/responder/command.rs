@@ -20,6 +20,15 @@ const ANSWER_LIMIT: u64 = 1024 * 1024;
 /// that it failed. Content that the form refuses is given back to it, with every violation, twice.
 ///
 /// The program may add `"reason"` to a decline, and must add `"insist": true` where the question says `mustInsist`.
+///
+/// ```
+/// use mcp_elicit_client::ClientSettings;
+/// use mcp_elicit_client::core::wire::Capability;
+/// use mcp_elicit_client::responder::Command;
+///
+/// let dialog = Command::new("my-dialog", ["--on-top"]).showing(Capability::FORM);
+/// let settings = ClientSettings::default().responder(dialog);
+/// ```
 #[derive(Debug, Clone)]
 pub struct Command {
     program: OsString,
@@ -29,6 +38,12 @@ pub struct Command {
 
 impl Command {
     /// A program that shows forms and URLs.
+    ///
+    /// ```
+    /// use mcp_elicit_client::responder::Command;
+    ///
+    /// let dialog = Command::new("my-dialog", ["--on-top"]);
+    /// ```
     pub fn new(
         program: impl Into<OsString>,
         arguments: impl IntoIterator<Item = impl Into<OsString>>,
@@ -41,6 +56,14 @@ impl Command {
     }
 
     /// The modes that the program can show.
+    ///
+    /// ```
+    /// use mcp_elicit_client::core::wire::Capability;
+    /// use mcp_elicit_client::responder::{Command, Responder};
+    ///
+    /// let dialog = Command::new("my-dialog", ["--on-top"]).showing(Capability::FORM);
+    /// assert_eq!(dialog.modes(), Capability::FORM);
+    /// ```
     #[must_use]
     pub fn showing(mut self, modes: Capability) -> Self {
         self.modes = modes;

@@ -11,6 +11,13 @@ use crate::question::Question;
 /// Accepts with the defaults where every required field has one, and otherwise says which have none.
 ///
 /// For servers that the person trusts once and for all. A url is never accepted so: nobody agreed to open it.
+///
+/// ```
+/// use mcp_elicit_client::responder::Defaults;
+/// use mcp_elicit_client::{ClientSettings, ElicitingClient};
+///
+/// let trusted = ElicitingClient::new((), "my own server", ClientSettings::default().responder(Defaults));
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Defaults;
 

@@ -8,6 +8,14 @@ use mcp_elicit_forms::view::FrontendError;
 use thiserror::Error;
 
 /// Why a responder brought no answer.
+///
+/// ```
+/// use mcp_elicit_client::responder::ResponderError;
+///
+/// let error = ResponderError::cannot_show("there is no screen");
+/// assert!(error.passes_on());
+/// assert!(!ResponderError::failed("the screen broke").passes_on());
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ResponderError {
@@ -63,16 +71,34 @@ pub enum ResponderError {
 
 impl ResponderError {
     /// It cannot show this question.
+    ///
+    /// ```
+    /// use mcp_elicit_client::responder::ResponderError;
+    ///
+    /// assert!(matches!(ResponderError::cannot_show("there is no screen"), ResponderError::CannotShow { .. }));
+    /// ```
     pub fn cannot_show(why: impl Into<String>) -> Self {
         Self::CannotShow { why: why.into() }
     }
 
     /// It broke.
+    ///
+    /// ```
+    /// use mcp_elicit_client::responder::ResponderError;
+    ///
+    /// assert!(matches!(ResponderError::failed("the screen broke"), ResponderError::Failed { .. }));
+    /// ```
     pub fn failed(why: impl Into<String>) -> Self {
         Self::Failed { why: why.into() }
     }
 
     /// Returns whether another responder should be tried: this one could not, as opposed to a person who walked away.
+    ///
+    /// ```
+    /// use mcp_elicit_client::responder::ResponderError;
+    ///
+    /// assert!(!ResponderError::Interrupted.passes_on());
+    /// ```
     pub fn passes_on(&self) -> bool {
         matches!(
             self,

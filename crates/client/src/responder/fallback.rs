@@ -13,6 +13,16 @@ use crate::question::Question;
 
 /// Asks the first responder, and the second when the first brings no answer: in its time, where it has one, or at all.
 /// The first one's question is off its screen before the second asks.
+///
+/// ```
+/// use std::time::Duration;
+/// use mcp_elicit_client::ClientSettings;
+/// use mcp_elicit_client::responder::{Command, Fallback, Script};
+///
+/// let dialog = Command::new("my-dialog", ["--on-top"]);
+/// let fallback = Fallback::new(dialog, Script::decline()).within(Duration::from_mins(1));
+/// let settings = ClientSettings::default().responder(fallback);
+/// ```
 #[derive(Clone)]
 pub struct Fallback {
     first: Arc<dyn Responder>,
@@ -24,6 +34,12 @@ pub struct Fallback {
 
 impl Fallback {
     /// Asks `first`, and `second` when it brings no answer.
+    ///
+    /// ```
+    /// use mcp_elicit_client::responder::{Defaults, Fallback, Script};
+    ///
+    /// let fallback = Fallback::new(Defaults, Script::decline());
+    /// ```
     pub fn new(first: impl Responder, second: impl Responder) -> Self {
         Self {
             first: Arc::new(first),
@@ -34,6 +50,13 @@ impl Fallback {
     }
 
     /// Gives the first responder only so much time.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use mcp_elicit_client::responder::{Defaults, Fallback, Script};
+    ///
+    /// let fallback = Fallback::new(Defaults, Script::decline()).within(Duration::from_secs(30));
+    /// ```
     #[must_use]
     pub fn within(mut self, time: Duration) -> Self {
         self.within = Some(time);

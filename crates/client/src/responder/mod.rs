@@ -61,6 +61,46 @@ pub type VisitFuture<'a> = Pin<Box<dyn Future<Output = Result<(), ResponderError
 ///
 /// An [`Answer`] is a person's act. Everything else (no screen, no time, no more prepared answers, a crash) is
 /// [`ResponderError`] and reaches the server as an error or not at all, never as a decline.
+///
+/// ```
+/// use std::borrow::Cow;
+/// use mcp_elicit_client::answer::decline;
+/// use mcp_elicit_client::core::wire::Capability;
+/// use mcp_elicit_client::responder::{RespondFuture, Responder, VisitFuture};
+/// use mcp_elicit_client::{ClientSettings, Question};
+///
+/// /// Declines outside of working hours.
+/// struct WorkingHours<R> {
+///     inside: R,
+///     is_open: fn() -> bool,
+/// }
+///
+/// impl<R: Responder> Responder for WorkingHours<R> {
+///     fn name(&self) -> Cow<'static, str> {
+///         "working-hours".into()
+///     }
+///
+///     fn modes(&self) -> Capability {
+///         self.inside.modes()
+///     }
+///
+///     fn has_own_queue(&self) -> bool {
+///         self.inside.has_own_queue()
+///     }
+///
+///     fn respond<'a>(&'a self, question: &'a Question) -> RespondFuture<'a> {
+///         if (self.is_open)() {
+///             return self.inside.respond(question);
+///         }
+///         Box::pin(async { Ok(decline("outside of working hours".to_owned())) })
+///     }
+///
+///     fn visited<'a>(&'a self, hosts: &'a [String]) -> VisitFuture<'a> {
+///         self.inside.visited(hosts)
+///     }
+/// }
+/// # let _ = ClientSettings::default().responder(WorkingHours { inside: mcp_elicit_client::responder::Defaults, is_open: || true });
+/// ```
 pub trait Responder: Send + Sync + 'static {
     /// A word for the record: `terminal`, `script`.
     fn name(&self) -> Cow<'static, str>;

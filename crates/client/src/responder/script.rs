@@ -18,6 +18,16 @@ use crate::question::Question;
 /// Answers prepared beforehand by a person.
 ///
 /// An answer that the form refuses is [`ResponderError::Refused`], which names the fields, and is not sent.
+///
+/// ```
+/// use mcp_elicit_client::ClientSettings;
+/// use mcp_elicit_client::responder::Script;
+///
+/// let script = Script::from_json(r#"[{ "action": "accept", "content": { "environment": "staging" } }]"#)?;
+/// assert_eq!(script.left(), 1);
+/// let settings = ClientSettings::default().responder(script);
+/// # Ok::<(), mcp_elicit_client::responder::ScriptError>(())
+/// ```
 pub struct Script {
     source: Source,
     insist: bool,
@@ -46,6 +56,13 @@ struct ByName {
 }
 
 /// A list of answers that cannot be read.
+///
+/// ```
+/// use mcp_elicit_client::responder::{Script, ScriptError};
+///
+/// let misspelt = Script::from_json(r#"[{ "action": "acept" }]"#);
+/// assert!(matches!(misspelt, Err(ScriptError::Action { place: 1 })));
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ScriptError {
@@ -87,6 +104,14 @@ impl Script {
     }
 
     /// Answers in order, from a JSON list of `{"action", "content"}`.
+    ///
+    /// ```
+    /// use mcp_elicit_client::responder::Script;
+    ///
+    /// let script = Script::from_json(r#"[{ "action": "decline" }, { "action": "cancel" }]"#)?;
+    /// assert_eq!(script.left(), 2);
+    /// # Ok::<(), mcp_elicit_client::responder::ScriptError>(())
+    /// ```
     pub fn from_json(text: &str) -> Result<Self, ScriptError> {
         let written: Vec<Written> =
             serde_json::from_str(text).map_err(|error| ScriptError::Shape {
@@ -115,6 +140,13 @@ impl Script {
 
     /// Values by the names of fields, as a person would type them; they answer every form that has one of the fields,
     /// and every form without fields.
+    ///
+    /// ```
+    /// use mcp_elicit_client::responder::Script;
+    ///
+    /// let script = Script::by_name([("environment".to_owned(), "staging".to_owned())]);
+    /// assert_eq!(script.unused(), ["environment"]);
+    /// ```
     pub fn by_name(values: impl IntoIterator<Item = (String, String)>) -> Self {
         Self::new(Source::ByName(ByName {
             typed: values.into_iter().collect(),
@@ -124,6 +156,13 @@ impl Script {
     }
 
     /// The form's defaults, with values by the names of fields going over them.
+    ///
+    /// ```
+    /// use mcp_elicit_client::responder::Script;
+    ///
+    /// let script = Script::over_defaults([("environment".to_owned(), "staging".to_owned())]);
+    /// # let _ = script;
+    /// ```
     pub fn over_defaults(values: impl IntoIterator<Item = (String, String)>) -> Self {
         Self::new(Source::ByName(ByName {
             typed: values.into_iter().collect(),
@@ -133,16 +172,37 @@ impl Script {
     }
 
     /// Declines every question: the person said so beforehand.
+    ///
+    /// ```
+    /// use mcp_elicit_client::ClientSettings;
+    /// use mcp_elicit_client::responder::Script;
+    ///
+    /// let settings = ClientSettings::default().responder(Script::decline());
+    /// ```
     pub fn decline() -> Self {
         Self::new(Source::Always(Action::Decline))
     }
 
     /// Cancels every question: the person said so beforehand.
+    ///
+    /// ```
+    /// use mcp_elicit_client::ClientSettings;
+    /// use mcp_elicit_client::responder::Script;
+    ///
+    /// let settings = ClientSettings::default().responder(Script::cancel());
+    /// ```
     pub fn cancel() -> Self {
         Self::new(Source::Always(Action::Cancel))
     }
 
     /// Insists on answering forms that seem to ask for a credential.
+    ///
+    /// ```
+    /// use mcp_elicit_client::responder::Script;
+    ///
+    /// let script = Script::by_name([("password".to_owned(), "from the environment".to_owned())]).allow_credentials();
+    /// # let _ = script;
+    /// ```
     #[must_use]
     pub fn allow_credentials(mut self) -> Self {
         self.insist = true;
@@ -150,6 +210,12 @@ impl Script {
     }
 
     /// Returns how many answers of the list no question has taken so far.
+    ///
+    /// ```
+    /// use mcp_elicit_client::responder::Script;
+    ///
+    /// assert_eq!(Script::decline().left(), 0);
+    /// ```
     pub fn left(&self) -> usize {
         match &self.source {
             Source::InOrder(in_order) => in_order.left().len(),
@@ -158,6 +224,14 @@ impl Script {
     }
 
     /// The names that no form had so far, or not the one that they were prepared for: likely misspelt.
+    ///
+    /// ```
+    /// use mcp_elicit_client::responder::Script;
+    ///
+    /// let script = Script::by_name([("enviroment".to_owned(), "staging".to_owned())]);
+    /// // After the calls: no form had a field of this name.
+    /// assert_eq!(script.unused(), ["enviroment"]);
+    /// ```
     pub fn unused(&self) -> Vec<String> {
         match &self.source {
             Source::ByName(by_name) => {

@@ -13,6 +13,14 @@ use crate::answer::Answer;
 use crate::question::Question;
 
 /// Asks the person at this terminal. The face blocks on keys, so it has a thread of its own.
+///
+/// ```no_run
+/// use mcp_elicit_client::ClientSettings;
+/// use mcp_elicit_client::responder::Terminal;
+///
+/// let settings = ClientSettings::default().responder(Terminal::detect()?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Terminal {
     frontend: Arc<Frontend>,
@@ -20,11 +28,27 @@ pub struct Terminal {
 
 impl Terminal {
     /// The terminal that this program runs in, found as [`Frontend::detect`] does.
+    ///
+    /// ```no_run
+    /// use mcp_elicit_client::responder::Terminal;
+    ///
+    /// let terminal = Terminal::detect()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn detect() -> Result<Self, FrontendError> {
         Ok(Self::new(Frontend::detect()?))
     }
 
     /// This face.
+    ///
+    /// ```no_run
+    /// use mcp_elicit_client::forms::terminal::Frontend;
+    /// use mcp_elicit_client::responder::Terminal;
+    ///
+    /// // One question after the other in plain lines, without a screen.
+    /// let terminal = Terminal::new(Frontend::plain()?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn new(frontend: Frontend) -> Self {
         Self {
             frontend: Arc::new(frontend),

@@ -29,6 +29,17 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 /// answer; `202` says that nobody has answered yet, and the same message, with the same id, comes again after
 /// `Retry-After`; `204` says that the service cannot show the question. Content that the form refuses is given back to
 /// it, with every violation, twice.
+///
+/// ```
+/// use mcp_elicit_client::ClientSettings;
+/// use mcp_elicit_client::core::wire::Capability;
+/// use mcp_elicit_client::responder::Webhook;
+///
+/// let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+/// let webhook = Webhook::new("https://answers.example.com/mcp", secret)?.showing(Capability::FORM);
+/// let settings = ClientSettings::default().responder(webhook);
+/// # Ok::<(), mcp_elicit_client::responder::WebhookError>(())
+/// ```
 #[derive(Clone)]
 pub struct Webhook {
     client: reqwest::Client,
@@ -38,6 +49,13 @@ pub struct Webhook {
 }
 
 /// A webhook that cannot be used.
+///
+/// ```
+/// use mcp_elicit_client::responder::{Webhook, WebhookError};
+///
+/// let insecure = Webhook::new("http://answers.example.com/", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
+/// assert!(matches!(insecure, Err(WebhookError::Url)));
+/// ```
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum WebhookError {
@@ -54,6 +72,13 @@ pub enum WebhookError {
 
 impl Webhook {
     /// A service at `url` that shares `secret` (`whsec_…`) with us.
+    ///
+    /// ```
+    /// use mcp_elicit_client::responder::Webhook;
+    ///
+    /// let webhook = Webhook::new("https://answers.example.com/mcp", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")?;
+    /// # Ok::<(), mcp_elicit_client::responder::WebhookError>(())
+    /// ```
     pub fn new(url: &str, secret: &str) -> Result<Self, WebhookError> {
         let url = reqwest::Url::parse(url).map_err(|_| WebhookError::Url)?;
         if url.scheme() != "https" && !is_of_this_machine(&url) {
@@ -78,6 +103,15 @@ impl Webhook {
     }
 
     /// The modes that the service can show.
+    ///
+    /// ```
+    /// use mcp_elicit_client::core::wire::Capability;
+    /// use mcp_elicit_client::responder::Webhook;
+    ///
+    /// fn forms_only(webhook: Webhook) -> Webhook {
+    ///     webhook.showing(Capability::FORM)
+    /// }
+    /// ```
     #[must_use]
     pub fn showing(mut self, modes: Capability) -> Self {
         self.modes = modes;

@@ -14,6 +14,16 @@ use crate::error::ElicitError;
 use crate::question::{OutgoingBody, Prepared};
 
 /// Something that can be asked for: a [`Form`], a [`Link`], or what the methods of [`Elicit`](crate::Elicit) make.
+///
+/// ```
+/// use mcp_elicit_server::ask::Askable;
+/// use mcp_elicit_server::{Elicit, ElicitError};
+///
+/// /// Asks for a form or a link, whichever the caller has, under a name that logs can show.
+/// async fn ask_named<W: Askable>(elicit: &Elicit, name: &str, what: W) -> Result<W::Answer, ElicitError> {
+///     elicit.ask("One more thing is needed", what).key(name).await
+/// }
+/// ```
 pub trait Askable: sealed::Sealed + Send + 'static {
     /// The type that `.await` returns.
     type Answer: Send + 'static;
@@ -80,6 +90,21 @@ impl<T> From<Option<T>> for ReadResult<T> {
 }
 
 /// A form made from a Rust type.
+///
+/// ```
+/// use mcp_elicit_server::Elicit;
+/// use mcp_elicit_server::ask::{Ask, TypedForm};
+///
+/// #[derive(schemars::JsonSchema, serde::Deserialize)]
+/// struct Target {
+///     environment: String,
+/// }
+///
+/// /// The same question for several tools.
+/// fn ask_target(elicit: &Elicit) -> Ask<TypedForm<Target>> {
+///     elicit.form("Where to?").key("target")
+/// }
+/// ```
 #[derive(Debug)]
 pub struct TypedForm<T>(PhantomData<fn() -> T>);
 
@@ -177,6 +202,16 @@ impl Askable for Form {
 }
 
 /// A URL to visit.
+///
+/// ```
+/// use mcp_elicit_server::Elicit;
+/// use mcp_elicit_server::ask::{Ask, Visit};
+///
+/// /// The same visit for several tools.
+/// fn visit_terms(elicit: &Elicit) -> Ask<Visit> {
+///     elicit.visit("Please read the terms", "https://example.com/terms")
+/// }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Visit {
     url: String,
@@ -210,6 +245,14 @@ impl Askable for Visit {
 impl Ask<Visit> {
     /// The `elicitationId` of 2025-11-25, which `notifications/elicitation/complete` repeats. One that nobody
     /// can guess unless given.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::{Elicit, ElicitError};
+    /// # async fn pay(elicit: Elicit, order: u32) -> Result<(), ElicitError> {
+    /// let page = format!("https://shop.example.com/orders/{order}");
+    /// elicit.visit("Pay on our page", page).elicitation_id(format!("order-{order}")).await
+    /// # }
+    /// ```
     pub fn elicitation_id(self, id: impl Into<String>) -> Self {
         self.change(|visit| Visit {
             id: Some(id.into()),
@@ -263,6 +306,16 @@ impl Words {
 }
 
 /// A yes.
+///
+/// ```
+/// use mcp_elicit_server::Elicit;
+/// use mcp_elicit_server::ask::{Ask, Confirm};
+///
+/// /// The same confirmation for several tools.
+/// fn confirm_cost(elicit: &Elicit, euros: u32) -> Ask<Confirm> {
+///     elicit.confirm(format!("This costs {euros} EUR. Go on?")).default(false)
+/// }
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Confirm {
     words: Words,
@@ -297,6 +350,19 @@ impl Askable for Confirm {
 }
 
 /// A value to choose and how to call it.
+///
+/// ```
+/// use mcp_elicit_server::ask::ChoiceItem;
+/// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let shown_as_it_is = ChoiceItem::from("small");
+/// let with_a_title = ChoiceItem::from(("l", "Large"));
+/// # let elicit = ScriptedUser::who([ScriptedAnswer::pick("l")]).elicit();
+/// let size = elicit.choose("Which size?", [shown_as_it_is, with_a_title]).await?;
+/// # assert_eq!(size, "l");
+/// # Ok(()) }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChoiceItem {
     value: String,
@@ -344,6 +410,16 @@ fn listed(
 }
 
 /// One of several.
+///
+/// ```
+/// use mcp_elicit_server::Elicit;
+/// use mcp_elicit_server::ask::{Ask, Choose};
+///
+/// /// The same choice for several tools.
+/// fn choose_region(elicit: &Elicit) -> Ask<Choose> {
+///     elicit.choose("Which region?", [("eu", "Europe"), ("us", "United States")]).title("Region")
+/// }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Choose {
     picks: Vec<ChoiceItem>,
@@ -385,6 +461,16 @@ impl Askable for Choose {
 }
 
 /// One of several items of the author's own.
+///
+/// ```
+/// use mcp_elicit_server::Elicit;
+/// use mcp_elicit_server::ask::{Ask, ChooseAmong};
+///
+/// /// A choice among numbers, each shown with its unit; the answer is the number.
+/// fn choose_size(elicit: &Elicit, gigabytes: &[u32]) -> Ask<ChooseAmong<u32>> {
+///     elicit.choose_among("How large?", gigabytes.to_vec(), |size| format!("{size} GB"))
+/// }
+/// ```
 #[derive(Debug, Clone)]
 pub struct ChooseAmong<T> {
     choose: Choose,
@@ -426,6 +512,16 @@ impl<T: Clone + Send + 'static> Askable for ChooseAmong<T> {
 }
 
 /// Any number of several.
+///
+/// ```
+/// use mcp_elicit_server::Elicit;
+/// use mcp_elicit_server::ask::{Ask, ChooseMany};
+///
+/// /// One or two of three days.
+/// fn choose_days(elicit: &Elicit) -> Ask<ChooseMany> {
+///     elicit.choose_many("On which days?", ["Monday", "Tuesday", "Friday"]).at_least(1).at_most(2)
+/// }
+/// ```
 #[derive(Debug, Clone)]
 pub struct ChooseMany {
     picks: Vec<ChoiceItem>,
@@ -492,6 +588,13 @@ macro_rules! words_of_one_field {
     ($what:ty) => {
         impl Ask<$what> {
             /// Returns what the field is called. Its name unless given.
+            ///
+            /// ```
+            /// # use mcp_elicit_server::{Elicit, ElicitError};
+            /// # async fn publish(elicit: Elicit) -> Result<(), ElicitError> {
+            /// elicit.confirm("Publish the release?").title("Publish it now").await
+            /// # }
+            /// ```
             pub fn title(self, title: impl Into<String>) -> Self {
                 self.change(|mut what| {
                     what.words.title = Some(title.into());
@@ -500,6 +603,13 @@ macro_rules! words_of_one_field {
             }
 
             /// Returns what the field is for.
+            ///
+            /// ```
+            /// # use mcp_elicit_server::{Elicit, ElicitError};
+            /// # async fn publish(elicit: Elicit) -> Result<(), ElicitError> {
+            /// elicit.confirm("Publish the release?").description("Everybody can download it from then on").await
+            /// # }
+            /// ```
             pub fn description(self, description: impl Into<String>) -> Self {
                 self.change(|mut what| {
                     what.words.description = Some(description.into());
@@ -516,6 +626,13 @@ words_of_one_field!(ChooseMany);
 
 impl Ask<Confirm> {
     /// Returns what is filled in when the question is shown.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::{Elicit, ElicitError};
+    /// # async fn notify(elicit: Elicit) -> Result<(), ElicitError> {
+    /// elicit.confirm("Tell the team?").default(true).await
+    /// # }
+    /// ```
     pub fn default(self, yes: bool) -> Self {
         self.change(|confirm| Confirm {
             default: Some(yes),
@@ -526,6 +643,13 @@ impl Ask<Confirm> {
 
 impl Ask<Choose> {
     /// Returns what is chosen when the question is shown.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::{Elicit, ElicitError};
+    /// # async fn region(elicit: Elicit) -> Result<String, ElicitError> {
+    /// elicit.choose("Which region?", ["eu", "us"]).default("eu").await
+    /// # }
+    /// ```
     pub fn default(self, value: impl Into<String>) -> Self {
         self.change(|choose| Choose {
             default: Some(value.into()),
@@ -536,6 +660,13 @@ impl Ask<Choose> {
 
 impl Ask<ChooseMany> {
     /// Returns what is chosen when the question is shown.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::{Elicit, ElicitError};
+    /// # async fn days(elicit: Elicit) -> Result<Vec<String>, ElicitError> {
+    /// elicit.choose_many("On which days?", ["Monday", "Tuesday", "Friday"]).default(["Friday"]).await
+    /// # }
+    /// ```
     pub fn default<V: Into<String>>(self, values: impl IntoIterator<Item = V>) -> Self {
         let values = values.into_iter().map(Into::into).collect();
         self.change(|choose| ChooseMany {
@@ -545,6 +676,13 @@ impl Ask<ChooseMany> {
     }
 
     /// The fewest that may be chosen.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::{Elicit, ElicitError};
+    /// # async fn days(elicit: Elicit) -> Result<Vec<String>, ElicitError> {
+    /// elicit.choose_many("On which days?", ["Monday", "Tuesday", "Friday"]).at_least(1).await
+    /// # }
+    /// ```
     pub fn at_least(self, number: u64) -> Self {
         self.change(|choose| ChooseMany {
             at_least: Some(number),
@@ -553,6 +691,13 @@ impl Ask<ChooseMany> {
     }
 
     /// The most that may be chosen.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::{Elicit, ElicitError};
+    /// # async fn days(elicit: Elicit) -> Result<Vec<String>, ElicitError> {
+    /// elicit.choose_many("On which days?", ["Monday", "Tuesday", "Friday"]).at_most(2).await
+    /// # }
+    /// ```
     pub fn at_most(self, number: u64) -> Self {
         self.change(|choose| ChooseMany {
             at_most: Some(number),

@@ -12,9 +12,11 @@ use crate::elicit::Elicit;
 use crate::error::{ElicitError, RefusalKind};
 use crate::question::OutgoingQuestion;
 
+// Parts of hidden methods, which only this crate implements.
+#[doc(hidden)]
+pub use askable::{AcceptedContent, AskBody, ReadResult};
 pub use askable::{
-    AcceptedContent, AskBody, Askable, ChoiceItem, Choose, ChooseAmong, ChooseMany, Confirm,
-    ReadResult, TypedForm, Visit,
+    Askable, ChoiceItem, Choose, ChooseAmong, ChooseMany, Confirm, TypedForm, Visit,
 };
 pub use reasons::Reasons;
 
@@ -22,6 +24,24 @@ pub use reasons::Reasons;
 ///
 /// `.await` gives the answer or an [`ElicitError`]; [`outcome`](Self::outcome) is for those who want to go on after a
 /// refusal.
+///
+/// ```
+/// use std::time::Duration;
+/// use mcp_elicit_server::{Elicit, ElicitError};
+///
+/// async fn retention(elicit: Elicit) -> Result<String, ElicitError> {
+///     elicit
+///         .choose("How long should logs be kept?", ["a week", "a month"])
+///         .key("retention")
+///         .timeout(Duration::from_mins(2))
+///         .attempts(1)
+///         .or("a week".to_owned())
+///         .await
+/// }
+/// # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+/// # let nobody = mcp_elicit_server::testing::ScriptedUser::nobody();
+/// # assert_eq!(runtime.block_on(retention(nobody.elicit())).unwrap(), "a week");
+/// ```
 #[must_use = "a question is put when it is awaited"]
 pub struct Ask<W: Askable> {
     elicit: Elicit,
@@ -38,6 +58,17 @@ pub struct Ask<W: Askable> {
 type Check<T> = dyn Fn(&T) -> Result<(), Reasons> + Send + Sync;
 
 /// A person's action on a question, with the answer if there is one.
+///
+/// ```
+/// use mcp_elicit_server::{AskOutcome, Elicit, ElicitError};
+///
+/// async fn send(elicit: Elicit) -> Result<&'static str, ElicitError> {
+///     Ok(match elicit.confirm("Send a copy by mail?").outcome().await? {
+///         AskOutcome::Accept(()) => "sent, with a copy by mail",
+///         AskOutcome::Decline | AskOutcome::Cancel => "sent",
+///     })
+/// }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AskOutcome<T> {
     /// Answered.
@@ -64,29 +95,65 @@ impl<W: Askable> Ask<W> {
 
     /// Names the question in `inputRequests` (2026-07-28), where clients and logs can see it. Without it, a name is made
     /// from the question's digest.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::{Elicit, ElicitError};
+    /// # async fn name(elicit: Elicit) -> Result<String, ElicitError> {
+    /// elicit.choose("Who are you?", ["Ada", "Grace"]).key("name").await
+    /// # }
+    /// ```
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(key.into());
         self
     }
 
     /// Returns how long this question may stay open.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::{Elicit, ElicitError};
+    /// # async fn name(elicit: Elicit) -> Result<String, ElicitError> {
+    /// elicit.choose("Who are you?", ["Ada", "Grace"]).timeout(std::time::Duration::from_secs(30)).await
+    /// # }
+    /// ```
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
     /// Returns how often to ask when the answers break the form's rules.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::{Elicit, ElicitError};
+    /// # async fn name(elicit: Elicit) -> Result<String, ElicitError> {
+    /// elicit.choose("Who are you?", ["Ada", "Grace"]).attempts(1).await
+    /// # }
+    /// ```
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = Some(attempts.max(1));
         self
     }
 
     /// The answer to go on with when the client cannot ask. Never used for a person who refused, or did not answer.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::{Elicit, ElicitError};
+    /// # async fn region(elicit: Elicit) -> Result<String, ElicitError> {
+    /// // Without a person to ask, "eu"; a person who refuses still ends the call.
+    /// elicit.choose("Which region?", ["eu", "us"]).or("eu".to_owned()).await
+    /// # }
+    /// ```
     pub fn or(self, answer: W::Answer) -> Self {
         self.or_else(move || answer)
     }
 
     /// Like [`or`](Self::or), worked out only when it is needed.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::{Elicit, ElicitError};
+    /// # async fn region(elicit: Elicit) -> Result<String, ElicitError> {
+    /// elicit.choose("Which region?", ["eu", "us"]).or_else(|| std::env::var("REGION").unwrap_or("eu".into())).await
+    /// # }
+    /// ```
     pub fn or_else(mut self, answer: impl FnOnce() -> W::Answer + Send + 'static) -> Self {
         self.instead = Some(Box::new(answer));
         self
@@ -122,6 +189,14 @@ impl<W: Askable> Ask<W> {
     }
 
     /// Puts the question and gives what the person did. Errors are for everything that is not a person's act.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::{AskOutcome, Elicit, ElicitError};
+    /// # async fn wants_mail(elicit: Elicit) -> Result<bool, ElicitError> {
+    /// let outcome = elicit.confirm("Send a copy by mail?").outcome().await?;
+    /// Ok(matches!(outcome, AskOutcome::Accept(())))
+    /// # }
+    /// ```
     pub async fn outcome(self) -> Result<AskOutcome<W::Answer>, ElicitError> {
         Ok(match self.settle().await? {
             Decision::Answer(answer) => AskOutcome::Accept(answer),

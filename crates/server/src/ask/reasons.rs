@@ -7,6 +7,32 @@ use mcp_elicit_core::fault::Finding;
 /// Why an author's own check refuses an answer, in words for the person. See [`Ask::check`](crate::Ask::check).
 ///
 /// Made from a sentence, from a field and a sentence, or by [`and`](Self::and) from several.
+///
+/// ```
+/// use mcp_elicit_server::ask::Reasons;
+/// use mcp_elicit_server::{Elicit, ElicitError};
+///
+/// #[derive(schemars::JsonSchema, serde::Deserialize)]
+/// struct Stay {
+///     from: u8,
+///     to: u8,
+///     guests: u8,
+/// }
+///
+/// async fn stay(elicit: Elicit) -> Result<Stay, ElicitError> {
+///     let check = |stay: &Stay| {
+///         let mut reasons = Reasons::new();
+///         if stay.from >= stay.to {
+///             reasons = reasons.and("to", "must be after the day of arrival");
+///         }
+///         if stay.guests > 4 {
+///             reasons = reasons.and("guests", "the house has four beds");
+///         }
+///         if reasons.is_empty() { Ok(()) } else { Err(reasons) }
+///     };
+///     elicit.form::<Stay>("When do you come?").check(check).await
+/// }
+/// ```
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Reasons(Vec<Reason>);
 
@@ -18,11 +44,24 @@ struct Reason {
 
 impl Reasons {
     /// No reasons yet.
+    ///
+    /// ```
+    /// use mcp_elicit_server::ask::Reasons;
+    ///
+    /// assert!(Reasons::new().is_empty());
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Adds a reason that belongs to one field.
+    ///
+    /// ```
+    /// use mcp_elicit_server::ask::Reasons;
+    ///
+    /// let reasons = Reasons::new().and("to", "must be after the day of arrival");
+    /// assert!(!reasons.is_empty());
+    /// ```
     #[must_use]
     pub fn and(mut self, field: impl Into<String>, words: impl Into<String>) -> Self {
         self.0.push(Reason {

@@ -46,10 +46,31 @@ type Saved = Pin<Box<dyn Future<Output = Result<(), CannotSave>> + Send>>;
 type Save = dyn Fn(String, Secret) -> Saved + Send + Sync;
 
 /// A secret entered on a page; masked in `Debug`.
+///
+/// ```
+/// use mcp_elicit_server::connect::{CannotSave, Secret};
+///
+/// async fn save(principal: String, token: Secret) -> Result<(), CannotSave> {
+///     assert_eq!(format!("{token:?}"), "Secret(***)");
+///     if !token.reveal().starts_with("tok_") {
+///         return Err(CannotSave("A token begins with tok_".to_owned()));
+///     }
+///     // Store it for this principal.
+///     Ok(())
+/// }
+/// ```
 pub struct Secret(String);
 
 impl Secret {
     /// The secret, for whoever stores it.
+    ///
+    /// ```
+    /// use mcp_elicit_server::connect::Secret;
+    ///
+    /// fn is_token(given: &Secret) -> bool {
+    ///     given.reveal().starts_with("tok_")
+    /// }
+    /// ```
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -62,11 +83,38 @@ impl fmt::Debug for Secret {
 }
 
 /// Why a secret was not stored, in words for the person who left it. The person may try again.
+///
+/// ```
+/// use mcp_elicit_server::connect::CannotSave;
+///
+/// let reason = CannotSave("The service does not know this token".to_owned());
+/// assert_eq!(reason.to_string(), "The service does not know this token");
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
 pub struct CannotSave(pub String);
 
 /// Links and pages of one server. Cheap to clone.
+///
+/// ```
+/// use mcp_elicit_server::connect::{Connect, Session};
+/// use mcp_elicit_server::seal::Keys;
+/// use mcp_elicit_server::{Elicit, ElicitError};
+///
+/// let keys = Keys::per_process()?;
+/// let base = "https://mcp.example.com/connect";
+/// let session = Session::new(keys.clone(), base);
+/// let connect = Connect::builder("Calendar", base, session.visitor())?
+///     .keys(keys)
+///     .secret("token", "API token", |principal, token| async move { Ok(()) })
+///     .build();
+/// let app: axum::Router = axum::Router::new().nest("/connect", connect.router());
+///
+/// async fn events(connect: &Connect, elicit: &Elicit) -> Result<(), ElicitError> {
+///     connect.visit(elicit, "token", "Calendar needs your API token").await
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct Connect {
     inner: Arc<Inner>,
@@ -107,6 +155,17 @@ impl fmt::Debug for Connect {
 }
 
 /// Puts a [`Connect`] together.
+///
+/// ```
+/// use std::time::Duration;
+/// use mcp_elicit_server::connect::{Connect, ConnectBuilder};
+/// use mcp_elicit_server::seal::Keys;
+///
+/// let builder: ConnectBuilder = Connect::builder("Calendar", "https://mcp.example.com/connect", |_| None)?;
+/// let connect = builder.keys(Keys::per_process()?).lifetime(Duration::from_mins(5)).build();
+/// # let _ = connect;
+/// # Ok::<(), mcp_elicit_server::seal::KeyError>(())
+/// ```
 pub struct ConnectBuilder(Inner);
 
 impl Connect {
@@ -114,6 +173,19 @@ impl Connect {
     ///
     /// `visitor` says who sends a request to a page, by the server's own login (a session cookie, a proxy's header); it must
     /// name people as [`ServerSettings::principal`](crate::ServerSettings::principal) does. Nobody gets past it by holding a link.
+    ///
+    /// ```
+    /// use mcp_elicit_server::connect::Connect;
+    ///
+    /// // A proxy in front of this server has signed the visitor in.
+    /// let visitor = |request: &http::request::Parts| {
+    ///     let name = request.headers.get("x-forwarded-user")?;
+    ///     name.to_str().ok().map(str::to_owned)
+    /// };
+    /// let connect = Connect::builder("Calendar", "https://mcp.example.com/connect", visitor)?.build();
+    /// # let _ = connect;
+    /// # Ok::<(), mcp_elicit_server::seal::KeyError>(())
+    /// ```
     pub fn builder(
         server: impl Into<String>,
         base: impl Into<String>,
@@ -134,6 +206,13 @@ impl Connect {
     }
 
     /// The pages, to be nested where `base` points.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::connect::Connect;
+    /// # fn app(connect: &Connect) -> axum::Router {
+    /// axum::Router::new().nest("/connect", connect.router())
+    /// # }
+    /// ```
     pub fn router(&self) -> axum::Router {
         page::router(self.clone())
     }
@@ -142,6 +221,15 @@ impl Connect {
     ///
     /// `message` says why, to the client and on the page. Fails like any ask, a "no" on the page included; and as the
     /// author's error when the purpose has no page, or the server does not know who is asked.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::connect::Connect;
+    /// # use mcp_elicit_server::{Elicit, ElicitError};
+    /// # async fn events(connect: &Connect, elicit: &Elicit) -> Result<(), ElicitError> {
+    /// connect.visit(elicit, "token", "Calendar needs your API token").await?;
+    /// // The token is stored.
+    /// # Ok(()) }
+    /// ```
     pub async fn visit(
         &self,
         elicit: &Elicit,
@@ -178,6 +266,16 @@ impl Connect {
     /// On 2025-11-25 this ends the call with the error -32042; the client has the person visit the page and calls again,
     /// and gets `notifications/elicitation/complete` when the visit is done. Elsewhere it is [`visit`](Self::visit), and
     /// fails like it.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::connect::Connect;
+    /// # use mcp_elicit_server::{Elicit, ElicitError};
+    /// # async fn events(connect: &Connect, elicit: &Elicit, token: Option<String>) -> Result<(), ElicitError> {
+    /// if token.is_none() {
+    ///     connect.require(elicit, "token", "Calendar needs your API token").await?;
+    /// }
+    /// # Ok(()) }
+    /// ```
     pub async fn require(
         &self,
         elicit: &Elicit,
@@ -224,6 +322,16 @@ impl Connect {
 
 impl ConnectBuilder {
     /// The keys that seal links. Replicas need the same ones.
+    ///
+    /// ```
+    /// use mcp_elicit_server::connect::Connect;
+    /// use mcp_elicit_server::seal::Keys;
+    ///
+    /// let keys = Keys::per_process()?; // the same on each replica: Keys::from_env
+    /// let connect = Connect::builder("Calendar", "https://mcp.example.com/connect", |_| None)?.keys(keys);
+    /// # let _ = connect;
+    /// # Ok::<(), mcp_elicit_server::seal::KeyError>(())
+    /// ```
     #[must_use]
     pub fn keys(mut self, keys: Keys) -> Self {
         self.0.keys = keys;
@@ -231,6 +339,13 @@ impl ConnectBuilder {
     }
 
     /// Returns how long a link works. 10 minutes by default.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::connect::ConnectBuilder;
+    /// # fn short(builder: ConnectBuilder) -> ConnectBuilder {
+    /// builder.lifetime(std::time::Duration::from_mins(2))
+    /// # }
+    /// ```
     #[must_use]
     pub fn lifetime(mut self, lifetime: Duration) -> Self {
         self.0.lifetime = lifetime;
@@ -238,6 +353,13 @@ impl ConnectBuilder {
     }
 
     /// Another wall clock, for tests.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::connect::ConnectBuilder;
+    /// # fn tested(builder: ConnectBuilder) -> ConnectBuilder {
+    /// builder.clock(|| std::time::SystemTime::UNIX_EPOCH)
+    /// # }
+    /// ```
     #[must_use]
     pub fn clock(mut self, clock: impl Fn() -> SystemTime + Send + Sync + 'static) -> Self {
         self.0.clock = Box::new(clock);
@@ -245,6 +367,18 @@ impl ConnectBuilder {
     }
 
     /// A page that asks for one secret, called `label`, and hands it to `save` with the principal it belongs to.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::connect::{CannotSave, ConnectBuilder, Secret};
+    /// async fn save(principal: String, token: Secret) -> Result<(), CannotSave> {
+    ///     // Store `token.reveal()` for this principal.
+    ///     Ok(())
+    /// }
+    ///
+    /// # fn with_page(builder: ConnectBuilder) -> ConnectBuilder {
+    /// builder.secret("token", "API token", save)
+    /// # }
+    /// ```
     #[must_use]
     pub fn secret<Fut>(
         mut self,
@@ -265,6 +399,14 @@ impl ConnectBuilder {
     }
 
     /// The pages, ready to serve.
+    ///
+    /// ```
+    /// use mcp_elicit_server::connect::Connect;
+    ///
+    /// let connect = Connect::builder("Calendar", "https://mcp.example.com/connect", |_| None)?.build();
+    /// # let _ = connect;
+    /// # Ok::<(), mcp_elicit_server::seal::KeyError>(())
+    /// ```
     pub fn build(self) -> Connect {
         Connect {
             inner: Arc::new(self.0),

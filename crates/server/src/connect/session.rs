@@ -36,6 +36,15 @@ pub struct Session {
 }
 
 /// A session cookie cannot be made: the system has no randomness.
+///
+/// ```
+/// use http::HeaderValue;
+/// use mcp_elicit_server::connect::{Session, SessionError};
+///
+/// fn signed_in(session: &Session, user: &str) -> Result<HeaderValue, SessionError> {
+///     session.set_cookie(user)
+/// }
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[error("the session cannot be sealed: {0}")]
 pub struct SessionError(String);
@@ -50,6 +59,15 @@ struct Visitor {
 
 impl Session {
     /// Sessions of pages that browsers reach at `base`, sealed with `keys`. They last an hour.
+    ///
+    /// ```
+    /// use mcp_elicit_server::connect::Session;
+    /// use mcp_elicit_server::seal::Keys;
+    ///
+    /// let session = Session::new(Keys::per_process()?, "https://mcp.example.com/connect");
+    /// # let _ = session;
+    /// # Ok::<(), mcp_elicit_server::seal::KeyError>(())
+    /// ```
     pub fn new(keys: Keys, base: impl Into<String>) -> Self {
         let base = base.into().trim_end_matches('/').to_owned();
         let name = cookie::name_at(&base, "visitor");
@@ -62,6 +80,13 @@ impl Session {
     }
 
     /// Returns how long a sign-in lasts.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::connect::Session;
+    /// # fn of_a_day(session: Session) -> Session {
+    /// session.lifetime(std::time::Duration::from_hours(24))
+    /// # }
+    /// ```
     #[must_use]
     pub fn lifetime(mut self, lifetime: Duration) -> Self {
         self.lifetime = lifetime;
@@ -69,11 +94,31 @@ impl Session {
     }
 
     /// The `Set-Cookie` for somebody who has just signed in as `principal`.
+    ///
+    /// ```
+    /// use mcp_elicit_server::connect::Session;
+    /// use mcp_elicit_server::seal::Keys;
+    ///
+    /// let session = Session::new(Keys::per_process()?, "https://mcp.example.com/connect");
+    /// let cookie = session.set_cookie("ada")?;
+    /// assert!(cookie.to_str()?.contains("HttpOnly"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn set_cookie(&self, principal: &str) -> Result<HeaderValue, SessionError> {
         self.set_cookie_at(principal, wall_clock())
     }
 
     /// Returns who a request comes from, for [`Connect::builder`](super::Connect::builder).
+    ///
+    /// ```
+    /// use mcp_elicit_server::connect::Session;
+    /// use mcp_elicit_server::seal::Keys;
+    ///
+    /// let session = Session::new(Keys::per_process()?, "https://mcp.example.com/connect");
+    /// let (request, ()) = http::Request::new(()).into_parts();
+    /// assert_eq!(session.visitor()(&request), None);
+    /// # Ok::<(), mcp_elicit_server::seal::KeyError>(())
+    /// ```
     pub fn visitor(&self) -> impl Fn(&Parts) -> Option<String> + Send + Sync + use<> {
         let session = self.clone();
         move |parts| session.visitor_at(parts, wall_clock())

@@ -7,6 +7,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 
 /// A key and the id that names it inside each sealed state.
+///
+/// ```
+/// use mcp_elicit_server::seal::Key;
+///
+/// # fn secret() -> [u8; 32] { [7; 32] }
+/// let key = Key::new("2026-07", secret())?;
+/// assert_eq!(key.id(), "2026-07");
+/// # Ok::<(), mcp_elicit_server::seal::KeyError>(())
+/// ```
 #[derive(Clone)]
 pub struct Key {
     id: String,
@@ -15,6 +24,13 @@ pub struct Key {
 
 impl Key {
     /// A key of 32 random bytes. `id` is visible to clients: letters, digits, `-` and `_`, at most 32 of them.
+    ///
+    /// ```
+    /// use mcp_elicit_server::seal::{Key, KeyError};
+    ///
+    /// assert!(Key::new("2026-07", [7; 32]).is_ok());
+    /// assert!(matches!(Key::new("not an id", [7; 32]), Err(KeyError::Id)));
+    /// ```
     pub fn new(id: impl Into<String>, bytes: [u8; 32]) -> Result<Self, KeyError> {
         let id = id.into();
         let legal = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -25,6 +41,13 @@ impl Key {
     }
 
     /// The id.
+    ///
+    /// ```
+    /// use mcp_elicit_server::seal::Key;
+    ///
+    /// assert_eq!(Key::new("2026-07", [7; 32])?.id(), "2026-07");
+    /// # Ok::<(), mcp_elicit_server::seal::KeyError>(())
+    /// ```
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -43,6 +66,19 @@ impl fmt::Debug for Key {
 }
 
 /// Why keys could not be read. No variant holds key material.
+///
+/// ```
+/// use mcp_elicit_server::seal::{KeyError, Keys};
+///
+/// /// Lasting keys where the operator gave some, and a key of this process where not.
+/// fn keys() -> Result<Keys, KeyError> {
+///     match Keys::from_env("MCP_ELICIT_KEYS") {
+///         Err(KeyError::Unset(_)) => Keys::per_process(),
+///         read => read,
+///     }
+/// }
+/// # assert!(keys().is_ok());
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeyError {
@@ -73,6 +109,15 @@ pub enum KeyError {
 ///
 /// To rotate: put the new key in front, keep the old one until every state sealed with it has expired. All replicas need
 /// the same keys, and a new key should be known to all of them (as an old one) before any of them seals with it.
+///
+/// ```
+/// use mcp_elicit_server::ServerSettings;
+/// use mcp_elicit_server::seal::{Key, Keys};
+///
+/// let keys = Keys::new(Key::new("2026-08", [8; 32])?).and_still(Key::new("2026-07", [7; 32])?);
+/// let settings = ServerSettings::default().keys(keys);
+/// # Ok::<(), mcp_elicit_server::seal::KeyError>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Keys {
     current: Key,
@@ -90,6 +135,13 @@ impl std::str::FromStr for Keys {
 
 impl Keys {
     /// Seals and opens with `key`.
+    ///
+    /// ```
+    /// use mcp_elicit_server::seal::{Key, Keys};
+    ///
+    /// let keys = Keys::new(Key::new("2026-07", [7; 32])?);
+    /// # Ok::<(), mcp_elicit_server::seal::KeyError>(())
+    /// ```
     pub fn new(key: Key) -> Self {
         Self {
             current: key,
@@ -98,6 +150,13 @@ impl Keys {
     }
 
     /// Opens, but never seals, with `key` too.
+    ///
+    /// ```
+    /// use mcp_elicit_server::seal::{Key, Keys};
+    ///
+    /// let keys = Keys::new(Key::new("new", [8; 32])?).and_still(Key::new("old", [7; 32])?);
+    /// # Ok::<(), mcp_elicit_server::seal::KeyError>(())
+    /// ```
     #[must_use]
     pub fn and_still(mut self, key: Key) -> Self {
         self.others.push(key);
@@ -105,6 +164,17 @@ impl Keys {
     }
 
     /// Reads `id:base64` pairs, separated by commas or white space. The first one seals.
+    ///
+    /// ```
+    /// use mcp_elicit_server::seal::{KeyError, Keys};
+    ///
+    /// let keys = Keys::parse(
+    ///     "new:CAgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAg=
+    ///      old:BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc=",
+    /// )?;
+    /// assert!(matches!(Keys::parse("too-short:AAAA"), Err(KeyError::Shape(1))));
+    /// # Ok::<(), KeyError>(())
+    /// ```
     pub fn parse(text: &str) -> Result<Self, KeyError> {
         let mut keys: Vec<Key> = Vec::new();
         let words = text
@@ -133,12 +203,25 @@ impl Keys {
     }
 
     /// Reads the keys from an environment variable, see [`parse`](Self::parse).
+    ///
+    /// ```
+    /// use mcp_elicit_server::seal::{KeyError, Keys};
+    ///
+    /// assert!(matches!(Keys::from_env("NO_SUCH_VARIABLE"), Err(KeyError::Unset(_))));
+    /// ```
     pub fn from_env(variable: &str) -> Result<Self, KeyError> {
         let text = std::env::var(variable).map_err(|_| KeyError::Unset(variable.to_owned()))?;
         Self::parse(&text)
     }
 
     /// Reads the keys from a file, see [`parse`](Self::parse).
+    ///
+    /// ```no_run
+    /// use mcp_elicit_server::seal::Keys;
+    ///
+    /// let keys = Keys::from_file("/etc/my-server/keys")?;
+    /// # Ok::<(), mcp_elicit_server::seal::KeyError>(())
+    /// ```
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, KeyError> {
         Self::parse(&std::fs::read_to_string(path)?)
     }
@@ -146,6 +229,14 @@ impl Keys {
     /// A fresh key that lives as long as this process.
     ///
     /// Questions that are open when the process ends cannot be answered by its successor, nor by another replica.
+    ///
+    /// ```
+    /// use mcp_elicit_server::ServerSettings;
+    /// use mcp_elicit_server::seal::Keys;
+    ///
+    /// let settings = ServerSettings::default().keys(Keys::per_process()?);
+    /// # Ok::<(), mcp_elicit_server::seal::KeyError>(())
+    /// ```
     #[expect(
         clippy::disallowed_methods,
         reason = "a key is drawn where no operator gave one"

@@ -38,6 +38,22 @@ pub(super) type SaveGrant = dyn Fn(String, Grant) -> Saved + Send + Sync;
 type Name = dyn Fn(&Subject) -> Option<String> + Send + Sync;
 
 /// A person's grant to this server; its tokens are masked in `Debug`.
+///
+/// ```
+/// use mcp_elicit_server::connect::CannotSave;
+/// use mcp_elicit_server::connect::oauth::Grant;
+///
+/// async fn save(principal: String, grant: Grant) -> Result<(), CannotSave> {
+///     if !grant.scopes().iter().any(|scope| scope == "calendar.read") {
+///         return Err(CannotSave("Calendar needs to read your events".to_owned()));
+///     }
+///     let (token, refresh, lifetime) = (grant.access_token(), grant.refresh_token(), grant.expires_in());
+///     let account = grant.subject().map(ToString::to_string);
+///     // Store them for this principal.
+///     # let _ = (token, refresh, lifetime, account);
+///     Ok(())
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Grant {
     access: Secret,
@@ -78,6 +94,14 @@ impl Grant {
 ///
 /// Its `Display` is a name for [`ServerSettings::principal`](crate::ServerSettings::principal): `issuer#subject`. An issuer has no `#`,
 /// so no two people share it.
+///
+/// ```
+/// use mcp_elicit_server::connect::oauth::Subject;
+///
+/// let subject = Subject::new("https://accounts.example.com", "1001");
+/// assert_eq!((subject.issuer(), subject.subject()), ("https://accounts.example.com", "1001"));
+/// assert_eq!(subject.to_string(), "https://accounts.example.com#1001");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Subject {
     issuer: String,
@@ -129,6 +153,18 @@ impl ConnectBuilder {
     ///
     /// Register the redirect URI at the provider, character for character: it is
     /// [`Connect::redirect_uri`](super::Connect::redirect_uri) of this purpose.
+    ///
+    /// ```
+    /// use mcp_elicit_server::connect::Connect;
+    /// use mcp_elicit_server::connect::oauth::Provider;
+    ///
+    /// let provider = Provider::issuer("https://accounts.example.com", "my-client-id")?.scopes(["calendar.read"]);
+    /// let connect = Connect::builder("Calendar", "https://mcp.example.com/connect", |_| None)?
+    ///     .grant("calendar", provider, |principal, grant| async move { Ok(()) })
+    ///     .build();
+    /// assert_eq!(connect.redirect_uri("calendar"), "https://mcp.example.com/connect/back/calendar");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn grant<Fut>(
         mut self,
@@ -156,6 +192,18 @@ impl ConnectBuilder {
     ///
     /// # Errors
     /// When the provider was given by its endpoints: without an issuer there are no ID tokens to check.
+    ///
+    /// ```
+    /// use mcp_elicit_server::connect::Connect;
+    /// use mcp_elicit_server::connect::oauth::Provider;
+    ///
+    /// let provider = Provider::issuer("https://accounts.example.com", "my-client-id")?;
+    /// let connect = Connect::builder("Calendar", "https://mcp.example.com/connect", |_| None)?
+    ///     .sign_in(provider, |subject| Some(subject.to_string()))?
+    ///     .build();
+    /// println!("Register {} at the provider", connect.sign_in_redirect_uri());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn sign_in(
         mut self,
         provider: Provider,
@@ -170,11 +218,25 @@ impl ConnectBuilder {
 
 impl super::Connect {
     /// The redirect URI of a purpose, to be registered at its provider character for character.
+    ///
+    /// ```
+    /// # use mcp_elicit_server::connect::Connect;
+    /// let connect = Connect::builder("Calendar", "https://mcp.example.com/connect", |_| None)?.build();
+    /// assert_eq!(connect.redirect_uri("calendar"), "https://mcp.example.com/connect/back/calendar");
+    /// # Ok::<(), mcp_elicit_server::seal::KeyError>(())
+    /// ```
     pub fn redirect_uri(&self, purpose: &str) -> String {
         self.inner.redirect_uri(purpose)
     }
 
     /// The redirect URI of [`ConnectBuilder::sign_in`].
+    ///
+    /// ```
+    /// # use mcp_elicit_server::connect::Connect;
+    /// let connect = Connect::builder("Calendar", "https://mcp.example.com/connect", |_| None)?.build();
+    /// assert!(connect.sign_in_redirect_uri().starts_with("https://mcp.example.com/connect/"));
+    /// # Ok::<(), mcp_elicit_server::seal::KeyError>(())
+    /// ```
     pub fn sign_in_redirect_uri(&self) -> String {
         self.inner.sign_in_redirect_uri()
     }

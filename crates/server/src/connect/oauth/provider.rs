@@ -32,6 +32,17 @@ const OURS: [&str; 9] = [
 ];
 
 /// An OAuth 2 or OpenID Connect provider, and this server as its client.
+///
+/// ```
+/// use mcp_elicit_server::connect::oauth::Provider;
+///
+/// let provider = Provider::issuer("https://accounts.example.com", "my-client-id")?
+///     .secret("from the environment")
+///     .scopes(["openid", "calendar.read"])
+///     .parameter("prompt", "consent")?;
+/// # let _ = provider;
+/// # Ok::<(), mcp_elicit_server::connect::oauth::ProviderError>(())
+/// ```
 pub struct Provider {
     source: Source,
     client_id: String,
@@ -49,6 +60,13 @@ enum Source {
 }
 
 /// Why a provider cannot be used as it was given. For the author, at start.
+///
+/// ```
+/// use mcp_elicit_server::connect::oauth::{Provider, ProviderError};
+///
+/// let insecure = Provider::issuer("http://accounts.example.com", "my-client-id");
+/// assert!(matches!(insecure, Err(ProviderError::Insecure(_))));
+/// ```
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
     /// Not a URL.
@@ -110,6 +128,14 @@ impl Provider {
     }
 
     /// A provider that publishes nothing about itself, by its two endpoints.
+    ///
+    /// ```
+    /// use mcp_elicit_server::connect::oauth::Provider;
+    ///
+    /// let provider = Provider::endpoints("https://example.com/authorize", "https://example.com/token", "my-client-id")?;
+    /// # let _ = provider;
+    /// # Ok::<(), mcp_elicit_server::connect::oauth::ProviderError>(())
+    /// ```
     pub fn endpoints(
         authorization: impl Into<String>,
         token: impl Into<String>,

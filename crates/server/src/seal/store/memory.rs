@@ -14,6 +14,14 @@ const MAX_KEPT_BYTES: usize = 64 << 20;
 
 /// A store in memory, for a server that runs as one process. Bounded: it remembers the last 262,144 states that were used,
 /// refuses older ones as used when there are more, and keeps up to 64 MiB.
+///
+/// ```
+/// use std::sync::Arc;
+/// use mcp_elicit_server::ServerSettings;
+/// use mcp_elicit_server::seal::MemoryStore;
+///
+/// let settings = ServerSettings::default().store(Arc::new(MemoryStore::new()));
+/// ```
 pub struct MemoryStore {
     used: Mutex<Used>,
     kept: Mutex<Kept>,
@@ -48,6 +56,16 @@ impl Default for MemoryStore {
 
 impl MemoryStore {
     /// An empty store.
+    ///
+    /// ```
+    /// use mcp_elicit_server::seal::{MemoryStore, Store};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), mcp_elicit_server::seal::StoreError> {
+    /// let store = MemoryStore::new();
+    /// assert!(store.use_up("a state", 0, 1_000).await?);
+    /// assert!(!store.use_up("a state", 0, 1_000).await?);
+    /// # Ok(()) }
+    /// ```
     pub fn new() -> Self {
         Self::default()
     }

@@ -17,6 +17,13 @@ pub use sqlite::SqliteStore;
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
 /// A store that could not do what it was asked for.
+///
+/// ```
+/// use mcp_elicit_server::seal::StoreError;
+///
+/// let error = StoreError("the database does not answer".to_owned());
+/// assert_eq!(error.to_string(), "the database does not answer");
+/// ```
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
 pub struct StoreError(pub String);
@@ -24,6 +31,34 @@ pub struct StoreError(pub String);
 /// Remembers used states until they have expired, so that each counts once; and keeps what is too large to send.
 ///
 /// All replicas of a server must share it. Times are milliseconds since 1970; what lies in the past may be forgotten.
+///
+/// ```
+/// use mcp_elicit_server::seal::{MemoryStore, Store, StoreFuture};
+///
+/// /// A store that says in the log when a state came twice.
+/// #[derive(Debug)]
+/// struct Logged(MemoryStore);
+///
+/// impl Store for Logged {
+///     fn use_up<'a>(&'a self, id: &'a str, now_ms: u64, until_ms: u64) -> StoreFuture<'a, bool> {
+///         Box::pin(async move {
+///             let is_first = self.0.use_up(id, now_ms, until_ms).await?;
+///             if !is_first {
+///                 eprintln!("a state came twice");
+///             }
+///             Ok(is_first)
+///         })
+///     }
+///
+///     fn keep<'a>(&'a self, id: &'a str, bytes: Vec<u8>, now_ms: u64, until_ms: u64) -> StoreFuture<'a, ()> {
+///         self.0.keep(id, bytes, now_ms, until_ms)
+///     }
+///
+///     fn kept<'a>(&'a self, id: &'a str, now_ms: u64) -> StoreFuture<'a, Option<Vec<u8>>> {
+///         self.0.kept(id, now_ms)
+///     }
+/// }
+/// ```
 pub trait Store: Send + Sync + fmt::Debug + 'static {
     /// Notes that `id` was used. True the first time, false ever after, also when two calls race.
     fn use_up<'a>(&'a self, id: &'a str, now_ms: u64, until_ms: u64) -> StoreFuture<'a, bool>;

@@ -20,6 +20,18 @@ CREATE INDEX IF NOT EXISTS kept_until ON kept (until_ms);
 /// A store in one SQLite file. What has expired is swept as it goes.
 ///
 /// What is kept in it is sealed; without the keys the file says only how many calls there were, and when.
+///
+/// ```
+/// use std::sync::Arc;
+/// use mcp_elicit_server::ServerSettings;
+/// use mcp_elicit_server::seal::SqliteStore;
+///
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let file = folder.path().join("states.sqlite");
+/// let settings = ServerSettings::default().store(Arc::new(SqliteStore::open(file).await?));
+/// # Ok(()) }
+/// ```
 pub struct SqliteStore {
     pool: SqlitePool,
 }
@@ -38,6 +50,18 @@ impl From<sqlx::Error> for StoreError {
 
 impl SqliteStore {
     /// Opens the file, made when there is none.
+    ///
+    /// ```
+    /// use mcp_elicit_server::seal::{SqliteStore, Store};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let file = folder.path().join("states.sqlite");
+    /// SqliteStore::open(&file).await?.use_up("a state", 0, 1_000).await?;
+    /// // Another process, or the same one after a restart.
+    /// assert!(!SqliteStore::open(&file).await?.use_up("a state", 0, 1_000).await?);
+    /// # Ok(()) }
+    /// ```
     pub async fn open(file: impl AsRef<Path>) -> Result<Self, StoreError> {
         // A state that was used must stay used, also when the machine loses power.
         let options = SqliteConnectOptions::new()
