@@ -17,7 +17,7 @@ use crate::question::Question;
 /// let answer: Answer = decline("not on a Friday".to_owned());
 /// assert_eq!(answer.outcome(), &Outcome::Decline);
 /// assert_eq!(answer.reason(), Some("not on a Friday"));
-/// assert_eq!((answer.insisted(), answer.is_always(), answer.by()), (false, false, None));
+/// assert_eq!((answer.allows_credentials(), answer.is_always(), answer.by()), (false, false, None));
 /// ```
 #[derive(Clone)]
 pub struct Answer {

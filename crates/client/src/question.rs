@@ -253,6 +253,16 @@ impl Question {
 
     /// Returns whether the form certainly asks for a credential: an acceptance then counts only when the person
     /// [insisted](Answer::allow_credentials).
+    ///
+    /// ```
+    /// # use mcp_elicit_client::{Answer, Question};
+    /// fn confirmed(question: &Question, answer: Answer, person_insists: bool) -> Option<Answer> {
+    ///     match question.asks_for_credential() {
+    ///         false => Some(answer),
+    ///         true => person_insists.then(|| answer.allow_credentials()),
+    ///     }
+    /// }
+    /// ```
     pub fn asks_for_credential(&self) -> bool {
         let certain = |suspicion: &Suspicion| suspicion.level() == Confidence::Certain;
         self.suspicions.iter().any(certain)
