@@ -504,9 +504,13 @@ impl Elicit {
     /// Returns whether the client can be asked to fill in a form.
     ///
     /// ```
-    /// # use mcp_elicit_server::testing::ScriptedUser;
-    /// let nobody = ScriptedUser::nobody().elicit();
-    /// assert!(!nobody.can_fill_in());
+    /// # use mcp_elicit_server::{Elicit, ElicitError};
+    /// # async fn region(elicit: Elicit) -> Result<String, ElicitError> {
+    /// if !elicit.can_fill_in() {
+    ///     return Ok("eu".to_owned());
+    /// }
+    /// elicit.choose("Which region?", ["eu", "us"]).await
+    /// # }
     /// ```
     pub fn can_fill_in(&self) -> bool {
         self.call.capability.has(Mode::Form)

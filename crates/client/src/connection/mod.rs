@@ -185,7 +185,7 @@ impl Default for ConnectOptions {
 /// let eliciting = ElicitingClient::new((), "calendar", settings);
 /// # let (read, write) = tokio::io::split(near);
 /// let connection = Connection::over(read, write, eliciting, &ConnectOptions::default()).await?;
-/// assert!(connection.peer().list_all_tools().await.is_err(), "this server has no tools");
+/// assert!(connection.peer().list_all_tools().await?.is_empty(), "this server has no tools");
 /// connection.close().await;
 /// # server.await??;
 /// # Ok(()) }
