@@ -31,7 +31,7 @@ impl Relay {
             (Origin::Round { .. }, Some(call)) => self.collect_round(now, call),
             (Origin::Url, Some(call)) => self.collect_urls(call),
             // Answered elsewhere before the client was back: its retry will bring that answer.
-            (Origin::ClientRound { round, .. }, _) if !self.client_round_is_back(round) => {}
+            (Origin::ClientRound { round, .. }, _) if !self.client_rounds.is_back(round) => {}
             (Origin::Pushed { .. } | Origin::ClientRound { .. }, _) | (_, None) => {
                 self.begin_delivery(vec![key]);
             }
@@ -65,8 +65,8 @@ impl Relay {
                 records.push(record);
             }
         }
-        self.effects
-            .push_back(Effect::BeginDelivery { questions, records });
+        self.outbox
+            .push(Effect::BeginDelivery { questions, records });
     }
 
     /// The answers are out of the record, for this once.
@@ -86,7 +86,7 @@ impl Relay {
                     });
                     let delivery = self.deliveries.begin(record.into_iter().collect(), waits);
                     let frame = reply_frame(id, &reply, question.client_reply.as_ref());
-                    self.deliver_to_server(frame, None, delivery);
+                    self.outbox.to_server(frame, None, delivery);
                 }
                 (Origin::Round { .. }, Some(call)) => {
                     if let Some(call) = self.calls.get_mut(call) {
@@ -171,13 +171,13 @@ impl Relay {
     fn drop_unclaimed(&mut self, key: AskId, ending: Ending) {
         let unclaimed = self.asks.get(key).is_some_and(|question| {
             question.step == Step::Answered
-                && matches!(question.origin, Origin::ClientRound { round, .. } if !self.client_round_is_back(round))
+                && matches!(question.origin, Origin::ClientRound { round, .. } if !self.client_rounds.is_back(round))
         });
         if unclaimed
             && ending == Ending::TimedOut
             && let Some(record) = self.take_question(key).and_then(|question| question.record)
         {
-            self.effects.push_back(Effect::End { record, ending });
+            self.outbox.push(Effect::End { record, ending });
         }
     }
 
@@ -217,7 +217,7 @@ impl Relay {
             self.tell_client(stream, notice.to_message(), false);
         }
         if let Some(record) = question.record.clone() {
-            self.effects.push_back(Effect::End { record, ending });
+            self.outbox.push(Effect::End { record, ending });
         }
         self.hold_ends(&question);
         Some(question)
@@ -254,9 +254,9 @@ impl Relay {
     fn take_question(&mut self, key: AskId) -> Option<Ask> {
         let question = self.asks.remove(key)?;
         if let Origin::ClientRound { round, .. } = question.origin {
-            self.client_round_loses(round, key);
+            self.client_rounds.remove_ask(round, key);
         }
-        self.cancel_timers(|timer| *timer == Timer::AskExpired(key));
+        self.timers.cancel(Timer::AskExpired(key));
         if let Some(call) = question.call.and_then(|call| self.calls.get_mut(call)) {
             call.questions.retain(|known| *known != key);
         }

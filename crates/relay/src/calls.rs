@@ -9,7 +9,7 @@ use data_encoding::HEXLOWER;
 use mcp_elicit_core::wire::{CallDefect, CallFrame, Capability, Id, InputRequest};
 use sha2::{Digest as _, Sha256};
 
-use crate::logging::LogLevel;
+use crate::log_levels::LogLevel;
 use crate::repeated_rounds::AnsweredRound;
 use crate::retries::RetryAnswers;
 use crate::server_round::Round;
@@ -68,8 +68,6 @@ pub(crate) struct Call {
     pub(crate) log_level: Option<LogLevel>,
     /// `true` if it asks which tools there are.
     pub(crate) lists_tools: bool,
-    /// The states under which its client has a round.
-    pub(crate) states: Vec<String>,
     /// The round that its client has.
     pub(crate) presented: Vec<(String, InputRequest)>,
     /// The rounds that its client has answered.
@@ -109,7 +107,6 @@ impl Call {
             demand: None,
             log_level: None,
             lists_tools: false,
-            states: Vec::new(),
             presented: Vec::new(),
             answered: Vec::new(),
             retry_answers: None,

@@ -101,7 +101,7 @@ impl Relay {
         self.settings.client_waits.learn(client, waited);
         if queued {
             // The server knows nothing of it, so nothing else ends it.
-            self.at(
+            self.timers.set(
                 now.after(self.settings.open_for),
                 Timer::DropUnattended(key),
             );

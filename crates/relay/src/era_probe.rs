@@ -82,7 +82,7 @@ impl EraProbe {
 impl Relay {
     /// Asks a server that was not spoken to yet for its era, on behalf of a request that waits.
     pub(crate) fn begin_probe(&mut self, now: Timestamp) {
-        let id = self.own_id();
+        let id = self.outbox.new_id();
         let mut probe = EraProbe::new(id.clone(), Opening::Request);
         let step = if self.settings.is_pushed {
             probe.open = vec![(id.clone(), Step::Initialize)];
@@ -96,7 +96,7 @@ impl Relay {
 
     /// Asks in the era that was not asked yet.
     fn ask_other(&mut self, now: Timestamp, mut probe: EraProbe) {
-        let id = self.own_id();
+        let id = self.outbox.new_id();
         let step = match probe.opening.first_step() {
             Step::Initialize => Step::Discover,
             Step::Discover => Step::Initialize,
@@ -110,7 +110,8 @@ impl Relay {
         let frame = match step {
             Step::Discover => {
                 let params = json!({"_meta": self.rounds_meta()});
-                self.at(now.after(self.settings.probe), Timer::Probe);
+                self.timers
+                    .set(now.after(self.settings.probe), Timer::Probe);
                 message::request(id, method::DISCOVER, Some(&members::raw_value(&params)))
             }
             Step::Initialize => {
@@ -146,7 +147,7 @@ impl Relay {
         let Server::Probing(probe) = std::mem::replace(&mut self.server, Server::Unknown) else {
             return None;
         };
-        self.cancel_timers(|timer| *timer == Timer::Probe);
+        self.timers.cancel(Timer::Probe);
         let forward = match frame.part(FramePart::Result) {
             Some(result) => self.era_found(probe, step, id, frame, result.to_owned()),
             None => self.probe_refused(now, probe, Some(frame.text())),
@@ -221,7 +222,7 @@ impl Relay {
         probe.refusal = probe.refusal.or_else(|| error.map(str::to_owned));
         if let (Some((revision, params)), true) = (probe.older.take(), error.is_some()) {
             // It does not negotiate: it is asked for the client's own revision.
-            let id = self.own_id();
+            let id = self.outbox.new_id();
             let frame = self.initialize_at(&id, &params, revision);
             probe.open.push((id, Step::Initialize));
             self.server = Server::Probing(probe);
@@ -230,7 +231,8 @@ impl Relay {
         }
         if !probe.open.is_empty() {
             // The other question came first and is not answered yet.
-            self.at(now.after(self.settings.probe), Timer::Probe);
+            self.timers
+                .set(now.after(self.settings.probe), Timer::Probe);
             self.server = Server::Probing(probe);
             return ServerForward::Handled;
         }
@@ -274,8 +276,8 @@ impl Relay {
     pub(crate) fn ended_over_probe(&mut self) -> bool {
         let over_probe = matches!(&self.server, Server::Probing(probe) if probe.waits_for(Step::Discover) && !probe.restarted);
         if over_probe {
-            self.cancel_timers(|timer| *timer == Timer::Probe);
-            self.effects.push_back(Effect::Restart);
+            self.timers.cancel(Timer::Probe);
+            self.outbox.push(Effect::Restart);
         }
         over_probe
     }

@@ -21,9 +21,6 @@ use crate::handshake::{Client, Server};
 use crate::{CallId, CallKind, ClientForward, Effect, Ending, Relay, StreamId, Timestamp};
 use mcp_elicit_core::wire::frame::{FrameIndex, FramePart};
 
-/// The number of requests that may wait for the server's era to be known.
-const WAITING: usize = 256;
-
 /// A request of the client that is to start at the server.
 pub(crate) struct Start {
     /// The kind of call, where questions may come up in it.
@@ -91,12 +88,10 @@ impl Relay {
 
     /// The request waits until the server's era is known.
     pub(crate) fn wait_for_era(&mut self, frame: ClientFrame<'_>) -> ClientForward {
-        if self.waiting.len() >= WAITING {
+        if !self.early_requests.add(frame.stream(), frame.text()) {
             let why = "too many requests wait for the server's first answer";
             return self.reject(frame, &ErrorResponse::new(-32000, why));
         }
-        self.waiting
-            .push_back((frame.stream(), frame.text().as_bytes().to_vec()));
         ClientForward::Handled
     }
 
@@ -162,7 +157,7 @@ impl Relay {
         call.lists_tools = frame.method() == Some("tools/list");
         if self.calls.by_upstream(&id).is_some() || id.as_json().contains(OWN) {
             // Another client's request, or an earlier one still at work, has this id.
-            call.upstream_id = self.own_id();
+            call.upstream_id = self.outbox.new_id();
             if let Ok(envelope) = Envelope::parse_within(sent.as_bytes(), usize::MAX) {
                 sent = Cow::Owned(envelope.with_id(&call.upstream_id));
             }
@@ -176,13 +171,13 @@ impl Relay {
         let key = self.calls.insert(call);
         if kind.is_some() && self.waits_for_turn(key) {
             let original = Bytes::copy_from_slice(frame.text().as_bytes());
-            self.queue(frame.at(), key, original);
+            self.enqueue(frame.at(), key, original);
             return ClientForward::Handled;
         }
         match sent {
             Cow::Borrowed(_) => ClientForward::AsIs(Some(key)),
             Cow::Owned(sent) => {
-                self.deliver_to_server(sent, Some(key), carried.delivery);
+                self.outbox.to_server(sent, Some(key), carried.delivery);
                 ClientForward::Handled
             }
         }
@@ -203,7 +198,7 @@ impl Relay {
             call.upstream_token = Some(token);
             return;
         }
-        let own = self.own_id();
+        let own = self.outbox.new_id();
         if let Some(changed) = with_token(sent, &own) {
             *sent = Cow::Owned(changed);
             call.upstream_token = Some(own);
@@ -265,8 +260,10 @@ impl Relay {
         if !upstream {
             return ClientForward::Handled;
         }
-        self.gave_up |= call.kind.is_some();
-        self.effects.push_back(Effect::Abandon { call: key });
+        if call.kind.is_some() {
+            self.queue.note_given_up();
+        }
+        self.outbox.push(Effect::Abandon { call: key });
         if call.upstream_id.as_json() == id.as_json() {
             return ClientForward::AsIs(None);
         }
@@ -291,7 +288,7 @@ impl Relay {
             self.client_replies(now, key, frame);
             return ClientForward::Handled;
         }
-        if self.other_replies(now, &id, frame) || !self.server_requests.remove(&id) {
+        if self.other_replies(now, &id, frame) || !self.server_requests.end(&id) {
             // Late for a question that has ended, or an answer to nothing: answers pass through the record only.
             return ClientForward::Handled;
         }
@@ -324,8 +321,10 @@ impl Relay {
             return;
         };
         let id = call.upstream_id.clone();
-        self.gave_up |= call.kind.is_some();
-        self.effects.push_back(Effect::Abandon { call: key });
+        if call.kind.is_some() {
+            self.queue.note_given_up();
+        }
+        self.outbox.push(Effect::Abandon { call: key });
         let notice = Cancelled {
             request_id: Some(id),
             reason: None,

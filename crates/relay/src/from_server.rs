@@ -16,9 +16,6 @@ use crate::handshake::Server;
 use crate::{CallId, Effect, Ending, Relay, ServerForward, StreamId, Timer, Timestamp};
 use mcp_elicit_core::wire::frame::{FrameIndex, FramePart, Unclear};
 
-/// The number of the server's requests, other than questions, that may wait for the client.
-const REQUESTS: usize = 1_024;
-
 const FORWARD_TO_SESSION: ServerForward = ServerForward::AsIs {
     stream: StreamId::SESSION,
     last: false,
@@ -44,12 +41,11 @@ impl Relay {
             self.answer_for_rounds_client(&id, method);
             return ServerForward::Handled;
         }
-        if self.server_requests.len() >= REQUESTS {
+        if !self.server_requests.open(id.clone()) {
             let why = "too many requests wait for the client";
             self.tell_server(ErrorResponse::new(-32000, why).to_response(&id), None);
             return ServerForward::Handled;
         }
-        self.server_requests.insert(id);
         self.forward_beside(via)
     }
 
@@ -155,7 +151,7 @@ impl Relay {
             .and_then(|cancelled| cancelled.request_id);
         let Some(key) = id.as_ref().and_then(|id| self.asks.by_server_id(id)) else {
             if let Some(id) = &id {
-                self.server_requests.remove(id);
+                self.server_requests.end(id);
             }
             return self.forward_beside(via);
         };
@@ -269,22 +265,18 @@ impl Relay {
             call.finished = Some(frame);
         }
         let at = now.after(self.settings.keep_results);
-        self.at(at, Timer::DropUnattended(key));
+        self.timers.set(at, Timer::DropUnattended(key));
         self.drop_call(key);
     }
 
     pub(crate) fn remove_call(&mut self, key: CallId) -> Option<crate::calls::Call> {
         self.keep_undelivered(key);
         let call = self.calls.remove(key)?;
-        for state in &call.states {
-            self.handles.remove(state);
-        }
+        self.round_states.remove_call(key);
         if call.held.is_some() || call.stream.is_none() {
-            self.cancel_timers(|timer| {
-                matches!(timer, Timer::Hold(call) | Timer::KeepAlive(call) | Timer::Retry(call) | Timer::DropUnattended(call) if *call == key)
-            });
-            self.following.remove(&key);
-            self.remove_unattended(key);
+            self.timers.cancel_call(key);
+            self.unattended.end_following(key);
+            self.unattended.remove(key);
         }
         Some(call)
     }
@@ -295,8 +287,7 @@ impl Relay {
         let records = call.map(|call| std::mem::take(&mut call.delivers));
         if let Some(records) = records.filter(|records| !records.is_empty()) {
             let why = "the call ended before it could be made again".to_owned();
-            self.effects
-                .push_back(Effect::DeliveryRefused { records, why });
+            self.outbox.push(Effect::DeliveryRefused { records, why });
         }
     }
 

@@ -250,7 +250,8 @@ impl Relay {
             Server::Gone => return self.reject(frame, &self.server_ended()),
         }
         self.server = Server::Probing(EraProbe::new(id, opening));
-        self.at(frame.at().after(self.settings.probe), Timer::Probe);
+        self.timers
+            .set(frame.at().after(self.settings.probe), Timer::Probe);
         let capabilities = Meta::from_params(Some(params))
             .ok()
             .and_then(|meta| meta.client_capabilities());
@@ -313,7 +314,7 @@ impl Relay {
         if self.server.revision().is_none() {
             return;
         }
-        for (stream, waited) in std::mem::take(&mut self.waiting) {
+        for (stream, waited) in self.early_requests.take() {
             if let ClientForward::AsIs(call) = self.client_frame(now, stream, &waited) {
                 self.tell_server(String::from_utf8_lossy(&waited).into_owned(), call);
             }
@@ -323,7 +324,7 @@ impl Relay {
     pub(crate) fn reject_waiting(&mut self, why: &str) {
         let refusal =
             ErrorResponse::new(-32603, format!("the server {} {why}", self.shown_server()));
-        for (stream, waited) in std::mem::take(&mut self.waiting) {
+        for (stream, waited) in self.early_requests.take() {
             let index = FrameIndex::at(&waited);
             if let Some(frame) = index.as_ref().and_then(|index| Frame::new(&waited, index)) {
                 self.reject_on(stream, frame, &refusal);

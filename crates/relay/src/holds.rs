@@ -24,7 +24,7 @@ impl Relay {
         }
         call.held = Some(now);
         call.learn_token();
-        self.at(now.after(hold), Timer::Hold(key));
+        self.timers.set(now.after(hold), Timer::Hold(key));
         self.keep_alive(now, key);
     }
 
@@ -66,9 +66,7 @@ impl Relay {
             return;
         };
         if call.held.take().is_some() {
-            self.cancel_timers(
-                |timer| matches!(timer, Timer::Hold(call) | Timer::KeepAlive(call) if *call == key),
-            );
+            self.timers.cancel_hold(key);
         }
     }
 
@@ -95,7 +93,7 @@ impl Relay {
             message: Some(text),
         };
         self.tell_client(stream, sign.to_message(), false);
-        self.at(now.after(wait), Timer::KeepAlive(key));
+        self.timers.set(now.after(wait), Timer::KeepAlive(key));
     }
 
     /// Returns where a person can answer what the call waits for: its own question, or one of the call before it.
@@ -127,7 +125,7 @@ impl Relay {
         };
         if self.calls.get(key).is_some_and(Call::is_queued) {
             // The server knows nothing of it, so nothing else ends it.
-            self.at(
+            self.timers.set(
                 now.after(self.settings.open_for),
                 Timer::DropUnattended(key),
             );
@@ -153,7 +151,7 @@ impl Relay {
         let Some(digest) = call.summary().map(|calling| calling.digest.clone()) else {
             return false;
         };
-        self.unattended.entry(digest).or_default().push_back(key);
+        self.unattended.add(digest, key);
         true
     }
 
@@ -247,26 +245,6 @@ impl Relay {
         result
     }
 
-    /// The oldest call of this digest that waits for being made again and fits.
-    pub(crate) fn find_unattended(
-        &mut self,
-        digest: &str,
-        fits: impl Fn(&Self, CallId) -> bool,
-    ) -> Option<CallId> {
-        let waiting = self.unattended.get(digest)?;
-        let key = waiting.iter().copied().find(|call| fits(self, *call))?;
-        self.remove_unattended(key);
-        Some(key)
-    }
-
-    /// The call waits no longer for being made again.
-    pub(crate) fn remove_unattended(&mut self, key: CallId) {
-        self.unattended.retain(|_, calls| {
-            calls.retain(|call| *call != key);
-            !calls.is_empty()
-        });
-    }
-
     /// A call goes on for a client that made it again.
     pub(crate) fn resume(&mut self, key: CallId, frame: ClientFrame<'_>) {
         let (id, now) = (frame.id(), frame.at());
@@ -279,7 +257,7 @@ impl Relay {
         if let Some(id) = id {
             call.client_id = id;
         }
-        self.cancel_timers(|timer| *timer == Timer::DropUnattended(key));
+        self.timers.cancel(Timer::DropUnattended(key));
         self.drop_call(key);
         if self
             .calls
@@ -289,7 +267,7 @@ impl Relay {
             self.deliver_finished(key);
         } else if self.calls.get(key).is_some_and(Call::is_queued) {
             self.hold_queued(now, key);
-        } else if self.waits_for_people(key) || self.following.contains(&key) {
+        } else if self.waits_for_people(key) || self.unattended.follows(key) {
             self.hold(now, key);
         } else {
             self.present_round(now, key);

@@ -15,6 +15,7 @@ pub(crate) struct ClientFrame<'a> {
     stream: StreamId,
     at: Timestamp,
     bytes: Option<&'a Bytes>,
+    looked_up: bool,
 }
 
 impl<'a> ClientFrame<'a> {
@@ -30,7 +31,21 @@ impl<'a> ClientFrame<'a> {
             stream,
             at,
             bytes,
+            looked_up: false,
         }
+    }
+
+    /// The same frame, a call that the record does not know.
+    pub(crate) const fn looked_up(self) -> Self {
+        Self {
+            looked_up: true,
+            ..self
+        }
+    }
+
+    /// Returns `true` for a call that was looked up in the record and not found.
+    pub(crate) const fn is_looked_up(self) -> bool {
+        self.looked_up
     }
 
     /// Returns the stream that it came on.

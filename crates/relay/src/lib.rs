@@ -18,24 +18,32 @@
 //! | `pushed`, `rounds`, `rounds_client` | the differences of the eras |
 //! | `calls` | the client's requests on their way |
 //! | `retries`, `repeated_rounds` | calls that are made again: the retry of a round, a call that was handed back |
-//! | [`request_state`] | the state that a client of the rounds era carries: sealed, for one call |
-//! | `client_rounds`, `server_round` | rounds that the client answers, and rounds that the gateway answers |
+//! | `request_state` | the state that a client of the rounds era carries: sealed, for one call |
+//! | `client_rounds`, `passed_rounds` | rounds that the client answers: what is kept of them, how they pass |
+//! | `server_round` | rounds that the gateway answers |
+//! | `round_states` | the states under which clients have rounds: found again, good for one use |
 //! | `new_asks`, `asks` | a question is checked and recorded; open questions |
-//! | `answers`, `deliveries` | an answer is in the record and sent; it is accepted, refused or lost |
-//! | `attribution`, `turns` | the call that a pushed question is for; the calls that are with the server at once |
+//! | `answers`, `deliveries`, `delivery_reports` | an answer is in the record and sent; it is accepted, refused or lost |
+//! | `limits` | size, number and rate of questions |
+//! | `attribution`, `turns`, `call_queue` | the call that a pushed question is for; the calls that are with the server at once |
 //! | `holds`, `client_waits` | held calls: kept alive, handed back, resumed; calls that the client gave up |
-//! | [`unattended_calls`] | calls that nobody waits for, beyond this session |
+//! | `unattended`, `unattended_calls` | calls that nobody waits for, in this session and beyond it |
+//! | `early_requests`, `server_requests` | requests that wait for the server's era; the server's requests that are no questions |
+//! | `timers`, `outbox` | what is due; the effects that wait, and the gateway's own ids |
 //! | `url_required` | `-32042`: links to visit before a call is made again |
-//! | `logging`, `catalog`, `server_name`, `unknown_members` | log levels; output schemas; the server's name; members that go on to another era |
+//! | `logging`, `log_levels`, `catalog`, `server_name`, `unknown_members` | log levels; output schemas; the server's name; members that go on to another era |
 
 mod answers;
 mod asks;
 mod attribution;
+mod call_queue;
 mod calls;
 mod catalog;
 mod client_rounds;
 mod client_waits;
 mod deliveries;
+mod delivery_reports;
+mod early_requests;
 pub mod effect;
 mod era_probe;
 mod frame_edit;
@@ -45,45 +53,63 @@ mod handshake;
 mod holds;
 mod incoming;
 mod learned;
+mod limits;
+mod log_levels;
 mod logging;
 mod negotiation;
+
 mod new_asks;
+mod outbox;
+mod passed_rounds;
 mod pushed;
 mod repeated_rounds;
 mod request_state;
 mod retries;
+mod round_states;
 mod rounds;
 mod rounds_client;
 mod server_name;
+mod server_requests;
 mod server_round;
 pub mod settings;
+mod timers;
 mod turns;
-pub mod unattended_calls;
+mod unattended;
+mod unattended_calls;
 mod unknown_members;
 mod url_required;
 
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
-
 use bytes::Bytes;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::question::{AskedVia, CallSummary, Ending, FoundCall, NewQuestion};
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex, Shape};
-use mcp_elicit_core::wire::{CallKind, Id, Revision};
+use mcp_elicit_core::wire::{CallKind, Revision};
 
 use asks::Asks;
+use call_queue::CallQueue;
 use calls::Calls;
+use catalog::Catalog;
+use client_rounds::ClientRounds;
 pub use client_waits::ClientWaits;
 use deliveries::Deliveries;
+use early_requests::EarlyRequests;
 pub use effect::{AskId, CallId, DeliveryId, Effect, Event, StreamId};
 use handshake::{Client, Server};
 use incoming::ClientFrame;
 pub use learned::Learned;
+use limits::Limits;
+use log_levels::LogLevels;
+use outbox::Outbox;
 pub use request_state::StateSeal;
+use round_states::RoundStates;
+use server_requests::ServerRequests;
 pub use settings::{Audience, RelaySettings};
+use timers::{Timer, Timers};
 pub use turns::AskingTargets;
+use unattended::Unattended;
 
 /// The treatment of a client's frame by the shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,101 +134,51 @@ pub enum ServerForward {
     Handled,
 }
 
-/// Timers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Timer {
-    /// The server did not say in time which era it speaks.
-    Probe,
-    /// Hand the call back.
-    Hold(CallId),
-    /// Send a sign of life.
-    KeepAlive(CallId),
-    /// Make the call again.
-    Retry(CallId),
-    /// Nobody came for what the call brought.
-    DropUnattended(CallId),
-    /// Nobody answered the question.
-    AskExpired(AskId),
-}
-
 /// The state machine between one client session and one server.
 pub struct Relay {
     settings: RelaySettings,
-    seal: StateSeal,
     client: Client,
     server: Server,
     /// The name that the server reported last.
     reported_name: server_name::ReportedName,
+    early_requests: EarlyRequests,
+    catalog: Catalog,
+    log_levels: LogLevels,
     calls: Calls,
-    catalog: catalog::Catalog,
-    /// The level that a pushed client set for its session.
-    client_log_level: Option<logging::LogLevel>,
-    /// The level that a pushed server was told.
-    server_log_level: Option<logging::LogLevel>,
+    queue: CallQueue,
+    unattended: Unattended,
     asks: Asks,
+    limits: Limits,
     deliveries: Deliveries,
-    /// Calls nobody waits for, by the digest of what they call, oldest first.
-    unattended: HashMap<String, VecDeque<CallId>>,
-    /// Calls that wait for what another session's same call brings.
-    following: HashSet<CallId>,
-    /// `true` if the record knows calls that nobody waits for.
-    looks_up_calls: bool,
-    /// Streams of calls that are being looked up.
-    lookups: Vec<StreamId>,
-    /// Calls that went back to a rounds client as `input_required`, by the state it echoes.
-    handles: HashMap<String, CallId>,
-    /// Rounds that a rounds client has as the server wrote them.
-    client_rounds: BTreeMap<asks::RoundId, client_rounds::ClientRound>,
-    /// States that were used, the last ones.
-    used_states: VecDeque<String>,
-    /// Ids of the server's requests that went to the client and are no questions; a bounded number.
-    server_requests: HashSet<Id>,
-    /// Requests that wait for the server's era to be known; a bounded number.
-    waiting: VecDeque<(StreamId, Vec<u8>)>,
-    /// Calls that wait for their turn, oldest first.
-    queue: VecDeque<CallId>,
-    /// `true` if a call was given up that the server may still be at work on.
-    gave_up: bool,
-    timers: BTreeSet<(Timestamp, Timer)>,
-    /// When the last questions were asked, for the limit on questions a minute.
-    asked_at: VecDeque<Timestamp>,
-    effects: VecDeque<Effect>,
-    last_id: u64,
-    last_state: u64,
+    round_states: RoundStates,
+    client_rounds: ClientRounds,
+    server_requests: ServerRequests,
+    timers: Timers,
+    outbox: Outbox,
 }
 
 impl Relay {
     /// A relay that has seen nothing yet.
     pub fn new(settings: RelaySettings, seal: StateSeal) -> Self {
-        let calls = Calls::after(settings.first_call);
         Self {
-            settings,
-            seal,
             client: Client::Unknown,
             server: Server::Unknown,
             reported_name: server_name::ReportedName::default(),
-            calls,
-            catalog: catalog::Catalog::default(),
-            client_log_level: None,
-            server_log_level: None,
+            early_requests: EarlyRequests::default(),
+            catalog: Catalog::default(),
+            log_levels: LogLevels::default(),
+            calls: Calls::after(settings.first_call),
+            queue: CallQueue::default(),
+            unattended: Unattended::default(),
             asks: Asks::default(),
+            limits: Limits::new(&settings),
             deliveries: Deliveries::default(),
-            unattended: HashMap::new(),
-            following: HashSet::new(),
-            looks_up_calls: false,
-            lookups: Vec::new(),
-            handles: HashMap::new(),
-            client_rounds: BTreeMap::new(),
-            used_states: VecDeque::new(),
-            server_requests: HashSet::new(),
-            waiting: VecDeque::new(),
-            queue: VecDeque::new(),
-            gave_up: false,
-            timers: BTreeSet::new(),
-            asked_at: VecDeque::new(),
-            effects: VecDeque::new(),
-            last_id: 0,
-            last_state: 0,
+            round_states: RoundStates::new(seal),
+            client_rounds: ClientRounds::default(),
+            server_requests: ServerRequests::default(),
+            timers: Timers::default(),
+            outbox: Outbox::default(),
+            settings,
         }
     }
 
@@ -246,6 +222,22 @@ impl Relay {
             Shape::Notification => self.client_notification(now, read),
             Shape::Response => self.client_response(now, read),
         };
+        self.next_turns();
+        forward
+    }
+
+    /// A call of the client was looked up in the record, which does not know it.
+    fn client_call_looked_up(
+        &mut self,
+        now: Timestamp,
+        stream: StreamId,
+        text: &str,
+    ) -> ClientForward {
+        let Some(index) = FrameIndex::at(text.as_bytes()) else {
+            return ClientForward::Handled;
+        };
+        let frame = ClientFrame::new(Frame::of_text(text, &index), stream, now, None);
+        let forward = self.client_request(frame.looked_up());
         self.next_turns();
         forward
     }
@@ -316,7 +308,7 @@ impl Relay {
             Event::FollowedCallEnded { call } => self.followed_call_ended(call),
             Event::CallTaken { call } => self.drop_unattended(call),
             Event::StreamClosed(stream) => {
-                self.lookups.retain(|known| *known != stream);
+                self.unattended.stream_closed(stream);
                 self.stream_closed(now, stream);
             }
             Event::ServerGone(why) => self.server_gone(now, &why),
@@ -330,11 +322,7 @@ impl Relay {
 
     /// Time has passed: everything that is due happens.
     pub fn tick(&mut self, now: Timestamp) {
-        while let Some(&(at, timer)) = self.timers.first() {
-            if at > now {
-                return;
-            }
-            self.timers.pop_first();
+        while let Some(timer) = self.timers.take_due(now) {
             match timer {
                 Timer::Probe => self.probe_timed_out(now),
                 Timer::Hold(call) => self.hand_back(now, call),
@@ -349,12 +337,12 @@ impl Relay {
 
     /// When [`Relay::tick`] is due next.
     pub fn deadline(&self) -> Option<Timestamp> {
-        self.timers.first().map(|(at, _)| *at)
+        self.timers.next()
     }
 
     /// The next thing to do, in order.
     pub fn effect(&mut self) -> Option<Effect> {
-        self.effects.pop_front()
+        self.outbox.pop()
     }
 
     /// The client's stream on which the answer to this call is waited for.
@@ -377,41 +365,11 @@ impl Relay {
         self.server.revision()
     }
 
-    fn own_id(&mut self) -> Id {
-        self.last_id += 1;
-        Id::text(&format!("{}{}", frame_edit::OWN, self.last_id))
-    }
-
     fn tell_client(&mut self, stream: StreamId, frame: String, last: bool) {
-        self.effects.push_back(Effect::ToClient {
-            stream,
-            frame,
-            last,
-        });
+        self.outbox.to_client(stream, frame, last);
     }
 
     fn tell_server(&mut self, frame: String, call: Option<CallId>) {
-        self.deliver_to_server(frame, call, None);
-    }
-
-    fn deliver_to_server(
-        &mut self,
-        frame: String,
-        call: Option<CallId>,
-        delivery: Option<DeliveryId>,
-    ) {
-        self.effects.push_back(Effect::ToServer {
-            frame,
-            call,
-            delivery,
-        });
-    }
-
-    fn at(&mut self, at: Timestamp, timer: Timer) {
-        self.timers.insert((at, timer));
-    }
-
-    fn cancel_timers(&mut self, fits: impl Fn(&Timer) -> bool) {
-        self.timers.retain(|(_, timer)| !fits(timer));
+        self.outbox.to_server(frame, call, None);
     }
 }

@@ -3,6 +3,7 @@
 //! A request of the rounds era that names no level gets no log messages (2026-07-28, logging); a pushed server is told the
 //! most talkative level that such a request named.
 
+use crate::log_levels::LogLevel;
 use mcp_elicit_core::wire::{Era, Id, Revision, members, message, meta};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -10,46 +11,6 @@ use serde_json::value::RawValue;
 use crate::frame_edit;
 use crate::{CallId, ClientForward, Relay, ServerForward, StreamId};
 use mcp_elicit_core::wire::frame::{Frame, FramePart};
-
-/// The severity of a log message (RFC 5424).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum LogLevel {
-    Debug,
-    Info,
-    Notice,
-    Warning,
-    Error,
-    Critical,
-    Alert,
-    Emergency,
-}
-
-impl LogLevel {
-    const ALL: [(Self, &'static str); 8] = [
-        (Self::Debug, "debug"),
-        (Self::Info, "info"),
-        (Self::Notice, "notice"),
-        (Self::Warning, "warning"),
-        (Self::Error, "error"),
-        (Self::Critical, "critical"),
-        (Self::Alert, "alert"),
-        (Self::Emergency, "emergency"),
-    ];
-
-    /// Reads a level, given as a JSON string.
-    fn read(json: &str) -> Option<Self> {
-        let name: String = serde_json::from_str(json).ok()?;
-        let mut all = Self::ALL.into_iter();
-        all.find(|(_, known)| *known == name)
-            .map(|(level, _)| level)
-    }
-
-    fn name(self) -> &'static str {
-        let mut all = Self::ALL.into_iter();
-        all.find(|(level, _)| *level == self)
-            .map_or("emergency", |(_, name)| name)
-    }
-}
 
 /// The level that a request of the rounds era names in its `_meta`.
 fn level_of(frame: Frame<'_>) -> Option<LogLevel> {
@@ -71,11 +32,10 @@ impl Relay {
 
     /// A pushed server has one level for all: the most talkative that a request has named so far.
     fn ask_for_logs(&mut self, level: LogLevel) {
-        if !self.server.has_logging() || self.server_log_level.is_some_and(|known| known <= level) {
+        if !self.server.has_logging() || !self.log_levels.lower_server(level) {
             return;
         }
-        self.server_log_level = Some(level);
-        let id = self.own_id();
+        let id = self.outbox.new_id();
         let params = members::raw_value(&json!({"level": level.name()}));
         let frame = message::request(&id, "logging/setLevel", Some(&params));
         self.tell_server(frame, None);
@@ -95,7 +55,7 @@ impl Relay {
             self.tell_client(stream, refusal.to_response(id), true);
             return ClientForward::Handled;
         };
-        self.client_log_level = Some(level);
+        self.log_levels.set_client(level);
         let nothing = members::raw_value(&json!({}));
         self.tell_client(stream, message::result(id, &nothing), true);
         ClientForward::Handled
@@ -141,6 +101,6 @@ impl Relay {
 
     /// The level of the client's session, as a request for a rounds server says it.
     pub(crate) fn session_log_level(&self) -> Option<Box<RawValue>> {
-        Some(members::raw_text(self.client_log_level?.name()))
+        Some(members::raw_text(self.log_levels.client()?.name()))
     }
 }

@@ -1,8 +1,6 @@
 //! A question comes up: it is checked, placed, written down, and only then put before anyone.
 
-use std::time::Duration;
-
-use mcp_elicit_core::fault::{Fault, LimitFault, PeerFault};
+use mcp_elicit_core::fault::{Fault, PeerFault};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
 use mcp_elicit_core::secrecy;
@@ -10,15 +8,12 @@ use mcp_elicit_core::wire::{ElicitRequest, Era, Revision};
 use serde_json::value::RawValue;
 
 use crate::NewQuestion;
-use crate::asks::{Ask, Origin, Step, size_of};
+use crate::asks::{Ask, Origin, Step};
 use crate::attribution::Attribution;
 use crate::calls::Call;
 use crate::frame_edit::ErrorResponse;
 use crate::unknown_members::unknown_members;
 use crate::{AskId, AskedVia, Audience, CallId, Effect, Ending, Relay, Timer, Timestamp};
-
-/// The limit on questions counts those within this time.
-const MINUTE: Duration = Duration::from_mins(1);
 
 /// The result of checking a question.
 struct Checked {
@@ -53,9 +48,7 @@ impl Relay {
         let Checked { form, cautions } =
             check(&request).map_err(|fault| ErrorResponse::fault(fault, revision))?;
         self.can_be_shown(call, &others)?;
-        self.within_size(&request)?;
-        self.within_limits(now)
-            .map_err(|fault| ErrorResponse::fault(fault, revision))?;
+        self.limits.admit(now, &request, &self.asks, revision)?;
         let place = self
             .asked_via(call.filter(|_| !nowhere), &origin, &request, form.as_ref())
             .map_err(|fault| ErrorResponse::fault(fault, revision))?;
@@ -116,30 +109,12 @@ impl Relay {
                 call.maybe.push(key);
             }
         }
-        self.at(until, Timer::AskExpired(key));
-        self.effects.push_back(Effect::Record {
+        self.timers.set(until, Timer::AskExpired(key));
+        self.outbox.push(Effect::Record {
             question: key,
             asked: Box::new(asked),
         });
         Ok(key)
-    }
-
-    /// A message that a person can read, and no more in all than can wait.
-    fn within_size(&self, request: &ElicitRequest) -> Result<(), ErrorResponse> {
-        let (message, limit) = (request.message().len(), self.settings.message_bytes);
-        if message > limit {
-            let why = format!(
-                "the message of a question has {message} bytes and at most {limit} are allowed"
-            );
-            return Err(ErrorResponse::new(-32602, why));
-        }
-        let limit = self.settings.pending_bytes;
-        if self.asks.bytes().saturating_add(size_of(request)) > limit {
-            let why =
-                format!("the questions that are pending have too many bytes: {limit} are allowed");
-            return Err(ErrorResponse::new(-32000, why));
-        }
-        Ok(())
     }
 
     /// A question is asked only where each call that it may belong to can be shown in full.
@@ -195,31 +170,6 @@ impl Relay {
         place == AskedVia::People || self.client.era() != Some(Era::Pushed)
     }
 
-    fn within_limits(&mut self, now: Timestamp) -> Result<(), Fault> {
-        if let Some(limit) = self.settings.pending
-            && self.asks.len() >= limit
-        {
-            return Err(LimitFault::TooManyPending { limit }.into());
-        }
-        let Some(limit) = self.settings.per_minute else {
-            return Ok(());
-        };
-        while self
-            .asked_at
-            .front()
-            .is_some_and(|at| at.after(MINUTE) <= now)
-        {
-            self.asked_at.pop_front();
-        }
-        if self.asked_at.len() >= usize::try_from(limit).unwrap_or(usize::MAX) {
-            let free = self.asked_at.front().map_or(now, |at| at.after(MINUTE));
-            let retry_after = free.since(now);
-            return Err(LimitFault::RateLimited { retry_after }.into());
-        }
-        self.asked_at.push_back(now);
-        Ok(())
-    }
-
     /// The question is written: now it may be seen.
     pub(crate) fn recorded(
         &mut self,
@@ -231,7 +181,7 @@ impl Relay {
     ) {
         let Some(question) = self.asks.get_mut(key) else {
             // It ended while it was being written.
-            self.effects.push_back(Effect::End {
+            self.outbox.push(Effect::End {
                 record,
                 ending: Ending::CallEnded,
             });

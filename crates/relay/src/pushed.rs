@@ -65,7 +65,7 @@ impl Relay {
 
     /// Puts a question before a client of this era.
     pub(crate) fn push_to_client(&mut self, now: Timestamp, key: AskId) {
-        let own = self.own_id();
+        let own = self.outbox.new_id();
         let Client::Pushed { revision, .. } = self.client else {
             return;
         };
@@ -278,7 +278,7 @@ impl Relay {
         }
         let request = serde_json::from_str::<&serde_json::value::RawValue>(raw).ok()?;
         let params = members::member(request, "params");
-        let id = self.own_id();
+        let id = self.outbox.new_id();
         self.tell_client(
             stream.unwrap_or(StreamId::SESSION),
             message::request(&id, method, params),

@@ -25,7 +25,7 @@ impl Relay {
     pub(crate) fn repeats_rounds(&self, key: CallId) -> bool {
         let call = self.calls.get(key);
         !self.waits_for_people(key)
-            && !self.following.contains(&key)
+            && !self.unattended.follows(key)
             && call.is_some_and(|call| call.finished.is_none() && !call.answered.is_empty())
     }
 
@@ -58,7 +58,7 @@ impl Relay {
 
     /// Presents the answered round at this place again. `false` when it was answered no further.
     pub(crate) fn present_again(&mut self, key: CallId, at: usize, frame: ClientFrame<'_>) -> bool {
-        let number = self.next_state();
+        let number = self.round_states.next_number();
         let expires = frame.at().after(self.settings.open_for).as_millis();
         let Some(call) = self.calls.get(key) else {
             return false;
@@ -74,7 +74,7 @@ impl Relay {
             server: None,
         };
         let state = self
-            .seal
+            .round_states
             .seal(&CallBinding::of_frame(kind, *frame), &claims);
         let required = InputRequired {
             requests: Some(round.requests.clone()),
@@ -84,10 +84,7 @@ impl Relay {
         let (Some(state), Some(id), Ok(result)) = (state, id, required.to_result()) else {
             return false;
         };
-        self.handles.insert(state.clone(), key);
-        if let Some(call) = self.calls.get_mut(key) {
-            call.states.push(state);
-        }
+        self.round_states.present(state, key);
         self.tell_client(frame.stream(), message::result(&id, &result), true);
         true
     }

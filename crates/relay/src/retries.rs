@@ -22,9 +22,6 @@ use crate::request_state::{CallBinding, ServerState, StateClaims, StateDefect};
 use crate::{AskId, CallId, CallKind, ClientForward, Ending, Relay, StreamId, Timestamp};
 use mcp_elicit_core::wire::{Frame, FrameIndex};
 
-/// The number of used states that are remembered.
-const SPENT: usize = 4_096;
-
 /// The answers that a retry brought for a call that no longer runs, which starts anew.
 pub(crate) struct RetryAnswers {
     responses: InputResponses,
@@ -33,11 +30,6 @@ pub(crate) struct RetryAnswers {
 }
 
 impl Relay {
-    /// Returns whether this state is of a round that a call of this relay waits with, or waited.
-    pub(crate) fn knows_state(&self, state: &str) -> bool {
-        self.handles.contains_key(state) || self.used_states.iter().any(|known| known == state)
-    }
-
     /// Returns whether the request goes on with something the gateway holds: a round that the client was sent, a question
     /// that it answers now, or a call that was handed back.
     pub(crate) fn resume_or_find(
@@ -50,15 +42,16 @@ impl Relay {
         {
             return Some(self.retry_comes(frame, kind));
         }
-        if self.unattended.is_empty() && !self.looks_up_calls {
+        let looks_up = self.unattended.is_in_record() && !frame.is_looked_up();
+        if self.unattended.is_empty() && !looks_up {
             return None;
         }
         let digest = calls::summary(kind, *frame).ok()?.digest;
         let (capability, _) = self.rounds_capability(*frame);
-        let call = self.find_unattended(&digest, |relay, call| {
-            relay.can_go_on(call, |mode| capability.has(mode))
-        });
+        let fits = |call: &CallId| self.can_go_on(*call, |mode| capability.has(mode));
+        let call = self.unattended.of(&digest).find(fits);
         if let Some(call) = call {
+            self.unattended.remove(call);
             if self.repeats_rounds(call) {
                 self.leave_unattended(call);
                 self.present_again(call, 0, frame);
@@ -67,8 +60,7 @@ impl Relay {
             }
             return Some(ClientForward::Handled);
         }
-        self.looks_up_calls
-            .then(|| self.find_call(frame.stream(), frame.text(), digest))
+        looks_up.then(|| self.find_call(frame.stream(), frame.text(), digest))
     }
 
     /// Returns whether a client that can be asked in these modes can take up this call: what waits for it is asked there again.
@@ -92,10 +84,10 @@ impl Relay {
         let claims = state
             .as_deref()
             .ok_or(StateDefect::Foreign)
-            .and_then(|state| self.seal.open(&binding, state, frame.at()));
+            .and_then(|state| self.round_states.open(&binding, state, frame.at()));
         let (state, claims) = match (state, claims) {
-            (Some(state), Ok(claims)) if !self.used_states.contains(&state) => (state, claims),
-            (_, Ok(_)) => return self.reject_state(frame, StateDefect::Used),
+            (Some(state), Ok(claims)) => (state, claims),
+            (None, Ok(_)) => return self.reject_state(frame, StateDefect::Foreign),
             (_, Err(defect)) => return self.reject_state(frame, defect),
         };
         let params = frame.params();
@@ -118,14 +110,6 @@ impl Relay {
         self.reject(frame, &ErrorResponse::new(-32602, why.to_string()))
     }
 
-    /// The state was used: it opens nothing any more.
-    pub(crate) fn mark_used(&mut self, state: String) {
-        if self.used_states.len() >= SPENT {
-            self.used_states.pop_front();
-        }
-        self.used_states.push_back(state);
-    }
-
     /// The client retries a call that the gateway sent back to it with questions of its own.
     #[expect(
         clippy::too_many_arguments,
@@ -138,22 +122,21 @@ impl Relay {
         claims: StateClaims,
         responses: InputResponses,
     ) -> ClientForward {
-        let waits = |key: &&CallId| {
+        let waits = |key: &CallId| {
             self.calls
-                .get(**key)
+                .get(*key)
                 .is_some_and(|call| call.stream.is_none())
         };
-        let Some(&key) = self.handles.get(&state).filter(waits) else {
+        let Some(key) = self.round_states.call(&state).filter(waits) else {
             return self.starts_anew(frame, state, claims, responses);
         };
         if let Some(repeated) = claims.repeated {
             if !self.repeats_answers(key, repeated, &responses) {
                 return self.starts_anew(frame, state, claims, responses);
             }
-            self.handles.remove(&state);
-            self.mark_used(state);
+            self.round_states.use_up(state);
             if !self.present_again(key, repeated, frame) {
-                self.remove_unattended(key);
+                self.unattended.remove(key);
                 self.resume(key, frame);
             }
             return ClientForward::Handled;
@@ -170,8 +153,7 @@ impl Relay {
                 }
             }
         }
-        self.handles.remove(&state);
-        self.mark_used(state);
+        self.round_states.use_up(state);
         self.note_answered_round(key, &responses);
         for (question, outcome) in right {
             self.keep_own_words(question, &outcome, &responses);
@@ -184,7 +166,7 @@ impl Relay {
             }
         }
         self.others_of_round(frame.at(), key, &responses);
-        self.remove_unattended(key);
+        self.unattended.remove(key);
         self.resume(key, frame);
         ClientForward::Handled
     }
@@ -200,7 +182,7 @@ impl Relay {
         let Some(first) = with_server_state(*frame, None, true) else {
             return self.reject_state(frame, StateDefect::Foreign);
         };
-        self.mark_used(state);
+        self.round_states.use_up(state);
         let carried = Carried {
             answers: Some(RetryAnswers {
                 responses,
@@ -291,14 +273,9 @@ impl Relay {
             self.start(frame, start)
         };
         if let ClientForward::AsIs(call) = forward {
-            self.deliver_to_server(text, call, delivery);
+            self.outbox.to_server(text, call, delivery);
         }
         ClientForward::Handled
-    }
-
-    pub(crate) fn next_state(&mut self) -> u64 {
-        self.last_state += 1;
-        self.last_state
     }
 
     /// A state for this call, whose round asks this.
@@ -332,7 +309,7 @@ impl Relay {
             repeated: None,
             server,
         };
-        self.seal.seal(binding, &claims)
+        self.round_states.seal(binding, &claims)
     }
 
     /// The key of a question in `inputRequests`: the server's where it asks in rounds; else the same whenever the same

@@ -101,7 +101,7 @@ impl Relay {
             if empty {
                 // Only a state: the server wants to be called again, a little later each time.
                 let wait = std::time::Duration::from_millis(250).saturating_mul(rounds);
-                self.at(now.after(wait), Timer::Retry(key));
+                self.timers.set(now.after(wait), Timer::Retry(key));
             }
         }
         Ok(())
@@ -159,7 +159,7 @@ impl Relay {
 
     /// The call is made again: with the answers of its round, or as it was after its links were visited.
     pub(crate) fn retry_upstream(&mut self, now: Timestamp, key: CallId) {
-        let id = self.own_id();
+        let id = self.outbox.new_id();
         let Some(call) = self.calls.get_mut(key) else {
             return;
         };
@@ -196,7 +196,7 @@ impl Relay {
         let delivers = self.calls.get_mut(key);
         let delivers = delivers.map(|call| std::mem::take(&mut call.delivers));
         let delivery = self.deliveries.begin(delivers.unwrap_or_default(), None);
-        self.deliver_to_server(frame, Some(key), delivery);
+        self.outbox.to_server(frame, Some(key), delivery);
     }
 
     /// The client answered: the record decides whether it was the first.
@@ -212,7 +212,7 @@ impl Relay {
             return;
         };
         question.step = Step::Submitting;
-        self.effects.push_back(Effect::Submit {
+        self.outbox.push(Effect::Submit {
             question: key,
             record,
             outcome,

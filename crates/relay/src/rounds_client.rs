@@ -123,10 +123,7 @@ impl Relay {
         let Ok(result) = required.to_result() else {
             return;
         };
-        self.handles.insert(state.clone(), key);
-        if let Some(call) = self.calls.get_mut(key) {
-            call.states.push(state);
-        }
+        self.round_states.present(state, key);
         // The same call made again from its first round finds these questions.
         self.leave_unattended(key);
         self.tell_client(stream, message::result(&client_id, &result), true);
@@ -159,7 +156,7 @@ impl Relay {
                 },
             ));
         }
-        let number = self.next_state();
+        let number = self.round_states.next_number();
         let state = self.sealed_state(now, key, number, asked, None)?;
         Some((requests, state))
     }

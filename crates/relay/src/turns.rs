@@ -238,12 +238,12 @@ impl Relay {
     }
 
     /// The call waits for its turn. A client that waits long gets it handed back.
-    pub(crate) fn queue(&mut self, now: Timestamp, key: CallId, original: Bytes) {
+    pub(crate) fn enqueue(&mut self, now: Timestamp, key: CallId, original: Bytes) {
         let since = now;
         if let Some(call) = self.calls.get_mut(key) {
             call.queued = Some(Queued { since, original });
         }
-        self.queue.push_back(key);
+        self.queue.push(key);
         self.hold_queued(now, key);
     }
 
@@ -255,8 +255,8 @@ impl Relay {
             call.held = Some(now);
             call.learn_token();
         }
-        self.at(now.after(hold), Timer::Hold(key));
-        self.at(now.after(wait), Timer::KeepAlive(key));
+        self.timers.set(now.after(hold), Timer::Hold(key));
+        self.timers.set(now.after(wait), Timer::KeepAlive(key));
     }
 
     /// Calls whose turn it is go to the server.
@@ -264,7 +264,7 @@ impl Relay {
         if self.queue.is_empty() {
             return;
         }
-        for key in std::mem::take(&mut self.queue) {
+        for key in self.queue.take() {
             let waits = self
                 .calls
                 .get(key)
@@ -274,13 +274,13 @@ impl Relay {
                 None | Some((false, _)) => continue,
                 // Nobody waits for it: it is started when it is made again.
                 Some((true, None)) => {
-                    self.queue.push_back(key);
+                    self.queue.push(key);
                     continue;
                 }
                 Some((true, Some(_))) => {}
             }
             if self.waits_for_turn(key) {
-                self.queue.push_back(key);
+                self.queue.push(key);
                 continue;
             }
             self.end_hold(key);
@@ -352,8 +352,8 @@ impl Relay {
         if self.rule() != Rule::Single {
             return None;
         }
-        let waits = |key: &CallId| {
-            let call = self.calls.get(*key)?;
+        let waits = |key: CallId| {
+            let call = self.calls.get(key)?;
             call.can_move().then_some(call.queued.as_ref()?.since)
         };
         self.queue.iter().find_map(waits)
@@ -363,19 +363,19 @@ impl Relay {
     /// wrote it.
     pub fn take_queued(&mut self) -> Option<(StreamId, Bytes)> {
         self.queued_since()?;
-        let waits = |key: &&CallId| {
-            let call = self.calls.get(**key);
+        let waits = |key: &CallId| {
+            let call = self.calls.get(*key);
             call.is_some_and(Call::can_move)
         };
-        let key = self.queue.iter().find(waits).copied()?;
-        self.queue.retain(|known| *known != key);
+        let key = self.queue.iter().find(waits)?;
+        self.queue.remove(key);
         let call = self.remove_call(key)?;
         Some((call.stream?, call.queued?.original))
     }
 
     /// Returns whether another call in which the server may ask can be made right away, and with certainty.
     pub fn is_free(&self) -> bool {
-        let waits = self.waiting.iter().any(|(_, frame)| {
+        let waits = self.early_requests.iter().any(|frame| {
             let index = FrameIndex::at(frame);
             let method = index.and_then(|index| index.method);
             let method = method.and_then(|range| std::str::from_utf8(&frame[range]).ok());
@@ -389,12 +389,12 @@ impl Relay {
 
     /// Returns whether a call was given up that the server may still be at work on: what it asks would be taken for another's.
     pub fn has_given_up_call(&self) -> bool {
-        self.gave_up && self.rule() == Rule::Single
+        self.queue.has_given_up_call() && self.rule() == Rule::Single
     }
 
     /// Returns how many calls are on their way or wait for their turn.
     pub fn load(&self) -> usize {
-        self.waiting.len() + self.queue.len() + self.calls.asking().count()
+        self.early_requests.len() + self.queue.len() + self.calls.asking().count()
     }
 
     /// Returns whether more connections with the server could take calls of this one.
@@ -407,11 +407,11 @@ impl Relay {
         let state = frame.member(FramePart::Params, "requestState");
         let state = state.and_then(|state| serde_json::from_str::<String>(state).ok());
         if let Some(state) = state {
-            return self.knows_state(&state);
+            return self.round_states.knows(&state);
         }
         !self.unattended.is_empty()
             && calls::summary(kind, frame)
-                .is_ok_and(|calling| self.unattended.contains_key(&calling.digest))
+                .is_ok_and(|calling| self.unattended.of(&calling.digest).next().is_some())
     }
 
     /// Returns whether the client knows a call by this id.

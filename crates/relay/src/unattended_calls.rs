@@ -10,7 +10,7 @@ use mcp_elicit_core::wire::{Frame, FrameIndex};
 impl Relay {
     /// Sets whether the record knows any call that nobody waits for: then each call is looked up there first.
     pub fn set_finds_calls(&mut self, finds: bool) {
-        self.looks_up_calls = finds;
+        self.unattended.set_in_record(finds);
     }
 
     /// Looks the call up in the record, which tells what it found.
@@ -20,8 +20,8 @@ impl Relay {
         text: &str,
         digest: String,
     ) -> ClientForward {
-        self.lookups.push(stream);
-        self.effects.push_back(Effect::FindCall {
+        self.unattended.begin_lookup(stream);
+        self.outbox.push(Effect::FindCall {
             stream,
             frame: text.to_owned(),
             digest,
@@ -39,13 +39,11 @@ impl Relay {
         found: FoundCall,
     ) {
         // Nobody waits for it where the client has closed its stream.
-        let Some(at) = self.lookups.iter().position(|known| *known == stream) else {
+        if !self.unattended.end_lookup(stream) {
             return;
-        };
-        self.lookups.swap_remove(at);
-        let finds = std::mem::take(&mut self.looks_up_calls);
+        }
         if found == FoundCall::Nothing {
-            if let ClientForward::AsIs(call) = self.client_frame(now, stream, text.as_bytes()) {
+            if let ClientForward::AsIs(call) = self.client_call_looked_up(now, stream, text) {
                 self.tell_server(text.to_owned(), call);
             }
         } else if let Some((key, digest)) = self.admit_unsent(now, stream, text) {
@@ -57,8 +55,8 @@ impl Relay {
                     self.deliver_finished(key);
                 }
                 FoundCall::Running | FoundCall::Nothing => {
-                    self.following.insert(key);
-                    self.effects.push_back(Effect::FollowCall {
+                    self.unattended.follow(key);
+                    self.outbox.push(Effect::FollowCall {
                         call: key,
                         digest,
                         server_info: self.server.info(),
@@ -67,7 +65,6 @@ impl Relay {
                 }
             }
         }
-        self.looks_up_calls = finds;
     }
 
     /// Takes a call in that does not go to the server.
@@ -83,7 +80,7 @@ impl Relay {
         let id = frame.id()?;
         let digest = calls::summary(kind, frame).ok()?.digest;
         let mut call = Call::new(now, stream, id, Some(kind));
-        call.upstream_id = self.own_id();
+        call.upstream_id = self.outbox.new_id();
         call.keep(bytes::Bytes::copy_from_slice(text.as_bytes()));
         let key = self.calls.insert(call);
         self.calls.end_upstream(key);
@@ -92,7 +89,7 @@ impl Relay {
 
     /// The call that this one follows has ended, or its result is in the record: it is looked up once more.
     pub(crate) fn followed_call_ended(&mut self, key: CallId) {
-        if !self.following.remove(&key) {
+        if !self.unattended.end_following(key) {
             return;
         }
         self.end_hold(key);
@@ -110,7 +107,7 @@ impl Relay {
     pub(crate) fn keep_call(&mut self, key: CallId) {
         // The server knows nothing of one that waits for its turn.
         let queued = self.calls.get(key).is_some_and(Call::is_queued);
-        if queued || self.following.contains(&key) {
+        if queued || self.unattended.follows(key) {
             return;
         }
         let server_info = self.server.info();
@@ -121,7 +118,7 @@ impl Relay {
         else {
             return;
         };
-        self.effects.push_back(Effect::KeepCall {
+        self.outbox.push(Effect::KeepCall {
             call: key,
             digest,
             server_info,
@@ -134,13 +131,13 @@ impl Relay {
             call.finished = Some(result.clone());
         }
         let at = now.after(self.settings.keep_results);
-        self.at(at, Timer::DropUnattended(key));
+        self.timers.set(at, Timer::DropUnattended(key));
         let call = key;
-        self.effects.push_back(Effect::KeepResult { call, result });
+        self.outbox.push(Effect::KeepResult { call, result });
     }
 
     /// The call is waited for again here, or has ended: the record is told.
     pub(crate) fn drop_call(&mut self, key: CallId) {
-        self.effects.push_back(Effect::DropCall { call: key });
+        self.outbox.push(Effect::DropCall { call: key });
     }
 }

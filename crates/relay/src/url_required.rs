@@ -44,7 +44,7 @@ impl Relay {
         {
             // Agreed to, but the server has not seen the visit yet: it says when, or is asked again in a while.
             let wait = COMPLETION_WAIT.saturating_mul(call.rounds.min(12));
-            self.at(now.after(wait), Timer::Retry(key));
+            self.timers.set(now.after(wait), Timer::Retry(key));
             return ServerForward::Handled;
         }
         call.demand = Some(frame.text().to_owned());
@@ -96,7 +96,7 @@ impl Relay {
         if let Some(call) = self.calls.get_mut(key) {
             // The server has no part in a visit that is not agreed to.
             let records = std::mem::take(&mut call.delivers);
-            self.effects.push_back(Effect::Delivered { records });
+            self.outbox.push(Effect::Delivered { records });
         }
         let refusal = ErrorResponse::new(
             -32603,
@@ -115,11 +115,8 @@ impl Relay {
         let complete = Complete::parse(params).ok();
         let again: Vec<CallId> = self
             .timers
-            .iter()
-            .filter_map(|(_, timer)| match timer {
-                Timer::Retry(key) => Some(*key),
-                _ => None,
-            })
+            .retries()
+            .into_iter()
             .filter(|key| {
                 let id = complete
                     .as_ref()
@@ -129,7 +126,7 @@ impl Relay {
             })
             .collect();
         for key in again {
-            self.cancel_timers(|timer| *timer == Timer::Retry(key));
+            self.timers.cancel(Timer::Retry(key));
             self.retry_upstream(now, key);
         }
         self.forward_complete(via, complete)

@@ -1,0 +1,57 @@
+//! Reports of the transport: the server has accepted answers, has refused them, or nobody can say.
+
+use crate::deliveries::{Delivery, Waiting};
+use crate::frame_edit::ErrorResponse;
+use crate::{DeliveryId, Effect, Relay, Timestamp};
+
+impl Relay {
+    /// The server has accepted the answers.
+    pub(crate) fn accepted(&mut self, key: DeliveryId) {
+        if let Some(Delivery { records, .. }) = self.deliveries.end(key) {
+            self.outbox.push(Effect::Delivered { records });
+        }
+    }
+
+    /// The server has refused the answers, and has not taken them: they are kept for the next call, unless none can have
+    /// them or this was the second time.
+    pub(crate) fn refused(&mut self, now: Timestamp, key: DeliveryId, why: String) {
+        let Some(Delivery { records, waits }) = self.deliveries.end(key) else {
+            return;
+        };
+        let next = if waits.is_some_and(|waits| waits.reusable) {
+            "The answer is kept: make the call again to deliver it"
+        } else {
+            "The answer is not kept: make the call again, and the person is asked again"
+        };
+        let words = format!(
+            "the server {} did not accept the person's answer: {why}. {next}",
+            self.shown_server()
+        );
+        self.outbox.push(Effect::DeliveryRefused { records, why });
+        self.ends_waiting(now, waits, &words);
+    }
+
+    /// Nobody can say whether the server has the answers: they are not sent again.
+    pub(crate) fn lost(&mut self, now: Timestamp, key: DeliveryId, why: String) {
+        let Some(Delivery { records, waits }) = self.deliveries.end(key) else {
+            return;
+        };
+        let words = format!(
+            "it is not known whether the server {} has the person's answer: {why}. \
+             The answer is not sent again",
+            self.shown_server()
+        );
+        self.outbox.push(Effect::InDoubt { records, why });
+        self.ends_waiting(now, waits, &words);
+    }
+
+    /// The call cannot go on at the server, which is told, and ends with these words.
+    fn ends_waiting(&mut self, now: Timestamp, waits: Option<Waiting>, words: &str) {
+        let call = waits.map(|waits| waits.call);
+        let Some(key) = call.filter(|key| self.calls.get(*key).is_some()) else {
+            return;
+        };
+        self.cancel_upstream(key);
+        self.fail(now, key, &ErrorResponse::new(-32603, words));
+    }
+}

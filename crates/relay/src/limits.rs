@@ -1,0 +1,90 @@
+//! Limits on the questions of one session: size, number and rate.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use mcp_elicit_core::fault::LimitFault;
+use mcp_elicit_core::wire::{ElicitRequest, Revision};
+
+use crate::Timestamp;
+use crate::asks::{Asks, size_of};
+use crate::frame_edit::ErrorResponse;
+use crate::settings::RelaySettings;
+
+/// The limit on questions counts those within this time.
+const MINUTE: Duration = Duration::from_mins(1);
+
+/// The limits, and when the last questions were asked.
+pub(crate) struct Limits {
+    pending: Option<usize>,
+    per_minute: Option<u32>,
+    message_bytes: usize,
+    pending_bytes: usize,
+    asked_at: VecDeque<Timestamp>,
+}
+
+impl Limits {
+    /// The limits of these settings; nothing was asked yet.
+    pub(crate) fn new(settings: &RelaySettings) -> Self {
+        Self {
+            pending: settings.pending,
+            per_minute: settings.per_minute,
+            message_bytes: settings.message_bytes,
+            pending_bytes: settings.pending_bytes,
+            asked_at: VecDeque::new(),
+        }
+    }
+
+    /// Admits a question beside those that are open, and counts it.
+    pub(crate) fn admit(
+        &mut self,
+        now: Timestamp,
+        request: &ElicitRequest,
+        open: &Asks,
+        revision: Revision,
+    ) -> Result<(), ErrorResponse> {
+        self.admit_size(request, open)?;
+        self.admit_number(now, open)
+            .map_err(|fault| ErrorResponse::fault(fault, revision))
+    }
+
+    /// Admits a message that a person can read, and no more bytes in all than may wait.
+    fn admit_size(&self, request: &ElicitRequest, open: &Asks) -> Result<(), ErrorResponse> {
+        let (message, limit) = (request.message().len(), self.message_bytes);
+        if message > limit {
+            let why = format!(
+                "the message of a question has {message} bytes and at most {limit} are allowed"
+            );
+            return Err(ErrorResponse::new(-32602, why));
+        }
+        let limit = self.pending_bytes;
+        if open.bytes().saturating_add(size_of(request)) > limit {
+            let why =
+                format!("the questions that are pending have too many bytes: {limit} are allowed");
+            return Err(ErrorResponse::new(-32000, why));
+        }
+        Ok(())
+    }
+
+    fn admit_number(&mut self, now: Timestamp, open: &Asks) -> Result<(), LimitFault> {
+        if let Some(limit) = self.pending
+            && open.len() >= limit
+        {
+            return Err(LimitFault::TooManyPending { limit });
+        }
+        let Some(limit) = self.per_minute else {
+            return Ok(());
+        };
+        let over = |at: &Timestamp| at.after(MINUTE) <= now;
+        while self.asked_at.front().is_some_and(over) {
+            self.asked_at.pop_front();
+        }
+        if self.asked_at.len() >= usize::try_from(limit).unwrap_or(usize::MAX) {
+            let free = self.asked_at.front().map_or(now, |at| at.after(MINUTE));
+            let retry_after = free.since(now);
+            return Err(LimitFault::RateLimited { retry_after });
+        }
+        self.asked_at.push_back(now);
+        Ok(())
+    }
+}

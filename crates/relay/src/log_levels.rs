@@ -1,0 +1,69 @@
+//! The levels of log messages: those of the protocol, and those in force.
+
+/// The severity of a log message (RFC 5424).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum LogLevel {
+    Debug,
+    Info,
+    Notice,
+    Warning,
+    Error,
+    Critical,
+    Alert,
+    Emergency,
+}
+
+impl LogLevel {
+    const ALL: [(Self, &'static str); 8] = [
+        (Self::Debug, "debug"),
+        (Self::Info, "info"),
+        (Self::Notice, "notice"),
+        (Self::Warning, "warning"),
+        (Self::Error, "error"),
+        (Self::Critical, "critical"),
+        (Self::Alert, "alert"),
+        (Self::Emergency, "emergency"),
+    ];
+
+    /// Reads a level, given as a JSON string.
+    pub(crate) fn read(json: &str) -> Option<Self> {
+        let name: String = serde_json::from_str(json).ok()?;
+        let mut all = Self::ALL.into_iter();
+        all.find(|(_, known)| *known == name)
+            .map(|(level, _)| level)
+    }
+
+    pub(crate) fn name(self) -> &'static str {
+        let mut all = Self::ALL.into_iter();
+        all.find(|(level, _)| *level == self)
+            .map_or("emergency", |(_, name)| name)
+    }
+}
+
+/// The levels in force for pushed sessions.
+#[derive(Default)]
+pub(crate) struct LogLevels {
+    client: Option<LogLevel>,
+    server: Option<LogLevel>,
+}
+
+impl LogLevels {
+    /// Sets the level that a pushed client wants for its session.
+    pub(crate) fn set_client(&mut self, level: LogLevel) {
+        self.client = Some(level);
+    }
+
+    /// Returns the level that a pushed client set for its session.
+    pub(crate) fn client(&self) -> Option<LogLevel> {
+        self.client
+    }
+
+    /// Lowers the level of a pushed server's session. `false` where it is as low already.
+    pub(crate) fn lower_server(&mut self, level: LogLevel) -> bool {
+        let lower = self.server.is_none_or(|known| level < known);
+        if lower {
+            self.server = Some(level);
+        }
+        lower
+    }
+}

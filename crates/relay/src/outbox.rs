@@ -1,0 +1,57 @@
+//! Effects that wait to be carried out, in order, and the ids of the gateway's own requests.
+
+use std::collections::VecDeque;
+
+use mcp_elicit_core::wire::Id;
+
+use crate::effect::{CallId, DeliveryId, Effect, StreamId};
+use crate::frame_edit::OWN;
+
+/// The effects, oldest first.
+#[derive(Default)]
+pub(crate) struct Outbox {
+    effects: VecDeque<Effect>,
+    last_id: u64,
+}
+
+impl Outbox {
+    /// Adds an effect at the end.
+    pub(crate) fn push(&mut self, effect: Effect) {
+        self.effects.push_back(effect);
+    }
+
+    /// Takes the first effect out.
+    pub(crate) fn pop(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
+
+    /// Adds a frame for the client; `last` where it answers the request that opened the stream.
+    pub(crate) fn to_client(&mut self, stream: StreamId, frame: String, last: bool) {
+        let frame = Effect::ToClient {
+            stream,
+            frame,
+            last,
+        };
+        self.push(frame);
+    }
+
+    /// Adds a frame for the server, with the call that it starts and the answers that it carries.
+    pub(crate) fn to_server(
+        &mut self,
+        frame: String,
+        call: Option<CallId>,
+        delivery: Option<DeliveryId>,
+    ) {
+        self.push(Effect::ToServer {
+            frame,
+            call,
+            delivery,
+        });
+    }
+
+    /// Returns a new id for a request of the gateway's own.
+    pub(crate) fn new_id(&mut self) -> Id {
+        self.last_id += 1;
+        Id::text(&format!("{OWN}{}", self.last_id))
+    }
+}

@@ -1,0 +1,287 @@
+//! Rounds that a client of the rounds era has as the server wrote them, and the retries that answer them.
+//!
+//! All but the state is the server's: the client carries the gateway's, with the server's inside, and the retry goes on with
+//! the server's again. Whoever answers first is heard: where that was a page of the inbox, the retry goes on with that
+//! answer.
+
+use crate::ClientFrame;
+use crate::client_rounds::ClientAnswers;
+use crate::client_rounds::Retry;
+use crate::client_rounds::with_state;
+use crate::from_client::Carried;
+
+use mcp_elicit_core::answer::Answers;
+use mcp_elicit_core::wire::{InputRequired, InputResponses};
+use serde_json::Value;
+
+use crate::asks::{Origin, RoundId, Shown, Step, UnusableReply};
+use crate::frame_edit::ErrorResponse;
+use crate::from_server::with_id;
+use crate::request_state::{CallBinding, ServerState, StateClaims};
+use crate::retries::with_server_state;
+use crate::{AskId, CallId, ClientForward, Effect, Ending, Relay, ServerForward, Timestamp};
+use mcp_elicit_core::wire::frame::{Frame, FrameIndex};
+
+impl Relay {
+    /// The client gets the round as the server wrote it, once its questions are written down.
+    pub(crate) fn pass_round_on(
+        &mut self,
+        now: Timestamp,
+        key: CallId,
+        required: &InputRequired,
+        text: &str,
+    ) -> ServerForward {
+        let server = ServerState {
+            state: required.state.clone(),
+        };
+        let number = self.round_states.next_number();
+        if required.questions().next().is_none() {
+            // Nothing to record: the client and the server settle it.
+            self.send_round(now, key, text, number, Vec::new(), server);
+            return ServerForward::Handled;
+        }
+        let round = RoundId(number);
+        self.client_rounds.begin(round, server, text.to_owned());
+        for (entry, request) in required.questions() {
+            let origin = Origin::ClientRound {
+                entry: entry.to_owned(),
+                round,
+            };
+            match self.open_ask(now, key.into(), origin, request.clone(), None, None) {
+                Ok(question) => {
+                    self.client_rounds.add(round, question);
+                }
+                Err(refusal) => {
+                    self.fail(now, key, &refusal);
+                    self.client_rounds.remove(round);
+                    return ServerForward::Handled;
+                }
+            }
+        }
+        if let Some(call) = self.calls.get_mut(key) {
+            call.demand = Some(text.to_owned());
+        }
+        ServerForward::Handled
+    }
+
+    /// A question of a round that the client gets as it is has been written; with the last one the round goes out.
+    pub(crate) fn client_round_recorded(&mut self, now: Timestamp, key: CallId) {
+        let Some(call) = self.calls.get(key) else {
+            return;
+        };
+        let questions = call.questions.clone();
+        let waits = |question: &AskId| {
+            self.asks
+                .get(*question)
+                .is_some_and(|q| q.step == Step::Writing)
+        };
+        if questions.iter().any(waits) {
+            return;
+        }
+        let Some(text) = self.calls.get_mut(key).and_then(|call| {
+            call.questions.clear();
+            call.demand.take()
+        }) else {
+            return;
+        };
+        let mut asked = Vec::new();
+        let mut round = None;
+        for key in questions {
+            if let Some(question) = self.asks.get_mut(key) {
+                question.shown = Some(Shown::Round);
+                question.call = None;
+                asked.extend(Some(question.entry.clone()).zip(question.record.clone()));
+                if let Origin::ClientRound { round: known, .. } = &question.origin {
+                    round = Some(*known);
+                }
+            }
+        }
+        let Some(round) = round else {
+            return;
+        };
+        let Some(server) = self.client_rounds.server_state(round) else {
+            return;
+        };
+        if let Some(state) = self.send_round(now, key, &text, round.0, asked, server) {
+            self.client_rounds.sent(round, state);
+        }
+    }
+
+    /// The client gets the round under a state of the gateway's, with the server's inside.
+    fn send_round(
+        &mut self,
+        now: Timestamp,
+        key: CallId,
+        text: &str,
+        number: u64,
+        asked: Vec<(String, String)>,
+        server: ServerState,
+    ) -> Option<String> {
+        let state = self.sealed_state(now, key, number, asked, Some(server));
+        let sent = state.as_deref().and_then(|state| with_state(text, state));
+        let sent = sent.and_then(|text| Some((FrameIndex::at(text.as_bytes())?, text)));
+        let Some((index, text)) = sent else {
+            let why = "the server's question cannot be given a state";
+            self.fail(now, key, &ErrorResponse::new(-32603, why));
+            return None;
+        };
+        let frame = Frame::of_text(&text, &index);
+        if let ServerForward::AsIs { stream, last } = self.finish(now, key, frame) {
+            self.tell_client(stream, text, last);
+        }
+        state
+    }
+
+    /// The client retries a call whose questions went to it as the server wrote them.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a frame, where it came from, and what was read of it"
+    )]
+    pub(crate) fn client_round_retried(
+        &mut self,
+        frame: ClientFrame<'_>,
+        state: &str,
+        claims: &StateClaims,
+        server: &ServerState,
+        responses: &InputResponses,
+        binding: &CallBinding,
+    ) -> ClientForward {
+        let Some(retry) = with_server_state(*frame, server.state.as_deref(), false) else {
+            let why = "`params` must be an object with each member once";
+            return self.reject(frame, &ErrorResponse::new(-32602, why));
+        };
+        let Some((round, asked)) = self.client_rounds.by_state(state) else {
+            // The gateway was started anew, or the round's time is over: what the record still asks, the client has
+            // answered with this.
+            self.round_states.use_up(state.to_owned());
+            for (_, record) in &claims.asked {
+                self.outbox.push(Effect::End {
+                    record: record.clone(),
+                    ending: Ending::CallEnded,
+                });
+            }
+            return self.pass_on(frame.stream(), frame.at(), retry, Carried::default());
+        };
+        let mut answers = Vec::new();
+        let mut answered = Vec::new();
+        let mut unanswered = Vec::new();
+        let mut own = ClientAnswers::default();
+        let mut wrong = Vec::new();
+        for key in asked.iter().copied() {
+            let Some(question) = self.asks.get(key) else {
+                continue;
+            };
+            let Origin::ClientRound { entry, .. } = question.origin.clone() else {
+                continue;
+            };
+            if question.step == Step::Answered {
+                answered.push(key);
+                continue;
+            }
+            match self.answer_for(key, &entry, responses) {
+                Ok(Some(reply)) => {
+                    let content = reply.answers().map(Answers::to_value);
+                    let action = Value::from(reply.action().as_str());
+                    own.add(entry, &action, &content.unwrap_or_default());
+                    answers.push((key, reply));
+                }
+                Ok(None) => unanswered.push(key),
+                Err(UnusableReply::Malformed(refusal)) => {
+                    return self.reject(frame, &refusal);
+                }
+                Err(UnusableReply::Wrong { refusal, reason }) => wrong.push((key, refusal, reason)),
+            }
+        }
+        if !wrong.is_empty() {
+            self.round_states.use_up(state.to_owned());
+            return self.round_again(frame, round, &asked, wrong, binding);
+        }
+        if answers.is_empty() && answered.is_empty() {
+            return self.pass_on(frame.stream(), frame.at(), retry, Carried::default());
+        }
+        self.round_states.use_up(state.to_owned());
+        let retry = Retry::new(frame.stream(), frame.at(), retry, own);
+        self.client_rounds.came_back(round, retry);
+        for key in unanswered {
+            self.drop_question(key, Ending::CallEnded);
+        }
+        for (key, reply) in answers {
+            self.client_answered(key, reply);
+        }
+        if !answered.is_empty() {
+            self.begin_delivery(answered);
+        }
+        ClientForward::Handled
+    }
+
+    /// Answers of the retry cannot be used: the client is asked the round again with the reasons, a few times.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a frame, where it came from, and what was read of it"
+    )]
+    fn round_again(
+        &mut self,
+        frame: ClientFrame<'_>,
+        round: RoundId,
+        asked: &[AskId],
+        wrong: Vec<(AskId, Box<ErrorResponse>, String)>,
+        binding: &CallBinding,
+    ) -> ClientForward {
+        for (key, refusal, reason) in wrong {
+            let question = self.asks.get_mut(key);
+            if !question.is_some_and(|question| question.was_wrong(reason)) {
+                for key in asked {
+                    self.drop_question(*key, Ending::ClientFailed);
+                }
+                return self.reject(frame, &refusal);
+            }
+        }
+        let (mut records, mut reasons) = (Vec::new(), Vec::new());
+        for question in asked.iter().filter_map(|key| self.asks.get(*key)) {
+            records.extend(Some(question.entry.clone()).zip(question.record.clone()));
+            reasons.extend(Some(question.entry.clone()).zip(question.reason.clone()));
+        }
+        let number = self.round_states.next_number();
+        let id = frame.id();
+        let server = self.client_rounds.server_state(round);
+        let state = self.state_for(frame.at(), binding, number, records, server);
+        let sent = state.and_then(|state| {
+            let again = self.client_rounds.again(round, &state, &reasons)?;
+            Some((with_id(&again, &id?), state))
+        });
+        let Some((again, state)) = sent else {
+            let why = "the question cannot be asked again";
+            return self.reject(frame, &ErrorResponse::new(-32603, why));
+        };
+        self.client_rounds.sent(round, state);
+        self.tell_client(frame.stream(), again, true);
+        ClientForward::Handled
+    }
+
+    /// The answer to one of a retry's questions is out of the record; the retry goes on with its last.
+    pub(crate) fn retry_goes_on(
+        &mut self,
+        round: RoundId,
+        entry: &str,
+        reply: String,
+        record: Option<String>,
+    ) {
+        let ready = self.client_rounds.answered(round, entry, reply, record);
+        if let Some(retry) = ready {
+            let carried = Carried {
+                answers: None,
+                delivery: self.deliveries.begin(retry.records, None),
+            };
+            self.pass_on(retry.stream, retry.at, retry.text, carried);
+        }
+    }
+
+    /// A retry that cannot go on since its answer was lost to another.
+    pub(crate) fn retry_fails(&mut self, round: RoundId, refusal: &ErrorResponse) {
+        if let Some((stream, text)) = self.client_rounds.fail(round)
+            && let Some(index) = FrameIndex::at(text.as_bytes())
+        {
+            self.reject_on(stream, Frame::of_text(&text, &index), refusal);
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! The states under which the client has rounds: sealed, found again, and good for one use.
+
+use std::collections::{HashMap, VecDeque};
+
+use crate::request_state::{CallBinding, StateClaims, StateDefect, StateSeal};
+use crate::{CallId, Timestamp};
+
+/// The number of used states that are remembered.
+const USED: usize = 4_096;
+
+/// The states that were given out.
+pub(crate) struct RoundStates {
+    seal: StateSeal,
+    /// The number in the last state.
+    last: u64,
+    /// Calls that wait at the client, by the state that it returns.
+    by_state: HashMap<String, CallId>,
+    /// The last states that were used.
+    used: VecDeque<String>,
+}
+
+impl RoundStates {
+    /// No state was given out yet.
+    pub(crate) fn new(seal: StateSeal) -> Self {
+        Self {
+            seal,
+            last: 0,
+            by_state: HashMap::new(),
+            used: VecDeque::new(),
+        }
+    }
+
+    /// Returns a number that no other state of this session has.
+    pub(crate) fn next_number(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    /// Seals a state for this call.
+    pub(crate) fn seal(&self, call: &CallBinding, claims: &StateClaims) -> Option<String> {
+        self.seal.seal(call, claims)
+    }
+
+    /// Opens a state that came with this call.
+    pub(crate) fn open(
+        &self,
+        call: &CallBinding,
+        state: &str,
+        now: Timestamp,
+    ) -> Result<StateClaims, StateDefect> {
+        let claims = self.seal.open(call, state, now)?;
+        if self.used.iter().any(|known| known == state) {
+            return Err(StateDefect::Used);
+        }
+        Ok(claims)
+    }
+
+    /// The client has a round of this call under this state.
+    pub(crate) fn present(&mut self, state: String, call: CallId) {
+        self.by_state.insert(state, call);
+    }
+
+    /// Returns the call whose round the client has under this state.
+    pub(crate) fn call(&self, state: &str) -> Option<CallId> {
+        self.by_state.get(state).copied()
+    }
+
+    /// Returns `true` for a state of a round that a call waits with, or waited.
+    pub(crate) fn knows(&self, state: &str) -> bool {
+        self.by_state.contains_key(state) || self.used.iter().any(|known| known == state)
+    }
+
+    /// Uses a state up: it opens nothing any more.
+    pub(crate) fn use_up(&mut self, state: String) {
+        self.by_state.remove(&state);
+        if self.used.len() >= USED {
+            self.used.pop_front();
+        }
+        self.used.push_back(state);
+    }
+
+    /// Forgets a call that has ended.
+    pub(crate) fn remove_call(&mut self, call: CallId) {
+        if !self.by_state.is_empty() {
+            self.by_state.retain(|_, known| *known != call);
+        }
+    }
+}

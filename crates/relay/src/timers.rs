@@ -1,0 +1,79 @@
+//! Timers: what is due when.
+
+use std::collections::BTreeSet;
+
+use crate::{AskId, CallId, Timestamp};
+
+/// A thing that is due at some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Timer {
+    /// The server did not say in time which era it speaks.
+    Probe,
+    /// Hand the call back.
+    Hold(CallId),
+    /// Send progress for a held call.
+    KeepAlive(CallId),
+    /// Make the call again.
+    Retry(CallId),
+    /// The call was not made again in time.
+    DropUnattended(CallId),
+    /// The question was not answered in time.
+    AskExpired(AskId),
+}
+
+/// All timers that run.
+#[derive(Default)]
+pub(crate) struct Timers {
+    queue: BTreeSet<(Timestamp, Timer)>,
+}
+
+impl Timers {
+    /// Sets a timer beside those that run.
+    pub(crate) fn set(&mut self, at: Timestamp, timer: Timer) {
+        self.queue.insert((at, timer));
+    }
+
+    /// Cancels a timer. `false` where it did not run.
+    pub(crate) fn cancel(&mut self, timer: Timer) -> bool {
+        let before = self.queue.len();
+        self.queue.retain(|(_, known)| *known != timer);
+        self.queue.len() < before
+    }
+
+    /// Cancels what a held call waits for.
+    pub(crate) fn cancel_hold(&mut self, call: CallId) {
+        let of_hold = [Timer::Hold(call), Timer::KeepAlive(call)];
+        self.queue.retain(|(_, timer)| !of_hold.contains(timer));
+    }
+
+    /// Cancels all timers of a call.
+    pub(crate) fn cancel_call(&mut self, call: CallId) {
+        let of_call = [
+            Timer::Hold(call),
+            Timer::KeepAlive(call),
+            Timer::Retry(call),
+            Timer::DropUnattended(call),
+        ];
+        self.queue.retain(|(_, timer)| !of_call.contains(timer));
+    }
+
+    /// Returns the calls that are to be made again.
+    pub(crate) fn retries(&self) -> Vec<CallId> {
+        let retry = |(_, timer): &(Timestamp, Timer)| match timer {
+            Timer::Retry(call) => Some(*call),
+            _ => None,
+        };
+        self.queue.iter().filter_map(retry).collect()
+    }
+
+    /// Takes out the first timer that is due by now.
+    pub(crate) fn take_due(&mut self, now: Timestamp) -> Option<Timer> {
+        self.queue.first().filter(|(at, _)| *at <= now)?;
+        self.queue.pop_first().map(|(_, timer)| timer)
+    }
+
+    /// Returns when the first timer is due.
+    pub(crate) fn next(&self) -> Option<Timestamp> {
+        self.queue.first().map(|(at, _)| *at)
+    }
+}

@@ -1,0 +1,87 @@
+//! Calls that nobody waits for, and calls that follow one of another session.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use crate::{CallId, StreamId};
+
+/// The calls of this session that nobody waits for, and what is looked up of other sessions' calls.
+#[derive(Default)]
+pub(crate) struct Unattended {
+    /// By the digest of what they call, oldest first.
+    by_digest: HashMap<String, VecDeque<CallId>>,
+    /// Calls that wait for the result of the same call in another session.
+    following: HashSet<CallId>,
+    /// `true` if the record knows calls that nobody waits for.
+    in_record: bool,
+    /// Streams of calls that are being looked up in the record.
+    lookups: Vec<StreamId>,
+}
+
+impl Unattended {
+    /// Adds a call that nobody waits for any more.
+    pub(crate) fn add(&mut self, digest: String, call: CallId) {
+        self.by_digest.entry(digest).or_default().push_back(call);
+    }
+
+    /// Removes a call, which is waited for again or has ended.
+    pub(crate) fn remove(&mut self, call: CallId) {
+        self.by_digest.retain(|_, calls| {
+            calls.retain(|known| *known != call);
+            !calls.is_empty()
+        });
+    }
+
+    /// Returns the calls of this digest, oldest first.
+    pub(crate) fn of(&self, digest: &str) -> impl Iterator<Item = CallId> {
+        self.by_digest.get(digest).into_iter().flatten().copied()
+    }
+
+    /// Returns `true` while no call of this session is unattended.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.by_digest.is_empty()
+    }
+
+    /// The call waits for the result of the same call in another session.
+    pub(crate) fn follow(&mut self, call: CallId) {
+        self.following.insert(call);
+    }
+
+    /// Returns `true` while the call waits for another session's.
+    pub(crate) fn follows(&self, call: CallId) -> bool {
+        self.following.contains(&call)
+    }
+
+    /// Ends the wait for another session's call. `false` where the call did not wait.
+    pub(crate) fn end_following(&mut self, call: CallId) -> bool {
+        self.following.remove(&call)
+    }
+
+    /// Sets whether the record knows calls that nobody waits for.
+    pub(crate) fn set_in_record(&mut self, known: bool) {
+        self.in_record = known;
+    }
+
+    /// Returns `true` if the record knows calls that nobody waits for.
+    pub(crate) fn is_in_record(&self) -> bool {
+        self.in_record
+    }
+
+    /// Notes that the call that came on this stream is being looked up.
+    pub(crate) fn begin_lookup(&mut self, stream: StreamId) {
+        self.lookups.push(stream);
+    }
+
+    /// Ends a lookup. `false` where nobody waits for it.
+    pub(crate) fn end_lookup(&mut self, stream: StreamId) -> bool {
+        let at = self.lookups.iter().position(|known| *known == stream);
+        if let Some(at) = at {
+            self.lookups.swap_remove(at);
+        }
+        at.is_some()
+    }
+
+    /// Drops the lookups of a stream that was closed.
+    pub(crate) fn stream_closed(&mut self, stream: StreamId) {
+        self.lookups.retain(|known| *known != stream);
+    }
+}
