@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcp_elicit_record::{Book, BookFault};
+use mcp_elicit_record::{Record, RecordError};
 use mcp_elicit_relay::{Learned, RelaySettings};
 
 /// The servers of which is learned: each by its key, and the settings that its sessions share.
@@ -16,23 +16,25 @@ impl LearnedFacts {
     }
 
     /// Adds what earlier processes learned.
-    pub(crate) async fn recall(&self, book: &Book) -> Result<(), BookFault> {
+    pub(crate) async fn recall(&self, record: &Record) -> Result<(), RecordError> {
         for (server, settings) in self.0.iter() {
-            recall(book, server, settings).await?;
+            recall(record, server, settings).await?;
         }
         Ok(())
     }
 
     /// Writes what was learned since the last time.
-    pub(crate) async fn keep(&self, book: &Book) -> Result<(), BookFault> {
+    pub(crate) async fn keep(&self, record: &Record) -> Result<(), RecordError> {
         for (server, settings) in self.0.iter() {
             if settings.newly_learned().is_none() {
                 continue;
             }
             // Another gateway may have learned something meanwhile.
-            recall(book, server, settings).await?;
+            recall(record, server, settings).await?;
             if let Ok(text) = serde_json::to_string(&settings.learned()) {
-                let kept = book.store().keep_learned(server.clone(), text, book.now());
+                let kept = record
+                    .store()
+                    .keep_learned(server.clone(), text, record.now());
                 kept.await?;
             }
         }
@@ -40,8 +42,12 @@ impl LearnedFacts {
     }
 }
 
-async fn recall(book: &Book, server: &str, settings: &RelaySettings) -> Result<(), BookFault> {
-    let known = book.store().learned(server.to_owned()).await?;
+async fn recall(
+    record: &Record,
+    server: &str,
+    settings: &RelaySettings,
+) -> Result<(), RecordError> {
+    let known = record.store().learned(server.to_owned()).await?;
     // Of another version: it is learned anew.
     let known = known.and_then(|text| serde_json::from_str::<Learned>(&text).ok());
     if let Some(known) = known {

@@ -1,14 +1,14 @@
 //! Whoever is asked at once, beside the inbox: the person at the operator's terminal, or a program of the operator's.
 //!
-//! A question is in the book before it comes here. It is put before one responder of the client crate, one question at
-//! a time, and whatever the responder brings goes through the book like any other answer: the first valid act wins. A
+//! A question is in the record before it comes here. It is put before one responder of the client crate, one question at
+//! a time, and whatever the responder brings goes through the record like any other answer: the first valid act wins. A
 //! responder that breaks is no answer of a person's: the question stays in the inbox, or fails where there is none.
 
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::question::Ending;
 use mcp_elicit_core::wire::Revision;
 use mcp_elicit_inbox::record_question_store::RecordQuestionStore;
-use mcp_elicit_record::{Book, RecordEvent, SessionKey};
+use mcp_elicit_record::{Record, RecordEvent, SessionKey};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -19,9 +19,9 @@ use mcp_elicit_client::question::Question;
 use mcp_elicit_client::responder::{Responder, ResponderError};
 use tokio::sync::{RwLock, mpsc, watch};
 
-/// A responder over the book.
+/// A responder over the record.
 pub(crate) struct ResponderBridge {
-    book: Arc<Book>,
+    record: Arc<Record>,
     desk: RecordQuestionStore,
     responder: Arc<dyn Responder>,
     person: QuestionQueue,
@@ -47,11 +47,15 @@ enum NoAnswer {
 }
 
 impl ResponderBridge {
-    /// Puts questions of this book before the responder; `alone` when there is no inbox beside it.
-    pub(crate) fn new(book: Arc<Book>, responder: Arc<dyn Responder>, alone: bool) -> Arc<Self> {
+    /// Puts questions of this record before the responder; `alone` when there is no inbox beside it.
+    pub(crate) fn new(
+        record: Arc<Record>,
+        responder: Arc<dyn Responder>,
+        alone: bool,
+    ) -> Arc<Self> {
         Arc::new(Self {
-            desk: RecordQuestionStore::new(book.clone()),
-            book,
+            desk: RecordQuestionStore::new(record.clone()),
+            record,
             responder,
             person: QuestionQueue::new(),
             alone,
@@ -87,10 +91,10 @@ impl ResponderBridge {
         });
     }
 
-    /// Puts the question before the responder, and its answer into the book.
+    /// Puts the question before the responder, and its answer into the record.
     async fn put(&self, record: &str) -> Result<(), NoAnswer> {
         let broken = |why: &str| NoAnswer::Failed(ResponderError::failed(why));
-        let row = match self.book.find(record).await {
+        let row = match self.record.find(record).await {
             Ok(Some(row)) => row,
             Ok(None) => return Err(NoAnswer::Gone),
             Err(_) => return Err(broken("the record cannot be read")),
@@ -120,11 +124,11 @@ impl ResponderBridge {
         };
         let outcome = checked(&question, &answer).map_err(NoAnswer::Failed)?;
         match self
-            .book
-            .settle(record, &outcome, &self.responder.name())
+            .record
+            .submit(record, &outcome, &self.responder.name())
             .await
         {
-            // Whether it won or came late, the book has told whoever waits.
+            // Whether it won or came late, the record has told whoever waits.
             Ok(_) => Ok(()),
             Err(_) => Err(broken("the answer could not be recorded")),
         }
@@ -138,7 +142,7 @@ impl ResponderBridge {
         if self.declined().contains(&server) {
             return Ok(Outcome::Decline.into());
         }
-        if let Err(fault) = self.book.shown(record).await {
+        if let Err(fault) = self.record.mark_shown(record).await {
             tracing::warn!(%fault, "the record does not know that a question was shown");
         }
         let answer = self.responder.respond(question).await?;
@@ -158,13 +162,13 @@ impl ResponderBridge {
 
     /// Completes when the question is no longer to be asked here, with the reason in words for a person.
     async fn gone(&self, record: &str) -> &'static str {
-        let mut changes = self.book.changes();
+        let mut changes = self.record.changes();
         loop {
-            match self.book.find(record).await {
-                Ok(Some(row)) if !row.exchange.is_open() => {
+            match self.record.find(record).await {
+                Ok(Some(row)) if !row.lifecycle.is_open() => {
                     return "it was answered elsewhere or taken back";
                 }
-                Ok(Some(row)) if !self.book.is_waited_for(&row) => {
+                Ok(Some(row)) if !self.record.is_waited_for(&row) => {
                     return "nobody waits for the answer any more";
                 }
                 Ok(None) => return "it is not in the record any more",
@@ -190,7 +194,7 @@ impl ResponderBridge {
         }
         tracing::warn!(%responder, %why, "no answer");
         let ending = Ending::AnswererFailed;
-        if let Err(fault) = self.book.end(record, ending).await {
+        if let Err(fault) = self.record.end(record, ending).await {
             tracing::error!(%fault, "the record could not be kept");
         }
         // A session that is gone asks no more.

@@ -18,8 +18,8 @@ use mcp_elicit_core::form::Form;
 use mcp_elicit_core::wire::{Action, ElicitRequest};
 use mcp_elicit_forms::view;
 use mcp_elicit_forms::web::{QuestionId, Site};
-use mcp_elicit_record::store::{Page, Row, Which};
-use mcp_elicit_record::{Book, BookFault, Settling};
+use mcp_elicit_record::store::{Filter, Page, Row};
+use mcp_elicit_record::{Record, RecordError, Verdict};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -69,7 +69,7 @@ impl Access {
 
 #[derive(Clone)]
 struct AppState {
-    book: Arc<Book>,
+    record: Arc<Record>,
     desk: Arc<RecordQuestionStore>,
     state: StateFolder,
     access: Access,
@@ -77,13 +77,13 @@ struct AppState {
 
 /// The API, to be nested below `/api`.
 pub fn router(
-    book: Arc<Book>,
+    record: Arc<Record>,
     desk: Arc<RecordQuestionStore>,
     state: StateFolder,
     access: Access,
 ) -> Router {
     let state = AppState {
-        book,
+        record,
         desk,
         state,
         access,
@@ -148,7 +148,7 @@ fn problem(status: StatusCode, code: &str, message: &str) -> Response {
         .into_response()
 }
 
-fn broken(fault: &BookFault) -> Response {
+fn broken(fault: &RecordError) -> Response {
     tracing::error!(%fault, "the record failed");
     problem(
         StatusCode::INTERNAL_SERVER_ERROR,
@@ -205,9 +205,9 @@ async fn list(
         );
     }
     let which = if query.ended {
-        Which::Ended
+        Filter::Ended
     } else {
-        Which::Open
+        Filter::Open
     };
     let most = query.most.unwrap_or(USUAL).clamp(1, MOST);
     // One more than is given shows whether there is more.
@@ -216,9 +216,9 @@ async fn list(
         most: most + 1,
     };
     let found = async {
-        let rows = state.book.list(which, page).await?;
-        let waiting = state.book.store().waiting().await?;
-        Ok::<_, BookFault>((rows, waiting))
+        let rows = state.record.list(which, page).await?;
+        let waiting = state.record.store().waiting().await?;
+        Ok::<_, RecordError>((rows, waiting))
     };
     match found.await {
         Ok((rows, waiting)) => {
@@ -236,10 +236,10 @@ async fn show(State(state): State<AppState>, id: Result<Path<String>, PathReject
     let Ok(Path(id)) = id else {
         return no_question();
     };
-    match state.book.find(&id).await {
+    match state.record.find(&id).await {
         Ok(Some(row)) => {
-            if row.exchange.is_open()
-                && let Err(fault) = state.book.shown(&id).await
+            if row.lifecycle.is_open()
+                && let Err(fault) = state.record.mark_shown(&id).await
             {
                 return broken(&fault);
             }
@@ -297,7 +297,7 @@ async fn answer(
     if let Some(refusal) = state.refuses_answers() {
         return refusal;
     }
-    let row = match state.book.find(&id).await {
+    let row = match state.record.find(&id).await {
         Ok(Some(row)) => row,
         Ok(None) => return no_question(),
         Err(fault) => return broken(&fault),
@@ -306,9 +306,9 @@ async fn answer(
         Ok(outcome) => outcome,
         Err(refusal) => return *refusal,
     };
-    let waited_for = state.book.is_waited_for(&row);
-    match state.book.settle(&id, &outcome, state.access.by()).await {
-        Ok(Settling::Won) => {
+    let waited_for = state.record.is_waited_for(&row);
+    match state.record.submit(&id, &outcome, state.access.by()).await {
+        Ok(Verdict::Won) => {
             state
                 .desk
                 .note_credentials_allowed(&row, &outcome, state.access.by())
@@ -316,15 +316,15 @@ async fn answer(
             let phase = mcp_elicit_core::lifecycle::Phase::from_action(answer.action);
             Json(json!({"id": id, "phase": phase, "waitedFor": waited_for, "foundAgain": row.can_be_found()})).into_response()
         }
-        Ok(Settling::Late(row)) => {
-            let error = json!({"code": "too-late", "message": format!("the question is {} already", row.exchange.phase())});
+        Ok(Verdict::Late(row)) => {
+            let error = json!({"code": "too-late", "message": format!("the question is {} already", row.lifecycle.phase())});
             (
                 StatusCode::CONFLICT,
                 Json(json!({"error": error, "question": state.summary(&row)})),
             )
                 .into_response()
         }
-        Ok(Settling::Gone) => no_question(),
+        Ok(Verdict::Gone) => no_question(),
         Err(fault) => broken(&fault),
     }
 }
@@ -333,7 +333,7 @@ async fn answer(
 async fn events(
     State(state): State<AppState>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
-    let changes = state.book.changes();
+    let changes = state.record.changes();
     let later = stream::unfold(changes, |mut changes| async move {
         changes.changed().await.ok()?;
         let count = *changes.borrow_and_update();
@@ -412,7 +412,7 @@ impl AppState {
 
     /// Returns what a list says of a question.
     fn summary(&self, row: &Row) -> Value {
-        let exchange = &row.exchange;
+        let exchange = &row.lifecycle;
         json!({
             "id": row.id,
             "phase": exchange.phase(),
@@ -435,7 +435,7 @@ impl AppState {
             "delivery": exchange.delivery(),
             "deliveryReason": exchange.delivery_reason(),
             "validUntil": exchange.valid_until(),
-            "waitedFor": exchange.is_open() && self.book.is_waited_for(row),
+            "waitedFor": exchange.is_open() && self.record.is_waited_for(row),
             "foundAgain": row.can_be_found(),
             "askedInClient": row.body.at_client,
             "link": self.access.link(&row.id),
@@ -450,10 +450,10 @@ impl AppState {
         whole["cautions"] = json!(row.body.cautions);
         whole["serverInfo"] = row.body.server_info.as_deref().map_or(Value::Null, json);
         whole["clientInfo"] = row.body.client_info.as_deref().map_or(Value::Null, json);
-        let arguments = self.book.arguments(row);
+        let arguments = self.record.arguments(row);
         whole["arguments"] = arguments.as_deref().map_or(Value::Null, json);
         whole["argumentsText"] = json!(arguments);
-        let candidates = self.book.candidates(row);
+        let candidates = self.record.candidates(row);
         whole["candidates"] = candidates
             .iter()
             .map(|one| json!({"kind": one.kind, "target": one.target, "argumentsText": one.arguments}))

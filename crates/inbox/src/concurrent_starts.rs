@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::{Arc, Barrier};
 
 use mcp_elicit_core::lifecycle::Timestamp;
-use mcp_elicit_record::store::{ChainKey, Page, Sqlite, Which};
-use mcp_elicit_record::{Book, Lease, audit};
+use mcp_elicit_record::store::{ChainKey, Filter, Page, Sqlite};
+use mcp_elicit_record::{LockFile, Record, audit};
 
 use super::sample;
 use super::state_folder::StateFolder;
@@ -18,7 +18,7 @@ fn rounds() -> usize {
 
 /// The keys that one start finds, and a value that it seals.
 struct Started {
-    book: Book,
+    record: Record,
     chain: ChainKey,
     token: String,
     id: String,
@@ -28,15 +28,15 @@ async fn start(folder: &Path, together: &Barrier) -> Started {
     together.wait();
     let state = StateFolder::open(folder).unwrap();
     let keys = state.key_files().open().await.unwrap();
-    let lease = Lease::take(&state.leases()).unwrap();
+    let lease = LockFile::acquire(&state.leases()).unwrap();
     let token = state.token().unwrap();
     let chain = keys.chain();
     let store = Sqlite::at(&state.record()).keyed(chain.clone());
     let clock = || Timestamp::from_millis(1_000);
-    let book = Book::new(Arc::new(store), keys, lease, clock);
-    let id = sample::raised(&book, Vec::new()).await.unwrap();
+    let record = Record::new(Arc::new(store), keys, lease, clock);
+    let id = sample::raised(&record, Vec::new()).await.unwrap();
     Started {
-        book,
+        record,
         chain,
         token,
         id,
@@ -59,17 +59,17 @@ fn eight_gateways_start_at_once_on_a_fresh_folder() {
                         let started = start(folder.path(), &together).await;
                         together.wait();
                         // Every one reads what every other has sealed, under one token, and knows that it runs.
-                        let rows = started.book.list(Which::Open, Page::first(100)).await;
+                        let rows = started.record.list(Filter::Open, Page::first(100)).await;
                         let rows = rows.unwrap();
                         assert_eq!(rows.len(), 8);
                         for row in &rows {
-                            assert!(started.book.arguments(row).is_some(), "sealed alike");
-                            assert!(row.id == started.id || started.book.is_waited_for(row));
+                            assert!(started.record.arguments(row).is_some(), "sealed alike");
+                            assert!(row.id == started.id || started.record.is_waited_for(row));
                         }
                         let known = StateFolder::at(folder.path()).known_token().unwrap();
                         assert_eq!(started.token, known);
-                        let links = audit::read(started.book.store()).await.unwrap();
-                        let whole = audit::Verdict::Whole { links: 8 };
+                        let links = audit::read(started.record.store()).await.unwrap();
+                        let whole = audit::ChainCheck::Whole { links: 8 };
                         assert_eq!(audit::verify(&links, Some(&started.chain)), whole);
                         together.wait();
                     });

@@ -2,7 +2,7 @@
 //!
 //! | file | what it serves |
 //! | --- | --- |
-//! | [`record_question_store`] | the book as the pages see it: one question after another, answers checked by the form |
+//! | [`record_question_store`] | the record as the pages see it: one question after another, answers checked by the form |
 //! | [`api`] | the same as JSON, behind a token; `openapi.json` describes it |
 //! | [`client`] | the API from the other side |
 //! | [`state_folder`] | the state folder: where the inbox is, who may use it |
@@ -39,7 +39,7 @@ use mcp_elicit_forms::web::{self, QuestionId, Site};
 use tokio::net::TcpListener;
 
 use api::Access;
-use mcp_elicit_record::Book;
+use mcp_elicit_record::Record;
 use mcp_elicit_record::audit::Event;
 use record_question_store::RecordQuestionStore;
 use state_folder::{InboxLock, StateFolder};
@@ -63,7 +63,7 @@ impl Inbox {
     /// # Errors
     /// When the listener has no address, or the state folder cannot be used.
     pub fn serve(
-        book: &Arc<Book>,
+        record: &Arc<Record>,
         listener: TcpListener,
         folder: &StateFolder,
         lock: Option<InboxLock>,
@@ -75,10 +75,10 @@ impl Inbox {
             .with_sessions(Arc::new(folder.sessions()))?
             .with_login_life(LOGIN_LIFE)
             .naming_sessions()
-            .on_login(note_logins(book))
+            .on_login(note_logins(record))
             .signed_in_by("On the computer where the gateway runs, `mcp-elicit inbox open` signs a browser in.");
-        let desk = Arc::new(RecordQuestionStore::new(book.clone()));
-        let api = |access| api::router(book.clone(), desk.clone(), folder.clone(), access);
+        let desk = Arc::new(RecordQuestionStore::new(record.clone()));
+        let api = |access| api::router(record.clone(), desk.clone(), folder.clone(), access);
         let app: Router = Router::new()
             .nest("/api", api(Access::Token(Box::new(site.clone()))))
             .merge(web::router(desk.clone(), site.clone()));
@@ -112,16 +112,16 @@ impl Inbox {
 
 /// Writes each login into the audit, before the browser is signed in.
 fn note_logins(
-    book: &Arc<Book>,
+    record: &Arc<Record>,
 ) -> impl Fn(&str) -> BoxFuture<'static, ()> + Send + Sync + 'static + use<> {
-    let book = Arc::clone(book);
+    let record = Arc::clone(record);
     move |session: &str| {
-        let (book, by) = (
-            Arc::clone(&book),
+        let (record, by) = (
+            Arc::clone(&record),
             format!("in the browser, session {session}"),
         );
         async move {
-            if let Err(fault) = book.note_event(Event::Login, None, Some(&by)).await {
+            if let Err(fault) = record.audit_event(Event::Login, None, Some(&by)).await {
                 tracing::error!(%fault, "a login could not be written into the audit");
             }
         }

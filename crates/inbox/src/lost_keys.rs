@@ -4,8 +4,8 @@ use std::io;
 use std::sync::Arc;
 
 use mcp_elicit_core::lifecycle::Timestamp;
-use mcp_elicit_record::store::{Sqlite, StoreFault};
-use mcp_elicit_record::{Book, KeyFileError, KeyLoss, Lease, audit};
+use mcp_elicit_record::store::{Sqlite, StoreError};
+use mcp_elicit_record::{KeyFileError, KeyLoss, LockFile, Record, audit};
 
 use super::sample;
 use super::state_folder::StateFolder;
@@ -15,9 +15,9 @@ async fn ask_once(state: &StateFolder) {
     let keys = state.key_files().open().await.unwrap();
     let store = Sqlite::at(&state.record()).keyed(keys.chain());
     let clock = || Timestamp::from_millis(1_000);
-    let book = Book::new(Arc::new(store), keys, Lease::alone().unwrap(), clock);
-    sample::raised(&book, Vec::new()).await.unwrap();
-    book.flush().await.unwrap();
+    let record = Record::new(Arc::new(store), keys, LockFile::unshared().unwrap(), clock);
+    sample::raised(&record, Vec::new()).await.unwrap();
+    record.flush().await.unwrap();
 }
 
 fn folder() -> (tempfile::TempDir, StateFolder) {
@@ -88,7 +88,7 @@ async fn another_key_does_not_go_on_with_the_audit() {
     let keys = state.key_files().open().await.unwrap();
     let store = Sqlite::at(&state.record()).keyed(keys.chain());
     let refused = store.ready().await;
-    assert!(matches!(refused, Err(StoreFault::OtherKey)), "{refused:?}");
+    assert!(matches!(refused, Err(StoreError::OtherKey)), "{refused:?}");
     let shown = Sqlite::at(&state.record())
         .keyed(keys.chain())
         .with_any_key();
@@ -121,7 +121,7 @@ async fn every_file_in_the_state_folder_is_its_owners_only() {
     store.ready().await.unwrap();
     state.token().unwrap();
     let _lock = state.lock_inbox().unwrap();
-    let _lease = Lease::take(&state.leases()).unwrap();
+    let _lease = LockFile::acquire(&state.leases()).unwrap();
     let open = || {
         let all = [state.path().to_owned(), state.leases()];
         let files = all

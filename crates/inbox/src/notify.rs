@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use mcp_elicit_forms::view::sanitize;
 
-use mcp_elicit_record::Book;
-use mcp_elicit_record::store::{Page, Row, Which};
+use mcp_elicit_record::Record;
+use mcp_elicit_record::store::{Filter, Page, Row};
 
 /// The longest name in a notice, in characters.
 const NAME: usize = 60;
@@ -21,21 +21,21 @@ const PAGE: usize = 200;
 const BODY: &str = "Answer on the inbox page: mcp-elicit inbox open";
 
 /// Tells the desktop of each question that comes from now on, unless there is no desktop.
-pub fn start(book: Arc<Book>) {
+pub fn start(record: Arc<Record>) {
     if is_desktop() {
-        tokio::spawn(watch(book));
+        tokio::spawn(watch(record));
     }
 }
 
-async fn watch(book: Arc<Book>) {
-    let mut changes = book.changes();
+async fn watch(record: Arc<Record>) {
+    let mut changes = record.changes();
     // What waits already is no news.
     let mut last = None;
-    if new(&book, &mut last).await.is_none() {
+    if new(&record, &mut last).await.is_none() {
         return;
     }
     while changes.changed().await.is_ok() {
-        let Some(rows) = new(&book, &mut last).await else {
+        let Some(rows) = new(&record, &mut last).await else {
             return;
         };
         let asked: Vec<&Row> = rows.iter().filter(|row| !row.body.at_client).collect();
@@ -50,14 +50,14 @@ async fn watch(book: Arc<Book>) {
 }
 
 /// The questions that came behind `last`, which moves on; `None` when the record cannot be read.
-async fn new(book: &Book, last: &mut Option<String>) -> Option<Vec<Row>> {
+async fn new(record: &Record, last: &mut Option<String>) -> Option<Vec<Row>> {
     let mut found = Vec::new();
     loop {
         let page = Page {
             after: last.clone(),
             most: PAGE,
         };
-        let rows = book.list(Which::Open, page).await.ok()?;
+        let rows = record.list(Filter::Open, page).await.ok()?;
         let full = rows.len() == PAGE;
         if let Some(row) = rows.last() {
             *last = Some(row.id.clone());

@@ -1,4 +1,4 @@
-//! The book as the pages of `forms` see it.
+//! The record as the pages of `forms` see it.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -15,8 +15,8 @@ use mcp_elicit_forms::web::{
 };
 use mcp_elicit_record::audit::Event;
 use mcp_elicit_record::clock::system_time;
-use mcp_elicit_record::store::{Page, Row, Which};
-use mcp_elicit_record::{Book, BookFault, Settling};
+use mcp_elicit_record::store::{Filter, Page, Row};
+use mcp_elicit_record::{Record, RecordError, Verdict};
 use serde_json::Value;
 use tokio::sync::watch;
 
@@ -28,9 +28,9 @@ const MAX_ROWS_READ: usize = 10_000;
 /// The form of a question of which a list shows the message only.
 const NO_FIELDS: &str = r#"{"type":"object","properties":{}}"#;
 
-/// The questions of one book.
+/// The questions of one record.
 pub struct RecordQuestionStore {
-    book: Arc<Book>,
+    record: Arc<Record>,
 }
 
 /// A stored question as a person sees it, and what checks the answer to it.
@@ -43,8 +43,8 @@ pub struct Readable {
 
 impl RecordQuestionStore {
     /// Creates a store over this record.
-    pub fn new(book: Arc<Book>) -> Self {
-        Self { book }
+    pub fn new(record: Arc<Record>) -> Self {
+        Self { record }
     }
 
     /// The row as a person sees it; `None` when it cannot be read any more.
@@ -69,7 +69,7 @@ impl RecordQuestionStore {
             Some(call) => question.for_call(call),
             None => question,
         };
-        let question = match row.exchange.deadline() {
+        let question = match row.lifecycle.deadline() {
             Some(deadline) => question.until(system_time(deadline)),
             None => question,
         };
@@ -87,8 +87,8 @@ impl RecordQuestionStore {
             return;
         }
         let noted = self
-            .book
-            .note_event(Event::Insisted, Some(&row.id), Some(by));
+            .record
+            .audit_event(Event::Insisted, Some(&row.id), Some(by));
         if let Err(fault) = noted.await {
             tracing::error!(%fault, "an answer to a form that asks for a credential is not in the audit");
         }
@@ -96,7 +96,7 @@ impl RecordQuestionStore {
 
     fn call(&self, row: &Row) -> Option<CallView> {
         let kind = kind_of(row.body.kind?);
-        let mut candidates = self.book.candidates(row).into_iter().map(|one| {
+        let mut candidates = self.record.candidates(row).into_iter().map(|one| {
             let call = CallView::new(kind_of(one.kind), one.target);
             match one.arguments {
                 Some(arguments) => call.with_json(arguments),
@@ -107,7 +107,7 @@ impl RecordQuestionStore {
             return Some(likeliest.or_one_of_calls(candidates.collect()));
         }
         let call = CallView::new(kind, row.body.target.clone()?).or_one_of(row.body.others.clone());
-        Some(match self.book.arguments(row) {
+        Some(match self.record.arguments(row) {
             Some(arguments) => call.with_json(arguments),
             None => call,
         })
@@ -122,11 +122,11 @@ impl RecordQuestionStore {
             Some(call) => question.for_call(call),
             None => question,
         };
-        let question = match row.exchange.deadline() {
+        let question = match row.lifecycle.deadline() {
             Some(deadline) => question.until(system_time(deadline)),
             None => question,
         };
-        let summary = QuestionSummary::of(id, &question, system_time(row.exchange.asked_at()));
+        let summary = QuestionSummary::of(id, &question, system_time(row.lifecycle.asked_at()));
         Some(match ended(row) {
             Some(ended) => summary.ended(ended),
             None => summary,
@@ -135,7 +135,7 @@ impl RecordQuestionStore {
 
     async fn summaries(
         &self,
-        which: Which,
+        which: Filter,
         filter: &ListFilter,
     ) -> Result<Vec<QuestionSummary>, QuestionStoreError> {
         let most = if filter.text.is_empty() {
@@ -144,7 +144,7 @@ impl RecordQuestionStore {
             MAX_ROWS_READ
         };
         let rows = self
-            .book
+            .record
             .list(which, Page::first(most))
             .await
             .map_err(fault)?;
@@ -232,7 +232,7 @@ pub fn client(row: &Row) -> Option<(String, Option<String>)> {
 }
 
 fn ended(row: &Row) -> Option<Ended> {
-    let exchange = &row.exchange;
+    let exchange = &row.lifecycle;
     let reason = || exchange.reason().unwrap_or_default().to_owned();
     let url = row.body.mode == Mode::Url;
     let how = match (exchange.phase(), exchange.delivery_reason()) {
@@ -257,9 +257,9 @@ fn ended(row: &Row) -> Option<Ended> {
 }
 
 /// Returns what a person should know where no call waits for the question; `None` where one does.
-fn waiting_note(book: &Book, row: &Row) -> Option<String> {
-    let exchange = &row.exchange;
-    if book.is_waited_for(row) {
+fn waiting_note(record: &Record, row: &Row) -> Option<String> {
+    let exchange = &row.lifecycle;
+    if record.is_waited_for(row) {
         return None;
     }
     if exchange.is_open() && !row.can_be_found() {
@@ -269,14 +269,14 @@ fn waiting_note(book: &Book, row: &Row) -> Option<String> {
         );
     }
     if exchange.is_open() {
-        let kept = minutes(book.keeps_answers());
+        let kept = minutes(record.answer_retention());
         return Some(format!(
             "No call waits for this question now. The same call made again gets your answer, up to {kept} after you gave it."
         ));
     }
     let until = exchange.valid_until()?.as_millis();
     let left = until
-        .checked_sub(book.now().as_millis())
+        .checked_sub(record.now().as_millis())
         .filter(|left| *left > 0)?;
     let acted = exchange.phase().action().is_some();
     (acted && exchange.delivered_at().is_none() && exchange.delivery_reason().is_none()).then(|| {
@@ -296,51 +296,51 @@ fn minutes(span: std::time::Duration) -> String {
     }
 }
 
-fn fault(fault: BookFault) -> QuestionStoreError {
+fn fault(fault: RecordError) -> QuestionStoreError {
     QuestionStoreError(Box::new(fault))
 }
 
 impl QuestionStore for RecordQuestionStore {
     async fn list(&self, filter: &ListFilter) -> Result<QuestionList, QuestionStoreError> {
         Ok(QuestionList {
-            pending: self.summaries(Which::Open, filter).await?,
+            pending: self.summaries(Filter::Open, filter).await?,
             pending_total: self
-                .book
+                .record
                 .store()
                 .waiting()
                 .await
                 .map_err(|error| fault(error.into()))?,
-            recent: self.summaries(Which::Ended, filter).await?,
+            recent: self.summaries(Filter::Ended, filter).await?,
         })
     }
 
     async fn find(&self, id: &QuestionId) -> Result<Option<StoredQuestion>, QuestionStoreError> {
-        let Some(row) = self.book.find(id.as_str()).await.map_err(fault)? else {
+        let Some(row) = self.record.find(id.as_str()).await.map_err(fault)? else {
             return Ok(None);
         };
-        if row.exchange.is_open()
+        if row.lifecycle.is_open()
             && let Some(readable) = self.readable(&row)
         {
             return Ok(Some(StoredQuestion::Open {
                 question: Arc::new(readable.question),
-                asked: system_time(row.exchange.asked_at()),
-                draft: self.book.draft(&row.id),
+                asked: system_time(row.lifecycle.asked_at()),
+                draft: self.record.draft(&row.id),
             }));
         }
         Ok(self.summary(&row).map(StoredQuestion::Ended))
     }
 
     async fn note(&self, id: &QuestionId) -> Result<Option<String>, QuestionStoreError> {
-        let row = self.book.find(id.as_str()).await.map_err(fault)?;
-        Ok(row.and_then(|row| waiting_note(&self.book, &row)))
+        let row = self.record.find(id.as_str()).await.map_err(fault)?;
+        Ok(row.and_then(|row| waiting_note(&self.record, &row)))
     }
 
     async fn shown(&self, id: &QuestionId) -> Result<(), QuestionStoreError> {
-        self.book.shown(id.as_str()).await.map_err(fault)
+        self.record.mark_shown(id.as_str()).await.map_err(fault)
     }
 
     async fn keep(&self, id: &QuestionId, draft: Draft) -> Result<(), QuestionStoreError> {
-        self.book.keep_draft(id.as_str(), draft);
+        self.record.keep_draft(id.as_str(), draft);
         Ok(())
     }
 
@@ -350,26 +350,26 @@ impl QuestionStore for RecordQuestionStore {
         outcome: Outcome,
         by: &str,
     ) -> Result<SubmitResult, QuestionStoreError> {
-        let row = self.book.find(id.as_str()).await.map_err(fault)?;
+        let row = self.record.find(id.as_str()).await.map_err(fault)?;
         match self
-            .book
-            .settle(id.as_str(), &outcome, by)
+            .record
+            .submit(id.as_str(), &outcome, by)
             .await
             .map_err(fault)?
         {
-            Settling::Won => {
+            Verdict::Won => {
                 if let Some(row) = row {
                     self.note_credentials_allowed(&row, &outcome, by).await;
                 }
                 Ok(SubmitResult::Won)
             }
-            Settling::Gone => Ok(SubmitResult::Gone),
-            Settling::Late(row) => Ok(ended(&row).map_or(SubmitResult::Gone, SubmitResult::Late)),
+            Verdict::Gone => Ok(SubmitResult::Gone),
+            Verdict::Late(row) => Ok(ended(&row).map_or(SubmitResult::Gone, SubmitResult::Late)),
         }
     }
 
     fn changes(&self) -> watch::Receiver<u64> {
-        self.book.changes()
+        self.record.changes()
     }
 }
 
@@ -380,23 +380,23 @@ mod tests {
     use super::*;
     use crate::sample;
     use mcp_elicit_record::store::Memory;
-    use mcp_elicit_record::{Keys, Lease};
+    use mcp_elicit_record::{Keys, LockFile};
 
     #[tokio::test]
     async fn an_answer_is_promised_to_a_later_call_only_where_one_can_find_it() {
         let store = Arc::new(Memory::default());
-        let book = || {
+        let record = || {
             let keys = Keys::random().unwrap();
-            let lease = Lease::alone().unwrap();
-            Book::new(store.clone(), keys, lease, || Timestamp::from_millis(1_000))
+            let lease = LockFile::unshared().unwrap();
+            Record::new(store.clone(), keys, lease, || Timestamp::from_millis(1_000))
         };
-        let first = book();
+        let first = record();
         let sure = sample::raised(&first, Vec::new()).await.unwrap();
         let other = vec!["plan".to_owned()];
         let unsure = sample::raised(&first, other).await.unwrap();
         // The gateway whose calls asked has ended.
         first.flush().await.unwrap();
-        let second = book();
+        let second = record();
         let note = async |id: &str| {
             let row = second.find(id).await.unwrap().unwrap();
             waiting_note(&second, &row).unwrap_or_default()
@@ -405,8 +405,8 @@ mod tests {
         let said = note(&unsure).await;
         assert!(said.contains("Nobody gets an answer"), "{said}");
         for id in [&sure, &unsure] {
-            let won = second.settle(id, &Outcome::Decline, "a test").await;
-            assert_eq!(won.unwrap(), Settling::Won);
+            let won = second.submit(id, &Outcome::Decline, "a test").await;
+            assert_eq!(won.unwrap(), Verdict::Won);
         }
         assert!(note(&sure).await.contains("made again gets it"));
         let said = note(&unsure).await;

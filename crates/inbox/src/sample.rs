@@ -5,7 +5,7 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::question::{AskedVia, CallSummary, NewQuestion};
 use mcp_elicit_core::wire::{CallKind, ElicitRequest, Revision};
 use mcp_elicit_record::store::Memory;
-use mcp_elicit_record::{Book, Keys, Lease, ServerIdentity, SessionIdentity, SessionKey};
+use mcp_elicit_record::{Keys, LockFile, Record, ServerIdentity, SessionIdentity, SessionKey};
 use std::io;
 use std::sync::Arc;
 
@@ -24,15 +24,20 @@ use super::state_folder::StateFolder;
 pub async fn api(folder: &StateFolder) -> io::Result<(Router, String)> {
     let store = Arc::new(Memory::default());
     let clock = || Timestamp::from_millis(1_000);
-    let book = Arc::new(Book::new(store, Keys::random()?, Lease::alone()?, clock));
-    let id = raised(&book, Vec::new()).await?;
-    let desk = Arc::new(RecordQuestionStore::new(Arc::clone(&book)));
-    let router = api::router(book, desk, folder.clone(), Access::Owner(None));
+    let record = Arc::new(Record::new(
+        store,
+        Keys::random()?,
+        LockFile::unshared()?,
+        clock,
+    ));
+    let id = raised(&record, Vec::new()).await?;
+    let desk = Arc::new(RecordQuestionStore::new(Arc::clone(&record)));
+    let router = api::router(record, desk, folder.clone(), Access::Owner(None));
     Ok((router, id))
 }
 
 /// The id of a question that was just asked by the call of `deploy`, or by one of these others.
-pub(super) async fn raised(book: &Book, others: Vec<String>) -> io::Result<String> {
+pub(super) async fn raised(record: &Record, others: Vec<String>) -> io::Result<String> {
     let schema = json!({"type": "object", "required": ["name"], "properties": {
         "name": {"type": "string", "maxLength": 20}, "age": {"type": "integer", "minimum": 0},
         "tags": {"type": "array", "items": {"type": "string", "enum": ["a", "b"]}}}});
@@ -68,8 +73,8 @@ pub(super) async fn raised(book: &Book, others: Vec<String>) -> io::Result<Strin
         caller: "local".to_owned(),
     };
     let (tell, _nobody_waits) = mpsc::unbounded_channel();
-    let raised = book
-        .raise(&who, &asked, SessionKey(1), &tell)
+    let raised = record
+        .create(&who, &asked, SessionKey(1), &tell)
         .await
         .map_err(io::Error::other)?;
     Ok(raised.id)

@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use super::sessions::FileSessions;
-use mcp_elicit_record::{KeyFiles, seal, state_file};
+use mcp_elicit_record::{KeyFiles, encryption, state_file};
 
 /// Files by which a folder is known to be one of ours.
 const OURS: [&str; 3] = ["seal.key", "inbox.token", "record.sqlite"];
@@ -32,7 +32,7 @@ pub struct InboxLock {
     _file: File,
 }
 
-/// Which answers count.
+/// Filter answers count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// Those of pages, commands and programs.
@@ -204,7 +204,7 @@ impl StateFolder {
         }
     }
 
-    /// Which answers count, as it was set last; any unless it was.
+    /// Filter answers count, as it was set last; any unless it was.
     pub fn presence(&self) -> io::Result<Presence> {
         match fs::read_to_string(self.path.join("inbox.presence")) {
             Ok(text) if text.trim() == "page" => Ok(Presence::Page),
@@ -229,7 +229,11 @@ impl StateFolder {
 }
 
 fn new_token() -> io::Result<String> {
-    Ok(format!("{}{}", seal::unguessable()?, seal::unguessable()?))
+    Ok(format!(
+        "{}{}",
+        encryption::random_id()?,
+        encryption::random_id()?
+    ))
 }
 
 #[cfg(unix)]

@@ -12,48 +12,55 @@ use super::record_question_store::RecordQuestionStore;
 use super::state_folder::StateFolder;
 use mcp_elicit_record::audit::Event;
 use mcp_elicit_record::store::Sqlite;
-use mcp_elicit_record::{Book, Lease, clock};
+use mcp_elicit_record::{LockFile, Record, clock};
 
 /// The interval at which changes of gateways without an inbox are looked for.
 const HEARING: Duration = Duration::from_millis(400);
 
 /// Why a record cannot be used.
-pub type RecordError = Box<dyn Error + Send + Sync>;
+pub type OpenRecordError = Box<dyn Error + Send + Sync>;
 
 /// The API over this folder's record. This process counts as one of the gateways that share it, for as long as it runs.
-pub(super) async fn api(folder: &StateFolder) -> Result<Router, RecordError> {
-    let book = Arc::new(book(folder).await?);
-    let hears = Arc::clone(&book);
+pub(super) async fn api(folder: &StateFolder) -> Result<Router, OpenRecordError> {
+    let record = Arc::new(record(folder).await?);
+    let hears = Arc::clone(&record);
     tokio::spawn(async move {
         loop {
             tokio::time::sleep(HEARING).await;
-            if let Err(fault) = hears.hear_others().await {
+            if let Err(fault) = hears.poll_others().await {
                 tracing::warn!(%fault, "other gateways' answers could not be looked for");
             }
         }
     });
-    let desk = Arc::new(RecordQuestionStore::new(Arc::clone(&book)));
-    Ok(api::router(book, desk, folder.clone(), Access::Owner(None)))
+    let desk = Arc::new(RecordQuestionStore::new(Arc::clone(&record)));
+    Ok(api::router(
+        record,
+        desk,
+        folder.clone(),
+        Access::Owner(None),
+    ))
 }
 
 /// Writes into the audit of this folder's record, where there is one, what a command did.
 ///
 /// # Errors
 /// When the record cannot be opened or written.
-pub async fn note(folder: &StateFolder, event: Event) -> Result<(), RecordError> {
+pub async fn note(folder: &StateFolder, event: Event) -> Result<(), OpenRecordError> {
     if !folder.record().exists() {
         return Ok(());
     }
-    let book = book(folder).await?;
-    book.note_event(event, None, Some(ON_COMMAND_LINE)).await?;
-    book.flush().await?;
+    let record = record(folder).await?;
+    record
+        .audit_event(event, None, Some(ON_COMMAND_LINE))
+        .await?;
+    record.flush().await?;
     Ok(())
 }
 
-async fn book(folder: &StateFolder) -> Result<Book, RecordError> {
+async fn record(folder: &StateFolder) -> Result<Record, OpenRecordError> {
     let keys = folder.key_files().open().await?;
     let store = Sqlite::at(&folder.record()).keyed(keys.chain());
     store.ready().await?;
-    let lease = Lease::take(&folder.leases())?;
-    Ok(Book::new(Arc::new(store), keys, lease, clock::now))
+    let lease = LockFile::acquire(&folder.leases())?;
+    Ok(Record::new(Arc::new(store), keys, lease, clock::now))
 }

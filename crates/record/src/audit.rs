@@ -4,7 +4,7 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::wire::CallKind;
 use serde::Serialize;
 
-use crate::store::{Audited, ChainKey, Row, Store, StoreFault, chained, is_keyed};
+use crate::store::{AuditEntry, ChainKey, Row, Store, StoreError, chained, is_keyed};
 
 /// The number of links that are read at once.
 const PAGE: usize = 1_000;
@@ -56,7 +56,7 @@ struct Entry<'a> {
 pub(crate) fn entry(event: &str, row: &Row, now: Timestamp) -> String {
     debug_assert!(EVENTS.contains(&event), "{event} is on the list of events");
     let body = &row.body;
-    let delivery = row.exchange.delivery_reason();
+    let delivery = row.lifecycle.delivery_reason();
     let entry = Entry {
         at: now.as_millis(),
         event,
@@ -67,8 +67,8 @@ pub(crate) fn entry(event: &str, row: &Row, now: Timestamp) -> String {
         kind: body.kind.map(CallKind::word),
         target: body.target.as_deref(),
         others: &body.others,
-        by: row.exchange.ended_by(),
-        reason: delivery.as_deref().or_else(|| row.exchange.reason()),
+        by: row.lifecycle.ended_by(),
+        reason: delivery.as_deref().or_else(|| row.lifecycle.reason()),
         fields: &body.fields,
     };
     serde_json::to_string(&entry).expect("texts and a number, written to memory")
@@ -100,7 +100,7 @@ impl Event {
 }
 
 /// Returns what the audit says of an event that is no step of a question, JSON.
-pub(crate) fn note(
+pub(crate) fn event_entry(
     event: Event,
     question: Option<&str>,
     by: Option<&str>,
@@ -117,7 +117,7 @@ pub(crate) fn note(
 
 /// The result of checking the whole chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum ChainCheck {
     /// Every link fits the one before.
     Whole {
         /// The number of links.
@@ -131,8 +131,8 @@ pub enum Verdict {
 }
 
 /// Reads every link, in order.
-pub async fn read(store: &dyn Store) -> Result<Vec<Audited>, StoreFault> {
-    let mut all: Vec<Audited> = Vec::new();
+pub async fn read(store: &dyn Store) -> Result<Vec<AuditEntry>, StoreError> {
+    let mut all: Vec<AuditEntry> = Vec::new();
     loop {
         let from = all.last().map_or(1, |last| last.number + 1);
         let page = store.audit(from, PAGE).await?;
@@ -146,7 +146,7 @@ pub async fn read(store: &dyn Store) -> Result<Vec<Audited>, StoreFault> {
 
 /// Returns whether the chain is whole, by its key. Links of older versions have none; none such follows one that has, and the last
 /// one has. A chain that was cut off at its end is whole: keep the last hash elsewhere to see that.
-pub fn verify(links: &[Audited], key: Option<&ChainKey>) -> Verdict {
+pub fn verify(links: &[AuditEntry], key: Option<&ChainKey>) -> ChainCheck {
     let mut before = "";
     let mut keyed = false;
     for (at, link) in links.iter().enumerate() {
@@ -155,15 +155,15 @@ pub fn verify(links: &[Audited], key: Option<&ChainKey>) -> Verdict {
         let key = key.filter(|_| keyed);
         let fits = (key.is_some() || !keyed) && link.hash == chained(key, before, &link.entry);
         if link.number != expected || !fits {
-            return Verdict::BrokenAt { number: expected };
+            return ChainCheck::BrokenAt { number: expected };
         }
         before = &link.hash;
     }
     if key.is_some() && !keyed && !links.is_empty() {
         // Somebody without the key has written all of it anew.
-        return Verdict::BrokenAt { number: 1 };
+        return ChainCheck::BrokenAt { number: 1 };
     }
-    Verdict::Whole {
+    ChainCheck::Whole {
         links: links.len() as u64,
     }
 }

@@ -12,8 +12,8 @@ use std::sync::{MutexGuard, PoisonError};
 
 use tokio::sync::mpsc;
 
-use super::{Book, BookFault, SessionIdentity, place, seal};
-use crate::store::{KeptCall, Store as _};
+use super::{Record, RecordError, SessionIdentity, associated_data, encryption};
+use crate::store::{FinishedCall, Store as _};
 
 /// A session that is told, and its number for the call.
 #[derive(Clone)]
@@ -31,7 +31,7 @@ impl Party {
 /// A call that nobody waits for.
 pub(super) struct Unattended {
     id: String,
-    same: String,
+    binding: String,
     /// The session that made it, as long as that lives.
     owner: Option<Party>,
     /// Until when its result is kept; `None` while the server works on it.
@@ -39,7 +39,7 @@ pub(super) struct Unattended {
     followers: Vec<Party>,
 }
 
-impl Book {
+impl Record {
     fn unattended(&self) -> MutexGuard<'_, HashMap<String, Unattended>> {
         self.unattended
             .lock()
@@ -57,17 +57,17 @@ impl Book {
 
     fn call_key(&self, who: &SessionIdentity, info: Option<&str>, digest: &str) -> String {
         let key = &self.keys.identity;
-        let binding = who.binding(key, info);
-        key.hash("call", &[binding.as_bytes(), digest.as_bytes()])
+        let scope = who.scope(key, info);
+        key.hash("call", &[scope.as_bytes(), digest.as_bytes()])
     }
 
-    /// Returns whether this call may be found: [`Book::find_call`] tells.
+    /// Returns whether this call may be found: [`Record::find_call`] tells.
     pub fn knows_call(&self, who: &SessionIdentity, info: Option<&str>, digest: &str) -> bool {
-        let same = self.call_key(who, info, digest);
+        let binding = self.call_key(who, info, digest);
         let now = self.now();
-        self.unattended()
-            .values()
-            .any(|call| call.same == same && call.result_until.is_none_or(|until| now < until))
+        self.unattended().values().any(|call| {
+            call.binding == binding && call.result_until.is_none_or(|until| now < until)
+        })
     }
 
     /// Finds the same call of the same caller. A result is given away once.
@@ -76,13 +76,13 @@ impl Book {
         who: &SessionIdentity,
         info: Option<&str>,
         digest: &str,
-    ) -> Result<FoundCall, BookFault> {
-        let same = self.call_key(who, info, digest);
+    ) -> Result<FoundCall, RecordError> {
+        let binding = self.call_key(who, info, digest);
         loop {
             let now = self.now();
             let (finished, runs) = {
                 let calls = self.unattended();
-                let of_it = || calls.values().filter(|call| call.same == same);
+                let of_it = || calls.values().filter(|call| call.binding == binding);
                 let is_kept =
                     |call: &&Unattended| call.result_until.is_some_and(|until| now < until);
                 let finished = of_it().find(is_kept).map(|call| call.id.clone());
@@ -104,7 +104,11 @@ impl Book {
                 let call = owner.call;
                 let _its_session_is_gone = owner.tell.send(RecordEvent::CallTaken { call });
             }
-            if let Ok(result) = self.keys.seal.open(&place(&id, "result"), &kept.result) {
+            if let Ok(result) = self
+                .keys
+                .encryption
+                .open(&associated_data(&id, "result"), &kept.result)
+            {
                 return Ok(FoundCall::Result(result));
             }
         }
@@ -125,16 +129,16 @@ impl Book {
         digest: &str,
         tell: &mpsc::UnboundedSender<RecordEvent>,
         call: SessionKey,
-    ) -> Result<(), BookFault> {
-        let id = seal::unguessable()?;
-        let same = self.call_key(who, info, digest);
+    ) -> Result<(), RecordError> {
+        let id = encryption::random_id()?;
+        let binding = self.call_key(who, info, digest);
         let owner = Some(Party {
             tell: tell.clone(),
             call,
         });
         let unattended = Unattended {
             id: id.clone(),
-            same,
+            binding,
             owner,
             result_until: None,
             followers: Vec::new(),
@@ -154,11 +158,11 @@ impl Book {
         tell: &mpsc::UnboundedSender<RecordEvent>,
         call: SessionKey,
     ) {
-        let same = self.call_key(who, info, digest);
+        let binding = self.call_key(who, info, digest);
         let mut calls = self.unattended();
         let running = calls
             .values_mut()
-            .find(|known| known.same == same && known.result_until.is_none());
+            .find(|known| known.binding == binding && known.result_until.is_none());
         let party = Party {
             tell: tell.clone(),
             call,
@@ -175,21 +179,24 @@ impl Book {
         tell: &mpsc::UnboundedSender<RecordEvent>,
         call: SessionKey,
         result: &str,
-    ) -> Result<(), BookFault> {
+    ) -> Result<(), RecordError> {
         let until = self.now().after(self.retention.results);
         let found = {
             let calls = self.unattended();
             let mut own = calls.values().filter(|known| known.is_of(tell, call));
             own.next()
-                .map(|known| (known.id.clone(), known.same.clone()))
+                .map(|known| (known.id.clone(), known.binding.clone()))
         };
-        let Some((id, same)) = found else {
+        let Some((id, binding)) = found else {
             return Ok(());
         };
-        let result = self.keys.seal.close(&place(&id, "result"), result)?;
-        let row = KeptCall {
+        let result = self
+            .keys
+            .encryption
+            .seal(&associated_data(&id, "result"), result)?;
+        let row = FinishedCall {
             id: id.clone(),
-            same,
+            binding,
             result,
             until,
         };
@@ -210,7 +217,7 @@ impl Book {
         &self,
         tell: &mpsc::UnboundedSender<RecordEvent>,
         call: SessionKey,
-    ) -> Result<(), BookFault> {
+    ) -> Result<(), RecordError> {
         let ids: Vec<String> = {
             let calls = self.unattended();
             let own = calls.values().filter(|known| known.is_of(tell, call));
@@ -229,7 +236,7 @@ impl Book {
     }
 
     /// The session is gone: what it had at work is lost, its results stay.
-    pub(super) fn let_go_of_calls(&self, tell: &mpsc::UnboundedSender<RecordEvent>) {
+    pub(super) fn release_calls(&self, tell: &mpsc::UnboundedSender<RecordEvent>) {
         let mut followers = Vec::new();
         let mut calls = self.unattended();
         calls.retain(|_, known| {
@@ -249,20 +256,20 @@ impl Book {
     }
 
     /// Reads the results that are in the store, and deletes those that are kept no longer.
-    pub async fn load_calls(&self) -> Result<(), BookFault> {
+    pub async fn load_calls(&self) -> Result<(), RecordError> {
         let stored = self.store.calls(self.now()).await?;
         let mut calls = self.unattended();
         // One that another gateway gave away is there no more.
         calls.retain(|id, known| {
             known.owner.is_some() || stored.iter().any(|stored| stored.id == *id)
         });
-        for KeptCall {
-            id, same, until, ..
+        for FinishedCall {
+            id, binding, until, ..
         } in stored
         {
             calls.entry(id.clone()).or_insert(Unattended {
                 id,
-                same,
+                binding,
                 owner: None,
                 result_until: Some(until),
                 followers: Vec::new(),

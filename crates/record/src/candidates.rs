@@ -7,7 +7,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Book, place};
+use super::{Record, associated_data};
 use crate::store::Row;
 
 /// The part of a row's sealed arguments that holds several calls.
@@ -45,7 +45,7 @@ impl From<&CallSummary> for Candidate {
     }
 }
 
-impl Book {
+impl Record {
     /// Returns the arguments of the question's call as they are stored, sealed; those of all calls where any may be meant.
     pub(super) fn sealed_arguments(
         &self,
@@ -57,7 +57,11 @@ impl Book {
         };
         if !asked.is_ambiguous() {
             let arguments = calling.arguments.as_deref();
-            let seal = |text| self.keys.seal.close(&place(id, "arguments"), text);
+            let seal = |text| {
+                self.keys
+                    .encryption
+                    .seal(&associated_data(id, "arguments"), text)
+            };
             return arguments.map(seal).transpose();
         }
         // One of several by itself would be taken for the call that asks.
@@ -67,7 +71,10 @@ impl Book {
         let all = std::iter::once(calling).chain(&asked.candidates);
         let all: Vec<Candidate> = all.map(Candidate::from).collect();
         let text = serde_json::to_string(&all)?;
-        self.keys.seal.close(&place(id, COLUMN), &text).map(Some)
+        self.keys
+            .encryption
+            .seal(&associated_data(id, COLUMN), &text)
+            .map(Some)
     }
 
     /// Returns the calls that the question may be for, the likeliest first; none where it is known which asked.
@@ -76,8 +83,12 @@ impl Book {
             .arguments
             .as_deref()
             .filter(|_| !row.body.others.is_empty());
-        let opened =
-            sealed.and_then(|sealed| self.keys.seal.open(&place(&row.id, COLUMN), sealed).ok());
+        let opened = sealed.and_then(|sealed| {
+            self.keys
+                .encryption
+                .open(&associated_data(&row.id, COLUMN), sealed)
+                .ok()
+        });
         let read = opened.and_then(|text| serde_json::from_str(&text).ok());
         read.unwrap_or_default()
     }

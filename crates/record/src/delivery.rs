@@ -9,7 +9,7 @@ use std::sync::{MutexGuard, PoisonError};
 
 use mcp_elicit_core::lifecycle::{Delivery, Lapse, Transition};
 
-use super::{Book, BookFault, Live, TRIES, audit, place};
+use super::{Live, Record, RecordError, TRIES, associated_data, audit};
 use crate::store::{Change, Durability, Row, Store as _, Write};
 
 /// The part of an answer on its way to the server that the store does not have.
@@ -23,15 +23,15 @@ pub(super) struct InTransit {
     pub(super) delivered: String,
 }
 
-/// The part of a failed delivery that is kept.
-enum Kept<'a> {
-    /// The answer, for the same call made again.
-    Answer { reason: &'a str },
-    /// Nothing: it may have reached the server.
-    Nothing { reason: &'a str },
+/// A delivery that failed, which decides if the answer is kept.
+enum Failure<'a> {
+    /// The server refused the answer: it is kept, for the same call made again.
+    Refused { reason: &'a str },
+    /// The answer may have reached the server: nothing is kept.
+    InDoubt { reason: &'a str },
 }
 
-impl Book {
+impl Record {
     pub(super) fn in_transit(&self) -> MutexGuard<'_, HashMap<String, InTransit>> {
         self.in_transit
             .lock()
@@ -39,7 +39,7 @@ impl Book {
     }
 
     /// Drops the values of answers that the server has accepted and that never were in the store; the audit says so, written
-    /// behind. Returns `true` when these were all, and [`Book::write_behind`] is to follow; else [`Book::confirm`].
+    /// behind. Returns `true` when these were all, and [`Record::write_behind`] is to follow; else [`Record::confirm`].
     pub fn confirm_in_transit(&self, ids: &[String]) -> bool {
         let mut live = self.live();
         let mut in_transit = self.in_transit();
@@ -50,17 +50,17 @@ impl Book {
             let Some(transit) = in_transit.remove(id) else {
                 continue;
             };
-            match live.get_mut(id).and_then(Live::noted_mut) {
+            match live.get_mut(id).and_then(Live::behind_mut) {
                 // What came before is not handed on yet.
                 Some(noted) => noted.audit.push(transit.delivered),
-                None => self.store.behind(Write::Note(transit.delivered)),
+                None => self.store.queue_behind(Write::Note(transit.delivered)),
             }
         }
         true
     }
 
     /// Drops the values of answers that the server has accepted, and the arguments of their calls. The audit says so.
-    pub async fn confirm(&self, ids: &[String]) -> Result<(), BookFault> {
+    pub async fn confirm(&self, ids: &[String]) -> Result<(), RecordError> {
         for id in ids {
             if self.in_transit().contains_key(id) {
                 self.confirm_in_transit(std::slice::from_ref(id));
@@ -71,13 +71,13 @@ impl Book {
                 let Some(row) = self.find(id).await? else {
                     break;
                 };
-                if row.exchange.delivery() != Some(Delivery::Delivered) {
+                if row.lifecycle.delivery() != Some(Delivery::Delivered) {
                     // It may be asked again already.
                     break;
                 }
-                let seen = row.exchange.version();
+                let seen = row.lifecycle.version();
                 let row = Row {
-                    exchange: row.exchange.renewed(),
+                    lifecycle: row.lifecycle.renewed(),
                     arguments: None,
                     content: None,
                     ..row
@@ -98,35 +98,37 @@ impl Book {
 
     /// Records that the server refused these answers, for this reason in words for a person and a log. Each answer is kept
     /// for the same call made again; the second refusal, and one of an answer that no call can come for, ends it.
-    pub async fn delivery_refused(&self, ids: &[String], reason: &str) -> Result<(), BookFault> {
+    pub async fn delivery_refused(&self, ids: &[String], reason: &str) -> Result<(), RecordError> {
         for id in ids {
-            self.delivery_failed(id, &Kept::Answer { reason }).await?;
+            self.delivery_failed(id, &Failure::Refused { reason })
+                .await?;
         }
         Ok(())
     }
 
     /// Records that nobody can say whether the server has these answers, for this reason in words for a person and a log. Their values are erased: none is sent again.
-    pub async fn delivery_in_doubt(&self, ids: &[String], reason: &str) -> Result<(), BookFault> {
+    pub async fn delivery_in_doubt(&self, ids: &[String], reason: &str) -> Result<(), RecordError> {
         for id in ids {
-            self.delivery_failed(id, &Kept::Nothing { reason }).await?;
+            self.delivery_failed(id, &Failure::InDoubt { reason })
+                .await?;
         }
         Ok(())
     }
 
-    async fn delivery_failed(&self, id: &str, kept: &Kept<'_>) -> Result<(), BookFault> {
+    async fn delivery_failed(&self, id: &str, failure: &Failure<'_>) -> Result<(), RecordError> {
         // What was delivered without being written first is written now.
-        self.hand_on_noted(id, true)?;
+        self.hand_on_behind(id, true)?;
         let transit = self.in_transit().get(id).cloned();
         for _ in 0..TRIES {
             let Some(row) = self.find(id).await? else {
                 break;
             };
-            let seen = row.exchange.version();
-            let Some((next, audit)) = self.after_failure(row, kept, transit.as_ref())? else {
+            let seen = row.lifecycle.version();
+            let Some((next, audit)) = self.after_failure(row, failure, transit.as_ref())? else {
                 break;
             };
             // Known to be there before it is: the same call may come at once.
-            self.company.left_behind(&next.same);
+            self.presence.may_hold(&next.binding);
             if self.put(next, seen, audit).await? {
                 self.in_transit().remove(id);
                 self.changed();
@@ -142,40 +144,43 @@ impl Book {
     fn after_failure(
         &self,
         row: Row,
-        kept: &Kept<'_>,
+        failure: &Failure<'_>,
         transit: Option<&InTransit>,
-    ) -> Result<Option<(Row, Vec<String>)>, BookFault> {
+    ) -> Result<Option<(Row, Vec<String>)>, RecordError> {
         let now = self.now();
-        let (step, event) = match kept {
-            Kept::Answer { reason } => {
+        let (step, event) = match failure {
+            Failure::Refused { reason } => {
                 let why = (*reason).to_owned();
                 (Transition::Refuse { why }, "delivery-failed")
             }
-            Kept::Nothing { reason } => {
+            Failure::InDoubt { reason } => {
                 let why = (*reason).to_owned();
                 (Transition::Doubt { why }, "in-doubt")
             }
         };
-        let Ok(exchange) = row.exchange.step(&step, now) else {
+        let Ok(lifecycle) = row.lifecycle.step(&step, now) else {
             return Ok(None);
         };
         let mut next = Row {
-            exchange,
-            claimed: false,
+            lifecycle,
+            exclusive: false,
             ..row
         };
         let mut audit = vec![audit::entry(event, &next, now)];
-        if next.exchange.delivery() == Some(Delivery::Failed) && !next.can_be_found() {
+        if next.lifecycle.delivery() == Some(Delivery::Failed) && !next.can_be_found() {
             let why = Lapse::NoCall;
-            if let Ok(lapsed) = next.exchange.step(&Transition::Lapse { why }, now) {
-                next.exchange = lapsed;
+            if let Ok(lapsed) = next.lifecycle.step(&Transition::Lapse { why }, now) {
+                next.lifecycle = lapsed;
             }
         }
-        match next.exchange.delivery() {
+        match next.lifecycle.delivery() {
             Some(Delivery::Failed) => {
                 if let Some(transit) = transit {
-                    let sealed =
-                        |text: &String| self.keys.seal.close(&place(&next.id, "content"), text);
+                    let sealed = |text: &String| {
+                        self.keys
+                            .encryption
+                            .seal(&associated_data(&next.id, "content"), text)
+                    };
                     next.content = transit.content.as_ref().map(sealed).transpose()?;
                     next.arguments.clone_from(&transit.arguments);
                 }

@@ -10,7 +10,7 @@ pub struct SessionKey(pub u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordEvent {
     /// A person acted.
-    Settled {
+    Answered {
         /// The question.
         question: SessionKey,
     },

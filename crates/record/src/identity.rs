@@ -13,7 +13,7 @@ use hmac::{Hmac, Mac as _};
 use serde_json::Value;
 use sha2::Sha256;
 
-use super::seal;
+use super::encryption;
 
 const KEY: usize = 32;
 
@@ -55,18 +55,18 @@ pub struct SessionIdentity {
 impl IdentityKey {
     /// Makes a key for this process alone.
     pub fn random() -> io::Result<Self> {
-        seal::random().map(Self)
+        encryption::random().map(Self)
     }
 
     /// Reads the key in this file, made when there is none. Only its owner may read it.
-    pub fn kept(path: &Path) -> io::Result<Self> {
-        seal::key_file(path, &seal::random::<KEY>()?).map(Self)
+    pub fn from_file(path: &Path) -> io::Result<Self> {
+        encryption::key_in_file(path, &encryption::random::<KEY>()?).map(Self)
     }
 
     /// Reads the key in this file; `None` where there is none, or no whole one.
-    pub fn known(path: &Path) -> io::Result<Option<Self>> {
+    pub fn read(path: &Path) -> io::Result<Option<Self>> {
         match std::fs::read(path) {
-            Ok(bytes) if seal::are_keys(&bytes) => Ok(bytes.first_chunk().copied().map(Self)),
+            Ok(bytes) if encryption::are_keys(&bytes) => Ok(bytes.first_chunk().copied().map(Self)),
             Ok(_) => Ok(None),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
@@ -112,7 +112,7 @@ impl ServerIdentity {
 
 impl SessionIdentity {
     /// Returns what binds calls of this caller to this server, which calls itself so.
-    pub(super) fn binding(&self, key: &IdentityKey, server_info: Option<&str>) -> String {
+    pub(super) fn scope(&self, key: &IdentityKey, server_info: Option<&str>) -> String {
         let info = |name: &str| server_info.and_then(|info| text_of(info, name));
         let (name, version) = (info("name"), info("version"));
         let parts = [
@@ -125,17 +125,17 @@ impl SessionIdentity {
     }
 
     /// Returns what finds the same question of the same call again; random where it is not known which call asks.
-    pub(super) fn same(&self, key: &IdentityKey, asked: &NewQuestion) -> io::Result<String> {
+    pub(super) fn binding(&self, key: &IdentityKey, asked: &NewQuestion) -> io::Result<String> {
         if asked.is_ambiguous() {
-            return seal::unguessable();
+            return encryption::random_id();
         }
-        let binding = self.binding(key, asked.server_info.as_deref());
+        let scope = self.scope(key, asked.server_info.as_deref());
         let call = asked.call.as_ref();
         let digest = call.map_or("", |calling| calling.digest.as_str());
         let question = question_text(&asked.request);
         Ok(key.hash(
             "question",
-            &[binding.as_bytes(), digest.as_bytes(), question.as_bytes()],
+            &[scope.as_bytes(), digest.as_bytes(), question.as_bytes()],
         ))
     }
 }

@@ -7,8 +7,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Keys, seal};
-use crate::store::{KeyedContents, Sqlite, StoreFault};
+use super::{Encryption, Keys, encryption};
+use crate::store::{KeyedContents, Sqlite, StoreError};
 
 /// The number of records that may lie aside.
 const MOST_ASIDE: u32 = 10_000;
@@ -65,7 +65,7 @@ pub enum KeyFileError {
     },
     /// The record cannot be read.
     #[error(transparent)]
-    Record(#[from] Arc<StoreFault>),
+    Record(#[from] Arc<StoreError>),
 }
 
 impl KeyFiles {
@@ -74,11 +74,11 @@ impl KeyFiles {
     /// # Errors
     /// When a key is lost that the record needs, or a file cannot be used.
     pub async fn open(&self) -> Result<Keys, KeyFileError> {
-        self.settle_loss(&self.seal, |held| {
+        self.check_loss(&self.seal, |held| {
             (held.sealed > 0).then(|| format!("{} value(s) sealed with it", held.sealed))
         })
         .await?;
-        self.settle_loss(&self.identity, |held| {
+        self.check_loss(&self.identity, |held| {
             (held.keyed_links > 0)
                 .then(|| format!("an audit of {} event(s) made with it", held.keyed_links))
         })
@@ -88,8 +88,9 @@ impl KeyFiles {
             source,
         };
         Ok(Keys {
-            seal: seal::Seal::kept(&self.seal).map_err(|source| made(&self.seal, source))?,
-            identity: super::IdentityKey::kept(&self.identity)
+            encryption: Encryption::from_file(&self.seal)
+                .map_err(|source| made(&self.seal, source))?,
+            identity: super::IdentityKey::from_file(&self.identity)
                 .map_err(|source| made(&self.identity, source))?,
         })
     }
@@ -124,7 +125,7 @@ impl KeyFiles {
     }
 
     /// Refuses a loss that the record cannot bear, and warns of any other.
-    async fn settle_loss(
+    async fn check_loss(
         &self,
         path: &Path,
         needed_for: impl Fn(KeyedContents) -> Option<String>,
@@ -174,7 +175,7 @@ impl KeyFileError {
     pub fn remedy(&self) -> Option<String> {
         match self {
             Self::Lost { path, .. } => Some(remedy(&path.display().to_string())),
-            Self::Record(fault) if matches!(**fault, StoreFault::OtherKey) => {
+            Self::Record(fault) if matches!(**fault, StoreError::OtherKey) => {
                 Some(remedy("identity.key"))
             }
             Self::File { .. } | Self::Record(_) => None,
@@ -193,7 +194,7 @@ pub fn remedy(file: &str) -> String {
 /// Returns what is wrong with a key file; `None` where it holds a key.
 fn loss_of(path: &Path) -> io::Result<Option<KeyLoss>> {
     match fs::read(path) {
-        Ok(bytes) if seal::are_keys(&bytes) => Ok(None),
+        Ok(bytes) if encryption::are_keys(&bytes) => Ok(None),
         Ok(_) => Ok(Some(KeyLoss::Damaged)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Some(KeyLoss::Missing)),
         Err(error) => Err(error),

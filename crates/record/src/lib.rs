@@ -1,4 +1,4 @@
-//! The record: the book of questions, written before anyone sees them, settled by the first valid answer, taken out at most once.
+//! The record of questions: written before anyone sees them, answered by the first valid answer, delivered at most once.
 //!
 //! Pages, scripts, clients and relays all come here; the [`Store`] below keeps what they did. Answers are checked
 //! before they come in (`Form::check` by the desk, by the relay for clients), sealed while they wait, and dropped once
@@ -6,39 +6,38 @@
 //!
 //! | file | what it does |
 //! | --- | --- |
-//! | `raising` | a question is written, or found written |
-//! | `settling` | it moves on: seen, acted on, ended |
-//! | `taking` | answers are taken out for the server, once |
+//! | `create` | a question is written, or found written |
+//! | `transitions` | it moves on: seen, acted on, ended |
+//! | `combined` | answers are taken out for the server, once |
 //! | `delivery` | what became of an answer that was taken out |
-//! | `noting` | questions in a client's own dialog, written behind |
-//! | `looking` | what is due is ended; what other gateways did is passed on |
+//! | `behind` | questions in a client's own dialog, written behind |
+//! | `sweep` | what is due is ended; what other gateways did is passed on |
 //! | `calls` | calls that nobody waits for, and their results |
 //! | [`candidates`] | the calls that a question may be for |
-//! | `company` | whether other gateways share the record, and what they left in it |
+//! | `presence` | whether other gateways share the record, and what they left in it |
 //! | [`identity`] | whose a question is: server, caller, call and question |
 //! | [`audit`] | what happened, as a chain |
 //! | [`key_files`] | the keys in the state folder, and what a lost one means |
-//! | [`seal`] | values, unreadable while they wait |
-//! | `lease` | which gateways run |
+//! | [`encryption`] | values, unreadable while they wait |
+//! | `presence::lock_file` | which gateways run |
 
 pub mod audit;
+mod behind;
 mod calls;
 pub mod candidates;
 pub mod clock;
-mod company;
+mod combined;
+mod create;
 mod delivery;
+pub mod encryption;
 mod event;
 pub mod identity;
 pub mod key_files;
-mod lease;
-mod looking;
-mod noting;
-mod raising;
-pub mod seal;
-mod settling;
+mod presence;
 pub mod state_file;
 pub mod store;
-mod taking;
+mod sweep;
+mod transitions;
 
 use std::collections::HashMap;
 use std::io;
@@ -52,30 +51,30 @@ use mcp_elicit_core::lifecycle::Timestamp;
 use tokio::sync::{mpsc, watch};
 
 use crate::store::{
-    ChainKey, Change, Durability, Journal, Page, Row, Store, StoreFault, Which, Write,
+    ChainKey, Change, Durability, Filter, Page, Row, Store, StoreError, Write, Writer,
 };
-use company::Company;
+use behind::WrittenBehind;
+use combined::Submitted;
 use delivery::InTransit;
+use encryption::Encryption;
 pub use event::{RecordEvent, SessionKey};
 pub use identity::{IdentityKey, ServerIdentity, SessionIdentity};
 pub use key_files::{KeyFileError, KeyFiles, KeyLoss};
-pub use lease::Lease;
-use noting::Noted;
-use seal::Seal;
-use taking::InHand;
+use presence::Presence;
+pub use presence::lock_file::LockFile;
 
-/// Why the book could not do its work.
+/// Why the record could not do its work.
 #[derive(Debug, thiserror::Error)]
-pub enum BookFault {
+pub enum RecordError {
     /// The store failed.
     #[error(transparent)]
-    Store(#[from] StoreFault),
+    Store(#[from] StoreError),
     /// No randomness, or a value too long to seal.
     #[error("a value could not be sealed")]
-    Seal(#[from] io::Error),
+    Encryption(#[from] io::Error),
     /// The value was sealed with another key.
     #[error(transparent)]
-    Broken(#[from] seal::Broken),
+    Open(#[from] encryption::OpenError),
     /// Others changed the same question again and again.
     #[error("the question keeps changing")]
     Contended,
@@ -83,7 +82,7 @@ pub enum BookFault {
 
 /// The result of submitting an answer.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Settling {
+pub enum Verdict {
     /// It is the question's answer.
     Won,
     /// The question had ended before.
@@ -94,7 +93,7 @@ pub enum Settling {
 
 /// A question that was written, or found written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Raised {
+pub struct Recorded {
     /// The record's id.
     pub id: String,
     /// `true` if an answer is there already.
@@ -105,7 +104,7 @@ pub struct Raised {
 
 /// Numbers for the metrics.
 #[derive(Debug, Default)]
-pub struct Counts {
+pub struct Counters {
     /// Questions written.
     pub asked: AtomicU64,
     /// Questions found again instead of being asked twice.
@@ -125,8 +124,8 @@ const TRIES: usize = 8;
 struct Live {
     question: SessionKey,
     tell: mpsc::UnboundedSender<RecordEvent>,
-    /// The key that finds it again ([`Row::same`]).
-    same: String,
+    /// The key that finds it again ([`Row::binding`]).
+    binding: String,
     known: Known,
 }
 
@@ -139,30 +138,30 @@ enum Known {
     /// process. Only a guess, which the store's compare-and-set judges.
     Guess(Box<Row>),
     /// The row as it is, ahead of the store.
-    Noted(Box<Noted>),
+    WrittenBehind(Box<WrittenBehind>),
     /// The client's answer to a question that was such a guess: written together with its delivery.
-    InHand(Box<InHand>),
+    Submitted(Box<Submitted>),
 }
 
 impl Live {
-    fn noted(&self) -> Option<&Noted> {
+    fn noted(&self) -> Option<&WrittenBehind> {
         match &self.known {
-            Known::Noted(noted) => Some(noted),
-            Known::Nothing | Known::Guess(_) | Known::InHand(_) => None,
+            Known::WrittenBehind(noted) => Some(noted),
+            Known::Nothing | Known::Guess(_) | Known::Submitted(_) => None,
         }
     }
 
-    fn noted_mut(&mut self) -> Option<&mut Noted> {
+    fn behind_mut(&mut self) -> Option<&mut WrittenBehind> {
         match &mut self.known {
-            Known::Noted(noted) => Some(noted),
-            Known::Nothing | Known::Guess(_) | Known::InHand(_) => None,
+            Known::WrittenBehind(noted) => Some(noted),
+            Known::Nothing | Known::Guess(_) | Known::Submitted(_) => None,
         }
     }
 
     fn take_guess(&mut self) -> Option<Row> {
         match std::mem::replace(&mut self.known, Known::Nothing) {
             Known::Guess(row) => Some(*row),
-            known @ (Known::Nothing | Known::Noted(_) | Known::InHand(_)) => {
+            known @ (Known::Nothing | Known::WrittenBehind(_) | Known::Submitted(_)) => {
                 self.known = known;
                 None
             }
@@ -174,7 +173,7 @@ impl Live {
 #[derive(Clone)]
 pub struct Keys {
     /// Seals values.
-    pub seal: Seal,
+    pub encryption: Encryption,
     /// Tells servers, callers, calls and questions apart.
     pub identity: IdentityKey,
 }
@@ -183,21 +182,21 @@ impl Keys {
     /// Makes keys for this process alone.
     pub fn random() -> io::Result<Self> {
         Ok(Self {
-            seal: Seal::random()?,
+            encryption: Encryption::random()?,
             identity: IdentityKey::random()?,
         })
     }
 
     /// Returns the key of the audit's chain.
     pub fn chain(&self) -> ChainKey {
-        ChainKey::of(&self.identity)
+        ChainKey::from_identity(&self.identity)
     }
 
     /// Reads the keys in these files, each made when there is none, whatever a record holds ([`KeyFiles::open`] looks).
-    pub fn kept(seal: &Path, identity: &Path) -> io::Result<Self> {
+    pub fn from_files(seal: &Path, identity: &Path) -> io::Result<Self> {
         Ok(Self {
-            seal: Seal::kept(seal)?,
-            identity: IdentityKey::kept(identity)?,
+            encryption: Encryption::from_file(seal)?,
+            identity: IdentityKey::from_file(identity)?,
         })
     }
 }
@@ -223,13 +222,13 @@ impl Default for Retention {
     }
 }
 
-/// The book of questions.
-pub struct Book {
-    store: Journal,
+/// The record of questions.
+pub struct Record {
+    store: Writer,
     keys: Keys,
     retention: Retention,
-    lease: Lease,
-    company: Company,
+    lock_file: LockFile,
+    presence: Presence,
     clock: fn() -> Timestamp,
     live: Mutex<HashMap<String, Live>>,
     /// Answers that were taken out without ever being in the store, until it is known what became of them.
@@ -239,18 +238,23 @@ pub struct Book {
     unattended: Mutex<HashMap<String, calls::Unattended>>,
     unattended_count: AtomicUsize,
     changes: watch::Sender<u64>,
-    counts: Counts,
+    counters: Counters,
 }
 
-impl Book {
-    /// A book over this store. The lease says that this gateway runs. Runs in a tokio runtime, in which it writes.
-    pub fn new(store: Arc<dyn Store>, keys: Keys, lease: Lease, clock: fn() -> Timestamp) -> Self {
+impl Record {
+    /// A record over this store. The lock file says that this gateway runs. Runs in a tokio runtime, in which it writes.
+    pub fn new(
+        store: Arc<dyn Store>,
+        keys: Keys,
+        lock_file: LockFile,
+        clock: fn() -> Timestamp,
+    ) -> Self {
         Self {
-            store: Journal::before(store),
+            store: Writer::new(store),
             keys,
             retention: Retention::default(),
-            lease,
-            company: Company::default(),
+            lock_file,
+            presence: Presence::default(),
             clock,
             live: Mutex::default(),
             in_transit: Mutex::default(),
@@ -258,13 +262,13 @@ impl Book {
             unattended: Mutex::default(),
             unattended_count: AtomicUsize::new(0),
             changes: watch::channel(0).0,
-            counts: Counts::default(),
+            counters: Counters::default(),
         }
     }
 
     /// Sets how long what is kept is kept.
     #[must_use]
-    pub fn retaining(mut self, retention: Retention) -> Self {
+    pub fn with_retention(mut self, retention: Retention) -> Self {
         self.retention = retention;
         self
     }
@@ -274,29 +278,29 @@ impl Book {
         &self.keys.identity
     }
 
-    /// The store below, with the journal before it.
+    /// The store below, with the writer before it.
     pub fn store(&self) -> &dyn Store {
         &self.store
     }
 
     /// Writes into the audit what is no step of a question: who did it, and with which question if any.
-    pub async fn note_event(
+    pub async fn audit_event(
         &self,
         event: audit::Event,
         question: Option<&str>,
         by: Option<&str>,
-    ) -> Result<(), BookFault> {
-        let entry = audit::note(event, question, by, self.now());
+    ) -> Result<(), RecordError> {
+        let entry = audit::event_entry(event, question, by, self.now());
         self.store.write(&[Write::Note(entry)]).await?;
         Ok(())
     }
 
     /// Waits until everything that happened is written.
-    pub async fn flush(&self) -> Result<(), BookFault> {
+    pub async fn flush(&self) -> Result<(), RecordError> {
         Ok(self.store.flush().await?)
     }
 
-    /// The time by this book's clock.
+    /// The time by this record's clock.
     pub fn now(&self) -> Timestamp {
         (self.clock)()
     }
@@ -307,13 +311,13 @@ impl Book {
     }
 
     /// Returns how long an answer is kept for a call that comes later.
-    pub fn keeps_answers(&self) -> Duration {
+    pub fn answer_retention(&self) -> Duration {
         self.retention.answers
     }
 
     /// Numbers for the metrics.
-    pub fn counts(&self) -> &Counts {
-        &self.counts
+    pub fn counters(&self) -> &Counters {
+        &self.counters
     }
 
     fn live(&self) -> MutexGuard<'_, HashMap<String, Live>> {
@@ -325,7 +329,7 @@ impl Book {
     }
 
     /// The row of this id, as it was written last by this process when that is remembered.
-    async fn find_or_recall(&self, id: &str) -> Result<Option<Row>, BookFault> {
+    async fn find_or_remembered(&self, id: &str) -> Result<Option<Row>, RecordError> {
         let recalled = self.live().get_mut(id).and_then(Live::take_guess);
         match recalled {
             Some(row) => Ok(Some(row)),
@@ -333,18 +337,18 @@ impl Book {
         }
     }
 
-    /// Remembers the row as it was written, for [`Self::find_or_recall`].
+    /// Remembers the row as it was written, for [`Self::find_or_remembered`].
     fn remember(&self, row: Row) {
         if row.body.at_client
             && let Some(live) = self.live().get_mut(&row.id)
-            && !matches!(live.known, Known::InHand(_))
+            && !matches!(live.known, Known::Submitted(_))
         {
             live.known = Known::Guess(Box::new(row));
         }
     }
 
     /// Writes the row where it still has the version that was seen; `false` when somebody else was first.
-    async fn put(&self, row: Row, seen: u64, audit: Vec<String>) -> Result<bool, BookFault> {
+    async fn put(&self, row: Row, seen: u64, audit: Vec<String>) -> Result<bool, RecordError> {
         // What a person did, and what became of it, survives a loss of power.
         let durability = if !audit.is_empty() && row.holds_an_act() {
             Durability::Flushed
@@ -361,21 +365,21 @@ impl Book {
     }
 
     /// The row of this id.
-    pub async fn find(&self, id: &str) -> Result<Option<Row>, BookFault> {
+    pub async fn find(&self, id: &str) -> Result<Option<Row>, RecordError> {
         Ok(self.store.find(id.to_owned()).await?)
     }
 
     /// One page of rows.
-    pub async fn list(&self, which: Which, page: Page) -> Result<Vec<Row>, BookFault> {
-        Ok(self.store.list(which, page).await?)
+    pub async fn list(&self, filter: Filter, page: Page) -> Result<Vec<Row>, RecordError> {
+        Ok(self.store.list(filter, page).await?)
     }
 
     /// The arguments of the call that a question came up in, JSON.
     pub fn arguments(&self, row: &Row) -> Option<String> {
         let sealed = row.arguments.as_deref()?;
         self.keys
-            .seal
-            .open(&place(&row.id, "arguments"), sealed)
+            .encryption
+            .open(&associated_data(&row.id, "arguments"), sealed)
             .ok()
     }
 
@@ -404,22 +408,22 @@ impl Book {
     }
 
     /// Returns whether another running gateway knows more of the question than the row says, and alone may change it.
-    fn is_anothers(&self, row: &Row) -> bool {
-        row.claimed && !self.lease.is_mine(&row.owner) && self.lease.is_held(&row.owner)
+    fn is_exclusive_elsewhere(&self, row: &Row) -> bool {
+        row.exclusive && !self.lock_file.is_mine(&row.owner) && self.lock_file.is_held(&row.owner)
     }
 
     /// Returns whether a call waits for this question right now, here or in another running gateway.
     pub fn is_waited_for(&self, row: &Row) -> bool {
-        if self.lease.is_mine(&row.owner) {
+        if self.lock_file.is_mine(&row.owner) {
             self.live().contains_key(&row.id)
         } else {
-            self.lease.is_held(&row.owner)
+            self.lock_file.is_held(&row.owner)
         }
     }
 }
 
 /// Returns where a sealed value belongs, which it is bound to.
-fn place(id: &str, column: &str) -> String {
+fn associated_data(id: &str, column: &str) -> String {
     format!("{id}.{column}")
 }
 

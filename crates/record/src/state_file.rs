@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::seal::unguessable;
+use crate::encryption::random_id;
 
 /// The suffix of a file's name while it is written aside.
 const ASIDE: &str = ".new";
@@ -14,7 +14,7 @@ const TRIES: usize = 100;
 /// Writes a file that only its owner may read, unless there is one already: then that stays as it is. Returns `true`
 /// when it was written.
 pub fn create_once(path: &Path, bytes: &[u8]) -> io::Result<bool> {
-    let written = place(path, bytes, |aside| {
+    let written = write_then(path, bytes, |aside| {
         // A link is made in one step, and never over an existing file.
         let placed = match fs::hard_link(aside, path) {
             Ok(()) => Ok(true),
@@ -32,7 +32,7 @@ pub fn create_once(path: &Path, bytes: &[u8]) -> io::Result<bool> {
 
 /// Writes a file that only its owner may read, in place of the one that is there.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    place(path, bytes, |aside| {
+    write_then(path, bytes, |aside| {
         fs::rename(aside, path).inspect_err(|_| {
             let _gone_already = fs::remove_file(aside);
         })
@@ -101,7 +101,7 @@ fn for_owner(options: &mut OpenOptions) {
 
 /// Writes the bytes aside and puts them in place, once more where another process has cleared them away in between: it took
 /// them for what a process left that has ended, before they were locked.
-fn place<T>(
+fn write_then<T>(
     path: &Path,
     bytes: &[u8],
     mut put: impl FnMut(&Path) -> io::Result<T>,
@@ -123,7 +123,7 @@ fn place<T>(
 /// Writes the bytes to a new file beside `path`, on the disk. As long as the file is held, it is locked.
 fn write_aside(path: &Path, bytes: &[u8]) -> io::Result<(PathBuf, File)> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}{ASIDE}", unguessable()?));
+    name.push(format!(".{}{ASIDE}", random_id()?));
     let aside = path.with_file_name(name);
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

@@ -6,7 +6,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_record::IdentityKey;
-use mcp_elicit_record::audit::{self, Verdict};
+use mcp_elicit_record::audit::{self, ChainCheck};
 use mcp_elicit_record::store::{ChainKey, Sqlite, is_keyed};
 use serde_json::Value;
 
@@ -93,11 +93,11 @@ async fn show(args: AuditArgs) -> Result<Exit, Failure> {
         .hint("restore the key from a backup."));
     }
     match verdict {
-        Verdict::Whole { links } => {
+        ChainCheck::Whole { links } => {
             screen::say(format_args!("{links} events, the chain is whole"));
             Ok(Exit::Done)
         }
-        Verdict::BrokenAt { number } => {
+        ChainCheck::BrokenAt { number } => {
             screen::say(format_args!(
                 "the chain is broken at event {number}: it was changed after it was written"
             ));
@@ -109,10 +109,10 @@ async fn show(args: AuditArgs) -> Result<Exit, Failure> {
 /// The key of the chain, which the gateway keeps beside the record; `None` where it is lost.
 fn chain_key(folder: &Path) -> Result<Option<ChainKey>, Failure> {
     let state = StateFolder::at(folder);
-    let key = IdentityKey::known(&state.identity()).map_err(|error| {
+    let key = IdentityKey::read(&state.identity()).map_err(|error| {
         Failure::usage(format!("the key in {} cannot be read", folder.display())).because(error)
     })?;
-    Ok(key.as_ref().map(ChainKey::of))
+    Ok(key.as_ref().map(ChainKey::from_identity))
 }
 
 impl AuditArgs {

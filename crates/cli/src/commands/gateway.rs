@@ -17,7 +17,7 @@ use mcp_elicit_gateway::{
 };
 use mcp_elicit_inbox::state_folder::Presence;
 use mcp_elicit_record::key_files;
-use mcp_elicit_record::store::StoreFault;
+use mcp_elicit_record::store::StoreError;
 use mcp_elicit_relay::RelaySettings;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::prelude::*;
@@ -375,7 +375,7 @@ fn cannot_start(fault: StartError) -> Failure {
             };
             Failure::usage("cannot start the gateway").hint(fault.remedy().unwrap_or_else(otherwise))
         }
-        StartError::Record(fault) if matches!(**fault, StoreFault::OtherKey) => {
+        StartError::Record(fault) if matches!(**fault, StoreError::OtherKey) => {
             Failure::usage("cannot start the gateway").hint(key_files::remedy("identity.key"))
         }
         StartError::Record(_) => Failure::usage("cannot start the gateway")

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use mcp_elicit_inbox::state_folder::StateFolder;
-use mcp_elicit_record::Lease;
+use mcp_elicit_record::LockFile;
 use mcp_elicit_record::audit::Event;
-use mcp_elicit_record::seal::Seal;
+use mcp_elicit_record::encryption::Encryption;
 
 use super::{in_runtime, inbox};
 use crate::failure::{Exit, Failure};
@@ -58,8 +58,8 @@ async fn start_over(folder: &StateFolder) -> Result<Exit, Failure> {
     }
     let unusable =
         |error| Failure::usage(format!("the state folder {path} cannot be used")).because(error);
-    let lease = Lease::take(&folder.leases()).map_err(unusable)?;
-    if lease.has_company() {
+    let lease = LockFile::acquire(&folder.leases()).map_err(unusable)?;
+    if lease.has_others() {
         return Err(
             Failure::usage(format!("a gateway runs on the state folder {path}"))
                 .hint("end it first."),
@@ -85,7 +85,7 @@ async fn rotate(folder: &StateFolder) -> Result<Exit, Failure> {
                 .hint("name the gateway's state folder with `--state DIR`."),
         );
     }
-    Seal::rotate(&folder.seal())
+    Encryption::rotate(&folder.seal())
         .map_err(|error| Failure::usage("the key cannot be changed").because(error))?;
     inbox::note(folder, Event::Rotated).await;
     screen::say("the key was changed; restart gateways that run, so that they use the new one");

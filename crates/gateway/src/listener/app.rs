@@ -138,7 +138,7 @@ async fn ready(State(state): State<AppState>, headers: HeaderMap) -> Response {
     if state.stopping.load(Ordering::Relaxed) {
         return (StatusCode::SERVICE_UNAVAILABLE, "stopping\n").into_response();
     }
-    match state.runtime.book.store().waiting().await {
+    match state.runtime.record.store().waiting().await {
         Ok(_) => "ready\n".into_response(),
         Err(_) => (
             StatusCode::SERVICE_UNAVAILABLE,
@@ -152,7 +152,7 @@ async fn metrics(State(state): State<AppState>, headers: HeaderMap) -> Response 
     if let Some(refused) = state.refuses(&headers) {
         return refused;
     }
-    let counts = state.runtime.book.counts();
+    let counts = state.runtime.record.counters();
     let number = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
     let (mut sessions, mut calls, mut open) = (0, 0, 0);
     for endpoint in state.endpoints.iter() {

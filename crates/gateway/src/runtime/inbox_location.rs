@@ -78,13 +78,13 @@ impl Runtime {
         lock: Option<InboxLock>,
         notify: bool,
     ) -> Result<(), StartError> {
-        let inbox = Inbox::serve(&self.book, listener, &folder.state, lock)
+        let inbox = Inbox::serve(&self.record, listener, &folder.state, lock)
             .map_err(|source| folder.fault(source))?;
         tracing::debug!(%at, address = %inbox.address(), "the inbox is served");
         self.answering
             .send_replace(InboxLocation::Here(Box::new(inbox)));
         if notify {
-            notify::start(self.book.clone());
+            notify::start(self.record.clone());
         }
         Ok(())
     }

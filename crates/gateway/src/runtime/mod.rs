@@ -25,8 +25,8 @@ use crate::responder_bridge::ResponderBridge;
 use crate::server_identity::server_identity;
 use crate::session::SessionContext;
 use mcp_elicit_inbox::state_folder::{Presence, StateFolder};
-use mcp_elicit_record::store::{Memory, Sqlite, Store, StoreFault};
-use mcp_elicit_record::{Book, Keys, Lease, SessionIdentity, clock};
+use mcp_elicit_record::store::{Memory, Sqlite, Store, StoreError};
+use mcp_elicit_record::{Keys, LockFile, Record, SessionIdentity, clock};
 use mcp_elicit_relay::Audience;
 
 /// The interval at which other gateways' answers are looked for.
@@ -34,17 +34,17 @@ const FOREIGN_CHANGES_INTERVAL: Duration = Duration::from_millis(400);
 /// The interval at which questions whose time has run out are ended.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 
-/// The book, the inbox and the housekeeping of a running gateway.
+/// The record, the inbox and the housekeeping of a running gateway.
 #[derive(Clone)]
 pub struct Runtime {
     /// The questions.
-    pub book: Arc<Book>,
+    pub record: Arc<Record>,
     /// The present location of the inbox.
     answering: watch::Sender<InboxLocation>,
     /// The responder that is asked at once, by the server's name.
     responders: Arc<HashMap<String, Arc<ResponderBridge>>>,
     /// Why the record could not be opened, as soon as that is known.
-    opening: Option<watch::Receiver<Option<Arc<StoreFault>>>>,
+    opening: Option<watch::Receiver<Option<Arc<StoreError>>>>,
     /// The facts learned of the servers.
     learning: LearnedFacts,
 }
@@ -71,19 +71,20 @@ impl Runtime {
         };
         let (store, lease) = if config.in_memory {
             let store: Arc<dyn Store> = Arc::new(Memory::keyed(keys.chain()));
-            (store, Lease::alone())
+            (store, LockFile::unshared())
         } else {
             let store = Arc::new(Sqlite::at(&folder.state.record()).keyed(keys.chain()));
             opening = Some(open_beside(store.clone()));
             let store: Arc<dyn Store> = store;
-            (store, Lease::take(&folder.state.leases()))
+            (store, LockFile::acquire(&folder.state.leases()))
         };
         let lease = lease.map_err(|source| folder.fault(source))?;
-        let book = Arc::new(Book::new(store, keys, lease, clock::now).retaining(config.retention));
-        let learning = learning_of(config, &book).await;
-        spawn_housekeeping(book.clone(), learning.clone());
+        let record =
+            Arc::new(Record::new(store, keys, lease, clock::now).with_retention(config.retention));
+        let learning = learning_of(config, &record).await;
+        spawn_housekeeping(record.clone(), learning.clone());
         let mut runtime = Self {
-            book,
+            record,
             answering: watch::Sender::new(InboxLocation::Nowhere),
             responders: Arc::default(),
             opening,
@@ -91,7 +92,7 @@ impl Runtime {
         };
         if !config.in_memory
             && let Ok(Err(fault)) =
-                tokio::time::timeout(INBOX_CHECK_INTERVAL, runtime.book.load_calls()).await
+                tokio::time::timeout(INBOX_CHECK_INTERVAL, runtime.record.load_calls()).await
         {
             // What is wrong with the record is told when it is first needed.
             tracing::warn!(%fault, "results that were kept could not be read");
@@ -104,8 +105,8 @@ impl Runtime {
     /// Writes what was learned of the servers, and all that happened: the process is about to end.
     pub async fn close(&self) {
         let closed = async {
-            self.learning.keep(&self.book).await?;
-            self.book.flush().await
+            self.learning.keep(&self.record).await?;
+            self.record.flush().await
         };
         if let Err(fault) = closed.await {
             tracing::error!(%fault, "the record could not be kept");
@@ -126,7 +127,7 @@ impl Runtime {
     ) -> Result<HashMap<String, Arc<ResponderBridge>>, StartError> {
         let alone = matches!(*self.answering.borrow(), InboxLocation::Nowhere);
         let over = |responder: Arc<dyn Responder>| {
-            ResponderBridge::new(self.book.clone(), responder, alone)
+            ResponderBridge::new(self.record.clone(), responder, alone)
         };
         let mut terminal: Option<Arc<ResponderBridge>> = None;
         let mut found = HashMap::new();
@@ -176,7 +177,7 @@ impl Runtime {
     }
 
     /// Waits until the record turns out to be unusable, which is for ever when it is not.
-    pub async fn broken_record(&self) -> Arc<StoreFault> {
+    pub async fn broken_record(&self) -> Arc<StoreError> {
         let broken = async {
             let mut opening = self.opening.clone()?;
             let fault = opening.wait_for(Option::is_some).await.ok()?;
@@ -191,7 +192,7 @@ impl Runtime {
     /// A session of this caller with this server.
     pub(crate) fn session_context(&self, server: &Server, caller: &str) -> SessionContext {
         let name = &server.settings.server;
-        let key = self.book.identity_key();
+        let key = self.record.identity_key();
         let identity = SessionIdentity {
             server: server_identity(server, key, std::env::vars_os()),
             caller: caller.to_owned(),
@@ -282,7 +283,7 @@ fn folder(named: Option<&Path>) -> Result<Folder, StartError> {
 }
 
 /// Opens the record beside everything else: the first message need not wait for it, only the first question.
-fn open_beside(store: Arc<Sqlite>) -> watch::Receiver<Option<Arc<StoreFault>>> {
+fn open_beside(store: Arc<Sqlite>) -> watch::Receiver<Option<Arc<StoreError>>> {
     let (tell, told) = watch::channel(None);
     tokio::spawn(async move {
         if let Err(fault) = store.ready().await {
@@ -294,15 +295,15 @@ fn open_beside(store: Arc<Sqlite>) -> watch::Receiver<Option<Arc<StoreFault>>> {
 }
 
 /// Adds what earlier processes learned of the servers to their settings.
-async fn learning_of(config: &Config, book: &Book) -> LearnedFacts {
+async fn learning_of(config: &Config, record: &Record) -> LearnedFacts {
     let server = |server: &Server| {
-        let key = server_identity(server, book.identity_key(), std::env::vars_os()).key;
+        let key = server_identity(server, record.identity_key(), std::env::vars_os()).key;
         (key, server.settings.clone())
     };
     let learning = LearnedFacts::of(config.servers.iter().map(server).collect());
     if !config.in_memory
         && let Ok(Err(fault)) =
-            tokio::time::timeout(INBOX_CHECK_INTERVAL, learning.recall(book)).await
+            tokio::time::timeout(INBOX_CHECK_INTERVAL, learning.recall(record)).await
     {
         // What is wrong with the record is told when it is first needed.
         tracing::warn!(%fault, "what was learned of a server could not be read");
@@ -310,11 +311,11 @@ async fn learning_of(config: &Config, book: &Book) -> LearnedFacts {
     learning
 }
 
-fn spawn_housekeeping(book: Arc<Book>, learning: LearnedFacts) {
-    let hears = book.clone();
+fn spawn_housekeeping(record: Arc<Record>, learning: LearnedFacts) {
+    let hears = record.clone();
     tokio::spawn(async move {
         loop {
-            if let Err(fault) = hears.hear_others().await {
+            if let Err(fault) = hears.poll_others().await {
                 tracing::warn!(%fault, "other gateways' answers could not be looked for");
             }
             if let Err(fault) = learning.keep(&hears).await {
@@ -325,7 +326,7 @@ fn spawn_housekeeping(book: Arc<Book>, learning: LearnedFacts) {
     });
     tokio::spawn(async move {
         loop {
-            if let Err(fault) = book.look_around().await {
+            if let Err(fault) = record.sweep().await {
                 tracing::warn!(%fault, "questions whose time has run out could not be ended");
             }
             tokio::time::sleep(SWEEP_INTERVAL).await;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use mcp_elicit_record::KeyFileError;
-use mcp_elicit_record::store::StoreFault;
+use mcp_elicit_record::store::StoreError;
 
 /// Why a gateway cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +24,7 @@ pub enum StartError {
     NoState,
     /// The record cannot be opened.
     #[error(transparent)]
-    Record(#[from] Arc<StoreFault>),
+    Record(#[from] Arc<StoreError>),
     /// A key is lost that the record needs.
     #[error(transparent)]
     Keys(#[from] KeyFileError),

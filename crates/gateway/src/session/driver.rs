@@ -50,7 +50,7 @@ impl Driver {
             }
         }
         let session = &self.session;
-        session.note(session.book.let_go(&session.tell).await);
+        session.note(session.record.release_session(&session.tell).await);
     }
 
     /// When the relay's next timer is due; told to whoever sets a timer.
@@ -80,7 +80,7 @@ impl Driver {
                 }
                 Job::Write(question, record) => {
                     self.keep_records(&mut together).await;
-                    self.session.write_in_hand(question, &record).await;
+                    self.session.write_submitted(question, &record).await;
                 }
                 Job::Flush => {
                     self.session.server.write_out();
@@ -146,7 +146,7 @@ fn records(effect: &Effect) -> &[String] {
 /// Returns the relay's event for what the record tells.
 fn from_record(event: RecordEvent) -> Event {
     match event {
-        RecordEvent::Settled { question } => Event::Answered {
+        RecordEvent::Answered { question } => Event::Answered {
             question: AskId(question.0),
         },
         RecordEvent::Ended { question, ending } => Event::Ended {

@@ -13,7 +13,7 @@ pub(crate) mod turn_waker;
 use mcp_elicit_core::lifecycle::Timestamp;
 use mcp_elicit_core::wire::FrameIndex;
 use mcp_elicit_core::wire::{CallKind, Id};
-use mcp_elicit_record::{Book, RecordEvent, SessionIdentity, clock};
+use mcp_elicit_record::{Record, RecordEvent, SessionIdentity, clock};
 use mcp_elicit_relay::{
     AskId, CallId, ClientForward, DeliveryId, Effect, Event, Relay, RelaySettings, ServerForward,
     StateSeal, StreamId,
@@ -90,7 +90,7 @@ pub(crate) struct Session {
     relay: Mutex<Relay>,
     client: Arc<dyn ClientTransport>,
     server: Arc<dyn ServerTransport>,
-    book: Arc<Book>,
+    record: Arc<Record>,
     who: SessionContext,
     jobs: mpsc::UnboundedSender<Job>,
     tell: mpsc::UnboundedSender<RecordEvent>,
@@ -140,11 +140,11 @@ impl Session {
         who: SessionContext,
         client: Arc<dyn ClientTransport>,
         server: Arc<dyn ServerTransport>,
-        book: Arc<Book>,
+        record: Arc<Record>,
     ) -> (Arc<Self>, Driver) {
         let (jobs, job_list) = mpsc::unbounded_channel();
         let (tell, told) = mpsc::unbounded_channel();
-        let key = book.identity_key().derive("request state");
+        let key = record.identity_key().derive("request state");
         let seal = StateSeal::new(&key, &who.identity.server.key, &who.identity.caller);
         let settings = RelaySettings {
             is_named: who.identity.server.is_named,
@@ -155,7 +155,7 @@ impl Session {
             relay,
             client,
             server,
-            book,
+            record,
             who,
             jobs,
             tell,
@@ -180,7 +180,7 @@ impl Session {
     /// A frame came from the client.
     pub(crate) fn handle_client(&self, stream: StreamId, frame: Frame<'_>) {
         let mut relay = self.relay();
-        relay.set_finds_calls(self.book.has_calls());
+        relay.set_finds_calls(self.record.has_calls());
         let up = match frame {
             Frame::Lent(bytes) => relay.client_frame(clock::now(), stream, bytes),
             Frame::Seen(bytes, index) => {
@@ -367,7 +367,7 @@ impl Session {
     /// Returns what nobody waits for is handed on to be written, once the frames are on their way.
     fn write_behind(&self, noted: &[String]) {
         for record in noted {
-            self.note(self.book.write_behind(record));
+            self.note(self.record.write_behind(record));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::Session;
 use mcp_elicit_core::question::{AskedVia, FoundCall};
-use mcp_elicit_record::{BookFault, Raised, SessionKey, Settling, clock};
+use mcp_elicit_record::{RecordError, Recorded, SessionKey, Verdict, clock};
 use mcp_elicit_relay::{AskId, Effect, Event, Relay};
 
 /// Records that are to be written when the frames are on their way.
@@ -26,9 +26,12 @@ impl Session {
         let event = match effect {
             Effect::Record { question, asked } if !asked.outlives => {
                 let who = &self.who;
-                let raised =
-                    self.book
-                        .note(&who.identity, &asked, SessionKey(question.0), &self.tell);
+                let raised = self.record.create_behind(
+                    &who.identity,
+                    &asked,
+                    SessionKey(question.0),
+                    &self.tell,
+                );
                 match raised {
                     Ok(None) => return Some(Effect::Record { question, asked }),
                     Ok(Some(raised)) => {
@@ -42,8 +45,11 @@ impl Session {
                 question,
                 record,
                 outcome,
-            } => match self.book.settle_noted(&record, &outcome, "client") {
-                None if self.book.settle_in_hand(&record, &outcome, "client") => {
+            } => match self.record.submit_behind(&record, &outcome, "client") {
+                None if self
+                    .record
+                    .submit_with_delivery(&record, &outcome, "client") =>
+                {
                     later.in_hand.push((question, record));
                     Event::Answered { question }
                 }
@@ -55,8 +61,8 @@ impl Session {
                     });
                 }
                 // Whoever was first has told.
-                Some(Settling::Late(_) | Settling::Gone) => return None,
-                Some(Settling::Won) => {
+                Some(Verdict::Late(_) | Verdict::Gone) => return None,
+                Some(Verdict::Won) => {
                     later.noted.push(record);
                     Event::Answered { question }
                 }
@@ -65,21 +71,23 @@ impl Session {
             Effect::BeginDelivery { questions, .. } if !self.server.is_up() => {
                 Event::NoDelivery { questions }
             }
-            Effect::BeginDelivery { questions, records } => match self.book.take_noted(&records) {
-                None => {
-                    // What is in hand is written together with its being taken.
-                    later
-                        .in_hand
-                        .retain(|(_, record)| !records.contains(record));
-                    return Some(Effect::BeginDelivery { questions, records });
+            Effect::BeginDelivery { questions, records } => {
+                match self.record.deliver_behind(&records) {
+                    None => {
+                        // What is in hand is written together with its being taken.
+                        later
+                            .in_hand
+                            .retain(|(_, record)| !records.contains(record));
+                        return Some(Effect::BeginDelivery { questions, records });
+                    }
+                    Some(replies) => {
+                        later.noted.extend(records);
+                        let replies = questions.into_iter().zip(replies).collect();
+                        Event::DeliveryBegun { replies }
+                    }
                 }
-                Some(replies) => {
-                    later.noted.extend(records);
-                    let replies = questions.into_iter().zip(replies).collect();
-                    Event::DeliveryBegun { replies }
-                }
-            },
-            Effect::End { record, ending } => match self.book.end_noted(&record, ending) {
+            }
+            Effect::End { record, ending } => match self.record.end_behind(&record, ending) {
                 Ok(true) => return None,
                 Ok(false) => return Some(Effect::End { record, ending }),
                 Err(fault) => {
@@ -88,7 +96,7 @@ impl Session {
                 }
             },
             // Their values never were in the store.
-            Effect::Delivered { records } if self.book.confirm_in_transit(&records) => {
+            Effect::Delivered { records } if self.record.confirm_in_transit(&records) => {
                 later.noted.extend(records);
                 return None;
             }
@@ -99,7 +107,7 @@ impl Session {
                 server_info,
             } => {
                 let info = server_info.as_deref();
-                if self.book.knows_call(&self.who.identity, info, &digest) {
+                if self.record.knows_call(&self.who.identity, info, &digest) {
                     return Some(Effect::FindCall {
                         stream,
                         frame,
@@ -120,10 +128,13 @@ impl Session {
                 server_info,
             } => {
                 let (who, info) = (&self.who.identity, server_info.as_deref());
-                self.note(
-                    self.book
-                        .keep_call(who, info, &digest, &self.tell, SessionKey(call.0)),
-                );
+                self.note(self.record.keep_call(
+                    who,
+                    info,
+                    &digest,
+                    &self.tell,
+                    SessionKey(call.0),
+                ));
                 return None;
             }
             Effect::FollowCall {
@@ -132,7 +143,7 @@ impl Session {
                 server_info,
             } => {
                 let (who, info) = (&self.who.identity, server_info.as_deref());
-                self.book
+                self.record
                     .follow_call(who, info, &digest, &self.tell, SessionKey(call.0));
                 return None;
             }
@@ -142,7 +153,7 @@ impl Session {
         None
     }
 
-    fn recorded(&self, question: AskId, raised: Raised) -> Event {
+    fn recorded(&self, question: AskId, raised: Recorded) -> Event {
         Event::Recorded {
             question,
             link: (self.who.link)(&raised.id),
@@ -152,7 +163,7 @@ impl Session {
         }
     }
 
-    fn not_recorded(&self, question: AskId, fault: &BookFault) -> Event {
+    fn not_recorded(&self, question: AskId, fault: &RecordError) -> Event {
         tracing::error!(server = %self.who.server, %fault, "a question could not be recorded");
         Event::NotRecorded { question }
     }
@@ -161,8 +172,8 @@ impl Session {
         match effect {
             Effect::Record { question, asked } => {
                 let raised = self
-                    .book
-                    .raise(
+                    .record
+                    .create(
                         &self.who.identity,
                         &asked,
                         SessionKey(question.0),
@@ -189,11 +200,11 @@ impl Session {
                 record,
                 outcome,
             } => {
-                let settled = self.book.settle(&record, &outcome, "client").await;
+                let settled = self.record.submit(&record, &outcome, "client").await;
                 self.tell_if_unsettled(question, settled.err());
             }
             Effect::BeginDelivery { questions, records } => {
-                let taken = self.book.take(&records).await;
+                let taken = self.record.deliver(&records).await;
                 self.tell(match taken {
                     Ok(Some(replies)) => Event::DeliveryBegun { replies: questions.into_iter().zip(replies).collect() },
                     Ok(None) => Event::NoDelivery { questions },
@@ -203,15 +214,15 @@ impl Session {
                     }
                 });
             }
-            Effect::End { record, ending } => self.note(self.book.end(&record, ending).await),
-            Effect::Delivered { records } => self.note(self.book.confirm(&records).await),
+            Effect::End { record, ending } => self.note(self.record.end(&record, ending).await),
+            Effect::Delivered { records } => self.note(self.record.confirm(&records).await),
             Effect::DeliveryRefused { records, why } => {
                 tracing::warn!(server = %self.who.server, %why, "the server did not accept an answer");
-                self.note(self.book.delivery_refused(&records, &why).await);
+                self.note(self.record.delivery_refused(&records, &why).await);
             }
             Effect::InDoubt { records, why } => {
                 tracing::warn!(server = %self.who.server, %why, "it is not known whether an answer was accepted");
-                self.note(self.book.delivery_in_doubt(&records, &why).await);
+                self.note(self.record.delivery_in_doubt(&records, &why).await);
             }
             Effect::FindCall {
                 stream,
@@ -220,7 +231,7 @@ impl Session {
                 server_info,
             } => {
                 let (who, info) = (&self.who.identity, server_info.as_deref());
-                let found = self.book.find_call(who, info, &digest).await;
+                let found = self.record.find_call(who, info, &digest).await;
                 let found = found.unwrap_or_else(|fault| {
                     self.note(Err(fault));
                     FoundCall::Nothing
@@ -233,13 +244,13 @@ impl Session {
             }
             Effect::KeepResult { call, result } => {
                 self.note(
-                    self.book
+                    self.record
                         .keep_result(&self.tell, SessionKey(call.0), &result)
                         .await,
                 );
             }
             Effect::DropCall { call } => {
-                self.note(self.book.drop_call(&self.tell, SessionKey(call.0)).await);
+                self.note(self.record.drop_call(&self.tell, SessionKey(call.0)).await);
             }
             Effect::KeepCall { .. }
             | Effect::FollowCall { .. }
@@ -251,19 +262,19 @@ impl Session {
     }
 
     /// Writes the client's answer that is in hand.
-    pub(super) async fn write_in_hand(&self, question: AskId, record: &str) {
-        let written = self.book.write_in_hand(record).await;
+    pub(super) async fn write_submitted(&self, question: AskId, record: &str) {
+        let written = self.record.write_submitted(record).await;
         self.tell_if_unsettled(question, written.err());
     }
 
-    fn tell_if_unsettled(&self, question: AskId, fault: Option<BookFault>) {
+    fn tell_if_unsettled(&self, question: AskId, fault: Option<RecordError>) {
         if let Some(fault) = fault {
             tracing::error!(server = %self.who.server, %fault, "an answer could not be recorded");
             self.tell(Event::NotRecorded { question });
         }
     }
 
-    pub(super) fn note(&self, done: Result<(), BookFault>) {
+    pub(super) fn note(&self, done: Result<(), RecordError>) {
         if let Err(fault) = done {
             tracing::error!(server = %self.who.server, %fault, "the record could not be kept");
         }

@@ -167,8 +167,8 @@ fn start(
     attach: impl FnOnce(&Arc<Session>) -> io::Result<()>,
 ) -> Result<Started, StartError> {
     let who = runtime.session_context(server, "local");
-    let book = runtime.book.clone();
-    let (session, driver) = Session::new(settings, who, client.clone(), side, book);
+    let record = runtime.record.clone();
+    let (session, driver) = Session::new(settings, who, client.clone(), side, record);
     attach(&session).map_err(fault_of(server))?;
     let driver = Some(drive(driver).map_err(fault_of(server))?);
     Ok(Started { session, driver })

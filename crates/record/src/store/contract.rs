@@ -7,21 +7,21 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
-use super::failing::Failing;
+use super::fault_injection::Failing;
 
 use super::{
-    Body, Change, Durability, Journal, Memory, Page, Row, SERVERS_LEARNED, Sqlite, Store, Which,
-    Write, chained,
+    Body, Change, Durability, Filter, Memory, Page, Row, SERVERS_LEARNED, Sqlite, Store, Write,
+    Writer, chained,
 };
 
 fn row(id: &str, at: u64) -> Row {
     let asked = Timestamp::from_millis(at);
     Row {
         id: id.to_owned(),
-        same: "same".to_owned(),
+        binding: "same".to_owned(),
         owner: "me".to_owned(),
-        claimed: false,
-        exchange: Lifecycle::ask(asked, Some(asked.after(Duration::from_mins(1)))),
+        exclusive: false,
+        lifecycle: Lifecycle::ask(asked, Some(asked.after(Duration::from_mins(1)))),
         body: Body {
             server: "s".to_owned(),
             principal: "local".to_owned(),
@@ -47,8 +47,8 @@ fn row(id: &str, at: u64) -> Row {
 fn acted(row: &Row) -> Row {
     let step = Transition::acted(&Outcome::Visit, "inbox");
     let mut next = row.clone();
-    next.exchange = row
-        .exchange
+    next.lifecycle = row
+        .lifecycle
         .step(&step, Timestamp::from_millis(2_000))
         .unwrap();
     next.content = Some(vec![7]);
@@ -79,7 +79,7 @@ async fn keeps_the_contract(store: &dyn Store) {
     );
     assert_eq!(store.find("z".to_owned()).await.unwrap(), None);
     let open: Vec<String> = store
-        .list(Which::Open, Page::first(10))
+        .list(Filter::Open, Page::first(10))
         .await
         .unwrap()
         .into_iter()
@@ -87,7 +87,11 @@ async fn keeps_the_contract(store: &dyn Store) {
         .collect();
     assert_eq!(open, ["b", "a"], "the longest waiting first");
     assert_eq!(
-        store.list(Which::Open, Page::first(1)).await.unwrap().len(),
+        store
+            .list(Filter::Open, Page::first(1))
+            .await
+            .unwrap()
+            .len(),
         1
     );
 
@@ -109,14 +113,14 @@ async fn keeps_the_contract(store: &dyn Store) {
             .await
             .unwrap()
             .unwrap()
-            .exchange
+            .lifecycle
             .is_open()
     );
     assert_eq!(
         (
             store.waiting().await.unwrap(),
             store
-                .list(Which::Ended, Page::first(10))
+                .list(Filter::Ended, Page::first(10))
                 .await
                 .unwrap()
                 .len()
@@ -125,14 +129,14 @@ async fn keeps_the_contract(store: &dyn Store) {
     );
 
     // Delivered rows are not found as the same question any more.
-    assert_eq!(store.same("same".to_owned()).await.unwrap().len(), 2);
+    assert_eq!(store.by_binding("same".to_owned()).await.unwrap().len(), 2);
     let mut told = first.clone();
-    told.exchange = first
-        .exchange
+    told.lifecycle = first
+        .lifecycle
         .step(&Transition::Deliver, Timestamp::from_millis(3_000))
         .unwrap();
     assert!(store.change(vec![change(told, 1)]).await.unwrap());
-    assert_eq!(store.same("same".to_owned()).await.unwrap().len(), 1);
+    assert_eq!(store.by_binding("same".to_owned()).await.unwrap().len(), 1);
 
     // Many at once: each stands for itself, and each sees what was written before it.
     let c = row("c", 1_002);
@@ -159,7 +163,7 @@ async fn keeps_the_contract(store: &dyn Store) {
     let d = store.find("d".to_owned()).await.unwrap();
     assert_eq!(d, Some(row("d", 1_003)));
     let b = store.find("b".to_owned()).await.unwrap().unwrap();
-    assert!(b.exchange.is_open(), "all or none");
+    assert!(b.lifecycle.is_open(), "all or none");
     assert_eq!(
         store.left_over().await.unwrap(),
         ["same", "same", "same"],
@@ -191,16 +195,16 @@ async fn gives_pages(store: &dyn Store) {
         let row = row(&format!("q{number}"), 1_000 + number / 3);
         store.insert(row, "asked".to_owned()).await.unwrap();
     }
-    let all = ids(store, Which::Open, Page::first(100)).await;
-    let first = ids(store, Which::Open, Page::first(3)).await;
+    let all = ids(store, Filter::Open, Page::first(100)).await;
+    let first = ids(store, Filter::Open, Page::first(3)).await;
     assert_eq!(first, all[..3]);
     let last = store.find(first[2].clone()).await.unwrap().unwrap();
     assert!(store.change(vec![change(acted(&last), 0)]).await.unwrap());
-    let second = ids(store, Which::Open, Page::after(first[2].clone(), 3)).await;
-    let third = ids(store, Which::Open, Page::after(second[2].clone(), 3)).await;
+    let second = ids(store, Filter::Open, Page::after(first[2].clone(), 3)).await;
+    let third = ids(store, Filter::Open, Page::after(second[2].clone(), 3)).await;
     assert_eq!([second, third].concat(), all[3..]);
     assert!(
-        ids(store, Which::Open, Page::after("nobody".to_owned(), 3))
+        ids(store, Filter::Open, Page::after("nobody".to_owned(), 3))
             .await
             .is_empty()
     );
@@ -208,16 +212,16 @@ async fn gives_pages(store: &dyn Store) {
         let row = store.find(id.clone()).await.unwrap().unwrap();
         assert!(store.change(vec![change(acted(&row), 0)]).await.unwrap());
     }
-    let ended = ids(store, Which::Ended, Page::first(100)).await;
+    let ended = ids(store, Filter::Ended, Page::first(100)).await;
     assert_eq!(ended.len(), 4);
     assert_eq!(
-        ids(store, Which::Ended, Page::after(ended[1].clone(), 100)).await,
+        ids(store, Filter::Ended, Page::after(ended[1].clone(), 100)).await,
         ended[2..]
     );
 }
 
-async fn ids(store: &dyn Store, which: Which, page: Page) -> Vec<String> {
-    let rows = store.list(which, page).await.unwrap();
+async fn ids(store: &dyn Store, filter: Filter, page: Page) -> Vec<String> {
+    let rows = store.list(filter, page).await.unwrap();
     rows.into_iter().map(|row| row.id).collect()
 }
 
@@ -229,8 +233,8 @@ async fn sweeps(store: &dyn Store) {
     // NewQuestion at 1 s, with a deadline of a minute, and answers kept for 10 s.
     let of = |id: &str| {
         let row = row(id, 1_000);
-        let exchange = row.exchange.clone().keeping_answer(keep);
-        Row { exchange, ..row }
+        let lifecycle = row.lifecycle.clone().keeping_answer(keep);
+        Row { lifecycle, ..row }
     };
     let answered = |row: &Row| acted(row);
     insert(of("open")).await;
@@ -242,8 +246,8 @@ async fn sweeps(store: &dyn Store) {
     insert(lost).await;
     insert(of("taken")).await;
     let mut taken = answered(&of("taken"));
-    taken.exchange = taken
-        .exchange
+    taken.lifecycle = taken
+        .lifecycle
         .step(&Transition::Deliver, at(3_000))
         .unwrap();
     assert!(store.change(vec![change(taken.clone(), 0)]).await.unwrap());
@@ -261,14 +265,14 @@ async fn sweeps(store: &dyn Store) {
         arguments: None,
         ..taken.clone()
     };
-    let done = change(erased, taken.exchange.version());
+    let done = change(erased, taken.lifecycle.version());
     assert!(store.change(vec![done]).await.unwrap());
     assert_eq!(due(2_500).await, ["lost"]);
     assert_eq!(store.purge(at(2_000)).await.unwrap(), 0, "not old enough");
     assert_eq!(store.purge(at(9_000)).await.unwrap(), 1, "what waits stays");
     assert!(store.find("taken".to_owned()).await.unwrap().is_none());
     let found = store.find("open".to_owned()).await.unwrap().unwrap();
-    let listed = store.list(Which::Open, Page::first(1)).await.unwrap();
+    let listed = store.list(Filter::Open, Page::first(1)).await.unwrap();
     assert_eq!(found.params.as_deref(), Some("{}"));
     assert_eq!(
         listed[0].params, None,
@@ -279,9 +283,9 @@ async fn sweeps(store: &dyn Store) {
 /// A result is kept for its time, and given away once.
 async fn keeps_results(store: &dyn Store) {
     let at = Timestamp::from_millis;
-    let call = |id: &str, until: u64| super::KeptCall {
+    let call = |id: &str, until: u64| super::FinishedCall {
         id: id.to_owned(),
-        same: "same".to_owned(),
+        binding: "same".to_owned(),
         result: vec![1, 2],
         until: at(until),
     };
@@ -332,7 +336,7 @@ async fn every_store_keeps_what_was_learned() {
 #[tokio::test]
 async fn every_store_keeps_results() {
     keeps_results(&Memory::default()).await;
-    keeps_results(&Journal::before(Arc::new(Memory::default()))).await;
+    keeps_results(&Writer::new(Arc::new(Memory::default()))).await;
     let folder = tempfile::tempdir().unwrap();
     keeps_results(&Sqlite::at(&folder.path().join("calls.sqlite"))).await;
 }
@@ -340,7 +344,7 @@ async fn every_store_keeps_results() {
 #[tokio::test]
 async fn every_store_is_swept() {
     sweeps(&Memory::default()).await;
-    sweeps(&Journal::before(Arc::new(Memory::default()))).await;
+    sweeps(&Writer::new(Arc::new(Memory::default()))).await;
     let folder = tempfile::tempdir().unwrap();
     sweeps(&Sqlite::at(&folder.path().join("sweep.sqlite"))).await;
 }
@@ -353,13 +357,13 @@ async fn memory_keeps_the_contract() {
 
 #[tokio::test]
 async fn a_journal_keeps_the_contract() {
-    keeps_the_contract(&Journal::before(Arc::new(Memory::default()))).await;
-    gives_pages(&Journal::before(Arc::new(Memory::default()))).await;
+    keeps_the_contract(&Writer::new(Arc::new(Memory::default()))).await;
+    gives_pages(&Writer::new(Arc::new(Memory::default()))).await;
     let folder = tempfile::tempdir().unwrap();
     let contract = Sqlite::at(&folder.path().join("contract.sqlite"));
-    keeps_the_contract(&Journal::before(Arc::new(contract))).await;
+    keeps_the_contract(&Writer::new(Arc::new(contract))).await;
     let pages = Sqlite::at(&folder.path().join("pages.sqlite"));
-    gives_pages(&Journal::before(Arc::new(pages))).await;
+    gives_pages(&Writer::new(Arc::new(pages))).await;
 }
 
 #[tokio::test]
@@ -376,7 +380,7 @@ async fn sqlite_keeps_the_contract_and_its_rows() {
     let again = Sqlite::open(&path).await.unwrap();
     assert_eq!(
         again
-            .list(Which::Open, Page::first(10))
+            .list(Filter::Open, Page::first(10))
             .await
             .unwrap()
             .len(),
@@ -389,36 +393,36 @@ async fn sqlite_keeps_the_contract_and_its_rows() {
 #[tokio::test]
 async fn what_is_left_behind_is_written_before_what_comes_after() {
     let below: Arc<Memory> = Arc::default();
-    let journal = Journal::before(below.clone());
+    let writer = Writer::new(below.clone());
     let asked = |id: &str| Write::Insert {
         row: Box::new(row(id, 1_000)),
         audit: vec![format!("asked {id}")],
     };
-    journal.behind(asked("a"));
-    journal.behind(asked("b"));
+    writer.queue_behind(asked("a"));
+    writer.queue_behind(asked("b"));
     // Becomes part of the row that waits to be written.
-    journal.behind(Write::Change(vec![change(acted(&row("a", 1_000)), 0)]));
+    writer.queue_behind(Write::Change(vec![change(acted(&row("a", 1_000)), 0)]));
     assert_eq!(below.waiting().await.unwrap(), 0, "nobody has waited yet");
-    journal
+    writer
         .insert(row("c", 1_000), "asked c".to_owned())
         .await
         .unwrap();
-    let entries = |links: Vec<super::Audited>| -> Vec<String> {
+    let entries = |links: Vec<super::AuditEntry>| -> Vec<String> {
         links.into_iter().map(|link| link.entry).collect()
     };
     assert_eq!(
         entries(below.audit(1, 100).await.unwrap()),
         ["asked a", "changed", "asked b", "asked c"]
     );
-    journal.behind(Write::Change(vec![change(acted(&row("b", 1_000)), 0)]));
-    let b = journal.find("b".to_owned()).await.unwrap().unwrap();
+    writer.queue_behind(Write::Change(vec![change(acted(&row("b", 1_000)), 0)]));
+    let b = writer.find("b".to_owned()).await.unwrap().unwrap();
     assert_eq!(
         b,
         acted(&row("b", 1_000)),
         "a read sees what was queued before it"
     );
-    journal.behind(asked("d"));
-    drop(journal);
+    writer.queue_behind(asked("d"));
+    drop(writer);
     for _ in 0..100 {
         tokio::task::yield_now().await;
     }
@@ -428,22 +432,22 @@ async fn what_is_left_behind_is_written_before_what_comes_after() {
     );
 }
 
-/// Nobody is asked anything new while the journal is full; what was begun is written all the same.
+/// Nobody is asked anything new while the writer is full; what was begun is written all the same.
 #[tokio::test]
 async fn a_full_journal_has_no_room_until_it_is_written() {
     let below: Arc<Memory> = Arc::default();
-    let journal = Journal::before(below.clone());
-    for number in 0..super::journal::ROOM {
-        assert!(journal.has_room());
-        journal.behind(Write::Insert {
+    let writer = Writer::new(below.clone());
+    for number in 0..super::writer::CAPACITY {
+        assert!(writer.has_room());
+        writer.queue_behind(Write::Insert {
             row: Box::new(row(&format!("q{number}"), 1_000)),
             audit: Vec::new(),
         });
     }
-    assert!(!journal.has_room());
-    journal.flush().await.unwrap();
-    assert!(journal.has_room());
-    assert_eq!(below.waiting().await.unwrap(), super::journal::ROOM);
+    assert!(!writer.has_room());
+    writer.flush().await.unwrap();
+    assert!(writer.has_room());
+    assert_eq!(below.waiting().await.unwrap(), super::writer::CAPACITY);
 }
 
 #[tokio::test(start_paused = true)]
@@ -452,17 +456,17 @@ async fn what_cannot_be_written_is_told_to_who_waits_and_else_tried_again() {
         writes: AtomicUsize::new(3),
         ..Failing::default()
     });
-    let journal = Journal::before(below.clone());
-    journal.behind(Write::Insert {
+    let writer = Writer::new(below.clone());
+    writer.queue_behind(Write::Insert {
         row: Box::new(row("a", 1_000)),
         audit: vec!["asked a".to_owned()],
     });
     // In one step, and each by itself: three failures.
-    let waited = journal.insert(row("b", 1_000), "asked b".to_owned()).await;
+    let waited = writer.insert(row("b", 1_000), "asked b".to_owned()).await;
     assert!(waited.is_err());
-    assert!(!journal.has_room(), "nothing new is begun meanwhile");
+    assert!(!writer.has_room(), "nothing new is begun meanwhile");
     tokio::time::sleep(Duration::from_secs(5)).await;
-    assert!(journal.has_room());
+    assert!(writer.has_room());
     assert!(below.find("a".to_owned()).await.unwrap().is_some());
     assert!(below.find("b".to_owned()).await.unwrap().is_none());
 }
@@ -496,7 +500,7 @@ async fn a_file_of_an_older_version_is_brought_up_to_date() {
     );
     assert_eq!(open.body.kind, Some(CallKind::Tool));
     assert!(open.params.unwrap().contains("https://a.example/"));
-    let listed = store.list(Which::Open, Page::first(9)).await.unwrap();
+    let listed = store.list(Filter::Open, Page::first(9)).await.unwrap();
     assert_eq!((listed.len(), listed[0].params.as_deref()), (1, None));
     let answered = store.find("answered".to_owned()).await.unwrap().unwrap();
     assert_eq!(
@@ -505,7 +509,7 @@ async fn a_file_of_an_older_version_is_brought_up_to_date() {
         "an unknown keyword is no mode"
     );
     let at = Timestamp::from_millis;
-    assert_eq!(answered.exchange.valid_until(), Some(at(2_000 + 900_000)));
+    assert_eq!(answered.lifecycle.valid_until(), Some(at(2_000 + 900_000)));
     let due = store.due(at(902_000), 9).await.unwrap();
     assert_eq!(
         due.len(),

@@ -7,15 +7,15 @@ use futures::FutureExt as _;
 use mcp_elicit_core::lifecycle::Timestamp;
 
 use super::{
-    Audited, ChainKey, Change, KeptCall, Page, Row, SERVERS_LEARNED, Store, Stored, Which, Write,
-    chained,
+    AuditEntry, ChainKey, Change, Filter, FinishedCall, Page, Row, SERVERS_LEARNED, Store, Stored,
+    Write, chained,
 };
 
 #[derive(Default)]
 struct Inner {
     rows: BTreeMap<String, Row>,
-    audit: Vec<Audited>,
-    calls: BTreeMap<String, KeptCall>,
+    audit: Vec<AuditEntry>,
+    calls: BTreeMap<String, FinishedCall>,
     key: Option<ChainKey>,
     /// The facts learned of servers, and when.
     learned: BTreeMap<String, (Timestamp, String)>,
@@ -60,7 +60,7 @@ impl Inner {
             Write::Change(changes) => {
                 let seen = |change: &Change| {
                     let row = self.rows.get(&change.row.id);
-                    row.is_some_and(|row| row.exchange.version() == change.seen)
+                    row.is_some_and(|row| row.lifecycle.version() == change.seen)
                 };
                 if !changes.iter().all(seen) {
                     return false;
@@ -79,7 +79,7 @@ impl Inner {
     fn append(&mut self, entry: String) {
         let before = self.audit.last().map_or("", |last| last.hash.as_str());
         let hash = chained(self.key.as_ref(), before, &entry);
-        self.audit.push(Audited {
+        self.audit.push(AuditEntry {
             number: self.audit.len() as u64 + 1,
             entry,
             hash,
@@ -88,12 +88,12 @@ impl Inner {
 }
 
 /// Returns where a row stands on a list: by time, and by id among those of the same time.
-fn place(which: Which, row: &Row) -> (i128, String) {
+fn list_position(filter: Filter, row: &Row) -> (i128, String) {
     let millis =
         |moment: Option<Timestamp>| moment.map_or(0, |moment| i128::from(moment.as_millis()));
-    let time = match which {
-        Which::Open => millis(Some(row.exchange.asked_at())),
-        Which::Ended => -millis(row.exchange.ended_at()),
+    let time = match filter {
+        Filter::Open => millis(Some(row.lifecycle.asked_at())),
+        Filter::Ended => -millis(row.lifecycle.ended_at()),
     };
     (time, row.id.clone())
 }
@@ -109,9 +109,9 @@ impl Store for Memory {
         async { Ok(found) }.boxed()
     }
 
-    fn same(&self, same: String) -> Stored<'_, Vec<Row>> {
+    fn by_binding(&self, binding: String) -> Stored<'_, Vec<Row>> {
         let mut found = self.with(|inner| {
-            let fits = |row: &&Row| row.same == same && !row.exchange.is_over();
+            let fits = |row: &&Row| row.binding == binding && !row.lifecycle.is_over();
             inner
                 .rows
                 .values()
@@ -119,30 +119,30 @@ impl Store for Memory {
                 .cloned()
                 .collect::<Vec<_>>()
         });
-        found.sort_by_key(|row| row.exchange.asked_at());
+        found.sort_by_key(|row| row.lifecycle.asked_at());
         async { Ok(found) }.boxed()
     }
 
-    fn list(&self, which: Which, page: Page) -> Stored<'_, Vec<Row>> {
+    fn list(&self, filter: Filter, page: Page) -> Stored<'_, Vec<Row>> {
         let found = self.with(|inner| {
             let after = match &page.after {
                 None => None,
                 Some(id) => match inner.rows.get(id) {
-                    Some(row) => Some(place(which, row)),
+                    Some(row) => Some(list_position(filter, row)),
                     None => return Vec::new(),
                 },
             };
             let mut rows: Vec<&Row> = inner
                 .rows
                 .values()
-                .filter(|row| row.exchange.is_open() == (which == Which::Open))
+                .filter(|row| row.lifecycle.is_open() == (filter == Filter::Open))
                 .filter(|row| {
                     after
                         .as_ref()
-                        .is_none_or(|after| place(which, row) > *after)
+                        .is_none_or(|after| list_position(filter, row) > *after)
                 })
                 .collect();
-            rows.sort_by_key(|row| place(which, row));
+            rows.sort_by_key(|row| list_position(filter, row));
             let listed = |row: &Row| Row {
                 params: None,
                 ..row.clone()
@@ -157,26 +157,26 @@ impl Store for Memory {
             inner
                 .rows
                 .values()
-                .filter(|row| row.exchange.is_open())
+                .filter(|row| row.lifecycle.is_open())
                 .count()
         });
         async move { Ok(count) }.boxed()
     }
 
     fn left_over(&self) -> Stored<'_, Vec<String>> {
-        let waits = |row: &&Row| !row.exchange.is_over();
+        let waits = |row: &&Row| !row.lifecycle.is_over();
         let found = self.with(|inner| {
             let rows = inner.rows.values().filter(waits);
-            rows.map(|row| row.same.clone()).collect()
+            rows.map(|row| row.binding.clone()).collect()
         });
         async { Ok(found) }.boxed()
     }
 
     fn due(&self, now: Timestamp, most: usize) -> Stored<'_, Vec<Row>> {
         let is_due = |row: &&Row| {
-            let exchange = &row.exchange;
+            let lifecycle = &row.lifecycle;
             row.due_at().is_some_and(|due| due <= now)
-                || exchange.is_open() && !row.can_be_found()
+                || lifecycle.is_open() && !row.can_be_found()
                 || row.is_in_transit()
         };
         let found = self.with(|inner| {
@@ -188,8 +188,8 @@ impl Store for Memory {
 
     fn purge(&self, before: Timestamp) -> Stored<'_, usize> {
         let is_old = |row: &Row| {
-            let ended = row.exchange.ended_at().is_some_and(|ended| ended < before);
-            ended && row.exchange.is_over()
+            let ended = row.lifecycle.ended_at().is_some_and(|ended| ended < before);
+            ended && row.lifecycle.is_over()
         };
         let count = self.with(|inner| {
             let all = inner.rows.len();
@@ -199,17 +199,17 @@ impl Store for Memory {
         async move { Ok(count) }.boxed()
     }
 
-    fn keep_call(&self, call: KeptCall) -> Stored<'_, ()> {
+    fn keep_call(&self, call: FinishedCall) -> Stored<'_, ()> {
         self.with(|inner| inner.calls.insert(call.id.clone(), call));
         async { Ok(()) }.boxed()
     }
 
-    fn take_call(&self, id: String) -> Stored<'_, Option<KeptCall>> {
+    fn take_call(&self, id: String) -> Stored<'_, Option<FinishedCall>> {
         let taken = self.with(|inner| inner.calls.remove(&id));
         async { Ok(taken) }.boxed()
     }
 
-    fn calls(&self, now: Timestamp) -> Stored<'_, Vec<KeptCall>> {
+    fn calls(&self, now: Timestamp) -> Stored<'_, Vec<FinishedCall>> {
         let calls = self.with(|inner| {
             inner.calls.retain(|_, call| now < call.until);
             inner.calls.values().cloned().collect()
@@ -241,7 +241,7 @@ impl Store for Memory {
         async { Ok(learned) }.boxed()
     }
 
-    fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<Audited>> {
+    fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<AuditEntry>> {
         let found = self.with(|inner| {
             inner
                 .audit

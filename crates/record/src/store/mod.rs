@@ -1,5 +1,5 @@
 //! The store of the questions. One trait, one contract suite (`contract.rs`), one file for each kind of store, and the
-//! [`journal`] in front of any of them.
+//! [`writer`] in front of any of them.
 //!
 //! A store decides nothing about a question: it keeps rows, changes them only when nobody else did since they were read
 //! (compare-and-set by version, all of several or none), and appends to the audit chain in the same step. Values that
@@ -14,18 +14,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::IdentityKey;
 
-pub mod journal;
 pub mod memory;
 pub mod sqlite;
+pub mod writer;
 
 #[cfg(test)]
 mod contract;
 #[cfg(test)]
-pub(crate) mod failing;
+pub(crate) mod fault_injection;
 
-pub use journal::Journal;
 pub use memory::Memory;
 pub use sqlite::Sqlite;
+pub use writer::Writer;
 
 /// One question as it is stored.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,13 +33,13 @@ pub struct Row {
     /// Unguessable; names the question to people, pages and scripts.
     pub id: String,
     /// The key that finds the same question of the same call of the same principal again; hex.
-    pub same: String,
+    pub binding: String,
     /// Which running gateway has the call that waits for it.
     pub owner: String,
     /// The state; its version is the row's.
-    pub exchange: Lifecycle,
+    pub lifecycle: Lifecycle,
     /// `true` if only that gateway may change the row, for as long as it runs: it knows more than the row says.
-    pub claimed: bool,
+    pub exclusive: bool,
     /// The question, and its call.
     pub body: Body,
     /// The call's arguments, sealed.
@@ -59,12 +59,12 @@ impl Row {
 
     /// Returns when time alone changes the row; `None` when it does not.
     pub fn due_at(&self) -> Option<Timestamp> {
-        if self.exchange.is_over() {
+        if self.lifecycle.is_over() {
             return None;
         }
-        let exchange = &self.exchange;
-        exchange.valid_until().or(if exchange.is_open() {
-            exchange.deadline()
+        let lifecycle = &self.lifecycle;
+        lifecycle.valid_until().or(if lifecycle.is_open() {
+            lifecycle.deadline()
         } else {
             None
         })
@@ -72,24 +72,24 @@ impl Row {
 
     /// Returns `true` when an answer was taken out, and nobody has said yet what became of it.
     pub fn is_in_transit(&self) -> bool {
-        self.exchange.delivery() == Some(Delivery::Delivered)
+        self.lifecycle.delivery() == Some(Delivery::Delivered)
             && (self.content.is_some() || self.arguments.is_some())
     }
 
     /// Returns `true` when what the row says of a person's answer must survive a loss of power: the answer was kept, or a
     /// kept one was taken out.
     pub fn holds_an_act(&self) -> bool {
-        self.exchange.delivery().is_some()
+        self.lifecycle.delivery().is_some()
     }
 }
 
 /// Longest beginning of a message that lists show, in characters.
-pub const MESSAGE: usize = 1_000;
+pub const MAX_MESSAGE: usize = 1_000;
 
 impl Body {
     /// Returns the beginning of a message, as far as lists show it.
     pub fn beginning_of(message: &str) -> String {
-        message.chars().take(MESSAGE).collect()
+        message.chars().take(MAX_MESSAGE).collect()
     }
 }
 
@@ -159,11 +159,11 @@ pub enum Durability {
 
 /// The result of a call that nobody waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptCall {
+pub struct FinishedCall {
     /// Unguessable.
     pub id: String,
     /// The key that finds the same call of the same caller again; hex.
-    pub same: String,
+    pub binding: String,
     /// The server's answer, sealed.
     pub result: Vec<u8>,
     /// Until when it is kept.
@@ -201,7 +201,7 @@ impl Write {
 
 /// One link of the audit chain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Audited {
+pub struct AuditEntry {
     /// Counts from 1 without gaps.
     pub number: u64,
     /// The event, JSON.
@@ -213,7 +213,7 @@ pub struct Audited {
 
 /// Which rows to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
+pub enum Filter {
     /// Those that wait, the longest waiting first.
     Open,
     /// Those that ended, the latest first.
@@ -246,7 +246,7 @@ impl Page {
 
 /// The store could not do its work. Says nothing about any question.
 #[derive(Debug, thiserror::Error)]
-pub enum StoreFault {
+pub enum StoreError {
     /// The database failed.
     #[error("the record cannot be reached")]
     Database(#[from] sqlx::Error),
@@ -281,7 +281,7 @@ pub struct KeyedContents {
 pub const SERVERS_LEARNED: usize = 256;
 
 /// The future that a store returns.
-pub type Stored<'a, T> = BoxFuture<'a, Result<T, StoreFault>>;
+pub type Stored<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
 /// The store of the questions.
 pub trait Store: Send + Sync + 'static {
@@ -291,12 +291,12 @@ pub trait Store: Send + Sync + 'static {
     /// The row of this id.
     fn find(&self, id: String) -> Stored<'_, Option<Row>>;
     /// The rows of the same question that were not delivered, oldest first.
-    fn same(&self, same: String) -> Stored<'_, Vec<Row>>;
+    fn by_binding(&self, binding: String) -> Stored<'_, Vec<Row>>;
     /// One page of rows, without what was asked in full (`Row::params`).
-    fn list(&self, which: Which, page: Page) -> Stored<'_, Vec<Row>>;
+    fn list(&self, filter: Filter, page: Page) -> Stored<'_, Vec<Row>>;
     /// Returns how many rows wait.
     fn waiting(&self) -> Stored<'_, usize>;
-    /// Returns what finds the rows again (`Row::same`) that wait, or whose answer was not delivered.
+    /// Returns what finds the rows again (`Row::binding`) that wait, or whose answer was not delivered.
     fn left_over(&self) -> Stored<'_, Vec<String>>;
     /// Rows that something is to be done about: those whose time has come, those that wait and cannot be found again, and
     /// answers that were taken out and of which nothing is known. At most so many.
@@ -305,13 +305,13 @@ pub trait Store: Send + Sync + 'static {
     /// Returns how many.
     fn purge(&self, before: Timestamp) -> Stored<'_, usize>;
     /// Writes the result of a call; it survives a loss of power.
-    fn keep_call(&self, call: KeptCall) -> Stored<'_, ()>;
+    fn keep_call(&self, call: FinishedCall) -> Stored<'_, ()>;
     /// Deletes the result of a call and returns it; `None` where somebody else was first.
-    fn take_call(&self, id: String) -> Stored<'_, Option<KeptCall>>;
+    fn take_call(&self, id: String) -> Stored<'_, Option<FinishedCall>>;
     /// Deletes results that are kept no longer, and returns the others.
-    fn calls(&self, now: Timestamp) -> Stored<'_, Vec<KeptCall>>;
+    fn calls(&self, now: Timestamp) -> Stored<'_, Vec<FinishedCall>>;
     /// The audit chain from this number on, at most so many.
-    fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<Audited>>;
+    fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<AuditEntry>>;
 
     /// Keeps what was learned of a server, JSON, by the server's key. Those that were learned of longest ago are forgotten.
     fn keep_learned(&self, server: String, learned: String, now: Timestamp) -> Stored<'_, ()>;
@@ -343,7 +343,7 @@ const KEYED: &str = "k1:";
 
 impl ChainKey {
     /// Returns the key of the chain that goes with the key of identities.
-    pub fn of(identity: &IdentityKey) -> Self {
+    pub fn from_identity(identity: &IdentityKey) -> Self {
         Self(identity.derive("audit chain"))
     }
 }

@@ -4,7 +4,7 @@
 //! A question that is being asked waits for this, so a write is one trip to the connection's thread: a transaction of
 //! several statements sent as one, which does all or nothing by its own conditions.
 
-mod writing;
+mod questions;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,11 +18,11 @@ use sqlx::{ConnectOptions as _, Connection as _, Row as _, SqlSafeStr as _};
 use tokio::sync::{Mutex, MutexGuard};
 
 use super::{
-    Audited, ChainKey, Durability, KeptCall, KeyedContents, Page, Row, SERVERS_LEARNED, Store,
-    StoreFault, Stored, Which, Write,
+    AuditEntry, ChainKey, Durability, Filter, FinishedCall, KeyedContents, Page, Row,
+    SERVERS_LEARNED, Store, StoreError, Stored, Write,
 };
 use crate::state_file;
-use writing::signed;
+use questions::signed;
 
 /// Statements that bring a file from one schema to the next; a file's `user_version` says how many were run.
 const MIGRATIONS: [&str; 5] = [
@@ -56,7 +56,7 @@ const KEYED_CONTENTS: &str = "SELECT (SELECT count(*) FROM question WHERE conten
     + (SELECT count(*) FROM call), (SELECT count(*) FROM audit WHERE hash LIKE 'k1:%')";
 
 /// The number of tries of a file that others are about to make, and their interval.
-const OPENINGS: u32 = 500;
+const OPEN_TRIES: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Rows that wait, or that a person acted on and that were not delivered.
@@ -112,7 +112,7 @@ impl Sqlite {
     ///
     /// # Errors
     /// When it cannot be opened or read.
-    pub async fn keyed_contents(&self) -> Result<KeyedContents, StoreFault> {
+    pub async fn keyed_contents(&self) -> Result<KeyedContents, StoreError> {
         let mut file = self.file().await?;
         let connection = file.connection()?;
         let (sealed, keyed_links): (i64, i64) =
@@ -124,14 +124,14 @@ impl Sqlite {
     }
 
     /// Opens the file, made when there is none, and brings it to this version's schema.
-    pub async fn open(path: &Path) -> Result<Self, StoreFault> {
+    pub async fn open(path: &Path) -> Result<Self, StoreError> {
         let store = Self::at(path);
         store.ready().await?;
         Ok(store)
     }
 
     /// Opens the file, if that was not done yet.
-    pub async fn ready(&self) -> Result<(), StoreFault> {
+    pub async fn ready(&self) -> Result<(), StoreError> {
         self.file().await.map(|_| ())
     }
 
@@ -139,7 +139,7 @@ impl Sqlite {
     ///
     /// # Errors
     /// When it cannot be opened.
-    pub async fn close(self) -> Result<(), StoreFault> {
+    pub async fn close(self) -> Result<(), StoreError> {
         self.ready().await?;
         if let Some(connection) = self.file.into_inner().connection {
             connection.close().await?;
@@ -147,7 +147,7 @@ impl Sqlite {
         Ok(())
     }
 
-    async fn file(&self) -> Result<MutexGuard<'_, File>, StoreFault> {
+    async fn file(&self) -> Result<MutexGuard<'_, File>, StoreError> {
         let mut file = self.file.lock().await;
         if file.connection.is_none() {
             file.connection = Some(connect(&self.path).await?);
@@ -175,7 +175,7 @@ impl Sqlite {
         tail: &'static str,
         value: Option<String>,
         most: usize,
-    ) -> Result<Vec<Row>, StoreFault> {
+    ) -> Result<Vec<Row>, StoreError> {
         let text = sqlx::AssertSqlSafe(format!("SELECT {columns} FROM question {tail} LIMIT ?2"))
             .into_sql_str();
         let most = i64::try_from(most).unwrap_or(i64::MAX);
@@ -189,16 +189,16 @@ impl Sqlite {
 }
 
 impl File {
-    fn connection(&mut self) -> Result<&mut SqliteConnection, StoreFault> {
-        let closed = || StoreFault::Database(sqlx::Error::PoolClosed);
+    fn connection(&mut self) -> Result<&mut SqliteConnection, StoreError> {
+        let closed = || StoreError::Database(sqlx::Error::PoolClosed);
         self.connection.as_mut().ok_or_else(closed)
     }
 }
 
 /// Opens the file. Where several processes make it at once, SQLite tells some of them that it is locked without letting them
 /// wait: these try again.
-async fn connect(path: &Path) -> Result<SqliteConnection, StoreFault> {
-    for _ in 0..OPENINGS {
+async fn connect(path: &Path) -> Result<SqliteConnection, StoreError> {
+    for _ in 0..OPEN_TRIES {
         match open(path).await {
             Err(fault) if is_busy(&fault) => tokio::time::sleep(PAUSE).await,
             opened => return opened,
@@ -208,9 +208,9 @@ async fn connect(path: &Path) -> Result<SqliteConnection, StoreFault> {
 }
 
 /// Returns whether another process has the file locked.
-fn is_busy(fault: &StoreFault) -> bool {
+fn is_busy(fault: &StoreError) -> bool {
     const BUSY: i64 = 5;
-    let StoreFault::Database(error) = fault else {
+    let StoreError::Database(error) = fault else {
         return false;
     };
     let code = error
@@ -221,7 +221,7 @@ fn is_busy(fault: &StoreFault) -> bool {
     code.is_some_and(|code| code & 0xff == BUSY)
 }
 
-async fn open(path: &Path) -> Result<SqliteConnection, StoreFault> {
+async fn open(path: &Path) -> Result<SqliteConnection, StoreError> {
     // SQLite gives the files beside it the same mode.
     let file = state_file::open_private(path).map_err(sqlx::Error::from)?;
     let is_new = file.metadata().map_err(sqlx::Error::from)?.len() == 0;
@@ -243,7 +243,7 @@ async fn open(path: &Path) -> Result<SqliteConnection, StoreFault> {
     Ok(connection)
 }
 
-async fn migrate(connection: &mut SqliteConnection) -> Result<(), StoreFault> {
+async fn migrate(connection: &mut SqliteConnection) -> Result<(), StoreError> {
     let known = i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX);
     if version(connection).await? == known {
         return Ok(());
@@ -252,7 +252,7 @@ async fn migrate(connection: &mut SqliteConnection) -> Result<(), StoreFault> {
     // Another gateway may have been first.
     let found = version(&mut step).await?;
     if found > known {
-        return Err(StoreFault::Newer { found, known });
+        return Err(StoreError::Newer { found, known });
     }
     let done = usize::try_from(found).unwrap_or(0);
     for migration in &MIGRATIONS[done..] {
@@ -262,20 +262,20 @@ async fn migrate(connection: &mut SqliteConnection) -> Result<(), StoreFault> {
     Ok(())
 }
 
-async fn version(connection: &mut SqliteConnection) -> Result<i64, StoreFault> {
+async fn version(connection: &mut SqliteConnection) -> Result<i64, StoreError> {
     let version = sqlx::query_scalar("PRAGMA user_version")
         .fetch_one(connection)
         .await?;
     Ok(version)
 }
 
-fn read(row: &SqliteRow) -> Result<Row, StoreFault> {
+fn read(row: &SqliteRow) -> Result<Row, StoreError> {
     Ok(Row {
         id: row.try_get("id")?,
-        same: row.try_get("same")?,
+        binding: row.try_get("same")?,
         owner: row.try_get("owner")?,
-        claimed: row.try_get("claimed")?,
-        exchange: serde_json::from_str(row.try_get("exchange")?)?,
+        exclusive: row.try_get("claimed")?,
+        lifecycle: serde_json::from_str(row.try_get("exchange")?)?,
         body: serde_json::from_str(row.try_get("body")?)?,
         arguments: row.try_get("arguments")?,
         content: row.try_get("content")?,
@@ -283,11 +283,11 @@ fn read(row: &SqliteRow) -> Result<Row, StoreFault> {
     })
 }
 
-fn read_call(row: &SqliteRow) -> Result<KeptCall, StoreFault> {
+fn read_call(row: &SqliteRow) -> Result<FinishedCall, StoreError> {
     let until: i64 = row.try_get("until")?;
-    Ok(KeptCall {
+    Ok(FinishedCall {
         id: row.try_get("id")?,
-        same: row.try_get("same")?,
+        binding: row.try_get("same")?,
         result: row.try_get("result")?,
         until: Timestamp::from_millis(u64::try_from(until).unwrap_or(0)),
     })
@@ -295,7 +295,7 @@ fn read_call(row: &SqliteRow) -> Result<KeptCall, StoreFault> {
 
 impl Store for Sqlite {
     fn write<'a>(&'a self, wanted: &'a [Write]) -> Stored<'a, Vec<bool>> {
-        async move { self.file().await?.write_wanted(wanted).await }.boxed()
+        async move { self.file().await?.write_group(wanted).await }.boxed()
     }
 
     fn left_over(&self) -> Stored<'_, Vec<String>> {
@@ -318,26 +318,26 @@ impl Store for Sqlite {
         .boxed()
     }
 
-    fn same(&self, same: String) -> Stored<'_, Vec<Row>> {
+    fn by_binding(&self, binding: String) -> Stored<'_, Vec<Row>> {
         self.rows(
             COLUMNS,
             "WHERE same = ?1 AND delivered = 0 ORDER BY asked_at",
-            Some(same),
+            Some(binding),
             100,
         )
         .boxed()
     }
 
-    fn list(&self, which: Which, page: Page) -> Stored<'_, Vec<Row>> {
+    fn list(&self, filter: Filter, page: Page) -> Stored<'_, Vec<Row>> {
         // `open` is spelled out, since a partial index is used for a constant only.
-        let tail = match (which, page.after.is_some()) {
-            (Which::Open, false) => "WHERE open = 1 ORDER BY asked_at, rowid",
-            (Which::Open, true) => {
+        let tail = match (filter, page.after.is_some()) {
+            (Filter::Open, false) => "WHERE open = 1 ORDER BY asked_at, rowid",
+            (Filter::Open, true) => {
                 "WHERE open = 1 AND (asked_at, rowid) > (SELECT asked_at, rowid FROM question WHERE id = ?1) \
                  ORDER BY asked_at, rowid"
             }
-            (Which::Ended, false) => "WHERE open = 0 ORDER BY ended_at DESC, rowid DESC",
-            (Which::Ended, true) => {
+            (Filter::Ended, false) => "WHERE open = 0 ORDER BY ended_at DESC, rowid DESC",
+            (Filter::Ended, true) => {
                 "WHERE open = 0 AND (ended_at, rowid) < (SELECT ended_at, rowid FROM question WHERE id = ?1) \
                  ORDER BY ended_at DESC, rowid DESC"
             }
@@ -363,7 +363,7 @@ impl Store for Sqlite {
             let most = i64::try_from(most).unwrap_or(i64::MAX);
             let rows = {
                 let mut file = self.file().await?;
-                let query = sqlx::query(text).bind(writing::millis(now)).bind(most);
+                let query = sqlx::query(text).bind(questions::millis(now)).bind(most);
                 query.fetch_all(file.connection()?).await?
             };
             rows.iter().map(read).collect()
@@ -375,7 +375,7 @@ impl Store for Sqlite {
         async move {
             let mut file = self.file().await?;
             let connection = file.connection()?;
-            let query = sqlx::query(PURGE).bind(writing::millis(before));
+            let query = sqlx::query(PURGE).bind(questions::millis(before));
             let count = query.execute(&mut *connection).await?.rows_affected();
             // Readers are not waited for: it is tried again with the next sweep.
             sqlx::raw_sql("PRAGMA busy_timeout = 0")
@@ -390,15 +390,15 @@ impl Store for Sqlite {
         .boxed()
     }
 
-    fn keep_call(&self, call: KeptCall) -> Stored<'_, ()> {
+    fn keep_call(&self, call: FinishedCall) -> Stored<'_, ()> {
         async move {
             let mut file = self.file().await?;
             file.set_durability(Durability::Flushed).await?;
             sqlx::query("INSERT INTO call (id, same, result, until) VALUES (?1, ?2, ?3, ?4)")
                 .bind(call.id)
-                .bind(call.same)
+                .bind(call.binding)
                 .bind(call.result)
-                .bind(writing::millis(call.until))
+                .bind(questions::millis(call.until))
                 .execute(file.connection()?)
                 .await?;
             Ok(())
@@ -406,7 +406,7 @@ impl Store for Sqlite {
         .boxed()
     }
 
-    fn take_call(&self, id: String) -> Stored<'_, Option<KeptCall>> {
+    fn take_call(&self, id: String) -> Stored<'_, Option<FinishedCall>> {
         async move {
             let mut file = self.file().await?;
             let row =
@@ -419,12 +419,12 @@ impl Store for Sqlite {
         .boxed()
     }
 
-    fn calls(&self, now: Timestamp) -> Stored<'_, Vec<KeptCall>> {
+    fn calls(&self, now: Timestamp) -> Stored<'_, Vec<FinishedCall>> {
         async move {
             let mut file = self.file().await?;
             let connection = file.connection()?;
             sqlx::query("DELETE FROM call WHERE until <= ?1")
-                .bind(writing::millis(now))
+                .bind(questions::millis(now))
                 .execute(&mut *connection)
                 .await?;
             let rows = sqlx::query("SELECT id, same, result, until FROM call")
@@ -442,7 +442,7 @@ impl Store for Sqlite {
             sqlx::query("INSERT OR REPLACE INTO learned (server, learned, at) VALUES (?1, ?2, ?3)")
                 .bind(server)
                 .bind(learned)
-                .bind(writing::millis(now))
+                .bind(questions::millis(now))
                 .execute(&mut *connection)
                 .await?;
             sqlx::query(FORGET_LEARNED)
@@ -466,7 +466,7 @@ impl Store for Sqlite {
         .boxed()
     }
 
-    fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<Audited>> {
+    fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<AuditEntry>> {
         async move {
             let mut file = self.file().await?;
             let links: Vec<(i64, String, String)> = sqlx::query_as(
@@ -476,7 +476,7 @@ impl Store for Sqlite {
             .bind(i64::try_from(most).unwrap_or(i64::MAX))
             .fetch_all(file.connection()?)
             .await?;
-            let link = |(number, entry, hash)| Audited {
+            let link = |(number, entry, hash)| AuditEntry {
                 number: u64::try_from(number).unwrap_or(0),
                 entry,
                 hash,

@@ -11,30 +11,33 @@ fn result() -> FoundCall {
     FoundCall::Result(RESULT.to_owned())
 }
 
-async fn find(book: &Book, who: &SessionIdentity) -> FoundCall {
-    book.find_call(who, INFO, "digest").await.unwrap()
+async fn find(record: &Record, who: &SessionIdentity) -> FoundCall {
+    record.find_call(who, INFO, "digest").await.unwrap()
 }
 
 /// A call of a session is handed back, and its result comes.
-async fn finished(book: &Book, tell: &mpsc::UnboundedSender<RecordEvent>) {
-    let kept = book.keep_call(&local(), INFO, "digest", tell, SessionKey(1));
+async fn finished(record: &Record, tell: &mpsc::UnboundedSender<RecordEvent>) {
+    let kept = record.keep_call(&local(), INFO, "digest", tell, SessionKey(1));
     kept.unwrap();
-    book.keep_result(tell, SessionKey(1), RESULT).await.unwrap();
+    record
+        .keep_result(tell, SessionKey(1), RESULT)
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
 async fn a_result_is_found_once_by_the_same_call_of_the_same_caller() {
-    let (_, book) = alone().await;
+    let (_, record) = alone().await;
     let (tell, mut told) = mpsc::unbounded_channel();
-    assert!(!book.has_calls());
-    finished(&book, &tell).await;
-    assert!(book.has_calls() && book.knows_call(&local(), INFO, "digest"));
-    assert!(!book.knows_call(&local(), INFO, "another"));
+    assert!(!record.has_calls());
+    finished(&record, &tell).await;
+    assert!(record.has_calls() && record.knows_call(&local(), INFO, "digest"));
+    assert!(!record.knows_call(&local(), INFO, "another"));
     for other in [of("s", "caller-1"), of("s --env production", "local")] {
-        assert!(!book.knows_call(&other, INFO, "digest"));
-        assert_eq!(find(&book, &other).await, FoundCall::Nothing);
+        assert!(!record.knows_call(&other, INFO, "digest"));
+        assert_eq!(find(&record, &other).await, FoundCall::Nothing);
     }
-    assert_eq!(find(&book, &local()).await, result());
+    assert_eq!(find(&record, &local()).await, result());
     let taken = told.try_recv();
     assert!(matches!(
         taken,
@@ -42,8 +45,8 @@ async fn a_result_is_found_once_by_the_same_call_of_the_same_caller() {
             call: SessionKey(1)
         })
     ));
-    assert_eq!(find(&book, &local()).await, FoundCall::Nothing);
-    assert!(!book.has_calls());
+    assert_eq!(find(&record, &local()).await, FoundCall::Nothing);
+    assert!(!record.has_calls());
 }
 
 #[tokio::test]
@@ -51,13 +54,13 @@ async fn a_result_outlives_its_session_and_its_gateway_sealed() {
     let below: Arc<Memory> = Arc::default();
     let keys = Keys::random().unwrap();
     let open = || {
-        let lease = Lease::alone().unwrap();
-        Book::new(below.clone(), keys.clone(), lease, clock)
+        let lock_file = LockFile::unshared().unwrap();
+        Record::new(below.clone(), keys.clone(), lock_file, clock)
     };
     let first = open();
     let (tell, _told) = mpsc::unbounded_channel();
     finished(&first, &tell).await;
-    first.let_go(&tell).await.unwrap();
+    first.release_session(&tell).await.unwrap();
     assert!(first.knows_call(&local(), INFO, "digest"));
     drop(first);
     let stored = below.calls(clock()).await.unwrap();
@@ -75,8 +78,8 @@ async fn of_two_gateways_one_gets_the_result() {
     let below: Arc<Memory> = Arc::default();
     let keys = Keys::random().unwrap();
     let open = || {
-        let lease = Lease::alone().unwrap();
-        Book::new(below.clone(), keys.clone(), lease, clock)
+        let lock_file = LockFile::unshared().unwrap();
+        Record::new(below.clone(), keys.clone(), lock_file, clock)
     };
     let (first, second) = (open(), open());
     let (tell, _told) = mpsc::unbounded_channel();
@@ -88,15 +91,16 @@ async fn of_two_gateways_one_gets_the_result() {
 
 #[tokio::test]
 async fn another_session_follows_a_call_at_work_and_gets_its_result() {
-    let (_, book) = alone().await;
+    let (_, record) = alone().await;
     let (owner, _told) = mpsc::unbounded_channel();
     let (follower, mut told) = mpsc::unbounded_channel();
-    let kept = book.keep_call(&local(), INFO, "digest", &owner, SessionKey(1));
+    let kept = record.keep_call(&local(), INFO, "digest", &owner, SessionKey(1));
     kept.unwrap();
-    assert_eq!(find(&book, &local()).await, FoundCall::Running);
-    book.follow_call(&local(), INFO, "digest", &follower, SessionKey(7));
+    assert_eq!(find(&record, &local()).await, FoundCall::Running);
+    record.follow_call(&local(), INFO, "digest", &follower, SessionKey(7));
     assert!(told.try_recv().is_err());
-    book.keep_result(&owner, SessionKey(1), RESULT)
+    record
+        .keep_result(&owner, SessionKey(1), RESULT)
         .await
         .unwrap();
     let ended = told.try_recv();
@@ -106,9 +110,9 @@ async fn another_session_follows_a_call_at_work_and_gets_its_result() {
             call: SessionKey(7)
         })
     ));
-    assert_eq!(find(&book, &local()).await, result());
+    assert_eq!(find(&record, &local()).await, result());
     // It has ended before it could be followed.
-    book.follow_call(&local(), INFO, "digest", &follower, SessionKey(8));
+    record.follow_call(&local(), INFO, "digest", &follower, SessionKey(8));
     let ended = told.try_recv();
     assert!(matches!(
         ended,
@@ -120,24 +124,24 @@ async fn another_session_follows_a_call_at_work_and_gets_its_result() {
 
 #[tokio::test]
 async fn a_call_whose_session_ends_is_followed_no_longer() {
-    let (_, book) = alone().await;
+    let (_, record) = alone().await;
     let (owner, _told) = mpsc::unbounded_channel();
     let (follower, mut told) = mpsc::unbounded_channel();
-    let kept = book.keep_call(&local(), INFO, "digest", &owner, SessionKey(1));
+    let kept = record.keep_call(&local(), INFO, "digest", &owner, SessionKey(1));
     kept.unwrap();
-    book.follow_call(&local(), INFO, "digest", &follower, SessionKey(7));
-    book.let_go(&owner).await.unwrap();
+    record.follow_call(&local(), INFO, "digest", &follower, SessionKey(7));
+    record.release_session(&owner).await.unwrap();
     assert!(told.try_recv().is_ok());
-    assert_eq!(find(&book, &local()).await, FoundCall::Nothing);
-    assert!(!book.has_calls());
+    assert_eq!(find(&record, &local()).await, FoundCall::Nothing);
+    assert!(!record.has_calls());
 }
 
 #[tokio::test]
 async fn a_call_that_is_waited_for_again_is_not_kept() {
-    let (below, book) = alone().await;
+    let (below, record) = alone().await;
     let (tell, _told) = mpsc::unbounded_channel();
-    finished(&book, &tell).await;
-    book.drop_call(&tell, SessionKey(1)).await.unwrap();
-    assert_eq!(find(&book, &local()).await, FoundCall::Nothing);
+    finished(&record, &tell).await;
+    record.drop_call(&tell, SessionKey(1)).await.unwrap();
+    assert_eq!(find(&record, &local()).await, FoundCall::Nothing);
     assert_eq!(below.calls(clock()).await.unwrap(), []);
 }

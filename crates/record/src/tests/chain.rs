@@ -5,27 +5,30 @@ use crate::SessionKey;
 use crate::store::{ChainKey, Sqlite, chained};
 
 fn key() -> ChainKey {
-    ChainKey::of(&IdentityKey::random().unwrap())
+    ChainKey::from_identity(&IdentityKey::random().unwrap())
 }
 
 #[tokio::test]
 async fn a_chain_that_was_made_whole_without_its_key_is_broken() {
     let key = key();
     let store = Arc::new(Memory::keyed(key.clone()));
-    let book = book(store.clone());
+    let record = record(store.clone());
     let (tell, _told) = mpsc::unbounded_channel();
-    let raised = book
-        .raise(&local(), &asked("Who?"), SessionKey(1), &tell)
+    let recorded = record
+        .create(&local(), &asked("Who?"), SessionKey(1), &tell)
         .await;
-    let id = raised.unwrap().id;
-    book.settle(&id, &Outcome::Decline, "inbox").await.unwrap();
-    let note = book.note_event(audit::Event::Insisted, Some(&id), Some("page"));
+    let id = recorded.unwrap().id;
+    record
+        .submit(&id, &Outcome::Decline, "inbox")
+        .await
+        .unwrap();
+    let note = record.audit_event(audit::Event::Insisted, Some(&id), Some("page"));
     note.await.unwrap();
     let links = audit::read(&*store).await.unwrap();
-    let whole = audit::Verdict::Whole { links: 3 };
+    let whole = audit::ChainCheck::Whole { links: 3 };
     assert_eq!(audit::verify(&links, Some(&key)), whole);
     assert!(links[2].entry.contains("insisted") && links[2].entry.contains(&id));
-    let broken = |number| audit::Verdict::BrokenAt { number };
+    let broken = |number| audit::ChainCheck::BrokenAt { number };
     assert_eq!(
         audit::verify(&links, Some(&self::key())),
         broken(1),
@@ -46,7 +49,7 @@ async fn a_chain_that_was_made_whole_without_its_key_is_broken() {
         }
         assert!(matches!(
             audit::verify(&forged, Some(&key)),
-            audit::Verdict::BrokenAt { .. }
+            audit::ChainCheck::BrokenAt { .. }
         ));
     }
 }
@@ -56,7 +59,7 @@ async fn a_chain_of_an_older_version_goes_on_with_a_key() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("record.sqlite");
     let note = |store: Sqlite| async move {
-        let entry = audit::note(audit::Event::Login, None, Some("page"), clock());
+        let entry = audit::event_entry(audit::Event::Login, None, Some("page"), clock());
         store.write(&[Write::Note(entry)]).await.unwrap();
         store
     };
@@ -64,7 +67,7 @@ async fn a_chain_of_an_older_version_goes_on_with_a_key() {
     let key = key();
     let store = note(Sqlite::at(&path).keyed(key.clone())).await;
     let links = audit::read(&store).await.unwrap();
-    let whole = audit::Verdict::Whole { links: 3 };
+    let whole = audit::ChainCheck::Whole { links: 3 };
     assert_eq!(audit::verify(&links, Some(&key)), whole);
     assert!(links[1].entry.contains("chain-keyed"));
     let again = Sqlite::at(&path).keyed(key.clone());

@@ -14,45 +14,45 @@ async fn events_of(below: &Memory) -> Vec<String> {
 }
 
 /// A question that was asked, answered on a page and taken out for the server: its id, and the answer that was sent.
-async fn taken(book: &Book, asked: &NewQuestion) -> ([String; 1], Vec<String>) {
+async fn taken(record: &Record, asked: &NewQuestion) -> ([String; 1], Vec<String>) {
     let (tell, _told) = mpsc::unbounded_channel();
-    let raised = book.raise(&local(), asked, SessionKey(1), &tell).await;
-    let ids = [raised.unwrap().id];
-    book.settle(&ids[0], &accept(), "inbox").await.unwrap();
-    let sent = book.take(&ids).await.unwrap().unwrap();
+    let recorded = record.create(&local(), asked, SessionKey(1), &tell).await;
+    let ids = [recorded.unwrap().id];
+    record.submit(&ids[0], &accept(), "inbox").await.unwrap();
+    let sent = record.deliver(&ids).await.unwrap().unwrap();
     (ids, sent)
 }
 
 /// The same call asks the same question again and gets the answer that is kept for it.
-async fn taken_again(book: &Book, asked: &NewQuestion, id: &str) -> Vec<String> {
+async fn taken_again(record: &Record, asked: &NewQuestion, id: &str) -> Vec<String> {
     let (tell, _told) = mpsc::unbounded_channel();
-    let again = book.raise(&local(), asked, SessionKey(2), &tell).await;
-    let expected = Raised {
+    let again = record.create(&local(), asked, SessionKey(2), &tell).await;
+    let expected = Recorded {
         id: id.to_owned(),
         answered: true,
         refused: true,
     };
     assert_eq!(again.unwrap(), expected);
-    book.take(&[id.to_owned()]).await.unwrap().unwrap()
+    record.deliver(&[id.to_owned()]).await.unwrap().unwrap()
 }
 
 #[tokio::test]
 async fn a_refused_answer_is_kept_for_the_next_call_and_lapses_when_refused_again() {
-    let (below, book) = alone().await;
-    let (ids, first) = taken(&book, &asked("Who?")).await;
-    book.delivery_refused(&ids, REFUSED).await.unwrap();
+    let (below, record) = alone().await;
+    let (ids, first) = taken(&record, &asked("Who?")).await;
+    record.delivery_refused(&ids, REFUSED).await.unwrap();
     let row = below.find(ids[0].clone()).await.unwrap().unwrap();
-    assert_eq!(row.exchange.delivery(), Some(Delivery::Failed));
-    assert_eq!(row.exchange.delivery_reason().as_deref(), Some(REFUSED));
+    assert_eq!(row.lifecycle.delivery(), Some(Delivery::Failed));
+    assert_eq!(row.lifecycle.delivery_reason().as_deref(), Some(REFUSED));
     assert!(row.content.is_some(), "kept, and sealed");
-    assert_eq!(taken_again(&book, &asked("Who?"), &ids[0]).await, first);
-    book.delivery_refused(&ids, REFUSED).await.unwrap();
+    assert_eq!(taken_again(&record, &asked("Who?"), &ids[0]).await, first);
+    record.delivery_refused(&ids, REFUSED).await.unwrap();
     let row = below.find(ids[0].clone()).await.unwrap().unwrap();
-    assert_eq!(row.exchange.delivery(), Some(Delivery::Lapsed));
+    assert_eq!(row.lifecycle.delivery(), Some(Delivery::Lapsed));
     assert_eq!((row.content, row.arguments), (None, None));
     let (tell, _told) = mpsc::unbounded_channel();
-    let anew = book
-        .raise(&local(), &asked("Who?"), SessionKey(3), &tell)
+    let anew = record
+        .create(&local(), &asked("Who?"), SessionKey(3), &tell)
         .await;
     assert_ne!(anew.unwrap().id, ids[0], "asked again");
     let told = [
@@ -68,72 +68,79 @@ async fn a_refused_answer_is_kept_for_the_next_call_and_lapses_when_refused_agai
 
 #[tokio::test]
 async fn a_dialogs_answer_that_was_refused_is_written_sealed() {
-    let (below, book) = alone().await;
+    let (below, record) = alone().await;
     let (tell, _told) = mpsc::unbounded_channel();
-    let noted = book.note(&local(), &at_client("Who?"), SessionKey(1), &tell);
-    let ids = [noted.unwrap().unwrap().id];
-    book.settle_noted(&ids[0], &accept(), "client");
-    let first = book.take_noted(&ids).unwrap();
-    book.delivery_refused(&ids, REFUSED).await.unwrap();
+    let behind = record.create_behind(&local(), &at_client("Who?"), SessionKey(1), &tell);
+    let ids = [behind.unwrap().unwrap().id];
+    record.submit_behind(&ids[0], &accept(), "client");
+    let first = record.deliver_behind(&ids).unwrap();
+    record.delivery_refused(&ids, REFUSED).await.unwrap();
     let row = below.find(ids[0].clone()).await.unwrap().unwrap();
-    assert_eq!(row.exchange.delivery(), Some(Delivery::Failed));
-    assert!(!row.claimed);
+    assert_eq!(row.lifecycle.delivery(), Some(Delivery::Failed));
+    assert!(!row.exclusive);
     let sealed = row.content.expect("kept");
     assert!(!String::from_utf8_lossy(&sealed).contains("Ada"));
-    assert_eq!(taken_again(&book, &at_client("Who?"), &ids[0]).await, first);
-    book.confirm(&ids).await.unwrap();
+    assert_eq!(
+        taken_again(&record, &at_client("Who?"), &ids[0]).await,
+        first
+    );
+    record.confirm(&ids).await.unwrap();
     let row = below.find(ids[0].clone()).await.unwrap().unwrap();
     assert_eq!((row.content, row.arguments), (None, None));
-    assert!(book.in_transit().is_empty());
+    assert!(record.in_transit().is_empty());
     let told = ["asked", "answered", "delivery-failed", "delivered"];
     assert_eq!(events_of(&below).await, told);
 }
 
 #[tokio::test]
 async fn an_answer_in_hand_that_was_refused_is_kept() {
-    let (below, book) = alone().await;
+    let (below, record) = alone().await;
     let (tell, _told) = mpsc::unbounded_channel();
-    let raised = book
-        .raise(&local(), &at_client("Who?"), SessionKey(1), &tell)
+    let recorded = record
+        .create(&local(), &at_client("Who?"), SessionKey(1), &tell)
         .await;
-    let ids = [raised.unwrap().id];
-    assert!(book.settle_in_hand(&ids[0], &accept(), "client"));
-    let first = book.take(&ids).await.unwrap().unwrap();
+    let ids = [recorded.unwrap().id];
+    assert!(record.submit_with_delivery(&ids[0], &accept(), "client"));
+    let first = record.deliver(&ids).await.unwrap().unwrap();
     let row = below.find(ids[0].clone()).await.unwrap().unwrap();
     assert_eq!(row.content, None, "its value was never written");
-    book.delivery_refused(&ids, REFUSED).await.unwrap();
-    assert_eq!(taken_again(&book, &at_client("Who?"), &ids[0]).await, first);
+    record.delivery_refused(&ids, REFUSED).await.unwrap();
+    assert_eq!(
+        taken_again(&record, &at_client("Who?"), &ids[0]).await,
+        first
+    );
 }
 
 #[tokio::test]
 async fn an_answer_in_doubt_is_erased_and_never_sent_again() {
-    let (below, book) = alone().await;
-    let (ids, _sent) = taken(&book, &asked("Who?")).await;
-    book.delivery_in_doubt(&ids, "the connection broke")
+    let (below, record) = alone().await;
+    let (ids, _sent) = taken(&record, &asked("Who?")).await;
+    record
+        .delivery_in_doubt(&ids, "the connection broke")
         .await
         .unwrap();
     let row = below.find(ids[0].clone()).await.unwrap().unwrap();
-    assert_eq!(row.exchange.delivery(), Some(Delivery::InDoubt));
+    assert_eq!(row.lifecycle.delivery(), Some(Delivery::InDoubt));
     assert_eq!((row.content, row.arguments), (None, None));
-    assert_eq!(book.take(&ids).await.unwrap(), None);
+    assert_eq!(record.deliver(&ids).await.unwrap(), None);
     assert_eq!(events_of(&below).await, ["asked", "answered", "in-doubt"]);
     let (tell, _told) = mpsc::unbounded_channel();
-    let anew = book
-        .raise(&local(), &asked("Who?"), SessionKey(3), &tell)
+    let anew = record
+        .create(&local(), &asked("Who?"), SessionKey(3), &tell)
         .await;
     assert_ne!(anew.unwrap().id, ids[0], "asked again");
 }
 
 #[tokio::test]
 async fn a_refused_answer_that_no_call_can_come_for_is_erased() {
-    let (below, book) = alone().await;
+    let (below, record) = alone().await;
     let unsure = NewQuestion {
         others: vec!["deploy".to_owned()],
         ..asked("Who?")
     };
-    let (ids, _sent) = taken(&book, &unsure).await;
-    book.delivery_refused(&ids, REFUSED).await.unwrap();
+    let (ids, _sent) = taken(&record, &unsure).await;
+    record.delivery_refused(&ids, REFUSED).await.unwrap();
     let row = below.find(ids[0].clone()).await.unwrap().unwrap();
-    assert_eq!(row.exchange.delivery(), Some(Delivery::Lapsed));
+    assert_eq!(row.lifecycle.delivery(), Some(Delivery::Lapsed));
     assert_eq!((row.content, row.arguments), (None, None));
 }

@@ -22,9 +22,9 @@ fn pass(span: Duration) {
     NOW.set(NOW.get() + u64::try_from(span.as_millis()).unwrap());
 }
 
-fn at_stopped(store: Arc<dyn Store>) -> Book {
+fn at_stopped(store: Arc<dyn Store>) -> Record {
     let keys = Keys::random().unwrap();
-    Book::new(store, keys, Lease::alone().unwrap(), stopped)
+    Record::new(store, keys, LockFile::unshared().unwrap(), stopped)
 }
 
 fn long(message: &str) -> NewQuestion {
@@ -35,39 +35,42 @@ fn long(message: &str) -> NewQuestion {
 }
 
 /// Asks, has a person answer, and lets the call go.
-async fn answered(book: &Book, who: &SessionIdentity, asked: &NewQuestion) -> String {
+async fn answered(record: &Record, who: &SessionIdentity, asked: &NewQuestion) -> String {
     let (tell, _told) = mpsc::unbounded_channel();
-    let raised = book.raise(who, asked, SessionKey(1), &tell).await;
-    let id = raised.unwrap().id;
-    book.settle(&id, &accept(), "inbox").await.unwrap();
-    book.let_go(&tell).await.unwrap();
+    let recorded = record.create(who, asked, SessionKey(1), &tell).await;
+    let id = recorded.unwrap().id;
+    record.submit(&id, &accept(), "inbox").await.unwrap();
+    record.release_session(&tell).await.unwrap();
     id
 }
 
-async fn again(book: &Book, who: &SessionIdentity, asked: &NewQuestion) -> Raised {
+async fn again(record: &Record, who: &SessionIdentity, asked: &NewQuestion) -> Recorded {
     let (tell, _told) = mpsc::unbounded_channel();
-    let raised = book.raise(who, asked, SessionKey(9), &tell).await.unwrap();
-    book.end(&raised.id, Ending::CallEnded).await.unwrap();
-    raised
+    let recorded = record
+        .create(who, asked, SessionKey(9), &tell)
+        .await
+        .unwrap();
+    record.end(&recorded.id, Ending::CallEnded).await.unwrap();
+    recorded
 }
 
 #[tokio::test]
 async fn an_answer_is_kept_for_a_bounded_time_and_then_erased() {
     let below: Arc<Memory> = Arc::default();
-    let book = at_stopped(below.clone());
-    let id = answered(&book, &local(), &long("Who?")).await;
+    let record = at_stopped(below.clone());
+    let id = answered(&record, &local(), &long("Who?")).await;
     pass(Duration::from_secs(899));
-    book.look_around().await.unwrap();
-    let found = again(&book, &local(), &long("Who?")).await;
+    record.sweep().await.unwrap();
+    let found = again(&record, &local(), &long("Who?")).await;
     assert_eq!((found.id.as_str(), found.answered), (id.as_str(), true));
     pass(Duration::from_secs(1));
-    let found = again(&book, &local(), &long("Who?")).await;
+    let found = again(&record, &local(), &long("Who?")).await;
     assert_ne!(found.id, id, "asked again");
-    book.look_around().await.unwrap();
+    record.sweep().await.unwrap();
     let row = below.find(id.clone()).await.unwrap().unwrap();
-    assert_eq!(row.exchange.delivery(), Some(Delivery::Lapsed));
+    assert_eq!(row.lifecycle.delivery(), Some(Delivery::Lapsed));
     assert_eq!((row.content, row.arguments), (None, None));
-    let why = row.exchange.delivery_reason().unwrap();
+    let why = row.lifecycle.delivery_reason().unwrap();
     assert_eq!(why, "no call came for the answer in time");
     let links = audit::read(&*below).await.unwrap();
     let last = &links.iter().rev().find(|link| link.entry.contains(&id));
@@ -76,44 +79,46 @@ async fn an_answer_is_kept_for_a_bounded_time_and_then_erased() {
 
 #[tokio::test]
 async fn an_answer_that_is_too_old_is_not_taken_though_nobody_swept() {
-    let book = at_stopped(Arc::new(Memory::default()));
-    let id = answered(&book, &local(), &long("Who?")).await;
+    let record = at_stopped(Arc::new(Memory::default()));
+    let id = answered(&record, &local(), &long("Who?")).await;
     pass(Duration::from_mins(16));
-    assert_eq!(book.take(&[id]).await.unwrap(), None);
+    assert_eq!(record.deliver(&[id]).await.unwrap(), None);
 }
 
 #[tokio::test]
 async fn two_servers_never_share_an_answer() {
-    let book = at_stopped(Arc::new(Memory::default()));
-    let id = answered(&book, &local(), &asked("Who?")).await;
+    let record = at_stopped(Arc::new(Memory::default()));
+    let id = answered(&record, &local(), &asked("Who?")).await;
     // Of the same name, started otherwise.
-    let other = again(&book, &of("s --env production", "local"), &asked("Who?")).await;
+    let other = again(&record, &of("s --env production", "local"), &asked("Who?")).await;
     assert_ne!(other.id, id);
     // Started alike, calling itself otherwise.
     let reporting = NewQuestion {
         server_info: Some(r#"{"name":"env","version":"2"}"#.to_owned()),
         ..asked("Who?")
     };
-    assert_ne!(again(&book, &local(), &reporting).await.id, id);
+    assert_ne!(again(&record, &local(), &reporting).await.id, id);
     // Another caller.
     assert_ne!(
-        again(&book, &of("s", "caller-1"), &asked("Who?")).await.id,
+        again(&record, &of("s", "caller-1"), &asked("Who?"))
+            .await
+            .id,
         id
     );
-    assert_eq!(again(&book, &local(), &asked("Who?")).await.id, id);
+    assert_eq!(again(&record, &local(), &asked("Who?")).await.id, id);
 }
 
 #[tokio::test]
 async fn an_unnamed_server_is_recorded_by_its_own_name_with_its_command() {
     let below: Arc<Memory> = Arc::default();
-    let book = at_stopped(below.clone());
+    let record = at_stopped(below.clone());
     let mut who = of("npx -y files", "local");
     who.server.is_named = false;
     let reporting = NewQuestion {
         server_info: Some(r#"{"name":"files","version":"2"}"#.to_owned()),
         ..asked("Who?")
     };
-    let id = answered(&book, &who, &reporting).await;
+    let id = answered(&record, &who, &reporting).await;
     let row = below.find(id).await.unwrap().unwrap();
     assert_eq!(row.body.server, "files");
     assert_eq!(row.body.address.as_deref(), Some("npx -y files"));
@@ -123,14 +128,14 @@ async fn an_unnamed_server_is_recorded_by_its_own_name_with_its_command() {
 #[tokio::test]
 async fn the_mode_is_data_and_not_looked_for_in_text() {
     let below: Arc<Memory> = Arc::default();
-    let book = at_stopped(below.clone());
+    let record = at_stopped(below.clone());
     let schema = serde_json::json!({"type": "object", "properties": {
         "a": {"type": "string", "mode": "url"}}});
     let misleading = NewQuestion {
         request: ElicitRequest::form("Who?", &schema),
         ..asked("Who?")
     };
-    answered(&book, &local(), &misleading).await;
+    answered(&record, &local(), &misleading).await;
     let links = audit::read(&*below).await.unwrap();
     for link in &links {
         let entry: serde_json::Value = serde_json::from_str(&link.entry).unwrap();
@@ -144,29 +149,29 @@ async fn an_answer_that_was_being_delivered_at_a_kill_is_in_doubt_and_erased() {
     let below: Arc<Memory> = Arc::default();
     let keys = Keys::random().unwrap();
     let open = || {
-        let lease = Lease::take(folder.path()).unwrap();
-        Book::new(below.clone(), keys.clone(), lease, clock)
+        let lock_file = LockFile::acquire(folder.path()).unwrap();
+        Record::new(below.clone(), keys.clone(), lock_file, clock)
     };
     let killed = open();
     let (tell, _told) = mpsc::unbounded_channel();
-    let raised = killed
-        .raise(&local(), &asked("Who?"), SessionKey(1), &tell)
+    let recorded = killed
+        .create(&local(), &asked("Who?"), SessionKey(1), &tell)
         .await;
-    let ids = [raised.unwrap().id];
-    killed.settle(&ids[0], &accept(), "inbox").await.unwrap();
-    killed.take(&ids).await.unwrap().unwrap();
+    let ids = [recorded.unwrap().id];
+    killed.submit(&ids[0], &accept(), "inbox").await.unwrap();
+    killed.deliver(&ids).await.unwrap().unwrap();
     let next = open();
-    next.look_around().await.unwrap();
+    next.sweep().await.unwrap();
     let row = below.find(ids[0].clone()).await.unwrap().unwrap();
     assert_eq!(
-        row.exchange.delivery(),
+        row.lifecycle.delivery(),
         Some(Delivery::Delivered),
         "it runs"
     );
     drop(killed);
-    next.look_around().await.unwrap();
+    next.sweep().await.unwrap();
     let row = below.find(ids[0].clone()).await.unwrap().unwrap();
-    assert_eq!(row.exchange.delivery(), Some(Delivery::InDoubt));
+    assert_eq!(row.lifecycle.delivery(), Some(Delivery::InDoubt));
     assert_eq!((row.content, row.arguments), (None, None));
 }
 
@@ -176,20 +181,20 @@ async fn questions_that_ended_long_ago_are_deleted() {
     let store = Sqlite::open(&folder.path().join("record.sqlite"))
         .await
         .unwrap();
-    let book = at_stopped(Arc::new(store));
+    let record = at_stopped(Arc::new(store));
     let (tell, _told) = mpsc::unbounded_channel();
-    let raised = book
-        .raise(&local(), &long("Who?"), SessionKey(1), &tell)
+    let recorded = record
+        .create(&local(), &long("Who?"), SessionKey(1), &tell)
         .await;
-    let id = raised.unwrap().id;
-    book.end(&id, Ending::CallEnded).await.unwrap();
+    let id = recorded.unwrap().id;
+    record.end(&id, Ending::CallEnded).await.unwrap();
     pass(Duration::from_hours(29 * 24));
-    book.look_around().await.unwrap();
-    assert!(book.find(&id).await.unwrap().is_some());
+    record.sweep().await.unwrap();
+    assert!(record.find(&id).await.unwrap().is_some());
     pass(Duration::from_hours(2 * 24));
-    book.look_around().await.unwrap();
-    assert!(book.find(&id).await.unwrap().is_none());
-    let links = audit::read(book.store()).await.unwrap();
+    record.sweep().await.unwrap();
+    assert!(record.find(&id).await.unwrap().is_none());
+    let links = audit::read(record.store()).await.unwrap();
     assert_eq!(links.len(), 2, "the audit keeps what happened");
 }
 
@@ -200,8 +205,8 @@ async fn of_two_gateways_one_takes_a_question_over() {
     let below: Arc<Memory> = Arc::default();
     let keys = Keys::random().unwrap();
     let open = || {
-        let lease = Lease::take(folder.path()).unwrap();
-        Book::new(below.clone(), keys.clone(), lease, clock)
+        let lock_file = LockFile::acquire(folder.path()).unwrap();
+        Record::new(below.clone(), keys.clone(), lock_file, clock)
     };
     let gone = open();
     let id = answered(&gone, &local(), &asked("Who?")).await;
@@ -210,36 +215,36 @@ async fn of_two_gateways_one_takes_a_question_over() {
     let (tell, _told) = mpsc::unbounded_channel();
     let seen = below.find(id.clone()).await.unwrap().unwrap();
     let taken = first
-        .raise(&local(), &asked("Who?"), SessionKey(1), &tell)
+        .create(&local(), &asked("Who?"), SessionKey(1), &tell)
         .await;
     assert_eq!(taken.unwrap().id, id);
     // The second saw the row before the first had it.
-    assert_eq!(second.take_over(seen).await.unwrap(), None);
+    assert_eq!(second.adopt(seen).await.unwrap(), None);
     let beside = second
-        .raise(&local(), &asked("Who?"), SessionKey(2), &tell)
+        .create(&local(), &asked("Who?"), SessionKey(2), &tell)
         .await;
     assert_ne!(beside.unwrap().id, id);
 }
 
 #[tokio::test]
 async fn a_question_of_a_dialog_that_may_be_for_several_calls_shows_no_single_one() {
-    let (below, book) = alone().await;
+    let (below, record) = alone().await;
     let unsure = NewQuestion {
         others: vec!["notes".to_owned()],
         ..at_client("Who?")
     };
     let (tell, _told) = mpsc::unbounded_channel();
-    let raised = book.note(&local(), &unsure, SessionKey(1), &tell);
-    let id = raised.unwrap().unwrap().id;
-    book.write_behind(&id).unwrap();
-    book.flush().await.unwrap();
+    let recorded = record.create_behind(&local(), &unsure, SessionKey(1), &tell);
+    let id = recorded.unwrap().unwrap().id;
+    record.write_behind(&id).unwrap();
+    record.flush().await.unwrap();
     let row = below.find(id).await.unwrap().unwrap();
-    assert_eq!((book.candidates(&row), row.arguments), (Vec::new(), None));
+    assert_eq!((record.candidates(&row), row.arguments), (Vec::new(), None));
 }
 
 #[tokio::test]
 async fn all_calls_that_may_have_asked_are_kept_with_their_arguments_sealed() {
-    let (below, book) = alone().await;
+    let (below, record) = alone().await;
     let calling = |target: &str, arguments: Option<&str>| CallSummary {
         kind: CallKind::Tool,
         target: target.to_owned(),
@@ -256,12 +261,12 @@ async fn all_calls_that_may_have_asked_are_kept_with_their_arguments_sealed() {
         ..asked("Who?")
     };
     let (tell, _told) = mpsc::unbounded_channel();
-    let raised = book.raise(&local(), &unsure, SessionKey(1), &tell).await;
-    let id = raised.unwrap().id;
+    let recorded = record.create(&local(), &unsure, SessionKey(1), &tell).await;
+    let id = recorded.unwrap().id;
     let row = below.find(id.clone()).await.unwrap().unwrap();
     let stored = String::from_utf8_lossy(row.arguments.as_deref().unwrap()).into_owned();
     assert!(!stored.contains("mars") && !format!("{:?}", row.body).contains("mars"));
-    let found = book.candidates(&row);
+    let found = record.candidates(&row);
     let shown: Vec<_> = found
         .iter()
         .map(|one| (one.target.as_str(), one.arguments.as_deref()))
@@ -275,11 +280,11 @@ async fn all_calls_that_may_have_asked_are_kept_with_their_arguments_sealed() {
         ]
     );
     assert!(!format!("{found:?}").contains("mars"), "nor in a log");
-    assert_eq!(book.arguments(&row), None, "not taken for one call's");
-    book.settle(&id, &accept(), "inbox").await.unwrap();
+    assert_eq!(record.arguments(&row), None, "not taken for one call's");
+    record.submit(&id, &accept(), "inbox").await.unwrap();
     let ids = [id.clone()];
-    book.take(&ids).await.unwrap().unwrap();
-    book.confirm(&ids).await.unwrap();
+    record.deliver(&ids).await.unwrap().unwrap();
+    record.confirm(&ids).await.unwrap();
     let row = below.find(id).await.unwrap().unwrap();
     assert_eq!(row.arguments, None, "erased with the answer");
 }

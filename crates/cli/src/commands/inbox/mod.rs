@@ -10,7 +10,7 @@ use mcp_elicit_inbox::client::{InboxClient, InboxFault};
 use mcp_elicit_inbox::state_folder::StateFolder;
 use mcp_elicit_inbox::stored;
 use mcp_elicit_record::audit::Event;
-use mcp_elicit_record::store::StoreFault;
+use mcp_elicit_record::store::StoreError;
 use mcp_elicit_record::{KeyFileError, key_files};
 use serde_json::Value;
 
@@ -355,9 +355,9 @@ fn failed(fault: InboxFault) -> Failure {
                 .hint("start `mcp-elicit gateway`, or name its state folder with `--state DIR`.")
         }
         InboxFault::Record { folder, source } => {
-            let remedy = match (source.downcast_ref::<KeyFileError>(), source.downcast_ref::<StoreFault>()) {
+            let remedy = match (source.downcast_ref::<KeyFileError>(), source.downcast_ref::<StoreError>()) {
                 (Some(fault), _) => fault.remedy(),
-                (None, Some(StoreFault::OtherKey)) => Some(key_files::remedy("identity.key")),
+                (None, Some(StoreError::OtherKey)) => Some(key_files::remedy("identity.key")),
                 (None, _) => None,
             };
             let failure = Failure::usage("there is no inbox").because(InboxFault::Record { folder, source });

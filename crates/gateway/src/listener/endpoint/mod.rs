@@ -17,7 +17,7 @@ use axum::routing::get;
 use http::{HeaderMap, StatusCode};
 use mcp_elicit_core::wire::frame::Shape;
 use mcp_elicit_core::wire::{Revision, method};
-use mcp_elicit_record::{clock, seal};
+use mcp_elicit_record::{clock, encryption};
 use mcp_elicit_relay::{Event, RelaySettings};
 use tokio::runtime::Handle;
 
@@ -135,7 +135,7 @@ impl McpEndpoint {
 
     /// Returns whose request it is.
     fn caller(&self, headers: &HeaderMap) -> String {
-        principal(headers, self.runtime.book.identity_key())
+        principal(headers, self.runtime.record.identity_key())
     }
 
     /// Returns how many sessions, calls and questions are open.
@@ -188,7 +188,7 @@ impl McpEndpoint {
             ..self.server.settings.clone()
         };
         let who = self.runtime.session_context(&self.server, principal);
-        let book = self.runtime.book.clone();
+        let record = self.runtime.record.clone();
         match &self.server.target {
             Target::Program(program) => {
                 let counted = self.children.count().ok_or(StartError::TooManyChildren)?;
@@ -196,7 +196,7 @@ impl McpEndpoint {
                     ChildTransport::start(program.clone(), self.max_frame, true, Some(counted))
                         .map_err(fault_of(&self.server))?;
                 let (session, driver) =
-                    Session::new(settings, who, client.clone(), child.clone(), book);
+                    Session::new(settings, who, client.clone(), child.clone(), record);
                 child
                     .attach(&session, stdout)
                     .map_err(fault_of(&self.server))?;
@@ -216,7 +216,7 @@ impl McpEndpoint {
                 };
                 let upstream = HttpUpstream::new(url, self.max_frame, repeating)?;
                 let (session, driver) =
-                    Session::new(settings, who, client.clone(), upstream.clone(), book);
+                    Session::new(settings, who, client.clone(), upstream.clone(), record);
                 upstream.attach(&session);
                 self.tokio.spawn(driver.run());
                 let driver = None;
@@ -257,7 +257,7 @@ impl McpEndpoint {
         principal: &str,
     ) -> Result<(String, Arc<ClientSession>), Box<Response>> {
         has_room(&self.sessions(), principal)?;
-        let Ok(name) = seal::unguessable() else {
+        let Ok(name) = encryption::random_id() else {
             let why = "no randomness for a session";
             let status = StatusCode::INTERNAL_SERVER_ERROR;
             return Err(Box::new(refusal(status, -32603, why)));

@@ -43,7 +43,7 @@ struct StreamCursor {
 enum Learned {
     /// The revision that was agreed on.
     Revision,
-    /// Which arguments of the tools headers repeat.
+    /// Filter arguments of the tools headers repeat.
     Tools,
     Nothing,
 }

@@ -12,8 +12,8 @@ use futures::StreamExt as _;
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::lifecycle::Delivery;
 use mcp_elicit_core::wire::meta;
-use mcp_elicit_record::store::{Memory, Page, Row, Which};
-use mcp_elicit_record::{Book, Keys, Lease, ServerIdentity, SessionIdentity, Settling, clock};
+use mcp_elicit_record::store::{Filter, Memory, Page, Row};
+use mcp_elicit_record::{Keys, LockFile, Record, ServerIdentity, SessionIdentity, Verdict, clock};
 use mcp_elicit_relay::RelaySettings;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -169,7 +169,7 @@ fn asking(statuses: &'static [u16]) -> Router<Seen> {
 struct Rig {
     session: Arc<Session>,
     client: Arc<ResponseStreams>,
-    book: Arc<Book>,
+    record: Arc<Record>,
     seen: Seen,
 }
 
@@ -181,13 +181,13 @@ async fn rig(app: Router<Seen>, repeating: HeaderSource) -> Rig {
     tokio::spawn(async move { axum::serve(listener, app).await });
     let server = HttpUpstream::new(&HttpTarget { url, token: None }, 1 << 20, repeating).unwrap();
     let keys = Keys::random().unwrap();
-    let book = Book::new(
+    let record = Record::new(
         Arc::new(Memory::default()),
         keys,
-        Lease::alone().unwrap(),
+        LockFile::unshared().unwrap(),
         clock::now,
     );
-    let book = Arc::new(book);
+    let record = Arc::new(record);
     let who = SessionContext {
         server: "s".to_owned(),
         identity: SessionIdentity {
@@ -208,14 +208,14 @@ async fn rig(app: Router<Seen>, repeating: HeaderSource) -> Rig {
         who,
         client.clone(),
         server.clone(),
-        book.clone(),
+        record.clone(),
     );
     server.attach(&session);
     tokio::spawn(driver.run());
     Rig {
         session,
         client,
-        book,
+        record,
         seen,
     }
 }
@@ -319,11 +319,11 @@ fn asking_call(id: u64) -> Value {
 impl Rig {
     /// The only question, once it has come to this.
     async fn question(&self, so: impl Fn(&Row) -> bool) -> Row {
-        let mut changes = self.book.changes();
+        let mut changes = self.record.changes();
         let found = async {
             loop {
-                for which in [Which::Open, Which::Ended] {
-                    let rows = self.book.list(which, Page::first(10)).await.unwrap();
+                for which in [Filter::Open, Filter::Ended] {
+                    let rows = self.record.list(which, Page::first(10)).await.unwrap();
                     if let Some(row) = rows.into_iter().find(|row| so(row)) {
                         return row;
                     }
@@ -337,9 +337,9 @@ impl Rig {
     }
 
     async fn decline(&self) -> Row {
-        let row = self.question(|row| row.exchange.is_open()).await;
-        let settled = self.book.settle(&row.id, &Outcome::Decline, "page").await;
-        assert_eq!(settled.unwrap(), Settling::Won);
+        let row = self.question(|row| row.lifecycle.is_open()).await;
+        let settled = self.record.submit(&row.id, &Outcome::Decline, "page").await;
+        assert_eq!(settled.unwrap(), Verdict::Won);
         row
     }
 }
@@ -356,14 +356,14 @@ async fn an_answer_that_the_server_refuses_is_kept_for_the_next_call() {
         message.contains("401") && message.contains("kept"),
         "{told}"
     );
-    let failed = |row: &Row| row.exchange.delivery() == Some(Delivery::Failed);
+    let failed = |row: &Row| row.lifecycle.delivery() == Some(Delivery::Failed);
     let row = rig.question(failed).await;
     assert_eq!(row.id, asked.id);
-    assert!(row.exchange.delivery_reason().unwrap().contains("401"));
+    assert!(row.lifecycle.delivery_reason().unwrap().contains("401"));
 
     let told = heard(&mut rig.send(3, HeaderMap::new(), &asking_call(3))).await;
     assert_eq!(told["result"]["content"][0]["text"], "done", "{told}");
-    let delivered = |row: &Row| row.exchange.delivery() == Some(Delivery::Delivered);
+    let delivered = |row: &Row| row.lifecycle.delivery() == Some(Delivery::Delivered);
     let row = rig.question(delivered).await;
     assert_eq!(row.id, asked.id, "asked once");
     assert_eq!(rig.seen(REFUSES).len(), 2);
@@ -377,13 +377,13 @@ async fn an_answer_that_the_server_refuses_twice_is_said_not_to_be_kept() {
     let asked = rig.decline().await;
     let told = heard(&mut call).await["error"]["message"].to_string();
     assert!(told.contains("403") && told.contains("is kept"), "{told}");
-    let failed = |row: &Row| row.exchange.delivery() == Some(Delivery::Failed);
+    let failed = |row: &Row| row.lifecycle.delivery() == Some(Delivery::Failed);
     rig.question(failed).await;
 
     let told = heard(&mut rig.send(3, HeaderMap::new(), &asking_call(3))).await;
     let told = told["error"]["message"].to_string();
     assert!(told.contains("403") && told.contains("not kept"), "{told}");
-    let lapsed = |row: &Row| row.exchange.delivery() == Some(Delivery::Lapsed);
+    let lapsed = |row: &Row| row.lifecycle.delivery() == Some(Delivery::Lapsed);
     assert_eq!(rig.question(lapsed).await.id, asked.id);
 
     let mut call = rig.send(4, HeaderMap::new(), &asking_call(4));
@@ -405,10 +405,10 @@ async fn an_answer_that_may_have_arrived_is_never_sent_again() {
         message.contains("503") && message.contains("not sent again"),
         "{told}"
     );
-    let in_doubt = |row: &Row| row.exchange.delivery() == Some(Delivery::InDoubt);
+    let in_doubt = |row: &Row| row.lifecycle.delivery() == Some(Delivery::InDoubt);
     let row = rig.question(in_doubt).await;
     assert_eq!(row.id, asked.id);
-    assert!(row.exchange.delivery_reason().unwrap().contains("503"));
+    assert!(row.lifecycle.delivery_reason().unwrap().contains("503"));
 
     let mut call = rig.send(3, HeaderMap::new(), &asking_call(3));
     let again = rig.decline().await;

@@ -7,14 +7,14 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 
 use super::delivery::InTransit;
-use super::settling::Stepped;
-use super::{Book, BookFault, Known, audit, place};
+use super::transitions::Stepped;
+use super::{Known, Record, RecordError, associated_data, audit};
 use crate::store::{Change, Durability, Row, Store as _};
 
 /// A client's answer that is not written yet: it is to be written together with its delivery. The question was written
 /// before it was asked; the client waits with its request until the server has the answer, and would lose the two together.
 #[derive(Clone)]
-pub(super) struct InHand {
+pub(super) struct Submitted {
     /// The row as it was written last.
     before: Row,
     step: Transition,
@@ -22,10 +22,10 @@ pub(super) struct InHand {
     content: Option<String>,
 }
 
-impl Book {
+impl Record {
     /// The client's answer to a question that was written and that nobody is known to have changed since; `false` where that
-    /// cannot be said. [`Book::take`] or [`Book::write_in_hand`] is to follow.
-    pub fn settle_in_hand(&self, id: &str, outcome: &Outcome, by: &str) -> bool {
+    /// cannot be said. [`Record::take`] or [`Record::write_submitted`] is to follow.
+    pub fn submit_with_delivery(&self, id: &str, outcome: &Outcome, by: &str) -> bool {
         let step = Transition::acted(outcome, by);
         let mut live = self.live();
         let Some(live) = live.get_mut(id) else {
@@ -34,11 +34,12 @@ impl Book {
         let Some(before) = live.take_guess() else {
             return false;
         };
-        if before.exchange.step(&step, self.now()).is_err() || self.is_anothers(&before) {
+        if before.lifecycle.step(&step, self.now()).is_err() || self.is_exclusive_elsewhere(&before)
+        {
             live.known = Known::Guess(Box::new(before));
             return false;
         }
-        live.known = Known::InHand(Box::new(InHand {
+        live.known = Known::Submitted(Box::new(Submitted {
             before,
             step,
             content: content_json(outcome),
@@ -46,11 +47,11 @@ impl Book {
         true
     }
 
-    fn take_in_hand(&self, id: &str) -> Option<InHand> {
+    fn take_submitted(&self, id: &str) -> Option<Submitted> {
         let mut live = self.live();
         let known = &mut live.get_mut(id)?.known;
         match std::mem::replace(known, Known::Nothing) {
-            Known::InHand(hand) => Some(*hand),
+            Known::Submitted(hand) => Some(*hand),
             other => {
                 *known = other;
                 None
@@ -59,17 +60,17 @@ impl Book {
     }
 
     /// Returns what could not be written stays in hand.
-    fn put_in_hand(&self, id: &str, hand: InHand) {
+    fn put_back_submitted(&self, id: &str, hand: Submitted) {
         if let Some(live) = self.live().get_mut(id)
             && matches!(live.known, Known::Nothing | Known::Guess(_))
         {
-            live.known = Known::InHand(Box::new(hand));
+            live.known = Known::Submitted(Box::new(hand));
         }
     }
 
     /// Writes an answer that is in hand by itself; nothing where there is none.
-    pub async fn write_in_hand(&self, id: &str) -> Result<(), BookFault> {
-        let Some(hand) = self.take_in_hand(id) else {
+    pub async fn write_submitted(&self, id: &str) -> Result<(), RecordError> {
+        let Some(hand) = self.take_submitted(id) else {
             return Ok(());
         };
         match self.step(id, &hand.step, hand.content.as_deref()).await {
@@ -79,27 +80,27 @@ impl Book {
                 Ok(())
             }
             Err(fault) => {
-                self.put_in_hand(id, hand);
+                self.put_back_submitted(id, hand);
                 Err(fault)
             }
         }
     }
 
     /// Takes answers out, all or none and only once; `None` when any is not there to be taken.
-    pub async fn take(&self, ids: &[String]) -> Result<Option<Vec<String>>, BookFault> {
-        let in_hand = |id: &String| Some((id.clone(), self.take_in_hand(id)?));
-        let hands: HashMap<String, InHand> = ids.iter().filter_map(in_hand).collect();
+    pub async fn deliver(&self, ids: &[String]) -> Result<Option<Vec<String>>, RecordError> {
+        let in_hand = |id: &String| Some((id.clone(), self.take_submitted(id)?));
+        let hands: HashMap<String, Submitted> = ids.iter().filter_map(in_hand).collect();
         let taken = self.take_with(ids, &hands).await;
         if matches!(taken, Ok(Some(_))) || hands.is_empty() {
             return taken;
         }
         for (id, hand) in hands {
-            self.put_in_hand(&id, hand);
+            self.put_back_submitted(&id, hand);
         }
         taken?;
         // Somebody else has changed the row, or not all of a round is there.
         for id in ids {
-            self.write_in_hand(id).await?;
+            self.write_submitted(id).await?;
         }
         self.take_with(ids, &HashMap::new()).await
     }
@@ -107,8 +108,8 @@ impl Book {
     async fn take_with(
         &self,
         ids: &[String],
-        hands: &HashMap<String, InHand>,
-    ) -> Result<Option<Vec<String>>, BookFault> {
+        hands: &HashMap<String, Submitted>,
+    ) -> Result<Option<Vec<String>>, RecordError> {
         // Some may be noted here only, and others not.
         let is_noted = |id: &&String| {
             self.live()
@@ -123,7 +124,7 @@ impl Book {
         let mut replies = Vec::new();
         for id in ids {
             let taken = match hands.get(id) {
-                Some(hand) => self.delivered_from_hand(hand),
+                Some(hand) => self.delivered_with_answer(hand),
                 None => self.delivered(id).await?,
             };
             let Some((change, reply)) = taken else {
@@ -144,7 +145,7 @@ impl Book {
             self.in_transit().insert(id.clone(), transit);
             self.acted(id, Stepped::Done);
         }
-        self.counts
+        self.counters
             .delivered
             .fetch_add(ids.len() as u64, Ordering::Relaxed);
         let mut live = self.live();
@@ -157,23 +158,27 @@ impl Book {
     }
 
     /// An answer that is written, and its row as delivered; its values are kept until that is confirmed.
-    async fn delivered(&self, id: &str) -> Result<Option<(Change, String)>, BookFault> {
+    async fn delivered(&self, id: &str) -> Result<Option<(Change, String)>, RecordError> {
         let Some(row) = self.answered(id).await? else {
             return Ok(None);
         };
-        let Some(action) = row.exchange.phase().action() else {
+        let Some(action) = row.lifecycle.phase().action() else {
             return Ok(None);
         };
-        let Ok(exchange) = row.exchange.step(&Transition::Deliver, self.now()) else {
+        let Ok(lifecycle) = row.lifecycle.step(&Transition::Deliver, self.now()) else {
             return Ok(None);
         };
         let content = row
             .content
             .as_deref()
-            .map(|sealed| self.keys.seal.open(&place(id, "content"), sealed))
+            .map(|sealed| {
+                self.keys
+                    .encryption
+                    .open(&associated_data(id, "content"), sealed)
+            })
             .transpose()?;
-        let seen = row.exchange.version();
-        let row = Row { exchange, ..row };
+        let seen = row.lifecycle.version();
+        let row = Row { lifecycle, ..row };
         let reply = result_json(action, content.as_deref());
         let change = Change {
             row,
@@ -186,14 +191,14 @@ impl Book {
     }
 
     /// An answer in hand, and its row as answered and delivered in one.
-    fn delivered_from_hand(&self, hand: &InHand) -> Option<(Change, String)> {
+    fn delivered_with_answer(&self, hand: &Submitted) -> Option<(Change, String)> {
         let now = self.now();
-        let seen = hand.before.exchange.version();
+        let seen = hand.before.lifecycle.version();
         let mut row = hand.before.clone();
-        row.exchange = row.exchange.step(&hand.step, now).ok()?;
-        let action = row.exchange.phase().action()?;
-        let answered = audit::entry(row.exchange.phase().as_str(), &row, now);
-        row.exchange = row.exchange.step(&Transition::Deliver, now).ok()?;
+        row.lifecycle = row.lifecycle.step(&hand.step, now).ok()?;
+        let action = row.lifecycle.phase().action()?;
+        let answered = audit::entry(row.lifecycle.phase().as_str(), &row, now);
+        row.lifecycle = row.lifecycle.step(&Transition::Deliver, now).ok()?;
         row.arguments = None;
         let audit = vec![answered];
         let reply = result_json(action, hand.content.as_deref());
@@ -209,21 +214,21 @@ impl Book {
     }
 
     /// Returns what the audit says of an answer in hand once the server has accepted it.
-    fn delivered_entry(&self, hand: &InHand) -> String {
+    fn delivered_entry(&self, hand: &Submitted) -> String {
         let now = self.now();
         let mut row = hand.before.clone();
         for step in [&hand.step, &Transition::Deliver] {
-            if let Ok(next) = row.exchange.step(step, now) {
-                row.exchange = next;
+            if let Ok(next) = row.lifecycle.step(step, now) {
+                row.lifecycle = next;
             }
         }
         audit::entry("delivered", &row, now)
     }
 
     /// The row, read again when what is remembered of it is no answer: another gateway's page may have given it.
-    async fn answered(&self, id: &str) -> Result<Option<Row>, BookFault> {
-        match self.find_or_recall(id).await? {
-            Some(row) if row.exchange.phase().action().is_some() => Ok(Some(row)),
+    async fn answered(&self, id: &str) -> Result<Option<Row>, RecordError> {
+        match self.find_or_remembered(id).await? {
+            Some(row) if row.lifecycle.phase().action().is_some() => Ok(Some(row)),
             _ => self.find(id).await,
         }
     }

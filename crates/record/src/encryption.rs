@@ -18,7 +18,7 @@ const MAX_KEYS: usize = 2;
 
 /// The keys that seal values: the newest seals, each opens.
 #[derive(Clone)]
-pub struct Seal {
+pub struct Encryption {
     ciphers: Arc<RwLock<Vec<XChaCha20Poly1305>>>,
     /// The file with the keys, read again where none of those that are known opens: they may have been changed meanwhile.
     path: Option<PathBuf>,
@@ -27,21 +27,21 @@ pub struct Seal {
 /// A sealed value cannot be read: another key, or not as it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a sealed value cannot be opened with this key")]
-pub struct Broken;
+pub struct OpenError;
 
-impl Seal {
+impl Encryption {
     /// A key for this process alone.
     pub fn random() -> io::Result<Self> {
-        Ok(Self::of(&[random::<KEY>()?], None))
+        Ok(Self::new(&[random::<KEY>()?], None))
     }
 
     /// The key in this file, made when there is none. Only its owner may read it.
-    pub fn kept(path: &Path) -> io::Result<Self> {
-        key_file(path, &random::<KEY>()?)?;
-        Ok(Self::of(&keys_in(path)?, Some(path)))
+    pub fn from_file(path: &Path) -> io::Result<Self> {
+        key_in_file(path, &random::<KEY>()?)?;
+        Ok(Self::new(&keys_in(path)?, Some(path)))
     }
 
-    fn of(keys: &[[u8; KEY]], path: Option<&Path>) -> Self {
+    fn new(keys: &[[u8; KEY]], path: Option<&Path>) -> Self {
         Self {
             ciphers: Arc::new(RwLock::new(ciphers(keys))),
             path: path.map(Path::to_owned),
@@ -72,11 +72,11 @@ impl Seal {
     }
 
     /// Seals a value for one place.
-    pub fn close(&self, place: &str, value: &str) -> io::Result<Vec<u8>> {
+    pub fn seal(&self, associated_data: &str, value: &str) -> io::Result<Vec<u8>> {
         let nonce = random::<NONCE>()?;
         let payload = Payload {
             msg: value.as_bytes(),
-            aad: place.as_bytes(),
+            aad: associated_data.as_bytes(),
         };
         let ciphers = self.ciphers();
         let newest = ciphers.first().ok_or_else(|| io::Error::other("no key"))?;
@@ -87,19 +87,19 @@ impl Seal {
     }
 
     /// Opens what was sealed for this place.
-    pub fn open(&self, place: &str, sealed: &[u8]) -> Result<String, Broken> {
-        let (nonce, text) = sealed.split_at_checked(NONCE).ok_or(Broken)?;
+    pub fn open(&self, associated_data: &str, sealed: &[u8]) -> Result<String, OpenError> {
+        let (nonce, text) = sealed.split_at_checked(NONCE).ok_or(OpenError)?;
         let with = |ciphers: &[XChaCha20Poly1305]| {
             ciphers.iter().find_map(|cipher| {
                 let payload = Payload {
                     msg: text,
-                    aad: place.as_bytes(),
+                    aad: associated_data.as_bytes(),
                 };
                 cipher.decrypt(XNonce::from_slice(nonce), payload).ok()
             })
         };
         let open = with(&self.ciphers()).or_else(|| with(&self.read_again()?));
-        String::from_utf8(open.ok_or(Broken)?).map_err(|_| Broken)
+        String::from_utf8(open.ok_or(OpenError)?).map_err(|_| OpenError)
     }
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn random<const N: usize>() -> io::Result<[u8; N]> {
 }
 
 /// A name that nobody can guess: 128 random bits, hex.
-pub fn unguessable() -> io::Result<String> {
+pub fn random_id() -> io::Result<String> {
     Ok(HEXLOWER.encode(&random::<16>()?))
 }
 
@@ -143,7 +143,7 @@ pub(crate) fn are_keys(bytes: &[u8]) -> bool {
 /// Returns the key in this file, which is `fresh` when there is none. Of several processes that come at once, the first
 /// makes it. A file that holds no whole key is written anew: whether anything needs the key that was in it is looked at before
 /// ([`KeyFiles`](super::KeyFiles)).
-pub(crate) fn key_file(path: &Path, fresh: &[u8; KEY]) -> io::Result<[u8; KEY]> {
+pub(crate) fn key_in_file(path: &Path, fresh: &[u8; KEY]) -> io::Result<[u8; KEY]> {
     let read = || -> io::Result<Option<[u8; KEY]>> {
         let bytes = fs::read(path)?;
         Ok(bytes
@@ -179,19 +179,19 @@ mod tests {
 
     #[test]
     fn what_is_sealed_opens_in_its_own_place_only() {
-        let seal = Seal::random().unwrap();
-        let sealed = seal.close("q1.content", "{\"name\":\"Ada\"}").unwrap();
+        let seal = Encryption::random().unwrap();
+        let sealed = seal.seal("q1.content", "{\"name\":\"Ada\"}").unwrap();
         assert!(!String::from_utf8_lossy(&sealed).contains("Ada"));
         assert_eq!(
             seal.open("q1.content", &sealed).unwrap(),
             "{\"name\":\"Ada\"}"
         );
-        assert_eq!(seal.open("q2.content", &sealed), Err(Broken));
+        assert_eq!(seal.open("q2.content", &sealed), Err(OpenError));
         assert_eq!(
-            Seal::random().unwrap().open("q1.content", &sealed),
-            Err(Broken)
+            Encryption::random().unwrap().open("q1.content", &sealed),
+            Err(OpenError)
         );
-        assert_eq!(seal.open("q1.content", &sealed[..10]), Err(Broken));
+        assert_eq!(seal.open("q1.content", &sealed[..10]), Err(OpenError));
     }
 
     #[test]
@@ -203,7 +203,7 @@ mod tests {
             let keys: Vec<[u8; KEY]> = std::thread::scope(|scope| {
                 let one = |number: u8| {
                     let path = &path;
-                    scope.spawn(move || key_file(path, &[number; KEY]).unwrap())
+                    scope.spawn(move || key_in_file(path, &[number; KEY]).unwrap())
                 };
                 let all: Vec<_> = (0..8).map(one).collect();
                 all.into_iter().map(|one| one.join().unwrap()).collect()
@@ -217,21 +217,21 @@ mod tests {
     fn after_a_change_of_keys_what_was_sealed_opens_until_the_next() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("seal.key");
-        let running = Seal::kept(&path).unwrap();
-        let first = running.close("p", "one").unwrap();
-        Seal::rotate(&path).unwrap();
-        let next = Seal::kept(&path).unwrap();
+        let running = Encryption::from_file(&path).unwrap();
+        let first = running.seal("p", "one").unwrap();
+        Encryption::rotate(&path).unwrap();
+        let next = Encryption::from_file(&path).unwrap();
         assert_eq!(next.open("p", &first).unwrap(), "one");
-        let second = next.close("p", "two").unwrap();
+        let second = next.seal("p", "two").unwrap();
         assert_eq!(
             running.open("p", &second).unwrap(),
             "two",
             "it reads the keys again"
         );
-        Seal::rotate(&path).unwrap();
-        let last = Seal::kept(&path).unwrap();
+        Encryption::rotate(&path).unwrap();
+        let last = Encryption::from_file(&path).unwrap();
         assert_eq!(last.open("p", &second).unwrap(), "two");
-        assert_eq!(last.open("p", &first), Err(Broken));
+        assert_eq!(last.open("p", &first), Err(OpenError));
         assert_eq!(fs::read(&path).unwrap().len(), 2 * KEY);
     }
 
@@ -239,8 +239,17 @@ mod tests {
     fn a_kept_key_is_the_same_again_and_private() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("seal.key");
-        let sealed = Seal::kept(&path).unwrap().close("p", "v").unwrap();
-        assert_eq!(Seal::kept(&path).unwrap().open("p", &sealed).unwrap(), "v");
+        let sealed = Encryption::from_file(&path)
+            .unwrap()
+            .seal("p", "v")
+            .unwrap();
+        assert_eq!(
+            Encryption::from_file(&path)
+                .unwrap()
+                .open("p", &sealed)
+                .unwrap(),
+            "v"
+        );
         #[cfg(unix)]
         {
             let mode = std::os::unix::fs::PermissionsExt::mode(

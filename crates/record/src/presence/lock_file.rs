@@ -6,16 +6,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::seal;
+use crate::encryption;
 use crate::state_file;
 
-/// The suffix of a lease's name while it is not locked yet.
+/// The suffix of a lock file's name while it is not locked yet.
 const UNFINISHED: &str = ".new";
-/// The number of tries of a lease that others clear away before it is locked.
+/// The number of tries of a lock file that others clear away before it is locked.
 const TRIES: usize = 100;
 
 /// This gateway's sign of life.
-pub struct Lease {
+pub struct LockFile {
     name: String,
     folder: Option<PathBuf>,
     // Held for as long as this lives.
@@ -26,21 +26,21 @@ pub struct Lease {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark(Option<SystemTime>);
 
-impl Lease {
-    /// A lease for a gateway that shares its store with no other process.
-    pub fn alone() -> io::Result<Self> {
+impl LockFile {
+    /// A lock file for a gateway that shares its store with no other process.
+    pub fn unshared() -> io::Result<Self> {
         Ok(Self {
-            name: seal::unguessable()?,
+            name: encryption::random_id()?,
             folder: None,
             _lock: None,
         })
     }
 
-    /// A lease in this folder, which all gateways of one store share. Files of those that ended are cleared away.
-    pub fn take(folder: &Path) -> io::Result<Self> {
+    /// A lock file in this folder, which all gateways of one store share. Files of those that ended are cleared away.
+    pub fn acquire(folder: &Path) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
         for _ in 0..TRIES {
-            let name = seal::unguessable()?;
+            let name = encryption::random_id()?;
             let aside = folder.join(format!("{name}{UNFINISHED}"));
             let lock = state_file::open_private(&aside)?;
             lock.lock()?;
@@ -51,15 +51,15 @@ impl Lease {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(error),
             }
-            let lease = Self {
+            let lock_file = Self {
                 name,
                 folder: Some(folder.to_owned()),
                 _lock: Some(lock),
             };
-            lease.clear_others();
-            return Ok(lease);
+            lock_file.clear_others();
+            return Ok(lock_file);
         }
-        Err(io::Error::other("the folder of leases keeps changing"))
+        Err(io::Error::other("the folder of lock files keeps changing"))
     }
 
     /// The name that rows carry.
@@ -67,7 +67,7 @@ impl Lease {
         &self.name
     }
 
-    /// Returns whether this is the name of this lease.
+    /// Returns whether this is the name of this lock file.
     pub fn is_mine(&self, name: &str) -> bool {
         self.name == name
     }
@@ -82,13 +82,13 @@ impl Lease {
     }
 
     /// Returns whether other gateways run on the same store.
-    pub fn has_company(&self) -> bool {
+    pub fn has_others(&self) -> bool {
         let finished = |path: &&PathBuf| !is_unfinished(path);
         let others = self.others();
         others.iter().filter(finished).any(|path| is_locked(path))
     }
 
-    /// When a gateway last came or went, as far as the folder of leases tells: as long as this stays the same, none did.
+    /// When a gateway last came or went, as far as the folder of lock files tells: as long as this stays the same, none did.
     pub fn mark(&self) -> io::Result<Mark> {
         let folder = self.folder.as_deref();
         let time = folder.map(|folder| fs::metadata(folder)?.modified());
@@ -122,7 +122,7 @@ impl Lease {
     }
 }
 
-impl Drop for Lease {
+impl Drop for LockFile {
     fn drop(&mut self) {
         if let Some(folder) = &self.folder {
             let _gone_already = fs::remove_file(folder.join(&self.name));
@@ -130,7 +130,7 @@ impl Drop for Lease {
     }
 }
 
-/// Returns whether the gateway of this lease runs. Looked at with a shared lock: two that look at once do not take each other for
+/// Returns whether the gateway of this lock file runs. Looked at with a shared lock: two that look at once do not take each other for
 /// the holder.
 fn is_locked(path: &Path) -> bool {
     let Ok(file) = OpenOptions::new().read(true).write(true).open(path) else {
@@ -149,7 +149,7 @@ mod tests {
 
     /// Each of several that start at once, again and again, sees that those run that do.
     #[test]
-    fn leases_that_are_taken_at_once_are_not_lost() {
+    fn lock_files_that_are_taken_at_once_are_not_lost() {
         for _ in 0..20 {
             let folder = tempfile::tempdir().unwrap();
             let together = std::sync::Barrier::new(8);
@@ -157,11 +157,11 @@ mod tests {
                 for _ in 0..8 {
                     scope.spawn(|| {
                         together.wait();
-                        let lease = Lease::take(folder.path()).unwrap();
+                        let lock_file = LockFile::acquire(folder.path()).unwrap();
                         together.wait();
-                        let path = folder.path().join(lease.name());
+                        let path = folder.path().join(lock_file.name());
                         assert!(path.exists(), "cleared away by another");
-                        assert!(is_locked(&path) && lease.has_company());
+                        assert!(is_locked(&path) && lock_file.has_others());
                         together.wait();
                     });
                 }
@@ -174,8 +174,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("0123.new"), b"").unwrap();
         fs::write(folder.path().join("4567"), b"").unwrap();
-        let lease = Lease::take(folder.path()).unwrap();
-        assert!(!lease.has_company());
+        let lock_file = LockFile::acquire(folder.path()).unwrap();
+        assert!(!lock_file.has_others());
         let names: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
         assert_eq!(names.len(), 1);
     }
@@ -183,13 +183,13 @@ mod tests {
     #[test]
     fn a_lease_ends_with_its_holder() {
         let folder = tempfile::tempdir().unwrap();
-        let mine = Lease::take(folder.path()).unwrap();
-        assert!(!mine.has_company());
+        let mine = LockFile::acquire(folder.path()).unwrap();
+        assert!(!mine.has_others());
         let quiet = mine.mark().unwrap();
         assert_eq!(mine.mark().unwrap(), quiet);
-        let other = Lease::take(folder.path()).unwrap();
+        let other = LockFile::acquire(folder.path()).unwrap();
         let name = other.name().to_owned();
-        assert!(mine.is_held(&name) && mine.has_company() && !mine.is_mine(&name));
+        assert!(mine.is_held(&name) && mine.has_others() && !mine.is_mine(&name));
         drop(other);
         assert!(!mine.is_held(&name));
         assert!(!mine.is_held("../etc/passwd"));

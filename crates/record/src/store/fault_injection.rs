@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures::FutureExt as _;
 use mcp_elicit_core::lifecycle::Timestamp;
 
-use super::{Audited, KeptCall, Memory, Page, Row, Store, StoreFault, Stored, Which, Write};
+use super::{
+    AuditEntry, Filter, FinishedCall, Memory, Page, Row, Store, StoreError, Stored, Write,
+};
 
 /// Fails as often as it is told to.
 #[derive(Default)]
@@ -20,7 +22,7 @@ pub(crate) struct Failing {
 fn failing<'a, T: Send + 'a>(times: &AtomicUsize) -> Option<Stored<'a, T>> {
     let less = |left: usize| left.checked_sub(1);
     let fails = times.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
-    let fault = || StoreFault::Database(sqlx::Error::PoolClosed);
+    let fault = || StoreError::Database(sqlx::Error::PoolClosed);
     fails.is_ok().then(|| async move { Err(fault()) }.boxed())
 }
 
@@ -29,16 +31,16 @@ impl Store for Failing {
         failing(&self.writes).unwrap_or_else(|| self.below.write(wanted))
     }
 
-    fn same(&self, same: String) -> Stored<'_, Vec<Row>> {
-        failing(&self.lookups).unwrap_or_else(|| self.below.same(same))
+    fn by_binding(&self, binding: String) -> Stored<'_, Vec<Row>> {
+        failing(&self.lookups).unwrap_or_else(|| self.below.by_binding(binding))
     }
 
     fn find(&self, id: String) -> Stored<'_, Option<Row>> {
         self.below.find(id)
     }
 
-    fn list(&self, which: Which, page: Page) -> Stored<'_, Vec<Row>> {
-        self.below.list(which, page)
+    fn list(&self, filter: Filter, page: Page) -> Stored<'_, Vec<Row>> {
+        self.below.list(filter, page)
     }
 
     fn waiting(&self) -> Stored<'_, usize> {
@@ -57,15 +59,15 @@ impl Store for Failing {
         self.below.purge(before)
     }
 
-    fn keep_call(&self, call: KeptCall) -> Stored<'_, ()> {
+    fn keep_call(&self, call: FinishedCall) -> Stored<'_, ()> {
         self.below.keep_call(call)
     }
 
-    fn take_call(&self, id: String) -> Stored<'_, Option<KeptCall>> {
+    fn take_call(&self, id: String) -> Stored<'_, Option<FinishedCall>> {
         self.below.take_call(id)
     }
 
-    fn calls(&self, now: Timestamp) -> Stored<'_, Vec<KeptCall>> {
+    fn calls(&self, now: Timestamp) -> Stored<'_, Vec<FinishedCall>> {
         self.below.calls(now)
     }
 
@@ -77,7 +79,7 @@ impl Store for Failing {
         self.below.learned(server)
     }
 
-    fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<Audited>> {
+    fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<AuditEntry>> {
         self.below.audit(from, most)
     }
 }

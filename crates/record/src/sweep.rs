@@ -5,32 +5,32 @@ use mcp_elicit_core::lifecycle::{Lapse, Phase, Timestamp, Transition};
 use mcp_elicit_core::question::Ending;
 use std::time::Duration;
 
-use super::{Book, BookFault, Retention, audit};
+use super::{Record, RecordError, Retention, audit};
 use crate::store::{Row, Store as _};
 
 /// The number of due rows that are read in one round.
-const LOOKED_THROUGH: usize = 10_000;
+const MAX_DUE: usize = 10_000;
 
-impl Book {
+impl Record {
     /// Ends what is due, and what no call can come back for; erases what is kept no longer.
-    pub async fn look_around(&self) -> Result<(), BookFault> {
-        for row in self.store.due(self.now(), LOOKED_THROUGH).await? {
+    pub async fn sweep(&self) -> Result<(), RecordError> {
+        for row in self.store.due(self.now(), MAX_DUE).await? {
             let now = self.now();
-            let exchange = &row.exchange;
-            if exchange.is_due(now) {
+            let lifecycle = &row.lifecycle;
+            if lifecycle.is_due(now) {
                 self.expire(&row).await?;
-            } else if exchange.is_open() {
+            } else if lifecycle.is_open() {
                 if !row.can_be_found() && !self.is_waited_for(&row) {
                     // Whoever answered it would answer for nobody.
                     self.end_by_itself(&row, &Ending::ServerGone.transition())
                         .await?;
                 }
             } else if row.is_in_transit() {
-                if !self.is_kept_by_a_gateway(&row) {
+                if !self.is_owner_running(&row) {
                     let why = "the gateway ended while the answer was sent";
                     self.delivery_in_doubt(&[row.id], why).await?;
                 }
-            } else if !exchange.is_deliverable(now) {
+            } else if !lifecycle.is_deliverable(now) {
                 self.lapse(row).await?;
             }
         }
@@ -47,22 +47,22 @@ impl Book {
     }
 
     /// Returns whether a gateway that runs may still be told what became of the answer that it took out.
-    fn is_kept_by_a_gateway(&self, row: &Row) -> bool {
-        self.lease.is_mine(&row.owner) || self.lease.is_held(&row.owner)
+    fn is_owner_running(&self, row: &Row) -> bool {
+        self.lock_file.is_mine(&row.owner) || self.lock_file.is_held(&row.owner)
     }
 
     /// No call came for the answer in time: its value is erased.
-    async fn lapse(&self, row: Row) -> Result<(), BookFault> {
-        if self.is_anothers(&row) {
+    async fn lapse(&self, row: Row) -> Result<(), RecordError> {
+        if self.is_exclusive_elsewhere(&row) {
             return Ok(());
         }
-        let seen = row.exchange.version();
+        let seen = row.lifecycle.version();
         let why = Lapse::KeptTooLong;
-        let Ok(exchange) = row.exchange.step(&Transition::Lapse { why }, self.now()) else {
+        let Ok(lifecycle) = row.lifecycle.step(&Transition::Lapse { why }, self.now()) else {
             return Ok(());
         };
         let next = Row {
-            exchange,
+            lifecycle,
             content: None,
             arguments: None,
             ..row
@@ -75,8 +75,8 @@ impl Book {
     }
 
     /// Tells the sessions here what happened to their questions in other processes.
-    pub async fn hear_others(&self) -> Result<(), BookFault> {
-        if !self.look_for_company().await? {
+    pub async fn poll_others(&self) -> Result<(), RecordError> {
+        if !self.check_presence().await? {
             return Ok(());
         }
         self.load_calls().await?;
@@ -85,17 +85,17 @@ impl Book {
             let Some(row) = self.find(&id).await? else {
                 continue;
             };
-            let phase = row.exchange.phase();
-            if phase.action().is_some() && row.exchange.delivered_at().is_none() {
-                self.tell_settled(&id);
+            let phase = row.lifecycle.phase();
+            if phase.action().is_some() && row.lifecycle.delivered_at().is_none() {
+                self.notify_answered(&id);
             } else if !phase.is_open() && phase.action().is_none() {
-                self.tell_ended(&id, phase);
+                self.notify_ended(&id, phase);
             }
         }
         Ok(())
     }
 
-    fn tell_ended(&self, id: &str, phase: Phase) {
+    fn notify_ended(&self, id: &str, phase: Phase) {
         let ending = if phase == Phase::TimedOut {
             Ending::TimedOut
         } else {

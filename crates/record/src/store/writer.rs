@@ -1,8 +1,8 @@
-//! A journal in front of a store: what is written goes into one queue, and the queue goes to the store in one step.
+//! A writer in front of a store: what is written goes into one queue, and the queue goes to the store in one step.
 //!
 //! Most writes are waited for; those that come at the same time share a step (group commit). A write may also be left
-//! [behind](Journal::behind): nobody waits for it, it is written within [`LAG`] and in its turn, and a process that is
-//! killed before that loses it. Whoever leaves writes behind asks for [room](Journal::has_room) before it begins
+//! [behind](Writer::behind): nobody waits for it, it is written within [`LAG`] and in its turn, and a process that is
+//! killed before that loses it. Whoever leaves writes behind asks for [room](Writer::has_room) before it begins
 //! something new, and waits for the store where there is none: nothing that was begun is ever dropped.
 //!
 //! Reads see what was queued before them: they wait until it is written.
@@ -16,19 +16,19 @@ use futures::FutureExt as _;
 use mcp_elicit_core::lifecycle::Timestamp;
 use tokio::sync::{Notify, oneshot};
 
-use super::{Audited, KeptCall, Page, Row, Store, StoreFault, Stored, Which, Write};
+use super::{AuditEntry, Filter, FinishedCall, Page, Row, Store, StoreError, Stored, Write};
 
 /// The time that a write that nobody waits for waits for others.
 pub const LAG: Duration = Duration::from_millis(10);
 /// The number of writes that may wait before each new one is awaited.
-pub const ROOM: usize = 1_024;
+pub const CAPACITY: usize = 1_024;
 /// The number of writes that go to the store in one step.
-const AT_ONCE: usize = 256;
+const BATCH: usize = 256;
 /// The time that a store that failed is left alone.
-const BREATH: Duration = Duration::from_secs(1);
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// A queue in front of a store, itself a store.
-pub struct Journal {
+pub struct Writer {
     shared: Arc<Shared>,
 }
 
@@ -48,36 +48,36 @@ struct Queue {
     /// `true` if some of it is on its way to the store.
     writing: bool,
     /// `true` if the store failed when it was last written to.
-    ailing: bool,
+    failing: bool,
 }
 
 struct Entry {
     write: Write,
     /// The receiver that waits for it; none where it was written behind.
-    waits: Option<oneshot::Sender<Result<bool, StoreFault>>>,
+    waits: Option<oneshot::Sender<Result<bool, StoreError>>>,
 }
 
-impl Journal {
-    /// A journal in front of this store. Runs in a tokio runtime, in which a task of its own writes.
-    pub fn before(store: Arc<dyn Store>) -> Self {
+impl Writer {
+    /// A writer in front of this store. Runs in a tokio runtime, in which a task of its own writes.
+    pub fn new(store: Arc<dyn Store>) -> Self {
         let shared = Arc::new(Shared {
             store,
             queue: Mutex::default(),
             news: Notify::new(),
             closed: AtomicBool::new(false),
         });
-        tokio::spawn(keep_writing(shared.clone()));
+        tokio::spawn(run(shared.clone()));
         Self { shared }
     }
 
     /// Returns whether something new may be begun with a write that nobody waits for.
     pub fn has_room(&self) -> bool {
         let queue = self.shared.queue();
-        queue.waiting.len() < ROOM && !queue.ailing
+        queue.waiting.len() < CAPACITY && !queue.failing
     }
 
     /// Queues a write that nobody waits for. One that changes a row which waits to be written becomes part of that.
-    pub fn behind(&self, write: Write) {
+    pub fn queue_behind(&self, write: Write) {
         let mut queue = self.shared.queue();
         let Some(write) = queue.joined(write) else {
             return;
@@ -91,7 +91,7 @@ impl Journal {
     }
 
     /// Waits until everything that was queued before is written.
-    pub async fn flush(&self) -> Result<(), StoreFault> {
+    pub async fn flush(&self) -> Result<(), StoreError> {
         let idle = {
             let queue = self.shared.queue();
             queue.waiting.is_empty() && !queue.writing
@@ -102,7 +102,7 @@ impl Journal {
         self.write(&[Write::Change(Vec::new())]).await.map(|_| ())
     }
 
-    fn queue(&self, write: Write) -> oneshot::Receiver<Result<bool, StoreFault>> {
+    fn queue(&self, write: Write) -> oneshot::Receiver<Result<bool, StoreError>> {
         let (tell, told) = oneshot::channel();
         let mut queue = self.shared.queue();
         queue.urgent = true;
@@ -116,7 +116,7 @@ impl Journal {
     }
 }
 
-impl Drop for Journal {
+impl Drop for Writer {
     fn drop(&mut self) {
         self.shared.closed.store(true, Ordering::Release);
         self.shared.news.notify_one();
@@ -138,7 +138,7 @@ impl Queue {
             Some((row, audit, behind))
         });
         match before {
-            Some((row, audit, true)) if row.exchange.version() == change.seen => {
+            Some((row, audit, true)) if row.lifecycle.version() == change.seen => {
                 audit.append(&mut change.audit);
                 std::mem::swap(row, &mut change.row);
                 None
@@ -171,7 +171,7 @@ impl Shared {
     async fn write_head(&self) {
         let mut entries: Vec<Entry> = {
             let mut queue = self.queue();
-            let most = queue.waiting.len().min(AT_ONCE);
+            let most = queue.waiting.len().min(BATCH);
             queue.writing = true;
             queue.waiting.drain(..most).collect()
         };
@@ -195,7 +195,7 @@ impl Shared {
         };
         let mut queue = self.queue();
         queue.writing = false;
-        queue.ailing = !left.is_empty();
+        queue.failing = !left.is_empty();
         for entry in left.into_iter().rev() {
             queue.waiting.push_front(entry);
         }
@@ -223,7 +223,7 @@ impl Shared {
     }
 }
 
-fn tell(waits: Option<oneshot::Sender<Result<bool, StoreFault>>>, done: Result<bool, StoreFault>) {
+fn tell(waits: Option<oneshot::Sender<Result<bool, StoreError>>>, done: Result<bool, StoreError>) {
     match waits {
         // Who waited may have gone.
         Some(waits) => drop(waits.send(done)),
@@ -235,7 +235,7 @@ fn tell(waits: Option<oneshot::Sender<Result<bool, StoreFault>>>, done: Result<b
     }
 }
 
-async fn keep_writing(shared: Arc<Shared>) {
+async fn run(shared: Arc<Shared>) {
     loop {
         let wait = {
             let closed = shared.closed.load(Ordering::Acquire);
@@ -243,10 +243,10 @@ async fn keep_writing(shared: Arc<Shared>) {
             match (queue.waiting.is_empty(), queue.urgent || closed) {
                 (true, _) if closed => return,
                 // What is left has been reported; there is nobody to try again for.
-                (false, _) if closed && queue.ailing => return,
+                (false, _) if closed && queue.failing => return,
                 (true, _) => None,
                 (false, true) => Some(Duration::ZERO),
-                (false, false) => Some(if queue.ailing { BREATH } else { LAG }),
+                (false, false) => Some(if queue.failing { RETRY_PAUSE } else { LAG }),
             }
         };
         match wait {
@@ -254,7 +254,7 @@ async fn keep_writing(shared: Arc<Shared>) {
             Some(Duration::ZERO) => shared.write_head().await,
             Some(wait) => {
                 // Cut short by whoever waits.
-                let _in_time = tokio::time::timeout(wait, shared.hurried()).await;
+                let _in_time = tokio::time::timeout(wait, shared.urgent_change()).await;
                 shared.write_head().await;
             }
         }
@@ -263,7 +263,7 @@ async fn keep_writing(shared: Arc<Shared>) {
 
 impl Shared {
     /// Completes when somebody waits for the queue.
-    async fn hurried(&self) {
+    async fn urgent_change(&self) {
         loop {
             self.news.notified().await;
             if self.queue().urgent || self.closed.load(Ordering::Acquire) {
@@ -273,7 +273,7 @@ impl Shared {
     }
 }
 
-impl Store for Journal {
+impl Store for Writer {
     fn write<'a>(&'a self, wanted: &'a [Write]) -> Stored<'a, Vec<bool>> {
         // Queued now, in this order; waited for later.
         let told: Vec<_> = wanted
@@ -302,18 +302,18 @@ impl Store for Journal {
         .boxed()
     }
 
-    fn same(&self, same: String) -> Stored<'_, Vec<Row>> {
+    fn by_binding(&self, binding: String) -> Stored<'_, Vec<Row>> {
         async move {
             self.flush().await?;
-            self.shared.store.same(same).await
+            self.shared.store.by_binding(binding).await
         }
         .boxed()
     }
 
-    fn list(&self, which: Which, page: Page) -> Stored<'_, Vec<Row>> {
+    fn list(&self, filter: Filter, page: Page) -> Stored<'_, Vec<Row>> {
         async move {
             self.flush().await?;
-            self.shared.store.list(which, page).await
+            self.shared.store.list(filter, page).await
         }
         .boxed()
     }
@@ -350,15 +350,15 @@ impl Store for Journal {
         .boxed()
     }
 
-    fn keep_call(&self, call: KeptCall) -> Stored<'_, ()> {
+    fn keep_call(&self, call: FinishedCall) -> Stored<'_, ()> {
         self.shared.store.keep_call(call)
     }
 
-    fn take_call(&self, id: String) -> Stored<'_, Option<KeptCall>> {
+    fn take_call(&self, id: String) -> Stored<'_, Option<FinishedCall>> {
         self.shared.store.take_call(id)
     }
 
-    fn calls(&self, now: Timestamp) -> Stored<'_, Vec<KeptCall>> {
+    fn calls(&self, now: Timestamp) -> Stored<'_, Vec<FinishedCall>> {
         self.shared.store.calls(now)
     }
 
@@ -370,7 +370,7 @@ impl Store for Journal {
         self.shared.store.learned(server)
     }
 
-    fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<Audited>> {
+    fn audit(&self, from: u64, most: usize) -> Stored<'_, Vec<AuditEntry>> {
         async move {
             self.flush().await?;
             self.shared.store.audit(from, most).await

@@ -1,19 +1,21 @@
 //! The conditions under which this gateway alone decides about a question: no other gateway shares the record, and no earlier one left
 //! the same question in it.
 
+pub(crate) mod lock_file;
+
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::lease::Mark;
-use super::{Book, BookFault};
+use self::lock_file::Mark;
+use super::{Record, RecordError};
 use crate::store::Store as _;
 
 /// The state of other gateways, and of questions that were left in the record.
 #[derive(Default)]
-pub(super) struct Company {
-    /// The mark of the leases when this gateway was found alone; `None` while that is not known, and in company.
+pub(super) struct Presence {
+    /// The mark of the lock files when this gateway was found alone; `None` while that is not known, and in company.
     alone: Mutex<Option<Mark>>,
-    /// The keys that may be found in the record again (`Row::same`): too much rather than too little.
+    /// The keys that may be found in the record again (`Row::binding`): too much rather than too little.
     left: Mutex<Left>,
 }
 
@@ -29,7 +31,7 @@ struct Left {
 /// The number of marks that may gather before the record is asked which are still in use.
 const GATHERED: usize = 4_096;
 
-impl Company {
+impl Presence {
     fn alone(&self) -> MutexGuard<'_, Option<Mark>> {
         self.alone.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -39,24 +41,24 @@ impl Company {
     }
 
     /// The same question may be found in the record from now on. Gives the mark that says so.
-    pub(super) fn left_behind(&self, same: &str) -> u64 {
+    pub(super) fn may_hold(&self, binding: &str) -> u64 {
         let mut left = self.left();
         left.last += 1;
         let mark = left.last;
-        left.marks.insert(same.to_owned(), mark);
+        left.marks.insert(binding.to_owned(), mark);
         mark
     }
 
     /// Returns what says that the same question may be found, if anything does.
-    pub(super) fn mark_of(&self, same: &str) -> Option<u64> {
-        self.left().marks.get(same).copied()
+    pub(super) fn mark_of(&self, binding: &str) -> Option<u64> {
+        self.left().marks.get(binding).copied()
     }
 
     /// The record has nothing to find there, unless something was left behind since this mark.
-    pub(super) fn nothing_left(&self, same: &str, mark: u64) {
+    pub(super) fn holds_none(&self, binding: &str, mark: u64) {
         let mut left = self.left();
-        if left.marks.get(same) == Some(&mark) {
-            left.marks.remove(same);
+        if left.marks.get(binding) == Some(&mark) {
+            left.marks.remove(binding);
         }
     }
 
@@ -67,45 +69,45 @@ impl Company {
     }
 
     /// The record has just these, and what was left behind since this mark.
-    fn are_left(&self, same: Vec<String>, since: u64) {
+    fn holds_only(&self, bindings: Vec<String>, since: u64) {
         let mut left = self.left();
         left.marks.retain(|_, mark| *mark > since);
-        for same in same {
-            left.marks.entry(same).or_insert(since);
+        for binding in bindings {
+            left.marks.entry(binding).or_insert(since);
         }
         left.known = left.marks.len();
     }
 }
 
-impl Book {
+impl Record {
     /// Returns whether the record has nothing to say about this question, and nobody else can say anything about it.
-    pub(super) fn is_new(&self, same: &str) -> bool {
-        let alone = *self.company.alone();
-        let unchanged = |then| self.lease.mark().is_ok_and(|now| now == then);
-        alone.is_some_and(unchanged) && self.company.mark_of(same).is_none()
+    pub(super) fn is_new(&self, binding: &str) -> bool {
+        let alone = *self.presence.alone();
+        let unchanged = |then| self.lock_file.mark().is_ok_and(|now| now == then);
+        alone.is_some_and(unchanged) && self.presence.mark_of(binding).is_none()
     }
 
     /// Looks whether other gateways share the record. In company, what this one claimed is for all again; alone, what
     /// others left is remembered. Returns whether others share it, or may have since the last look: a command that answers a
     /// question is there for a moment only.
-    pub async fn look_for_company(&self) -> Result<bool, BookFault> {
-        let Ok(mark) = self.lease.mark() else {
-            *self.company.alone() = None;
+    pub async fn check_presence(&self) -> Result<bool, RecordError> {
+        let Ok(mark) = self.lock_file.mark() else {
+            *self.presence.alone() = None;
             return Ok(true);
         };
-        if self.lease.has_company() {
-            *self.company.alone() = None;
+        if self.lock_file.has_others() {
+            *self.presence.alone() = None;
             self.share_all().await?;
             return Ok(true);
         }
-        let known = *self.company.alone() == Some(mark);
-        if known && !self.company.has_gathered() {
+        let known = *self.presence.alone() == Some(mark);
+        if known && !self.presence.has_gathered() {
             return Ok(false);
         }
-        let since = self.company.left().last;
+        let since = self.presence.left().last;
         let left = self.store.left_over().await?;
-        self.company.are_left(left, since);
-        *self.company.alone() = Some(mark);
+        self.presence.holds_only(left, since);
+        *self.presence.alone() = Some(mark);
         Ok(!known)
     }
 }

@@ -10,33 +10,35 @@ use std::sync::atomic::Ordering;
 use tokio::sync::mpsc;
 
 use super::identity::params_of;
-use super::{Book, BookFault, Known, Live, Raised, SessionIdentity, TRIES, audit, seal};
+use super::{
+    Known, Live, Record, RecordError, Recorded, SessionIdentity, TRIES, audit, encryption,
+};
 use crate::store::{Body, Row, Store as _};
 
-impl Book {
+impl Record {
     /// Writes a question for the call that waits at `tell`, or finds the same question of the same call of the same
     /// principal that nobody waits for any more.
-    pub async fn raise(
+    pub async fn create(
         &self,
         who: &SessionIdentity,
         asked: &NewQuestion,
         question: SessionKey,
         tell: &mpsc::UnboundedSender<RecordEvent>,
-    ) -> Result<Raised, BookFault> {
-        let same = who.same(&self.keys.identity, asked)?;
+    ) -> Result<Recorded, RecordError> {
+        let binding = who.binding(&self.keys.identity, asked)?;
         let live = || Live {
             question,
             tell: tell.clone(),
-            same: same.clone(),
+            binding: binding.clone(),
             known: Known::Nothing,
         };
         if asked.call.is_some()
             && !asked.is_ambiguous()
-            && !self.is_new(&same)
-            && let Some(row) = self.left_over(&same, &live()).await?
+            && !self.is_new(&binding)
+            && let Some(row) = self.left_over(&binding, &live()).await?
         {
             let id = row.id.clone();
-            match self.take_over(row).await {
+            match self.adopt(row).await {
                 Ok(Some(taken)) => return Ok(taken),
                 // Another gateway was first: it is asked once more, beside it.
                 Ok(None) => drop(self.live().remove(&id)),
@@ -46,7 +48,7 @@ impl Book {
                 }
             }
         }
-        let row = self.new_row(who, asked, same.clone())?;
+        let row = self.new_row(who, asked, binding.clone())?;
         let id = row.id.clone();
         // Known before it is written: an answer from another process must find who waits.
         self.live().insert(id.clone(), live());
@@ -54,16 +56,16 @@ impl Book {
         let written = row.body.at_client.then(|| row.clone());
         if let Err(fault) = self.store.insert(row, entry).await {
             // It may be there all the same.
-            self.company.left_behind(&same);
+            self.presence.may_hold(&binding);
             self.live().remove(&id);
             return Err(fault.into());
         }
         if let Some(row) = written {
             self.remember(row);
         }
-        self.counts.asked.fetch_add(1, Ordering::Relaxed);
+        self.counters.asked.fetch_add(1, Ordering::Relaxed);
         self.changed();
-        Ok(Raised {
+        Ok(Recorded {
             id,
             answered: false,
             refused: false,
@@ -74,16 +76,16 @@ impl Book {
         &self,
         who: &SessionIdentity,
         asked: &NewQuestion,
-        same: String,
-    ) -> Result<Row, BookFault> {
-        let id = seal::unguessable()?;
+        binding: String,
+    ) -> Result<Row, RecordError> {
+        let id = encryption::random_id()?;
         let calling = asked.call.as_ref();
         let arguments = self.sealed_arguments(&id, asked)?;
         Ok(Row {
-            same,
-            owner: self.lease.name().to_owned(),
-            claimed: false,
-            exchange: Lifecycle::ask(self.now(), Some(asked.until))
+            binding,
+            owner: self.lock_file.name().to_owned(),
+            exclusive: false,
+            lifecycle: Lifecycle::ask(self.now(), Some(asked.until))
                 .keeping_answer(self.retention.answers),
             body: Body {
                 server: who.server.shown_name(asked.server_info.as_deref()),
@@ -110,17 +112,18 @@ impl Book {
 
     /// The oldest row of the same question that was answered, else that waits, and that no running call waits for; from
     /// here on, the call that is `live` waits for it.
-    async fn left_over(&self, same: &str, live: &Live) -> Result<Option<Row>, BookFault> {
-        let mark = self.company.mark_of(same);
-        let mut rows = self.store.same(same.to_owned()).await?;
-        rows.retain(|row| row.exchange.is_open() || row.exchange.is_deliverable(self.now()));
+    async fn left_over(&self, binding: &str, live: &Live) -> Result<Option<Row>, RecordError> {
+        let mark = self.presence.mark_of(binding);
+        let mut rows = self.store.by_binding(binding.to_owned()).await?;
+        rows.retain(|row| row.lifecycle.is_open() || row.lifecycle.is_deliverable(self.now()));
         if let Some(mark) = mark.filter(|_| rows.is_empty()) {
-            self.company.nothing_left(same, mark);
+            self.presence.holds_none(binding, mark);
         }
-        rows.sort_by_key(|row| row.exchange.is_open());
+        rows.sort_by_key(|row| row.lifecycle.is_open());
         for row in rows {
-            let elsewhere = !self.lease.is_mine(&row.owner) && self.lease.is_held(&row.owner);
-            if elsewhere || row.exchange.is_due(self.now()) {
+            let elsewhere =
+                !self.lock_file.is_mine(&row.owner) && self.lock_file.is_held(&row.owner);
+            if elsewhere || row.lifecycle.is_due(self.now()) {
                 continue;
             }
             // Looked at and taken in one step: two calls that come at once must not both have it.
@@ -133,30 +136,30 @@ impl Book {
     }
 
     /// Returns whether no running gateway has a call that waits for it, and something can still come of it.
-    fn may_take_over(&self, row: &Row) -> bool {
-        let elsewhere = !self.lease.is_mine(&row.owner) && self.lease.is_held(&row.owner);
-        let open = row.exchange.is_open() && !row.exchange.is_due(self.now());
-        !elsewhere && (open || row.exchange.is_deliverable(self.now()))
+    fn may_adopt(&self, row: &Row) -> bool {
+        let elsewhere = !self.lock_file.is_mine(&row.owner) && self.lock_file.is_held(&row.owner);
+        let open = row.lifecycle.is_open() && !row.lifecycle.is_due(self.now());
+        !elsewhere && (open || row.lifecycle.is_deliverable(self.now()))
     }
 
     /// The row is this gateway's from now on, so that others see that it is waited for.
-    pub(super) async fn take_over(&self, mut row: Row) -> Result<Option<Raised>, BookFault> {
+    pub(super) async fn adopt(&self, mut row: Row) -> Result<Option<Recorded>, RecordError> {
         let id = row.id.clone();
         for _ in 0..TRIES {
-            let answered = !row.exchange.is_open();
-            let refused = row.exchange.delivery() == Some(Delivery::Failed);
-            let seen = row.exchange.version();
+            let answered = !row.lifecycle.is_open();
+            let refused = row.lifecycle.delivery() == Some(Delivery::Failed);
+            let seen = row.lifecycle.version();
             let next = Row {
-                owner: self.lease.name().to_owned(),
-                claimed: false,
+                owner: self.lock_file.name().to_owned(),
+                exclusive: false,
                 // Of two gateways that take it over at once, the second must see that it was.
-                exchange: row.exchange.renewed(),
+                lifecycle: row.lifecycle.renewed(),
                 ..row
             };
             if self.put(next, seen, Vec::new()).await? {
-                self.counts.found.fetch_add(1, Ordering::Relaxed);
+                self.counters.found.fetch_add(1, Ordering::Relaxed);
                 self.changed();
-                return Ok(Some(Raised {
+                return Ok(Some(Recorded {
                     id,
                     answered,
                     refused,
@@ -164,11 +167,11 @@ impl Book {
             }
             // Somebody saw, answered or took it over meanwhile.
             match self.find(&id).await? {
-                Some(now) if self.may_take_over(&now) => row = now,
+                Some(now) if self.may_adopt(&now) => row = now,
                 Some(_) | None => return Ok(None),
             }
         }
-        Err(BookFault::Contended)
+        Err(RecordError::Contended)
     }
 }
 

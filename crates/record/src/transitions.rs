@@ -7,7 +7,7 @@ use mcp_elicit_core::question::{Ending, content_json};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::{Book, BookFault, Settling, TRIES, audit, place};
+use super::{Record, RecordError, TRIES, Verdict, associated_data, audit};
 use crate::store::Row;
 
 /// The number of waits for a gateway that claimed a question, and the length of each: it shares what it claimed as soon as
@@ -36,70 +36,70 @@ pub(super) fn is_late(refused: TransitionError) -> bool {
     }
 }
 
-impl Book {
+impl Record {
     /// Notes that a person has seen the question.
-    pub async fn shown(&self, id: &str) -> Result<(), BookFault> {
+    pub async fn mark_shown(&self, id: &str) -> Result<(), RecordError> {
         self.step(id, &Transition::Show, None).await.map(|_| ())
     }
 
     /// A person acted; the first act wins.
-    pub async fn settle(
+    pub async fn submit(
         &self,
         id: &str,
         outcome: &Outcome,
         by: &str,
-    ) -> Result<Settling, BookFault> {
+    ) -> Result<Verdict, RecordError> {
         let content = content_json(outcome);
         let step = Transition::acted(outcome, by);
         let stepped = self.step(id, &step, content.as_deref()).await?;
-        let settling = self.acted(id, stepped);
-        if settling == Settling::Won {
-            self.tell_settled(id);
+        let verdict = self.acted(id, stepped);
+        if verdict == Verdict::Won {
+            self.notify_answered(id);
         }
-        Ok(settling)
+        Ok(verdict)
     }
 
     /// Returns what became of an act, by what came of its step.
-    pub(super) fn acted(&self, id: &str, stepped: Stepped) -> Settling {
+    pub(super) fn acted(&self, id: &str, stepped: Stepped) -> Verdict {
         match stepped {
             Stepped::Done => {
-                self.counts.acted.fetch_add(1, Ordering::Relaxed);
+                self.counters.acted.fetch_add(1, Ordering::Relaxed);
                 self.drop_draft(id);
-                Settling::Won
+                Verdict::Won
             }
-            Stepped::Refused(row) => Settling::Late(row),
-            Stepped::Gone => Settling::Gone,
+            Stepped::Refused(row) => Verdict::Late(row),
+            Stepped::Gone => Verdict::Gone,
         }
     }
 
-    pub(super) fn tell_settled(&self, id: &str) {
+    pub(super) fn notify_answered(&self, id: &str) {
         if let Some(live) = self.live().get(id) {
             // A session that is gone has let go of its questions, or will.
-            let _ = live.tell.send(RecordEvent::Settled {
+            let _ = live.tell.send(RecordEvent::Answered {
                 question: live.question,
             });
         }
     }
 
     /// The question ended without an action.
-    pub async fn end(&self, id: &str, ending: Ending) -> Result<(), BookFault> {
-        if self.end_noted(id, ending)? {
+    pub async fn end(&self, id: &str, ending: Ending) -> Result<(), RecordError> {
+        if self.end_behind(id, ending)? {
             return self.flush().await;
         }
         // A client's answer is an answer, though its call did not wait for it.
-        let written = self.write_in_hand(id).await;
+        let written = self.write_submitted(id).await;
         self.in_transit().remove(id);
         self.drop_draft(id);
         // Where it was answered before, the answer is for the same call made again.
         let live = self.live().remove(id);
-        let left = live.map(|live| (self.company.left_behind(&live.same), live.same));
+        let left = live.map(|live| (self.presence.may_hold(&live.binding), live.binding));
         if matches!(
             self.step(id, &ending.transition(), None).await?,
             Stepped::Done
         ) {
-            self.counts.ended.fetch_add(1, Ordering::Relaxed);
-            if let Some((mark, same)) = left {
-                self.company.nothing_left(&same, mark);
+            self.counters.ended.fetch_add(1, Ordering::Relaxed);
+            if let Some((mark, binding)) = left {
+                self.presence.holds_none(&binding, mark);
             }
         }
         written
@@ -110,8 +110,8 @@ impl Book {
         id: &str,
         step: &Transition,
         content: Option<&str>,
-    ) -> Result<Stepped, BookFault> {
-        if let Some(stepped) = self.step_noted(id, step, content) {
+    ) -> Result<Stepped, RecordError> {
+        if let Some(stepped) = self.step_behind(id, step, content) {
             if matches!((&stepped, step), (Stepped::Done, Transition::Act { .. })) {
                 // A page or a script has answered: it is told when that is written, and taken by the record.
                 self.share(std::slice::from_ref(&id.to_owned())).await?;
@@ -122,15 +122,19 @@ impl Book {
             return Ok(stepped);
         }
         let content = content
-            .map(|text| self.keys.seal.close(&place(id, "content"), text))
+            .map(|text| {
+                self.keys
+                    .encryption
+                    .seal(&associated_data(id, "content"), text)
+            })
             .transpose()?;
         let mut tries = 0..TRIES;
         let mut waits = 0..WAITS;
         while tries.next().is_some() {
-            let Some(row) = self.find_or_recall(id).await? else {
+            let Some(row) = self.find_or_remembered(id).await? else {
                 return Ok(Stepped::Gone);
             };
-            if self.is_anothers(&row) {
+            if self.is_exclusive_elsewhere(&row) {
                 match (step, waits.next()) {
                     // It knows by itself who has seen what.
                     (Transition::Show, _) => return Ok(Stepped::Done),
@@ -142,8 +146,8 @@ impl Book {
                     }
                 }
             }
-            let seen = row.exchange.version();
-            let exchange = match row.exchange.step(step, self.now()) {
+            let seen = row.lifecycle.version();
+            let lifecycle = match row.lifecycle.step(step, self.now()) {
                 Ok(next) => next,
                 Err(refused) if is_late(refused) => {
                     self.expire(&row).await?;
@@ -151,26 +155,26 @@ impl Book {
                 }
                 Err(_) => return Ok(Stepped::Refused(Box::new(row))),
             };
-            if exchange.version() == seen {
+            if lifecycle.version() == seen {
                 return Ok(Stepped::Done);
             }
             let content = content.clone().or_else(|| row.content.clone());
             let next = Row {
-                exchange,
+                lifecycle,
                 content,
                 ..row
             };
-            let entry = audit::entry(next.exchange.phase().as_str(), &next, self.now());
+            let entry = audit::entry(next.lifecycle.phase().as_str(), &next, self.now());
             if self.put(next.clone(), seen, vec![entry]).await? {
                 self.remember(next);
                 self.changed();
                 return Ok(Stepped::Done);
             }
         }
-        Err(BookFault::Contended)
+        Err(RecordError::Contended)
     }
 
-    pub(super) async fn expire(&self, row: &Row) -> Result<(), BookFault> {
+    pub(super) async fn expire(&self, row: &Row) -> Result<(), RecordError> {
         self.end_by_itself(row, &Transition::Expire).await
     }
 
@@ -179,25 +183,25 @@ impl Book {
         &self,
         row: &Row,
         step: &Transition,
-    ) -> Result<(), BookFault> {
-        if self.is_anothers(row) {
+    ) -> Result<(), RecordError> {
+        if self.is_exclusive_elsewhere(row) {
             return Ok(());
         }
-        if self.step_noted(&row.id, step, None).is_some() {
+        if self.step_behind(&row.id, step, None).is_some() {
             return self.write_behind(&row.id);
         }
-        let Ok(exchange) = row.exchange.step(step, self.now()) else {
+        let Ok(lifecycle) = row.lifecycle.step(step, self.now()) else {
             return Ok(());
         };
         let next = Row {
-            exchange,
+            lifecycle,
             ..row.clone()
         };
-        let entry = audit::entry(next.exchange.phase().as_str(), &next, self.now());
-        let seen = row.exchange.version();
+        let entry = audit::entry(next.lifecycle.phase().as_str(), &next, self.now());
+        let seen = row.lifecycle.version();
         if self.put(next, seen, vec![entry]).await? {
             self.drop_draft(&row.id);
-            self.counts.ended.fetch_add(1, Ordering::Relaxed);
+            self.counters.ended.fetch_add(1, Ordering::Relaxed);
             self.changed();
         }
         Ok(())

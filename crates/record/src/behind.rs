@@ -2,7 +2,7 @@
 //!
 //! Such a question lives and dies with a connection that this process holds: a killed gateway takes the call, the dialog
 //! and the question along. So nobody waits for its row to be written. Here the row is the truth, and the store's
-//! follows in order, through the journal; until it is [shared](Book::share), the row is claimed, and other gateways leave
+//! follows in order, through the writer; until it is [shared](Record::share), the row is claimed, and other gateways leave
 //! it alone. What happens in one go is written as one: an answer that is delivered at once never gets to the disk.
 
 use crate::{RecordEvent, SessionKey};
@@ -14,45 +14,47 @@ use std::sync::atomic::Ordering;
 use tokio::sync::mpsc;
 
 use super::delivery::InTransit;
-use super::settling::{Stepped, is_late};
-use super::{Book, BookFault, Known, Live, Raised, SessionIdentity, Settling, audit, place};
+use super::transitions::{Stepped, is_late};
+use super::{
+    Known, Live, Record, RecordError, Recorded, SessionIdentity, Verdict, associated_data, audit,
+};
 use crate::store::{Change, Durability, Row, Write};
 
 /// A question that only this gateway may settle. Its row here is the truth.
 #[derive(Clone)]
-pub(super) struct Noted {
+pub(super) struct WrittenBehind {
     pub(super) row: Row,
     /// The person's answer, JSON, while it waits to be delivered.
     content: Option<String>,
-    /// The version that the journal was given last.
+    /// The version that the writer was given last.
     written: Option<u64>,
     /// The audit entries of the events since.
     pub(super) audit: Vec<String>,
 }
 
-impl Book {
+impl Record {
     /// Notes a question whose write nobody has to wait for, with the answer in mind that comes through this process.
-    /// `None` where it must be raised instead: it may stand in the record already, others share that, or the journal is
-    /// full. [`Book::write_behind`] is to follow.
-    pub fn note(
+    /// `None` where it must be raised instead: it may stand in the record already, others share that, or the writer is
+    /// full. [`Record::write_behind`] is to follow.
+    pub fn create_behind(
         &self,
         who: &SessionIdentity,
         asked: &NewQuestion,
         question: SessionKey,
         tell: &mpsc::UnboundedSender<RecordEvent>,
-    ) -> Result<Option<Raised>, BookFault> {
+    ) -> Result<Option<Recorded>, RecordError> {
         if !self.store.has_room() {
             return Ok(None);
         }
-        let same = who.same(&self.keys.identity, asked)?;
-        if !self.is_new(&same) {
+        let binding = who.binding(&self.keys.identity, asked)?;
+        if !self.is_new(&binding) {
             return Ok(None);
         }
-        let mut row = self.new_row(who, asked, same)?;
-        row.claimed = true;
+        let mut row = self.new_row(who, asked, binding)?;
+        row.exclusive = true;
         let id = row.id.clone();
-        let row_same = row.same.clone();
-        let noted = Noted {
+        let row_same = row.binding.clone();
+        let noted = WrittenBehind {
             audit: vec![audit::entry("asked", &row, self.now())],
             row,
             content: None,
@@ -61,41 +63,41 @@ impl Book {
         let live = Live {
             question,
             tell: tell.clone(),
-            same: row_same,
-            known: Known::Noted(Box::new(noted)),
+            binding: row_same,
+            known: Known::WrittenBehind(Box::new(noted)),
         };
         self.live().insert(id.clone(), live);
-        self.counts.asked.fetch_add(1, Ordering::Relaxed);
-        Ok(Some(Raised {
+        self.counters.asked.fetch_add(1, Ordering::Relaxed);
+        Ok(Some(Recorded {
             id,
             answered: false,
             refused: false,
         }))
     }
 
-    /// The client's answer to a noted question; `None` where it is not noted. [`Book::write_behind`] is to follow.
-    pub fn settle_noted(&self, id: &str, outcome: &Outcome, by: &str) -> Option<Settling> {
+    /// The client's answer to a noted question; `None` where it is not noted. [`Record::write_behind`] is to follow.
+    pub fn submit_behind(&self, id: &str, outcome: &Outcome, by: &str) -> Option<Verdict> {
         let content = content_json(outcome);
-        let stepped = self.step_noted(id, &Transition::acted(outcome, by), content.as_deref())?;
+        let stepped = self.step_behind(id, &Transition::acted(outcome, by), content.as_deref())?;
         Some(self.acted(id, stepped))
     }
 
     /// Takes answers out, all or none and only once; `None` where not all are noted and answered. Their values never reach
-    /// the store, unless the server refuses them. [`Book::write_behind`] is to follow, and what became of the delivery.
-    pub fn take_noted(&self, ids: &[String]) -> Option<Vec<String>> {
+    /// the store, unless the server refuses them. [`Record::write_behind`] is to follow, and what became of the delivery.
+    pub fn deliver_behind(&self, ids: &[String]) -> Option<Vec<String>> {
         let now = self.now();
         let mut live = self.live();
         let mut taken = Vec::with_capacity(ids.len());
         for id in ids {
             let noted = live.get(id)?.noted()?;
-            let action = noted.row.exchange.phase().action()?;
-            let exchange = noted.row.exchange.step(&Transition::Deliver, now).ok()?;
-            taken.push((exchange, result_json(action, noted.content.as_deref())));
+            let action = noted.row.lifecycle.phase().action()?;
+            let lifecycle = noted.row.lifecycle.step(&Transition::Deliver, now).ok()?;
+            taken.push((lifecycle, result_json(action, noted.content.as_deref())));
         }
         let mut replies = Vec::with_capacity(ids.len());
-        for (id, (exchange, reply)) in ids.iter().zip(taken) {
-            if let Some(noted) = live.get_mut(id).and_then(Live::noted_mut) {
-                noted.row.exchange = exchange;
+        for (id, (lifecycle, reply)) in ids.iter().zip(taken) {
+            if let Some(noted) = live.get_mut(id).and_then(Live::behind_mut) {
+                noted.row.lifecycle = lifecycle;
                 let transit = InTransit {
                     content: noted.content.take(),
                     arguments: noted.row.arguments.take(),
@@ -106,18 +108,18 @@ impl Book {
             replies.push(reply);
         }
         let count = replies.len() as u64;
-        self.counts.delivered.fetch_add(count, Ordering::Relaxed);
+        self.counters.delivered.fetch_add(count, Ordering::Relaxed);
         Some(replies)
     }
 
     /// A noted question ended without an action, or its call did before its answer was taken: then the answer waits for
     /// the same call. `false` where it is not noted.
-    pub fn end_noted(&self, id: &str, ending: Ending) -> Result<bool, BookFault> {
-        let Some(stepped) = self.step_noted(id, &ending.transition(), None) else {
+    pub fn end_behind(&self, id: &str, ending: Ending) -> Result<bool, RecordError> {
+        let Some(stepped) = self.step_behind(id, &ending.transition(), None) else {
             return Ok(false);
         };
         if matches!(stepped, Stepped::Done) {
-            self.counts.ended.fetch_add(1, Ordering::Relaxed);
+            self.counters.ended.fetch_add(1, Ordering::Relaxed);
         }
         self.drop_draft(id);
         self.unclaim(id, None)?;
@@ -127,7 +129,7 @@ impl Book {
     }
 
     /// A step of a noted question, here only; `None` where it is not noted.
-    pub(super) fn step_noted(
+    pub(super) fn step_behind(
         &self,
         id: &str,
         step: &Transition,
@@ -135,20 +137,21 @@ impl Book {
     ) -> Option<Stepped> {
         let now = self.now();
         let mut live = self.live();
-        let noted = live.get_mut(id)?.noted_mut()?;
-        let (exchange, refused) = match noted.row.exchange.step(step, now) {
+        let noted = live.get_mut(id)?.behind_mut()?;
+        let (lifecycle, refused) = match noted.row.lifecycle.step(step, now) {
             Ok(next) => (Some(next), false),
-            Err(refused) if is_late(refused) => {
-                (noted.row.exchange.step(&Transition::Expire, now).ok(), true)
-            }
+            Err(refused) if is_late(refused) => (
+                noted.row.lifecycle.step(&Transition::Expire, now).ok(),
+                true,
+            ),
             Err(_) => (None, true),
         };
-        if let Some(exchange) = exchange
-            && exchange.version() != noted.row.exchange.version()
+        if let Some(lifecycle) = lifecycle
+            && lifecycle.version() != noted.row.lifecycle.version()
         {
-            noted.row.exchange = exchange;
+            noted.row.lifecycle = lifecycle;
             noted.content = content.filter(|_| !refused).map(str::to_owned);
-            let event = noted.row.exchange.phase().as_str();
+            let event = noted.row.lifecycle.phase().as_str();
             noted.audit.push(audit::entry(event, &noted.row, now));
         }
         Some(if refused {
@@ -161,32 +164,32 @@ impl Book {
     /// Hands what happened to a noted question on to be written, in its turn. One that is over is let go of. An answer
     /// that waits to be delivered is not handed on: written by itself and then delivered, it would be delivered once more
     /// after a kill between the two. Nor is one on its way to the server: it is written together with what became of it.
-    pub fn write_behind(&self, id: &str) -> Result<(), BookFault> {
-        self.hand_on_noted(id, false)
+    pub fn write_behind(&self, id: &str) -> Result<(), RecordError> {
+        self.hand_on_behind(id, false)
     }
 
-    /// [`Book::write_behind`]; `in_transit` says that an answer on its way is handed on, too.
-    pub(super) fn hand_on_noted(&self, id: &str, in_transit: bool) -> Result<(), BookFault> {
+    /// [`Record::write_behind`]; `in_transit` says that an answer on its way is handed on, too.
+    pub(super) fn hand_on_behind(&self, id: &str, in_transit: bool) -> Result<(), RecordError> {
         let mut live = self.live();
-        let Some(noted) = live.get_mut(id).and_then(Live::noted_mut) else {
+        let Some(noted) = live.get_mut(id).and_then(Live::behind_mut) else {
             return Ok(());
         };
         if !in_transit && self.in_transit().contains_key(id) {
             return Ok(());
         }
-        let exchange = &noted.row.exchange;
-        let open = exchange.is_open();
-        let acted = exchange.phase().action().is_some();
-        let undelivered = acted && exchange.delivered_at().is_none();
+        let lifecycle = &noted.row.lifecycle;
+        let open = lifecycle.is_open();
+        let acted = lifecycle.phase().action().is_some();
+        let undelivered = acted && lifecycle.delivered_at().is_none();
         if noted.audit.is_empty() || undelivered {
             return Ok(());
         }
         self.seal_content(noted)?;
         if open {
             let audit = std::mem::take(&mut noted.audit);
-            let seen = noted.written.replace(noted.row.exchange.version());
+            let seen = noted.written.replace(noted.row.lifecycle.version());
             self.hand_on(noted.row.clone(), seen, audit);
-        } else if let Some(Known::Noted(over)) = live.remove(id).map(|live| live.known) {
+        } else if let Some(Known::WrittenBehind(over)) = live.remove(id).map(|live| live.known) {
             self.hand_on(over.row, over.written, over.audit);
         }
         drop(live);
@@ -195,12 +198,13 @@ impl Book {
     }
 
     /// The row has its answer, sealed, if one waits in it.
-    fn seal_content(&self, noted: &mut Noted) -> Result<(), BookFault> {
+    fn seal_content(&self, noted: &mut WrittenBehind) -> Result<(), RecordError> {
         let id = &noted.row.id;
-        let sealed = noted
-            .content
-            .as_deref()
-            .map(|text| self.keys.seal.close(&place(id, "content"), text));
+        let sealed = noted.content.as_deref().map(|text| {
+            self.keys
+                .encryption
+                .seal(&associated_data(id, "content"), text)
+        });
         noted.row.content = sealed.transpose()?;
         Ok(())
     }
@@ -213,7 +217,7 @@ impl Book {
         } else {
             Durability::Committed
         };
-        self.store.behind(match seen {
+        self.store.queue_behind(match seen {
             None => Write::Insert {
                 row: Box::new(row),
                 audit,
@@ -233,7 +237,7 @@ impl Book {
         &self,
         id: &str,
         whose: Option<&mpsc::UnboundedSender<RecordEvent>>,
-    ) -> Result<(), BookFault> {
+    ) -> Result<(), RecordError> {
         let mut live = self.live();
         let Some(known) = live
             .get_mut(id)
@@ -241,25 +245,25 @@ impl Book {
         else {
             return Ok(());
         };
-        let Some(noted) = known.noted_mut() else {
+        let Some(noted) = known.behind_mut() else {
             return Ok(());
         };
-        noted.row.claimed = false;
+        noted.row.exclusive = false;
         self.seal_content(noted)?;
-        let exchange = &noted.row.exchange;
-        let left = exchange.is_open() || exchange.phase().action().is_some();
-        let left = left.then(|| noted.row.same.clone());
-        if let Known::Noted(shared) = std::mem::replace(&mut known.known, Known::Nothing) {
+        let lifecycle = &noted.row.lifecycle;
+        let left = lifecycle.is_open() || lifecycle.phase().action().is_some();
+        let left = left.then(|| noted.row.binding.clone());
+        if let Known::WrittenBehind(shared) = std::mem::replace(&mut known.known, Known::Nothing) {
             self.hand_on(shared.row, shared.written, shared.audit);
         }
-        if let Some(same) = left {
-            self.company.left_behind(&same);
+        if let Some(binding) = left {
+            self.presence.may_hold(&binding);
         }
         Ok(())
     }
 
     /// Anybody may settle these questions from now on, by the record. Completes when they are written.
-    pub(super) async fn share(&self, ids: &[String]) -> Result<(), BookFault> {
+    pub(super) async fn share(&self, ids: &[String]) -> Result<(), RecordError> {
         for id in ids {
             self.unclaim(id, None)?;
         }
@@ -267,7 +271,7 @@ impl Book {
     }
 
     /// Every noted question is for all.
-    pub(super) async fn share_all(&self) -> Result<(), BookFault> {
+    pub(super) async fn share_all(&self) -> Result<(), RecordError> {
         let noted = |(id, live): (&String, &Live)| live.noted().map(|_| id.clone());
         let ids: Vec<String> = self.live().iter().filter_map(noted).collect();
         if ids.is_empty() {
@@ -278,7 +282,10 @@ impl Book {
 
     /// The session that waited is gone: its questions stay, for the same call made again. Completes when they are
     /// written; what could not be is let go of all the same, and the first fault told.
-    pub async fn let_go(&self, tell: &mpsc::UnboundedSender<RecordEvent>) -> Result<(), BookFault> {
+    pub async fn release_session(
+        &self,
+        tell: &mpsc::UnboundedSender<RecordEvent>,
+    ) -> Result<(), RecordError> {
         let own = |(id, live): (&String, &Live)| live.tell.same_channel(tell).then(|| id.clone());
         let mut done = Ok(());
         loop {
@@ -288,15 +295,15 @@ impl Book {
             }
             for id in ids {
                 let unclaimed = self.unclaim(&id, Some(tell));
-                let written = self.write_in_hand(&id).await;
+                let written = self.write_submitted(&id).await;
                 done = done.and(unclaimed).and(written);
                 let live = self.live().remove(&id);
                 if let Some(live) = live {
-                    self.company.left_behind(&live.same);
+                    self.presence.may_hold(&live.binding);
                 }
             }
         }
-        self.let_go_of_calls(tell);
+        self.release_calls(tell);
         self.changed();
         done.and(self.store.flush().await.map_err(Into::into))
     }

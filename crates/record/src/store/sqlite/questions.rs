@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use sqlx::{AssertSqlSafe, Connection as _, Row as _, Sqlite as Database, Transaction};
 
-use super::super::{ChainKey, Change, Durability, Row, StoreFault, Write, chained, is_keyed};
+use super::super::{ChainKey, Change, Durability, Row, StoreError, Write, chained, is_keyed};
 use super::File;
 
 /// The parameters of a row's insert: they parameters are 1 to 16, which [`bound_whole`] binds.
@@ -69,7 +69,7 @@ const LAST: &str = "SELECT number, hash FROM audit ORDER BY number DESC LIMIT 1"
 
 impl File {
     /// Writes all that is wanted, each for itself, and on the disk where any of it must survive a loss of power.
-    pub(super) async fn write_wanted(&mut self, wanted: &[Write]) -> Result<Vec<bool>, StoreFault> {
+    pub(super) async fn write_group(&mut self, wanted: &[Write]) -> Result<Vec<bool>, StoreError> {
         let durability = wanted.iter().map(Write::durability).max();
         self.set_durability(durability.unwrap_or_default()).await?;
         self.write_each(wanted).await
@@ -78,7 +78,7 @@ impl File {
     pub(super) async fn set_durability(
         &mut self,
         durability: Durability,
-    ) -> Result<(), StoreFault> {
+    ) -> Result<(), StoreError> {
         if self.durability == Some(durability) {
             return Ok(());
         }
@@ -91,7 +91,7 @@ impl File {
         Ok(())
     }
 
-    async fn write_each(&mut self, wanted: &[Write]) -> Result<Vec<bool>, StoreFault> {
+    async fn write_each(&mut self, wanted: &[Write]) -> Result<Vec<bool>, StoreError> {
         let done = match wanted {
             [] => return Ok(Vec::new()),
             [Write::Insert { row, audit }] if audit.len() == 1 => {
@@ -115,7 +115,7 @@ impl File {
     }
 
     /// The audit's last link, read again when it is not known.
-    async fn last(&mut self) -> Result<(i64, String), StoreFault> {
+    async fn last(&mut self) -> Result<(i64, String), StoreError> {
         if let Some(last) = &self.last {
             return Ok(last.clone());
         }
@@ -133,7 +133,7 @@ impl File {
         row: &Row,
         seen: Option<u64>,
         entry: &str,
-    ) -> Result<bool, StoreFault> {
+    ) -> Result<bool, StoreError> {
         loop {
             let (number, before) = self.last().await?;
             let hash = chained(self.key.as_ref(), &before, entry);
@@ -162,7 +162,7 @@ impl File {
     }
 
     /// Everything in one transaction, each for itself.
-    async fn write_all(&mut self, wanted: &[Write]) -> Result<Vec<bool>, StoreFault> {
+    async fn write_all(&mut self, wanted: &[Write]) -> Result<Vec<bool>, StoreError> {
         self.last = None;
         let key = self.key.clone();
         let mut step = self.connection()?.begin_with("BEGIN IMMEDIATE").await?;
@@ -216,7 +216,7 @@ impl Chain {
     async fn end_of(
         step: &mut Transaction<'_, Database>,
         key: Option<ChainKey>,
-    ) -> Result<Self, StoreFault> {
+    ) -> Result<Self, StoreError> {
         let last: Option<(i64, String)> = sqlx::query_as(LAST).fetch_optional(&mut **step).await?;
         let (number, hash) = last.unwrap_or_default();
         Ok(Self {
@@ -240,7 +240,7 @@ impl Chain {
     async fn write(
         self,
         step: &mut Transaction<'_, Database>,
-    ) -> Result<(i64, String), StoreFault> {
+    ) -> Result<(i64, String), StoreError> {
         for links in self.links.chunks(LINKS_AT_ONCE) {
             let mut query = sqlx::QueryBuilder::new("INSERT INTO audit (number, entry, hash) ");
             query.push_values(links, |mut row, (number, entry, hash)| {
@@ -281,7 +281,7 @@ async fn change_each(
     step: &mut Transaction<'_, Database>,
     chain: &mut Chain,
     changes: &[&Change],
-) -> Result<Vec<bool>, StoreFault> {
+) -> Result<Vec<bool>, StoreError> {
     let values = vec![CHANGE_VALUES; changes.len()].join(", ");
     let text = AssertSqlSafe(format!("{CHANGE_ROWS}{values}{CHANGED}"));
     let mut query = sqlx::query(text).persistent(false);
@@ -305,7 +305,7 @@ async fn change_each(
 async fn insert_all(
     step: &mut Transaction<'_, Database>,
     rows: &[(&Row, &Vec<String>)],
-) -> Result<(), StoreFault> {
+) -> Result<(), StoreError> {
     let values = vec![ROW_VALUES; rows.len()].join(", ");
     let text = AssertSqlSafe(format!("{INSERT_ROWS}{values}"));
     let mut query = sqlx::query(text).persistent(false);
@@ -321,7 +321,7 @@ async fn change_all(
     step: &mut Transaction<'_, Database>,
     chain: &mut Chain,
     changes: &[Change],
-) -> Result<bool, StoreFault> {
+) -> Result<bool, StoreError> {
     let several = changes.len() > 1;
     if several {
         sqlx::query("SAVEPOINT several")
@@ -348,42 +348,42 @@ async fn change_all(
 type Query<'q> = sqlx::query::Query<'q, Database, sqlx::sqlite::SqliteArguments>;
 
 /// Binds what an insert says of a row, in the order of [`whole`].
-fn bound_whole<'q>(query: Query<'q>, row: &'q Row) -> Result<Query<'q>, StoreFault> {
-    let exchange = &row.exchange;
+fn bound_whole<'q>(query: Query<'q>, row: &'q Row) -> Result<Query<'q>, StoreError> {
+    let lifecycle = &row.lifecycle;
     Ok(query
         .bind(row.id.as_str())
-        .bind(row.same.as_str())
+        .bind(row.binding.as_str())
         .bind(row.owner.as_str())
-        .bind(signed(exchange.version()))
-        .bind(exchange.is_open())
-        .bind(exchange.is_over())
-        .bind(millis(exchange.asked_at()))
-        .bind(exchange.ended_at().map(millis))
-        .bind(serde_json::to_string(exchange)?)
+        .bind(signed(lifecycle.version()))
+        .bind(lifecycle.is_open())
+        .bind(lifecycle.is_over())
+        .bind(millis(lifecycle.asked_at()))
+        .bind(lifecycle.ended_at().map(millis))
+        .bind(serde_json::to_string(lifecycle)?)
         .bind(serde_json::to_string(&row.body)?)
         .bind(row.arguments.as_deref())
         .bind(row.content.as_deref())
-        .bind(row.claimed)
+        .bind(row.exclusive)
         .bind(row.due_at().map(millis))
         .bind(row.can_be_found())
         .bind(row.params.as_deref()))
 }
 
 /// Binds what a change says of a row, in the order of [`change`].
-fn bound_change<'q>(query: Query<'q>, row: &'q Row, seen: u64) -> Result<Query<'q>, StoreFault> {
-    let exchange = &row.exchange;
+fn bound_change<'q>(query: Query<'q>, row: &'q Row, seen: u64) -> Result<Query<'q>, StoreError> {
+    let lifecycle = &row.lifecycle;
     Ok(query
         .bind(row.id.as_str())
         .bind(signed(seen))
         .bind(row.owner.as_str())
-        .bind(signed(exchange.version()))
-        .bind(exchange.is_open())
-        .bind(exchange.is_over())
-        .bind(exchange.ended_at().map(millis))
-        .bind(serde_json::to_string(exchange)?)
+        .bind(signed(lifecycle.version()))
+        .bind(lifecycle.is_open())
+        .bind(lifecycle.is_over())
+        .bind(lifecycle.ended_at().map(millis))
+        .bind(serde_json::to_string(lifecycle)?)
         .bind(row.arguments.as_deref())
         .bind(row.content.as_deref())
-        .bind(row.claimed)
+        .bind(row.exclusive)
         .bind(row.due_at().map(millis)))
 }
 
@@ -404,7 +404,7 @@ const LAST_TWO: &str = "SELECT entry, hash, coalesce((SELECT hash FROM audit WHE
 
 impl File {
     /// Refuses a chain whose last link was made with another key: what would be added could never be proved.
-    pub(super) async fn fit_key(&mut self) -> Result<(), StoreFault> {
+    pub(super) async fn fit_key(&mut self) -> Result<(), StoreError> {
         let Some(key) = self.key.clone().filter(|_| !self.opens_with_any_key) else {
             return Ok(());
         };
@@ -415,14 +415,14 @@ impl File {
             Some((entry, hash, before))
                 if is_keyed(&hash) && hash != chained(Some(&key), &before, &entry) =>
             {
-                Err(StoreFault::OtherKey)
+                Err(StoreError::OtherKey)
             }
             Some(_) | None => Ok(()),
         }
     }
 
     /// The chain of an older version goes on with this one's key: from here on it cannot be made whole by whoever lacks that.
-    pub(super) async fn go_on_keyed(&mut self) -> Result<(), StoreFault> {
+    pub(super) async fn go_on_keyed(&mut self) -> Result<(), StoreError> {
         let (number, hash) = self.last().await?;
         if self.key.is_none() || number == 0 || is_keyed(&hash) {
             return Ok(());

@@ -1,0 +1,264 @@
+//! Rounds clients: their answers in hand, what is found again, and a store that fails meanwhile.
+
+use crate::{RecordEvent, SessionKey};
+use mcp_elicit_core::question::{AskedVia, Ending, NewQuestion};
+use std::sync::atomic::Ordering;
+
+use super::*;
+use crate::store::Sqlite;
+use crate::store::fault_injection::Failing;
+
+/// Returns what a client is asked that answers with a request of its own, which may come after any restart.
+fn at_rounds_client(message: &str) -> NewQuestion {
+    NewQuestion {
+        via: AskedVia::Client,
+        ..asked(message)
+    }
+}
+
+async fn recorded(
+    record: &Record,
+    message: &str,
+    tell: &mpsc::UnboundedSender<RecordEvent>,
+) -> String {
+    let asked = at_rounds_client(message);
+    let recorded = record.create(&local(), &asked, SessionKey(1), tell).await;
+    recorded.unwrap().id
+}
+
+async fn events(below: &Memory) -> Vec<String> {
+    let links = audit::read(below).await.unwrap();
+    links.iter().map(|link| event(&link.entry)).collect()
+}
+
+#[tokio::test]
+async fn a_clients_answer_is_written_together_with_its_delivery_and_without_its_value() {
+    let (below, record) = alone().await;
+    let (tell, _told) = mpsc::unbounded_channel();
+    let id = recorded(&record, "Who?", &tell).await;
+    assert!(below.find(id.clone()).await.unwrap().is_some(), "awaited");
+    assert!(record.submit_with_delivery(&id, &accept(), "client"));
+    assert!(!record.submit_with_delivery(&id, &Outcome::Decline, "client"));
+    let ids = [id.clone()];
+    let taken = record.deliver(&ids).await.unwrap().unwrap();
+    assert_eq!(taken, [r#"{"action":"accept","content":{"name":"Ada"}}"#]);
+    assert_eq!(record.deliver(&ids).await.unwrap(), None, "only once");
+    assert_eq!(events(&below).await, ["asked", "answered"]);
+    record.confirm(&ids).await.unwrap();
+    record.flush().await.unwrap();
+    let row = below.find(id).await.unwrap().unwrap();
+    assert!(row.lifecycle.delivered_at().is_some());
+    assert_eq!((row.content, row.arguments), (None, None));
+    assert_eq!(events(&below).await, ["asked", "answered", "delivered"]);
+    assert!(record.live().is_empty() && record.in_transit().is_empty());
+}
+
+#[tokio::test]
+async fn a_page_that_wrote_first_wins_over_an_answer_in_hand() {
+    let (below, record) = alone().await;
+    let (tell, _told) = mpsc::unbounded_channel();
+    let id = recorded(&record, "Who?", &tell).await;
+    assert!(record.submit_with_delivery(&id, &accept(), "client"));
+    // A page of another process, which knows nothing of what is in hand here.
+    let other = Record::new(
+        below.clone(),
+        record.keys.clone(),
+        LockFile::unshared().unwrap(),
+        clock,
+    );
+    let settled = other.submit(&id, &Outcome::Decline, "inbox").await.unwrap();
+    assert_eq!(settled, Verdict::Won);
+    let taken = record
+        .deliver(std::slice::from_ref(&id))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(taken, [r#"{"action":"decline"}"#]);
+    record.confirm(&[id]).await.unwrap();
+    assert_eq!(events(&below).await, ["asked", "declined", "delivered"]);
+}
+
+#[tokio::test]
+async fn an_answer_in_hand_is_kept_when_its_session_goes_or_its_round_is_not_whole() {
+    let (below, record) = alone().await;
+    let (tell, _told) = mpsc::unbounded_channel();
+    let [id, missing, left] = [
+        recorded(&record, "Who?", &tell).await,
+        recorded(&record, "Where?", &tell).await,
+        recorded(&record, "When?", &tell).await,
+    ];
+    assert!(record.submit_with_delivery(&id, &accept(), "client"));
+    let round = [id.clone(), missing];
+    assert_eq!(record.deliver(&round).await.unwrap(), None);
+    let row = below.find(id).await.unwrap().unwrap();
+    assert!(row.lifecycle.phase().action().is_some() && row.content.is_some());
+    assert!(record.submit_with_delivery(&left, &accept(), "client"));
+    record.release_session(&tell).await.unwrap();
+    let row = below.find(left.clone()).await.unwrap().unwrap();
+    assert!(row.lifecycle.phase().action().is_some() && row.content.is_some());
+    let (second, _told) = mpsc::unbounded_channel();
+    let asked = at_rounds_client("When?");
+    let who = local();
+    let again = record.create(&who, &asked, SessionKey(2), &second);
+    let expected = Recorded {
+        id: left,
+        answered: true,
+        refused: false,
+    };
+    assert_eq!(again.await.unwrap(), expected, "found by the same call");
+}
+
+#[tokio::test]
+async fn a_question_whose_call_ended_after_its_answer_is_found_again() {
+    let (_, record) = alone().await;
+    let (tell, _told) = mpsc::unbounded_channel();
+    let id = recorded(&record, "Who?", &tell).await;
+    let settled = record.submit(&id, &accept(), "inbox").await.unwrap();
+    assert_eq!(settled, Verdict::Won);
+    record.end(&id, Ending::CallEnded).await.unwrap();
+    assert_eq!(recorded(&record, "Who?", &tell).await, id);
+}
+
+#[tokio::test]
+async fn a_page_that_is_opened_or_an_end_does_not_lose_an_answer_in_hand() {
+    let (_, record) = alone().await;
+    let (tell, _told) = mpsc::unbounded_channel();
+    let id = recorded(&record, "Who?", &tell).await;
+    assert!(record.submit_with_delivery(&id, &accept(), "client"));
+    record.mark_shown(&id).await.unwrap();
+    let taken = record.deliver(&[id]).await.unwrap().unwrap();
+    assert_eq!(taken, [r#"{"action":"accept","content":{"name":"Ada"}}"#]);
+    // The server is down: the end is queued before the write.
+    let id = recorded(&record, "Where?", &tell).await;
+    assert!(record.submit_with_delivery(&id, &accept(), "client"));
+    record.end(&id, Ending::CallEnded).await.unwrap();
+    record.write_submitted(&id).await.unwrap();
+    assert_eq!(recorded(&record, "Where?", &tell).await, id, "found again");
+}
+
+#[tokio::test]
+async fn two_same_calls_at_once_find_two_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Sqlite::open(&folder.path().join("record.sqlite")).await;
+    let record = record(Arc::new(store.unwrap()));
+    record.check_presence().await.unwrap();
+    let (tell, _told) = mpsc::unbounded_channel();
+    let mut left = [
+        recorded(&record, "Who?", &tell).await,
+        recorded(&record, "Who?", &tell).await,
+    ];
+    for id in &left {
+        record.submit(id, &accept(), "inbox").await.unwrap();
+    }
+    record.release_session(&tell).await.unwrap();
+    let (tell, _told) = mpsc::unbounded_channel();
+    let (one, two) = tokio::join!(
+        recorded(&record, "Who?", &tell),
+        recorded(&record, "Who?", &tell)
+    );
+    let mut found = [one, two];
+    found.sort();
+    left.sort();
+    assert_eq!(found, left);
+}
+
+async fn flaky() -> (Arc<Failing>, Record) {
+    let below: Arc<Failing> = Arc::default();
+    let record = record(below.clone());
+    record.check_presence().await.unwrap();
+    (below, record)
+}
+
+#[tokio::test]
+async fn a_lookup_that_failed_is_made_again() {
+    let (below, record) = flaky().await;
+    let (tell, _told) = mpsc::unbounded_channel();
+    let id = recorded(&record, "Who?", &tell).await;
+    record.submit(&id, &accept(), "inbox").await.unwrap();
+    record.release_session(&tell).await.unwrap();
+    below.lookups.store(1, Ordering::SeqCst);
+    let (tell, _told) = mpsc::unbounded_channel();
+    let asked = at_rounds_client("Who?");
+    let who = local();
+    let failed = record.create(&who, &asked, SessionKey(1), &tell);
+    assert!(failed.await.is_err());
+    assert_eq!(recorded(&record, "Who?", &tell).await, id);
+}
+
+#[tokio::test]
+async fn a_session_lets_go_of_everything_though_a_write_fails() {
+    let (below, record) = flaky().await;
+    let (tell, _told) = mpsc::unbounded_channel();
+    let first = recorded(&record, "Who?", &tell).await;
+    for number in 0..9 {
+        recorded(&record, &format!("Who? {number}"), &tell).await;
+    }
+    assert!(record.submit_with_delivery(&first, &accept(), "client"));
+    below.writes.store(2, Ordering::SeqCst);
+    assert!(record.release_session(&tell).await.is_err());
+    assert!(record.live().is_empty(), "nobody waits any more");
+}
+
+#[tokio::test]
+async fn an_answer_in_hand_outlives_a_failed_take() {
+    let (below, record) = flaky().await;
+    let (tell, _told) = mpsc::unbounded_channel();
+    let id = recorded(&record, "Who?", &tell).await;
+    assert!(record.submit_with_delivery(&id, &accept(), "client"));
+    below.writes.store(2, Ordering::SeqCst);
+    assert!(record.deliver(std::slice::from_ref(&id)).await.is_err());
+    // What follows when the relay hears that it was not taken.
+    record.end(&id, Ending::CallEnded).await.unwrap();
+    assert_eq!(recorded(&record, "Who?", &tell).await, id);
+}
+
+#[tokio::test]
+async fn marks_that_stand_for_nothing_are_forgotten() {
+    let (_, record) = alone().await;
+    let (tell, _told) = mpsc::unbounded_channel();
+    let kept = recorded(&record, "Who?", &tell).await;
+    record.release_session(&tell).await.unwrap();
+    for number in 0..5_000 {
+        record.presence.may_hold(&format!("{number}"));
+    }
+    record.check_presence().await.unwrap();
+    assert_eq!(record.presence.mark_of("7"), None);
+    assert_eq!(recorded(&record, "Who?", &tell).await, kept);
+}
+
+/// A question of which it is not known for which of two calls of one tool it is.
+fn ambiguous(message: &str) -> NewQuestion {
+    NewQuestion {
+        others: vec!["deploy".to_owned()],
+        ..asked(message)
+    }
+}
+
+#[tokio::test]
+async fn an_answer_to_nobody_knows_which_call_is_found_by_none() {
+    let (below, record) = alone().await;
+    let (tell, _told) = mpsc::unbounded_channel();
+    let raise = async |asked: NewQuestion, tell: &mpsc::UnboundedSender<RecordEvent>| {
+        let recorded = record.create(&local(), &asked, SessionKey(1), tell).await;
+        recorded.unwrap().id
+    };
+    let answered = raise(ambiguous("Sure?"), &tell).await;
+    record.submit(&answered, &accept(), "inbox").await.unwrap();
+    let open = raise(ambiguous("Sure?"), &tell).await;
+    record.release_session(&tell).await.unwrap();
+    let (tell, _told) = mpsc::unbounded_channel();
+    for again in [ambiguous("Sure?"), asked("Sure?")] {
+        let again = raise(again, &tell).await;
+        assert!(![&answered, &open].contains(&&again), "asked anew");
+    }
+    record.sweep().await.unwrap();
+    let row = below.find(open).await.unwrap().unwrap();
+    assert!(!row.lifecycle.is_open(), "nobody can come back for it");
+    let waiting = below.list(Filter::Open, Page::first(10)).await.unwrap();
+    assert_eq!(waiting.len(), 2, "those that are waited for stay");
+    // What is certain is not answered by what may have been another call's.
+    let other = raise(asked("Where?"), &tell).await;
+    record.submit(&other, &accept(), "inbox").await.unwrap();
+    record.release_session(&tell).await.unwrap();
+    assert_ne!(raise(ambiguous("Where?"), &tell).await, other);
+}
