@@ -16,9 +16,9 @@ pub(crate) enum Exit {
     Usage = 2,
     /// No connection, or the other side broke the protocol.
     Connection = 3,
-    /// A question found nobody to answer it.
+    /// A question could not be answered.
     Unanswered = 4,
-    /// The person declined or cancelled a question, and the call ended without its work. A person's no is no error.
+    /// The person declined or cancelled a question, and the call ended without its work. A person's no is not an error.
     Declined = 5,
     /// The person ended the process before its work was done; what a shell shows for Ctrl-C.
     Interrupted = 130,
@@ -68,7 +68,7 @@ impl Failure {
         Self::new(Exit::Connection, message)
     }
 
-    /// A question found nobody to answer it.
+    /// A question could not be answered.
     pub(crate) fn unanswered(message: impl Into<String>) -> Self {
         Self::new(Exit::Unanswered, message)
     }
@@ -83,7 +83,7 @@ impl Failure {
         Self::new(Exit::Interrupted, message)
     }
 
-    /// Whoever read our output has gone: there is nobody left to tell, and nothing went wrong here.
+    /// The reader of our output has gone, which is not an error here.
     pub(crate) fn reader_gone() -> Self {
         Self {
             silent: true,
@@ -98,7 +98,7 @@ impl Failure {
         self
     }
 
-    /// Adds what somebody else had to say about it, line by line, below a heading.
+    /// Adds the output of another program, line by line, below a heading.
     #[must_use]
     pub(crate) fn telling(mut self, heading: &str, lines: Vec<String>) -> Self {
         self.lines.push(heading.to_owned());
@@ -138,7 +138,7 @@ impl Failure {
         &self.causes
     }
 
-    /// Returns what somebody else had to say about it.
+    /// Returns the output of another program that was added.
     pub(crate) fn lines(&self) -> &[String] {
         &self.lines
     }

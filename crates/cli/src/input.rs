@@ -11,7 +11,8 @@ use crate::failure::Failure;
 /// The most that is read of one input, in bytes.
 const MOST: u64 = 64 << 20;
 
-/// The mark that some editors and shells write before a text; JSON has none (RFC 8259, section 8.1, lets a reader pass over it).
+/// The mark that some editors and shells write before a text; JSON has none (RFC 8259, section 8.1, lets a reader pass
+/// over it).
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 /// A file, or stdin.

@@ -8,15 +8,15 @@
 //! - [`commands`]: one file for each subcommand; its doc comment is its help
 //! - [`failure`]: every way to fail, as a person reads it, and its exit code
 //! - [`input`]: files and stdin, with bounds
-//! - [`sign_in`]: OAuth in the browser, for servers over HTTP that want it
+//! - [`sign_in`]: OAuth in the browser, for servers over HTTP that require it
 //! - [`screen`]: what a program reads goes to stdout, what people read to stderr
 
 mod args;
-mod asking;
+mod call_session;
 mod commands;
 mod failure;
 mod input;
-mod screen;
+mod output;
 mod sign_in;
 
 use std::process::ExitCode;
@@ -24,11 +24,11 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let cli = match args::read(std::env::args_os()) {
         Ok(cli) => cli,
-        Err(error) => return screen::show_usage(&error),
+        Err(error) => return output::show_usage(&error),
     };
     cli.color.write_global();
     match commands::run(cli.command) {
         Ok(exit) => exit.into(),
-        Err(failure) => screen::show_failure(&failure).into(),
+        Err(failure) => output::show_failure(&failure).into(),
     }
 }

@@ -1,26 +1,26 @@
 //! `call` and `demo` as a script sees them: events, exit codes, what is left behind.
 
-mod house;
+mod sandbox;
 
 use serde_json::{Value, json};
 
 /// This program, which is also the server that is called.
 const ME: &str = env!("CARGO_BIN_EXE_mcp-elicit");
 
-fn call(options: &[&str]) -> house::Run {
+fn call(options: &[&str]) -> sandbox::Run {
     call_with_input(options, b"")
 }
 
-fn call_with_input(options: &[&str], input: &[u8]) -> house::Run {
+fn call_with_input(options: &[&str], input: &[u8]) -> sandbox::Run {
     let mut args = vec!["call"];
     args.extend(options);
     if !options.contains(&"--") {
         args.extend(["--", ME, "demo-server"]);
     }
-    house::run(&args, input)
+    sandbox::run(&args, input)
 }
 
-fn events(run: &house::Run) -> Vec<Value> {
+fn events(run: &sandbox::Run) -> Vec<Value> {
     run.stdout
         .lines()
         .map(|line| serde_json::from_str(line).expect("an event a line"))
@@ -161,7 +161,7 @@ fn a_question_that_finds_nobody_has_its_own_exit_code() {
 #[test]
 fn a_second_question_without_an_answer_is_named_with_what_it_wants() {
     let one = br#"[{"action":"accept","content":{"environment":"production"}}]"#;
-    let files = house::Files::new(&[("one.json", one)]);
+    let files = sandbox::Files::new(&[("one.json", one)]);
     for revision in ["2025-11-25", "2026-07-28"] {
         let options = [
             &["--answer", "environment=production"][..],
@@ -190,7 +190,7 @@ fn lines_from_a_pipe_answer_one_by_one() {
 
 #[test]
 fn answers_in_order_come_from_a_file() {
-    let files = house::Files::new(&[
+    let files = sandbox::Files::new(&[
         (
             "two.json",
             br#"[{"action":"accept","content":{"environment":"production"}},{"action":"decline"}]"#,
@@ -321,7 +321,7 @@ fn an_interrupt_tells_the_server_and_ends_it() {
     use std::io::Read as _;
     use std::process::{Command, Stdio};
 
-    let files = house::Files::new(&[]);
+    let files = sandbox::Files::new(&[]);
     let log = files.path("heard");
     // What the server hears goes through `tee`, so that the test can read it after the end.
     let script = format!("tee '{log}' | '{ME}' demo-server");
@@ -370,11 +370,11 @@ fn an_interrupt_tells_the_server_and_ends_it() {
 
 #[test]
 fn the_demo_asks_answers_and_says_what_to_try() {
-    let run = house::run(&["demo"], b"staging\n\n");
+    let run = sandbox::run(&["demo"], b"staging\n\n");
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     assert!(run.stdout.contains("staging"));
     assert!(run.stderr.contains("Try next"));
-    let json = house::run(&["demo", "--answer", "environment=staging", "--json"], b"");
+    let json = sandbox::run(&["demo", "--answer", "environment=staging", "--json"], b"");
     assert_eq!(
         names(&events(&json)),
         ["connected", "asked", "answered", "result"]
@@ -394,7 +394,7 @@ fn a_program_may_answer() {
 
 #[test]
 fn what_the_policy_says_of_a_server_is_kept_to() {
-    let files = house::Files::new(&[
+    let files = sandbox::Files::new(&[
         ("no.toml", b"[default]\nanswer = \"decline\""),
         ("forms.toml", b"[default]\nfields = [\"other\"]"),
         ("bad.toml", b"[default]\nanswers = \"decline\""),
@@ -481,7 +481,7 @@ mod exit_codes {
 
     #[test]
     fn what_was_given_and_cannot_be_used_is_2() {
-        let files = house::Files::new(&[("no.json", b"{}")]);
+        let files = sandbox::Files::new(&[("no.json", b"{}")]);
         ends(&["--decline", "--cancel"], DONE, 2, "cannot be used with");
         ends(
             &["--answers", &files.path("absent.json")],
@@ -528,7 +528,7 @@ mod exit_codes {
 
     #[test]
     fn a_question_that_found_nobody_is_4() {
-        let files = house::Files::new(&[("none.json", b"[]")]);
+        let files = sandbox::Files::new(&[("none.json", b"[]")]);
         ends(
             &["--answers", &files.path("none.json")],
             &form(DONE),

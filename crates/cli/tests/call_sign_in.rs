@@ -8,8 +8,8 @@
 )]
 
 #[expect(dead_code, reason = "not every step is needed here")]
-#[path = "../../server/tests/oauth/walker.rs"]
-mod walker;
+#[path = "../../server/tests/oauth/http_browser.rs"]
+mod http_browser;
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
@@ -23,6 +23,7 @@ use axum::http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use axum::middleware::{Next, from_fn};
 use axum::response::IntoResponse as _;
 use axum::routing::get;
+use http_browser::HttpBrowser;
 use mcp_elicit_testkit::peers::{self, Listening};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData,
@@ -33,7 +34,6 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::{Value, json};
-use walker::Walker;
 
 #[derive(Clone)]
 struct Calendar;
@@ -237,7 +237,7 @@ async fn a_person_signs_in_once_and_later_calls_are_let_in() {
     let Some(provider) = provider(&somewhere).await else {
         return;
     };
-    let mut walker = Walker::new();
+    let mut walker = HttpBrowser::new();
     let served = serve(&provider).await;
     let state = tempfile::tempdir().unwrap();
     let mut called = call(&served, state.path(), &[]);
@@ -294,7 +294,7 @@ async fn a_sign_in_that_is_declined_is_no_error() {
     let Some(provider) = provider(&somewhere).await else {
         return;
     };
-    let mut walker = Walker::new();
+    let mut walker = HttpBrowser::new();
     let served = serve(&provider).await;
     let state = tempfile::tempdir().unwrap();
     let mut called = call(&served, state.path(), &[]);
@@ -321,7 +321,7 @@ async fn a_client_that_is_registered_already_signs_in_by_its_id() {
     let Some(provider) = provider(std::slice::from_ref(&registered)).await else {
         return;
     };
-    let mut walker = Walker::new();
+    let mut walker = HttpBrowser::new();
     let served = serve(&provider).await;
     let state = tempfile::tempdir().unwrap();
     let port = port.to_string();
@@ -342,7 +342,7 @@ async fn a_client_that_is_registered_already_signs_in_by_its_id() {
 }
 
 /// Goes through the provider's pages until the call has what it wants.
-async fn agree_to(called: &mut Called, walker: &mut Walker) -> String {
+async fn agree_to(called: &mut Called, walker: &mut HttpBrowser) -> String {
     let (link, back) = tokio::task::block_in_place(|| called.link());
     let page = walker.get(&link).await;
     let came_back = walker.agree(page, "ana", &back).await;
@@ -351,7 +351,7 @@ async fn agree_to(called: &mut Called, walker: &mut Walker) -> String {
 }
 
 /// The server's tokens of a first call.
-async fn signed_in(served: &Served, walker: &mut Walker, state: &Path) {
+async fn signed_in(served: &Served, walker: &mut HttpBrowser, state: &Path) {
     let mut called = call(served, state, &["--scope", "calendar.read"]);
     agree_to(&mut called, walker).await;
     let (code, _, stderr) = tokio::task::block_in_place(|| called.ended());
@@ -363,7 +363,7 @@ async fn kept_tokens_that_the_server_takes_no_more_are_forgotten() {
     let Some(provider) = provider(&["http://127.0.0.1/callback".to_owned()]).await else {
         return;
     };
-    let mut walker = Walker::new();
+    let mut walker = HttpBrowser::new();
     let served = serve(&provider).await;
     let state = tempfile::tempdir().unwrap();
     signed_in(&served, &mut walker, state.path()).await;
@@ -395,7 +395,7 @@ async fn a_server_that_wants_another_scope_for_one_tool_gets_it() {
     let Some(provider) = provider(&["http://127.0.0.1/callback".to_owned()]).await else {
         return;
     };
-    let mut walker = Walker::new();
+    let mut walker = HttpBrowser::new();
     let served = serve(&provider).await;
     let state = tempfile::tempdir().unwrap();
     signed_in(&served, &mut walker, state.path()).await;
@@ -433,7 +433,7 @@ async fn a_scope_that_was_not_granted_is_asked_for_again() {
     let Some(provider) = provider(&["http://127.0.0.1/callback".to_owned()]).await else {
         return;
     };
-    let mut walker = Walker::new();
+    let mut walker = HttpBrowser::new();
     let served = serve(&provider).await;
     let state = tempfile::tempdir().unwrap();
     signed_in(&served, &mut walker, state.path()).await;

@@ -1,7 +1,7 @@
 //! `call` as a client for everything that a server has, with headers, an environment and modes of a person's choice;
 //! and what it says where something is wrong.
 
-mod house;
+mod sandbox;
 
 use std::sync::{Arc, Mutex};
 
@@ -159,8 +159,8 @@ fn serve_router(router: axum::Router) -> Served {
     }
 }
 
-fn call(args: &[&str]) -> house::Run {
-    house::run(&[&["call"], args].concat(), b"")
+fn call(args: &[&str]) -> sandbox::Run {
+    sandbox::run(&[&["call"], args].concat(), b"")
 }
 
 #[test]
@@ -438,7 +438,7 @@ fn why_nothing_came_is_said_once() {
 
 #[test]
 fn the_server_hears_that_nobody_answered_and_not_that_nobody_could() {
-    let files = house::Files::new(&[]);
+    let files = sandbox::Files::new(&[]);
     let log = files.path("heard");
     let script = format!("tee '{log}' | '{ME}' demo-server");
     let server = ["--protocol", "2025-11-25", "--", "/bin/sh", "-c", &script];
@@ -494,7 +494,7 @@ fn a_password_in_a_url_goes_to_the_server_and_is_in_no_output() {
     let with_password = served.url.replace("http://", "http://ana:hunter2@");
     let wrong = served.url.replace("http://", "http://bob:hunter2@");
     let run = |args: &[&str], code: i32| {
-        let run = house::run(args, b"");
+        let run = sandbox::run(args, b"");
         assert_eq!(run.code, Some(code), "{args:?}: {}", run.stderr);
         for output in [&run.stdout, &run.stderr] {
             assert!(!output.contains("hunter2"), "{args:?}: {output}");
@@ -522,7 +522,7 @@ fn a_password_in_a_url_goes_to_the_server_and_is_in_no_output() {
         run(&["gateway", "--check", "--upstream", address], 2);
     }
     let file = |url: &str| format!("[servers.a]\nurl = \"{url}\"\n");
-    let files = house::Files::new(&[("one.toml", file("ftp://ana:hunter2@host/").as_bytes())]);
+    let files = sandbox::Files::new(&[("one.toml", file("ftp://ana:hunter2@host/").as_bytes())]);
     run(
         &["gateway", "--check", "--config", &files.path("one.toml")],
         2,
@@ -613,7 +613,7 @@ fn a_list_that_is_refused_hides_none_of_the_others() {
 fn a_name_that_stands_twice_is_refused_before_anything_is_sent() {
     let served = serve();
     let answers = br#"[{"action":"accept","content":{"a":1,"a":2}}]"#;
-    let files = house::Files::new(&[("twice.json", answers)]);
+    let files = sandbox::Files::new(&[("twice.json", answers)]);
     for wrong in [
         &["say", r#"{"text":"a","text":"b"}"#][..],
         &["say", r#"{"text":"a","\u0074ext":"b"}"#],

@@ -1,15 +1,15 @@
 //! Tests of a gateway's messages at its start: a configuration in which nobody can answer, an address that cannot be served, and
 //! a person who starts it by hand.
 
-mod house;
+mod sandbox;
 
 const ME: &str = env!("CARGO_BIN_EXE_mcp-elicit");
 
-fn gateway(args: &[&str]) -> house::Run {
+fn gateway(args: &[&str]) -> sandbox::Run {
     let state = tempfile::tempdir().expect("a folder");
     let state = state.path().to_str().expect("UTF-8");
     let server = ["--", ME, "demo-server"];
-    house::run(
+    sandbox::run(
         &[&["gateway", "--state", state], args, &server].concat(),
         b"",
     )
@@ -147,16 +147,16 @@ fn a_bound_that_makes_no_sense_is_refused_with_the_range() {
             run.stderr
         );
     }
-    let run = house::run(&["inbox", "list", "--most", "0"], b"");
+    let run = sandbox::run(&["inbox", "list", "--limit", "0"], b"");
     assert_eq!(run.code, Some(2), "{}", run.stderr);
     assert!(run.stderr.contains("1..=1000000"), "{}", run.stderr);
 }
 
 /// A gateway on this state folder that ends with its client, which says nothing.
-fn gateway_on(state: &std::path::Path) -> house::Run {
+fn gateway_on(state: &std::path::Path) -> sandbox::Run {
     let state = state.to_str().expect("UTF-8");
     let args = ["gateway", "--state", state, "--inbox", "127.0.0.1:0"];
-    house::run(&[&args[..], &["--", ME, "demo-server"]].concat(), b"")
+    sandbox::run(&[&args[..], &["--", ME, "demo-server"]].concat(), b"")
 }
 
 #[test]
@@ -166,12 +166,12 @@ fn a_lost_key_is_told_with_the_remedy_and_the_record_can_be_begun_anew() {
     assert_eq!(gateway_on(&state).code, Some(0));
     let at = state.to_str().expect("UTF-8").to_owned();
     // An event in the audit.
-    let rotated = house::run(&["inbox", "--state", &at, "rotate"], b"");
+    let rotated = sandbox::run(&["inbox", "--state", &at, "rotate"], b"");
     assert_eq!(rotated.code, Some(0), "{}", rotated.stderr);
     std::fs::remove_file(state.join("identity.key")).expect("it is there");
     for run in [
         gateway_on(&state),
-        house::run(&["inbox", "--state", &at, "list"], b""),
+        sandbox::run(&["inbox", "--state", &at, "list"], b""),
     ] {
         assert_eq!(run.code, Some(2), "{}", run.stderr);
         for words in [
@@ -182,12 +182,12 @@ fn a_lost_key_is_told_with_the_remedy_and_the_record_can_be_begun_anew() {
             assert!(run.stderr.contains(words), "{}", run.stderr);
         }
     }
-    let audit = house::run(&["audit", "--state", &at], b"");
+    let audit = sandbox::run(&["audit", "--state", &at], b"");
     assert_eq!(audit.code, Some(1), "{}", audit.stderr);
     assert!(audit.stdout.contains("rotated"), "{}", audit.stdout);
     assert!(audit.stderr.contains("cannot be said"), "{}", audit.stderr);
     assert!(!state.join("identity.key").exists(), "nothing was made");
-    let anew = house::run(&["keys", "--state", &at, "start-over"], b"");
+    let anew = sandbox::run(&["keys", "--state", &at, "start-over"], b"");
     assert_eq!(anew.code, Some(0), "{}", anew.stderr);
     assert!(anew.stderr.contains("record.1.sqlite"), "{}", anew.stderr);
     assert_eq!(gateway_on(&state).code, Some(0));
@@ -200,10 +200,10 @@ fn a_lost_key_is_told_with_the_remedy_and_the_record_can_be_begun_anew() {
 
 #[test]
 fn the_inboxs_token_is_not_sent_unencrypted_to_another_machine() {
-    let folder = house::Files::new(&[("inbox.token", &[b'a'; 64])]);
+    let folder = sandbox::Files::new(&[("inbox.token", &[b'a'; 64])]);
     let state = folder.path("");
     let at = "http://inbox.example:7878";
-    let run = house::run(&["inbox", "--state", &state, "--inbox", at, "list"], b"");
+    let run = sandbox::run(&["inbox", "--state", &state, "--inbox", at, "list"], b"");
     assert_eq!(run.code, Some(2), "{}", run.stderr);
     assert!(run.stderr.contains("not encrypted"), "{}", run.stderr);
     assert!(

@@ -1,8 +1,8 @@
 //! `mcp-elicit lint`, the whole of it, as a user runs it.
 
-mod house;
+mod sandbox;
 
-use house::{Files, run};
+use sandbox::{Files, run};
 use serde_json::{Value, json};
 
 const REQUEST: &str = r#"{

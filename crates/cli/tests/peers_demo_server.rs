@@ -29,7 +29,7 @@ impl Demo {
                 .with(binary().with(["demo-server"]).argv().iter().cloned()),
             Self::Http(listening) => client.with(["--url", listening.url()]),
         };
-        client.run().told()
+        client.run().last_json_line()
     }
 }
 

@@ -2,12 +2,12 @@
 //! asked and clients that cannot, every way to ask, stdio and HTTP. The inbox is answered through its API.
 #![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
-mod through;
+mod gateway_chain;
 
+use gateway_chain::{Client, Gateway, PROGRAM, Told, contact, on_stdio, seat};
 use mcp_elicit_testkit::peers::mcpdo::{InspectorEra, Mcpdo};
 use mcp_elicit_testkit::peers::{self, Program};
 use serde_json::{Value, json};
-use through::{Client, Gateway, PROGRAM, Told, contact, on_stdio, seat};
 
 /// Every client that runs here, by name.
 fn clients() -> Vec<(String, Client)> {

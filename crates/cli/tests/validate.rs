@@ -1,10 +1,10 @@
 //! `mcp-elicit validate`, the whole of it, as a user runs it.
 
-mod house;
+mod sandbox;
 
 use std::fmt::Write as _;
 
-use house::{Files, run};
+use sandbox::{Files, run};
 
 const SCHEMA: &[u8] = br#"{"type":"object","properties":{"email":{"type":"string","format":"email"},"age":{"type":"integer","minimum":18}},"required":["email"]}"#;
 

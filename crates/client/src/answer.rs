@@ -56,28 +56,28 @@ impl Answer {
         self.reason.as_deref()
     }
 
-    /// Returns who brought it, once it has passed the desk: a responder's name.
+    /// Returns the name of the responder that brought it; set by the dispatcher.
     pub fn by(&self) -> Option<&str> {
         self.by.as_deref()
     }
 
-    pub(crate) fn brought_by(mut self, name: Cow<'static, str>) -> Self {
+    pub(crate) fn with_responder(mut self, name: Cow<'static, str>) -> Self {
         self.by = Some(name);
         self
     }
 
-    /// Returns whether the person insisted on answering a form that seems to ask for a credential.
+    /// Returns whether the person allowed a credential to be sent, in a form that seems to ask for one.
     pub fn allows_credentials(&self) -> bool {
         self.allows_credentials
     }
 
-    /// Says that the person was warned that the form seems to ask for a credential, and insists.
+    /// Declares that the person was warned that the form seems to ask for a credential, and allows it to be sent.
     ///
     /// ```
     /// # use mcp_elicit_client::{Answer, Question};
     /// # use mcp_elicit_client::core::answer::Violations;
     /// fn api_key(question: &Question, key: &str) -> Result<Answer, Violations> {
-    ///     // The person has seen the warning, and wants to send the key all the same.
+    ///     // The person has seen the warning, and wants to send the key anyway.
     ///     Ok(question.accept(serde_json::json!({ "key": key }))?.allow_credentials())
     /// }
     /// ```

@@ -16,7 +16,7 @@ use crate::dispatch::QuestionError;
 #[derive(Clone, Default)]
 pub(crate) struct ConnectionState {
     state: Arc<Mutex<State>>,
-    /// Counts what the server sends, so that silence can be told from work.
+    /// Counts the server's messages, to distinguish silence from work.
     signs_of_life: Arc<watch::Sender<u64>>,
     visits: Arc<watch::Sender<Visits>>,
 }
@@ -86,7 +86,7 @@ impl ConnectionState {
         state.ended = ended;
     }
 
-    /// Older revisions than we know have no elicitation; what they are told is spelled as in the first that has.
+    /// Revisions older than we know have no elicitation; errors are spelled as in the first that has it.
     pub(crate) fn speaks(&self, agreed: &str, server: Option<Implementation>) {
         let mut state = self.lock();
         state.spoken = Some(agreed.parse().unwrap_or(Revision::V2025_06_18));
@@ -107,8 +107,8 @@ impl ConnectionState {
         self.lock().ended.clone()
     }
 
-    /// Returns who asks, as the person must see it: the name the client gave, or for an `unnamed` server the one it reports,
-    /// then what is known of it.
+    /// Returns who asks, as the person must see it: the name the client gave, or for an `unnamed` server the one it
+    /// reports, then what is known of it.
     pub(crate) fn origin(
         &self,
         name: &str,
@@ -129,13 +129,13 @@ impl ConnectionState {
         }
     }
 
-    /// Notes a call under way. Its questions are taken back when the guard is dropped.
+    /// Registers an active call. Its questions are withdrawn when the guard is dropped.
     pub(crate) fn begin(
         &self,
         id: &RequestId,
         call: view::CallView,
         interruption: Arc<Interruption>,
-    ) -> UnderWay {
+    ) -> ActiveCall {
         let token = CancellationToken::new();
         let begun = Begun {
             call,
@@ -143,7 +143,7 @@ impl ConnectionState {
             interruption,
         };
         self.lock().calls.insert(id.to_string(), begun);
-        UnderWay {
+        ActiveCall {
             line: self.clone(),
             id: id.to_string(),
             token,
@@ -164,7 +164,8 @@ impl ConnectionState {
         begun.map(|begun| (begun.call.clone(), begun.over.clone()))
     }
 
-    /// Returns the handle that ends the call of a pushed question. Several requests may serve one call, as those of a task do.
+    /// Returns the handle that ends the call of a pushed question. Several requests may serve one call, as those of a
+    /// task do.
     pub(crate) fn interruption(&self, stream: Option<&RequestId>) -> Option<Arc<Interruption>> {
         let state = self.lock();
         let begun = if let Some(id) = stream {
@@ -177,8 +178,8 @@ impl ConnectionState {
         Some(Arc::clone(&begun.interruption))
     }
 
-    /// The server did something.
-    pub(crate) fn stirs(&self) {
+    /// Records that the server sent something.
+    pub(crate) fn saw_activity(&self) {
         self.signs_of_life
             .send_modify(|count| *count = count.wrapping_add(1));
     }
@@ -197,15 +198,15 @@ impl ConnectionState {
         self.lock().open_questions > 0
     }
 
-    /// Notes an `elicitationId` that was put before the person.
+    /// Registers an `elicitationId` that was shown to the person.
     pub(crate) fn knows_visit(&self, id: &str) {
         self.visits.send_modify(|visits| {
             visits.known.insert(id.to_owned());
         });
     }
 
-    /// The server says that a visit is done. An id that was never put before this person is ignored, as 2025-11-25
-    /// requires; `false` says so.
+    /// Handles the server's notice that a visit is done. An id that was never shown to this person is ignored, as
+    /// 2025-11-25 requires; `false` says so.
     pub(crate) fn visit_done(&self, id: &str) -> bool {
         self.visits.send_if_modified(|visits| {
             visits.known.contains(id) && visits.done.insert(id.to_owned())
@@ -227,14 +228,14 @@ impl ConnectionState {
     }
 }
 
-/// A call under way.
-pub(crate) struct UnderWay {
+/// An active call.
+pub(crate) struct ActiveCall {
     line: ConnectionState,
     id: String,
     token: CancellationToken,
 }
 
-impl Drop for UnderWay {
+impl Drop for ActiveCall {
     fn drop(&mut self) {
         self.line.lock().calls.remove(&self.id);
         self.token.cancel();
@@ -251,7 +252,7 @@ impl Drop for Open {
         let mut state = self.line.lock();
         state.open_questions = state.open_questions.saturating_sub(1);
         drop(state);
-        self.line.stirs();
+        self.line.saw_activity();
     }
 }
 

@@ -143,7 +143,7 @@ pub enum AllowedMode {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Credentials {
-    /// It is shown with a warning, and an acceptance counts only when the person insists.
+    /// It is shown with a warning, and an acceptance counts only when the person allows the credential to be sent.
     #[default]
     Warn,
     /// It is refused with an error.
@@ -162,7 +162,7 @@ pub enum Credentials {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConsentError {
-    /// The text is no policy.
+    /// The text is not a policy.
     #[error("the consent policy cannot be read: {0}")]
     Unreadable(#[from] toml::de::Error),
     /// It holds what TOML has no words for: a limit above 2^63.
@@ -221,7 +221,7 @@ impl Consent {
         Ok(toml::from_str(text)?)
     }
 
-    /// The policy as [`from_toml`](Self::from_toml) reads it, for whoever keeps it.
+    /// The policy as [`from_toml`](Self::from_toml) reads it, for the code that stores it.
     ///
     /// ```
     /// use mcp_elicit_client::Consent;

@@ -97,8 +97,8 @@ impl<H> ElicitingClient<H> {
         self
     }
 
-    /// Says that the server has no name but the command or address that [`new`](Self::new) got: the person is then shown the
-    /// name the server reports, with the command beside it.
+    /// Says that the server has no name but the command or address that [`new`](Self::new) got: the person is then
+    /// shown the name the server reports, with the command beside it.
     ///
     /// ```
     /// use mcp_elicit_client::{ClientSettings, ElicitingClient};
@@ -136,7 +136,7 @@ impl<H> ElicitingClient<H> {
     }
 
     /// The person said no to this server, once and for all: its questions are declined from now on. Gives the policy
-    /// that says so, for whoever keeps it.
+    /// that says so, for the code that stores it.
     ///
     /// ```
     /// use mcp_elicit_client::{ClientSettings, ElicitingClient};
@@ -239,7 +239,7 @@ fn params_of(
     understood: &impl serde::Serialize,
 ) -> Result<Box<RawValue>, ErrorData> {
     let unreadable = |_| ErrorData::invalid_params("the question cannot be read", None);
-    match raw_params::kept(meta) {
+    match raw_params::extract(meta) {
         Some(kept) => RawValue::from_string(kept.params).map_err(unreadable),
         None => to_raw_value(understood).map_err(unreadable),
     }
@@ -251,7 +251,7 @@ impl<H: ClientHandler> Service<RoleClient> for ElicitingClient<H> {
         request: ServerRequest,
         context: RequestContext<RoleClient>,
     ) -> Result<ClientResult, ErrorData> {
-        self.line.stirs();
+        self.line.saw_activity();
         match request {
             ServerRequest::ElicitRequest(request) => {
                 let params = params_of(&context.meta, &request.params)?;
@@ -276,7 +276,7 @@ impl<H: ClientHandler> Service<RoleClient> for ElicitingClient<H> {
         notification: ServerNotification,
         context: NotificationContext<RoleClient>,
     ) -> Result<(), ErrorData> {
-        self.line.stirs();
+        self.line.saw_activity();
         if let ServerNotification::CustomNotification(custom) = &notification
             && custom.method == method::COMPLETE
         {

@@ -2,12 +2,12 @@
 //! person did goes back.
 //!
 //! This crate decides who is asked (routing, consent, limits, order), what may be sent (nothing that the form refuses),
-//! and what a server is told when nobody answered (the revision's error, never a decline). It never decides what a form
-//! means or whether an answer is right (`mcp-elicit-core`), nor how a question looks (`mcp-elicit-forms`).
+//! and the error that a server gets when there is no answer (the revision's, never a decline). It never decides what a
+//! form means or whether an answer is right (`mcp-elicit-core`), nor how a question looks (`mcp-elicit-forms`).
 //!
 //! # Rooms
 //!
-//! - [`eliciting`]: the client handler over rmcp's; what it declares, and what it hears
+//! - [`eliciting`]: the client handler over rmcp's; what it declares and receives
 //! - [`dispatch`]: the one path that every question takes, with its queue, its limits and its onlookers
 //! - [`responder`]: who asks the person: terminal, browser, script, program, webhook, several of them
 //! - [`routing`]: which responder answers which server
@@ -16,7 +16,8 @@
 //! - [`connection`]: reaching a server, finding the era, limits, an end that leaves nothing behind
 //! - [`call`]: a call and everything the server asks on the way: rounds, tasks, required visits
 //! - [`audit`]: one record per turn of a question, and counts
-//! - `raw_params`: how a question's exact words pass through rmcp; `connection_state`: what one connection knows; [`tls`]: HTTP clients
+//! - `raw_params`: how a question's exact words pass through rmcp; `connection_state`: what one connection knows;
+//!   [`tls`]: HTTP clients
 
 pub mod answer;
 pub mod audit;

@@ -1,4 +1,4 @@
-//! One question on its way to a responder: what a face shows, with what the protocol needs to know beside it.
+//! One question on its way to a responder: its view, and the protocol data beside it.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -239,7 +239,8 @@ impl Question {
     }
 
     /// Why the form seems to ask for a credential, which form mode never carries (every revision, security
-    /// considerations). The person is warned of each; [`asks_for_credential`](Self::asks_for_credential) says when that is not enough.
+    /// considerations). The person is warned of each; [`asks_for_credential`](Self::asks_for_credential) says when that
+    /// is not enough.
     ///
     /// ```
     /// # use mcp_elicit_client::Question;
@@ -252,14 +253,14 @@ impl Question {
     }
 
     /// Returns whether the form certainly asks for a credential: an acceptance then counts only when the person
-    /// [insisted](Answer::allow_credentials).
+    /// [allowed it](Answer::allow_credentials).
     ///
     /// ```
     /// # use mcp_elicit_client::{Answer, Question};
-    /// fn confirmed(question: &Question, answer: Answer, person_insists: bool) -> Option<Answer> {
+    /// fn confirmed(question: &Question, answer: Answer, person_allows: bool) -> Option<Answer> {
     ///     match question.asks_for_credential() {
     ///         false => Some(answer),
-    ///         true => person_insists.then(|| answer.allow_credentials()),
+    ///         true => person_allows.then(|| answer.allow_credentials()),
     ///     }
     /// }
     /// ```
@@ -291,7 +292,7 @@ impl Question {
         }))
     }
 
-    /// Completes when the question is taken back, with the reason in words for a person. A responder whose future is
+    /// Completes when the question is withdrawn, with the reason in words for a person. A responder whose future is
     /// dropped needs no more than its `Drop`; this is for those that work in a thread or process of their own.
     ///
     /// ```
@@ -321,7 +322,7 @@ impl Question {
         self.person.watch()
     }
 
-    /// The questions that wait behind this one for the same person, in their order, as a face shows them.
+    /// The questions that wait behind this one for the same person, in their order, as a frontend shows them.
     ///
     /// ```
     /// # use mcp_elicit_client::Question;
@@ -333,7 +334,7 @@ impl Question {
         self.person.behind(self.id)
     }
 
-    /// Why the question was taken back, once it was.
+    /// Why the question was withdrawn, once it was.
     ///
     /// ```
     /// # use mcp_elicit_client::Question;

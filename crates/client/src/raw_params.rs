@@ -1,10 +1,10 @@
-//! Keeps the exact words of a question on their way through rmcp.
+//! Keeps the exact parameters of a question on their way through rmcp.
 //!
 //! rmcp reads `elicitation/create` into types that drop `pattern` and `multipleOf` and refuse unknown formats, so a
 //! person would answer a form that the server never sent. Our transports therefore hand each frame to [`keep`] before
 //! rmcp reads it: the parameters of every question are put, byte for byte, into that question's own `_meta`, and an
-//! empty form takes their place, which rmcp always reads. [`kept`] takes them out again. Everything else in a frame
-//! stays as it is, and a frame without a question is not even parsed here.
+//! empty form takes their position, which rmcp always reads. [`extract`] takes them out again. Everything else in a
+//! frame stays as it is, and a frame without a question is not even parsed here.
 //!
 //! The member in `_meta` is always written by us, so a server cannot use it to say two things at once.
 
@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 
 /// The `_meta` member that carries the exact parameters, as a string of JSON.
 const PARAMS: &str = "mcp-elicit/params";
-/// The `_meta` member that carries the place of a question among those of its round.
-const PLACE: &str = "mcp-elicit/place";
+/// The `_meta` member that carries the position of a question among those of its round.
+const POSITION: &str = "mcp-elicit/position";
 const METHOD: &str = "elicitation/create";
 
 type Members<'a> = IndexMap<String, &'a RawValue>;
@@ -28,11 +28,12 @@ type Members<'a> = IndexMap<String, &'a RawValue>;
 pub(crate) struct RawParams {
     /// The parameters of `elicitation/create` as the server wrote them.
     pub(crate) params: String,
-    /// The question's place among those of its round, from zero.
-    pub(crate) place: u64,
+    /// The question's position among those of its round, from zero.
+    pub(crate) position: u64,
 }
 
-/// The frame with every question's parameters kept; the frame itself when it carries none or is no JSON object.
+/// Returns the frame with every question's parameters kept; the frame itself when it carries none or is not a JSON
+/// object.
 pub(crate) fn keep(frame: &[u8]) -> Cow<'_, [u8]> {
     if !mentions_a_question(frame) {
         return Cow::Borrowed(frame);
@@ -44,10 +45,10 @@ pub(crate) fn keep(frame: &[u8]) -> Cow<'_, [u8]> {
 }
 
 /// Returns what [`keep`] put into the `_meta` of a question.
-pub(crate) fn kept(meta: &serde_json::Map<String, Value>) -> Option<RawParams> {
+pub(crate) fn extract(meta: &serde_json::Map<String, Value>) -> Option<RawParams> {
     let params = meta.get(PARAMS)?.as_str()?.to_owned();
-    let place = meta.get(PLACE).and_then(Value::as_u64).unwrap_or(0);
-    Some(RawParams { params, place })
+    let position = meta.get(POSITION).and_then(Value::as_u64).unwrap_or(0);
+    Some(RawParams { params, position })
 }
 
 /// JSON may write the slash as `\/`, and any character as an escape; a frame that hides the method so is rare enough
@@ -62,10 +63,10 @@ fn rewritten(frame: &[u8]) -> Option<Vec<u8>> {
     let mut members: Members<'_> = serde_json::from_str(text).ok()?;
     let replacement;
     if let Some(result) = members.get("result") {
-        replacement = result_kept(result)?;
+        replacement = preserve_result(result)?;
         members.insert("result".to_owned(), &replacement);
     } else if is_question(&members) {
-        replacement = params_kept(members.get("params").copied(), 0)?;
+        replacement = preserve_params(members.get("params").copied(), 0)?;
         members.insert("params".to_owned(), &replacement);
     } else {
         return None;
@@ -74,13 +75,13 @@ fn rewritten(frame: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// A result whose `inputRequests` hold questions: `input_required`, or a task that waits for input.
-fn result_kept(result: &RawValue) -> Option<Box<RawValue>> {
+fn preserve_result(result: &RawValue) -> Option<Box<RawValue>> {
     let mut members: Members<'_> = serde_json::from_str(result.get()).ok()?;
     let requests: Members<'_> = serde_json::from_str(members.get("inputRequests")?.get()).ok()?;
     let mut found = false;
     let mut all = IndexMap::<String, Cow<'_, RawValue>>::new();
-    for (place, (key, request)) in requests.into_iter().enumerate() {
-        let kept = request_kept(request, place);
+    for (position, (key, request)) in requests.into_iter().enumerate() {
+        let kept = preserve_request(request, position);
         found |= kept.is_some();
         all.insert(key, kept.map_or(Cow::Borrowed(request), Cow::Owned));
     }
@@ -92,12 +93,12 @@ fn result_kept(result: &RawValue) -> Option<Box<RawValue>> {
     serde_json::value::to_raw_value(&members).ok()
 }
 
-fn request_kept(request: &RawValue, place: usize) -> Option<Box<RawValue>> {
+fn preserve_request(request: &RawValue, position: usize) -> Option<Box<RawValue>> {
     let mut members: Members<'_> = serde_json::from_str(request.get()).ok()?;
     if !is_question(&members) {
         return None;
     }
-    let params = params_kept(members.get("params").copied(), place)?;
+    let params = preserve_params(members.get("params").copied(), position)?;
     members.insert("params".to_owned(), &params);
     serde_json::value::to_raw_value(&members).ok()
 }
@@ -109,7 +110,7 @@ fn is_question(members: &Members<'_>) -> bool {
         .is_some_and(|method| method == METHOD)
 }
 
-fn params_kept(params: Option<&RawValue>, place: usize) -> Option<Box<RawValue>> {
+fn preserve_params(params: Option<&RawValue>, position: usize) -> Option<Box<RawValue>> {
     #[derive(Deserialize)]
     struct Meta {
         #[serde(rename = "_meta", default)]
@@ -120,7 +121,7 @@ fn params_kept(params: Option<&RawValue>, place: usize) -> Option<Box<RawValue>>
         .map(|read| read.meta)
         .unwrap_or_default();
     meta.insert(PARAMS.to_owned(), exact.into());
-    meta.insert(PLACE.to_owned(), place.into());
+    meta.insert(POSITION.to_owned(), position.into());
     serde_json::value::to_raw_value(&json!({
         "_meta": meta,
         "mode": "form",
@@ -152,7 +153,7 @@ mod tests {
             panic!("a request");
         };
         assert!(matches!(request.request, ServerRequest::ElicitRequest(_)));
-        let kept = kept(request.request.get_meta_mut()).expect("kept");
+        let kept = extract(request.request.get_meta_mut()).expect("kept");
         assert_eq!(kept.params, params);
     }
 
@@ -172,19 +173,19 @@ mod tests {
         assert_eq!(result.request_state.as_deref(), Some("s"));
         let requests = serde_json::to_value(result.input_requests).unwrap();
         let kept_of =
-            |key: &str| kept(requests[key]["params"]["_meta"].as_object().unwrap()).unwrap();
+            |key: &str| extract(requests[key]["params"]["_meta"].as_object().unwrap()).unwrap();
         assert_eq!(
             kept_of("zz"),
             RawParams {
                 params: first.to_owned(),
-                place: 0
+                position: 0
             }
         );
         assert_eq!(
             kept_of("aa"),
             RawParams {
                 params: second.to_owned(),
-                place: 2
+                position: 2
             }
         );
         assert_eq!(requests["roots"]["method"], "roots/list");

@@ -43,7 +43,7 @@ impl Slot {
 }
 
 impl Routing {
-    /// Nobody answers anybody.
+    /// Creates a routing without responders.
     ///
     /// ```
     /// use mcp_elicit_client::Routing;
@@ -54,7 +54,7 @@ impl Routing {
         Self::default()
     }
 
-    /// Answers every server that has nobody of its own.
+    /// Sets the responder for every server that has none of its own.
     ///
     /// ```
     /// use mcp_elicit_client::Routing;
@@ -83,7 +83,7 @@ impl Routing {
         self
     }
 
-    /// Answers every server that has nobody of its own, under the name that older clients know.
+    /// Sets the responder for every server that has none of its own, under the name that older clients know.
     ///
     /// ```
     /// # #![allow(deprecated)]

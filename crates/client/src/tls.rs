@@ -1,13 +1,13 @@
 //! HTTP clients that speak TLS. The provider of cryptography is named here and nowhere else.
 
-/// Has cryptography at hand for HTTP clients of this process, whoever makes them.
+/// Installs a cryptography provider for the HTTP clients of this process.
 ///
 /// ```
 /// // Once, before the first HTTP client of the program is made.
 /// mcp_elicit_client::tls::ready();
 /// ```
 pub fn ready() {
-    // The first provider stays, whoever installed it: a host may have chosen its own.
+    // A provider that is already installed stays: a host may have chosen its own.
     let _chosen_already = rustls::crypto::ring::default_provider().install_default();
 }
 

@@ -1,4 +1,5 @@
-//! The official conformance suite, client side: every scenario of the revisions we speak, played by `examples/conformance_client`.
+//! The official conformance suite, client side: every scenario of the revisions we speak, played by
+//! `examples/conformance_client`.
 //!
 //! Skips, and says so, where the suite cannot run. Results are told in docs/conformance.md.
 

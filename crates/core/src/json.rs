@@ -1,7 +1,8 @@
 //! A JSON text read once, borrowed where it can be, in the order it was written.
 //!
-//! `serde_json::Value` owns every string and hashes every key; a question's form is new each time, so that price would be paid
-//! on every check. This tree keeps slices of the text instead. It is never public: values leave the crate as `serde_json::Value`.
+//! `serde_json::Value` owns every string and hashes every key; a question's form is new each time, so that price would
+//! be paid on every check. This tree keeps slices of the text instead. It is never public: values leave the crate as
+//! `serde_json::Value`.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,10 +1,10 @@
 //! MCP elicitation, decided.
 //!
-//! This crate says what a question is, whether an answer fits it, what a URL really is, what goes over the wire on each revision, and
-//! which error a failure becomes. It never waits, sleeps, draws random numbers, reads a clock or touches files: what needs those is
-//! handed in, and what must be done is handed out.
+//! This crate defines what a question is, whether an answer fits it, what a URL really is, what is sent on each
+//! revision, and which error a failure becomes. It never waits, sleeps, draws random numbers, reads a clock or touches
+//! files: what needs those is handed in, and what must be done is handed out.
 //!
-//! | room | decides |
+//! | module | decides |
 //! | --- | --- |
 //! | [`form`] | what a requestedSchema asks: parse, emit per revision, from a Rust type, builder |
 //! | [`answer`] | whether content answers it; what a person typed; defaults |
@@ -13,7 +13,7 @@
 //! | [`lint`] | whether a question is legal, clear and safe for a person |
 //! | [`secrecy`] | whether a form asks for a credential |
 //! | [`question`] | a question between relay and record |
-//! | [`view`] | how a question is told to a person: origin, call, message, warnings |
+//! | [`view`] | how a question is shown to a person: origin, call, message, warnings |
 //! | [`wire`] | JSON-RPC frames and messages of both eras |
 //! | [`fault`] | which error a failure becomes, by blame and revision |
 

@@ -1,6 +1,7 @@
 //! Exact questions about JSON numbers: which is larger, is it whole, is it a multiple.
 //!
-//! Numbers arrive as `i64`, `u64` or `f64`; comparing them all as `f64` would call 9007199254740993 and 9007199254740992 equal.
+//! Numbers arrive as `i64`, `u64` or `f64`; comparing them all as `f64` would call 9007199254740993 and
+//! 9007199254740992 equal.
 
 use std::cmp::Ordering;
 
@@ -55,7 +56,8 @@ pub(crate) fn is_multiple(n: &Number, step: &Number) -> bool {
     }
 }
 
-/// The number as ECMA-262 writes it (`Number::toString`), so that messages read the same in a browser: 1.0 is 1, and 1e30 is 1e+30.
+/// The number as ECMA-262 writes it (`Number::toString`), so that messages read the same in a browser: 1.0 is 1, and
+/// 1e30 is 1e+30.
 pub(crate) fn text(n: &Number) -> String {
     if n.is_i64() || n.is_u64() {
         return n.to_string();
@@ -128,7 +130,8 @@ struct Decimal {
 
 impl Decimal {
     fn from_number(n: &Number) -> Self {
-        // Below 10^22 a whole float with few digits is the number that was written; above, only its shortest decimal is.
+        // Below 10^22 a whole float with few digits is the number that was written; above, only its shortest decimal
+        // is.
         if let Some(w) = whole(n).filter(|w| w.unsigned_abs() < 10u128.pow(22)) {
             return Decimal {
                 digits: w.unsigned_abs(),

@@ -1,4 +1,5 @@
-//! A question between the relay that carries it and the record that keeps it: what is asked, for which call, and how it ends.
+//! A question between the relay that carries it and the record that keeps it: what is asked, for which call, and how it
+//! ends.
 //!
 //! Neither side knows the other. These values are what they have in common.
 
@@ -45,7 +46,8 @@ pub enum AskedVia {
 pub struct NewQuestion {
     /// The call that asks; `None` when the server asked outside any call.
     pub call: Option<CallSummary>,
-    /// Other calls that may have asked, each name once: a server that pushes over stdio does not say for which call it asks.
+    /// Other calls that may have asked, each name once: a server that pushes over stdio does not say for which call it
+    /// asks.
     pub others: Vec<String>,
     /// Those calls, each with its arguments; none where the client's own dialog shows the question.
     pub candidates: Vec<CallSummary>,
@@ -63,14 +65,14 @@ pub struct NewQuestion {
     pub client_info: Option<String>,
     /// The time until which it waits.
     pub until: Timestamp,
-    /// `true` if it may outlive the connection on which it is shown. Then it is written before anyone sees it; else it ends
-    /// with the process that has the connection, and need only be written soon.
+    /// `true` if it may outlive the connection on which it is shown. Then it is written before anyone sees it; else it
+    /// ends with the process that has the connection, and need only be written soon.
     pub outlives: bool,
 }
 
 impl NewQuestion {
-    /// Returns `true` if another call may have asked. Then the answer serves this call only, and the same call made again
-    /// must not find it.
+    /// Returns `true` if another call may have asked. Then the answer serves this call only, and the same call made
+    /// again must not find it.
     pub fn is_ambiguous(&self) -> bool {
         !self.others.is_empty()
     }

@@ -21,7 +21,7 @@ fn every_transcript_is_what_core_reads_and_writes() {
     let mut wrong = Vec::new();
     for (path, transcript) in Transcript::all().unwrap() {
         let mut table = Table::new(&transcript.revision, &specs[&*transcript.revision]);
-        for line in transcript.spoken() {
+        for line in transcript.bound() {
             let happened = match &line.event {
                 Event::Says { pattern, side, .. } => table.said(*side, pattern),
                 Event::Person { action, content } => table.person(action, content.as_ref()),

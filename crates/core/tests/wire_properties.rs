@@ -199,7 +199,7 @@ proptest! {
                 Ok(params) => {
                     prop_assert_eq!(ElicitRequest::parse(&params, revision).unwrap(), on(&request, revision));
                     let bears = message::request(&Id::number(1), method::CREATE, Some(&params));
-                    let bears = Envelope::parse(bears.as_bytes()).unwrap().bearing();
+                    let bears = Envelope::parse(bears.as_bytes()).unwrap().elicitation();
                     prop_assert_eq!(bears, Some(ElicitationMessage::Create));
                 }
                 Err(_) => prop_assert!(!revision.has_mode(request.mode())),
@@ -225,7 +225,7 @@ proptest! {
         let required = InputRequired::asking(asked, state.clone());
         let result = required.to_result().unwrap();
         let text = message::result(&Id::number(1), &result);
-        prop_assert_eq!(Envelope::parse(text.as_bytes()).unwrap().bearing(), Some(ElicitationMessage::InputRequired));
+        prop_assert_eq!(Envelope::parse(text.as_bytes()).unwrap().elicitation(), Some(ElicitationMessage::InputRequired));
         let read = InputRequired::parse(&result).unwrap();
         for ((key, question), (read_key, read_question)) in questions.iter().zip(read.requests.iter().flatten()) {
             prop_assert_eq!(key, read_key);

@@ -210,7 +210,7 @@ fn checked(question: &Question, answer: &Answer) -> Result<Outcome, ResponderErr
             if question.asks_for_credential() && !answer.allows_credentials() =>
         {
             Err(ResponderError::cannot_show(
-                "it asks for a credential, and nobody insisted",
+                "it asks for a credential, which was not explicitly allowed",
             ))
         }
         (Outcome::Accept(answers), Some(form)) => form

@@ -265,8 +265,8 @@ struct Answer {
     #[serde(default)]
     content: Option<Map<String, Value>>,
     /// Accept although the form asks for a credential.
-    #[serde(default)]
-    insist: bool,
+    #[serde(default, rename = "allowCredentials")]
+    allow_credentials: bool,
 }
 
 async fn answer(
@@ -378,11 +378,13 @@ impl AppState {
                     return Err(Box::new(no_question()));
                 };
                 let warnings = view::warnings(&readable.question);
-                if !answer.insist && warnings.iter().any(|warning| warning.asks_for_credential) {
+                if !answer.allow_credentials
+                    && warnings.iter().any(|warning| warning.asks_for_credential)
+                {
                     return Err(Box::new(problem(
                         StatusCode::UNPROCESSABLE_ENTITY,
                         "asks-for-a-credential",
-                        "the form asks for a credential, which no form may; only who insists accepts it",
+                        "the form asks for a credential, which no form may; it is accepted only with `allowCredentials`",
                     )));
                 }
                 match form.check(content) {
@@ -459,7 +461,7 @@ impl AppState {
             .map(|one| json!({"kind": one.kind, "target": one.target, "argumentsText": one.arguments}))
             .collect();
         let readable = self.desk.readable(row);
-        whole["needsInsisting"] = json!(readable.as_ref().is_some_and(|readable| {
+        whole["asksForCredential"] = json!(readable.as_ref().is_some_and(|readable| {
             let warnings = view::warnings(&readable.question);
             warnings.iter().any(|warning| warning.asks_for_credential)
         }));

@@ -251,15 +251,15 @@ impl InboxClient {
             .await
     }
 
-    /// Hands in a person's act. To `insist` is to accept although the form asks for a credential.
+    /// Submits a person's action. To `allow_credentials` is to accept although the form asks for a credential.
     pub async fn answer(
         &self,
         id: &str,
         action: &str,
         content: Option<Value>,
-        insist: bool,
+        allow_credentials: bool,
     ) -> Result<Value, InboxFault> {
-        let mut body = json!({"action": action, "insist": insist});
+        let mut body = json!({"action": action, "allowCredentials": allow_credentials});
         if let Some(content) = content {
             body["content"] = content;
         }

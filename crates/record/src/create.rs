@@ -86,7 +86,7 @@ impl Record {
             owner: self.lock_file.name().to_owned(),
             exclusive: false,
             lifecycle: Lifecycle::ask(self.now(), Some(asked.until))
-                .keeping_answer(self.retention.answers),
+                .deliverable_within(self.retention.answers),
             body: Body {
                 server: who.server.shown_name(asked.server_info.as_deref()),
                 address: (!who.server.is_named).then(|| who.server.address.clone()),

@@ -1,7 +1,7 @@
 //! Connect an account with a key: the person leaves it on a page of this server; no client, model or log sees it.
 //!
-//! `-- --listen 127.0.0.1:8080`, with the page under `/connect`. There is only one user here, whoever sits at this machine,
-//! so everybody who can reach the loopback address is that user; a real server looks at its own login.
+//! `-- --listen 127.0.0.1:8080`, with the page under `/connect`. There is only one user here, the person at this
+//! machine, so everybody who can reach the loopback address is that user; a real server looks at its own login.
 
 #[path = "listen/over_http.rs"]
 mod over_http;

@@ -15,7 +15,7 @@ struct Tables;
 /// Arguments that the model may give.
 #[derive(Deserialize, JsonSchema)]
 struct Wish {
-    /// How many people
+    /// The number of people
     people: Option<u8>,
     /// Which evening, as YYYY-MM-DD
     evening: Option<String>,
@@ -23,7 +23,7 @@ struct Wish {
 
 #[derive(Deserialize, JsonSchema)]
 struct People {
-    /// How many people are coming
+    /// The number of people
     #[schemars(title = "People", range(min = 1, max = 12))]
     people: u8,
 }
@@ -38,7 +38,7 @@ struct Evening {
 #[tool_router]
 impl Tables {
     #[tool(description = "Book a table; asks for what is missing")]
-    async fn book(
+    async fn reserve(
         &self,
         elicit: Elicit,
         Parameters(wish): Parameters<Wish>,

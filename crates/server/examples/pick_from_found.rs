@@ -21,7 +21,7 @@ struct Contact {
 
 #[derive(Deserialize, JsonSchema)]
 struct Search {
-    /// Whom to call
+    /// The person to call
     name: String,
 }
 

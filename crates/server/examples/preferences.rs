@@ -1,4 +1,5 @@
-//! Preferences: a form known at run time, which shows what is set now. Declining or closing it keeps everything as it is.
+//! Preferences: a form known at run time, which shows what is set now. Declining or closing it keeps everything as it
+//! is.
 
 mod listen;
 
@@ -53,7 +54,7 @@ fn form(now: &Preferences) -> Result<Form, ElicitError> {
 impl Workflow {
     #[tool(description = "Let the person change their preferences")]
     async fn preferences(&self, elicit: Elicit) -> Result<String, ElicitError> {
-        // In a step: the form that is shown is the same in every run, also when somebody changes them meanwhile.
+        // In a step: the form that is shown is the same in every run, also when they are changed meanwhile.
         let now = elicit.step("look up", async || self.current()).await?;
         let asked = elicit.ask("Customize your workflow preferences", form(&now)?);
         let answers = match asked.outcome().await? {

@@ -1,7 +1,8 @@
 //! The same handlers on whichever revision you name: see how a client asks on each of them.
 //!
-//! `cargo run -p mcp-elicit-server --example revisions 2025-06-18` speaks on stdin and stdout and knows no other revision;
-//! `-- 2025-06-18 --listen 127.0.0.1:8080` does so over HTTP at `/mcp`. The test `clients` puts real clients before it.
+//! `cargo run -p mcp-elicit-server --example revisions 2025-06-18` speaks on stdin and stdout and knows no other
+//! revision; `-- 2025-06-18 --listen 127.0.0.1:8080` does so over HTTP at `/mcp`. The test `clients` puts real clients
+//! before it.
 
 mod listen;
 
@@ -16,7 +17,7 @@ use serde::Deserialize;
 
 #[derive(Deserialize, JsonSchema)]
 struct Target {
-    /// Where the build should run
+    /// The environment to run the build in
     environment: Environment,
 }
 

@@ -8,7 +8,7 @@ use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, Stream
 use rmcp::{ServerHandler, ServiceExt, tool, tool_handler, tool_router};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
-struct Trip {
+struct Stay {
     /// Where do you want to go?
     place: String,
     /// For how many nights?
@@ -21,11 +21,11 @@ struct Planner;
 
 #[tool_router]
 impl Planner {
-    #[tool(description = "Plan a trip")]
+    #[tool(description = "Plan a stay")]
     async fn plan(&self, elicit: Elicit) -> Result<String, ElicitError> {
-        let trip: Trip = elicit.form("Tell me about your trip").await?;
+        let stay: Stay = elicit.form("Tell me about your stay").await?;
         elicit
-            .confirm(format!("Book {} in {}?", trip.nights, trip.place))
+            .confirm(format!("Book {} in {}?", stay.nights, stay.place))
             .await?;
         let number: u32 = elicit.step("book", || async { 4711 }).await?;
         Ok(format!("Booked as number {number}"))
@@ -63,8 +63,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_trip_is_booked_after_a_yes() {
-        let trip = serde_json::json!({ "place": "Rome", "nights": 3 });
-        let user = ScriptedUser::who([ScriptedAnswer::accept(trip), ScriptedAnswer::yes()]);
+        let stay = serde_json::json!({ "place": "Rome", "nights": 3 });
+        let user = ScriptedUser::who([ScriptedAnswer::accept(stay), ScriptedAnswer::yes()]);
         let said = user
             .run(|elicit| super::Planner.plan(elicit))
             .await

@@ -1,5 +1,5 @@
-//! A set-up wizard: what is asked next depends on what was answered, nothing is made before the last yes, and what is made is
-//! made once.
+//! A set-up wizard: what is asked next depends on what was answered, nothing is made before the last yes, and what is
+//! made is made once.
 
 mod listen;
 

@@ -1,10 +1,10 @@
 //! Sign in to a third party: a tool needs the person's account elsewhere, and asks them to let this server in.
 //!
-//! `-- --issuer https://accounts.example.com --client ID [--scope NAME]... [--listen 127.0.0.1:8080]`, with the client's
-//! secret in `CLIENT_SECRET` if it has one. MCP is at `/mcp`, the pages under `/connect`; the redirect URI to register at
-//! the provider is said on stderr.
+//! `-- --issuer https://accounts.example.com --client ID [--scope NAME]... [--listen 127.0.0.1:8080]`, with the
+//! client's secret in `CLIENT_SECRET` if it has one. MCP is at `/mcp`, the pages under `/connect`; the redirect URI to
+//! register at the provider is said on stderr.
 //!
-//! There is only one user here, whoever sits at this machine; a real server looks at its own login (`Session`,
+//! There is only one user here, the person at this machine; a real server looks at its own login (`Session`,
 //! `from_cookie`, or `.sign_in(..)` at a provider) and at who the MCP client signed in as.
 
 #[path = "listen/over_http.rs"]
@@ -69,14 +69,14 @@ impl ServerHandler for Accounts {
 }
 
 /// The options of the command line.
-struct Told {
+struct Options {
     issuer: String,
     client: String,
     scopes: Vec<String>,
     listen: SocketAddr,
 }
 
-fn told() -> Result<Told, Box<dyn Error>> {
+fn options() -> Result<Options, Box<dyn Error>> {
     let (mut issuer, mut client) = (None, None);
     let mut scopes = vec!["openid".to_owned()];
     let mut listen = "127.0.0.1:8080".parse()?;
@@ -91,7 +91,7 @@ fn told() -> Result<Told, Box<dyn Error>> {
             _ => return Err(format!("there is no {flag}").into()),
         }
     }
-    Ok(Told {
+    Ok(Options {
         issuer: issuer.ok_or("--issuer URL")?,
         client: client.ok_or("--client ID")?,
         scopes,
@@ -102,12 +102,12 @@ fn told() -> Result<Told, Box<dyn Error>> {
 #[expect(clippy::print_stderr, reason = "an example talks to its reader")]
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let told = told()?;
-    let mut provider = Provider::issuer(told.issuer, told.client)?.scopes(told.scopes);
+    let options = options()?;
+    let mut provider = Provider::issuer(options.issuer, options.client)?.scopes(options.scopes);
     if let Ok(secret) = std::env::var("CLIENT_SECRET") {
         provider = provider.secret(secret);
     }
-    let listener = tokio::net::TcpListener::bind(told.listen).await?;
+    let listener = tokio::net::TcpListener::bind(options.listen).await?;
     let at = format!("http://{}", listener.local_addr()?);
     let vault = Vault::default();
     let kept = Arc::clone(&vault);

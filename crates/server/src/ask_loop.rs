@@ -37,8 +37,8 @@ pub(crate) fn count(call: &Call, question: &OutgoingQuestion) -> Result<(), Elic
     Ok(())
 }
 
-/// Puts `question` until there is an answer that `read` takes, at most `attempts` times. With `own_check`, an answer that
-/// it took once counts in every later run.
+/// Puts `question` until there is an answer that `read` takes, at most `attempts` times. With `own_check`, an answer
+/// that it took once counts in every later run.
 pub(crate) async fn exchange<T>(
     call: &Call,
     mut question: OutgoingQuestion,
@@ -150,7 +150,8 @@ struct Wrong {
     reasons: String,
     /// The same for a program, where the form's rules were broken just now.
     findings: Vec<Finding>,
-    /// `true` if the author's own check wrote the reasons: they may repeat what a person said, and stay out of the record.
+    /// `true` if the author's own check wrote the reasons: they may repeat what a person said, and stay out of the
+    /// record.
     by_author: bool,
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 pub use mcp_elicit_core::lifecycle::{AuditEvent, AuditRecord};
 
-/// A receiver of audit records. It is called while a handler waits: it should be quick, and must not fail loudly.
+/// A receiver of audit records. It is called while a handler waits: it should be quick, and must not panic.
 ///
 /// ```
 /// use mcp_elicit_server::ServerSettings;

@@ -1,5 +1,5 @@
-//! Handlers that ask by hand, by returning `InputRequiredResult`, also serve pushed-era clients: each of their requests
-//! is pushed, and the handler is called again with the replies, as a client of 2026-07-28 would.
+//! Handlers that build their own rounds, by returning `InputRequiredResult`, also serve pushed-era clients: each of
+//! their requests is pushed, and the handler is called again with the replies, as a client of 2026-07-28 would.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ async fn push_one(
             ensure(context, "sampling", |declared| declared.sampling.is_some())?;
             (
                 "sampling/createMessage",
-                serde_json::to_value(sampling.params).map_err(|error| unsayable(&error))?,
+                serde_json::to_value(sampling.params).map_err(|error| cannot_emit(&error))?,
                 None,
             )
         }
@@ -78,14 +78,14 @@ async fn push_one(
         }
     };
     let result: ClientResult = pushed.send(method, params, timeout).await??;
-    let value = serde_json::to_value(result).map_err(|error| unsayable(&error))?;
+    let value = serde_json::to_value(result).map_err(|error| cannot_emit(&error))?;
     if method == method::CREATE {
         check(&value, form.as_ref())?;
     }
     Ok(value)
 }
 
-/// Returns what the handler asked by hand, in the revision-neutral form, and the form to check the reply against.
+/// Returns the handler's own question in the revision-neutral form, and the form to check the reply against.
 fn question(params: ElicitRequestParams) -> Result<(ElicitRequest, Option<Form>), ErrorData> {
     match params {
         ElicitRequestParams::FormElicitationParams {
@@ -94,7 +94,7 @@ fn question(params: ElicitRequestParams) -> Result<(ElicitRequest, Option<Form>)
             ..
         } => {
             let schema =
-                serde_json::to_value(requested_schema).map_err(|error| unsayable(&error))?;
+                serde_json::to_value(requested_schema).map_err(|error| cannot_emit(&error))?;
             let form = Form::from_value(&schema)
                 .map_err(|defects| ElicitError::Author(defects.to_string()))?;
             Ok((ElicitRequest::form(message, &schema), Some(form)))
@@ -127,7 +127,7 @@ fn question(params: ElicitRequestParams) -> Result<(ElicitRequest, Option<Form>)
     }
 }
 
-/// Returns what comes back is checked here as well; the handler by hand never sees what breaks the form's rules.
+/// Checks the reply here as well: the handler never sees content that breaks the form's rules.
 fn check(value: &Value, form: Option<&Form>) -> Result<(), ErrorData> {
     let mode = if form.is_some() {
         Mode::Form
@@ -168,6 +168,6 @@ fn ensure(
     ))
 }
 
-fn unsayable(error: &serde_json::Error) -> ErrorData {
+fn cannot_emit(error: &serde_json::Error) -> ErrorData {
     ErrorData::internal_error(error.to_string(), None)
 }

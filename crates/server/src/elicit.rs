@@ -28,11 +28,11 @@ use crate::settings::Shared;
 
 /// Asks the person behind a call, on every revision.
 ///
-/// Take it as an argument of a `#[tool]` or `#[prompt]` handler, or with [`Elicit::from_context`] from any [`RequestContext`]. The
-/// server has to be wrapped with [`eliciting`](crate::ElicitingExt::eliciting).
+/// Take it as an argument of a `#[tool]` or `#[prompt]` handler, or with [`Elicit::from_context`] from any
+/// [`RequestContext`]. The server has to be wrapped with [`eliciting`](crate::ElicitingExt::eliciting).
 ///
-/// On 2026-07-28 the handler runs again from the top for each round of answers; everything that must happen once belongs
-/// in a [`step`](Self::step).
+/// On 2026-07-28 the handler runs again from the top for each round of answers; everything that must happen once
+/// belongs in a [`step`](Self::step).
 ///
 /// ```
 /// use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
@@ -63,7 +63,7 @@ pub(crate) struct Call {
     pub(crate) name: String,
     pub(crate) principal: Option<String>,
     pub(crate) capability: Capability,
-    /// The same for every asker of one call, also inside its task.
+    /// The same for every `Elicit` of one call, also inside its task.
     identity: Arc<CallIdentity>,
     questions: AtomicU32,
 }
@@ -127,7 +127,7 @@ impl Elicit {
         &self.call
     }
 
-    /// The asker of the call behind `context`.
+    /// Returns the `Elicit` of the call behind `context`.
     ///
     /// Fails with an internal error if the server is not wrapped, or if the request is none of `tools/call`,
     /// `prompts/get` and `resources/read`.
@@ -158,8 +158,8 @@ impl Elicit {
 
     /// Asks for a form made from the fields of `T`, and gives its answers as a `T`.
     ///
-    /// The fields are those of `T`'s JSON schema: text, numbers, booleans, dates, unit enums, and lists of unit enums, each
-    /// also as an `Option`. Doc comments become descriptions.
+    /// The fields are those of `T`'s JSON schema: text, numbers, booleans, dates, unit enums, and lists of unit enums,
+    /// each also as an `Option`. Doc comments become descriptions.
     ///
     /// ```
     /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
@@ -183,8 +183,8 @@ impl Elicit {
         Ask::new(self, message, TypedForm::new())
     }
 
-    /// Asks for what is only known at run time: a [`Form`](mcp_elicit_core::form::Form), or a [`Link`](mcp_elicit_core::link::Link) to visit. The mode
-    /// follows from it.
+    /// Asks for what is only known at run time: a [`Form`](mcp_elicit_core::form::Form), or a
+    /// [`Link`](mcp_elicit_core::link::Link) to visit. The mode follows from it.
     ///
     /// ```
     /// use mcp_elicit_server::core::form::{FieldBuilder, Form};
@@ -233,8 +233,8 @@ impl Elicit {
         Ask::new(self, message, Choose::among(options))
     }
 
-    /// Asks for one of `items`, each shown as the option that `option` makes of it, and returns the item. The values of the options
-    /// have to differ.
+    /// Asks for one of `items`, each shown as the option that `option` makes of it, and returns the item. The values of
+    /// the options have to differ.
     ///
     /// ```
     /// # use mcp_elicit_server::{Elicit, ElicitError};
@@ -269,8 +269,8 @@ impl Elicit {
 
     /// Asks for any number of `options`, and gives their values in the order of the answer.
     ///
-    /// 2025-06-18 has no lists: there, each option is shown as a yes or no of its own, and the values come in the order of
-    /// `options`. The same goes for lists in the forms of [`form`](Self::form) and [`ask`](Self::ask).
+    /// 2025-06-18 has no lists: there, each option is shown as a yes or no of its own, and the values come in the order
+    /// of `options`. The same goes for lists in the forms of [`form`](Self::form) and [`ask`](Self::ask).
     ///
     /// ```
     /// # use mcp_elicit_server::testing::{ScriptedAnswer, ScriptedUser};
@@ -305,8 +305,8 @@ impl Elicit {
 
     /// Goes on only if the person has visited `url`. For when the tool has found that they have not yet.
     ///
-    /// On 2025-11-25 this ends the call with the error -32042, which tells the client to have the URL visited and to call
-    /// again; on 2026-07-28 it is a [`visit`](Self::visit).
+    /// On 2025-11-25 this ends the call with the error -32042, which tells the client to have the URL visited and to
+    /// call again; on 2026-07-28 it is a [`visit`](Self::visit).
     ///
     /// ```
     /// # use mcp_elicit_server::{Elicit, ElicitError};
@@ -329,7 +329,8 @@ impl Elicit {
         Err(self.url_required(&message, &url, elicitation_id(None)?)?)
     }
 
-    /// Returns what ends a call of 2025-11-25 until `url` has been visited; the error is for what must not or cannot be asked.
+    /// Returns what ends a call of 2025-11-25 until `url` has been visited; the error is for what must not or cannot be
+    /// asked.
     pub(crate) fn url_required(
         &self,
         message: &str,
@@ -363,11 +364,11 @@ impl Elicit {
 
     /// Runs `work` once in the life of the call, however often the handler runs, and gives its result each time.
     ///
-    /// `name` tells steps apart; the same name used again is the next step of that name. The run is not given up while a
-    /// step runs, and the caller gets progress as while a person thinks. The result travels in the sealed state, so it
-    /// should be small, and it is remembered when the round ends: if the process dies between the work and the end of the
-    /// round, a retry of the client does the work again. Work that must not happen twice even then needs a key of its own
-    /// at the service that does it.
+    /// `name` tells steps apart; the same name used again is the next step of that name. The run is not given up while
+    /// a step runs, and the caller gets progress as while a person thinks. The result travels in the sealed state, so
+    /// it should be small, and it is remembered when the round ends: if the process dies between the work and the end
+    /// of the round, a retry of the client does the work again. Work that must not happen twice even then needs a key
+    /// of its own at the service that does it.
     ///
     /// A question inside `work` is the author's error ([`ElicitError::Author`]): ask before the step.
     ///
@@ -414,7 +415,7 @@ impl Elicit {
     ///     elicit.try_step("book", || async { Err(BookingError::SoldOut) }).await
     /// }
     /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    /// # let booked = runtime.block_on(book(ScriptedUser::nobody().elicit()));
+    /// # let booked = runtime.block_on(book(ScriptedUser::unavailable().elicit()));
     /// # assert!(matches!(booked, Err(BookingError::SoldOut)));
     /// ```
     pub async fn try_step<T, E, Fut>(&self, name: &str, work: impl FnOnce() -> Fut) -> Result<T, E>
@@ -439,7 +440,7 @@ impl Elicit {
         };
         step.question_inside()?;
         let value = value?;
-        if memory.is_kept() {
+        if memory.is_stored() {
             let kept = serde_json::value::to_raw_value(&value).map_err(|_| {
                 ElicitError::Author(format!(
                     "the result of step {name:?} cannot be written down"
@@ -531,7 +532,8 @@ impl Elicit {
         self.call.capability.has(Mode::Url)
     }
 
-    /// Returns whether a form can show a list of choices as one field. On 2025-06-18 it is shown as a yes or no for each option.
+    /// Returns whether a form can show a list of choices as one field. On 2025-06-18 it is shown as a yes or no for
+    /// each option.
     ///
     /// ```
     /// # use mcp_elicit_server::{Elicit, ElicitError};
@@ -547,7 +549,8 @@ impl Elicit {
         self.call.backend.revision().has_several_choices()
     }
 
-    /// The same asker inside a task of `manager`: its questions show in `tasks/get` and are answered by `tasks/update`.
+    /// Returns the same `Elicit` inside a task of `manager`: its questions show in `tasks/get` and are answered by
+    /// `tasks/update`.
     ///
     /// ```
     /// use mcp_elicit_server::{Elicit, ElicitError};

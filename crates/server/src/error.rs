@@ -29,7 +29,7 @@ use serde_json::json;
 /// }
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
-/// assert_eq!(region(ScriptedUser::nobody().elicit()).await.unwrap(), "eu");
+/// assert_eq!(region(ScriptedUser::unavailable().elicit()).await.unwrap(), "eu");
 /// let refuses = ScriptedUser::who([ScriptedAnswer::Decline]);
 /// assert!(matches!(region(refuses.elicit()).await, Err(ElicitError::Refused(_))));
 /// # }
@@ -45,8 +45,8 @@ pub enum ElicitError {
     #[error(transparent)]
     CannotAsk(#[from] CannotAsk),
 
-    /// Nobody answered in time. This is not a refusal: no person acted.
-    #[error("nobody answered within {} seconds", .after.as_secs())]
+    /// The deadline passed without an answer. This is not a refusal: no person acted.
+    #[error("no answer within {} seconds", .after.as_secs())]
     TimedOut {
         /// The time that the question was open.
         after: Duration,
@@ -83,13 +83,13 @@ pub enum ElicitError {
     #[error(transparent)]
     Limit(LimitFault),
 
-    /// This run of the handler was given up while the ask was open (2026-07-28). Only a task that the handler spawned ever
-    /// sees it: the question has gone out, and the handler runs again from the top when the answer comes.
+    /// This run of the handler was given up while the ask was open (2026-07-28). Only a task that the handler spawned
+    /// ever sees it: the question has gone out, and the handler runs again from the top when the answer comes.
     #[error("this run of the handler is over; its questions have gone out")]
     Suspended,
 
-    /// The handler returned while the ask was open, or before it. Only a task that the handler spawned ever sees it: the
-    /// call is over, the question was withdrawn or never sent, and there is no other run. Wait for the task in the
+    /// The handler returned while the ask was open, or before it. Only a task that the handler spawned ever sees it:
+    /// the call is over, the question was withdrawn or never sent, and there is no other run. Wait for the task in the
     /// handler.
     #[error(
         "the handler returned before its question was answered, so nobody waits for the answer"
@@ -171,7 +171,7 @@ pub enum RefusalKind {
 /// use mcp_elicit_server::{CannotAskReason, ElicitError};
 ///
 /// # #[tokio::main(flavor = "current_thread")] async fn main() {
-/// # let elicit = ScriptedUser::nobody().elicit();
+/// # let elicit = ScriptedUser::unavailable().elicit();
 /// let Err(ElicitError::CannotAsk(cannot)) = elicit.confirm("Deploy?").await else {
 ///     panic!("this client cannot ask");
 /// };
@@ -226,7 +226,7 @@ pub(crate) fn fault(fault: impl Into<Fault>, revision: Revision) -> ErrorData {
     ErrorData::new(ErrorCode(error.code), error.message, error.data)
 }
 
-/// The same with `reason` for the reason, where the words of the fault would say less.
+/// Like `fault`, with `reason` in message and data.
 fn because(kind: impl Into<Fault>, revision: Revision, reason: &str) -> ErrorData {
     let mut error = fault(kind, revision);
     error.message = format!("{}: {reason}", error.message).into();
@@ -320,8 +320,8 @@ impl From<ElicitError> for ErrorData {
 }
 
 impl ElicitError {
-    /// Returns what the operation of a task ends with: a refusal is a result that the model can read, a cancelled task is
-    /// cancelled, everything else fails it.
+    /// Returns what the operation of a task ends with: a refusal is a result that the model can read, a cancelled task
+    /// is cancelled, everything else fails it.
     ///
     /// ```
     /// use mcp_elicit_server::{Elicit, ElicitError};

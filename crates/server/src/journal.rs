@@ -2,8 +2,9 @@
 //!
 //! Pure: it knows neither clocks nor seals nor rmcp. A journal travels inside the sealed `requestState`; the client
 //! carries it and cannot read it. An answer is kept under the digest of the question the person saw and the question's
-//! occurrence (the first, second, ... time that the same question is asked in one run), never under its position: branches
-//! that finish in another order on the next run still find their own answers, and a changed question finds none.
+//! occurrence (the first, second, ... time that the same question is asked in one run), never under its position:
+//! branches that finish in another order on the next run still find their own answers, and a changed question finds
+//! none.
 
 use mcp_elicit_core::wire::{self, Action};
 use serde::{Deserialize, Serialize};
@@ -23,7 +24,7 @@ pub(crate) struct OccurrenceKey {
 /// The response to one question.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum ReceivedAnswer {
-    /// The peer's reply, not checked: whoever asks checks it against the form each time.
+    /// The peer's reply, not checked: each run checks it against the form.
     #[serde(rename = "r")]
     Result(StoredResult),
     /// The peer's reply, which passed the author's own check in an earlier run. The form's rules are checked each time.
@@ -177,7 +178,7 @@ impl Journal {
     }
 
     /// Sets what is known for `slot`. The question is no longer out.
-    pub(crate) fn settle(&mut self, slot: OccurrenceKey, given: ReceivedAnswer) {
+    pub(crate) fn resolve(&mut self, slot: OccurrenceKey, given: ReceivedAnswer) {
         self.out.retain(|out| out.slot != slot);
         match self.answered.iter_mut().find(|entry| entry.0 == slot) {
             Some(entry) => entry.1 = given,
@@ -200,7 +201,8 @@ impl Journal {
         self.unused = false;
     }
 
-    /// Notes that this run used none of the replies that had just come. Returns `true` if the run before did not either.
+    /// Notes that this run used none of the replies that had just come. Returns `true` if the run before did not
+    /// either.
     pub(crate) fn unused_replies(&mut self) -> bool {
         std::mem::replace(&mut self.unused, true)
     }
@@ -257,7 +259,7 @@ mod tests {
     #[test]
     fn an_answer_is_found_under_its_question_and_occurrence_only() {
         let mut journal = Journal::default();
-        journal.settle(slot("name?", 0), reply(r#"{"name":"Ada"}"#));
+        journal.resolve(slot("name?", 0), reply(r#"{"name":"Ada"}"#));
         let journal = round_trip(&journal);
         assert!(journal.given(slot("name?", 0)).is_some());
         assert!(journal.given(slot("name?", 1)).is_none());
@@ -267,7 +269,7 @@ mod tests {
     #[test]
     fn the_bytes_of_an_answer_survive_the_journal() {
         let mut journal = Journal::default();
-        journal.settle(slot("n?", 0), reply(r#"{"n":12345678901234567890.10}"#));
+        journal.resolve(slot("n?", 0), reply(r#"{"n":12345678901234567890.10}"#));
         let Some(ReceivedAnswer::Result(reply)) =
             round_trip(&journal).given(slot("n?", 0)).cloned()
         else {
@@ -282,8 +284,8 @@ mod tests {
     #[test]
     fn a_wrong_answer_leaves_its_reasons_and_not_its_values() {
         let mut journal = Journal::default();
-        journal.settle(slot("age?", 0), reply(r#"{"age":7}"#));
-        journal.settle(
+        journal.resolve(slot("age?", 0), reply(r#"{"age":7}"#));
+        journal.resolve(
             slot("age?", 0),
             ReceivedAnswer::Wrong("age: at least 18".into()),
         );
@@ -309,7 +311,7 @@ mod tests {
         journal.send_out(out.clone());
         assert_eq!(round_trip(&journal).out(slot("a?", 0)), Some(&out));
         assert!(out.in_time(1_500) && !out.in_time(1_501));
-        journal.settle(slot("a?", 0), reply("{}"));
+        journal.resolve(slot("a?", 0), reply("{}"));
         assert!(journal.out(slot("a?", 0)).is_none());
     }
 
@@ -325,7 +327,7 @@ mod tests {
     #[test]
     fn debug_prints_show_no_values() {
         let mut journal = Journal::default();
-        journal.settle(slot("name?", 0), reply(r#"{"name":"Ada"}"#));
+        journal.resolve(slot("name?", 0), reply(r#"{"name":"Ada"}"#));
         journal.remember(
             "look up",
             0,

@@ -6,7 +6,7 @@
 //!
 //! #[derive(schemars::JsonSchema, serde::Deserialize)]
 //! struct Target {
-//!     /// Where the build should run
+//!     /// The environment to run the build in
 //!     environment: Environment,
 //! }
 //!
@@ -40,10 +40,10 @@
 //! ```
 //!
 //! **Decides**: which way a question goes, when a run of a handler is given up and run again, whether what comes back
-//! counts, what a refusal becomes for the model. **Never**: hands an unchecked answer to a handler, turns silence into a
-//! refusal, sends a mode the client did not declare, writes a person's value into a log.
+//! counts, what a refusal becomes for the model. **Never**: hands an unchecked answer to a handler, turns silence into
+//! a refusal, sends a mode the client did not declare, writes a person's value into a log.
 //!
-//! | room | what it holds |
+//! | module | contents |
 //! | --- | --- |
 //! | [`wrap`](ElicitingServer) | the wrapper around a server |
 //! | `serve` | one request through the wrapper |
@@ -55,7 +55,7 @@
 //! | `rmcp_schema` | forms in rmcp's type, for rounds and tasks |
 //! | `multi_select_fallback` | lists of choices for 2025-06-18, which has none |
 //! | [`seal`], `state` | protecting `requestState` |
-//! | `bridge` | handlers that ask by hand, for pushed-era clients |
+//! | `bridge` | handlers that build their own rounds, for pushed-era clients |
 //! | `guard` | what must not be asked |
 //! | [`audit`] | one record per turn |
 //! | `connect` | pages behind url-mode questions (feature `connect`), sign-ins elsewhere too (feature `oauth`) |

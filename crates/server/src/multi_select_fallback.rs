@@ -1,7 +1,8 @@
 //! Several choices for a revision that cannot say them (2025-06-18): a yes or no for each option, and back into a list.
 //!
 //! The author asks for a list and gets a list. What the person sees there is one checkbox for each option, and what
-//! comes back is checked twice: as the checkboxes that were sent, and then, put together, as the list that was asked for.
+//! comes back is checked twice: as the checkboxes that were sent, and then, put together, as the list that was asked
+//! for.
 
 use mcp_elicit_core::answer::{Answers, CheckError};
 use mcp_elicit_core::form::{Choices, Field, Form, Kind};
@@ -24,13 +25,14 @@ struct List {
 }
 
 impl MultiSelectFallback {
-    /// Spreads the lists of `form`; `None` where it has none. Fails where a checkbox would have the name of another field.
+    /// Spreads the lists of `form`; `None` where it has none. Fails where a checkbox would have the name of another
+    /// field.
     pub(crate) fn of(form: &Form) -> Result<Option<Self>, String> {
         let lists: Vec<List> = form.fields().iter().filter_map(List::of).collect();
         if lists.is_empty() {
             return Ok(None);
         }
-        let schema = spread_out(form, &lists)?;
+        let schema = as_checkboxes(form, &lists)?;
         let form = Form::from_value(&schema).map_err(|defects| defects.to_string())?;
         Ok(Some(Self { form, lists }))
     }
@@ -85,10 +87,10 @@ impl List {
 }
 
 /// The schema with checkboxes where the lists were, in the same order.
-fn spread_out(form: &Form, lists: &[List]) -> Result<Value, String> {
+fn as_checkboxes(form: &Form, lists: &[List]) -> Result<Value, String> {
     let mut schema = form
         .emit(Revision::LATEST)
-        .map_err(|unsayable| unsayable.to_string())?;
+        .map_err(|cannot_emit| cannot_emit.to_string())?;
     let alone = form.fields().len() == 1;
     let mut properties = Map::new();
     let mut put = |name: &str, property: Value| match properties.insert(name.to_owned(), property) {

@@ -94,7 +94,7 @@ impl Prepared {
     pub(crate) fn new(form: Form) -> Result<Self, ElicitError> {
         let newest = form
             .emit(Revision::LATEST)
-            .map_err(|unsayable| ElicitError::Author(unsayable.to_string()))?;
+            .map_err(|cannot_emit| ElicitError::Author(cannot_emit.to_string()))?;
         let digest = Digest::of(&[newest.to_string().as_bytes()]);
         Ok(Self {
             form,
@@ -141,8 +141,8 @@ impl Prepared {
         &self.form
     }
 
-    /// Returns what the texts of this form say when it is asked with `message`. A form that is asked again in the same words is
-    /// not read again.
+    /// Returns what the texts of this form say when it is asked with `message`. A form that is asked again in the same
+    /// words is not read again.
     pub(crate) fn inspected(&self, message: &str) -> Arc<Inspected> {
         let mut last = self
             .inspected
@@ -180,7 +180,7 @@ impl Prepared {
         let multi_select_fallback = self.multi_select_fallback(revision).map_err(Clone::clone)?;
         let form = multi_select_fallback.map_or(&self.form, MultiSelectFallback::form);
         form.emit(revision)
-            .map_err(|unsayable| unsayable.to_string())
+            .map_err(|cannot_emit| cannot_emit.to_string())
     }
 
     /// Checks what came back for this form on `revision`.
@@ -214,7 +214,7 @@ impl Prepared {
             .get_or_init(|| {
                 let schema = self
                     .schema(revision)
-                    .map_err(|unsayable| unsayable.to_string())?;
+                    .map_err(|cannot_emit| cannot_emit.to_string())?;
                 rmcp_schema::typed(schema)
             })
             .clone()

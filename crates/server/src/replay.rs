@@ -1,5 +1,5 @@
-//! A handler under test, run as on either era: once, with the answers coming into the run, and again from the top for each
-//! round of answers.
+//! A handler under test, run as on either era: once, with the answers coming into the run, and again from the top for
+//! each round of answers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::journal::{Journal, OccurrenceKey, SentQuestion};
 use crate::settings::{ServerSettings, Shared};
 use crate::testing::ScriptedAnswer;
 
-/// A difference between a handler that runs once and the same handler run again from the top for each round of answers, as
-/// on 2026-07-28.
+/// A difference between a handler that runs once and the same handler run again from the top for each round of answers,
+/// as on 2026-07-28.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicU32, Ordering};
@@ -238,7 +238,7 @@ fn carried(journal: &Journal) -> Journal {
 fn response(answer: ScriptedAnswer) -> Value {
     match answer {
         ScriptedAnswer::Accept(content) => json!({ "action": "accept", "content": content }),
-        // Nobody hears what comes too late.
+        // A late difference is not reported.
         ScriptedAnswer::Visit | ScriptedAnswer::Silence => json!({ "action": "accept" }),
         ScriptedAnswer::Decline => json!({ "action": "decline" }),
         ScriptedAnswer::Cancel => json!({ "action": "cancel" }),

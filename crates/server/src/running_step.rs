@@ -1,7 +1,7 @@
 //! Notices a question that is asked inside a step.
 //!
-//! A step runs once and its result is remembered. A question inside it cannot be answered where the handler runs again for
-//! each round: the run is not given up while a step runs. So it is the author's error on every revision.
+//! A step runs once and its result is remembered. A question inside it cannot be answered where the handler runs again
+//! for each round: the run is not given up while a step runs. So it is the author's error on every revision.
 
 use std::cell::RefCell;
 use std::future::Future;

@@ -183,8 +183,8 @@ where
             ));
             Box::pin(call.by_pushing(pushed, capability, request, context, run))
         }
-        Reach::Unavailable(nobody) => {
-            let context = call.lend(Backend::CannotAsk(nobody), Capability::NONE, context);
+        Reach::Unavailable(unavailable) => {
+            let context = call.lend(Backend::CannotAsk(unavailable), Capability::NONE, context);
             Box::pin(run(request, context))
         }
     }
@@ -209,7 +209,7 @@ enum Reach {
 
 impl Reach {
     fn of(context: &RequestContext<RoleServer>, call: &Facts<'_>) -> Self {
-        let nobody = |why, revision| {
+        let unavailable = |why, revision| {
             Self::Unavailable(Unavailable {
                 why,
                 revision,
@@ -220,19 +220,21 @@ impl Reach {
             .protocol_version()
             .and_then(|version| Revision::from_str(version.as_str()).ok());
         let Some(revision) = revision else {
-            return nobody(CannotAskReason::TooOld, Revision::V2025_06_18);
+            return unavailable(CannotAskReason::TooOld, Revision::V2025_06_18);
         };
         let capability = cannot_ask::capability(context.client_capabilities().as_ref(), revision);
         match revision.era() {
             Era::Rounds => Self::Rounds(revision, capability),
-            Era::Pushed if has_no_way_back(context) => nobody(CannotAskReason::NoSession, revision),
+            Era::Pushed if has_no_session(context) => {
+                unavailable(CannotAskReason::NoSession, revision)
+            }
             Era::Pushed => Self::Pushed(revision, capability),
         }
     }
 }
 
-/// Over HTTP, only a session can bring a pushed question to the client. Elsewhere than HTTP there are no parts.
-fn has_no_way_back(context: &RequestContext<RoleServer>) -> bool {
+/// Over HTTP, only a session can bring a pushed question to the client. Over other transports there are no parts.
+fn has_no_session(context: &RequestContext<RoleServer>) -> bool {
     context
         .extensions
         .get::<http::request::Parts>()
@@ -250,7 +252,7 @@ struct Facts<'a> {
 }
 
 impl Facts<'_> {
-    /// Puts the asker where the handler finds it.
+    /// Adds the call's `Elicit` to the request's extensions, where the handler finds it.
     fn lend(
         &self,
         backend: Backend,
@@ -285,7 +287,7 @@ impl Facts<'_> {
         F: Fn(Q, RequestContext<RoleServer>) -> Fut,
         Fut: Future<Output = Result<R, ErrorData>>,
     {
-        // A task that the handler spawned may still ask when nobody waits for the answer any more.
+        // A task that the handler spawned may still ask when the answer is no longer waited for.
         let _returns = pushed.call_wait().returns_with_guard();
         let context = self.lend(Backend::Pushed(Arc::clone(&pushed)), capability, context);
         let mut response = run(request.clone(), context.clone()).await?;
@@ -365,7 +367,7 @@ impl Facts<'_> {
             }
             RunResult::Finished(response) => match response?.required() {
                 Err(complete) => return Ok(complete),
-                // Asked by hand, and nothing of ours to carry along: it passes through untouched.
+                // The handler built this round, and there is no state of ours to add: it passes through untouched.
                 Ok(required) if journal.is_blank() => return Ok(required.into()),
                 Ok(required) => (required.input_requests, required.request_state),
             },

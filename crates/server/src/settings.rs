@@ -117,8 +117,8 @@ impl ServerSettings {
         self
     }
 
-    /// Returns how often progress tells the caller that its call is alive while a person thinks. Every 15 seconds by default;
-    /// `None` for a server that reports progress of its own on the same token.
+    /// Returns how often progress tells the caller that its call is alive while a person thinks. Every 15 seconds by
+    /// default; `None` for a server that reports progress of its own on the same token.
     #[must_use]
     pub fn keep_alive(mut self, period: Option<Duration>) -> Self {
         self.keep_alive = period.filter(|period| !period.is_zero());
@@ -139,8 +139,8 @@ impl ServerSettings {
         self
     }
 
-    /// Returns how long a `requestState` can be opened, counted from the round that sealed it. 1 hour by default. A question's
-    /// own timeout holds as well.
+    /// Returns how long a `requestState` can be opened, counted from the round that sealed it. 1 hour by default. A
+    /// question's own timeout holds as well.
     #[must_use]
     pub fn state_lifetime(mut self, lifetime: Duration) -> Self {
         self.state_lifetime = lifetime;
@@ -155,19 +155,19 @@ impl ServerSettings {
         self
     }
 
-    /// Sets where used states are remembered, and where large ones are kept. Without a store, this process remembers the states
-    /// that were used in it.
+    /// Sets where used states are remembered, and where large ones are kept. Without a store, this process remembers
+    /// the states that were used in it.
     #[must_use]
     pub fn store(mut self, store: Arc<dyn Store>) -> Self {
         self.store = Some(store);
         self
     }
 
-    /// Sets whether each state counts once. True by default: the same state sent again is refused, so that a handler finishes
-    /// once. Without a [`store`](Self::store) this holds within one process.
+    /// Sets whether each state counts once. True by default: the same state sent again is refused, so that a handler
+    /// finishes once. Without a [`store`](Self::store) this holds within one process.
     ///
-    /// Single use has a price: a client that lost the answer to its retry and sends it again is refused. With false, the
-    /// same state and answers can be sent again until the state expires, and the handler finishes again.
+    /// Single use has a price: a client that lost the answer to its retry and sends it again is refused. With false,
+    /// the same state and answers can be sent again until the state expires, and the handler finishes again.
     #[must_use]
     pub fn single_use(mut self, once: bool) -> Self {
         self.single_use = once;
@@ -181,8 +181,8 @@ impl ServerSettings {
         self
     }
 
-    /// Returns how many questions one principal may be asked in a minute. 120 by default; `None` for no limit. Without a
-    /// [`principal`](Self::principal) nobody is told apart, and nothing is counted.
+    /// Returns how many questions one principal may be asked in a minute. 120 by default; `None` for no limit. Without
+    /// a [`principal`](Self::principal) callers are not identified, and nothing is counted.
     #[must_use]
     pub fn questions_per_minute(mut self, questions: Option<u32>) -> Self {
         self.rates = questions.map(|questions| Arc::new(Rates::per_minute(questions)));
@@ -217,7 +217,7 @@ impl ServerSettings {
         self
     }
 
-    /// Returns what the model is told when a person refuses.
+    /// Sets the text for the model when a person refuses.
     ///
     /// ```
     /// use mcp_elicit_server::ServerSettings;
@@ -247,9 +247,10 @@ impl ServerSettings {
         self
     }
 
-    /// Returns whether a reply that comes without a `requestState` counts, under a [`key`](crate::Ask::key) the author gave, for
-    /// the first question of that key. True by default: the reply is checked like any other, and a client that invents
-    /// one could have invented it after a question as well. Say false where it matters that the question was shown.
+    /// Returns whether a reply that comes without a `requestState` counts, under a [`key`](crate::Ask::key) the author
+    /// gave, for the first question of that key. True by default: the reply is checked like any other, and a client
+    /// that invents one could have invented it after a question as well. Say false where it matters that the question
+    /// was shown.
     #[must_use]
     pub fn stateless_answers(mut self, count: bool) -> Self {
         self.stateless_answers = count;

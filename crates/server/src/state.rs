@@ -20,7 +20,8 @@ struct StoredStateRef {
 /// The first bytes of a [`StoredStateRef`]'s JSON; a state begins otherwise.
 const HANDLE: &[u8] = b"{\"kept\":";
 
-/// Opens the request's state if it is ours. Afterwards the request holds the state of a handler that asks by hand, if any.
+/// Opens the request's state if it is ours. Afterwards the request holds the state of a handler that builds its own
+/// rounds, if any.
 pub(crate) async fn open(
     shared: &Shared,
     bound: &AssociatedData,
@@ -50,7 +51,7 @@ async fn read(shared: &Shared, bound: &AssociatedData, sealed: &str) -> Result<S
         let StoredStateRef { kept } = seal::parsed(&plain)?;
         let store = settings.store.as_ref().ok_or(SealError::Gone)?;
         let sealed = store
-            .kept(&kept, now_ms)
+            .load(&kept, now_ms)
             .await
             .map_err(store_failed)?
             .ok_or(SealError::Gone)?;
@@ -131,7 +132,7 @@ fn store_failed(error: StoreError) -> SealError {
     SealError::Store(error.0)
 }
 
-/// Returns what the client hears. Whoever forges states learns nothing from it; whoever came late learns that.
+/// Returns the error for the client. Forged states get an error without details; expired ones get that reason.
 fn refused(error: &SealError) -> ErrorData {
     match error {
         SealError::Malformed | SealError::UnknownKey(_) | SealError::Forged => {

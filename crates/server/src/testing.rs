@@ -217,18 +217,18 @@ impl ScriptedUser {
         }
     }
 
-    /// Nobody: the client cannot ask.
+    /// A client that cannot be asked.
     ///
     /// ```
     /// # use mcp_elicit_server::testing::ScriptedUser;
     /// use mcp_elicit_server::ElicitError;
     ///
     /// # #[tokio::main(flavor = "current_thread")] async fn main() {
-    /// let asked = ScriptedUser::nobody().elicit().confirm("Deploy?").await;
+    /// let asked = ScriptedUser::unavailable().elicit().confirm("Deploy?").await;
     /// assert!(matches!(asked, Err(ElicitError::CannotAsk(_))));
     /// # }
     /// ```
-    pub fn nobody() -> Self {
+    pub fn unavailable() -> Self {
         Self {
             script: Arc::new(Script::new(Capability::NONE, [])),
             settings: ServerSettings::default(),
@@ -269,12 +269,14 @@ impl ScriptedUser {
         )
     }
 
-    /// Runs `handler` as on every revision, with the same answers: once, as on 2025-06-18 and 2025-11-25, and then again from
-    /// the top for each round of answers, as on 2026-07-28. Gives its result, or what it does differently the second time.
+    /// Runs `handler` as on every revision, with the same answers: once, as on 2025-06-18 and 2025-11-25, and then
+    /// again from the top for each round of answers, as on 2026-07-28. Gives its result, or what it does differently
+    /// the second time.
     ///
-    /// A step runs once in both together: the second time its first result is given. What is outside of a step happens in
-    /// every run, as on 2026-07-28. So a test that counts what was done sees an effect that belongs in a step, and one that
-    /// compares results or questions finds what changes from run to run. A question inside a step is an error both times.
+    /// A step runs once in both together: the second time its first result is given. What is outside of a step happens
+    /// in every run, as on 2026-07-28. So a test that counts what was done sees an effect that belongs in a step, and
+    /// one that compares results or questions finds what changes from run to run. A question inside a step is an error
+    /// both times.
     ///
     /// # Errors
     /// When the handler ends or asks differently.

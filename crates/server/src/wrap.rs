@@ -1,8 +1,8 @@
 //! The wrapper: any rmcp server, unchanged, whose handlers may now ask.
 //!
-//! Every method of `ServerHandler` is passed on by hand, because a forgotten one would silently fall back to rmcp's
-//! default. `clippy::missing_trait_methods` is denied on the implementation, so the build fails when rmcp's trait grows.
-//! Three methods do more than pass on: the three requests of which the protocol says that they may need input
+//! Every method of `ServerHandler` is passed on explicitly, because a forgotten one would silently fall back to rmcp's
+//! default. `clippy::missing_trait_methods` is denied on the implementation, so the build fails when rmcp's trait
+//! grows. Three methods do more than pass on: the three requests of which the protocol says that they may need input
 //! (`tools/call`, `prompts/get`, `resources/read`).
 
 #![expect(

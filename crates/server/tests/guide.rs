@@ -1,5 +1,5 @@
-//! The code of `docs/server.md` is code: all of it stands in here, word for word, compiles and runs. What the guide says
-//! of `connect` stands in `examples/connect_account.rs`.
+//! The code of `docs/server.md` is code: all of it stands in here, word for word, compiles and runs. What the guide
+//! says of `connect` stands in `examples/connect_account.rs`.
 
 #![expect(
     clippy::unwrap_used,
@@ -149,7 +149,7 @@ struct Greeter;
 #[prompt_router]
 #[rustfmt::skip]
 impl Greeter {
-    #[prompt(name = "greeting", description = "Greets whoever is there")]
+    #[prompt(name = "greeting", description = "Greets the person")]
     async fn greeting(&self, elicit: Elicit) -> Result<Vec<PromptMessage>, ErrorData> {
         let name = elicit.choose("Who are you?", ["Ada", "Grace"]).await?;
         Ok(vec![PromptMessage::new_text(Role::User, format!("Greet {name}"))])

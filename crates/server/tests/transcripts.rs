@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use mcp_elicit_core::form::Form;
 use mcp_elicit_server::{Elicit, ElicitError, ElicitingExt, ServerSettings};
-use mcp_elicit_testkit::transcript::replay::{Replay, Turn};
+use mcp_elicit_testkit::transcript::replay::{Replay, ReplayStep};
 use mcp_elicit_testkit::transcript::{Event, Side, Transcript};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, GetPromptRequestParams,
@@ -291,18 +291,18 @@ async fn play(transcript: &Transcript) -> Result<(), String> {
     let mut pipe = BufReader::new(near);
     let mut replay = Replay::playing(transcript, Side::Client);
     loop {
-        match replay.turn() {
-            Turn::Send(message) => send(&mut pipe, &message).await?,
-            Turn::Receive => {
+        match replay.step() {
+            ReplayStep::Send(message) => send(&mut pipe, &message).await?,
+            ReplayStep::Receive => {
                 let message = receive(&mut pipe).await?;
                 replay
                     .received(&message)
                     .map_err(|strayed| strayed.to_string())?;
             }
-            Turn::Time { seconds } => tokio::time::sleep(Duration::from_secs(seconds)).await,
+            ReplayStep::Time { seconds } => tokio::time::sleep(Duration::from_secs(seconds)).await,
             // What the person does is in the client's next message.
-            Turn::Person { .. } | Turn::Outcome { .. } => {}
-            Turn::Done => break,
+            ReplayStep::Person { .. } | ReplayStep::Outcome { .. } => {}
+            ReplayStep::Done => break,
         }
     }
     drop(pipe);

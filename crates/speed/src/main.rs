@@ -1,7 +1,7 @@
 //! The cost of a gateway: ours, a byte relay, no gateway at all, and the gateways one can install, in one run.
 //!
-//! This decides what is measured and how; it judges nothing by itself but prints the aims of `docs/benchmarks.md` beside
-//! what came out. Its endpoints are raw (threads, no SDK), so that what is measured is the gateway between them.
+//! This decides what is measured and how; it judges nothing by itself but prints the aims of `docs/benchmarks.md`
+//! beside what came out. Its endpoints are raw (threads, no SDK), so that what is measured is the gateway between them.
 //!
 //! ```text
 //! crates/speed/peers.sh                                  # once: installs the other gateways into target/speed
@@ -9,7 +9,7 @@
 //! cargo run --release -p mcp-elicit-speed -- --pending 10000
 //! ```
 //!
-//! | room | what it is |
+//! | module | contents |
 //! | --- | --- |
 //! | [`works`] | what is compared, and how each is started |
 //! | [`run`] | one work started, called, measured and stopped |
@@ -40,7 +40,7 @@ use std::process::{Command, ExitCode};
 use run::{Figures, Load};
 
 /// The options of the command line.
-struct Wanted {
+struct Options {
     /// Our binary; built when not named.
     gateway: Option<PathBuf>,
     /// Only works whose wiring and name contain this.
@@ -61,8 +61,8 @@ fn main() -> ExitCode {
         ["server", "http", port] => server::http(port),
         ["relay", "stdio", program, arguments @ ..] => relay::stdio(program, arguments),
         ["relay", "http", port, upstream] => relay::http(port, upstream),
-        _ => match wanted(&words) {
-            Ok(wanted) => measure(&wanted),
+        _ => match options(&words) {
+            Ok(options) => measure(&options),
             Err(why) => Err(io::Error::other(format!(
                 "{why}\nusage: mcp-elicit-speed [--gateway PATH] [--only TEXT] [--load TEXT] [--times N] | --pending N"
             ))),
@@ -71,14 +71,14 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            let _nobody_reads = writeln!(io::stderr(), "{error}");
+            let _ignored = writeln!(io::stderr(), "{error}");
             ExitCode::FAILURE
         }
     }
 }
 
-fn wanted(words: &[String]) -> Result<Wanted, String> {
-    let mut wanted = Wanted {
+fn options(words: &[String]) -> Result<Options, String> {
+    let mut options = Options {
         gateway: None,
         only: String::new(),
         load: String::new(),
@@ -91,37 +91,37 @@ fn wanted(words: &[String]) -> Result<Wanted, String> {
             .next()
             .ok_or_else(|| format!("`{option}` wants a value"))?;
         match option.as_str() {
-            "--gateway" => wanted.gateway = Some(PathBuf::from(value)),
-            "--only" => wanted.only.clone_from(value),
-            "--load" => wanted.load.clone_from(value),
-            "--times" => wanted.times = value.parse().map_err(|_| "`--times` wants a number")?,
+            "--gateway" => options.gateway = Some(PathBuf::from(value)),
+            "--only" => options.only.clone_from(value),
+            "--load" => options.load.clone_from(value),
+            "--times" => options.times = value.parse().map_err(|_| "`--times` wants a number")?,
             "--pending" => {
                 let count = value.parse().map_err(|_| "`--pending` wants a number")?;
-                wanted.pending = Some(count);
+                options.pending = Some(count);
             }
             _ => return Err(format!("there is no option `{option}`")),
         }
     }
-    Ok(wanted)
+    Ok(options)
 }
 
-fn measure(wanted: &Wanted) -> io::Result<()> {
-    let gateway = match &wanted.gateway {
+fn measure(options: &Options) -> io::Result<()> {
+    let gateway = match &options.gateway {
         Some(path) => path.clone(),
         None => built()?,
     };
-    if let Some(count) = wanted.pending {
+    if let Some(count) = options.pending {
         return write!(io::stdout(), "{}", pending::measure(&gateway, count)?);
     }
-    let works = works::all(&gateway, &wanted.only)?;
+    let works = works::all(&gateway, &options.only)?;
     let loads: Vec<Load> = Load::ALL
         .into_iter()
-        .filter(|load| load.to_string().contains(&wanted.load))
+        .filter(|load| load.to_string().contains(&options.load))
         .collect();
     let mut figures: Vec<Vec<Figures>> = works.iter().map(|_| Vec::new()).collect();
-    for time in 1..=wanted.times {
+    for time in 1..=options.times {
         for (work, figures) in works.iter().zip(&mut figures) {
-            tell(&format!("{time}/{} {work}", wanted.times));
+            tell(&format!("{time}/{} {work}", options.times));
             let found = run::measure(work, &loads);
             for load in &loads {
                 if let Some(Err(why)) = found.loads.get(load) {
@@ -153,7 +153,7 @@ fn built() -> io::Result<PathBuf> {
     Ok(target.join("dist").join("mcp-elicit"))
 }
 
-/// A line of progress for whoever waits.
+/// Prints a line of progress.
 fn tell(line: &str) {
-    let _nobody_reads = writeln!(io::stderr(), "{line}");
+    let _ignored = writeln!(io::stderr(), "{line}");
 }

@@ -18,7 +18,7 @@ use crate::say::ANSWER;
 use crate::web::{Body, Head};
 
 /// The time that all questions may take to arrive.
-const PATIENCE: Duration = Duration::from_mins(10);
+const TIME_LIMIT: Duration = Duration::from_mins(10);
 /// The number of times that each reading is timed.
 const READINGS: usize = 20;
 /// The number of questions that are answered.
@@ -114,7 +114,7 @@ pub(crate) fn measure(gateway: &Path, count: u32) -> io::Result<String> {
     let begun = now();
     line.ask(u64::from(count))?;
     while inbox.waiting()? < u64::from(count) {
-        if begun.elapsed() > PATIENCE {
+        if begun.elapsed() > TIME_LIMIT {
             return Err(io::Error::other("the questions never came"));
         }
         thread::sleep(Duration::from_millis(20));
@@ -165,7 +165,7 @@ fn inbox(line: &mut Line, state: &Path) -> io::Result<Inbox> {
     let mut key = String::new();
     let sessions = StateFolder::at(state).sessions();
     sessions.change(&mut |table| {
-        key = table.add_login(clock(), PATIENCE)?;
+        key = table.add_login(clock(), TIME_LIMIT)?;
         Ok(())
     })?;
     let mut inbox = Inbox {

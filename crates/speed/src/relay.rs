@@ -39,7 +39,7 @@ pub(crate) fn stdio(program: &str, arguments: &[&str]) -> io::Result<()> {
     child.wait().map(|_| ())
 }
 
-/// Between whoever connects to our port, and this address.
+/// Relays between clients of our port and this address.
 pub(crate) fn http(port: &str, upstream: &str) -> io::Result<()> {
     for client in TcpListener::bind(format!("127.0.0.1:{port}"))?.incoming() {
         let client = client?;

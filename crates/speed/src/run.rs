@@ -20,7 +20,7 @@ use crate::works::{End, Ends, Work};
 /// Calls before anything is timed.
 const WARM: usize = 30;
 /// The time that one step of a measurement may take before the work is abandoned.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 /// The longest time for which calls one at a time are timed.
 const BUDGET: Duration = Duration::from_secs(2);
 /// The time for which many calls at once are counted.
@@ -232,7 +232,7 @@ impl Running {
         let id = self.id();
         let (done, waits) = mpsc::channel::<()>();
         let guard = thread::spawn(move || {
-            let late = waits.recv_timeout(PATIENCE) == Err(mpsc::RecvTimeoutError::Timeout);
+            let late = waits.recv_timeout(TIME_LIMIT) == Err(mpsc::RecvTimeoutError::Timeout);
             if let Some(id) = id.filter(|_| late) {
                 end_group(id);
             }
@@ -322,7 +322,7 @@ fn spawn(words: &[String]) -> io::Result<Child> {
 fn wait_for(host: &str) -> io::Result<()> {
     let begun = now();
     while std::net::TcpStream::connect(host).is_err() {
-        if begun.elapsed() > PATIENCE {
+        if begun.elapsed() > TIME_LIMIT {
             return Err(io::Error::other("it never listened"));
         }
         thread::sleep(Duration::from_millis(1));
@@ -337,7 +337,7 @@ fn opened_web(host: &str) -> io::Result<Web> {
         let opened = Web::connect(host, "/mcp").and_then(|mut web| web.open().map(|()| web));
         match opened {
             Ok(web) => return Ok(web),
-            Err(error) if begun.elapsed() > PATIENCE => return Err(error),
+            Err(error) if begun.elapsed() > TIME_LIMIT => return Err(error),
             Err(_) => thread::sleep(Duration::from_millis(1)),
         }
     }

@@ -12,7 +12,7 @@ use crate::say::{Frame, INITIALIZE, INITIALIZED, Job, LIST, answer_to};
 /// Bytes read at once.
 const BUFFER: usize = 256 * 1024;
 /// The longest silence of a connection.
-const PATIENCE: Duration = Duration::from_secs(15);
+const TIME_LIMIT: Duration = Duration::from_secs(15);
 
 /// First line and headers, names in lower case.
 pub(crate) struct Head {
@@ -115,7 +115,7 @@ impl Connection {
     fn open(host: &str) -> io::Result<Self> {
         let writer = TcpStream::connect(host)?;
         writer.set_nodelay(true)?;
-        writer.set_read_timeout(Some(PATIENCE))?;
+        writer.set_read_timeout(Some(TIME_LIMIT))?;
         let reader = BufReader::with_capacity(BUFFER, writer.try_clone()?);
         Ok(Self { reader, writer })
     }

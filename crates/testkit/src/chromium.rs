@@ -1,6 +1,6 @@
 //! A real Chromium, driven over WebDriver: what a person does at a page, and what they see there.
 //!
-//! Where there is no `chromium` with `chromedriver` it says so loudly and gives `None`; with `MCP_ELICIT_MUST_BROWSE` in the
+//! Without `chromium` and `chromedriver`, it reports the skip and returns `None`; with `MCP_ELICIT_MUST_BROWSE` in the
 //! environment that is a failure. Everything else that goes wrong panics, because it ends the test.
 #![expect(
     clippy::missing_panics_doc,
@@ -24,7 +24,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
 /// The time that a page may take to reach a state; a loaded machine is slow.
-const PATIENCE: Duration = Duration::from_mins(1);
+const STATE_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A browser with one window, closed when dropped.
 pub struct Chromium {
@@ -45,7 +45,7 @@ impl Drop for Chromium {
                 .stderr(Stdio::null())
                 .status();
         }
-        // A profile that stays behind in the temporary folder harms nobody.
+        // A profile that stays behind in the temporary folder is harmless.
         let _ = std::fs::remove_dir_all(&self.profile);
     }
 }
@@ -61,13 +61,13 @@ pub struct Setup {
     pub narrow: bool,
 }
 
-/// Says that something was not tested, so that nobody takes a pass for one.
+/// Reports on stderr that something was not tested.
 #[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
-pub fn loudly(why: &str) {
+pub fn report_skipped(why: &str) {
     eprintln!("\n*** SKIPPED: {why} ***\n");
 }
 
-/// The ids of the processes that were started with this profile, which nobody else has.
+/// The ids of the processes that were started with this profile, which is unique.
 fn running_with(profile: &Path) -> Vec<String> {
     let wanted = format!("--user-data-dir={}", profile.display());
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -98,7 +98,7 @@ impl Chromium {
                 std::env::var_os("MCP_ELICIT_MUST_BROWSE").is_none(),
                 "no chromium and chromedriver here"
             );
-            loudly("no chromium and chromedriver here, NOTHING WAS TESTED");
+            report_skipped("no chromium and chromedriver here, NOTHING WAS TESTED");
             return None;
         };
         let mut driver = Command::new(driver)
@@ -172,7 +172,7 @@ impl Chromium {
 
     /// Waits until there is such an element.
     pub async fn at(&self, css: &str) -> Element {
-        let wait = self.client.wait().at_most(PATIENCE);
+        let wait = self.client.wait().at_most(STATE_TIMEOUT);
         wait.for_element(Locator::Css(css))
             .await
             .unwrap_or_else(|error| panic!("{css}: {error}"))
@@ -273,7 +273,7 @@ impl Chromium {
     pub async fn shows(&self, text: &str) {
         let text_of = async {
             loop {
-                // While one page makes way for another there is no body to ask.
+                // While one page replaces another, there is no body to query.
                 let body = self.client.find(Locator::Css("body")).await;
                 let shown = match body {
                     Ok(body) => body.text().await.unwrap_or_default(),
@@ -285,7 +285,7 @@ impl Chromium {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
-        let in_time = tokio::time::timeout(PATIENCE, text_of).await.is_ok();
+        let in_time = tokio::time::timeout(STATE_TIMEOUT, text_of).await.is_ok();
         assert!(
             in_time,
             "the page never shows {text:?} but: {}",
@@ -300,7 +300,7 @@ impl Chromium {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
-        let in_time = tokio::time::timeout(PATIENCE, holds).await.is_ok();
+        let in_time = tokio::time::timeout(STATE_TIMEOUT, holds).await.is_ok();
         assert!(in_time, "never true: {script}");
     }
 

@@ -1,7 +1,7 @@
 //! Real MCP servers and clients in other languages, started by our tests.
 //!
 //! Their programs are in `tests/peers`; the SDKs under them are installed once, by their own package managers and from
-//! committed lock files, into `target/peers`. Where node or python is missing the finders here say so loudly on stderr
+//! committed lock files, into `target/peers`. Where node or python is missing, the finders here report that on stderr
 //! and give `None`, so that the test can return; with `CI` in the environment a missing language is a failure.
 //!
 //! ```no_run
@@ -51,8 +51,8 @@ pub fn node_script(name: &str) -> Option<Program> {
     Some(Program::new("node").with([path_text(&script)]))
 }
 
-/// `@modelcontextprotocol/server-everything` as published, to be given `stdio` or `streamableHttp` (which listens on the
-/// port named by the environment variable `PORT`). `None` as for [`node_script`].
+/// `@modelcontextprotocol/server-everything` as published, to be given `stdio` or `streamableHttp` (which listens on
+/// the port named by the environment variable `PORT`). `None` as for [`node_script`].
 ///
 /// # Panics
 ///
@@ -78,8 +78,8 @@ pub fn python_script(name: &str) -> Option<Program> {
     Some(Program::new(path_text(&interpreter)).with([path_text(&script)]))
 }
 
-/// A real OpenID provider, listening; its URL is its issuer. These redirect URIs are registered for its clients `connect`
-/// (secret `connect-secret`) and `connect-public`. `None` as for [`node_script`].
+/// A real OpenID provider, listening; its URL is its issuer. These redirect URIs are registered for its clients
+/// `connect` (secret `connect-secret`) and `connect-public`. `None` as for [`node_script`].
 ///
 /// # Panics
 ///
@@ -89,8 +89,8 @@ pub fn openid_provider(redirects: &[String]) -> Option<Listening> {
     Some(provider.env("REDIRECT_URIS", redirects.join(" ")).listen())
 }
 
-/// The provider of [`openid_provider`] for servers over HTTP that want a sign-in: clients register themselves, and tokens
-/// are for the resource that is asked for, end after 20 seconds and can be refreshed.
+/// The provider of [`openid_provider`] for servers over HTTP that want a sign-in: clients register themselves, and
+/// tokens are for the resource that is asked for, end after 20 seconds and can be refreshed.
 ///
 /// # Panics
 ///

@@ -1,5 +1,5 @@
-//! A real pseudo-terminal with a child on it, and what a person would see there. What goes wrong panics, because it ends
-//! the test.
+//! A real pseudo-terminal with a child on it, and what a person would see there. What goes wrong panics, because it
+//! ends the test.
 #![expect(
     clippy::missing_panics_doc,
     clippy::unwrap_used,
@@ -16,10 +16,10 @@ pub use portable_pty::CommandBuilder;
 use portable_pty::{Child, MasterPty, PtySize, SlavePty, native_pty_system};
 pub use vt100::{Color, Screen};
 
-/// The interval at which the screen is read, and the number of readings before a test gives up: far longer than any machine
-/// needs.
-const LOOK: Duration = Duration::from_millis(20);
-const LOOKS: usize = 3_000;
+/// The interval at which the screen is read, and the number of readings before a test gives up: far longer than any
+/// machine needs.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+const MAX_POLLS: usize = 3_000;
 
 /// A terminal of a given size, and the child that asks on it.
 pub struct Terminal {
@@ -27,7 +27,7 @@ pub struct Terminal {
     keys: Box<dyn Write + Send>,
     master: Box<dyn MasterPty + Send>,
     child: Box<dyn Child + Send + Sync>,
-    /// Held open: a terminal that nobody has open for a moment would look closed from this side.
+    /// Held open: if no process has the terminal open for a moment, it looks closed from this side.
     _slave: Box<dyn SlavePty + Send>,
 }
 
@@ -40,7 +40,7 @@ fn size(columns: u16, rows: u16) -> PtySize {
     }
 }
 
-/// A command that is told of a usual terminal with colours and UTF-8.
+/// A command with the environment of a usual terminal with colours and UTF-8.
 pub fn command(program: impl AsRef<OsStr>) -> CommandBuilder {
     let mut command = CommandBuilder::new(program);
     command.env("TERM", "xterm-256color");
@@ -93,14 +93,14 @@ impl Terminal {
     /// Waits until the screen shows `text`, and gives the screen.
     pub fn wait_for(&self, text: &str) -> String {
         let mut before = String::new();
-        for _ in 0..LOOKS {
+        for _ in 0..MAX_POLLS {
             let seen = self.seen();
             // A frame may arrive in pieces: the screen is done when it looks the same twice.
             if seen == before && seen.contains(text) {
                 return seen;
             }
             before = seen;
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
         panic!("never saw {text:?}; the screen is:\n{}", self.seen());
     }

@@ -16,10 +16,10 @@
 //!
 //! - `C->S` and `S->C` are messages, `S->C?` one that may be left out. A message goes on over lines that are indented.
 //! - `person:` is what the person does next: `accept JSON`, `accept` (a url), `decline`, `cancel`.
-//! - `time: 300` lets so many seconds pass in which nobody does anything.
+//! - `time: 300` lets this many seconds pass without an action.
 //! - `outcome:` is the word under which the last question is recorded.
-//! - A string `"$name"` stands for a value that is not known before: whatever stands there first is what it means from then
-//!   on. `"$_"` is anything at all. `"$$"` at the start of a string is a plain `$`. A member `"...": "..."` in an
+//! - A string `"$name"` stands for a value that is not known before: whatever stands there first is what it means from
+//!   then on. `"$_"` is anything at all. `"$$"` at the start of a string is a plain `$`. A member `"...": "..."` in an
 //!   object allows more members than are written; `_meta` is always allowed.
 //!
 //! [`Transcript`] reads the file, [`replay::Replay`] plays one side of it against a real other side, and
@@ -75,7 +75,7 @@ pub enum Event {
         /// The content of an accepted form.
         content: Option<Value>,
     },
-    /// Seconds in which nobody does anything.
+    /// Seconds without an action.
     Time {
         /// The number.
         seconds: u64,
@@ -116,7 +116,7 @@ impl Side {
 
 /// A line with every placeholder filled in.
 #[derive(Clone, Debug)]
-pub struct Spoken {
+pub struct BoundLine {
     /// The line number, from 1.
     pub number: usize,
     /// The event; a message holds its text as written in the file, placeholders replaced.
@@ -146,21 +146,21 @@ impl Transcript {
             .collect()
     }
 
-    /// The conversation with a value for every placeholder: for each its own name, as a string.
-    pub fn spoken(&self) -> Vec<Spoken> {
+    /// Returns the conversation with a value for every placeholder: for each its own name, as a string.
+    pub fn bound(&self) -> Vec<BoundLine> {
         let mut bindings = Bindings::default();
         self.lines
             .iter()
-            .map(|line| Spoken {
+            .map(|line| BoundLine {
                 number: line.number,
-                event: line.event.spoken(&mut bindings),
+                event: line.event.bound(&mut bindings),
             })
             .collect()
     }
 }
 
 impl Event {
-    fn spoken(&self, bindings: &mut Bindings) -> Self {
+    fn bound(&self, bindings: &mut Bindings) -> Self {
         match self {
             Self::Says {
                 side,

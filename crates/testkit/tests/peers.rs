@@ -8,7 +8,7 @@ const CONTACT: &str = r#"{"name":"Ada Lovelace","email":"ada@example.com","age":
 
 /// The answer that the server says it got.
 fn got(finished: &Finished) -> Value {
-    let told = finished.told();
+    let told = finished.last_json_line();
     let text = told["result"]["content"][0]["text"].as_str();
     let text = text.unwrap_or_else(|| panic!("no result in {told}"));
     serde_json::from_str(text).unwrap_or_else(|_| json!(text))
@@ -33,7 +33,7 @@ fn four_answers(client: &Program, revision: &str, server: &Program) {
         json!({"action": "accept", "content": content})
     );
     assert_eq!(
-        accepted.told()["asked"][0]["message"],
+        accepted.last_json_line()["asked"][0]["message"],
         peers::questions()["contact"]["message"]
     );
     assert_eq!(
@@ -44,7 +44,7 @@ fn four_answers(client: &Program, revision: &str, server: &Program) {
         got(&play(&["--answer", "cancel"])),
         json!({"action": "cancel"})
     );
-    let wrong = play(&["--answer", "wrong"]).told();
+    let wrong = play(&["--answer", "wrong"]).last_json_line();
     let refused = wrong["error"].is_object() || wrong["result"]["isError"] == true;
     assert!(refused, "the server took a wrong answer: {wrong}");
 }
@@ -117,7 +117,7 @@ fn a_client_without_the_capability_is_not_asked() {
     let client = client
         .with(["--no-capability", "--"])
         .with(server.argv().iter().cloned());
-    let told = client.run().told();
+    let told = client.run().last_json_line();
     assert_eq!(told["asked"], json!([]));
     assert_eq!(told["error"]["code"], -32021, "{told}");
 }

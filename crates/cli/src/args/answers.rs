@@ -48,9 +48,9 @@ pub(crate) struct AnswerArgs {
 
     /// Send prepared answers even to forms that seem to ask for a credential
     #[arg(long)]
-    pub(crate) insist: bool,
+    pub(crate) allow_credentials: bool,
 
-    /// Modes to declare to the server [default: those that the chosen way to answer can show]
+    /// Modes to declare to the server [default: those that the chosen responder can show]
     #[arg(long, value_enum, value_name = "MODES")]
     pub(crate) elicit: Option<Elicit>,
 
@@ -63,7 +63,7 @@ pub(crate) struct AnswerArgs {
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) timeout: Option<Duration>,
 
-    /// Tell what happens as one JSON object per line on stdout
+    /// Print events as one JSON object per line on stdout
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -78,7 +78,7 @@ pub(super) fn name_and_value(text: &str) -> Result<(String, String), String> {
 /// The modes of questions that a client declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Elicit {
-    /// Nothing: play a client that cannot be asked
+    /// Nothing: act as a client that cannot be asked
     Off,
     /// Forms only
     Form,
@@ -135,14 +135,14 @@ pub(crate) fn call_arguments(
     {
         let read = serde_json::from_str(json)
             .map_err(|error| Failure::usage("the arguments are not a JSON object").because(error));
-        refuse_doubled_members("the arguments", json)?;
+        refuse_duplicate_members("the arguments", json)?;
         return read;
     }
     once_each(words.iter().map(|word| pair(word)))
 }
 
-/// Refuses JSON in which an object has a member twice: one of the two values would be left out without a word.
-pub(crate) fn refuse_doubled_members(what: &str, json: &str) -> Result<(), Failure> {
+/// Refuses JSON in which an object has a member twice: one of the two values would be dropped silently.
+pub(crate) fn refuse_duplicate_members(what: &str, json: &str) -> Result<(), Failure> {
     match canonical(json) {
         Err(CallDefect::Duplicate) => Err(Failure::usage(format!("{what} have a member twice"))
             .hint("write each name once in an object.")),
@@ -193,7 +193,7 @@ fn pair(word: &str) -> Result<(String, serde_json::Value), Failure> {
     let (name, value) = argument(word)?;
     let value = match serde_json::from_str(&value) {
         Ok(json) => {
-            refuse_doubled_members(&format!("the values of {name:?}"), &value)?;
+            refuse_duplicate_members(&format!("the values of {name:?}"), &value)?;
             json
         }
         Err(_) => serde_json::Value::String(value),

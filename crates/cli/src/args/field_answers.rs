@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::answers::name_and_value;
 use crate::failure::Failure;
-use crate::screen::harmless;
+use crate::output::harmless;
 
 /// Answers that fit their form.
 #[derive(Debug)]

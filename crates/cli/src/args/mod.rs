@@ -12,12 +12,12 @@ use clap::{Parser, ValueEnum};
 
 use crate::commands::Command;
 
-/// Everything that may stand on the command line.
+/// The command line.
 #[derive(Debug, Parser)]
 #[command(
     name = "mcp-elicit",
     version,
-    about = "A person answers what an MCP server asks: any server, any client, any revision",
+    about = "Elicitation for MCP: a person answers a server's questions, with any client, on any revision",
     after_help = EXITS,
     max_term_width = 100,
     subcommand_required = true,
@@ -35,10 +35,10 @@ pub(crate) struct Cli {
 const EXITS: &str = "\
 Exit codes:
   0  done
-  1  the tool or the server reported an error, or the answer to the question asked here is no
+  1  the tool or the server reported an error, or a check (lint, validate, audit) failed
   2  the command line, an input file or a prepared answer cannot be used
-  3  no connection, or the other side broke the protocol
-  4  a question found nobody to answer it
+  3  no connection, or the peer broke the protocol
+  4  a question could not be answered: no responder, no time or no input left
   5  a question was declined or cancelled, and the call ended there: a person's no is not an error
 130  stopped with Ctrl-C or a signal
 
@@ -61,7 +61,7 @@ pub(crate) enum Color {
 }
 
 impl Color {
-    /// Makes this the choice for everything that this process prints.
+    /// Applies this choice to all output of this process.
     pub(crate) fn write_global(self) {
         match self {
             Self::Auto => anstream::ColorChoice::Auto,

@@ -33,7 +33,7 @@ pub(crate) struct ServerArgs {
     #[arg(long = "env", value_name = "NAME=VALUE", value_parser = name_and_value, conflicts_with = "url")]
     environment: Vec<(String, String)>,
 
-    /// Which revision of the protocol to speak; `auto` finds out as the specification says
+    /// Revision of the protocol to use; `auto` negotiates as the specification says
     #[arg(long, value_enum, default_value_t = Protocol::Auto, value_name = "REVISION")]
     pub(crate) protocol: Protocol,
 

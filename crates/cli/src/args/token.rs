@@ -5,7 +5,7 @@ use mcp_elicit_client::connection::BearerToken;
 
 use crate::failure::Failure;
 
-/// A token, named by where it is: the command line is no place for it.
+/// A token, named by its environment variable: a command line can be read by other programs.
 #[derive(Debug, Args)]
 pub(crate) struct TokenArgs {
     /// Environment variable that holds the server's bearer token

@@ -12,12 +12,12 @@ use serde_json::Value;
 
 use super::in_runtime;
 use crate::failure::{Exit, Failure};
-use crate::screen::{self, harmless};
+use crate::output::{self, harmless};
 
-/// List and verify what happened to every question that went through a gateway
+/// List and verify the audit events of every question that went through a gateway
 #[derive(Debug, Args)]
 pub(crate) struct AuditArgs {
-    /// Only what concerns this server
+    /// Only events of this server
     #[arg(long, value_name = "NAME")]
     server: Option<String>,
 
@@ -25,15 +25,15 @@ pub(crate) struct AuditArgs {
     #[arg(long, value_name = "EVENT", value_parser = PossibleValuesParser::new(audit::EVENTS))]
     event: Option<String>,
 
-    /// Only what concerns the question whose id begins like this
+    /// Only events of the question whose id begins like this
     #[arg(long, value_name = "ID")]
     question: Option<String>,
 
-    /// Print JSON lines, each with the link of the chain it is
+    /// Print JSON lines, each with its link of the chain
     #[arg(long)]
     json: bool,
 
-    /// Only say whether the chain is whole
+    /// Only verify the chain
     #[arg(long)]
     verify: bool,
 
@@ -75,11 +75,11 @@ async fn show(args: AuditArgs) -> Result<Exit, Failure> {
                 continue;
             }
             if args.json {
-                screen::print_json(
+                output::print_json(
                     &serde_json::json!({"number": link.number, "hash": link.hash, "entry": entry}),
                 )?;
             } else {
-                screen::print(line(&entry))?;
+                output::print(line(&entry))?;
             }
         }
     }
@@ -94,11 +94,11 @@ async fn show(args: AuditArgs) -> Result<Exit, Failure> {
     }
     match verdict {
         ChainCheck::Whole { links } => {
-            screen::say(format_args!("{links} events, the chain is whole"));
+            output::say(format_args!("{links} events, the chain is whole"));
             Ok(Exit::Done)
         }
         ChainCheck::BrokenAt { number } => {
-            screen::say(format_args!(
+            output::say(format_args!(
                 "the chain is broken at event {number}: it was changed after it was written"
             ));
             Ok(Exit::Refused)
@@ -131,7 +131,7 @@ impl AuditArgs {
     }
 }
 
-/// A moment, given as milliseconds since 1970, as people read it.
+/// Formats a time, given in milliseconds since 1970, for people.
 pub(super) fn moment(millis: i64) -> Option<String> {
     let at = jiff::Timestamp::from_millisecond(millis).ok()?;
     Some(at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string())

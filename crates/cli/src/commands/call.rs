@@ -8,9 +8,9 @@ use mcp_elicit_inbox::state_folder::StateFolder;
 use super::in_order;
 use crate::args::answers::{AnswerArgs, call_arguments, prompt_arguments};
 use crate::args::server::ServerArgs;
-use crate::asking;
-use crate::asking::consent::PolicyFile;
-use crate::asking::wanted::Wanted;
+use crate::call_session;
+use crate::call_session::consent::PolicyFile;
+use crate::call_session::request::ServerRequest;
 use crate::failure::{Exit, Failure};
 use crate::sign_in::{SignIn, SignInArgs};
 
@@ -30,24 +30,24 @@ pub(crate) struct CallArgs {
     #[arg(long, conflicts_with_all = ["tool", "prompt", "resource", "task"])]
     list: bool,
 
-    /// Get this prompt and not call a tool
+    /// Get this prompt instead of calling a tool
     #[arg(long, value_name = "NAME", conflicts_with_all = ["resource", "task"])]
     prompt: Option<String>,
 
-    /// Read this resource and not call a tool
+    /// Read this resource instead of calling a tool
     #[arg(long, value_name = "URI", conflicts_with_all = ["tool", "task"])]
     resource: Option<String>,
 
-    /// Call it as a task, as some servers want it for what takes long (2025-11-25; later the server decides)
+    /// Call it as a task, which some servers require for long work (2025-11-25; later the server decides)
     #[arg(long)]
     task: bool,
 
-    /// Your permissions for servers, as TOML (docs/client.md); it must exist. "Decline this and every later question" is saved
-    /// in it [default: consent.toml in the state folder]
+    /// Your permissions for servers, as TOML (docs/client.md); it must exist. "Decline this and every later question"
+    /// is saved in it [default: consent.toml in the state folder]
     #[arg(long, value_name = "FILE")]
     consent: Option<PathBuf>,
 
-    /// The folder of what outlives a call: standing declines and sign-ins
+    /// Folder for data that outlives a call: permanent declines and sign-ins
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
 
@@ -77,7 +77,7 @@ Exit codes:
     1  the tool or the server reported an error
     2  the command line, a file or a prepared answer cannot be used
     3  no connection, or the server broke the protocol
-    4  a question found nobody to answer it
+    4  a question could not be answered: no responder, no time or no input left
     5  a question was declined or cancelled, and the call ended there
   130  stopped with Ctrl-C or a signal";
 
@@ -94,7 +94,7 @@ pub(crate) fn run(args: CallArgs) -> Result<Exit, Failure> {
             named: false,
         }),
     };
-    let wanted = args.wanted()?;
+    let request = args.request()?;
     let target = args.server.target()?;
     let sign_in = SignIn::from_args(
         &args.sign_in,
@@ -103,36 +103,36 @@ pub(crate) fn run(args: CallArgs) -> Result<Exit, Failure> {
         args.answers.json,
         args.answers.timeout,
     )?;
-    in_order(asking::run(asking::Call {
+    in_order(call_session::run(call_session::Call {
         server: target.describe(),
         target,
         access: args.server.access()?,
         sign_in,
         protocol: args.server.protocol,
-        wanted,
+        request,
         answers: args.answers,
         consent,
     }))
 }
 
 impl CallArgs {
-    fn wanted(&self) -> Result<Wanted, Failure> {
+    fn request(&self) -> Result<ServerRequest, Failure> {
         if self.list {
-            return Ok(Wanted::List);
+            return Ok(ServerRequest::List);
         }
         if let Some(uri) = &self.resource {
-            return Ok(Wanted::Resource { uri: uri.clone() });
+            return Ok(ServerRequest::Resource { uri: uri.clone() });
         }
         if let Some(name) = &self.prompt {
             // Without a tool, the first word is an argument too.
             let words: Vec<_> = self.tool.iter().chain(&self.arguments).cloned().collect();
-            return Ok(Wanted::Prompt {
+            return Ok(ServerRequest::Prompt {
                 name: name.clone(),
                 arguments: prompt_arguments(&words)?,
             });
         }
         match &self.tool {
-            Some(name) => Ok(Wanted::Tool {
+            Some(name) => Ok(ServerRequest::Tool {
                 name: name.clone(),
                 arguments: call_arguments(&self.arguments)?,
                 as_task: self.task,

@@ -6,10 +6,10 @@ use mcp_elicit_client::connection::Target;
 use super::{demo_gateway, in_order};
 use crate::args::answers::AnswerArgs;
 use crate::args::server::{Access, Protocol};
-use crate::asking;
-use crate::asking::wanted::Wanted;
+use crate::call_session;
+use crate::call_session::request::ServerRequest;
 use crate::failure::{Exit, Failure};
-use crate::screen;
+use crate::output;
 
 /// See it work: a server asks where to deploy, and you answer
 #[derive(Debug, Args)]
@@ -60,7 +60,7 @@ pub(crate) fn run(args: DemoArgs) -> Result<Exit, Failure> {
     })?;
     let json = args.answers.json;
     if !json {
-        screen::say(
+        output::say(
             "A server is started, and its tool `deploy` is called. It does not know where to deploy, so it asks.",
         );
     }
@@ -68,13 +68,13 @@ pub(crate) fn run(args: DemoArgs) -> Result<Exit, Failure> {
         program: program.into_os_string(),
         arguments: vec!["demo-server".into()],
     };
-    let exit = in_order(asking::run(asking::Call {
+    let exit = in_order(call_session::run(call_session::Call {
         target,
         server: "demo".to_owned(),
         access: Access::default(),
         sign_in: None,
         protocol: Protocol::Auto,
-        wanted: Wanted::Tool {
+        request: ServerRequest::Tool {
             name: "deploy".to_owned(),
             arguments: serde_json::Map::new(),
             as_task: false,
@@ -83,7 +83,7 @@ pub(crate) fn run(args: DemoArgs) -> Result<Exit, Failure> {
         consent: None,
     }))?;
     if !json {
-        screen::say_what_to_try(&TRY_NEXT);
+        output::say_what_to_try(&TRY_NEXT);
     }
     Ok(exit)
 }

@@ -1,7 +1,7 @@
 //! `demo --gateway`: a client that cannot ask, a server that asks, the gateway between them, and its inbox.
 //!
 //! Three processes play it as in a real setup: this one is the client and declares no elicitation, a gateway is
-//! started before `demo-server`, and whoever answers does so in the inbox. Prepared answers, and those given at this
+//! started before `demo-server`, and the question is answered in the inbox. Prepared answers, and those given at this
 //! terminal, are handed in through the inbox's API by this process, and the record says so.
 
 use std::cell::Cell;
@@ -29,12 +29,12 @@ use mcp_elicit_inbox::state_folder::StateFolder;
 use serde_json::{Map, Value, json};
 
 use crate::args::answers::AnswerArgs;
-use crate::asking::events::{self, Events};
-use crate::asking::handler::Handler;
-use crate::asking::private_link::PrivateLink;
-use crate::asking::{answering, exit_of, failures, stop};
+use crate::call_session::events::{self, Events};
+use crate::call_session::handler::Handler;
+use crate::call_session::private_link::PrivateLink;
+use crate::call_session::{exit_of, failures, responder_setup, stop};
 use crate::failure::{Exit, Failure};
-use crate::screen::{self, GOOD, HINT, styled};
+use crate::output::{self, GOOD, HINT, styled};
 
 /// The tool that does not know where to deploy.
 const TOOL: &str = "deploy";
@@ -96,7 +96,7 @@ async fn play(args: &AnswerArgs, terminal: bool) -> Result<Exit, Failure> {
         let mut calling = std::pin::pin!(calling);
         let mut answering = std::pin::pin!(inbox.answer(who.as_ref(), json));
         tokio::select! {
-            // What became of the question is told before the result, whichever is known first.
+            // The question's end is reported before the result, whichever is known first.
             called = &mut calling => if inbox.asked.get() {
                 answering.await.map(|()| called)
             } else {
@@ -109,7 +109,7 @@ async fn play(args: &AnswerArgs, terminal: bool) -> Result<Exit, Failure> {
             },
         }
     };
-    let said = failures::Said::of(&connection);
+    let said = failures::ServerOutput::of(&connection);
     connection.close().await;
     if let Some(action) = inbox.action.get() {
         events.note_action(action);
@@ -117,11 +117,11 @@ async fn play(args: &AnswerArgs, terminal: bool) -> Result<Exit, Failure> {
     let result = called?.map_err(|error| failures::calling(error, &said, None))?;
     events.result(&result)?;
     if !json {
-        screen::say_what_to_try(&TRY_NEXT);
+        output::say_what_to_try(&TRY_NEXT);
     }
     Ok(exit_of(
         result.is_error == Some(true),
-        events.said_no().is_some(),
+        events.refusal().is_some(),
     ))
 }
 
@@ -131,7 +131,7 @@ async fn who_answers(
     terminal: bool,
 ) -> Result<Option<Arc<dyn Responder>>, Failure> {
     if terminal {
-        return Ok(Some(answering::terminal(args.plain)?.responder));
+        return Ok(Some(responder_setup::terminal(args.plain)?.responder));
     }
     let prepared = !args.named.is_empty()
         || args.file.is_some()
@@ -140,7 +140,7 @@ async fn who_answers(
         || args.cancel
         || args.answer_command.is_some();
     if prepared {
-        return Ok(Some(answering::from_args(args).await?.responder));
+        return Ok(Some(responder_setup::from_args(args).await?.responder));
     }
     Ok(None)
 }
@@ -163,7 +163,7 @@ fn gateway(state: &Path) -> Result<Target, Failure> {
 }
 
 fn introduce() {
-    screen::say("Starting three programs, as in a real setup:");
+    output::say("Starting three programs, as in a real setup:");
     for (name, what) in [
         ("client", "this demo, which cannot ask anybody anything"),
         ("gateway", "mcp-elicit gateway -- mcp-elicit demo-server"),
@@ -172,7 +172,7 @@ fn introduce() {
             "its tool `deploy` does not know where to deploy, so it asks",
         ),
     ] {
-        screen::say(format_args!("  {name:<8} {what}"));
+        output::say(format_args!("  {name:<8} {what}"));
     }
 }
 
@@ -192,12 +192,12 @@ struct Inbox {
     asked: Cell<bool>,
     /// The person's action.
     action: Cell<Option<Action>>,
-    /// Leads the browser that was started to the login.
+    /// Sends the browser that was started to the login.
     opened: Cell<Option<PrivateLink>>,
 }
 
 impl Inbox {
-    /// Returns where the gateway wrote it down, which it did before it spoke to the client.
+    /// Returns the address that the gateway wrote into the state folder before it answered the client.
     async fn find(state: &Path) -> Result<Self, Failure> {
         let folder = StateFolder::at(state);
         let client = InboxClient::running(&folder).await.map_err(failed)?;
@@ -223,7 +223,7 @@ impl Inbox {
                     let phase = question["phase"].as_str();
                     let phase = phase.and_then(|phase| phase.parse::<Phase>().ok());
                     self.action.set(phase.and_then(Phase::action));
-                    return told_answered(&question, json);
+                    return report_answered(&question, json);
                 }
                 continue;
             }
@@ -256,25 +256,25 @@ impl Inbox {
 
     fn tell_asked(&self, question: &Value, on_page: bool, json: bool) -> Result<(), Failure> {
         if json {
-            screen::print_json(&json!({
+            output::print_json(&json!({
                 "event": "asked", "where": "inbox", "id": question["id"], "server": question["server"],
                 "tool": question["target"], "mode": question["mode"], "message": question["message"],
                 "schema": question["requestedSchema"], "link": question["link"],
             }))?;
         } else {
             let message = question["message"].as_str().unwrap_or_default();
-            screen::say(format_args!(
+            output::say(format_args!(
                 "The server asks: {}",
                 view::sanitize::line(message, 200)
             ));
-            screen::say(
+            output::say(
                 "The client cannot be asked, so the question waits in the gateway's inbox.",
             );
         }
         if on_page {
             // Each link signs one browser in, once: for the person at this screen only.
             let shown = self.login_link()?;
-            screen::say(format_args!("{} {shown}", styled(HINT, "Answer here:")));
+            output::say(format_args!("{} {shown}", styled(HINT, "Answer here:")));
             if !json {
                 let link = self.login_link()?;
                 // A person without a browser here copies the other one.
@@ -284,7 +284,7 @@ impl Inbox {
         Ok(())
     }
 
-    /// Puts the question before the responder, and its answer into the inbox.
+    /// Asks the responder, and submits its answer to the inbox.
     async fn hand_in(&self, id: &str, shown: &Value, who: &dyn Responder) -> Result<(), Failure> {
         let question = readable(shown).ok_or_else(|| {
             Failure::connection("the inbox shows something that is not a question")
@@ -334,19 +334,19 @@ fn readable(shown: &Value) -> Option<Question> {
         Some(tool) => view.for_call(view::CallView::tool(tool)),
         None => view,
     };
-    let (question, _nobody_takes_it_back) =
+    let (question, _withdrawal) =
         Question::from_record(view, request, Revision::LATEST, QuestionQueue::new());
     Some(question)
 }
 
-fn told_answered(question: &Value, json: bool) -> Result<(), Failure> {
+fn report_answered(question: &Value, json: bool) -> Result<(), Failure> {
     if json {
-        return screen::print_json(&json!({
+        return output::print_json(&json!({
             "event": "answered", "where": "inbox", "id": question["id"], "phase": question["phase"], "by": question["by"],
         }));
     }
     let word = |name: &str| question[name].as_str().unwrap_or_default().to_owned();
-    screen::say(format_args!(
+    output::say(format_args!(
         "{} {} {}. The call goes on:",
         styled(GOOD, "The question is"),
         word("phase"),

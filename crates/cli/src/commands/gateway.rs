@@ -26,7 +26,7 @@ use super::in_runtime;
 use crate::args::program::of_answer_command;
 use crate::args::token::TokenArgs;
 use crate::failure::{Exit, Failure};
-use crate::screen;
+use crate::output;
 
 /// The default address of the inbox.
 const INBOX: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 7878);
@@ -62,7 +62,8 @@ pub(crate) struct GatewayArgs {
     #[arg(long)]
     check: bool,
 
-    /// Address of the inbox on this machine; `off` for none [default: 127.0.0.1:7878, or a free port where that is taken]
+    /// Address of the inbox on this machine; `off` for none [default: 127.0.0.1:7878, or a free port where that is
+    /// taken]
     #[arg(long, value_name = "ADDRESS")]
     inbox: Option<String>,
 
@@ -83,11 +84,11 @@ pub(crate) struct GatewayArgs {
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
-    /// Seconds that a call is held for a person before it is handed back with where to answer
+    /// Seconds that a call is held for a person before it is returned with an answer link
     #[arg(long, value_name = "SECONDS", default_value_t = 50, value_parser = value_parser!(u64).range(bounds::HOLD))]
     hold: u64,
 
-    /// Most questions pending at once in one session; `off` for no bound
+    /// Maximum number of questions pending at once in one session; `off` for no limit
     #[arg(long, value_name = "N|off", default_value = "100")]
     pending: String,
 
@@ -99,21 +100,21 @@ pub(crate) struct GatewayArgs {
     #[arg(long, value_name = "BYTES", default_value_t = 8_388_608, value_parser = value_parser!(u64).range(bounds::PENDING_BYTES))]
     pending_bytes: u64,
 
-    /// Most questions a minute in one session; `off` for no bound
+    /// Maximum number of questions per minute in one session; `off` for no limit
     #[arg(long, value_name = "N|off", default_value = "60")]
     questions_per_minute: String,
 
-    /// Serve clients at an address that the network reaches: whoever reaches it can call the servers, since clients are not
-    /// asked who they are
+    /// Serve clients at an address that the network reaches: every program that reaches it can call the servers, since
+    /// clients are not authenticated
     #[arg(long)]
     insecure: bool,
 
-    /// With `--listen`: let pages of this origin in, such as http://localhost:6274; may stand several times
+    /// With `--listen`: accept pages of this origin, such as http://localhost:6274; repeat for more
     #[arg(long, value_name = "ORIGIN", requires = "listen")]
     allow_origin: Vec<String>,
 
-    /// Send all calls of a client of 2026-07-28 to one child, for a server that keeps in memory what calls share: calls in
-    /// which it may ask are then made one after the other
+    /// Send all calls of a client of 2026-07-28 to one child, for a server that keeps in memory what calls share: calls
+    /// in which it may ask are then made one after the other
     #[arg(long)]
     share_child: bool,
 
@@ -125,7 +126,7 @@ pub(crate) struct GatewayArgs {
     #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u64).range(bounds::KEEP))]
     keep_answers: Option<u64>,
 
-    /// Seconds that the result of a call that was handed back is kept for the same call made again [default: 900]
+    /// Seconds that the result of a call that was returned is kept for the same call made again [default: 900]
     #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u64).range(bounds::KEEP))]
     keep_results: Option<u64>,
 
@@ -141,17 +142,17 @@ pub(crate) struct GatewayArgs {
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
 
-    /// The answers that count in this state folder from now on, for all its gateways: `page` for those of people at a page of
-    /// the inbox only, `any` for commands, programs and the client's own dialogs too
+    /// The answers that count in this state folder from now on, for all its gateways: `page` for those of people at a
+    /// page of the inbox only, `any` for commands, programs and the client's own dialogs too
     #[arg(long, value_enum, value_name = "WHOSE")]
     presence: Option<PresenceArg>,
 
-    /// Show no notice on the desktop when a question waits
+    /// Do not show a desktop notification when a question waits
     #[arg(long)]
     no_notify: bool,
 
     /// The format of the log on stderr
-    #[arg(long, value_enum, value_name = "FORM", default_value_t = Log::People)]
+    #[arg(long, value_enum, value_name = "FORM", default_value_t = Log::Text)]
     log: Log,
 
     /// Start this program as the server
@@ -216,16 +217,16 @@ impl From<PresenceArg> for Presence {
 enum Record {
     /// A file in the state folder, which survives a restart
     Sqlite,
-    /// Nowhere: gone with the process
+    /// In memory only: lost when the process ends
     Memory,
 }
 
 /// The format of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Log {
-    /// Lines for people
-    People,
-    /// One JSON object a line
+    /// Lines of text for people
+    Text,
+    /// One JSON object per line
     Json,
 }
 
@@ -236,7 +237,7 @@ pub(crate) fn run(args: GatewayArgs) -> Result<Exit, Failure> {
     let config = args.config()?;
     check_addresses(&config).map_err(cannot_start)?;
     if check {
-        screen::say(format_args!(
+        output::say(format_args!(
             "configuration is valid (servers: {})",
             config.servers.len()
         ));
@@ -246,8 +247,8 @@ pub(crate) fn run(args: GatewayArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// Says where people answer. A link that signs a browser in is for the person at a terminal: a log that others may read gets
-/// the address alone.
+/// Says where people answer. A link that signs a browser in is for the person at a terminal: a log that others may read
+/// gets the address alone.
 fn tell_inbox(runtime: &Runtime, state: Option<&Path>) {
     let Some(address) = runtime.inbox() else {
         return;
@@ -259,20 +260,20 @@ fn tell_inbox(runtime: &Runtime, state: Option<&Path>) {
     };
     match link {
         Ok(Some(link)) => {
-            screen::say(format_args!("inbox: {link}"));
-            screen::say(
+            output::say(format_args!("inbox: {link}"));
+            output::say(
                 "       the link signs one browser in, once; `mcp-elicit inbox open` makes another",
             );
         }
         Ok(None) => {
             let state =
                 state.map_or_else(String::new, |state| format!(" --state {}", state.display()));
-            screen::say(format_args!(
+            output::say(format_args!(
                 "inbox: {address} (sign in with `mcp-elicit inbox open{state}`)"
             ));
         }
         Err(error) => {
-            screen::say(format_args!("inbox: {address}"));
+            output::say(format_args!("inbox: {address}"));
             tracing::error!(%error, "no login link can be made");
         }
     }
@@ -281,7 +282,7 @@ fn tell_inbox(runtime: &Runtime, state: Option<&Path>) {
 async fn serve(mut config: Config) -> Result<(), Failure> {
     let runtime = Runtime::open(&mut config).await.map_err(cannot_start)?;
     for server in config.servers.iter().filter(|server| server.share_child) {
-        screen::say(format_args!(
+        output::say(format_args!(
             "{}: one child for all calls of a client (share-child); calls in which it may ask wait for each other",
             server.settings.server
         ));
@@ -333,11 +334,11 @@ async fn serve_clients(runtime: Runtime, config: Config) -> Result<(), Failure> 
                 .map_err(|source| cannot_start(StartError::Listen { at, source }))?;
             let bound = listener.local_addr().unwrap_or(at);
             if let [_only] = config.servers.as_slice() {
-                screen::say(format_args!("serving: http://{bound}/mcp"));
+                output::say(format_args!("serving: http://{bound}/mcp"));
             } else {
                 for server in &config.servers {
                     let name = &server.settings.server;
-                    screen::say(format_args!("serving: http://{bound}/mcp/{name}"));
+                    output::say(format_args!("serving: http://{bound}/mcp/{name}"));
                 }
             }
             serve_http(runtime, &config, listener)
@@ -347,15 +348,15 @@ async fn serve_clients(runtime: Runtime, config: Config) -> Result<(), Failure> 
     }
 }
 
-/// A person who starts a gateway by hand sees nothing happen: it is for a client to start.
+/// Explains a gateway that is started in a terminal and seems to do nothing: clients start it.
 fn say_what_is_waited_for() {
-    screen::say(
+    output::say(
         "waiting for an MCP client on stdin; this command belongs into a client's configuration",
     );
-    screen::say(format_args!(
+    output::say(format_args!(
         "{} to try it, put it behind `mcp-elicit call --list --`; to serve clients over HTTP, add `--listen 127.0.0.1:8080`; \
          to end it, press Ctrl-C",
-        screen::styled(screen::HINT, "next:")
+        output::styled(output::HINT, "next:")
     ));
 }
 
@@ -435,7 +436,7 @@ fn start_log(form: Log) -> Result<(), Failure> {
         .with_writer(std::io::stderr)
         .with_ansi(colours);
     let layer = match form {
-        Log::People => layer.boxed(),
+        Log::Text => layer.boxed(),
         Log::Json => layer.json().boxed(),
     };
     // Only one log can be started; a second start would be another command's.

@@ -10,7 +10,7 @@ use mcp_elicit_record::encryption::Encryption;
 
 use super::{in_runtime, inbox};
 use crate::failure::{Exit, Failure};
-use crate::screen;
+use crate::output;
 
 /// Change the keys of a gateway's record
 #[derive(Debug, Args)]
@@ -25,11 +25,11 @@ pub(crate) struct KeysArgs {
 
 #[derive(Debug, Subcommand)]
 enum Act {
-    /// Seal values with a new key from now on. The one before is kept to open what it sealed, until the next change;
-    /// gateways that run go on with it until they are started again
+    /// Encrypt values with a new key from now on. The key before is kept to decrypt older values, until the next
+    /// change; running gateways use it until they are restarted
     Rotate,
-    /// Set the record aside and begin a new one, where a key is lost: waiting questions, kept answers and results are lost with
-    /// it. Gateways on the state folder must have ended
+    /// Move the record away and begin a new one, where a key is lost: pending questions, kept answers and results are
+    /// lost with it. Gateways on the state folder must be stopped first
     StartOver,
 }
 
@@ -67,11 +67,11 @@ async fn start_over(folder: &StateFolder) -> Result<Exit, Failure> {
     }
     let aside = folder.key_files().set_record_aside().await;
     let aside = aside.map_err(unusable)?.unwrap_or_else(|| folder.record());
-    screen::say(format_args!(
+    output::say(format_args!(
         "the record was set aside as {}; the next start makes a new one, and new keys in place of lost ones",
         aside.display()
     ));
-    screen::say(
+    output::say(
         "lost with it: questions that wait, answers and results that were kept; programs that call again are asked again",
     );
     Ok(Exit::Done)
@@ -88,6 +88,6 @@ async fn rotate(folder: &StateFolder) -> Result<Exit, Failure> {
     Encryption::rotate(&folder.seal())
         .map_err(|error| Failure::usage("the key cannot be changed").because(error))?;
     inbox::note(folder, Event::Rotated).await;
-    screen::say("the key was changed; restart gateways that run, so that they use the new one");
+    output::say("the key was changed; restart gateways that run, so that they use the new one");
     Ok(Exit::Done)
 }

@@ -21,9 +21,9 @@ use rmcp::transport::auth::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::asking::{failures, stop};
+use crate::call_session::{failures, stop};
 use crate::failure::Failure;
-use crate::screen;
+use crate::output;
 use callback::{Callback, CameBack};
 use store::FileStore;
 
@@ -34,7 +34,7 @@ const NAME: &str = "mcp-elicit";
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Sign-in")]
 pub(crate) struct SignInArgs {
-    /// Sign in with OAuth in the browser where the server at the URL wants it. Tokens are kept in the state folder and
+    /// Sign in with OAuth in the browser if the server at the URL requires it. Tokens are kept in the state folder and
     /// refreshed, so that later calls do not ask again
     #[arg(long, requires = "url", conflicts_with_all = ["command", "token_env"])]
     sign_in: bool,
@@ -47,7 +47,7 @@ pub(crate) struct SignInArgs {
     #[arg(long, value_name = "VARIABLE", requires = "client_id")]
     client_secret_env: Option<String>,
 
-    /// A scope to ask for; repeat for more. Without it, what the server says
+    /// Scope to request; repeat for more. Without it, the scopes that the server names
     #[arg(long = "scope", value_name = "SCOPE", requires = "sign_in")]
     scopes: Vec<String>,
 
@@ -157,8 +157,8 @@ impl SignIn {
         }
     }
 
-    /// Signs in: the person is shown a link, agrees in the browser and comes back. `more` are scopes to ask for beside those of
-    /// the command line.
+    /// Signs in: the person is shown a link, agrees in the browser and comes back. `more` are scopes to ask for beside
+    /// those of the command line.
     pub(crate) async fn in_browser(
         &self,
         stop: &CancellationToken,
@@ -191,7 +191,7 @@ impl SignIn {
             .await
             .map_err(|(_, error)| self.failed(error))?;
         let link = session.get_authorization_url().to_owned();
-        screen::say(format_args!("sign in here: {}", screen::harmless(&link)));
+        output::say(format_args!("sign in here: {}", output::harmless(&link)));
         if !self.json {
             let link = link.clone();
             // Who has no browser here can copy the link.
@@ -208,7 +208,7 @@ impl SignIn {
         let came_back = tokio::select! {
             came_back = callback.wait(&link) => came_back,
             () = stop.cancelled() => return Err(failures::stopped()),
-            () = time => return Err(Failure::unanswered("nobody signed in within the time-out")),
+            () = time => return Err(Failure::unanswered("the sign-in was not completed in time")),
         };
         match came_back {
             CameBack::Code(address) => {
@@ -216,13 +216,13 @@ impl SignIn {
                     .handle_callback_url(&address)
                     .await
                     .map_err(|error| self.failed(error))?;
-                screen::say("signed in");
+                output::say("signed in");
                 Ok(session.auth_manager)
             }
             CameBack::Denied => Err(Failure::declined("the sign-in was declined")),
             CameBack::Failed(code) => Err(Failure::refused(format!(
                 "the sign-in failed: {}",
-                screen::harmless(&code)
+                output::harmless(&code)
             ))),
             CameBack::Never => Err(Failure::connection(
                 "the page for the browser's return ended",

@@ -1,5 +1,5 @@
-//! A server that wants more scopes for one call than the tokens have: it says which in its `WWW-Authenticate` header (RFC 6750,
-//! section 3).
+//! A server that wants more scopes for one call than the tokens have: it says which in its `WWW-Authenticate` header
+//! (RFC 6750, section 3).
 
 /// The most scopes that are read, and the longest one in bytes.
 const MOST: usize = 20;

@@ -23,7 +23,7 @@ pub(super) struct FileStore {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct SavedTokens {
     /// For people who look into the folder.
     server: String,
     credentials: StoredCredentials,
@@ -53,23 +53,23 @@ impl FileStore {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             text => text?,
         };
-        // The parser's own words may quote what stands in the file.
-        let kept: Kept = serde_json::from_slice(&text)
+        // The parser's own message may quote the file.
+        let saved: SavedTokens = serde_json::from_slice(&text)
             .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it holds no tokens"))?;
-        Ok((kept.server == self.url).then_some(kept.credentials))
+        Ok((saved.server == self.url).then_some(saved.credentials))
     }
 
     fn write(&self, credentials: StoredCredentials) -> io::Result<()> {
         StateFolder::open(&self.state)?;
         StateFolder::open(&self.folder())?;
-        let kept = Kept {
+        let saved = SavedTokens {
             server: self.url.clone(),
             credentials,
         };
         let beside = self.file(&format!("json.{}", std::process::id()));
         let _left_by_a_crash = fs::remove_file(&beside);
         let mut file = private(&beside)?;
-        let written = serde_json::to_vec(&kept)?;
+        let written = serde_json::to_vec(&saved)?;
         file.write_all(&written)?;
         file.sync_all()?;
         fs::rename(&beside, self.file("json"))

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use mcp_elicit_testkit::chromium::accessible::{Looks, WAYS};
+use mcp_elicit_testkit::chromium::accessible::{AxeReport, SETUPS};
 use mcp_elicit_testkit::chromium::{Chromium, Setup};
 use serde_json::{Value, json};
 
@@ -206,7 +206,7 @@ async fn without_script_everything_can_be_answered() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_state_is_accessible_in_every_light_and_width() {
-    let Some(mut looks) = Looks::new() else {
+    let Some(mut looks) = AxeReport::new() else {
         return;
     };
     let state = tempfile::tempdir().unwrap();
@@ -232,7 +232,7 @@ async fn every_state_is_accessible_in_every_light_and_width() {
     looks.at(&page, "inbox-search").await;
     page.close().await;
 
-    for (way, setup) in WAYS {
+    for (way, setup) in SETUPS {
         let Some(page) = Chromium::start(setup).await else {
             return;
         };

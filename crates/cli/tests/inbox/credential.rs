@@ -29,13 +29,19 @@ fn a_credential_is_given_only_by_who_insists() {
     let plain = command(state.path(), &["inbox", "accept", &id, "password=tree"]);
     let said = String::from_utf8(plain.stderr).unwrap();
     assert!(
-        !plain.status.success() && said.contains("--insist"),
+        !plain.status.success() && said.contains("--allow-credentials"),
         "{said}"
     );
     assert!(!said.contains("tree"), "{said}");
     assert_eq!(gateway.waiting().len(), 1, "it waits on");
 
-    let insisting = ["inbox", "accept", "--insist", &id, "password=tree"];
+    let insisting = [
+        "inbox",
+        "accept",
+        "--allow-credentials",
+        &id,
+        "password=tree",
+    ];
     assert!(command(state.path(), &insisting).status.success());
     assert_eq!(text(&gateway.result(2)), "let in");
     let audit = command(state.path(), &["audit", "--json", "--event", "insisted"]);

@@ -474,7 +474,7 @@ fn every_cell_comes_out_as_stated() {
             .output()
             .is_err()
     {
-        mcp_elicit_testkit::chromium::loudly("no bash here, THE MATRIX WAS NOT TESTED");
+        mcp_elicit_testkit::chromium::report_skipped("no bash here, THE MATRIX WAS NOT TESTED");
         return;
     }
     let wirings = wirings();

@@ -1,5 +1,5 @@
-//! Getting in where a server wants OAuth. rmcp does the discovery, the registration and the tokens; a browser that always
-//! says yes is played by following the authorization link once.
+//! Getting in where a server wants OAuth. rmcp does the discovery, the registration and the tokens; a browser that
+//! always says yes is played by following the authorization link once.
 
 use std::error::Error;
 

@@ -117,7 +117,7 @@ async fn connect(
 #[expect(clippy::print_stderr, reason = "an example talks to its reader")]
 async fn call_all(connection: &Connection<()>, context: &Context) -> Result<(), CallError> {
     let tools = connection.peer().list_all_tools().await?;
-    for call in wanted(&tools, context) {
+    for call in scenario_calls(&tools, context) {
         let options = CallOptions::default();
         let called = connection
             .call_tool(call.name.clone(), call.arguments, &options)
@@ -132,7 +132,7 @@ async fn call_all(connection: &Connection<()>, context: &Context) -> Result<(), 
 }
 
 /// The calls that the scenario wants; else each tool once, with arguments that fit its schema.
-fn wanted(tools: &[rmcp::model::Tool], context: &Context) -> Vec<Call> {
+fn scenario_calls(tools: &[rmcp::model::Tool], context: &Context) -> Vec<Call> {
     if !context.tool_calls.is_empty() {
         let copied = |call: &Call| Call {
             name: call.name.clone(),
@@ -147,7 +147,7 @@ fn wanted(tools: &[rmcp::model::Tool], context: &Context) -> Vec<Call> {
             arguments: fitting(&tool.input_schema),
         })
         .collect();
-    // The scenario on JSON Schema wants the first tool's schema back through its echo.
+    // The scenario on JSON Schema expects the first tool's schema back through its echo tool.
     if let (Some(first), Some(echo)) = (
         tools.first(),
         calls

@@ -29,9 +29,9 @@ pub enum CallError {
     /// The server answered with an error.
     #[error("the server reported error {}: {}", .0.code.0, .0.message)]
     Server(ErrorData),
-    /// A question found no answer, so the call cannot go on. Where the person stopped the program, or the question was taken
-    /// off the screen on this side, every call ends so; a question pushed to this client (2025-06-18, 2025-11-25) that ends
-    /// otherwise is told to the server, which decides.
+    /// A question found no answer, so the call cannot go on. Where the person stopped the program, or the question was
+    /// taken off the screen on this side, every call ends so; a question pushed to this client (2025-06-18, 2025-11-25)
+    /// that ends otherwise is sent to the server, which decides.
     #[error(transparent)]
     Question(#[from] QuestionError),
     /// The server came back with questions too often.
@@ -73,7 +73,7 @@ pub enum CallError {
         /// The longest silence that is borne.
         after: Duration,
     },
-    /// The caller stopped the call, and the server was told.
+    /// The caller stopped the call, and the server was notified.
     #[error("the call was stopped")]
     Stopped,
     /// The server ended the call's task.
@@ -84,7 +84,8 @@ pub enum CallError {
     UnexpectedResponse,
 }
 
-/// Converts the error of a request that was made with rmcp's own methods on [`Connection::peer`](crate::Connection::peer).
+/// Converts the error of a request that was made with rmcp's own methods on
+/// [`Connection::peer`](crate::Connection::peer).
 impl From<ServiceError> for CallError {
     fn from(error: ServiceError) -> Self {
         Self::from_rmcp(error, None)
@@ -92,16 +93,16 @@ impl From<ServiceError> for CallError {
 }
 
 impl CallError {
-    pub(super) fn from_rmcp(error: ServiceError, trouble: Option<TransportError>) -> Self {
+    pub(super) fn from_rmcp(error: ServiceError, broken: Option<TransportError>) -> Self {
         #[cfg(feature = "http")]
         if let ServiceError::TransportSend(failed) = &error
             && let Some(challenge) = crate::connection::challenge(&*failed.error)
         {
             return Self::Unauthorized { challenge };
         }
-        match (error, trouble) {
+        match (error, broken) {
             (ServiceError::McpError(error), _) => Self::Server(error),
-            (_, Some(trouble)) => Self::Broken(trouble),
+            (_, Some(broken)) => Self::Broken(broken),
             (ServiceError::TransportClosed, None) => Self::Broken(TransportError::Closed),
             (ServiceError::TransportSend(error), None) => {
                 Self::Undelivered(crate::connection::words(&*error.error))

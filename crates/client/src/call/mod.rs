@@ -1,7 +1,8 @@
 //! Calls that may ask on their way: from a tool, prompt or resource to its final result, whatever the server wants to
 //! know in between.
 //!
-//! - [`single_request`]: one request and its response, watched for silence, the connection's end and the caller's wish to stop
+//! - [`single_request`]: one request and its response, watched for silence, the connection's end and the caller's wish
+//!   to stop
 //! - [`rounds`]: `input_required`, answered and sent again (2026-07-28)
 //! - [`tasks`]: `input_required` inside a task (2026-07-28, tasks extension)
 //! - [`pushed_tasks`]: tasks that the caller asks for (2025-11-25)
@@ -50,7 +51,7 @@ use crate::connection_state::Interruption;
 pub struct CallOptions {
     /// The longest silence of the server that is borne. A person's time does not count, and progress ends a silence.
     pub silence: Option<Duration>,
-    /// Cancelled by whoever wants the call to stop; the server is told.
+    /// Cancelled by the caller to stop the call; the server is notified.
     pub stop: CancellationToken,
     /// Calls a tool as a task, which some servers require for what takes long (2025-11-25, `taskSupport`). On
     /// 2026-07-28 the server decides, and on 2025-06-18 there are no tasks: there this changes nothing.
@@ -142,7 +143,8 @@ impl<H: ClientHandler> Connection<H> {
             options,
         };
         let ended = self.drive_to_end(wanted, &course).await;
-        // Whatever the server makes of a question that was interrupted, the call ends in the same way on every revision.
+        // Whatever the server makes of a question that was interrupted, the call ends in the same way on every
+        // revision.
         match course.interruption.take() {
             Some(refusal) => Err(CallError::Question(refusal)),
             None => ended,
@@ -186,7 +188,7 @@ impl<H: ClientHandler> Connection<H> {
     ) -> Result<ServerResult, CallError> {
         let revision = self.eliciting().line().revision();
         match wanted {
-            CallRequest::Tool(params) if pushed_tasks::are_spoken(revision, course) => {
+            CallRequest::Tool(params) if pushed_tasks::are_used(revision, course) => {
                 pushed_tasks::run(self, params, course).await
             }
             _ => self.once(wanted.to_request(), course).await,

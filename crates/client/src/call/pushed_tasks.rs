@@ -15,10 +15,10 @@ use super::{CallContext, CallError};
 use crate::connection::Connection;
 
 /// The time that a server has to notice that its task was cancelled.
-const PATIENCE: Duration = Duration::from_secs(1);
+const CANCEL_WAIT: Duration = Duration::from_secs(1);
 
-/// Returns whether a call is made as a task here: where the caller wants it and the revision has it.
-pub(super) fn are_spoken(revision: Revision, course: &CallContext<'_>) -> bool {
+/// Returns whether a call is made as a task: the caller asks for it and the revision supports it.
+pub(super) fn are_used(revision: Revision, course: &CallContext<'_>) -> bool {
     course.options.as_task && revision == Revision::V2025_11_25
 }
 
@@ -47,7 +47,7 @@ pub(super) async fn run<H: ClientHandler>(
     ) {
         let cancel = request("tasks/cancel", json!({ "taskId": id }));
         let sent = connection.peer().send_request(cancel);
-        let _best_effort = tokio::time::timeout(PATIENCE, sent).await;
+        let _best_effort = tokio::time::timeout(CANCEL_WAIT, sent).await;
     }
     ended
 }
@@ -89,7 +89,7 @@ async fn look_after<H: ClientHandler>(
             Err(CallError::Server(_)) => return None,
             Err(why) => return Some(why),
         };
-        connection.eliciting().line().stirs();
+        connection.eliciting().line().saw_activity();
         match task["status"].as_str() {
             Some("working" | "input_required") => {}
             Some("completed" | "failed") => return None,

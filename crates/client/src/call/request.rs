@@ -46,7 +46,7 @@ impl CallRequest {
         }
     }
 
-    /// The next attempt carries these answers and echoes this state, and nothing of the attempts before.
+    /// The next attempt carries these answers and returns this state, and nothing of the attempts before.
     pub(super) fn go_on(&mut self, responses: Option<InputResponses>, state: Option<String>) {
         let (old_responses, old_state) = match self {
             Self::Tool(params) => (&mut params.input_responses, &mut params.request_state),

@@ -58,7 +58,7 @@ impl Rounds {
         Ok((Some(responses), required.request_state))
     }
 
-    /// A server that asks the same with the same state has not taken in what it was told, and will not.
+    /// A server that asks the same with the same state has ignored the answers, and will again.
     fn count(&mut self, required: &InputRequiredResult) -> Result<(), CallError> {
         if self.done == self.most {
             return Err(CallError::TooManyRounds { most: self.most });
@@ -97,18 +97,18 @@ pub(super) async fn answer_all<H: ClientHandler>(
                 InputRequest::Elicitation(request) => request
                     .extensions
                     .get::<RequestMetaObject>()
-                    .and_then(|meta| raw_params::kept(meta)),
+                    .and_then(|meta| raw_params::extract(meta)),
                 _ => None,
             };
             (
-                kept.as_ref().map_or(0, |kept| kept.place),
+                kept.as_ref().map_or(0, |kept| kept.position),
                 key,
                 request,
                 kept,
             )
         })
         .collect();
-    in_order.sort_by_key(|(place, ..)| *place);
+    in_order.sort_by_key(|(position, ..)| *position);
     let answers = in_order
         .into_iter()
         .map(|(_, key, request, kept)| async move {
@@ -120,7 +120,7 @@ pub(super) async fn answer_all<H: ClientHandler>(
         answers = all => Ok(answers?.into_iter().collect()),
         () = course.options.stop.cancelled() => Err(CallError::Stopped),
         () = connection.health().ended().cancelled() => {
-            Err(CallError::Broken(connection.trouble().unwrap_or(crate::connection::TransportError::Closed)))
+            Err(CallError::Broken(connection.transport_error().unwrap_or(crate::connection::TransportError::Closed)))
         }
     }
 }

@@ -25,8 +25,8 @@ impl<H: ClientHandler> Connection<H> {
             .peer()
             .send_cancellable_request(request, PeerRequestOptions::no_options())
             .await
-            .map_err(|error| CallError::from_rmcp(error, self.trouble()))?;
-        let _under_way = line.begin(
+            .map_err(|error| CallError::from_rmcp(error, self.transport_error()))?;
+        let _active = line.begin(
             &handle.id,
             course.call.clone(),
             Arc::clone(&course.interruption),
@@ -40,9 +40,9 @@ impl<H: ClientHandler> Connection<H> {
             response = sent.response() => {
                 sent.handle = None;
                 let response = response.unwrap_or(Err(rmcp::ServiceError::TransportClosed));
-                return response.map_err(|error| CallError::from_rmcp(error, self.trouble()));
+                return response.map_err(|error| CallError::from_rmcp(error, self.transport_error()));
             }
-            () = ended.cancelled() => CallError::Broken(self.trouble().unwrap_or(TransportError::Closed)),
+            () = ended.cancelled() => CallError::Broken(self.transport_error().unwrap_or(TransportError::Closed)),
             () = course.interruption.came() => CallError::Stopped,
             () = course.options.stop.cancelled() => CallError::Stopped,
             after = silence(line, course.options.silence) => CallError::Silent { after },

@@ -15,7 +15,7 @@ use crate::connection::{Connection, TransportError};
 use crate::dispatch::CALL_OVER;
 
 /// The time to wait for the end of a visit before the call is tried again anyway.
-const PATIENCE: Duration = Duration::from_mins(10);
+const VISIT_WAIT: Duration = Duration::from_mins(10);
 
 /// Returns whether the error is the one that requires visits.
 pub(super) fn are_required(error: &ErrorData) -> bool {
@@ -122,10 +122,10 @@ async fn wait<H: ClientHandler>(
         () = eliciting.line().all_done(ids) => Ok(()),
         said = eliciting.dispatcher().visited(hosts) => said.map_err(CallError::Question),
         // Trying again tells whether the visit was done; the same URL coming back then ends it.
-        () = tokio::time::sleep(PATIENCE) => Ok(()),
+        () = tokio::time::sleep(VISIT_WAIT) => Ok(()),
         () = course.options.stop.cancelled() => Err(CallError::Stopped),
         () = connection.health().ended().cancelled() => {
-            Err(CallError::Broken(connection.trouble().unwrap_or(TransportError::Closed)))
+            Err(CallError::Broken(connection.transport_error().unwrap_or(TransportError::Closed)))
         }
     }
 }

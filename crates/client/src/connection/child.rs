@@ -23,7 +23,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// The number of stderr lines that are kept to explain an end.
 const STDERR_LINES: usize = 20;
 /// The time that the rest of a server's stderr is waited for once it has ended.
-const SETTLED: Duration = Duration::from_millis(500);
+const DRAIN_WAIT: Duration = Duration::from_millis(500);
 /// The part of one stderr line that is kept, in bytes.
 const STDERR_LINE: u64 = 2_000;
 
@@ -53,10 +53,10 @@ impl Stderr {
             .collect()
     }
 
-    /// Waits until a server that has ended has no more to say; helpers that it left behind may keep the pipe open, so not
-    /// for long.
-    pub(super) async fn settled(&self) {
-        let _still_open = tokio::time::timeout(SETTLED, self.ended.cancelled()).await;
+    /// Waits until the stderr of a server that has ended is read to its end; at most half a second, since a child of
+    /// the server may keep the pipe open.
+    pub(super) async fn drained(&self) {
+        let _still_open = tokio::time::timeout(DRAIN_WAIT, self.ended.cancelled()).await;
     }
 
     fn push(&self, line: String) {
@@ -168,7 +168,7 @@ impl Transport<RoleClient> for Child {
         let sent = self.lines.send(message);
         async move {
             match sent.await {
-                // The process is gone or going; its end, which the reading side hears, says more than a broken pipe.
+                // The process is gone or going; its end, which the reading side sees, says more than a broken pipe.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
                 sent => sent,
             }

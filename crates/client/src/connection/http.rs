@@ -1,5 +1,5 @@
-//! Streamable HTTP, with limits and the exact words of questions kept. rmcp drives sessions, streams and retries; this
-//! file posts a message and reads what comes back.
+//! Streamable HTTP, with limits and the exact parameters of questions kept. rmcp drives sessions, streams and retries;
+//! this file posts a message and reads what comes back.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -132,7 +132,7 @@ impl Http {
                 (StatusCode::UNAUTHORIZED, challenge) => StreamableHttpError::AuthRequired(
                     AuthRequiredError::new(challenge.unwrap_or_default()),
                 ),
-                // What the challenge wants is read by whoever asks for an authorization.
+                // The code that asks for an authorization reads the challenge.
                 (_, Some(challenge)) => StreamableHttpError::InsufficientScope(
                     InsufficientScopeError::new(challenge, None),
                 ),
@@ -214,7 +214,7 @@ impl Http {
             });
         let health = self.health.clone();
         SseStream::from_bytes_stream(bounded)
-            .map(move |event| event.map(|event| kept(event, &health)))
+            .map(move |event| event.map(|event| preserve(event, &health)))
             .boxed()
     }
 }
@@ -227,8 +227,9 @@ enum EventFailed {
     TooLarge { limit: usize },
 }
 
-/// rmcp passes over an event that it cannot read, and the call behind it would wait for ever; so it is noted here.
-fn kept(mut event: Sse, health: &Health) -> Sse {
+/// Keeps the parameters in an event. rmcp skips an event that it cannot read, and the call behind it would wait for
+/// ever, so such an event is recorded here.
+fn preserve(mut event: Sse, health: &Health) -> Sse {
     if let Some(data) = event.data.as_mut().filter(|data| !data.trim().is_empty()) {
         if let Cow::Owned(rewritten) = raw_params::keep(data.as_bytes())
             && let Ok(rewritten) = String::from_utf8(rewritten)
@@ -243,7 +244,7 @@ fn kept(mut event: Sse, health: &Health) -> Sse {
     event
 }
 
-/// rmcp tells only the first of a client error's causes; which one it was is in the last.
+/// rmcp reports only the first of a client error's causes; the last one names the problem.
 fn undelivered(error: reqwest::Error) -> Failed {
     StreamableHttpError::Io(std::io::Error::other(super::words(&error.without_url())))
 }
@@ -317,7 +318,7 @@ impl StreamableHttpClient for Http {
             .await?;
         let health = self.health.clone();
         Ok(events
-            .map(move |event| event.map(|event| kept(event, &health)))
+            .map(move |event| event.map(|event| preserve(event, &health)))
             .boxed())
     }
 }

@@ -81,7 +81,7 @@ pub(super) async fn open_child<H: ClientHandler>(
             }
             Err(error) => {
                 if matches!(error, ConnectError::Broken { .. }) {
-                    stderr.settled().await;
+                    stderr.drained().await;
                 }
                 Err(error.with_output(stderr.lines(), noise.first_noise()))
             }
@@ -200,7 +200,7 @@ where
     let service = match tokio::time::timeout(options.within, begun).await {
         Ok(Ok(service)) => service,
         Ok(Err(error)) => {
-            return Err(match health.trouble() {
+            return Err(match health.transport_error() {
                 Some(trouble) => ConnectError::Broken {
                     trouble,
                     stderr: Vec::new(),
@@ -235,8 +235,8 @@ where
     Ok(connection)
 }
 
-/// Returns whether nobody here speaks that version, so that the connection must not go on (2025-11-25, Lifecycle, "Version Negotiation").
-/// What is older than the first published version differs in nothing that matters here.
+/// Returns whether this version is not supported, so that the connection must not go on (2025-11-25, Lifecycle,
+/// "Version Negotiation"). What is older than the first published version differs in nothing that matters here.
 fn is_foreign(version: &str) -> bool {
     let known = ProtocolVersion::KNOWN_VERSIONS;
     known.iter().all(|known| known.as_str() != version)

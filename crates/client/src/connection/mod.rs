@@ -125,7 +125,8 @@ pub struct ConnectOptions {
     /// Headers for every request to a server over HTTP, beside those of the protocol. Their values are in no `Debug`.
     #[cfg(feature = "http")]
     pub headers: Vec<(::http::HeaderName, ::http::HeaderValue)>,
-    /// Environment variables for a server that is started, beside those that it inherits. Their values are in no `Debug`.
+    /// Environment variables for a server that is started, beside those that it inherits. Their values are in no
+    /// `Debug`.
     #[cfg(feature = "process")]
     pub environment: Vec<(OsString, OsString)>,
 }
@@ -357,13 +358,13 @@ impl<H: ClientHandler> Connection<H> {
     /// ```
     /// # use mcp_elicit_client::Connection;
     /// fn report(connection: &Connection<()>) {
-    ///     if let Some(trouble) = connection.trouble() {
+    ///     if let Some(trouble) = connection.transport_error() {
     ///         eprintln!("the connection is broken: {trouble}");
     ///     }
     /// }
     /// ```
-    pub fn trouble(&self) -> Option<TransportError> {
-        self.health.trouble()
+    pub fn transport_error(&self) -> Option<TransportError> {
+        self.health.transport_error()
     }
 
     /// Returns how many lines the server wrote to its stdout that are no JSON and were passed over.

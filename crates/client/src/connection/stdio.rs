@@ -1,4 +1,5 @@
-//! MCP's stdio framing, one JSON message a line, with a limit on what is read and the exact words of questions kept.
+//! MCP's stdio framing, one JSON message per line, with a limit on what is read and the exact parameters of questions
+//! kept.
 
 use std::io;
 use std::sync::Arc;
@@ -85,8 +86,8 @@ where
     async fn receive(&mut self) -> Option<ServerJsonRpcMessage> {
         match self.next().await {
             Ok(message) => Some(message),
-            Err(trouble) => {
-                self.health.broke(trouble);
+            Err(error) => {
+                self.health.broke(error);
                 None
             }
         }
@@ -127,7 +128,7 @@ mod tests {
         let mut lines = Lines::new(bytes, tokio::io::sink(), limit, health.clone());
         while lines.receive().await.is_some() {}
         assert!(health.ended().is_cancelled());
-        health.trouble()
+        health.transport_error()
     }
 
     #[tokio::test]

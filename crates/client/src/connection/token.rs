@@ -1,11 +1,11 @@
-//! Bearer tokens for HTTP servers, which are shown to nobody else.
+//! Bearer tokens for HTTP servers, which are sent nowhere else.
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// A bearer token (RFC 6750), sent as `Authorization: Bearer ...` with every request. Its text is in no `Debug` and in no
-/// error.
+/// A bearer token (RFC 6750), sent as `Authorization: Bearer ...` with every request. Its text is in no `Debug` and in
+/// no error.
 ///
 /// ```
 /// use mcp_elicit_client::connection::BearerToken;
@@ -53,7 +53,8 @@ impl BearerToken {
         Ok(Self(text))
     }
 
-    /// The token in an environment variable: a command line is seen by every user of the machine, its environment is not.
+    /// The token in an environment variable: a command line is seen by every user of the machine, its environment is
+    /// not.
     ///
     /// ```
     /// use mcp_elicit_client::connection::{BearerToken, TokenError};

@@ -54,7 +54,7 @@ const NOISE_LINE: usize = 2_000;
 /// The state of one connection, shared by its transport and everyone who waits on it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Health {
-    trouble: Arc<Mutex<Option<TransportError>>>,
+    error: Arc<Mutex<Option<TransportError>>>,
     ended: CancellationToken,
     noise: Arc<AtomicUsize>,
     first_noise: Arc<OnceLock<String>>,
@@ -82,19 +82,19 @@ impl Health {
         self.noise.load(Ordering::Relaxed)
     }
 
-    /// Notes what broke the connection. The first word stays, except that `Closed` says less than anything else.
-    pub(crate) fn broke(&self, trouble: TransportError) {
-        let mut known = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Records the error that broke the connection. The first stays, except that any other replaces `Closed`.
+    pub(crate) fn broke(&self, error: TransportError) {
+        let mut known = self.error.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(*known, None | Some(TransportError::Closed)) {
-            *known = Some(trouble);
+            *known = Some(error);
         }
         drop(known);
         self.ended.cancel();
     }
 
     /// Returns what broke the connection, if something did.
-    pub(crate) fn trouble(&self) -> Option<TransportError> {
-        self.trouble
+    pub(crate) fn transport_error(&self) -> Option<TransportError> {
+        self.error
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()

@@ -53,18 +53,18 @@ pub enum QuestionError {
     #[error("the server asks too much: {0}")]
     TooMuch(#[from] LimitReached),
     /// The question's own time ran out.
-    #[error("nobody answered within {} s", after.as_secs_f32())]
+    #[error("no answer within {} s", after.as_secs_f32())]
     TimedOut {
         /// The time that the question was open.
         after: Duration,
     },
-    /// The question was taken back, or its call ended.
+    /// The question was withdrawn, or its call ended.
     #[error("the question was taken back: {why}")]
     Withdrawn {
         /// Why, in words for a person.
         why: String,
     },
-    /// Nobody was there to answer.
+    /// No responder was available.
     #[error("{why}")]
     Nobody {
         /// The mode of the question.
@@ -76,8 +76,8 @@ pub enum QuestionError {
     /// The answer does not fit the form, so it was not sent. The responder is to blame.
     #[error("the answer does not fit the form: {0}")]
     WrongAnswer(Violations),
-    /// The form seems to ask for a credential and nobody insisted on answering it.
-    #[error("the form seems to ask for a credential ({fields}); it was not answered because nobody insisted", fields = fields.join(", "))]
+    /// The form seems to ask for a credential, and answering it was not explicitly allowed.
+    #[error("the form seems to ask for a credential ({fields}); answering it was not explicitly allowed", fields = fields.join(", "))]
     CredentialNotAllowed {
         /// The fields, and `message` for the message.
         fields: Vec<String>,
@@ -101,7 +101,7 @@ pub enum QuestionError {
 pub enum Blame {
     /// The server broke the protocol or asked what it must not.
     Server,
-    /// Nobody answered, or the answer could not be sent.
+    /// No answer was given, or the answer could not be sent.
     Nobody,
     /// The person's policy or a limit stopped it.
     Policy,
@@ -131,8 +131,8 @@ impl QuestionError {
         }
     }
 
-    /// Returns `true` if the call ends with the question, on every revision: the person stopped, or the question was taken
-    /// off the screen on this side.
+    /// Returns `true` if the call ends with the question, on every revision: the person stopped, or the question was
+    /// taken off the screen on this side.
     pub(crate) fn ends_the_call(&self) -> bool {
         matches!(
             self,
@@ -170,7 +170,7 @@ impl QuestionError {
 }
 
 impl QuestionError {
-    /// Returns what the server is told, as its revision spells it. Nothing of what a person said is in it.
+    /// Returns the error for the server, as its revision spells it. It holds no value of a person.
     ///
     /// ```
     /// use mcp_elicit_client::QuestionError;
@@ -226,7 +226,7 @@ impl QuestionError {
             }
             .into(),
             Self::Withdrawn { .. } => PeerFault::Withdrawn.into(),
-            Self::Nobody { mode, why } => nobody(*mode, why),
+            Self::Nobody { mode, why } => responder_fault(*mode, why),
             Self::WrongAnswer(_) => LimitFault::NoAnswer {
                 why: "the answer did not fit the form, so it was not sent",
             }
@@ -235,8 +235,8 @@ impl QuestionError {
     }
 }
 
-/// A responder's trouble, as far as it concerns the server.
-fn nobody(mode: Mode, why: &ResponderError) -> Fault {
+/// Returns the fault that a responder's error is for the server.
+fn responder_fault(mode: Mode, why: &ResponderError) -> Fault {
     match why {
         ResponderError::TimedOut { within } => LimitFault::TimedOut {
             after: *within,

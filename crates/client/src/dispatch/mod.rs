@@ -33,7 +33,7 @@ use crate::question::{self, Question, Withdrawal};
 use crate::responder::ResponderError;
 use limit::RateLimiter;
 
-/// Why a question is taken back when its call no longer waits for it.
+/// The reason given when a question is withdrawn because its call no longer waits for it.
 pub(crate) const CALL_OVER: &str = "its call is over";
 
 /// A question as it came, with what the connection knows about it.
@@ -225,7 +225,7 @@ impl Dispatcher {
                 question.shown = until(question.shown, within);
                 let mut responding = std::pin::pin!(self.responded(&question));
                 tokio::select! {
-                    // A face counts the same time down, and may be first to see its end.
+                    // A frontend counts the same time down, and may see its end first.
                     answer = &mut responding => answer.map_err(|refusal| match refusal {
                         QuestionError::Nobody { why: ResponderError::Expired, .. } => QuestionError::TimedOut { after: within },
                         other => other,
@@ -269,7 +269,7 @@ impl Dispatcher {
                 if answer.is_always() {
                     self.decline_always();
                 }
-                Ok(answer.brought_by(responder.name()))
+                Ok(answer.with_responder(responder.name()))
             }
         }
     }
@@ -304,7 +304,7 @@ impl Rule {
     /// The answer that the person's standing word gives.
     fn standing_answer(&self) -> Option<Answer> {
         (self.answer == Some(StandingAnswer::Decline))
-            .then(|| Answer::from(Outcome::Decline).brought_by("policy".into()))
+            .then(|| Answer::from(Outcome::Decline).with_responder("policy".into()))
     }
 }
 
@@ -316,8 +316,8 @@ impl Drop for TakeBack<'_> {
     }
 }
 
-/// A question whose end nobody has been told of. Where nobody waits for its answer any more, as when another question
-/// of its round found none, the onlookers still hear that it was taken back.
+/// A question whose end has not been reported. If its answer is no longer waited for, as when another question of its
+/// round got none, the observers are still notified that it was withdrawn.
 struct Unfinished<'d> {
     dispatcher: &'d Dispatcher,
     question: &'d Question,

@@ -1,4 +1,4 @@
-//! Those who look on: logs, records, screens, a program that reads events.
+//! Observers of questions: logs, records, screens, a program that reads events.
 
 use super::error::QuestionError;
 use crate::answer::Answer;
@@ -7,7 +7,7 @@ use crate::question::Question;
 
 /// Looks on while questions come and go. Called in order for each question; must not block.
 ///
-/// `answered` is the only place where a person's values pass by. Whoever writes them down has decided to.
+/// `answered` is the only method that gets a person's values. An observer that stores them does so deliberately.
 ///
 /// ```
 /// use mcp_elicit_client::dispatch::Observer;
@@ -52,8 +52,8 @@ pub trait Observer: Send + Sync + 'static {
         let _ = (question, why);
     }
 
-    /// The person said no to a server once and for all. This is the policy that says so, with every other server that the
-    /// same [`QuestionQueue`](super::QuestionQueue) declined, to be kept. Called for one change at a time.
+    /// The person said no to a server once and for all. This is the policy that says so, with every other server that
+    /// the same [`QuestionQueue`](super::QuestionQueue) declined, to be kept. Called for one change at a time.
     fn consent_changed(&self, consent: &Consent) {
         let _ = consent;
     }

@@ -10,8 +10,8 @@ use tokio::sync::{Semaphore, SemaphorePermit, watch};
 use crate::consent::Consent;
 use crate::question::Question;
 
-/// One person: their queue, and the servers they declined for good. Give the same `QuestionQueue` to every server whose questions
-/// the same person answers.
+/// One person: their queue, and the servers they declined permanently. Give the same `QuestionQueue` to every server
+/// whose questions the same person answers.
 ///
 /// ```
 /// use mcp_elicit_client::{ClientSettings, QuestionQueue};
@@ -58,7 +58,7 @@ pub struct Pending {
     pub mode: Mode,
 }
 
-/// A question in the list, and as a face shows it behind another.
+/// A question in the list, and as a frontend shows it behind another.
 #[derive(Debug)]
 struct Entry {
     pending: Pending,
@@ -78,7 +78,7 @@ impl Default for QuestionQueue {
 }
 
 impl QuestionQueue {
-    /// A person nobody has asked yet.
+    /// Creates an empty queue.
     pub fn new() -> Self {
         Self::default()
     }
@@ -88,8 +88,8 @@ impl QuestionQueue {
         self.lock_declined().contains(server)
     }
 
-    /// Declines every later question of `server`, and hands `policy`, with this and every earlier word of the person in
-    /// it, to `keep`.
+    /// Declines every later question of `server`, and passes `policy`, with this and every earlier decision of the
+    /// person in it, to `keep`.
     pub(crate) fn decline_always(
         &self,
         server: &str,
@@ -200,7 +200,7 @@ pub struct QueueEntry<'p> {
 }
 
 impl<'p> QueueEntry<'p> {
-    /// Waits until everything before it has been answered or taken back. Dropping the turn lets the next one in.
+    /// Waits until every question before it has been answered or withdrawn. Dropping the turn admits the next one.
     pub async fn turn(&self) -> Option<SemaphorePermit<'p>> {
         self.person.turn.acquire().await.ok()
     }

@@ -61,7 +61,7 @@ impl ClientSettings {
         self
     }
 
-    /// Sets what the person allows. The [`person`](Self::person) remembers a decline for good, for all their servers.
+    /// Sets what the person allows. The [`person`](Self::person) remembers a permanent decline, for all their servers.
     #[must_use]
     pub fn consent(mut self, consent: Consent) -> Self {
         self.consent = consent;
@@ -75,8 +75,8 @@ impl ClientSettings {
         self
     }
 
-    /// Returns how long a question waits for its answer once it is shown. Running out is a timeout, never an action. Without
-    /// it, a question waits until it is taken back.
+    /// Returns how long a question waits for its answer once it is shown. Running out is a timeout, never an action.
+    /// Without it, a question waits until it is withdrawn.
     #[must_use]
     pub fn answer_within(mut self, time: Duration) -> Self {
         self.answer_within = Some(time);
@@ -104,8 +104,8 @@ impl ClientSettings {
         self
     }
 
-    /// Returns how many times a server may come back within one call: with questions (2026-07-28), or with visits that it
-    /// requires first (2025-11-25, `-32042`).
+    /// Returns how many times a server may come back within one call: with questions (2026-07-28), or with visits that
+    /// it requires first (2025-11-25, `-32042`).
     #[must_use]
     pub fn rounds(mut self, most: usize) -> Self {
         self.rounds = most;

@@ -1,4 +1,4 @@
-//! The person at their browser, through the web face.
+//! The responder that asks in the browser, with the web frontend.
 
 use std::borrow::Cow;
 

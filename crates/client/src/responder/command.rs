@@ -19,7 +19,7 @@ const ANSWER_LIMIT: u64 = 1024 * 1024;
 /// `{"action", "content"}` to its stdout. No output means that it cannot show the question; another exit code than zero
 /// that it failed. Content that the form refuses is given back to it, with every violation, twice.
 ///
-/// The program may add `"reason"` to a decline, and must add `"insist": true` where the question says `mustInsist`.
+/// The program may add `"reason"` to a decline, and must add `"allowCredentials": true` where the question says `asksForCredential`.
 ///
 /// ```
 /// use mcp_elicit_client::ClientSettings;
@@ -112,7 +112,7 @@ impl Program for Command {
     }
 }
 
-/// A program that is ended, with all that it started, when nobody waits for it any more.
+/// A program that is ended, with all its children, when its answer is no longer waited for.
 struct Running(Box<dyn ChildWrapper>);
 
 impl Drop for Running {

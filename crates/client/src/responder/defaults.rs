@@ -10,7 +10,7 @@ use crate::question::Question;
 
 /// Accepts with the defaults where every required field has one, and otherwise says which have none.
 ///
-/// For servers that the person trusts once and for all. A url is never accepted so: nobody agreed to open it.
+/// For servers that the person trusts completely. A url is never accepted so: no person agreed to open it.
 ///
 /// ```
 /// use mcp_elicit_client::responder::Defaults;

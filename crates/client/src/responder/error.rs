@@ -31,7 +31,7 @@ pub enum ResponderError {
         /// The fields without a usable default.
         violations: Violations,
     },
-    /// Its answer does not fit the form, and there is nobody to correct it.
+    /// Its answer does not fit the form, and there is no person to correct it.
     #[error("the prepared answer does not fit: {violations}")]
     Refused {
         /// Every field that is wrong.
@@ -46,8 +46,8 @@ pub enum ResponderError {
     /// The person stopped the program, which says nothing about the question.
     #[error("interrupted before the question was answered")]
     Interrupted,
-    /// Nobody answered in the time this responder gives.
-    #[error("nobody answered within {} s", within.as_secs_f32())]
+    /// The time that this responder gives passed without an answer.
+    #[error("no answer within {} s", within.as_secs_f32())]
     TimedOut {
         /// The time it gives.
         within: Duration,
@@ -55,7 +55,7 @@ pub enum ResponderError {
     /// The question's own time ran out while it was shown.
     #[error("the time to answer ran out")]
     Expired,
-    /// The question was taken back while it was shown.
+    /// The question was withdrawn while it was shown.
     #[error("the question was taken back: {why}")]
     Withdrawn {
         /// Why, in words for a person.
@@ -107,7 +107,7 @@ impl ResponderError {
     }
 }
 
-/// Returns what a face says when a question ended without an action.
+/// Converts the error of a frontend, where a question ended without an action.
 #[cfg(any(feature = "terminal", feature = "browser"))]
 pub(super) fn from_frontend(why: FrontendError) -> ResponderError {
     match why {

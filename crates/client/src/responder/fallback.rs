@@ -63,7 +63,7 @@ impl Fallback {
         self
     }
 
-    fn noting_who_agreed(&self, answer: Answer, second: bool) -> Answer {
+    fn remember_who_agreed(&self, answer: Answer, second: bool) -> Answer {
         if answer.agrees_to_visit() {
             self.second_agreed.store(second, Ordering::Relaxed);
         }
@@ -108,15 +108,15 @@ impl Responder for Fallback {
     fn respond<'a>(&'a self, question: &'a Question) -> RespondFuture<'a> {
         Box::pin(async move {
             match self.ask_first(question).await {
-                Ok(answer) => Ok(self.noting_who_agreed(answer, false)),
-                // The person ended the program, or the question is gone: nobody else is to be bothered with it.
+                Ok(answer) => Ok(self.remember_who_agreed(answer, false)),
+                // The person ended the program, or the question has ended: the second responder is not asked.
                 Err(error @ (ResponderError::Interrupted | ResponderError::Withdrawn { .. })) => {
                     Err(error)
                 }
                 Err(error) if !self.second.modes().has(question.mode()) => Err(error),
                 Err(_) => {
                     let answer = self.second.respond(question).await?;
-                    Ok(self.noting_who_agreed(answer, true))
+                    Ok(self.remember_who_agreed(answer, true))
                 }
             }
         })

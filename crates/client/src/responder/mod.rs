@@ -113,7 +113,7 @@ pub trait Responder: Send + Sync + 'static {
         false
     }
 
-    /// Asks. The future is dropped when the question is taken back or its time is over: what is on the screen must
+    /// Asks. The future is dropped when the question is withdrawn or its time is over: what is on the screen must
     /// go then. [`Question::withdrawn`] says why.
     fn respond<'a>(&'a self, question: &'a Question) -> RespondFuture<'a>;
 

@@ -20,8 +20,8 @@ pub(super) trait Program: Sync {
     fn exchange(&self, line: &str) -> impl Future<Output = Result<String, ResponderError>> + Send;
 }
 
-/// Returns what the program answers. Content that the form refuses is given back to it with every violation, so that it may
-/// correct itself.
+/// Returns what the program answers. Content that the form refuses is given back to it with every violation, so that it
+/// may correct itself.
 pub(super) async fn answer_of(
     program: &impl Program,
     question: &Question,
@@ -62,8 +62,8 @@ struct Asked<'q> {
     host: Option<&'q str>,
     /// Reasons to be careful, for a person to read.
     warnings: Vec<String>,
-    /// `true` if an acceptance must carry `"insist": true`.
-    must_insist: bool,
+    /// `true` if an acceptance must carry `"allowCredentials": true`.
+    asks_for_credential: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     seconds_left: Option<u64>,
     attempt: u32,
@@ -88,7 +88,7 @@ impl<'q> Asked<'q> {
             url: question.url(),
             host: question.link().map(|link| link.host().ascii()),
             warnings: warnings.into_iter().map(|warning| warning.text).collect(),
-            must_insist: question.asks_for_credential(),
+            asks_for_credential: question.asks_for_credential(),
             seconds_left: remaining(question).map(|left| left.as_secs()),
             attempt,
             violations,
@@ -111,12 +111,12 @@ fn remaining(question: &Question) -> Option<Duration> {
 
 /// The answer of a program.
 #[derive(Deserialize)]
-struct Told {
+struct ProgramAnswer {
     action: String,
     content: Option<Value>,
     reason: Option<String>,
-    #[serde(default)]
-    insist: bool,
+    #[serde(default, rename = "allowCredentials")]
+    allow_credentials: bool,
 }
 
 /// The result of reading a program's answer.
@@ -131,21 +131,25 @@ fn read(question: &Question, text: &str) -> Result<Read, ResponderError> {
     if text.trim().is_empty() {
         return Err(ResponderError::cannot_show("the program gave no answer"));
     }
-    let told: Told = serde_json::from_str(text)
+    let answer_given: ProgramAnswer = serde_json::from_str(text)
         .map_err(|_| ResponderError::failed("its answer is not {\"action\", \"content\"}"))?;
-    let action = told
+    let action = answer_given
         .action
         .parse::<Action>()
         .map_err(|_| ResponderError::failed("its action is none of accept, decline and cancel"))?;
     let answer = match action {
         Action::Accept => {
-            match question.accept(told.content.unwrap_or_else(|| Value::Object(Map::new()))) {
-                Ok(answer) if told.insist => answer.allow_credentials(),
+            match question.accept(
+                answer_given
+                    .content
+                    .unwrap_or_else(|| Value::Object(Map::new())),
+            ) {
+                Ok(answer) if answer_given.allow_credentials => answer.allow_credentials(),
                 Ok(answer) => answer,
                 Err(violations) => return Ok(Read::Wrong(violations)),
             }
         }
-        Action::Decline => answer::decline(told.reason),
+        Action::Decline => answer::decline(answer_given.reason),
         Action::Cancel => answer::cancel(),
     };
     Ok(Read::Answer(answer))

@@ -30,7 +30,7 @@ use crate::question::Question;
 /// ```
 pub struct Script {
     source: Source,
-    insist: bool,
+    allow_credentials: bool,
 }
 
 enum Source {
@@ -99,7 +99,7 @@ impl Script {
     fn new(source: Source) -> Self {
         Self {
             source,
-            insist: false,
+            allow_credentials: false,
         }
     }
 
@@ -205,7 +205,7 @@ impl Script {
     /// ```
     #[must_use]
     pub fn allow_credentials(mut self) -> Self {
-        self.insist = true;
+        self.allow_credentials = true;
         self
     }
 
@@ -359,7 +359,7 @@ impl Responder for Script {
     fn respond<'a>(&'a self, question: &'a Question) -> RespondFuture<'a> {
         Box::pin(async move {
             let answer = self.answer(question)?;
-            Ok(if self.insist {
+            Ok(if self.allow_credentials {
                 answer.allow_credentials()
             } else {
                 answer
@@ -367,7 +367,7 @@ impl Responder for Script {
         })
     }
 
-    /// Whoever scripted the answer has nobody to wait for.
+    /// A scripted answer waits for no person.
     fn visited<'a>(&'a self, _hosts: &'a [String]) -> VisitFuture<'a> {
         Box::pin(std::future::ready(Ok(())))
     }

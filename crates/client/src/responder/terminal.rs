@@ -1,4 +1,4 @@
-//! The person at this terminal, through the terminal face.
+//! The responder that asks at this terminal, with the terminal frontend.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::{RespondFuture, Responder, ResponderError, VisitFuture, error};
 use crate::answer::Answer;
 use crate::question::Question;
 
-/// Asks the person at this terminal. The face blocks on keys, so it has a thread of its own.
+/// Asks the person at this terminal. The frontend blocks on keys, so it has a thread of its own.
 ///
 /// ```no_run
 /// use mcp_elicit_client::ClientSettings;
@@ -39,7 +39,7 @@ impl Terminal {
         Ok(Self::new(Frontend::detect()?))
     }
 
-    /// This face.
+    /// Creates a responder that asks with this frontend.
     ///
     /// ```no_run
     /// use mcp_elicit_client::forms::terminal::Frontend;
@@ -55,7 +55,7 @@ impl Terminal {
         }
     }
 
-    /// Lets the face do `work` on a thread of its own.
+    /// Runs `work` with the frontend on a thread of its own.
     async fn with_frontend<T: Send + 'static>(
         &self,
         handle: &QuestionHandle,
@@ -77,7 +77,7 @@ impl Terminal {
     }
 }
 
-/// Takes a question off the screen when nobody waits for it any more.
+/// Withdraws a question when its answer is no longer waited for.
 struct TakenOff<'q> {
     handle: QuestionHandle,
     why: Box<dyn Fn() -> String + Send + Sync + 'q>,
@@ -138,7 +138,7 @@ impl Responder for Terminal {
                 frontend.wait_for_visit(&hosts, handle)
             });
             match waited.await {
-                // Nobody can say it here any more, but the server still can.
+                // The person can no longer say it here, but the server still can.
                 Err(ResponderError::EndOfInput) => std::future::pending().await,
                 waited => waited,
             }

@@ -26,7 +26,7 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 /// Posts each question to a web service and waits for its reply, `{"action", "content"}`.
 ///
 /// Requests are signed as Standard Webhooks (`webhook-id`, `webhook-timestamp`, `webhook-signature`). `200` carries the
-/// answer; `202` says that nobody has answered yet, and the same message, with the same id, comes again after
+/// answer; `202` says that there is no answer yet, and the same message, with the same id, comes again after
 /// `Retry-After`; `204` says that the service cannot show the question. Content that the form refuses is given back to
 /// it, with every violation, twice.
 ///
@@ -89,7 +89,7 @@ impl Webhook {
         if !(24..=64).contains(&key.len()) {
             return Err(WebhookError::Secret);
         }
-        // A redirect would send the question, and take an answer, where nobody named.
+        // A redirect would send the question to an address that is not configured, and take its answer.
         let client = crate::tls::client()
             .redirect(reqwest::redirect::Policy::none())
             .build()
@@ -238,7 +238,7 @@ impl Responder for Webhook {
         self.modes
     }
 
-    /// Whoever stands behind it lists what waits.
+    /// The service behind it lists pending questions itself.
     fn has_own_queue(&self) -> bool {
         true
     }

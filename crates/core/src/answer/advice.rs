@@ -1,6 +1,7 @@
 //! Why what a person typed is not taken, and what to write instead, in words for the person who typed it.
 //!
-//! Unlike a violation, advice may repeat what was typed. It is shown beside the field and belongs in no log and no record.
+//! Unlike a violation, advice may repeat what was typed. It is shown beside the field and belongs in no log and no
+//! record.
 
 use url::Url;
 
@@ -26,8 +27,8 @@ const MONTHS: [(&str, u8); 12] = [
 ];
 
 impl Field {
-    /// Says why what was typed is not taken and what to write, for the person who typed it: `February 2026 has 28 days`,
-    /// `write 1000 or 1.0`. `None` where the violation says enough, or where nothing is wrong.
+    /// Says why what was typed is not taken and what to write, for the person who typed it: `February 2026 has 28
+    /// days`, `write 1000 or 1.0`. `None` where the violation says enough, or where nothing is wrong.
     pub fn advice(&self, typed: &DraftValue) -> Option<String> {
         let DraftValue::Text(text) = typed else {
             return None;
@@ -64,8 +65,8 @@ impl Field {
     }
 }
 
-/// A number with one separator and three digits after it: what it is where the separator groups digits, and where it is a
-/// decimal separator. `None` for any other text.
+/// A number with one separator and three digits after it: what it is where the separator groups digits, and where it is
+/// a decimal separator. `None` for any other text.
 pub(super) fn two_readings(text: &str) -> Option<(String, String)> {
     let digits = text.strip_prefix(['-', '+', '\u{2212}']).unwrap_or(text);
     let sign = if digits.len() < text.len() && !text.starts_with('+') {
@@ -202,7 +203,7 @@ fn on_day(year: u16, month: usize, day: u8) -> Option<String> {
     }
 }
 
-/// The year last: which number is the month cannot be told where both may be.
+/// The year last: where both other numbers may be the month, the date is ambiguous.
 fn on_year_last(a: u8, b: u8, year: u16) -> String {
     let date = |month: u8, day: u8| {
         let sound = (1..=12).contains(&month) && on_day(year, month.into(), day).is_none();

@@ -27,14 +27,15 @@ pub enum CheckError {
     Violations(#[from] Violations),
 }
 
-/// Most names of dropped fields that are kept, and how much of each.
-const IGNORED_KEPT: usize = 32;
+/// The maximum number of dropped fields whose names are kept.
+const MAX_IGNORED: usize = 32;
 
 impl Form {
-    /// Makes answers of content, or tells every violation.
+    /// Checks content and returns answers, or every violation.
     ///
     /// Fields that the form does not have are dropped and named in [`Answers::ignored`], unless the form says
-    /// `additionalProperties: false`. Null is no value: a required field that is null is missing, another has the wrong type.
+    /// `additionalProperties: false`. Null is no value: a required field that is null is missing, another has the wrong
+    /// type.
     ///
     /// # Errors
     /// Every [`Violation`], in the form's order.
@@ -48,8 +49,8 @@ impl Form {
         }
     }
 
-    /// [`check`](Self::check) from the content's text, without building a value of it first. Of a key that is there twice, both
-    /// values are judged and the last is taken.
+    /// [`check`](Self::check) from the content's text, without building a value of it first. Of a key that is there
+    /// twice, both values are judged and the last is taken.
     ///
     /// # Errors
     /// When the text is too long, is not JSON, or breaks the form's rules.
@@ -76,7 +77,8 @@ impl Form {
         ))
     }
 
-    /// Returns the violations that [`check`](Self::check) would find, leaving the content alone. Empty when it is valid.
+    /// Returns the violations that [`check`](Self::check) would find, leaving the content alone. Empty when it is
+    /// valid.
     pub fn violations(&self, content: &Value) -> Violations {
         match content {
             Value::Object(entries) => self.judge(
@@ -107,7 +109,7 @@ impl Form {
             };
             let field = &fields[index];
             if matches!(given, Given::Null) && field.required() {
-                // The last of a key is taken, so a null there takes back a value before it.
+                // The last of a key is taken, so a null there replaces a value before it.
                 seen.unmark(index);
                 continue;
             }
@@ -133,7 +135,8 @@ impl Form {
         Violations(found)
     }
 
-    /// Returns the position of a key in the form. Content is nearly always in the form's order, so the field after the last one is tried first.
+    /// Returns the position of a key in the form. Content is nearly always in the form's order, so the field after the
+    /// last one is tried first.
     fn locate(&self, key: &str, next: &mut usize) -> Option<usize> {
         let index = match self.fields().get(*next) {
             Some(field) if field.name() == key => *next,
@@ -153,7 +156,7 @@ impl Form {
         let mut next = 0;
         for (key, value) in entries {
             let Some(index) = self.locate(key.as_ref(), &mut next) else {
-                if ignored.len() < IGNORED_KEPT {
+                if ignored.len() < MAX_IGNORED {
                     ignored.push(crate::form::text::clip(key.as_ref()));
                 }
                 continue;

@@ -6,8 +6,8 @@ use super::{Answers, Violations};
 use crate::form::{Field, Form};
 
 impl Form {
-    /// Every field's `default`, in the form's order. Each passes its own field's rules; together they may still lack required
-    /// fields.
+    /// Every field's `default`, in the form's order. Each passes its own field's rules; together they may still lack
+    /// required fields.
     pub fn defaults(&self) -> Map<String, Value> {
         self.fields()
             .iter()

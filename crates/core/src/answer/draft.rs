@@ -260,8 +260,8 @@ fn read_text(text: &str, format: Option<Format>) -> String {
     }
 }
 
-/// An http or https address in its own letters, as it is spelled in ASCII: the host in Punycode, the rest percent-encoded.
-/// `None` for one that is in ASCII already, and for what the parser would repair.
+/// An http or https address in its own letters, as it is spelled in ASCII: the host in Punycode, the rest
+/// percent-encoded. `None` for one that is in ASCII already, and for what the parser would repair.
 fn read_uri(text: &str) -> Option<String> {
     let repaired = |c: char| c.is_whitespace() || c.is_control() || c == '\\';
     if text.is_ascii() || text.contains(repaired) {
@@ -306,7 +306,8 @@ fn read_date_time(text: &str) -> Option<String> {
     ))
 }
 
-/// Returns whether a point stands where it groups digits in many countries, 1.000: nobody writes a whole number with a fraction.
+/// Returns whether a point stands where it groups digits in many countries, 1.000: a whole number is not written with a
+/// fraction.
 fn is_doubtful(typed: &DraftValue) -> bool {
     matches!(typed, DraftValue::Text(text) if two_readings(text.trim()).is_some())
 }

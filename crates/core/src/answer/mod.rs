@@ -1,8 +1,8 @@
 //! Answers: content that passed its form's check, and how it gets there.
 //!
 //! `check` judges what came from a peer, `draft` reads what a person typed, `defaults` fills in; all end in
-//! [`Form::check`](crate::form::Form::check), the only maker of [`Answers`]. A [`Violation`] never carries a value; `advice`, for the
-//! person who typed it, may.
+//! [`Form::check`](crate::form::Form::check), the only maker of [`Answers`]. A [`Violation`] never carries a value;
+//! `advice`, for the person who typed it, may.
 
 mod advice;
 mod check;
@@ -54,7 +54,8 @@ impl Outcome {
     }
 }
 
-/// Content that passed [`Form::check`](crate::form::Form::check), in the form's order, with nothing the form does not have.
+/// Content that passed [`Form::check`](crate::form::Form::check), in the form's order, with nothing the form does not
+/// have.
 ///
 /// A whole number for an integer field is held as an integer: 1.0 is 1. `Debug` names the fields and masks the values;
 /// serializing gives them, since that is how they are sent.

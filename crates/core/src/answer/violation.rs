@@ -74,7 +74,8 @@ pub enum Expected {
 }
 
 impl Rule {
-    /// The stable code: the JSON Schema keyword that the rule comes from. A choice is `enum` however its options are spelled.
+    /// The stable code: the JSON Schema keyword that the rule comes from. A choice is `enum` however its options are
+    /// spelled.
     pub const fn code(&self) -> &'static str {
         match self {
             Rule::Required => "required",

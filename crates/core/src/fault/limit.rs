@@ -1,4 +1,4 @@
-//! A bound was reached: time, rate, size or number. Nobody acted, so nothing here is ever told as an action.
+//! A bound was reached: time, rate, size or number. No person acted, so nothing here is ever reported as an action.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use super::error::code;
 
-/// A bound that somebody set and that was reached.
+/// A configured bound that was reached.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LimitFault {
-    /// Nobody answered in time.
+    /// The deadline passed without an answer.
     #[error("{}", if *.seen { "User did not respond within timeout period" } else { "The question was shown to nobody within the timeout period" })]
     TimedOut {
         /// The time that it was open.

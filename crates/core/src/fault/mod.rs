@@ -1,14 +1,14 @@
 //! Faults of a question, by who is to blame, with the name of each on each revision.
 //!
 //! A decline or a cancel is an answer, not a fault: [`PersonFault`] is only for callers that cannot go on without one.
-//! A timeout, a limit or a crash is never told as something a person did.
+//! A timeout, a limit or a crash is never reported as a person's action.
 //!
 //! | file | who is to blame |
 //! | --- | --- |
 //! | [`peer`] | the other side: what it sent is not what the protocol says |
-//! | [`author`] | whoever wrote the program on this side |
-//! | [`person`] | nobody: the person has the right to say no |
-//! | [`limit`] | a bound that somebody set: time, rate, size, number |
+//! | [`author`] | the author of the program on this side |
+//! | [`person`] | none: the person has the right to say no |
+//! | [`limit`] | a configured bound: time, rate, size, number |
 //! | [`error`] | the JSON-RPC error object and its codes |
 
 pub mod author;
@@ -53,7 +53,7 @@ pub enum Blame {
     Author,
     /// The person, who may.
     Person,
-    /// Whoever set the bound.
+    /// The operator who set the bound.
     Limit,
 }
 

@@ -21,7 +21,7 @@ pub enum PeerFault {
         /// Every defect; the first is named in the error.
         defects: Vec<Finding>,
     },
-    /// A URL that nobody should visit.
+    /// A URL that must not be opened.
     #[error("the requested link is not legal: {0}")]
     IllegalLink(#[from] LinkError),
     /// A form that asks for a credential, which form mode must never do.

@@ -1,4 +1,4 @@
-//! The person said no, or made no choice: an answer, told as a fault only to callers that cannot go on without.
+//! The person said no, or made no choice: an answer, reported as a fault only to callers that cannot go on without.
 
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! A yes-or-no field: `type: boolean`.
 
 use super::defect::DefectCode;
-use super::kind::{Emit, Keywords, Kind, Reading};
+use super::kind::{Emit, FieldReader, Keywords, Kind};
 use crate::answer::{Expected, Rule};
 use crate::json::{Given, Json};
 
@@ -15,16 +15,16 @@ pub struct Boolean {
 }
 
 impl Boolean {
-    pub(crate) fn read(keywords: &Keywords<'_, '_>, reading: &mut Reading<'_>) -> Kind {
-        reading.without_effect("boolean", &super::text::words_of(keywords));
-        reading.without_effect("boolean", &super::number::words_of(keywords));
-        reading.without_effect("boolean", &super::choices::words_of(keywords));
-        super::choice::refuse_options(keywords, "a boolean", reading);
+    pub(crate) fn read(keywords: &Keywords<'_, '_>, reader: &mut FieldReader<'_>) -> Kind {
+        reader.without_effect("boolean", &super::text::words_of(keywords));
+        reader.without_effect("boolean", &super::number::words_of(keywords));
+        reader.without_effect("boolean", &super::choices::words_of(keywords));
+        super::choice::refuse_options(keywords, "a boolean", reader);
         let constant = match keywords.constant {
             None => None,
             Some(Json::Boolean(constant)) => Some(*constant),
             Some(other) => {
-                reading.defect(
+                reader.defect(
                     "const",
                     DefectCode::ImpossibleRange,
                     format!("a boolean is never {}: use true or false", other.kind()),
@@ -32,7 +32,7 @@ impl Boolean {
                 None
             }
         };
-        reading.not_portable(
+        reader.not_portable(
             "const",
             constant.is_some(),
             "ask again when the answer is not the one you need",
@@ -41,7 +41,7 @@ impl Boolean {
             constant,
             default: None,
         });
-        if !reading.default_holds(&kind, keywords.default) {
+        if !reader.default_holds(&kind, keywords.default) {
             return kind;
         }
         Kind::Boolean(Boolean {

@@ -53,8 +53,8 @@ impl FormBuilder {
     /// The form.
     ///
     /// # Errors
-    /// Every defect, with the JSON Pointer of the schema it would have been: impossible bounds, duplicate options, a default that
-    /// its field refuses.
+    /// Every defect, with the JSON Pointer of the schema it would have been: impossible bounds, duplicate options, a
+    /// default that its field refuses.
     pub fn build(self) -> Result<Form, Defects> {
         if let Some(name) = self.duplicate {
             let at = super::defect::At::ROOT;

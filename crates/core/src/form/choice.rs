@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::defect::{At, DefectCode, NoteCode};
-use super::kind::{Emit, Keywords, Kind, Reading};
+use super::kind::{Emit, FieldReader, Keywords, Kind};
 use crate::answer::{Expected, Rule};
 use crate::json::{Given, Json};
 use crate::wire::Revision;
@@ -64,7 +64,8 @@ impl std::ops::Deref for ChoiceOptions {
     }
 }
 
-/// The rules of a single choice (`UntitledSingleSelectEnumSchema`, `TitledSingleSelectEnumSchema`, `LegacyTitledEnumSchema`).
+/// The rules of a single choice (`UntitledSingleSelectEnumSchema`, `TitledSingleSelectEnumSchema`,
+/// `LegacyTitledEnumSchema`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     /// The options.
@@ -76,21 +77,21 @@ pub struct Choice {
 }
 
 impl Choice {
-    pub(crate) fn read(keywords: &Keywords<'_, '_>, reading: &mut Reading<'_>) -> Option<Kind> {
-        reading.without_effect("choice", &super::number::words_of(keywords));
-        reading.without_effect("choice", &super::choices::words_of(keywords));
+    pub(crate) fn read(keywords: &Keywords<'_, '_>, reader: &mut FieldReader<'_>) -> Option<Kind> {
+        reader.without_effect("choice", &super::number::words_of(keywords));
+        reader.without_effect("choice", &super::choices::words_of(keywords));
         for (key, present) in super::text::words_of(keywords) {
             if present {
                 let message = format!(
                     "`{key}` constrains a text that is written; the options are listed already, remove it"
                 );
-                reading.defect(key, DefectCode::UnsupportedKeyword, message);
+                reader.defect(key, DefectCode::UnsupportedKeyword, message);
             }
         }
-        let at = reading.at;
+        let at = reader.at;
         let options = match (keywords.options, keywords.one_of) {
             (Some(_), Some(_)) => {
-                reading.defect(
+                reader.defect(
                     "enum",
                     DefectCode::OptionsTwice,
                     "give the options as `enum` or as `oneOf`, not both",
@@ -98,19 +99,19 @@ impl Choice {
                 return None;
             }
             (Some(values), None) => {
-                let mut options = read_values(values, "enum", &at.child("enum"), reading)?;
-                read_names(&mut options, keywords.names, reading);
+                let mut options = read_values(values, "enum", &at.child("enum"), reader)?;
+                read_names(&mut options, keywords.names, reader);
                 options
             }
-            (None, one_of) => read_constants(one_of?, "oneOf", &at.child("oneOf"), reading)?,
+            (None, one_of) => read_constants(one_of?, "oneOf", &at.child("oneOf"), reader)?,
         };
-        let constant = reading.text("const", keywords.constant).map(String::from);
-        reading.not_portable("const", constant.is_some(), "give an `enum` of one");
+        let constant = reader.text("const", keywords.constant).map(String::from);
+        reader.not_portable("const", constant.is_some(), "give an `enum` of one");
         if constant
             .as_ref()
             .is_some_and(|constant| !options.contains(constant))
         {
-            reading.defect(
+            reader.defect(
                 "const",
                 DefectCode::ImpossibleRange,
                 "the only value allowed is none of the options",
@@ -122,7 +123,7 @@ impl Choice {
             default: None,
         };
         let kind = Kind::Choice(choice);
-        if !reading.default_holds(&kind, keywords.default) {
+        if !reader.default_holds(&kind, keywords.default) {
             return Some(kind);
         }
         let Kind::Choice(choice) = kind else {
@@ -185,9 +186,9 @@ pub(crate) fn read_values(
     value: &Json<'_>,
     key: &str,
     at: &At<'_>,
-    reading: &mut Reading<'_>,
+    reader: &mut FieldReader<'_>,
 ) -> Option<ChoiceOptions> {
-    let values = read_list(value, key, at, reading)?;
+    let values = read_list(value, key, at, reader)?;
     let mut options = Vec::with_capacity(values.len());
     for (i, value) in values.iter().enumerate() {
         if let Some(text) = value.as_text() {
@@ -197,12 +198,12 @@ pub(crate) fn read_values(
             });
         } else {
             let message = format!("an option must be a string, not {}", value.kind());
-            reading
+            reader
                 .found
                 .defect(&at.child(&i.to_string()), DefectCode::OptionShape, message);
         }
     }
-    finish(options, values.len(), at, reading)
+    finish(options, values.len(), at, reader)
 }
 
 /// `oneOf` or `anyOf`: a list of `{const, title}`.
@@ -210,21 +211,21 @@ pub(crate) fn read_constants(
     value: &Json<'_>,
     key: &str,
     at: &At<'_>,
-    reading: &mut Reading<'_>,
+    reader: &mut FieldReader<'_>,
 ) -> Option<ChoiceOptions> {
-    let entries = read_list(value, key, at, reading)?;
+    let entries = read_list(value, key, at, reader)?;
     let mut options = Vec::with_capacity(entries.len());
     for (i, entry) in entries.iter().enumerate() {
         match read_constant(entry) {
             Ok(option) => options.push(option),
             Err(message) => {
-                reading
+                reader
                     .found
                     .defect(&at.child(&i.to_string()), DefectCode::OptionShape, message);
             }
         }
     }
-    finish(options, entries.len(), at, reading)
+    finish(options, entries.len(), at, reader)
 }
 
 fn read_constant(entry: &Json<'_>) -> Result<ChoiceOption, String> {
@@ -265,23 +266,21 @@ fn read_list<'j, 'a>(
     value: &'j Json<'a>,
     key: &str,
     at: &At<'_>,
-    reading: &mut Reading<'_>,
+    reader: &mut FieldReader<'_>,
 ) -> Option<&'j [Json<'a>]> {
     match value {
-        Json::List(entries) if entries.len() > reading.limits.options => {
+        Json::List(entries) if entries.len() > reader.limits.options => {
             let message = format!(
                 "{} options; a field may have {} at most",
                 entries.len(),
-                reading.limits.options
+                reader.limits.options
             );
-            reading
-                .found
-                .defect(at, DefectCode::TooManyOptions, message);
+            reader.found.defect(at, DefectCode::TooManyOptions, message);
             None
         }
         Json::List(entries) if !entries.is_empty() => Some(entries),
         Json::List(_) => {
-            reading.found.defect(
+            reader.found.defect(
                 at,
                 DefectCode::NoOptions,
                 format!("`{key}` is empty, so nothing can be picked: list at least one option"),
@@ -289,7 +288,7 @@ fn read_list<'j, 'a>(
             None
         }
         other => {
-            reading.found.defect(
+            reader.found.defect(
                 at,
                 DefectCode::NoOptions,
                 format!("`{key}` must be a list of options, not {}", other.kind()),
@@ -304,12 +303,12 @@ fn finish(
     options: Vec<ChoiceOption>,
     given: usize,
     at: &At<'_>,
-    reading: &mut Reading<'_>,
+    reader: &mut FieldReader<'_>,
 ) -> Option<ChoiceOptions> {
     let mut duplicate = false;
-    let mut refuse = |i: usize, reading: &mut Reading<'_>| {
+    let mut refuse = |i: usize, reader: &mut FieldReader<'_>| {
         duplicate = true;
-        reading.found.defect(
+        reader.found.defect(
             &at.child(&i.to_string()),
             DefectCode::DuplicateOption,
             "this option is already in the list: give each value once",
@@ -321,14 +320,14 @@ fn finish(
                 .iter()
                 .any(|earlier| earlier.value == option.value)
             {
-                refuse(i, reading);
+                refuse(i, reader);
             }
         }
     } else {
         let mut seen = HashSet::with_capacity(options.len());
         for (i, option) in options.iter().enumerate() {
             if !seen.insert(&*option.value) {
-                refuse(i, reading);
+                refuse(i, reader);
             }
         }
     }
@@ -336,15 +335,15 @@ fn finish(
 }
 
 /// `enumNames`, the titles of 2025-06-18.
-fn read_names(options: &mut ChoiceOptions, names: Option<&Json<'_>>, reading: &mut Reading<'_>) {
+fn read_names(options: &mut ChoiceOptions, names: Option<&Json<'_>>, reader: &mut FieldReader<'_>) {
     let Some(list) = names else { return };
     let Json::List(entries) = list else {
-        reading.wrong_type("enumNames", "a list of strings", list);
+        reader.wrong_type("enumNames", "a list of strings", list);
         return;
     };
     let titles: Vec<_> = entries.iter().filter_map(Json::as_text).collect();
     if titles.len() != entries.len() {
-        reading.defect(
+        reader.defect(
             "enumNames",
             DefectCode::KeywordType,
             "`enumNames` must be a list of strings",
@@ -355,7 +354,7 @@ fn read_names(options: &mut ChoiceOptions, names: Option<&Json<'_>>, reading: &m
             titles.len(),
             options.len()
         );
-        reading.note("enumNames", NoteCode::NamesIgnored, message);
+        reader.note("enumNames", NoteCode::NamesIgnored, message);
     } else {
         let labelled = options
             .iter()
@@ -369,7 +368,11 @@ fn read_names(options: &mut ChoiceOptions, names: Option<&Json<'_>>, reading: &m
 }
 
 /// Options on a field that is not a string.
-pub(crate) fn refuse_options(keywords: &Keywords<'_, '_>, kind: &str, reading: &mut Reading<'_>) {
+pub(crate) fn refuse_options(
+    keywords: &Keywords<'_, '_>,
+    kind: &str,
+    reader: &mut FieldReader<'_>,
+) {
     for (key, present) in [
         ("enum", keywords.options.is_some()),
         ("oneOf", keywords.one_of.is_some()),
@@ -377,11 +380,11 @@ pub(crate) fn refuse_options(keywords: &Keywords<'_, '_>, kind: &str, reading: &
         if present {
             let message =
                 format!("only strings have options, not {kind}: use \"type\": \"string\"");
-            reading.defect(key, DefectCode::EnumNotString, message);
+            reader.defect(key, DefectCode::EnumNotString, message);
         }
     }
     if keywords.names.is_some() && keywords.options.is_none() {
-        reading.note(
+        reader.note(
             "enumNames",
             NoteCode::NoEffect,
             "`enumNames` without `enum` names nothing; ignored",

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::choice::{ChoiceOptions, emit_items, read_constants, read_values};
 use super::defect::DefectCode;
-use super::kind::{Emit, Keywords, Kind, Reading};
+use super::kind::{Emit, FieldReader, Keywords, Kind};
 use crate::answer::{Expected, Rule};
 use crate::json::{Given, Items, Json};
 
@@ -24,29 +24,29 @@ pub struct Choices {
 }
 
 impl Choices {
-    pub(crate) fn read(keywords: &Keywords<'_, '_>, reading: &mut Reading<'_>) -> Option<Kind> {
-        reading.without_effect("list of choices", &super::text::words_of(keywords));
-        reading.without_effect("list of choices", &super::number::words_of(keywords));
-        super::choice::refuse_options(keywords, "a list (put the options into `items`)", reading);
+    pub(crate) fn read(keywords: &Keywords<'_, '_>, reader: &mut FieldReader<'_>) -> Option<Kind> {
+        reader.without_effect("list of choices", &super::text::words_of(keywords));
+        reader.without_effect("list of choices", &super::number::words_of(keywords));
+        super::choice::refuse_options(keywords, "a list (put the options into `items`)", reader);
         if keywords.constant.is_some() {
-            reading.defect(
+            reader.defect(
                 "const",
                 DefectCode::UnsupportedKeyword,
                 "`const` is not for lists: leave the field out",
             );
         }
-        let options = read_items(keywords.items, reading);
-        let min_items = reading.count("minItems", keywords.min_items);
-        let max_items = reading.count("maxItems", keywords.max_items);
+        let options = read_items(keywords.items, reader);
+        let min_items = reader.count("minItems", keywords.min_items);
+        let max_items = reader.count("maxItems", keywords.max_items);
         let unique = match keywords.unique_items {
             Some(Json::Boolean(unique)) => *unique,
             Some(other) => {
-                reading.wrong_type("uniqueItems", "true or false", other);
+                reader.wrong_type("uniqueItems", "true or false", other);
                 false
             }
             None => false,
         };
-        reading.not_portable(
+        reader.not_portable(
             "uniqueItems",
             unique,
             "clients send each option once anyway",
@@ -58,10 +58,10 @@ impl Choices {
                     "nobody can pick at least {min} and at most {}",
                     max_items.unwrap_or_default()
                 );
-                reading.defect("minItems", DefectCode::ImpossibleRange, message);
+                reader.defect("minItems", DefectCode::ImpossibleRange, message);
             } else if min > options.len() as u64 {
                 let message = format!("nobody can pick {min} of {} options", options.len());
-                reading.defect("minItems", DefectCode::ImpossibleRange, message);
+                reader.defect("minItems", DefectCode::ImpossibleRange, message);
             }
         }
         let kind = Kind::Choices(Choices {
@@ -71,7 +71,7 @@ impl Choices {
             unique,
             default: None,
         });
-        if !reading.default_holds(&kind, keywords.default) {
+        if !reader.default_holds(&kind, keywords.default) {
             return Some(kind);
         }
         let Kind::Choices(choices) = kind else {
@@ -139,12 +139,12 @@ fn has_doubles(items: Items<'_>) -> bool {
     items.texts().flatten().any(|text| !seen.insert(text))
 }
 
-fn read_items(items: Option<&Json<'_>>, reading: &mut Reading<'_>) -> Option<ChoiceOptions> {
+fn read_items(items: Option<&Json<'_>>, reader: &mut FieldReader<'_>) -> Option<ChoiceOptions> {
     const ALLOWED: &str = "a list may hold only strings from a list: {\"type\": \"string\", \"enum\": [...]} or {\"anyOf\": [{\"const\", \"title\"}]}";
-    let at_field = reading.at;
+    let at_field = reader.at;
     let at = at_field.child("items");
     let Some(Json::Object(keywords)) = items else {
-        reading.found.defect(&at, DefectCode::ArrayItems, ALLOWED);
+        reader.found.defect(&at, DefectCode::ArrayItems, ALLOWED);
         return None;
     };
     let mut options = None;
@@ -155,33 +155,33 @@ fn read_items(items: Option<&Json<'_>>, reading: &mut Reading<'_>) -> Option<Cho
             "type" if value.as_text() == Some("string") => {}
             "enum" => {
                 seen += 1;
-                options = read_values(value, key, &at.child("enum"), reading);
+                options = read_values(value, key, &at.child("enum"), reader);
             }
             "anyOf" | "oneOf" => {
                 seen += 1;
-                options = read_constants(value, key, &at.child(key), reading);
+                options = read_constants(value, key, &at.child(key), reader);
             }
             other if other == "type" || super::parse::constrains(other) => {
                 sound = false;
-                reading
+                reader
                     .found
                     .defect(&at.child(other), DefectCode::ArrayItems, ALLOWED);
             }
             "title" | "description" | "default" => {}
             other if super::parse::annotates(other) => {}
-            other => super::parse::unknown(other, &at, reading.found),
+            other => super::parse::unknown(other, &at, reader.found),
         }
     }
     if seen > 1 {
         sound = false;
-        reading.found.defect(
+        reader.found.defect(
             &at,
             DefectCode::OptionsTwice,
             "give the options once: as `enum`, `anyOf` or `oneOf`",
         );
     } else if seen == 0 && sound {
         sound = false;
-        reading.found.defect(&at, DefectCode::ArrayItems, ALLOWED);
+        reader.found.defect(&at, DefectCode::ArrayItems, ALLOWED);
     }
     options.filter(|_| sound)
 }

@@ -181,7 +181,7 @@ codes! {
         NotPortable = "not-portable",
         /// A keyword that constrains nothing where it stands; ignored.
         NoEffect = "no-effect",
-        /// A keyword nobody defines; ignored.
+        /// A keyword that no specification defines; ignored.
         UnknownKeyword = "unknown-keyword",
         /// A `pattern` that needs look-around or back-references, which cannot be matched in linear time; not enforced.
         PatternNotEnforced = "pattern-not-enforced",

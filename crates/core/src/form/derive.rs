@@ -9,13 +9,15 @@ use super::{Defects, Form};
 impl Form {
     /// The form of a struct with named fields.
     ///
-    /// Strings, integers, floats, booleans, enums of unit variants, `Vec`s and sets of those, dates and times (`format` date or
-    /// date-time), `Url` (`format` uri) and `Option`s of all become fields. Doc comments become descriptions, those of variants titles.
-    /// `#[schemars(...)]` titles, ranges, lengths, formats and patterns are kept, and so are serde's renames and defaults. Exclusive
-    /// integer bounds become inclusive, and integers narrower than 64 bits are bounded by what they hold.
+    /// Strings, integers, floats, booleans, enums of unit variants, `Vec`s and sets of those, dates and times (`format`
+    /// date or date-time), `Url` (`format` uri) and `Option`s of all become fields. Doc comments become descriptions,
+    /// those of variants titles. `#[schemars(...)]` titles, ranges, lengths, formats and patterns are kept, and so are
+    /// serde's renames and defaults. Exclusive integer bounds become inclusive, and integers narrower than 64 bits are
+    /// bounded by what they hold.
     ///
     /// # Errors
-    /// What cannot be asked in a form: each [`Defect`](super::Defect) names the field by its pointer and says what to do.
+    /// What cannot be asked in a form: each [`Defect`](super::Defect) names the field by its pointer and says what to
+    /// do.
     pub fn from_type<T: JsonSchema>() -> Result<Self, Defects> {
         let settings = SchemaSettings::draft2020_12()
             .for_deserialize()
@@ -93,8 +95,8 @@ fn unwrap_option(field: &mut Map<String, Value>) {
     }
 }
 
-/// An enum of unit variants with doc comments: `oneOf` of constants with descriptions, and plain ones in an `enum` among them.
-/// The description is what a person should read, so it becomes the title.
+/// An enum of unit variants with doc comments: `oneOf` of constants with descriptions, and plain ones in an `enum`
+/// among them. The description is what a person should read, so it becomes the title.
 fn list_variants(field: &mut Map<String, Value>, key: &str) {
     let Some(Value::Array(variants)) = field.get("oneOf") else {
         return;
@@ -219,7 +221,7 @@ mod tests {
         3000
     }
 
-    /// Where to deploy.
+    /// The environment to deploy to.
     #[derive(Deserialize, JsonSchema)]
     #[serde(deny_unknown_fields, rename_all = "camelCase")]
     #[expect(dead_code, reason = "only its schema is looked at")]

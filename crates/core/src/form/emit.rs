@@ -20,8 +20,9 @@ pub struct UnsupportedForm {
 }
 
 impl Form {
-    /// The requestedSchema for a revision. Titled options become `enumNames` on 2025-06-18 and `oneOf` after it. Keywords that are
-    /// enforced but listed by no revision are kept: a client that knows JSON Schema knows them, others ignore them.
+    /// The requestedSchema for a revision. Titled options become `enumNames` on 2025-06-18 and `oneOf` after it.
+    /// Keywords that are enforced but listed by no revision are kept: a client that knows JSON Schema knows them,
+    /// others ignore them.
     ///
     /// # Errors
     /// [`UnsupportedForm`] for several choices on 2025-06-18.

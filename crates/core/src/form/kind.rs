@@ -81,7 +81,7 @@ pub(crate) struct Keywords<'j, 'a> {
 }
 
 /// The state of reading one field: its location, its budget, its findings.
-pub(crate) struct Reading<'r> {
+pub(crate) struct FieldReader<'r> {
     pub(crate) at: At<'r>,
     pub(crate) limits: &'r Limits,
     pub(crate) found: &'r mut Findings,
@@ -89,7 +89,7 @@ pub(crate) struct Reading<'r> {
     pub(crate) patterns: &'r mut super::pattern::Budget,
 }
 
-impl Reading<'_> {
+impl FieldReader<'_> {
     pub(crate) fn defect(&mut self, key: &str, code: DefectCode, message: impl Into<String>) {
         self.found.defect(&self.at.child(key), code, message);
     }
@@ -142,7 +142,8 @@ impl Reading<'_> {
         );
     }
 
-    /// Marks keywords that say nothing about a field of this kind (JSON Schema: an assertion about another type always holds).
+    /// Marks keywords that say nothing about a field of this kind (JSON Schema: an assertion about another type always
+    /// holds).
     pub(crate) fn without_effect(&mut self, kind: &str, keywords: &[(&str, bool)]) {
         for (key, present) in keywords {
             if *present {

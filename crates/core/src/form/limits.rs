@@ -1,7 +1,7 @@
 //! Limits on a form from outside.
 
-/// Bounds on a requestedSchema and on content. The specification sets none; these keep a hostile peer from costing more than a
-/// question is worth, and a form within what a person can answer.
+/// Bounds on a requestedSchema and on content. The specification sets none; these keep a hostile peer from costing more
+/// than a question is worth, and a form within what a person can answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// The longest schema text, in bytes.
@@ -14,11 +14,11 @@ pub struct Limits {
     pub options: usize,
     /// The longest `pattern`, in bytes.
     pub pattern_bytes: usize,
-    /// The most states that the patterns of a form may have together: a character or class is one, a Unicode property is 64, and what
-    /// is repeated counts as often as it can occur.
+    /// The most states that the patterns of a form may have together: a character or class is one, a Unicode property
+    /// is 64, and what is repeated counts as often as it can occur.
     pub pattern_states: usize,
-    /// The most memory that the compiled patterns of a form may take together, in bytes. Matching is linear in the text whatever
-    /// this is.
+    /// The most memory that the compiled patterns of a form may take together, in bytes. Matching is linear in the text
+    /// whatever this is.
     pub pattern_memory: usize,
 }
 

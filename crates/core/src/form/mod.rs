@@ -1,8 +1,8 @@
 //! The form language: a `requestedSchema`, parsed.
 //!
-//! A [`Form`] is legal by construction. It comes from a text ([`Form::parse`]), a value ([`Form::from_value`]), a Rust type
-//! ([`Form::from_type`]) or a builder ([`Form::builder`]); every way runs the one parser. `parse` walks the schema, one file a kind of
-//! field knows that kind's rules: how they are read, checked and emitted.
+//! A [`Form`] is legal by construction. It comes from a text ([`Form::parse`]), a value ([`Form::from_value`]), a Rust
+//! type ([`Form::from_type`]) or a builder ([`Form::builder`]); every way runs the one parser. `parse` walks the
+//! schema, one file a kind of field knows that kind's rules: how they are read, checked and emitted.
 
 mod boolean;
 mod build;
@@ -121,7 +121,8 @@ impl Form {
         &self.notes
     }
 
-    /// Returns whether fields that are not in the form are refused (`additionalProperties: false`) and not merely dropped.
+    /// Returns whether fields that are not in the form are refused (`additionalProperties: false`) and not merely
+    /// dropped.
     pub fn closed(&self) -> bool {
         self.closed
     }

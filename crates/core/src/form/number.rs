@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use serde_json::Number as Value;
 
 use super::defect::DefectCode;
-use super::kind::{Emit, Keywords, Kind, Reading};
+use super::kind::{Emit, FieldReader, Keywords, Kind};
 use crate::answer::{Expected, Rule};
 use crate::json::{Given, Json};
 use crate::number::{compare, is_integer, is_multiple, text};
@@ -33,40 +33,40 @@ impl Number {
     pub(crate) fn read(
         keywords: &Keywords<'_, '_>,
         whole: bool,
-        reading: &mut Reading<'_>,
+        reader: &mut FieldReader<'_>,
     ) -> Kind {
-        reading.without_effect("number", &super::text::words_of(keywords));
-        reading.without_effect("number", &super::choices::words_of(keywords));
-        super::choice::refuse_options(keywords, "a number", reading);
+        reader.without_effect("number", &super::text::words_of(keywords));
+        reader.without_effect("number", &super::choices::words_of(keywords));
+        super::choice::refuse_options(keywords, "a number", reader);
         let number = Number {
-            minimum: reading.number("minimum", keywords.minimum),
-            maximum: reading.number("maximum", keywords.maximum),
-            exclusive_minimum: reading.number("exclusiveMinimum", keywords.exclusive_minimum),
-            exclusive_maximum: reading.number("exclusiveMaximum", keywords.exclusive_maximum),
-            multiple_of: reading.number("multipleOf", keywords.multiple_of),
-            constant: reading.number("const", keywords.constant),
+            minimum: reader.number("minimum", keywords.minimum),
+            maximum: reader.number("maximum", keywords.maximum),
+            exclusive_minimum: reader.number("exclusiveMinimum", keywords.exclusive_minimum),
+            exclusive_maximum: reader.number("exclusiveMaximum", keywords.exclusive_maximum),
+            multiple_of: reader.number("multipleOf", keywords.multiple_of),
+            constant: reader.number("const", keywords.constant),
             default: None,
         };
-        reading.not_portable(
+        reader.not_portable(
             "exclusiveMinimum",
             number.exclusive_minimum.is_some(),
             "give a `minimum`",
         );
-        reading.not_portable(
+        reader.not_portable(
             "exclusiveMaximum",
             number.exclusive_maximum.is_some(),
             "give a `maximum`",
         );
-        reading.not_portable(
+        reader.not_portable(
             "multipleOf",
             number.multiple_of.is_some(),
             "say it in the description",
         );
-        reading.not_portable("const", number.constant.is_some(), "leave the field out");
-        number.bounds_are_possible(whole, reading);
+        reader.not_portable("const", number.constant.is_some(), "leave the field out");
+        number.bounds_are_possible(whole, reader);
         if let Some(constant) = &number.constant {
             number.check(Given::Number(constant), whole, &mut |rule| {
-                reading.defect(
+                reader.defect(
                     "const",
                     DefectCode::ImpossibleRange,
                     format!("the only value allowed breaks another rule: {rule}"),
@@ -78,7 +78,7 @@ impl Number {
         } else {
             Kind::Number(number)
         };
-        if !reading.default_holds(&kind, keywords.default) {
+        if !reader.default_holds(&kind, keywords.default) {
             return kind;
         }
         let default = keywords.default.and_then(Json::as_number).cloned();
@@ -92,13 +92,13 @@ impl Number {
         }
     }
 
-    fn bounds_are_possible(&self, whole: bool, reading: &mut Reading<'_>) {
+    fn bounds_are_possible(&self, whole: bool, reader: &mut FieldReader<'_>) {
         if self
             .multiple_of
             .as_ref()
             .is_some_and(|step| compare(step, &0.into()) != Ordering::Greater)
         {
-            reading.defect(
+            reader.defect(
                 "multipleOf",
                 DefectCode::KeywordType,
                 "`multipleOf` must be more than 0",
@@ -115,7 +115,7 @@ impl Number {
                     && is_empty(low, low_open, high, high_open, whole)
                 {
                     let what = if whole { "whole number" } else { "number" };
-                    reading.defect(
+                    reader.defect(
                         key,
                         DefectCode::ImpossibleRange,
                         format!(

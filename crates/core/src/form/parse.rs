@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::defect::{At, Defect, DefectCode, Defects, Findings, NoteCode};
-use super::kind::{Keywords, Kind, Reading};
+use super::kind::{FieldReader, Keywords, Kind};
 use super::text::clip;
 use super::{Boolean, Choice, Choices, Field, Form, Limits, Number, Text};
 use crate::json::Json;
@@ -46,8 +46,8 @@ fn whole(code: DefectCode, message: String) -> Defects {
     }])
 }
 
-/// Refuses an object in which a member stands twice, at any depth: two readers could show two different forms. Doubled fields
-/// are told with the other defects of the fields.
+/// Refuses an object in which a member stands twice, at any depth: two readers could show two different forms. Doubled
+/// fields are reported with the other defects of the fields.
 fn refuse_duplicates(value: &Json<'_>, at: &At<'_>, found: &mut Findings) {
     match value {
         Json::Object(members) => {
@@ -152,7 +152,8 @@ fn read_root(schema: &Json<'_>, limits: &Limits, found: &mut Findings) -> Option
     Some(Form::new(fields, closed, limits.content_bytes))
 }
 
-/// `additionalProperties: false`, which schema generators add, holds of every answer that a person gives; a schema there does not.
+/// `additionalProperties: false`, which schema generators add, holds of every answer that a person gives; a schema
+/// there does not.
 fn read_closed(value: &Json<'_>, at: &At<'_>, found: &mut Findings) -> bool {
     match value {
         Json::Boolean(true) => false,
@@ -207,14 +208,14 @@ fn read_fields(
                 "this field is there twice: give each name once",
             );
         }
-        let mut reading = Reading {
+        let mut reader = FieldReader {
             at,
             limits,
             found,
             patterns: &mut patterns,
         };
         // A field that could not be read still has a name, so that `required` is judged fairly.
-        let (title, description, kind) = read_field(schema, &mut reading).unwrap_or((
+        let (title, description, kind) = read_field(schema, &mut reader).unwrap_or((
             None,
             None,
             Kind::Boolean(Boolean::default()),
@@ -232,15 +233,15 @@ fn read_fields(
 
 type Parts = (Option<Box<str>>, Option<Box<str>>, Kind);
 
-fn read_field(schema: &Json<'_>, reading: &mut Reading<'_>) -> Option<Parts> {
+fn read_field(schema: &Json<'_>, reader: &mut FieldReader<'_>) -> Option<Parts> {
     let Json::Object(entries) = schema else {
         let message = format!(
             "a field must be an object such as {{\"type\": \"string\"}}, not {}",
             schema.kind()
         );
-        reading
+        reader
             .found
-            .defect(&reading.at, DefectCode::FieldNotAnObject, message);
+            .defect(&reader.at, DefectCode::FieldNotAnObject, message);
         return None;
     };
     let mut keywords = Keywords::default();
@@ -268,24 +269,24 @@ fn read_field(schema: &Json<'_>, reading: &mut Reading<'_>) -> Option<Parts> {
             "maxItems" => &mut keywords.max_items,
             "uniqueItems" => &mut keywords.unique_items,
             key => {
-                other_keyword(key, reading);
+                other_keyword(key, reader);
                 continue;
             }
         };
         *slot = Some(value);
     }
-    let title = reading.text("title", keywords.title);
-    let description = reading.text("description", keywords.description);
-    let kind = read_kind(&keywords, reading)?;
+    let title = reader.text("title", keywords.title);
+    let description = reader.text("description", keywords.description);
+    let kind = read_kind(&keywords, reader)?;
     Some((title, description, kind))
 }
 
 const TYPES: &str = "string, number, integer, boolean, or array (of strings from a list)";
 
-fn read_kind(keywords: &Keywords<'_, '_>, reading: &mut Reading<'_>) -> Option<Kind> {
+fn read_kind(keywords: &Keywords<'_, '_>, reader: &mut FieldReader<'_>) -> Option<Kind> {
     let Some(kind) = keywords.kind else {
-        reading.found.defect(
-            &reading.at,
+        reader.found.defect(
+            &reader.at,
             DefectCode::MissingType,
             format!("a field needs a `type`: {TYPES}"),
         );
@@ -293,9 +294,9 @@ fn read_kind(keywords: &Keywords<'_, '_>, reading: &mut Reading<'_>) -> Option<K
     };
     match kind {
         Json::Text(kind) => match &**kind {
-            "array" => return Choices::read(keywords, reading),
+            "array" => return Choices::read(keywords, reader),
             _ if keywords.items.is_some() => {
-                reading.defect(
+                reader.defect(
                     "items",
                     DefectCode::UnsupportedKeyword,
                     "`items` is only for \"type\": \"array\"",
@@ -307,27 +308,27 @@ fn read_kind(keywords: &Keywords<'_, '_>, reading: &mut Reading<'_>) -> Option<K
             let message = format!(
                 "a field has one type, not a list of them: {TYPES}; for a field that may be left empty, leave it out of `required`"
             );
-            reading.defect("type", DefectCode::TypeList, message);
+            reader.defect("type", DefectCode::TypeList, message);
             return None;
         }
         other => {
-            reading.wrong_type("type", "a string", other);
+            reader.wrong_type("type", "a string", other);
             return None;
         }
     }
     match kind.as_text().unwrap_or_default() {
         "string" if keywords.options.is_some() || keywords.one_of.is_some() => {
-            Choice::read(keywords, reading)
+            Choice::read(keywords, reader)
         }
         "string" => {
-            super::choice::refuse_options(keywords, "this", reading);
-            Some(Text::read(keywords, reading))
+            super::choice::refuse_options(keywords, "this", reader);
+            Some(Text::read(keywords, reader))
         }
-        "number" => Some(Number::read(keywords, false, reading)),
-        "integer" => Some(Number::read(keywords, true, reading)),
-        "boolean" => Some(Boolean::read(keywords, reading)),
+        "number" => Some(Number::read(keywords, false, reader)),
+        "integer" => Some(Number::read(keywords, true, reader)),
+        "boolean" => Some(Boolean::read(keywords, reader)),
         "object" => {
-            reading.defect(
+            reader.defect(
                 "type",
                 DefectCode::Nested,
                 format!("a form is flat, a field cannot be an object: {TYPES}"),
@@ -336,19 +337,19 @@ fn read_kind(keywords: &Keywords<'_, '_>, reading: &mut Reading<'_>) -> Option<K
         }
         other => {
             let message = format!("Unsupported type '{}': use {TYPES}", clip(other));
-            reading.defect("type", DefectCode::UnknownType, message);
+            reader.defect("type", DefectCode::UnknownType, message);
             None
         }
     }
 }
 
-fn other_keyword(key: &str, reading: &mut Reading<'_>) {
+fn other_keyword(key: &str, reader: &mut FieldReader<'_>) {
     match key {
         "$ref" | "$dynamicRef" | "$recursiveRef" => {
-            refuse_reference(&reading.at.child(key), reading.found);
+            refuse_reference(&reader.at.child(key), reader.found);
         }
         "properties" | "patternProperties" | "additionalProperties" | "required" => {
-            reading.defect(
+            reader.defect(
                 key,
                 DefectCode::Nested,
                 format!("a form is flat, so a field has no `{key}`"),
@@ -358,10 +359,10 @@ fn other_keyword(key: &str, reading: &mut Reading<'_>) {
             let message = format!(
                 "`{key}` is not part of a form: a field has a type, bounds, a format, a pattern or options"
             );
-            reading.defect(key, DefectCode::UnsupportedKeyword, message);
+            reader.defect(key, DefectCode::UnsupportedKeyword, message);
         }
         key if annotates(key) => {}
-        key => unknown(key, &reading.at, reading.found),
+        key => unknown(key, &reader.at, reader.found),
     }
 }
 
@@ -430,8 +431,8 @@ fn read_required(required: &Json<'_>, fields: &mut [Field], found: &mut Findings
     }
 }
 
-/// Validation and applicator keywords of JSON Schema, draft-04 to 2020-12: whatever of these a form does not take would be a
-/// constraint ignored in silence.
+/// Validation and applicator keywords of JSON Schema, draft-04 to 2020-12: whatever of these a form does not take would
+/// be a constraint ignored in silence.
 pub(crate) fn constrains(key: &str) -> bool {
     matches!(
         key,

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::defect::{DefectCode, NoteCode};
-use super::kind::{Emit, Keywords, Kind, Reading};
+use super::kind::{Emit, FieldReader, Keywords, Kind};
 use super::pattern::Refused;
 use super::{Format, Pattern};
 use crate::answer::{Expected, Rule};
@@ -27,18 +27,18 @@ pub struct Text {
 }
 
 impl Text {
-    pub(crate) fn read(keywords: &Keywords<'_, '_>, reading: &mut Reading<'_>) -> Kind {
-        reading.without_effect("text field", &super::number::words_of(keywords));
-        reading.without_effect("text field", &super::choices::words_of(keywords));
+    pub(crate) fn read(keywords: &Keywords<'_, '_>, reader: &mut FieldReader<'_>) -> Kind {
+        reader.without_effect("text field", &super::number::words_of(keywords));
+        reader.without_effect("text field", &super::choices::words_of(keywords));
         let text = Text {
-            min_length: reading.count("minLength", keywords.min_length),
-            max_length: reading.count("maxLength", keywords.max_length),
-            pattern: read_pattern(keywords.pattern, reading),
-            format: read_format(keywords.format, reading),
-            constant: reading.text("const", keywords.constant).map(String::from),
+            min_length: reader.count("minLength", keywords.min_length),
+            max_length: reader.count("maxLength", keywords.max_length),
+            pattern: read_pattern(keywords.pattern, reader),
+            format: read_format(keywords.format, reader),
+            constant: reader.text("const", keywords.constant).map(String::from),
             default: None,
         };
-        reading.not_portable(
+        reader.not_portable(
             "const",
             keywords.constant.is_some(),
             "give an `enum` of one",
@@ -46,15 +46,15 @@ impl Text {
         if let (Some(min), Some(max)) = (text.min_length, text.max_length)
             && min > max
         {
-            reading.defect(
+            reader.defect(
                 "minLength",
                 DefectCode::ImpossibleRange,
                 format!("no text has at least {min} and at most {max} characters"),
             );
         }
-        text.constant_is_possible(reading);
+        text.constant_is_possible(reader);
         let kind = Kind::Text(text);
-        if !reading.default_holds(&kind, keywords.default) {
+        if !reader.default_holds(&kind, keywords.default) {
             return kind;
         }
         let Kind::Text(text) = kind else { return kind };
@@ -64,10 +64,10 @@ impl Text {
         })
     }
 
-    fn constant_is_possible(&self, reading: &mut Reading<'_>) {
+    fn constant_is_possible(&self, reader: &mut FieldReader<'_>) {
         if let Some(constant) = &self.constant {
             self.check(Given::Text(constant), &mut |rule| {
-                reading.defect(
+                reader.defect(
                     "const",
                     DefectCode::ImpossibleRange,
                     format!("the only value allowed breaks another rule: {rule}"),
@@ -125,11 +125,11 @@ fn length(text: &str) -> u64 {
     length as u64
 }
 
-fn read_format(value: Option<&Json<'_>>, reading: &mut Reading<'_>) -> Option<Format> {
-    let name = reading.text("format", value)?;
+fn read_format(value: Option<&Json<'_>>, reader: &mut FieldReader<'_>) -> Option<Format> {
+    let name = reader.text("format", value)?;
     let format = Format::named(&name);
     if format.is_none() {
-        reading.defect(
+        reader.defect(
             "format",
             DefectCode::UnsupportedFormat,
             format!("`{}` is not a format of elicitation: use email, uri, date or date-time, or a `pattern`", clip(&name)),
@@ -138,12 +138,12 @@ fn read_format(value: Option<&Json<'_>>, reading: &mut Reading<'_>) -> Option<Fo
     format
 }
 
-fn read_pattern(value: Option<&Json<'_>>, reading: &mut Reading<'_>) -> Option<Pattern> {
-    let source = reading.text("pattern", value)?;
-    match Pattern::parse(&source, reading.limits, reading.patterns) {
+fn read_pattern(value: Option<&Json<'_>>, reader: &mut FieldReader<'_>) -> Option<Pattern> {
+    let source = reader.text("pattern", value)?;
+    match Pattern::parse(&source, reader.limits, reader.patterns) {
         Ok(pattern) => {
             if !pattern.enforced() {
-                reading.note(
+                reader.note(
                     "pattern",
                     NoteCode::PatternNotEnforced,
                     "this pattern uses look-around or back-references, which cannot be matched in linear time; it is not checked",
@@ -152,7 +152,7 @@ fn read_pattern(value: Option<&Json<'_>>, reading: &mut Reading<'_>) -> Option<P
             Some(pattern)
         }
         Err(Refused::Syntax) => {
-            reading.defect(
+            reader.defect(
                 "pattern",
                 DefectCode::PatternSyntax,
                 "not a regular expression",
@@ -160,8 +160,8 @@ fn read_pattern(value: Option<&Json<'_>>, reading: &mut Reading<'_>) -> Option<P
             None
         }
         Err(Refused::Cost) => {
-            let limits = reading.limits;
-            reading.defect(
+            let limits = reader.limits;
+            reader.defect(
                 "pattern",
                 DefectCode::PatternCost,
                 format!(

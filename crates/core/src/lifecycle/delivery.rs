@@ -21,7 +21,7 @@ pub enum Delivery {
     Failed,
     /// It was not delivered and never will be; its value is erased.
     Lapsed,
-    /// It was sent, and nobody can say whether the asker has it; it is not sent again.
+    /// It was sent, and it is unknown whether the server has it; it is not sent again.
     InDoubt,
 }
 

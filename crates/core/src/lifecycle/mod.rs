@@ -1,36 +1,36 @@
 //! The life of one question, from asked to ended, and the record that is kept of it.
 //!
 //! Pure: the time is handed in, every step gives the next state or says why not, and a version makes each step a
-//! compare-and-set, so that of two people, two tabs or two replicas exactly one wins. No value that a person gave is ever
-//! in here.
+//! compare-and-set, so that of two people, two tabs or two replicas exactly one wins. No value that a person gave is
+//! ever in here.
 //!
 //! ```text
 //!            show            act            deliver (once)
 //!   asked ---------> shown -------> answered | declined | cancelled
 //!     |                |
-//!     +----------------+--> timed-out   (the deadline passed: nobody acted)
-//!     +----------------+--> withdrawn   (the asker went away or took it back)
-//!     +----------------+--> failed      (this side or the other broke)
+//!     +----------------+--> timed-out   (the deadline passed: no action)
+//!     +----------------+--> withdrawn   (the server went away or withdrew it)  
+//!     +----------------+--> failed      (one of the peers failed)
 //! ```
 //!
-//! What a person did stays what it is; what became of the answer is told apart from it ([`Delivery`]):
+//! A person's action never changes; the delivery of the answer is a state of its own ([`Delivery`]):
 //!
 //! ```text
-//!             deliver              the asker refused it
+//!             deliver              the server refused it
 //!   waiting ----------> delivered ----------------------> failed ---- deliver ---> delivered
 //!      |                    |                                |
-//!      |                    +--> in-doubt (nobody can say)   |
+//!      |                    +--> in-doubt (unknown)          |
 //!      +--> lapsed  <----------------------------------------+   (kept too long, or refused twice)
 //! ```
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! | --- | --- |
-//! | [`delivery`] | what became of an answer |
+//! | [`delivery`] | the delivery of an answer |
 //! | [`timestamp`] | a point in time, handed in |
-//! | [`phase`] | the words |
-//! | [`transition`] | what can happen, and why it may not |
-//! | [`record`] | one turn of a question as every audit tells it: who, which tool, which fields, what happened |
-//! | [`counters`] | how many turns there were, and how long questions were open, for a monitor |
+//! | [`phase`] | the phases |
+//! | [`transition`] | transitions, and why one is refused |
+//! | [`record`] | one audit event of a question: who, which tool, which fields, what happened |
+//! | [`counters`] | counts of events and open times, for monitoring |
 
 pub mod counters;
 pub mod delivery;
@@ -71,7 +71,7 @@ pub struct Lifecycle {
     lapsed: Option<Lapsed>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     in_doubt: bool,
-    /// Why nobody can say whether the asker has the answer.
+    /// Why it is unknown whether the server has the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     doubt: Option<String>,
 }
@@ -85,7 +85,7 @@ struct Ending {
 }
 
 impl Lifecycle {
-    /// A question asked now. Without a deadline it waits until somebody acts or takes it back.
+    /// A question asked now. Without a deadline it waits until it is answered or withdrawn.
     pub fn ask(now: Timestamp, deadline: Option<Timestamp>) -> Self {
         Self {
             version: 0,
@@ -102,9 +102,9 @@ impl Lifecycle {
         }
     }
 
-    /// Sets how long after the act the answer may be delivered. Without this, there is no limit.
+    /// Sets how long after the action the answer may be delivered. Without this, there is no limit.
     #[must_use]
-    pub fn keeping_answer(mut self, span: Duration) -> Self {
+    pub fn deliverable_within(mut self, span: Duration) -> Self {
         self.keep = Some(u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
         self
     }
@@ -143,7 +143,7 @@ impl Lifecycle {
         self.ending.as_ref().map(|ending| ending.at)
     }
 
-    /// Returns the principal or frontend that ended it. `None` when nobody acted.
+    /// Returns the principal or frontend that ended it. `None` when no person acted.
     pub fn ended_by(&self) -> Option<&str> {
         self.ending.as_ref()?.by.as_deref()
     }
@@ -153,7 +153,7 @@ impl Lifecycle {
         self.ending.as_ref()?.why.as_deref()
     }
 
-    /// When its end was told to the asker.
+    /// The time at which its end was delivered to the server.
     pub fn delivered_at(&self) -> Option<Timestamp> {
         self.delivered_at
     }
@@ -188,15 +188,16 @@ impl Lifecycle {
         self.delivered_at.is_none().then(|| refused.why.clone())
     }
 
-    /// Returns until when an answer that a person gave may be delivered; `None` when nobody has acted, and where there is no
-    /// limit.
+    /// Returns until when an answer that a person gave may be delivered; `None` when no person has acted, and where
+    /// there is no limit.
     pub fn valid_until(&self) -> Option<Timestamp> {
         self.phase().action()?;
         let acted_at = self.ended_at()?;
         Some(acted_at.after(Duration::from_millis(self.keep?)))
     }
 
-    /// Returns `true` when nothing more can come of the question: it is not open, and no answer of it waits to be delivered.
+    /// Returns `true` when nothing more can come of the question: it is not open, and no answer of it waits to be
+    /// delivered.
     pub fn is_over(&self) -> bool {
         match self.delivery() {
             None => !self.is_open(),
@@ -205,13 +206,14 @@ impl Lifecycle {
         }
     }
 
-    /// Returns `true` while the answer can be delivered: a person has acted, it was not delivered, and it has not lapsed.
+    /// Returns `true` while the answer can be delivered: a person has acted, it was not delivered, and it has not
+    /// lapsed.
     pub fn is_deliverable(&self, now: Timestamp) -> bool {
         matches!(self.delivery(), Some(Delivery::Waiting | Delivery::Failed))
             && self.valid_until().is_none_or(|until| now < until)
     }
 
-    /// Returns whether somebody can still act.
+    /// Returns `true` while the question can be answered.
     pub fn is_open(&self) -> bool {
         self.phase().is_open()
     }
@@ -233,7 +235,7 @@ impl Lifecycle {
         Ok(next)
     }
 
-    /// Returns the same state under the next version: whoever saw the version before can no longer change it.
+    /// Returns the same state under the next version: a writer that read the version before can no longer change it.
     #[must_use]
     pub fn renewed(&self) -> Self {
         Self {
@@ -369,8 +371,8 @@ impl Lifecycle {
         Ok(true)
     }
 
-    /// Returns the fault for the asker when the question ended without an answer; `None` while it is open and when it was
-    /// answered. `failed` has its own fault, which whoever saw it fail still holds.
+    /// Returns the fault for the asker when the question ended without an answer; `None` while it is open and when it
+    /// was answered. `failed` has its own fault, which the code that saw the failure holds.
     pub fn fault(&self) -> Option<Fault> {
         match self.phase() {
             Phase::Asked | Phase::Shown | Phase::Answered | Phase::Failed => None,

@@ -11,7 +11,7 @@ use crate::wire::Action;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
-    /// Asked, and seen by nobody yet.
+    /// Asked, and not shown to anyone yet.
     Asked,
     /// Put before a person.
     Shown,
@@ -21,7 +21,7 @@ pub enum Phase {
     Declined,
     /// The person dismissed it.
     Cancelled,
-    /// The deadline passed and nobody had acted.
+    /// The deadline passed before any action.
     TimedOut,
     /// The asker took it back, or went away.
     Withdrawn,
@@ -56,7 +56,7 @@ impl Phase {
         }
     }
 
-    /// Returns whether somebody can still act.
+    /// Returns `true` while the question can be answered.
     pub const fn is_open(self) -> bool {
         match self {
             Self::Asked | Self::Shown => true,

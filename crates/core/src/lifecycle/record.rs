@@ -15,7 +15,7 @@ use crate::wire::Mode;
 pub enum AuditEvent {
     /// A server sent it; a client let it in.
     Asked,
-    /// It was put before a person.
+    /// It was shown to a person.
     Shown,
     /// It was accepted, and the answer keeps the form's rules; in url mode, the person agreed to visit.
     Answered,
@@ -25,13 +25,13 @@ pub enum AuditEvent {
     Declined,
     /// The person dismissed it.
     Cancelled,
-    /// Nobody answered in time.
+    /// The deadline passed without an answer.
     TimedOut,
     /// The asker took it back, its call ended, or the connection closed.
     Withdrawn,
     /// It was not put: it must not be asked, or not so often, or the client cannot ask.
     Refused,
-    /// Nobody was there to answer.
+    /// No responder was available.
     Nobody,
     /// Something broke: what came back was no answer.
     Failed,
@@ -95,7 +95,7 @@ pub struct AuditRecord {
     /// The tool or prompt whose call asks, or the resource's URI.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The person who is asked, where people can be told apart.
+    /// The person who is asked, where people are identified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub principal: Option<String>,
     /// Form or url; unknown where the question could not be read.

@@ -124,7 +124,7 @@ fn an_answer_in_doubt_is_not_sent_again() {
 
 #[test]
 fn an_answer_is_valid_for_a_bounded_time_after_the_act() {
-    let asked = asked().keeping_answer(Duration::from_secs(10));
+    let asked = asked().deliverable_within(Duration::from_secs(10));
     assert_eq!((asked.valid_until(), asked.delivery()), (None, None));
     assert_eq!(
         asked.step(&lapse(Lapse::KeptTooLong), at(50)),

@@ -31,14 +31,14 @@ pub enum Transition {
         /// The reason, in words fit for a log: no value, no text of the peer.
         why: String,
     },
-    /// Its end is told to the asker. Taken at most once, unless the asker refuses it.
+    /// Its end is delivered to the server. Taken at most once, unless the server refuses it.
     Deliver,
     /// The asker refused the answer that was delivered: it may be delivered once more.
     Refuse {
         /// The asker's words, fit for a log: no value.
         why: String,
     },
-    /// Nobody can say whether the asker has the answer that was sent.
+    /// It is unknown whether the server has the answer that was sent.
     Doubt {
         /// Why not, fit for a log: no value.
         why: String,
@@ -83,7 +83,7 @@ impl Transition {
 pub enum Withdrawal {
     /// The asker sent a cancellation.
     ByAsker,
-    /// The call that it belongs to was cancelled by whoever made it.
+    /// The call that it belongs to was cancelled by its caller.
     CallCancelled,
     /// The call that it belongs to ended without it.
     CallEnded,
@@ -106,7 +106,7 @@ impl Withdrawal {
 /// Why a step was not taken. The state stays as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TransitionError {
-    /// It had ended: somebody was first.
+    /// It had ended before: another transition was first.
     #[error("the question is {phase} already")]
     Ended {
         /// The phase in which it ended.
@@ -121,7 +121,7 @@ pub enum TransitionError {
     /// There is no end to tell yet.
     #[error("the question is still open")]
     Open,
-    /// Its end was told before.
+    /// Its end was delivered before.
     #[error("the end was told already")]
     Delivered,
     /// Its answer is not on its way to the asker.

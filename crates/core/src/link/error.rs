@@ -1,5 +1,5 @@
 //! Why a text is not a link that a person may be asked about. A fault is the sender's, and is refused before anyone
-//! sees it; it never repeats the URL, which may carry what nobody should read.
+//! sees it; it never repeats the URL, which may carry secrets.
 
 use super::LinkPolicy;
 

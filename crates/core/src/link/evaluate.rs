@@ -53,7 +53,7 @@ pub(super) fn cautions(
 
 fn about_host(sent: &str, host: &Host, cautions: &mut Vec<LinkWarning>) {
     let ascii = || host.ascii().to_owned();
-    if let Some(name) = host.looks_like() {
+    if let Some(name) = host.confusable_with() {
         cautions.push(LinkWarning::LooksLike {
             name,
             ascii: ascii(),

@@ -135,7 +135,8 @@ impl Host {
         }
     }
 
-    /// Returns whether one label mixes scripts in a way that no language does (UTS 39, looser than "highly restrictive").
+    /// Returns whether one label mixes scripts in a way that no language does (UTS 39, looser than "highly
+    /// restrictive").
     pub(super) fn mixes_scripts(&self) -> bool {
         self.unicode.split('.').any(|label| {
             !label.is_ascii() && !label.check_restriction_level(RestrictionLevel::HighlyRestrictive)
@@ -143,7 +144,7 @@ impl Host {
     }
 
     /// The ASCII name for which a person would take this one (UTS 39, skeletons), if it is not that name itself.
-    pub(super) fn looks_like(&self) -> Option<String> {
+    pub(super) fn confusable_with(&self) -> Option<String> {
         let mut disguised = false;
         let labels: Vec<String> = self
             .unicode
@@ -371,7 +372,7 @@ mod tests {
             ("中国.com", None),
             ("example.com", None),
         ] {
-            assert_eq!(host(text).looks_like().as_deref(), like, "{text}");
+            assert_eq!(host(text).confusable_with().as_deref(), like, "{text}");
         }
     }
 

@@ -11,7 +11,7 @@ pub struct Mention {
     /// The field, or none for the message.
     pub field: Option<String>,
     /// Which of its texts.
-    pub place: TextSource,
+    pub source: TextSource,
     /// The link as it stands there.
     pub link: String,
 }
@@ -19,10 +19,10 @@ pub struct Mention {
 /// Every link in the message and in the names, titles, descriptions and options of a form; at most ten of one text.
 pub fn mentions_in(form: &Form, message: &str) -> Vec<Mention> {
     let mut found = Vec::new();
-    let mut read = |field: Option<&str>, place: TextSource, text: &str| {
+    let mut read = |field: Option<&str>, source: TextSource, text: &str| {
         found.extend(mentions(text).into_iter().map(|link| Mention {
             field: field.map(str::to_owned),
-            place,
+            source,
             link: link.to_owned(),
         }));
     };
@@ -51,17 +51,17 @@ pub fn mentions_in(form: &Form, message: &str) -> Vec<Mention> {
 }
 
 /// The number of links of one text that are reported.
-const TOLD: usize = 10;
+const MAX_MENTIONS: usize = 10;
 
 /// The links in a text, as they stand there and in order: URLs with a scheme, `www.` names, names with a path
-/// (`example.net/login`), Markdown and HTML links. Hosts reserved for examples (RFC 2606) lead nowhere and do not count.
-/// At most ten are given.
+/// (`example.net/login`), Markdown and HTML links. Hosts reserved for examples (RFC 2606) lead nowhere and do not
+/// count. At most ten are given.
 pub fn mentions(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for chunk in text.split(|c: char| c.is_whitespace() || matches!(c, '<' | '>' | '"' | '`' | '|'))
     {
         for piece in chunk.split("](") {
-            if found.len() >= TOLD {
+            if found.len() >= MAX_MENTIONS {
                 return found;
             }
             found.extend(mention(piece));
@@ -228,7 +228,7 @@ mod tests {
         let found = mentions_in(&form, "go to https://m.test now");
         let told: Vec<_> = found
             .iter()
-            .map(|m| (m.field.as_deref(), m.place.as_str(), m.link.as_str()))
+            .map(|m| (m.field.as_deref(), m.source.as_str(), m.link.as_str()))
             .collect();
         assert_eq!(
             told,
@@ -243,6 +243,9 @@ mod tests {
 
     #[test]
     fn what_is_told_is_bounded() {
-        assert_eq!(mentions(&"https://a.test ".repeat(1_000)).len(), TOLD);
+        assert_eq!(
+            mentions(&"https://a.test ".repeat(1_000)).len(),
+            MAX_MENTIONS
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! The true target of a url-mode request's URL, and the facts that consent must show.
 //!
-//! Serves whoever puts a link before a person, and whoever sends one. It follows "Safe URL Handling" of the
+//! For programs that show links to people, and for those that send them. It follows "Safe URL Handling" of the
 //! specification's elicitation page (2025-11-25 and 2026-07-28): the whole URL is shown, its domain set apart,
 //! with warnings for what is ambiguous or suspicious; the asking side must not put a person's data into it. A URL is
 //! never fetched or opened here.
@@ -34,7 +34,7 @@ use url::{Position, Url};
 pub struct LinkPolicy {
     /// The longest URL that is read at all, in bytes. 8,192 unless set.
     pub max_bytes: usize,
-    /// From how many bytes on a person is told that the URL is unusually long. 1,000 unless set.
+    /// The length in bytes above which a person is warned of an unusually long URL. 1,000 unless set.
     pub long_bytes: usize,
 }
 
@@ -81,7 +81,7 @@ impl Link {
     /// Reads a URL as sent by a server.
     ///
     /// # Errors
-    /// A [`LinkError`] for whatever must not be put before a person as a link: see its variants.
+    /// A [`LinkError`] for every text that must not be shown to a person as a link: see its variants.
     pub fn parse(text: &str) -> Result<Self, LinkError> {
         Self::parse_with(text, &LinkPolicy::default())
     }
@@ -169,16 +169,16 @@ impl Link {
         &self.cautions
     }
 
-    /// Returns the warnings of URLs that a server must not send: a person's data, credentials and pre-authenticated URLs ("Safe URL
-    /// Handling", 1 and 2 for servers).
+    /// Returns the warnings of URLs that a server must not send: a person's data, credentials and pre-authenticated
+    /// URLs ("Safe URL Handling", 1 and 2 for servers).
     pub fn refused_for_asking(&self) -> impl Iterator<Item = &LinkWarning> {
         self.cautions
             .iter()
             .filter(|caution| caution.asking() == SendRule::MustNot)
     }
 
-    /// Returns the warnings of URLs that a server should not send outside development: plain http ("Safe URL Handling", 4 for servers),
-    /// and what makes a careful person say no.
+    /// Returns the warnings of URLs that a server should not send outside development: plain http ("Safe URL Handling",
+    /// 4 for servers), and what makes a careful person say no.
     pub fn unwise_for_asking(&self) -> impl Iterator<Item = &LinkWarning> {
         self.cautions
             .iter()

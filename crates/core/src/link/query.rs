@@ -1,5 +1,5 @@
-//! Data that a URL carries besides its target: credentials, a person's data, another URL. The specification forbids servers
-//! to put the first two into a url-mode request ("Safe URL Handling", 1 and 2 for servers).
+//! Data that a URL carries besides its target: credentials, a person's data, another URL. The specification forbids
+//! servers to put the first two into a url-mode request ("Safe URL Handling", 1 and 2 for servers).
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use super::sensitive::{
 use crate::secrecy::words::{is_invisible, words};
 
 /// The number of findings of one kind that are reported: beyond that a person learns nothing.
-const TOLD: usize = 5;
+const MAX_REPORTED: usize = 5;
 
 /// Findings in the path, query and fragment.
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ pub(super) fn carried(url: &Url, host: &Host) -> Carried {
         .query_pairs()
         .chain(url::form_urlencoded::parse(fragment.as_bytes()));
     for (name, value) in pairs {
-        found.weigh_pair(&name, &value, host, pre_signed);
+        found.evaluate_pair(&name, &value, host, pre_signed);
     }
     for segment in url.path_segments().into_iter().flatten() {
         let segment = decoded(segment);
@@ -48,7 +48,7 @@ pub(super) fn carried(url: &Url, host: &Host) -> Carried {
 }
 
 impl Carried {
-    fn weigh_pair(&mut self, name: &str, value: &str, host: &Host, pre_signed: bool) {
+    fn evaluate_pair(&mut self, name: &str, value: &str, host: &Host, pre_signed: bool) {
         // A lone word ("?hunter2") is parsed as a name without a value.
         let (value, shown) = if value.is_empty() {
             (name, "the query".to_owned())
@@ -64,14 +64,14 @@ impl Carried {
         } else if is_email_shaped(value) || (named && is_personal_name(&words)) {
             put(&mut self.personal, shown);
         } else if named {
-            self.weigh_nested(shown, value, host);
+            self.evaluate_nested(shown, value, host);
         }
     }
 
-    fn weigh_nested(&mut self, name: String, value: &str, host: &Host) {
+    fn evaluate_nested(&mut self, name: String, value: &str, host: &Host) {
         let twice = decoded(value);
-        let text = if looks_absolute(value) { value } else { &twice };
-        if !looks_absolute(text) || self.nested.len() >= TOLD {
+        let text = if is_absolute(value) { value } else { &twice };
+        if !is_absolute(text) || self.nested.len() >= MAX_REPORTED {
             return;
         }
         let text = if text.starts_with("//") {
@@ -93,9 +93,9 @@ impl Carried {
     }
 }
 
-fn put(places: &mut Vec<String>, place: String) {
-    if places.len() < TOLD && !places.contains(&place) {
-        places.push(place);
+fn put(sources: &mut Vec<String>, source: String) {
+    if sources.len() < MAX_REPORTED && !sources.contains(&source) {
+        sources.push(source);
     }
 }
 
@@ -117,14 +117,14 @@ fn decoded(text: &str) -> Cow<'_, str> {
     percent_encoding::percent_decode_str(text).decode_utf8_lossy()
 }
 
-fn looks_absolute(value: &str) -> bool {
+fn is_absolute(value: &str) -> bool {
     let lower: String = value.chars().take(8).flat_map(char::to_lowercase).collect();
     lower.starts_with("http://")
         || lower.starts_with("https://")
         || (lower.starts_with("//") && lower.len() > 2)
 }
 
-/// Cloud storage's URLs that need no login: whoever holds one is let in.
+/// Pre-signed URLs of cloud storage, which give access without a login.
 fn is_pre_signed(url: &Url) -> bool {
     let mut azure = (false, false);
     url.query_pairs().any(|(name, _)| {
@@ -278,7 +278,7 @@ mod tests {
                 found.personal.len(),
                 found.nested.len()
             ),
-            (TOLD, TOLD, TOLD)
+            (MAX_REPORTED, MAX_REPORTED, MAX_REPORTED)
         );
         let found = look(&format!("?{}_token=1", "x%0a".repeat(100)));
         assert_eq!(found.credentials, [format!("{}…", "x".repeat(40))]);

@@ -1,4 +1,4 @@
-//! The reasons to be careful with a link. Each has a stable code for programs, a weight for whoever orders or filters,
+//! The reasons to be careful with a link. Each has a stable code for programs, a level for ordering and filtering,
 //! a duty for the asking side, and a sentence that a person understands.
 
 use std::fmt;
@@ -71,7 +71,7 @@ pub enum LinkWarning {
         /// Its last label.
         ending: String,
     },
-    /// The host is itself a public suffix: nobody in particular.
+    /// The host is itself a public suffix, which belongs to no single owner.
     BareSuffix,
     /// Anyone can have a name below this suffix.
     SharedHost {
@@ -181,7 +181,8 @@ impl LinkWarning {
         }
     }
 
-    /// Returns the rule for the asking side ("Safe URL Handling" for servers; userinfo is a credential or pretends to be a host).
+    /// Returns the rule for the asking side ("Safe URL Handling" for servers; userinfo is a credential or pretends to
+    /// be a host).
     pub fn asking(&self) -> SendRule {
         match self {
             Self::UserInfo | Self::CredentialInUrl { .. } | Self::PersonalDataInUrl { .. } => {

@@ -5,7 +5,7 @@ use super::texts::shortened;
 use crate::form::{Field, Kind};
 use crate::secrecy::words::words;
 
-/// Acts that cannot be taken back, or that bind a person.
+/// Actions that cannot be undone, or that bind a person.
 const GRAVE: &str = "delete deletes deleting remove removes erase destroy drop drops wipe purge overwrite overwrites truncate reset force forced \
     forcibly irreversible permanently permanent production prod uninstall revoke terminate shutdown kill pay payment purchase buy charge \
     transfer withdraw publish merge override skip bypass disable unsafe insecure sudo root admin";

@@ -9,8 +9,8 @@ use crate::wire::Revision;
 
 const OLD: Revision = Revision::V2025_06_18;
 
-/// A form that the parser takes is legal on 2025-11-25 and 2026-07-28, whose form language is the same. 2025-06-18 has no
-/// several choices and no `oneOf`; it has no `default` but for booleans, which costs nothing but the default.
+/// A form that the parser takes is legal on 2025-11-25 and 2026-07-28, whose form language is the same. 2025-06-18 has
+/// no several choices and no `oneOf`; it has no `default` but for booleans, which costs nothing but the default.
 pub(super) fn look(
     question: &Question<'_>,
     schema: &str,

@@ -1,12 +1,13 @@
 //! Is this question legal, clear and safe, and on which revisions?
 //!
-//! Serves whoever writes a server. Legality is the parser's verdict; everything else here is about the person: what would
-//! confuse (no title, two fields of one label, a hundred options) and what would endanger (a secret asked for in a form, a
-//! link in a text, a default that deletes). A question is given as text: a requestedSchema, the params of
+//! For authors of servers. Legality is the parser's verdict; everything else here is about the person: what would
+//! confuse (no title, two fields of one label, a hundred options) and what would endanger (a secret asked for in a
+//! form, a link in a text, a default that deletes). A question is given as text: a requestedSchema, the params of
 //! `elicitation/create`, the whole request, or an `input_required` result with several.
 //!
 //! - `question`: what in the text is a question
-//! - `legality`: on which revisions, and what older ones miss; `partial_form`: what can be read of a form that is illegal
+//! - `legality`: on which revisions, and what older ones miss; `partial_form`: what can be read of a form that is
+//!   illegal
 //! - `texts`: title, description, message, and what hides in them
 //! - `options`, `bounds`, `defaults`: what can be picked, reached, and what is picked already
 //! - `link`: a url-mode request's URL

@@ -1,11 +1,11 @@
-//! The legal parts of an illegal form: a person would be endangered by the rest of it too, so that is told at once.
+//! The legal parts of an illegal form, which are linted too: a person would meet their dangers as well.
 
 use serde_json::{Map, Value, json};
 
 use crate::form::{Defects, Form};
 
-/// The form without its defects: a field that has one keeps its name and texts only, the root its fields. None when there are no
-/// fields to speak of, or when nothing makes them a form.
+/// The form without its defects: a field that has one keeps its name and texts only, the root its fields. None when
+/// there are no fields to speak of, or when nothing makes them a form.
 pub(super) fn form(schema: &str, defects: &Defects) -> Option<Form> {
     let mut root: Map<String, Value> = serde_json::from_str(schema).ok()?;
     let mut properties = root.remove("properties")?;

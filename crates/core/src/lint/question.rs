@@ -1,5 +1,5 @@
-//! Finds the questions in a text: a requestedSchema alone, params with one in them, a request, or a result that asks for
-//! several. Texts are kept as they stand, so that the parser sees what a client would.
+//! Finds the questions in a text: a requestedSchema alone, params with one in them, a request, or a result that asks
+//! for several. Texts are kept as they stand, so that the parser sees what a client would.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -103,8 +103,8 @@ impl Report {
     }
 }
 
-/// The number of findings that are kept: a hostile text may give one a byte.
-const KEPT: usize = 1_000;
+/// The maximum number of findings that are kept: a hostile text may cause one per byte.
+const MAX_FINDINGS: usize = 1_000;
 
 /// Findings while they are collected.
 #[derive(Debug)]
@@ -134,7 +134,7 @@ impl Findings {
         message: impl Into<String>,
         help: &str,
     ) {
-        if self.kept.len() < KEPT {
+        if self.kept.len() < MAX_FINDINGS {
             let (pointer, message, help) = (pointer.to_owned(), message.into(), help.to_owned());
             self.kept.push(Finding {
                 level,

@@ -15,7 +15,8 @@ fn told(report: &Report) -> Vec<String> {
     report.findings.iter().map(told).collect()
 }
 
-/// The findings about one field `a` that has a title and a description, as "level code place", `place` within the field.
+/// The findings about one field `a` that has a title and a description, as "level code place", `place` within the
+/// field.
 fn field(keywords: &Value) -> Vec<String> {
     field_named("a", keywords)
 }

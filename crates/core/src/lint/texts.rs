@@ -70,7 +70,7 @@ pub(super) fn form(question: &Question<'_>, form: &Form, findings: &mut Findings
     }
     let message = question.message.as_deref().unwrap_or_default();
     for mention in link::mentions_in(form, message) {
-        let at = match (&mention.field, mention.place) {
+        let at = match (&mention.field, mention.source) {
             (None, _) => question.message_pointer(),
             (Some(field), TextSource::Title) => format!("{}/title", question.field(field)),
             (Some(field), TextSource::Description) => {
@@ -86,7 +86,7 @@ pub(super) fn form(question: &Question<'_>, form: &Form, findings: &mut Findings
             "link-in-form",
             format!(
                 "the {} holds a link: a form should have none that could be clicked",
-                mention.place.as_str()
+                mention.source.as_str()
             ),
             "send the person there with url mode, or name the place in words",
         );

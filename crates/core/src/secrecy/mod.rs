@@ -2,15 +2,15 @@
 //!
 //! Form mode must not: "Servers MUST NOT use form mode elicitation to request sensitive information such as passwords,
 //! API keys, access tokens, or payment credentials" (specification, elicitation page, 2025-11-25 and 2026-07-28). The
-//! asking side refuses what is certain, the answering side warns of everything. Names, titles, descriptions, the message
-//! and patterns are read, in several languages and through the usual disguises; only fields into which a person writes
-//! can ask for a secret, a choice or a yes/no cannot.
+//! asking side refuses what is certain, the answering side warns of everything. Names, titles, descriptions, the
+//! message and patterns are read, in several languages and through the usual disguises; only fields into which a person
+//! writes can ask for a secret, a choice or a yes/no cannot.
 //!
 //! - `words`: any spelling cut into plain words
 //! - `terms`: the words for credentials, and those that make them harmless
 //! - `scan`: what a label or a sentence asks for
 //! - `shapes`: patterns that only credentials match
-//! - `suspicion`: what is told of it
+//! - `suspicion`: the finding that is reported
 
 mod scan;
 mod shapes;
@@ -21,9 +21,10 @@ pub(crate) mod words;
 pub use suspicion::{Confidence, CredentialKind, Suspicion, TextSource};
 
 use crate::form::{Field, Form, Kind, Pattern};
-use scan::{Found, Scan, Style, Voice};
+use scan::{Found, Intent, Scan, Style};
 
-/// Returns the credentials that a form and the message above it ask for: one suspicion a field, in the form's order, then the message's own.
+/// Returns the credentials that a form and the message above it ask for: one suspicion a field, in the form's order,
+/// then the message's own.
 pub fn inspect(form: &Form, message: &str) -> Vec<Suspicion> {
     let subjects: Vec<Subject<'_>> = form
         .fields()
@@ -80,7 +81,7 @@ fn inspect_subjects(subjects: &[Subject<'_>], message: &str) -> Vec<Suspicion> {
             field,
             secret: found.secret,
             level: found.level,
-            place: TextSource::Message,
+            source: TextSource::Message,
         });
     }
     suspicions
@@ -94,7 +95,7 @@ fn inspect_subject(subject: &Subject<'_>) -> Option<Suspicion> {
     ];
     let scans: Vec<(TextSource, Scan)> = texts
         .into_iter()
-        .filter_map(|(place, text, style)| Some((place, scan::scan(text?, style))))
+        .filter_map(|(source, text, style)| Some((source, scan::scan(text?, style))))
         .collect();
     let shape = subject
         .pattern
@@ -102,12 +103,12 @@ fn inspect_subject(subject: &Subject<'_>) -> Option<Suspicion> {
         .map(|found| (TextSource::Pattern, found));
     let found: Vec<(TextSource, Found)> = scans
         .iter()
-        .filter_map(|(place, scan)| Some((*place, scan.found?)))
+        .filter_map(|(source, scan)| Some((*source, scan.found?)))
         .chain(shape)
         .filter(|(_, found)| !subject.numeric || found.secret.is_numeric())
         .collect();
     // The first of the gravest, so that the name is given before what repeats it.
-    let (place, gravest) = found.iter().rev().max_by_key(|(_, found)| found.level)?;
+    let (source, gravest) = found.iter().rev().max_by_key(|(_, found)| found.level)?;
     let mut level = gravest.level;
     if level == Confidence::Suspicious {
         let harmless = scans
@@ -117,8 +118,8 @@ fn inspect_subject(subject: &Subject<'_>) -> Option<Suspicion> {
             return None;
         }
         // "token", described as "Your token for ...": together they leave no doubt.
-        let asks = |(place, found): &(TextSource, Found)| {
-            *place == TextSource::Description && found.voice >= Voice::Owned
+        let asks = |(source, found): &(TextSource, Found)| {
+            *source == TextSource::Description && found.intent >= Intent::Owned
         };
         if found.len() > 1 && found.iter().any(asks) {
             level = Confidence::Certain;
@@ -128,7 +129,7 @@ fn inspect_subject(subject: &Subject<'_>) -> Option<Suspicion> {
         field: Some(subject.name.to_owned()),
         secret: gravest.secret,
         level,
-        place: *place,
+        source: *source,
     })
 }
 

@@ -21,17 +21,17 @@ pub(super) enum Style {
 pub(super) struct Found {
     pub(super) secret: CredentialKind,
     pub(super) level: Confidence,
-    pub(super) voice: Voice,
+    pub(super) intent: Intent,
 }
 
 /// The directness with which a text asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Voice {
+pub(super) enum Intent {
     /// The secret is mentioned.
     Mentioned,
     /// The secret is said to be the reader's ("your").
     Owned,
-    /// The reader is told to give it, or a label says that it stands here.
+    /// The text asks the reader for it, or labels the field with it.
     Asked,
 }
 
@@ -71,22 +71,22 @@ struct Clause<'a> {
     words: &'a [String],
     /// `true` if a noun here is the subject of the clause.
     open: bool,
-    voice: Voice,
+    intent: Intent,
     style: Style,
     lead: usize,
 }
 
 impl Scan {
     fn read(&mut self, words: &[String], style: Style) {
-        let voice = if style == Style::Label {
-            Voice::Asked
+        let intent = if style == Style::Label {
+            Intent::Asked
         } else {
-            Voice::Mentioned
+            Intent::Mentioned
         };
         let mut clause = Clause {
             words,
             open: true,
-            voice,
+            intent,
             style,
             lead: 0,
         };
@@ -128,7 +128,7 @@ impl Scan {
             self.put(Found {
                 secret,
                 level,
-                voice: Voice::Asked,
+                intent: Intent::Asked,
             });
         }
     }
@@ -136,7 +136,7 @@ impl Scan {
     fn put(&mut self, found: Found) {
         let graver = self
             .found
-            .is_none_or(|known| (found.level, found.voice) > (known.level, known.voice));
+            .is_none_or(|known| (found.level, found.intent) > (known.level, known.intent));
         if graver {
             self.found = Some(found);
         }
@@ -147,9 +147,9 @@ impl Clause<'_> {
     /// Goes past a word that is no term.
     fn pass(&mut self, word: &str) {
         if terms::is_asking(word) {
-            (self.open, self.voice, self.lead) = (true, Voice::Asked, 0);
+            (self.open, self.intent, self.lead) = (true, Intent::Asked, 0);
         } else if terms::is_own(word) {
-            self.voice = self.voice.max(Voice::Owned);
+            self.intent = self.intent.max(Intent::Owned);
         } else if terms::is_turning(word) {
             self.open = false;
         } else if !terms::is_ending(word) {
@@ -171,7 +171,7 @@ impl Clause<'_> {
         }
         let mut level = term.level;
         let rest = &self.words[at + length..];
-        if self.style == Style::Message && self.voice < Voice::Asked && only_tells(rest) {
+        if self.style == Style::Message && self.intent < Intent::Asked && only_tells(rest) {
             return None;
         }
         let mut unknown = plural;
@@ -185,17 +185,17 @@ impl Clause<'_> {
             unknown |= !terms::is_qualifier(word) && word.parse::<u32>().is_err();
         }
         let enough = if self.style == Style::Message {
-            Voice::Asked
+            Intent::Asked
         } else {
-            Voice::Owned
+            Intent::Owned
         };
-        if unknown || self.voice < enough {
+        if unknown || self.intent < enough {
             level = level.lower()?;
         }
         Some(Found {
             secret: term.secret,
             level,
-            voice: self.voice,
+            intent: self.intent,
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Patterns that give a secret away: only a credential begins with `ghp_` or has the digits of a payment card.
 
-use super::scan::{Found, Voice};
+use super::scan::{Found, Intent};
 use super::{Confidence, CredentialKind};
 
 /// The marks with which well-known services begin their keys, as they stand in a pattern.
@@ -60,7 +60,7 @@ pub(super) fn from_pattern(pattern: &str) -> Option<Found> {
         return Some(Found {
             secret: *secret,
             level: Confidence::Certain,
-            voice: Voice::Asked,
+            intent: Intent::Asked,
         });
     }
     let digits = pattern
@@ -73,7 +73,7 @@ pub(super) fn from_pattern(pattern: &str) -> Option<Found> {
     Some(Found {
         secret: *secret,
         level: *level,
-        voice: Voice::Asked,
+        intent: Intent::Asked,
     })
 }
 

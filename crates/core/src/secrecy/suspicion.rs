@@ -153,7 +153,7 @@ pub struct Suspicion {
     pub(super) field: Option<String>,
     pub(super) secret: CredentialKind,
     pub(super) level: Confidence,
-    pub(super) place: TextSource,
+    pub(super) source: TextSource,
 }
 
 impl Suspicion {
@@ -173,8 +173,8 @@ impl Suspicion {
     }
 
     /// Returns the location of the evidence.
-    pub fn place(&self) -> TextSource {
-        self.place
+    pub fn source(&self) -> TextSource {
+        self.source
     }
 }
 
@@ -189,10 +189,10 @@ impl fmt::Display for Suspicion {
             Confidence::Suspicious => " may ask for ",
         })?;
         f.write_str(self.secret.noun())?;
-        match (&self.field, self.place) {
+        match (&self.field, self.source) {
             (None, _) | (Some(_), TextSource::Name) => f.write_str("."),
             (Some(_), TextSource::Message) => f.write_str(": the message says so."),
-            (Some(_), place) => write!(f, ": its {} says so.", place.as_str()),
+            (Some(_), source) => write!(f, ": its {} says so.", source.as_str()),
         }
     }
 }

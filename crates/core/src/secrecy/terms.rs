@@ -225,10 +225,10 @@ const TURNING: &str = "how why whether of for that which whose where with about 
 const ENDING: &str = "we you they it and or und oder et ou y o e i и is are was were be been must should shall will would can could may might has \
     have had so if when while then but also only der die das le la les el los the a an";
 
-/// Verbs after which something is told of a secret, and none is asked for ("your token has expired") ...
+/// Verbs after which a text is about a secret and asks for none ("your token has expired") ...
 const TELLING: &str = "is are was were has have had will hat ist wurde est a fue";
 
-/// ... unless it is told to be needed.
+/// ... unless the text says that it is needed.
 const NEEDED: &str = "required needed necessary missing erforderlich requis necesario";
 
 /// Words that deny.

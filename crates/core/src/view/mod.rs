@@ -2,8 +2,8 @@
 //!
 //! Programs that answer without a screen tell people the same things, so this part of the view model needs no frontend.
 //!
-//! - [`QuestionView`], [`Origin`], [`CallView`], [`QuestionBody`]: the server that asks, for which call, and the form or link; [`PendingView`]: a question
-//!   that waits behind another
+//! - [`QuestionView`], [`Origin`], [`CallView`], [`QuestionBody`]: the server that asks, for which call, and the form
+//!   or link; [`PendingView`]: a question that waits behind another
 //! - [`Warning`]: a reason to be careful, shown before anything is typed or opened
 //! - [`sanitize`]: text from a peer, made harmless to show
 

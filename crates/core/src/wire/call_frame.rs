@@ -1,4 +1,5 @@
-//! The call that a request makes: read once, digested in one spelling, and refused where it cannot be shown to a person in full.
+//! The call that a request makes: read once, digested in one spelling, and refused where it cannot be shown to a person
+//! in full.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -12,7 +12,7 @@ use super::id::Id;
 use super::members::{self, Members};
 use super::method;
 
-/// The largest message read unless told otherwise, in bytes (8 MiB).
+/// The largest message read by default, in bytes (8 MiB).
 pub const MAX_MESSAGE: usize = 8 * 1024 * 1024;
 
 /// A JSON-RPC 2.0 message, borrowed from the text it was read from.
@@ -152,9 +152,9 @@ impl<'a> Envelope<'a> {
         serde_json::from_str(code.get()).ok()
     }
 
-    /// Returns the form in which the message carries elicitation, if it does. Cheap for requests, notifications and errors; a result costs
-    /// one more pass over itself.
-    pub fn bearing(&self) -> Option<ElicitationMessage> {
+    /// Returns the form in which the message carries elicitation, if it does. Cheap for requests, notifications and
+    /// errors; a result costs one more pass over itself.
+    pub fn elicitation(&self) -> Option<ElicitationMessage> {
         match self.kind {
             Kind::Request => {
                 (self.method() == Some(method::CREATE)).then_some(ElicitationMessage::Create)
@@ -234,8 +234,8 @@ impl fmt::Debug for Envelope<'_> {
     }
 }
 
-/// Returns whether `input_required` can be a string in this text: its letters stand there plainly or as `\u005f` to `\u0075`.
-/// Most bodies are told apart here, without a second read.
+/// Returns whether `input_required` can be a string in this text: its letters stand there plainly or as `\u005f` to
+/// `\u0075`. Most bodies are classified here, without a second read.
 fn could_spell_input_required(text: &str) -> bool {
     text.contains(super::rounds::INPUT_REQUIRED)
         || text
@@ -243,7 +243,7 @@ fn could_spell_input_required(text: &str) -> bool {
             .any(|(at, escape)| matches!(text.as_bytes().get(at + escape.len()), Some(b'5'..=b'7')))
 }
 
-/// JSON that is no object gets told so; what is no JSON gets its syntax error.
+/// JSON that is not an object gets that error; invalid JSON gets its syntax error.
 fn not_an_object(text: &str) -> WireError {
     match serde_json::from_str::<IgnoredAny>(text) {
         Ok(_) => WireError::NotObject { place: "message" },

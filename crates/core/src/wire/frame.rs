@@ -1,8 +1,8 @@
 //! A frame's members by their place, found in one scan without reading the values.
 //!
-//! This is all that a frame without elicitation costs: strings and values are skipped, so a megabyte of text is passed at
-//! the speed of `memchr`. A frame whose members two readers could understand differently is a [`FrameDefect`]: a member
-//! that decides something must stand once, spelled without escapes, and no other member may look like it.
+//! This is all that a frame without elicitation costs: strings and values are skipped, so a megabyte of text is passed
+//! at the speed of `memchr`. A frame whose members two readers could understand differently is a [`FrameDefect`]: a
+//! member that decides something must stand once, spelled without escapes, and no other member may look like it.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -40,7 +40,7 @@ pub struct FrameIndex {
     pub error: Option<Range<usize>>,
 }
 
-/// The kind of a message, told by its members.
+/// The kind of a message, as its members show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// `method` and `id`.
@@ -252,8 +252,8 @@ impl FrameIndex {
         Self::read(frame).ok()
     }
 
-    /// Finds the members of the `params` that start at `at`. Returns the position behind them, and whether the name of a
-    /// member is like one of a call without being it.
+    /// Finds the members of the `params` that start at `at`. Returns the position behind them, and whether the name of
+    /// a member is like one of a call without being it.
     fn read_params(&mut self, frame: &[u8], at: usize) -> Result<(usize, bool), FrameDefect> {
         let end = |end: Option<usize>| end.ok_or(FrameDefect::NotOneObject);
         self.params = None;
@@ -447,7 +447,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// The id of a message that cannot be passed on, where it has exactly one: whoever waits under it can be told.
+/// The id of a message that cannot be passed on, where it has exactly one, so that its sender can get an error.
 pub fn only_id(frame: &[u8]) -> Option<Id> {
     let mut found = Vec::new();
     let end = each_key(frame, 0, |key, at| {
@@ -468,7 +468,7 @@ pub fn only_id(frame: &[u8]) -> Option<Id> {
 }
 
 /// The number of keys without a meaning that are kept in place before a set takes them.
-const KEPT_KEYS: usize = 8;
+const MAX_KEYS: usize = 8;
 
 /// The keys of one object that were seen so far.
 struct Keys<'a, M> {
@@ -478,7 +478,7 @@ struct Keys<'a, M> {
     unusual: bool,
     /// The number of places of `kept` in use.
     count: usize,
-    kept: [&'a [u8]; KEPT_KEYS],
+    kept: [&'a [u8]; MAX_KEYS],
     /// The keys that `kept` has no place for, and those written with escapes.
     more: Option<HashSet<Cow<'a, [u8]>>>,
     members: PhantomData<M>,
@@ -490,7 +490,7 @@ impl<'a, M: Deciding> Keys<'a, M> {
             deciding: 0,
             unusual: false,
             count: 0,
-            kept: [&[]; KEPT_KEYS],
+            kept: [&[]; MAX_KEYS],
             more: None,
             members: PhantomData,
         }
@@ -556,7 +556,8 @@ impl<'a, M: Deciding> Keys<'a, M> {
     }
 }
 
-/// Returns whether a reader that does not mind letter case could take this key, given without escapes, for one of these names.
+/// Returns whether a reader that does not mind letter case could take this key, given without escapes, for one of these
+/// names.
 fn is_like(key: &[u8], names: &[&[u8]]) -> bool {
     if key.is_ascii() {
         is_like_ascii(key, names)
@@ -627,8 +628,8 @@ pub fn member(frame: &[u8], range: &Range<usize>, name: &str) -> Option<Range<us
     found
 }
 
-/// A member of an object that cannot be read with certainty: the name stands in it twice, a key may spell it with escapes, or the
-/// text is not an object.
+/// A member of an object that cannot be read with certainty: the name stands in it twice, a key may spell it with
+/// escapes, or the text is not an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unclear;
 
@@ -660,8 +661,8 @@ fn each_member<'a>(
     })
 }
 
-/// Calls `skip` with every key (without quotes, as written) and the position of its value, for the position behind that;
-/// stops where there is none. Gives the position behind the closing brace.
+/// Calls `skip` with every key (without quotes, as written) and the position of its value, for the position behind
+/// that; stops where there is none. Gives the position behind the closing brace.
 fn each_key<'a>(
     text: &'a [u8],
     from: usize,

@@ -8,7 +8,7 @@ use super::id::Id;
 use super::members::{self, Members, raw_text};
 use super::{message, method};
 
-/// `notifications/cancelled`: a request is withdrawn by whoever made it.
+/// `notifications/cancelled`: a request is withdrawn by its sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cancelled {
     /// The request. 2025-11-25 leaves it out for tasks.
@@ -57,7 +57,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// The `count`th sign of life while a person thinks: no total, since nobody knows.
+    /// The `count`th progress notification while a person decides; it has no total, which is unknown.
     pub fn waiting(token: Id, count: u64, message: impl Into<String>) -> Self {
         Self {
             token,

@@ -25,7 +25,7 @@ pub fn create(
 /// The error -32042: these URLs must be visited before the call can be made again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UrlRequired {
-    /// Why, for whoever made the call.
+    /// The reason, for the caller.
     pub message: String,
     /// The links to visit; every one in url mode.
     pub elicitations: Vec<ElicitRequest>,
@@ -132,7 +132,10 @@ mod tests {
         assert_eq!(UrlRequired::parse(&error).unwrap(), required);
         let text = message::error(Some(&Id::number(1)), &error);
         let envelope = Envelope::parse(text.as_bytes()).unwrap();
-        assert_eq!(envelope.bearing(), Some(ElicitationMessage::UrlRequired));
+        assert_eq!(
+            envelope.elicitation(),
+            Some(ElicitationMessage::UrlRequired)
+        );
     }
 
     #[test]
@@ -172,7 +175,7 @@ mod tests {
         };
         let text = complete.to_message();
         let envelope = Envelope::parse(text.as_bytes()).unwrap();
-        assert_eq!(envelope.bearing(), Some(ElicitationMessage::Complete));
+        assert_eq!(envelope.elicitation(), Some(ElicitationMessage::Complete));
         assert_eq!(
             Complete::parse(envelope.params().unwrap()).unwrap(),
             complete
@@ -183,7 +186,7 @@ mod tests {
     fn a_pushed_question_is_a_request() {
         let text = create(&Id::text("q-1"), &visit(Some("e")), Revision::V2025_11_25).unwrap();
         let envelope = Envelope::parse(text.as_bytes()).unwrap();
-        assert_eq!(envelope.bearing(), Some(ElicitationMessage::Create));
+        assert_eq!(envelope.elicitation(), Some(ElicitationMessage::Create));
         assert_eq!(
             ElicitRequest::parse(envelope.params().unwrap(), Revision::V2025_11_25).unwrap(),
             visit(Some("e"))

@@ -101,8 +101,8 @@ impl ElicitRequest {
         }
     }
 
-    /// Returns the result of [`to_params`](Self::to_params) for a form question whose schema is at hand as a value, without a way round
-    /// over text.
+    /// Returns the result of [`to_params`](Self::to_params) for a form question whose schema is at hand as a value,
+    /// without a way round over text.
     pub fn form_params(message: impl Into<String>, schema: Value, revision: Revision) -> Value {
         let mut params = Map::with_capacity(3);
         if revision.has_mode(Mode::Url) {
@@ -133,8 +133,8 @@ impl ElicitRequest {
         Capability::needed(self.mode())
     }
 
-    /// The params as `revision` spells them: no `mode` on 2025-06-18, `elicitationId` on 2025-11-25 only. The schema goes
-    /// out as it is: what the revision cannot say in it is for `Form::emit` to find.
+    /// The params as `revision` spells them: no `mode` on 2025-06-18, `elicitationId` on 2025-11-25 only. The schema
+    /// goes out as it is: what the revision cannot say in it is for `Form::emit` to find.
     pub fn to_params(&self, revision: Revision) -> Result<Value, UnsupportedQuestion> {
         let raw = self.to_raw_params(revision)?;
         serde_json::from_str(raw.get()).map_err(|_| UnsupportedQuestion::TooDeep {

@@ -183,8 +183,8 @@ impl ElicitResult {
         members::object([("action", &*action)].into_iter().chain(content))
     }
 
-    /// The `ElicitResult` as a value. Content that [`ElicitResult::accept`] was handed nested deeper than a value may be
-    /// (no form has more than two levels) is left out.
+    /// The `ElicitResult` as a value. Content that [`ElicitResult::accept`] was handed nested deeper than a value may
+    /// be (no form has more than two levels) is left out.
     pub fn to_value(&self) -> Value {
         serde_json::from_str(self.to_raw().get())
             .unwrap_or_else(|_| serde_json::json!({ "action": self.action.as_str() }))

@@ -65,7 +65,7 @@ impl<'s> Table<'s> {
         if envelope.as_text() != text {
             return Err("the bytes changed".into());
         }
-        match envelope.bearing() {
+        match envelope.elicitation() {
             Some(ElicitationMessage::Create) => self.pushed(&envelope, message),
             Some(ElicitationMessage::Complete) => self.completed(&envelope, message),
             Some(ElicitationMessage::InputRequired) => self.round(&envelope, message),

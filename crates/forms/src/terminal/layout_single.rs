@@ -173,7 +173,7 @@ fn warnings(controller: &Controller, width: usize, body: &mut Body) {
     body.gap();
     body.extend(
         wrap(
-            phrases::NO_PLACE_FOR_SECRETS,
+            phrases::NO_CREDENTIALS_IN_FORMS,
             width.saturating_sub(4),
             Style::Plain,
         )

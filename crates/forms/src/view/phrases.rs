@@ -13,7 +13,7 @@ use super::{
 pub const EMPTY: &str = "(left empty)";
 
 /// Why a form that asks for a credential should not be answered.
-pub const NO_PLACE_FOR_SECRETS: &str = "A form is not a place for a secret: the program that asks you and the server \
+pub const NO_CREDENTIALS_IN_FORMS: &str = "A form is not a place for a secret: the program that asks you and the server \
      both read what you type here, and may keep it. An honest server sends you to its own page instead.";
 
 /// Longest address shown whole, in characters.

@@ -3,7 +3,7 @@
 
 use mcp_elicit_forms::view::{CallView, Origin, QuestionView};
 use mcp_elicit_testkit::chromium::Chromium;
-use mcp_elicit_testkit::chromium::accessible::{Looks, WAYS};
+use mcp_elicit_testkit::chromium::accessible::{AxeReport, SETUPS};
 use serde_json::json;
 
 use crate::fixtures::{Asking, asks, every_kind, form, in_seconds, link, nothing, short};
@@ -11,12 +11,12 @@ use crate::fixtures::{Asking, asks, every_kind, form, in_seconds, link, nothing,
 /// A page, looked at in one way.
 struct Look {
     page: Chromium,
-    looks: Looks,
+    looks: AxeReport,
     way: &'static str,
 }
 
 impl Look {
-    /// Looks at the page as it is now.
+    /// AxeReport at the page as it is now.
     async fn at(&mut self, state: &str) {
         let state = format!("{state}-{}", self.way);
         self.looks.at(&self.page, &state).await;
@@ -84,8 +84,10 @@ fn known() -> QuestionView {
 
 #[tokio::test]
 async fn every_state_is_accessible() {
-    for (way, setup) in WAYS {
-        let Some(looks) = Looks::new() else { return };
+    for (way, setup) in SETUPS {
+        let Some(looks) = AxeReport::new() else {
+            return;
+        };
         let Some(page) = Chromium::start(setup).await else {
             return;
         };

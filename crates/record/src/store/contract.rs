@@ -233,7 +233,7 @@ async fn sweeps(store: &dyn Store) {
     // NewQuestion at 1 s, with a deadline of a minute, and answers kept for 10 s.
     let of = |id: &str| {
         let row = row(id, 1_000);
-        let lifecycle = row.lifecycle.clone().keeping_answer(keep);
+        let lifecycle = row.lifecycle.clone().deliverable_within(keep);
         Row { lifecycle, ..row }
     };
     let answered = |row: &Row| acted(row);

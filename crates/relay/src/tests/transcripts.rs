@@ -134,7 +134,7 @@ fn at_its_revision(said: &Value, heard: &str) -> String {
 fn played(transcript: &Transcript) -> Result<(), String> {
     let mut world = world(transcript.revision.parse().unwrap());
     let mut states: Vec<(Value, Value)> = Vec::new();
-    for line in transcript.spoken() {
+    for line in transcript.bound() {
         let Event::Says { side, pattern, .. } = line.event else {
             continue;
         };
@@ -191,7 +191,7 @@ fn a_question_without_a_state_is_found_again_by_the_gateways_own() {
     let transcript = Transcript::read(&folder().join("2026-07-28/stateless-question.txt")).unwrap();
     let mut world = world(Revision::V2026_07_28);
     let (mut state, mut upstream) = (Value::Null, Value::Null);
-    for line in transcript.spoken() {
+    for line in transcript.bound() {
         let Event::Says {
             side, mut pattern, ..
         } = line.event

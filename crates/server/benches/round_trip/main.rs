@@ -1,7 +1,7 @@
 //! The cost of a question with this crate, beside rmcp alone and beside the servers of other SDKs, in one run:
 //!
-//! `cargo bench -p mcp-elicit-server --bench round_trip`; with `-- --quick` in a tenth of the time, for a first look; with
-//! `-- --gateway PROGRAM` what it costs when that gateway stands between, instead.
+//! `cargo bench -p mcp-elicit-server --bench round_trip`; with `-- --quick` in a tenth of the time, for a first look;
+//! with `-- --gateway PROGRAM` what it costs when that gateway stands between, instead.
 //!
 //! Every server is a process of its own, on stdio and over HTTP, and the same client (rmcp's) drives them all. Ours and
 //! rmcp alone take turns, so that whatever else the machine does hits both. rmcp alone does what an author does without
@@ -126,8 +126,8 @@ async fn print_memory(effort: Effort) {
     println!("| rounds, asked and not answered | {ours:.0} | {bare:.0} | - |");
 }
 
-/// The servers of other SDKs, as `tests/peers` has them: they check what comes back as we do. Without those whose language
-/// is not installed, which the finder says on stderr.
+/// The servers of other SDKs, as `tests/peers` has them: they check what comes back as we do. Without those whose
+/// language is not installed, which the finder says on stderr.
 fn others() -> Vec<(&'static str, Program, &'static [Era])> {
     const PUSHED: &[Era] = &[Era::Pushed];
     let found: [(&str, Option<Program>, &[Era]); 4] = [

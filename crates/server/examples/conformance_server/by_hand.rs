@@ -1,5 +1,5 @@
-//! Tools that ask by hand, because they want more than elicitation: sampling and roots. The wrapper lets them through on
-//! 2026-07-28 and pushes their requests to clients of the pushed era.
+//! Tools that build their own rounds, because they need more than elicitation: sampling and roots. The wrapper lets
+//! them through on 2026-07-28 and pushes their requests to clients of the pushed era.
 
 #![expect(deprecated, reason = "the suite still tests sampling and roots")]
 
@@ -167,7 +167,7 @@ impl Conformance {
         Parameters(Prompt { prompt }): Parameters<Prompt>,
         InputResponses(responses): InputResponses,
     ) -> Result<CallToolResponse, ErrorData> {
-        // Asked by hand in the words of 2026-07-28; the wrapper pushes it.
+        // A round of the handler's own, as 2026-07-28 has it; the wrapper pushes it.
         let Some(response) = responses
             .as_ref()
             .and_then(|responses| responses.get("sample"))

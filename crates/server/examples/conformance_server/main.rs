@@ -1,7 +1,7 @@
 //! The server that the official conformance suite drives: `-- --listen 127.0.0.1:8080`, MCP at `/mcp`.
 //!
-//! The tools that ask use the API of this crate (`asking`, `in_tasks`); those that want sampling or roots as well ask by
-//! hand (`by_hand`), which shows that both go through one wrapper. What has nothing to do with asking is in `plain`.
+//! The tools that ask use the API of this crate (`asking`, `in_tasks`); those that want sampling or roots as well ask
+//! by hand (`by_hand`), which shows that both go through one wrapper. What has nothing to do with asking is in `plain`.
 
 #![expect(
     deprecated,

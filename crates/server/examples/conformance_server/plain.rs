@@ -46,7 +46,7 @@ fn embedded(uri: &str, mime_type: &str, text: &str) -> ResourceContents {
 
 #[tool_router(router = plain, vis = "pub(crate)")]
 impl Conformance {
-    /// The tools that ask nobody, and those that ask by hand.
+    /// The tools that do not ask, and those that build their own rounds.
     pub(crate) fn plain_tools() -> rmcp::handler::server::router::tool::ToolRouter<Self> {
         Self::plain() + Self::by_hand_tools()
     }
@@ -128,7 +128,7 @@ impl Conformance {
         name = "test_logging_tool",
         description = "Says what it does if it may"
     )]
-    async fn logging_if_wanted(
+    async fn logging_at_level(
         &self,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResult, ErrorData> {
@@ -166,7 +166,7 @@ impl Conformance {
     }
 }
 
-/// Says `words` in the log, to clients that want to hear it: on 2026-07-28 only when the request asks for a log.
+/// Sends `words` as a log message, to clients that ask for it: on 2026-07-28 only when the request asks for a log.
 async fn log(context: &RequestContext<RoleServer>, words: &str) -> Result<(), ErrorData> {
     let rounds = context
         .protocol_version()

@@ -1,8 +1,8 @@
 //! A call whose event stream ends before its result is there: the client comes back with `Last-Event-ID` and gets the
 //! result on the stream of its return (2025-11-25, "Streamable HTTP", resumability).
 //!
-//! A layer around rmcp's service ends the stream of one call, and sees that the client is back; the tool finds it in the
-//! parts of the HTTP request. rmcp 3.9 without an event store forgets a stream with its result, so the tool waits
+//! A layer around rmcp's service ends the stream of one call, and sees that the client is back; the tool finds it in
+//! the parts of the HTTP request. rmcp 3.9 without an event store forgets a stream with its result, so the tool waits
 //! for the client before it returns.
 
 use std::collections::HashMap;

@@ -28,7 +28,7 @@ pub trait Askable: sealed::Sealed + Send + 'static {
     /// The type that `.await` returns.
     type Answer: Send + 'static;
 
-    /// Returns what to put before the person.
+    /// Returns the body of the question to show.
     #[doc(hidden)]
     fn asking(&self) -> Result<AskBody, ElicitError>;
 
@@ -243,7 +243,7 @@ impl Askable for Visit {
 }
 
 impl Ask<Visit> {
-    /// The `elicitationId` of 2025-11-25, which `notifications/elicitation/complete` repeats. One that nobody
+    /// The `elicitationId` of 2025-11-25, which `notifications/elicitation/complete` repeats. One that cannot
     /// can guess unless given.
     ///
     /// ```
@@ -583,7 +583,7 @@ impl Askable for ChooseMany {
     }
 }
 
-/// The words of the one field that an ask shows, for each ask that has one.
+/// The texts of the single field of an ask, for each ask that has one.
 macro_rules! words_of_one_field {
     ($what:ty) => {
         impl Ask<$what> {

@@ -39,8 +39,8 @@ pub use reasons::Reasons;
 ///         .await
 /// }
 /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-/// # let nobody = mcp_elicit_server::testing::ScriptedUser::nobody();
-/// # assert_eq!(runtime.block_on(retention(nobody.elicit())).unwrap(), "a week");
+/// # let user = mcp_elicit_server::testing::ScriptedUser::unavailable();
+/// # assert_eq!(runtime.block_on(retention(user.elicit())).unwrap(), "a week");
 /// ```
 #[must_use = "a question is put when it is awaited"]
 pub struct Ask<W: Askable> {
@@ -93,8 +93,8 @@ impl<W: Askable> Ask<W> {
         }
     }
 
-    /// Names the question in `inputRequests` (2026-07-28), where clients and logs can see it. Without it, a name is made
-    /// from the question's digest.
+    /// Names the question in `inputRequests` (2026-07-28), where clients and logs can see it. Without it, a name is
+    /// made from the question's digest.
     ///
     /// ```
     /// # use mcp_elicit_server::{Elicit, ElicitError};
@@ -162,8 +162,8 @@ impl<W: Askable> Ask<W> {
     /// Checks an answer that the form takes: `Err` holds the reasons, in words for the person, who is asked again with
     /// them as after any wrong answer ([`attempts`](Self::attempts)).
     ///
-    /// An answer that passed counts for the rest of the call, also where the handler runs again. The reasons are shown to
-    /// the person and sent to the client, and are in no record of this crate.
+    /// An answer that passed counts for the rest of the call, also where the handler runs again. The reasons are shown
+    /// to the person and sent to the client, and are in no record of this crate.
     ///
     /// ```
     /// # use mcp_elicit_server::{Elicit, ElicitError};
@@ -198,7 +198,7 @@ impl<W: Askable> Ask<W> {
     /// # }
     /// ```
     pub async fn outcome(self) -> Result<AskOutcome<W::Answer>, ElicitError> {
-        Ok(match self.settle().await? {
+        Ok(match self.decide().await? {
             Decision::Answer(answer) => AskOutcome::Accept(answer),
             Decision::Not(RefusalKind::SaidNo | RefusalKind::Declined) => AskOutcome::Decline,
             Decision::Not(RefusalKind::Dismissed) => AskOutcome::Cancel,
@@ -208,14 +208,14 @@ impl<W: Askable> Ask<W> {
     async fn answer(self) -> Result<W::Answer, ElicitError> {
         let elicit = self.elicit.clone();
         let question = self.message.clone();
-        let act = match self.settle().await? {
+        let act = match self.decide().await? {
             Decision::Answer(answer) => return Ok(answer),
             Decision::Not(act) => act,
         };
         Err(elicit.refused(act, &question))
     }
 
-    async fn settle(self) -> Result<Decision<W::Answer>, ElicitError> {
+    async fn decide(self) -> Result<Decision<W::Answer>, ElicitError> {
         let call = self.elicit.call();
         let settings = &call.shared.settings;
         let what = self.what;

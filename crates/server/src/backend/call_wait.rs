@@ -1,4 +1,5 @@
-//! Waiting for a person: within a time, until the call is cancelled, and with word to the caller that its call is alive.
+//! Waiting for a person: within a time, until the call is cancelled, and with word to the caller that its call is
+//! alive.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -16,7 +17,7 @@ pub(crate) struct CallWait {
     /// Absent in tests that have no client.
     peer: Option<Peer<RoleServer>>,
     cancelled: CancellationToken,
-    /// Cancelled when the handler has returned, and nobody waits for an answer any more.
+    /// Cancelled when the handler has returned and no answer is waited for.
     returned: CancellationToken,
     progress: Option<ProgressToken>,
     keep_alive: Option<Duration>,
@@ -36,7 +37,7 @@ impl CallWait {
         }
     }
 
-    /// Waits without a client: nobody cancels, and nobody is told anything.
+    /// Waits without a client: there is no cancellation and no progress.
     pub(crate) fn without_client() -> Self {
         Self {
             peer: None,
@@ -95,7 +96,7 @@ impl CallWait {
         };
         let mut work = std::pin::pin!(work);
         loop {
-            // The work goes on while the caller is being told.
+            // The work goes on while the notification is sent.
             let telling = async {
                 tokio::time::sleep(period).await;
                 Box::pin(self.tell_caller("Still at work")).await;
@@ -108,7 +109,7 @@ impl CallWait {
         }
     }
 
-    /// When the caller is to hear that its call is alive, or when the time is `over`.
+    /// Completes when the next progress notification is due, or when the time is `over`.
     fn next_word(&self, over: Instant) -> Instant {
         match (self.keep_alive, &self.progress) {
             (Some(period), Some(_)) => over.min(Instant::now() + period),

@@ -1,4 +1,4 @@
-//! Nobody can be reached: the revision's own error, before anything is sent.
+//! The client cannot be asked: the revision's own error, before anything is sent.
 
 use std::sync::Arc;
 

@@ -5,10 +5,11 @@
 //! | [`pushed`] | 2025-06-18 and 2025-11-25: send `elicitation/create` and wait |
 //! | [`rounds`] | 2026-07-28: end the run, send what was asked, run again with the answers |
 //! | [`task`] | inside a task: `tasks/get` shows the question, `tasks/update` answers it |
-//! | [`cannot_ask`] | nobody can be reached: say so before anything is sent |
+//! | [`cannot_ask`] | the client cannot be asked: an error before anything is sent |
 //! | [`script`] | tests: answers given as values |
 //!
-//! `call_wait` is how they wait, `tracked_waker` how rounds sees that nothing else is waited for. Only these files know how the eras differ; everything else asks through [`Backend::put`].
+//! `call_wait` is how they wait, `tracked_waker` how rounds sees that nothing else is waited for. Only these files know
+//! how the eras differ; everything else asks through [`Backend::put`].
 
 pub(crate) mod call_wait;
 pub(crate) mod cannot_ask;
@@ -28,8 +29,8 @@ use crate::error::ElicitError;
 use crate::journal::ReceivedAnswer;
 use crate::question::OutgoingQuestion;
 
-/// Called right before a question goes out for the first time: where it is found out whether it may be asked at all, and
-/// when it is recorded.
+/// Called right before a question goes out for the first time: where it is found out whether it may be asked at all,
+/// and when it is recorded.
 pub(crate) type AdmitFn<'a> = &'a (dyn Fn() -> Result<(), ElicitError> + Send + Sync);
 
 /// The route of this call's questions to a person.
@@ -42,7 +43,7 @@ pub(crate) enum Backend {
     Script(Arc<script::Script>),
 }
 
-/// A reply together with what the way needs to hear about it afterwards.
+/// A reply together with the feedback that the backend needs about it.
 #[derive(Debug)]
 pub(crate) struct AskResult {
     pub(crate) given: ReceivedAnswer,
@@ -65,7 +66,7 @@ impl Backend {
             Self::Pushed(pushed) => pushed.put(question, admit).await,
             Self::Rounds(rounds) => rounds.put(question, admit).await,
             Self::Task(task) => task.put(question, admit).await,
-            Self::CannotAsk(nobody) => Err(nobody.refuse(question.mode())),
+            Self::CannotAsk(unavailable) => Err(unavailable.refuse(question.mode())),
             Self::Script(script) => script.put(question, admit).await,
         }
     }
@@ -76,7 +77,7 @@ impl Backend {
             Self::Pushed(pushed) => pushed.capability(),
             Self::Rounds(rounds) => rounds.capability(),
             Self::Task(task) => task.capability(),
-            Self::CannotAsk(nobody) => return Err(nobody.refuse(question.mode())),
+            Self::CannotAsk(unavailable) => return Err(unavailable.refuse(question.mode())),
             Self::Script(script) => return script.can_put(question.mode()),
         };
         cannot_ask::declared(capability, question.mode(), self.revision())
@@ -102,7 +103,7 @@ impl Backend {
             Self::Rounds(rounds) => rounds.begin_step(name),
             Self::Script(script) => StepTurn::Run(script.begin_step(name)),
             Self::Pushed(_) | Self::Task(_) | Self::CannotAsk(_) => {
-                StepTurn::Run(StepMemory::NotKept)
+                StepTurn::Run(StepMemory::Nowhere)
             }
         }
     }
@@ -112,7 +113,7 @@ impl Backend {
         match self {
             Self::Pushed(pushed) => Some(pushed.call_wait()),
             Self::Rounds(rounds) => Some(rounds.call_wait()),
-            Self::CannotAsk(nobody) => nobody.call_wait.as_deref(),
+            Self::CannotAsk(unavailable) => unavailable.call_wait.as_deref(),
             Self::Task(_) | Self::Script(_) => None,
         }
     }
@@ -122,7 +123,7 @@ impl Backend {
             Self::Pushed(pushed) => pushed.revision(),
             Self::Rounds(rounds) => rounds.revision(),
             Self::Task(task) => task.revision(),
-            Self::CannotAsk(nobody) => nobody.revision(),
+            Self::CannotAsk(unavailable) => unavailable.revision(),
             Self::Script(_) => Revision::LATEST,
         }
     }
@@ -152,10 +153,10 @@ pub(crate) enum StepTurn {
     Run(StepMemory),
 }
 
-/// The place where the result of a step that runs now is remembered.
+/// The storage for the result of a step that runs now.
 pub(crate) enum StepMemory {
     /// Nowhere: the handler does not run again.
-    NotKept,
+    Nowhere,
     /// In the journal of the call.
     Journal(rounds::StepGuard),
     /// In the log of a test.
@@ -164,14 +165,14 @@ pub(crate) enum StepMemory {
 
 impl StepMemory {
     /// Returns `true` if a result is remembered at all.
-    pub(crate) fn is_kept(&self) -> bool {
-        !matches!(self, Self::NotKept)
+    pub(crate) fn is_stored(&self) -> bool {
+        !matches!(self, Self::Nowhere)
     }
 
     /// Keeps the step's result for the runs to come.
     pub(crate) fn remember(self, value: Box<RawValue>) {
         match self {
-            Self::NotKept => {}
+            Self::Nowhere => {}
             Self::Journal(guard) => guard.remember(value),
             Self::Log(log) => log.remember(value),
         }

@@ -161,7 +161,7 @@ impl Pushed {
     }
 }
 
-/// The `elicitationId` of 2025-11-25: the author's, or one that nobody can guess.
+/// The `elicitationId` of 2025-11-25: the author's, or an unguessable one.
 pub(crate) fn elicitation_id(given: Option<&str>) -> Result<String, ElicitError> {
     match given {
         Some(id) => Ok(id.to_owned()),

@@ -8,9 +8,9 @@
 //! round 3   run ── A, B, "start", C all known ── the result
 //! ```
 //!
-//! A run is only given up while at least one ask is open, no step is running, and nothing else can move it on: nobody has
-//! kept its waker, or one more turn has changed nothing.
-//! A handler that waits on anything else, with no ask open, is left alone.
+//! A run is only given up while at least one ask is open, no step is running, and nothing else can move it on: no other
+//! task has kept its waker, or one more turn has changed nothing. A handler that waits on anything else, with no ask
+//! open, is left alone.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -139,8 +139,8 @@ pub(crate) struct RetryInput {
 }
 
 impl Rounds {
-    /// Sorts the replies that came into the journal. The second value is what belongs to nobody here: it goes on to the
-    /// handler, which may have asked by hand.
+    /// Sorts the replies that came into the journal. The second value holds the replies to no question of ours: they go
+    /// on to the handler, which may have built its own rounds.
     pub(crate) fn new(
         revision: Revision,
         capability: Capability,
@@ -166,7 +166,7 @@ impl Rounds {
             } else {
                 ReceivedAnswer::Late
             };
-            journal.settle(out.slot, given);
+            journal.resolve(out.slot, given);
             news.push(FreshReply {
                 slot: out.slot,
                 open_for: Duration::from_millis(now_ms.saturating_sub(out.since_ms)),
@@ -268,18 +268,18 @@ impl Rounds {
     ) -> Result<Option<AskResult>, ElicitError> {
         let mut stand = self.lock();
         if stand.journal.given(slot).is_none() && slot.occurrence == 0 {
-            // A reply without a state counts only under a key that the author gave: such a key is the author's word that
-            // it means the same question in every call.
+            // A reply without a state counts only under a key that the author gave: such a key is the author's word
+            // that it means the same question in every call.
             let loose = question
                 .key
                 .as_ref()
                 .and_then(|key| stand.loose.remove(key));
             if let Some(value) = loose {
-                // It was never asked, so nobody has looked yet whether it may be.
+                // It was never asked, so it was not checked yet whether it may be.
                 guard::may_ask(question)?;
                 stand
                     .journal
-                    .settle(slot, read_reply(&value, question.mode()));
+                    .resolve(slot, read_reply(&value, question.mode()));
                 stand.news.push(FreshReply {
                     slot,
                     open_for: Duration::ZERO,
@@ -333,7 +333,7 @@ impl Rounds {
     pub(crate) fn wrong(&self, slot: OccurrenceKey, reasons: &str) {
         self.lock()
             .journal
-            .settle(slot, ReceivedAnswer::Wrong(reasons.to_owned()));
+            .resolve(slot, ReceivedAnswer::Wrong(reasons.to_owned()));
     }
 
     /// The reply for `slot` passed the author's own check, which does not look at it again.
@@ -432,7 +432,7 @@ impl Rounds {
                 None => (End::GivenUp, RunResult::Waiting(self.send_out())),
             },
         };
-        // Nobody sets it twice: a run ends once.
+        // It is set only once: a run ends once.
         let _first = self.end.set(end);
         ended
     }

@@ -100,7 +100,7 @@ impl Script {
     pub(crate) fn begin_step(&self, name: &str) -> StepMemory {
         match &self.log {
             Some(log) => StepMemory::Log(log.begin_step(name)),
-            None => StepMemory::NotKept,
+            None => StepMemory::Nowhere,
         }
     }
 

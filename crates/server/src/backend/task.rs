@@ -104,7 +104,7 @@ impl InTask {
 }
 
 /// Takes a question off the list when its ask ends. rmcp only takes off what was answered or cancelled, so it gets an
-/// answer that nobody waits for; one that is off the list already stays so.
+/// answer that is not waited for; one that is off the list already stays so.
 struct Withdraw<'a> {
     of: &'a InTask,
     key: &'a str,

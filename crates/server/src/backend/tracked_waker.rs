@@ -49,13 +49,14 @@ impl TrackedWaker {
         &self.waker
     }
 
-    /// Returns whether `waker` is this one, so that whoever was polled with it is part of the handler itself.
+    /// Returns whether `waker` is this one: a future that was polled with it is part of the handler itself.
     pub(crate) fn is(&self, waker: &Waker) -> bool {
         // Where it points to, and not `will_wake`: copies of one waker need not share the address of their functions.
         waker.data() == self.waker.data()
     }
 
-    /// Returns whether a wake-up has come since the turn began, or may come: what waits for anything keeps a copy of its waker.
+    /// Returns whether a wake-up has come since the turn began, or may come: what waits for anything keeps a copy of
+    /// its waker.
     pub(crate) fn may_be_woken(&self) -> bool {
         /// `signal` and `waker`.
         const OUR_OWN: usize = 2;

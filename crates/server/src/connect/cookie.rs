@@ -5,7 +5,8 @@ use std::time::Duration;
 use http::header::COOKIE;
 use http::{HeaderMap, HeaderValue};
 
-/// The values of every cookie called `name`. There can be several: another path or a parent domain may have set one too.
+/// The values of every cookie called `name`. There can be several: another path or a parent domain may have set one
+/// too.
 pub(super) fn values<'a>(
     headers: &'a HeaderMap,
     name: &'a str,
@@ -35,7 +36,7 @@ fn all(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
         .filter_map(|cookie| cookie.trim().split_once('='))
 }
 
-/// The name of a cookie of pages at `base`. On https browsers let nobody but this very host set it (`__Host-`), so that a
+/// The name of a cookie of pages at `base`. On https browsers let only this very host set it (`__Host-`), so that a
 /// neighbouring subdomain cannot sign anybody in.
 pub(super) fn name_at(base: &str, name: &str) -> String {
     if is_secure(base) {

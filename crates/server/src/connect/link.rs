@@ -1,4 +1,4 @@
-//! The sealed content of a link: nobody can read, change or make one.
+//! The sealed content of a link: others cannot read, change or make one.
 
 use serde::{Deserialize, Serialize};
 

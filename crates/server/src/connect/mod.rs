@@ -1,17 +1,19 @@
-//! Pages behind url-mode questions: the person leaves a secret with this server, or lets it into an account elsewhere, and
-//! no client, model or log sees what was given.
+//! Pages behind url-mode questions: the person leaves a secret with this server, or lets it into an account elsewhere,
+//! and no client, model or log sees what was given.
 //!
-//! A connect link is sealed, short-lived, good for one completion, and bound to the principal who was asked. Whoever opens
-//! it must be that principal, as the server's own login says: a link that was sent to somebody else opens a page that says
-//! so and does nothing (2025-11-25, "Phishing"). The page names the server and the reason, and takes the secret or leads to
-//! the provider's sign-in; when it is stored, the question that waits goes on, and a client of 2025-11-25 gets
-//! `notifications/elicitation/complete`. A person who says no on the page ends the question too.
+//! A connect link is sealed, short-lived, good for one completion, and bound to the principal who was asked. The
+//! visitor who opens it must be that principal, as the server's own login says: a link that was sent to another person
+//! opens a page that says so and does nothing (2025-11-25, "Phishing"). The page names the server and the reason, and
+//! takes the secret or leads to the provider's sign-in; when it is stored, the question that waits goes on, and a
+//! client of 2025-11-25 gets `notifications/elicitation/complete`. A person who says no on the page ends the question
+//! too.
 //!
 //! - [`Connect`]: the links, the pages, and the waiting
 //! - [`Session`], [`from_cookie`]: who visits, by a cookie
 //! - `oauth` (feature `oauth`): the authorization-code flow behind a page, and signing visitors in with it
 //! - `link`: what a link carries
-//! - `page`: the pages as HTTP; `templates`: as a person sees them, in the looks of the forms crate; `cookie`: how they remember
+//! - `page`: the pages as HTTP; `templates`: as a person sees them, in the looks of the forms crate; `cookie`: how they
+//!   remember
 //! - `pending_visits`: how visits end, and which questions wait for them
 
 mod cookie;
@@ -62,7 +64,7 @@ type Save = dyn Fn(String, Secret) -> Saved + Send + Sync;
 pub struct Secret(String);
 
 impl Secret {
-    /// The secret, for whoever stores it.
+    /// The secret, for the code that stores it.
     ///
     /// ```
     /// use mcp_elicit_server::connect::Secret;
@@ -171,8 +173,9 @@ pub struct ConnectBuilder(Inner);
 impl Connect {
     /// Pages of the server called `server`, which browsers reach at `base`, such as `https://mcp.example.com/connect`.
     ///
-    /// `visitor` says who sends a request to a page, by the server's own login (a session cookie, a proxy's header); it must
-    /// name people as [`ServerSettings::principal`](crate::ServerSettings::principal) does. Nobody gets past it by holding a link.
+    /// `visitor` says who sends a request to a page, by the server's own login (a session cookie, a proxy's header); it
+    /// must name people as [`ServerSettings::principal`](crate::ServerSettings::principal) does. Holding a link is not
+    /// enough.
     ///
     /// ```
     /// use mcp_elicit_server::connect::Connect;
@@ -261,11 +264,12 @@ impl Connect {
         }
     }
 
-    /// Goes on only if the person has been to the page of `purpose`: for when the tool has found that nothing is stored.
+    /// Goes on only if the person has been to the page of `purpose`: for when the tool has found that nothing is
+    /// stored.
     ///
-    /// On 2025-11-25 this ends the call with the error -32042; the client has the person visit the page and calls again,
-    /// and gets `notifications/elicitation/complete` when the visit is done. Elsewhere it is [`visit`](Self::visit), and
-    /// fails like it.
+    /// On 2025-11-25 this ends the call with the error -32042; the client has the person visit the page and calls
+    /// again, and gets `notifications/elicitation/complete` when the visit is done. Elsewhere it is
+    /// [`visit`](Self::visit), and fails like it.
     ///
     /// ```
     /// # use mcp_elicit_server::connect::Connect;

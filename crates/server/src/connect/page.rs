@@ -37,7 +37,7 @@ impl Inner {
         Ok(ticket)
     }
 
-    /// The ticket of a link, whoever opens it.
+    /// Returns the token of a link, for any visitor.
     pub(super) fn ticket_in(&self, sealed: &str) -> Result<LinkToken, Box<Response>> {
         let ticket = LinkToken::open(&self.keys, sealed, self.now_ms()).map_err(|error| {
             Box::new(match error {
@@ -53,7 +53,7 @@ impl Inner {
         Ok(ticket)
     }
 
-    /// The specification's phishing case: whoever follows a link must be who was asked.
+    /// The specification's phishing case: the visitor who follows a link must be the person who was asked.
     pub(super) fn check_visitor(
         &self,
         ticket: &LinkToken,
@@ -115,7 +115,7 @@ impl Inner {
         )
     }
 
-    /// Returns what is said about a visit that has ended, also to somebody who comes back to it.
+    /// Returns the page about a visit that has ended, also for a visitor who comes back to it.
     fn leave(&self, end: End) -> Response {
         let (tone, head, line) = match end {
             End::Done => (
@@ -132,7 +132,7 @@ impl Inner {
         self.say(StatusCode::OK, tone, head, line)
     }
 
-    /// The one turn to end a visit, or the page that says why there is none.
+    /// Claims the end of a visit, or returns the page that says why that is not possible.
     pub(super) fn turn(&self, ticket: &LinkToken) -> Result<VisitClaim<'_>, Box<Response>> {
         let turn = self
             .waiting

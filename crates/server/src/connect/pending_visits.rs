@@ -24,7 +24,7 @@ pub(super) enum End {
 #[derive(Debug, Default)]
 struct Visit {
     end: watch::Sender<Option<End>>,
-    /// Somebody is completing it right now.
+    /// A visitor is completing it right now.
     busy: bool,
     until_ms: u64,
 }
@@ -85,7 +85,7 @@ impl Waiting {
     }
 }
 
-/// Returns what has expired cannot be opened any more, so nobody needs to remember it.
+/// Drops expired visits, which cannot be opened any more.
 fn sweep(visits: &mut HashMap<String, Visit>, now_ms: u64) {
     visits.retain(|_, visit| visit.until_ms > now_ms);
 }

@@ -93,7 +93,7 @@ impl Session {
         self
     }
 
-    /// The `Set-Cookie` for somebody who has just signed in as `principal`.
+    /// Returns the `Set-Cookie` for a visitor who has just signed in as `principal`.
     ///
     /// ```
     /// use mcp_elicit_server::connect::Session;
@@ -146,14 +146,14 @@ impl Session {
             .map(|visitor| visitor.principal)
     }
 
-    /// A session is no link and no state, and one server's is not another's.
+    /// A session is not a link or a state, and one server's is not another's.
     fn bound(&self) -> AssociatedData {
         AssociatedData::outside_calls(&self.base, "connect/visitor")
     }
 }
 
 /// Reads who visits from a cookie of your own: `principal` gets the value of the cookie called `name`, looks up whose
-/// session that is, and gives the principal. Nobody is signed in where it gives `None`.
+/// session that is, and returns the principal. With `None`, the visitor is not signed in.
 ///
 /// ```
 /// use std::collections::HashMap;

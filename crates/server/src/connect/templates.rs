@@ -76,7 +76,7 @@ pub(super) enum PageBody<'a> {
     },
 }
 
-/// A host with the part that somebody has registered set apart.
+/// A host with its registered domain set apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Host {
     pub(super) before: String,

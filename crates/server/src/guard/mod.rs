@@ -28,8 +28,8 @@ fn may_ask_in_form(form: &Prepared, message: &str) -> Result<(), ElicitError> {
         tracing::warn!(target: "mcp_elicit", %suspicion, "a form that looks as if it asked for a secret");
     }
     for link in &inspected.links {
-        let (field, place) = (link.field.as_deref(), link.place.as_str());
-        tracing::warn!(target: "mcp_elicit", field, place, "a form should not hold links: `visit` is for them");
+        let (field, source) = (link.field.as_deref(), link.source.as_str());
+        tracing::warn!(target: "mcp_elicit", field, source, "a form should not hold links: `visit` is for them");
     }
     Ok(())
 }

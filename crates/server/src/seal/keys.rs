@@ -107,8 +107,8 @@ pub enum KeyError {
 
 /// The keys of a server: one that seals, and older ones that still open.
 ///
-/// To rotate: put the new key in front, keep the old one until every state sealed with it has expired. All replicas need
-/// the same keys, and a new key should be known to all of them (as an old one) before any of them seals with it.
+/// To rotate: put the new key in front, keep the old one until every state sealed with it has expired. All replicas
+/// need the same keys, and a new key should be known to all of them (as an old one) before any of them seals with it.
 ///
 /// ```
 /// use mcp_elicit_server::ServerSettings;

@@ -74,12 +74,12 @@ pub(crate) struct State {
     pub(crate) round: u32,
     #[serde(rename = "j")]
     pub(crate) journal: Journal,
-    /// The state of a handler that asks by hand, carried inside ours.
+    /// The state of a handler that builds its own rounds, carried inside ours.
     #[serde(rename = "h", default, skip_serializing_if = "Option::is_none")]
     pub(crate) by_hand: Option<String>,
 }
 
-/// Why a state does not open. Goes to the log; the client only hears that the state is no good.
+/// Why a state does not open. Goes to the log; the client only learns that the state is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SealError {
     #[error("the state is malformed")]
@@ -102,7 +102,7 @@ pub(crate) enum SealError {
     Store(String),
 }
 
-/// Returns whether `state` was sealed here. Others belong to a handler that asks by hand.
+/// Returns whether `state` was sealed here. Others belong to a handler that builds its own rounds.
 pub(crate) fn is_ours(state: &str) -> bool {
     state.starts_with(PREFIX)
 }

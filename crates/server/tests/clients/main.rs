@@ -8,15 +8,15 @@
     reason = "a test ends where something is not there"
 )]
 
-mod play;
 mod rust_client;
+mod scenario;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::{fmt, thread};
 
 use mcp_elicit_testkit::peers::{self, Listening, Program, free_port};
-use play::{PLAYS, Told};
+use scenario::{SCENARIOS, Told};
 use serde_json::Value;
 
 const REVISIONS: [&str; 3] = ["2025-06-18", "2025-11-25", "2026-07-28"];
@@ -162,7 +162,7 @@ impl Servers {
     fn by_program(&self, client: &Program, columns: &[Column]) -> BTreeMap<Column, Brought> {
         let mut plays = Vec::new();
         for column in columns {
-            for play in &PLAYS {
+            for play in &SCENARIOS {
                 let mut told = play.told();
                 let era = if column.revision == "2026-07-28" {
                     "auto"
@@ -184,7 +184,7 @@ impl Servers {
         let lines = finished.lines();
         assert_eq!(
             lines.len(),
-            columns.len() * PLAYS.len(),
+            columns.len() * SCENARIOS.len(),
             "{}",
             finished.stderr
         );
@@ -199,7 +199,7 @@ impl Servers {
         };
         columns
             .iter()
-            .zip(lines.chunks(PLAYS.len()))
+            .zip(lines.chunks(SCENARIOS.len()))
             .map(of_column)
             .collect()
     }
@@ -241,11 +241,11 @@ fn every_client_gets_the_same() {
             Ok(told) => told,
             Err(why) => {
                 eprintln!("no cells for {column}: {why}");
-                absent += PLAYS.len();
+                absent += SCENARIOS.len();
                 continue;
             }
         };
-        for play in &PLAYS {
+        for play in &SCENARIOS {
             let Some(told) = told.get(play.name) else {
                 wrong.push(format!("{column}, {}: not played", play.name));
                 continue;
@@ -270,9 +270,9 @@ fn every_client_gets_the_same() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert_eq!(cells + absent, 5 * 3 * 2 * PLAYS.len());
+    assert_eq!(cells + absent, 5 * 3 * 2 * SCENARIOS.len());
     assert!(
-        cells >= 3 * 2 * PLAYS.len(),
+        cells >= 3 * 2 * SCENARIOS.len(),
         "the Rust client is always here"
     );
 }

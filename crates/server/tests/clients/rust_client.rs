@@ -15,7 +15,7 @@ use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::{ClientHandler, ErrorData, RoleClient};
 use serde_json::{Value, json};
 
-use crate::play::{Outcome, PLAYS, Play, Told};
+use crate::scenario::{Outcome, Play, SCENARIOS, Told};
 
 #[derive(Clone)]
 struct ScriptedUser {
@@ -71,7 +71,7 @@ pub(crate) fn play(
         .build()
         .unwrap();
     let mut told = BTreeMap::new();
-    for play in &PLAYS {
+    for play in &SCENARIOS {
         let one = runtime.block_on(one(play, revision, url, server));
         told.insert(play.name.to_owned(), one);
     }

@@ -2,8 +2,8 @@
 
 use mcp_elicit_core::wire::Revision;
 
+use crate::http_browser::HttpBrowser;
 use crate::rig::{Login, Rig, said};
-use crate::walker::Walker;
 
 /// The specification's phishing case: Eve asks for a link of hers and sends it to Ada, whose account she wants in hers.
 #[tokio::test(flavor = "multi_thread")]
@@ -13,7 +13,7 @@ async fn a_link_that_was_sent_to_somebody_else_leads_nowhere() {
             return;
         };
         let (call, link) = rig.call("eve", Revision::V2026_07_28, "visit").await;
-        let mut ada = Walker::new();
+        let mut ada = HttpBrowser::new();
         if login == Login::Cookie {
             ada.get(&format!("{}/login/ada", rig.at)).await;
         } else {
@@ -48,12 +48,12 @@ async fn an_answer_counts_in_the_browser_that_left_and_nowhere_else() {
         return;
     };
     let (call, link) = rig.call("eve", Revision::V2026_07_28, "visit").await;
-    let mut eve = Walker::new();
+    let mut eve = HttpBrowser::new();
     eve.get(&format!("{}/login/eve", rig.at)).await;
     let page = eve.get(&format!("{link}/go")).await;
     let answer = eve.agree(page, "eve", &rig.back()).await;
 
-    let mut ada = Walker::new();
+    let mut ada = HttpBrowser::new();
     ada.get(&format!("{}/login/ada", rig.at)).await;
     let page = ada.get(answer.as_str()).await;
     assert_eq!(page.status, 400, "{page:?}");
@@ -74,7 +74,7 @@ async fn a_changed_answer_is_thrown_away() {
         return;
     };
     let (call, link) = rig.call("ada", Revision::V2026_07_28, "visit").await;
-    let mut ada = Walker::new();
+    let mut ada = HttpBrowser::new();
     ada.get(&format!("{}/login/ada", rig.at)).await;
     for (name, value, status, words) in [
         ("state", Some("another"), 400, "did not start here"),
@@ -146,7 +146,7 @@ async fn a_changed_request_is_noticed() {
         return;
     };
     let (call, link) = rig.call("ada", Revision::V2026_07_28, "visit").await;
-    let mut ada = Walker::new();
+    let mut ada = HttpBrowser::new();
     ada.get(&format!("{}/login/ada", rig.at)).await;
     let other_challenge = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM";
     for (name, value, words) in [

@@ -5,8 +5,8 @@ use std::process::{Child, Command, Stdio};
 use mcp_elicit_core::wire::Revision;
 use mcp_elicit_testkit::peers::{self, free_port, wait_for_port};
 
+use crate::http_browser::HttpBrowser;
 use crate::rig::{call_at, said};
-use crate::walker::Walker;
 
 /// A child that ends with the test.
 struct Running(Child);
@@ -47,7 +47,7 @@ async fn the_example_signs_in_on_both_eras() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let _running = start(provider.url(), port);
         let (call, link) = call_at(&at, "anybody", revision, "whoami").await;
-        let mut you = Walker::new();
+        let mut you = HttpBrowser::new();
         let page = you.get(&link).await;
         assert!(page.body.contains("asks you to connect"), "{page:?}");
         let page = you.get(&format!("{link}/go")).await;

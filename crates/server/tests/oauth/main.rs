@@ -11,6 +11,6 @@
 mod attacks;
 mod browser;
 mod example;
+mod failures;
+mod http_browser;
 mod rig;
-mod troubles;
-mod walker;

@@ -245,7 +245,8 @@ impl Rig {
     }
 }
 
-/// Calls `tool` of the server at `at` as `user`, with our client: the call, and the link that it is asked to have opened.
+/// Calls `tool` of the server at `at` as `user`, with our client: the call, and the link that it is asked to have
+/// opened.
 pub(crate) async fn call_at(
     at: &str,
     user: &str,

@@ -20,7 +20,7 @@ pub(crate) struct Asker;
 
 #[derive(Debug, schemars::JsonSchema, Deserialize)]
 struct Target {
-    /// Where it goes
+    /// The environment to deploy to
     environment: Environment,
     note: Option<String>,
 }

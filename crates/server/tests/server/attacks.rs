@@ -250,8 +250,8 @@ async fn an_answer_is_not_taken_for_another_question() {
     );
 }
 
-/// Returns what was answered stays answered: a state of a later round takes no new answer to a question of an earlier one, and a
-/// state of an earlier round none to a question that comes later.
+/// Returns what was answered stays answered: a state of a later round takes no new answer to a question of an earlier
+/// one, and a state of an earlier round none to a question that comes later.
 #[tokio::test(start_paused = true)]
 async fn rounds_cannot_be_reordered() {
     let person = ScriptedUser::who("2026-07-28", []);
@@ -369,7 +369,8 @@ async fn every_bit_of_a_state_counts() {
         let forged = retry.clone().with_request_state(flipped.clone());
         match once(&client, &forged).await {
             Err(error) => assert_eq!(error.code.0, -32602, "{flipped}: {error:?}"),
-            // With another prefix it is not ours, and belongs to a handler that asks by hand: the question is asked anew.
+            // With another prefix it is not ours, and belongs to a handler that asks by hand: the question is asked
+            // anew.
             Ok(response) => {
                 assert!(bit / 8 < 4, "{flipped}");
                 required(response);

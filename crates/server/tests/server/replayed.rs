@@ -73,8 +73,8 @@ async fn whatever_a_person_does_is_the_same() {
             .await;
         assert!(result.is_ok(), "{answer:?}: {result:?}");
     }
-    let nobody = ScriptedUser::nobody();
-    let result = nobody.run(|elicit| async move { elicit.confirm("Really?").await });
+    let unavailable = ScriptedUser::unavailable();
+    let result = unavailable.run(|elicit| async move { elicit.confirm("Really?").await });
     assert!(matches!(result.await, Ok(Err(ElicitError::CannotAsk(_)))));
     let person = ScriptedUser::who([]);
     let result = person.run(|elicit| async move { elicit.confirm("Really?").await });

@@ -24,13 +24,13 @@ async fn keeps_the_contract(store: &dyn Store) {
     store.keep("k", vec![1, 2], 0, 10).await.unwrap();
     store.keep(odd, vec![0; 100_000], 0, 10).await.unwrap();
     store.keep("empty", Vec::new(), 0, 10).await.unwrap();
-    assert_eq!(store.kept("k", 5).await.unwrap(), Some(vec![1, 2]));
-    assert_eq!(store.kept(odd, 5).await.unwrap().unwrap().len(), 100_000);
-    assert_eq!(store.kept("empty", 5).await.unwrap(), Some(Vec::new()));
-    assert_eq!(store.kept("k", 10).await.unwrap(), None);
-    assert_eq!(store.kept("unknown", 5).await.unwrap(), None);
+    assert_eq!(store.load("k", 5).await.unwrap(), Some(vec![1, 2]));
+    assert_eq!(store.load(odd, 5).await.unwrap().unwrap().len(), 100_000);
+    assert_eq!(store.load("empty", 5).await.unwrap(), Some(Vec::new()));
+    assert_eq!(store.load("k", 10).await.unwrap(), None);
+    assert_eq!(store.load("unknown", 5).await.unwrap(), None);
     store.keep("k", vec![3], 0, 20).await.unwrap();
-    assert_eq!(store.kept("k", 15).await.unwrap(), Some(vec![3]));
+    assert_eq!(store.load("k", 15).await.unwrap(), Some(vec![3]));
 
     let racing = (0..16).map(|_| store.use_up("race", 0, u64::MAX));
     let won = futures::future::join_all(racing).await;
@@ -60,13 +60,13 @@ async fn sqlite_keeps_the_contract() {
     drop((store, other));
     let after = SqliteStore::open(&file).await.unwrap();
     assert!(!after.use_up("both", 1_000_000, u64::MAX).await.unwrap());
-    assert_eq!(after.kept("k", 15).await.unwrap(), Some(vec![3]));
+    assert_eq!(after.load("k", 15).await.unwrap(), Some(vec![3]));
     after
         .keep("new", vec![4], 1_000_000, u64::MAX)
         .await
         .unwrap();
     assert_eq!(
-        after.kept("k", 15).await.unwrap(),
+        after.load("k", 15).await.unwrap(),
         None,
         "what has expired is swept"
     );
@@ -96,8 +96,8 @@ impl Store for Peeking {
         self.store.keep(id, bytes, now_ms, until_ms)
     }
 
-    fn kept<'a>(&'a self, id: &'a str, now_ms: u64) -> StoreFuture<'a, Option<Vec<u8>>> {
-        self.store.kept(id, now_ms)
+    fn load<'a>(&'a self, id: &'a str, now_ms: u64) -> StoreFuture<'a, Option<Vec<u8>>> {
+        self.store.load(id, now_ms)
     }
 }
 

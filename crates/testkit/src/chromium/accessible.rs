@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use super::{Chromium, Setup};
 use crate::peers;
 
-/// Light, dark and narrow: how every page is to be looked at.
-pub const WAYS: [(&str, Setup); 3] = [
+/// The set-ups in which every page is checked: light, dark and narrow.
+pub const SETUPS: [(&str, Setup); 3] = [
     ("light", LIGHT),
     (
         "dark",
@@ -34,14 +34,14 @@ const LIGHT: Setup = Setup {
 const RUN: &str = "const done = arguments[0]; axe.run().then(found => done(found.violations.map(\
     v => v.id + ': ' + v.nodes.map(n => n.html).join(' '))))";
 
-/// Looks at pages, and keeps what is wrong with them.
-pub struct Looks {
+/// AxeReport at pages, and keeps what is wrong with them.
+pub struct AxeReport {
     axe: String,
     wrong: Vec<String>,
 }
 
-impl Looks {
-    /// `None`, and a loud word, where there is no node to install axe-core with.
+impl AxeReport {
+    /// Returns `None`, and reports the skip, where there is no node to install axe-core with.
     pub fn new() -> Option<Self> {
         Some(Self {
             axe: peers::axe()?,
@@ -49,7 +49,7 @@ impl Looks {
         })
     }
 
-    /// Looks at the page as it is now.
+    /// AxeReport at the page as it is now.
     pub async fn at(&mut self, page: &Chromium, state: &str) {
         page.at("main").await;
         page.run(&self.axe).await;
@@ -66,7 +66,7 @@ impl Looks {
         }
     }
 
-    /// Ends the looking; fails with everything that was wrong.
+    /// Ends the checks; fails with every finding.
     pub fn all_well(self) {
         assert!(self.wrong.is_empty(), "{:#?}", self.wrong);
     }

@@ -59,7 +59,7 @@ impl fmt::Display for Verdict {
 ///
 /// # Panics
 ///
-/// When the suite cannot be installed, does not end, or writes what is no verdict.
+/// When the suite cannot be installed, does not end, or writes something that is not a verdict.
 pub fn of_server(url: &str, scenario: &str, revision: &str) -> Option<Verdict> {
     run(&["server", "--url", url], scenario, revision)
 }

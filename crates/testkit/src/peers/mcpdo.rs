@@ -1,4 +1,4 @@
-//! Inspector's `mcpdo`: a client of both eras that answers whatever it is told, without looking at the form. A ready
+//! Inspector's `mcpdo`: a client of both eras that answers as configured, without looking at the form. A ready
 //! hostile client.
 
 use serde_json::Value;

@@ -176,15 +176,15 @@ impl Finished {
         self.stdout.lines().map(parse).collect()
     }
 
-    /// The last line of stdout as JSON: what our scripted clients tell.
+    /// The last line of stdout as JSON: the report of our scripted clients.
     ///
     /// # Panics
     ///
     /// When there is none, or it is no JSON; stderr is in the message.
-    pub fn told(&self) -> Value {
+    pub fn last_json_line(&self) -> Value {
         let last = self.stdout.lines().last();
-        let last =
-            last.unwrap_or_else(|| panic!("nothing was told ({})\n{}", self.status, self.stderr));
+        let last = last
+            .unwrap_or_else(|| panic!("no report on stdout ({})\n{}", self.status, self.stderr));
         serde_json::from_str(last)
             .unwrap_or_else(|error| panic!("{last:?} is no JSON: {error}\n{}", self.stderr))
     }
@@ -219,7 +219,7 @@ impl Listening {
     }
 }
 
-/// A loopback port that nobody listened on a moment ago, for programs that cannot be told to choose one.
+/// A loopback port that was free a moment ago, for programs that cannot choose one themselves.
 ///
 /// # Panics
 ///

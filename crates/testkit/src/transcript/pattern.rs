@@ -65,7 +65,8 @@ impl Bindings {
         self.known.insert(name.into(), value);
     }
 
-    /// The message that a pattern stands for. A placeholder that is not known yet becomes its own name, and so is known.
+    /// The message that a pattern stands for. A placeholder that is not known yet becomes its own name, and so is
+    /// known.
     pub fn fill(&mut self, pattern: &Value) -> Value {
         match pattern {
             Value::String(string) => self.fill_text(string),

@@ -1,4 +1,4 @@
-//! Playing one side of a transcript against a real other side, without IO: the caller carries the messages.
+//! A replay of one side of a transcript against a real peer, without IO: the caller carries the messages.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,7 +12,7 @@ const ALWAYS_ALLOWED: [&str; 2] = ["notifications/progress", "notifications/mess
 
 /// One side of a transcript, being played.
 ///
-/// Ask [`Replay::turn`] what to do until it says [`Turn::Done`]; hand every message of the other side to
+/// Call [`Replay::step`] until it returns [`ReplayStep::Done`]; hand every message of the other side to
 /// [`Replay::received`]. Messages that the other side says in a row may come in any order.
 #[derive(Debug)]
 pub struct Replay<'t> {
@@ -24,7 +24,7 @@ pub struct Replay<'t> {
 
 /// The next step.
 #[derive(Debug)]
-pub enum Turn<'t> {
+pub enum ReplayStep<'t> {
     /// Send this message.
     Send(String),
     /// Wait for a message of the other side and hand it in.
@@ -36,7 +36,7 @@ pub enum Turn<'t> {
         /// The content of an accepted form.
         content: Option<&'t Value>,
     },
-    /// So many seconds pass in which nobody does anything.
+    /// This many seconds pass without an action.
     Time {
         /// The number.
         seconds: u64,
@@ -50,9 +50,9 @@ pub enum Turn<'t> {
     Done,
 }
 
-/// The other side left the transcript.
+/// A message that does not match the transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Strayed {
+pub struct ReplayMismatch {
     /// The line that was expected, from 1; none when nothing more was.
     pub number: Option<usize>,
     /// The difference of the message.
@@ -61,7 +61,7 @@ pub struct Strayed {
     pub came: String,
 }
 
-impl fmt::Display for Strayed {
+impl fmt::Display for ReplayMismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.number {
             Some(number) => write!(f, "line {number}: {}", self.why)?,
@@ -71,9 +71,9 @@ impl fmt::Display for Strayed {
     }
 }
 
-impl std::error::Error for Strayed {}
+impl std::error::Error for ReplayMismatch {}
 
-impl Strayed {
+impl ReplayMismatch {
     fn new(line: Option<&Line>, why: String, came: &str) -> Self {
         Self {
             number: line.map(|line| line.number),
@@ -100,31 +100,33 @@ impl<'t> Replay<'t> {
     }
 
     /// Returns what to do next.
-    pub fn turn(&mut self) -> Turn<'t> {
+    pub fn step(&mut self) -> ReplayStep<'t> {
         self.expect_more();
         if self.expected.iter().any(|line| !line.is_optional()) {
-            return Turn::Receive;
+            return ReplayStep::Receive;
         }
         self.expected.clear();
         let Some(line) = self.rest.pop_front() else {
-            return Turn::Done;
+            return ReplayStep::Done;
         };
         match &line.event {
-            Event::Says { pattern, .. } => Turn::Send(self.bindings.fill(pattern).to_string()),
-            Event::Person { action, content } => Turn::Person {
+            Event::Says { pattern, .. } => {
+                ReplayStep::Send(self.bindings.fill(pattern).to_string())
+            }
+            Event::Person { action, content } => ReplayStep::Person {
                 action,
                 content: content.as_ref(),
             },
-            Event::Time { seconds } => Turn::Time { seconds: *seconds },
-            Event::Outcome { phase } => Turn::Outcome { phase },
+            Event::Time { seconds } => ReplayStep::Time { seconds: *seconds },
+            Event::Outcome { phase } => ReplayStep::Outcome { phase },
         }
     }
 
     /// Takes a message of the other side.
-    pub fn received(&mut self, message: &str) -> Result<(), Strayed> {
+    pub fn received(&mut self, message: &str) -> Result<(), ReplayMismatch> {
         self.expect_more();
         let came: Value = serde_json::from_str(message).map_err(|error| {
-            Strayed::new(self.expected.first().copied(), error.to_string(), message)
+            ReplayMismatch::new(self.expected.first().copied(), error.to_string(), message)
         })?;
         let mut first_miss = None;
         for (index, line) in self.expected.iter().enumerate() {
@@ -147,8 +149,8 @@ impl<'t> Replay<'t> {
             return Ok(());
         }
         Err(match first_miss {
-            Some((line, miss)) => Strayed::new(Some(line), miss.to_string(), message),
-            None => Strayed::new(None, "nothing more was expected".into(), message),
+            Some((line, miss)) => ReplayMismatch::new(Some(line), miss.to_string(), message),
+            None => ReplayMismatch::new(None, "nothing more was expected".into(), message),
         })
     }
 
@@ -160,7 +162,7 @@ impl<'t> Replay<'t> {
         while let Some(line) = self
             .rest
             .front()
-            .filter(|line| line.is_said_by(self.side.other()))
+            .filter(|line| line.is_sent_by(self.side.other()))
         {
             self.expected.push(line);
             self.rest.pop_front();
@@ -169,7 +171,7 @@ impl<'t> Replay<'t> {
 }
 
 impl Line {
-    fn is_said_by(&self, by: Side) -> bool {
+    fn is_sent_by(&self, by: Side) -> bool {
         matches!(&self.event, Event::Says { side, .. } if *side == by)
     }
 

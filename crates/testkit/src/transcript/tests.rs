@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use super::replay::{Replay, Turn};
+use super::replay::{Replay, ReplayStep};
 use super::*;
 
 const GREETING: &str = r#"# A greeting.
@@ -52,9 +52,9 @@ fn the_client_is_played_against_a_server() {
     let transcript = greeting();
     let mut replay = Replay::playing(&transcript, Side::Client);
     assert!(
-        matches!(replay.turn(), Turn::Send(text) if text == r#"{"id":"call","method":"tools/call"}"#)
+        matches!(replay.step(), ReplayStep::Send(text) if text == r#"{"id":"call","method":"tools/call"}"#)
     );
-    assert!(matches!(replay.turn(), Turn::Receive));
+    assert!(matches!(replay.step(), ReplayStep::Receive));
     replay
         .received(r#"{"method":"notifications/progress"}"#)
         .unwrap();
@@ -64,18 +64,21 @@ fn the_client_is_played_against_a_server() {
         )
         .unwrap();
     assert!(matches!(
-        replay.turn(),
-        Turn::Person {
+        replay.step(),
+        ReplayStep::Person {
             action: "accept",
             content: Some(_)
         }
     ));
     assert!(
-        matches!(replay.turn(), Turn::Send(text) if text == r#"{"id":7,"result":{"content":{"name":"Ada"}}}"#)
+        matches!(replay.step(), ReplayStep::Send(text) if text == r#"{"id":7,"result":{"content":{"name":"Ada"}}}"#)
     );
-    assert!(matches!(replay.turn(), Turn::Time { seconds: 3 }));
-    assert!(matches!(replay.turn(), Turn::Outcome { phase: "answered" }));
-    assert!(matches!(replay.turn(), Turn::Receive));
+    assert!(matches!(replay.step(), ReplayStep::Time { seconds: 3 }));
+    assert!(matches!(
+        replay.step(),
+        ReplayStep::Outcome { phase: "answered" }
+    ));
+    assert!(matches!(replay.step(), ReplayStep::Receive));
     let wrong = replay
         .received(r#"{"id":"call","result":{"price":"5","x":[]}}"#)
         .unwrap_err();
@@ -84,7 +87,7 @@ fn the_client_is_played_against_a_server() {
     replay
         .received(r#"{"id":"call","result":{"price":"$5","x":[]}}"#)
         .unwrap();
-    assert!(matches!(replay.turn(), Turn::Done));
+    assert!(matches!(replay.step(), ReplayStep::Done));
     assert_eq!(replay.received("{}").unwrap_err().number, None);
 }
 
@@ -95,9 +98,9 @@ fn messages_in_a_row_come_in_any_order_and_each_once() {
     let mut replay = Replay::playing(&transcript, Side::Client);
     replay.received(r#"{"id":"two","q":2}"#).unwrap();
     assert!(replay.received(r#"{"id":"two","q":2}"#).is_err());
-    assert!(matches!(replay.turn(), Turn::Receive));
+    assert!(matches!(replay.step(), ReplayStep::Receive));
     replay.received(r#"{"id":"one","q":1}"#).unwrap();
-    assert!(matches!(replay.turn(), Turn::Send(text) if text == r#"{"done":["one","two"]}"#));
+    assert!(matches!(replay.step(), ReplayStep::Send(text) if text == r#"{"done":["one","two"]}"#));
 }
 
 #[test]

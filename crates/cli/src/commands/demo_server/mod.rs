@@ -15,7 +15,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 
 use super::in_runtime;
 use crate::failure::{Exit, Failure};
-use crate::screen;
+use crate::output;
 use tools::Demo;
 
 /// Serve four tools that ask: deploy, profile, connect-account and plan-trip
@@ -49,7 +49,7 @@ async fn over_stdio() -> Result<Exit, Failure> {
         Ok(running) => running,
         // A client may change its mind; nothing went wrong here.
         Err(ServerInitializeError::ConnectionClosed(_)) => {
-            screen::say("the client closed the connection before the MCP handshake");
+            output::say("the client closed the connection before the MCP handshake");
             return Ok(Exit::Done);
         }
         Err(error) => {
@@ -82,7 +82,7 @@ async fn over_http(address: SocketAddr) -> Result<Exit, Failure> {
     let listener = listener.tap_io(|stream| {
         let _slower_but_right = stream.set_nodelay(true);
     });
-    screen::say(format_args!("demo server at http://{bound}/mcp"));
+    output::say(format_args!("demo server at http://{bound}/mcp"));
     let served = axum::serve(listener, axum::Router::new().nest_service("/mcp", service))
         .with_graceful_shutdown(async {
             let _or_never = tokio::signal::ctrl_c().await;

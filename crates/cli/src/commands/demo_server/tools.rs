@@ -43,11 +43,11 @@ impl fmt::Display for Environment {
 
 /// The destination of a trip, on which the second question depends.
 #[derive(Debug, Deserialize, JsonSchema)]
-struct Trip {
+struct Destination {
     /// Each has its own places to see
     #[schemars(title = "City")]
     city: City,
-    /// How many days you stay
+    /// Length of the stay in days
     #[serde(default = "a_weekend")]
     #[schemars(title = "Days", range(min = 1, max = 30))]
     days: u8,
@@ -194,19 +194,22 @@ impl Demo {
         name = "plan-trip",
         description = "Plan a trip; the second question depends on the first answer"
     )]
-    async fn plan_trip(&self, elicit: Elicit) -> Result<String, ElicitError> {
-        let trip = elicit
-            .form::<Trip>("Where would you like to go?")
+    async fn plan(&self, elicit: Elicit) -> Result<String, ElicitError> {
+        let chosen = elicit
+            .form::<Destination>("Where would you like to go?")
             .key("trip")
             .await?;
-        let city = trip.city.name();
+        let city = chosen.city.name();
         let sight = elicit
-            .choose(format!("What must you see in {city}?"), trip.city.sights())
+            .choose(
+                format!("What must you see in {city}?"),
+                chosen.city.sights(),
+            )
             .key("sight")
             .await?;
         Ok(format!(
             "{} days in {city}, beginning with: {sight}",
-            trip.days
+            chosen.days
         ))
     }
 }

@@ -21,21 +21,21 @@ mod show;
 use super::in_runtime;
 use crate::args::field_answers;
 use crate::failure::{Exit, Failure};
-use crate::screen;
+use crate::output;
 
 /// Digits of a whole id.
 const WHOLE: usize = 32;
 /// The number of ended questions among which the beginning of an id is looked up.
 const LATELY: usize = 2_000;
 
-/// Open the inbox, list and answer its questions, and say who may
+/// Open the inbox, list and answer its questions, and manage who may
 #[derive(Debug, Args)]
 pub(crate) struct InboxArgs {
     #[command(subcommand)]
-    act: Act,
+    act: InboxCommand,
 
-    /// The inbox's address, with the state folder's token; unless set, the gateway is reached over the state folder's socket,
-    /// and without a gateway the record itself is read
+    /// The inbox's address, with the state folder's token; unless set, the gateway is reached over the state folder's
+    /// socket, and without a gateway the record itself is read
     #[arg(long, value_name = "URL", global = true)]
     inbox: Option<String>,
 
@@ -49,17 +49,17 @@ pub(crate) struct InboxArgs {
 }
 
 #[derive(Debug, Subcommand)]
-enum Act {
-    /// The questions that wait, the longest waiting first
+enum InboxCommand {
+    /// List pending questions, the longest waiting first
     List {
-        /// Those that ended instead, the latest first
+        /// List ended questions instead, the latest first
         #[arg(long)]
         ended: bool,
         /// Maximum number of questions
         #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = value_parser!(u32).range(1..=1_000_000))]
-        most: u32,
+        limit: u32,
     },
-    /// One question, with its form
+    /// Show one question with its form
     Show {
         /// Its id, or the beginning of it
         id: String,
@@ -73,14 +73,14 @@ enum Act {
         answers: Vec<String>,
         /// Accept even a form that asks for a credential
         #[arg(long)]
-        insist: bool,
+        allow_credentials: bool,
     },
-    /// Say no
+    /// Decline: say no
     Decline {
         /// Its id, or the beginning of it
         id: String,
     },
-    /// Make no choice
+    /// Cancel: make no choice
     Cancel {
         /// Its id, or the beginning of it
         id: String,
@@ -92,25 +92,25 @@ enum Act {
         /// The question's id, or the beginning of it
         id: Option<String>,
     },
-    /// The browsers that are signed in
+    /// List or end the sessions of signed-in browsers
     Sessions {
         #[command(subcommand)]
-        act: SessionsAct,
+        act: SessionsCommand,
     },
-    /// Replace the API's token; programs that use it have to read it again. Browsers stay signed in
+    /// Replace the API's token; programs that use it must read it again. Browsers stay signed in
     Rotate,
 }
 
 #[derive(Debug, Subcommand)]
-enum SessionsAct {
-    /// Each with when it was signed in and last used
+enum SessionsCommand {
+    /// List sessions with the times of sign-in and last use
     List,
-    /// End one, or all
+    /// End one session, or all
     Revoke {
         /// Its id, as the list has it
         #[arg(required_unless_present = "all")]
         id: Option<String>,
-        /// All of them, and every login link that was not used
+        /// All sessions and every unused login link
         #[arg(long, conflicts_with = "id")]
         all: bool,
     },
@@ -123,7 +123,7 @@ pub(crate) fn run(args: InboxArgs) -> Result<Exit, Failure> {
 
 async fn act(args: InboxArgs) -> Result<Exit, Failure> {
     match &args.act {
-        Act::Open { id } => {
+        InboxCommand::Open { id } => {
             let folder = args.folder()?;
             let id = match id {
                 Some(id) => Some(whole(&args.client().await?, id).await?),
@@ -131,27 +131,29 @@ async fn act(args: InboxArgs) -> Result<Exit, Failure> {
             };
             return open::open(&folder, id.as_deref()).await;
         }
-        Act::Sessions { act } => return sessions::run(&args.known_folder()?, act, args.json).await,
-        Act::Rotate => return rotate(&args.known_folder()?).await,
-        Act::Watch => return watch(&args).await,
-        Act::List { .. }
-        | Act::Show { .. }
-        | Act::Accept { .. }
-        | Act::Decline { .. }
-        | Act::Cancel { .. } => {}
+        InboxCommand::Sessions { act } => {
+            return sessions::run(&args.known_folder()?, act, args.json).await;
+        }
+        InboxCommand::Rotate => return rotate(&args.known_folder()?).await,
+        InboxCommand::Watch => return watch(&args).await,
+        InboxCommand::List { .. }
+        | InboxCommand::Show { .. }
+        | InboxCommand::Accept { .. }
+        | InboxCommand::Decline { .. }
+        | InboxCommand::Cancel { .. } => {}
     }
     let inbox = args.client().await?;
     match &args.act {
-        Act::List { ended, most } => {
+        InboxCommand::List { ended, limit } => {
             let questions = inbox
-                .list(*ended, None, *most as usize)
+                .list(*ended, None, *limit as usize)
                 .await
                 .map_err(failed)?;
             for question in &questions {
                 args.print(question)?;
             }
             if questions.is_empty() && !args.json {
-                screen::say(if *ended {
+                output::say(if *ended {
                     "nothing has ended yet"
                 } else {
                     "nothing is waiting"
@@ -159,22 +161,22 @@ async fn act(args: InboxArgs) -> Result<Exit, Failure> {
             }
             Ok(Exit::Done)
         }
-        Act::Show { id } => {
+        InboxCommand::Show { id } => {
             let question = inbox
                 .show(&whole(&inbox, id).await?)
                 .await
                 .map_err(failed)?;
             if args.json {
-                screen::print_json(&question)?;
+                output::print_json(&question)?;
             } else {
                 show::question(&question)?;
             }
             Ok(Exit::Done)
         }
-        Act::Accept {
+        InboxCommand::Accept {
             id,
             answers,
-            insist,
+            allow_credentials,
         } => {
             let id = whole(&inbox, id).await?;
             let question = inbox.show(&id).await.map_err(failed)?;
@@ -186,22 +188,26 @@ async fn act(args: InboxArgs) -> Result<Exit, Failure> {
                 )));
             }
             let content = is_form.then(|| content(answers, &question)).transpose()?;
-            args.hand_in(&inbox, &id, "accept", content, *insist).await
+            args.hand_in(&inbox, &id, "accept", content, *allow_credentials)
+                .await
         }
-        Act::Decline { id } => {
+        InboxCommand::Decline { id } => {
             let id = whole(&inbox, id).await?;
             args.hand_in(&inbox, &id, "decline", None, false).await
         }
-        Act::Cancel { id } => {
+        InboxCommand::Cancel { id } => {
             let id = whole(&inbox, id).await?;
             args.hand_in(&inbox, &id, "cancel", None, false).await
         }
-        Act::Open { .. } | Act::Sessions { .. } | Act::Rotate | Act::Watch => Ok(Exit::Done),
+        InboxCommand::Open { .. }
+        | InboxCommand::Sessions { .. }
+        | InboxCommand::Rotate
+        | InboxCommand::Watch => Ok(Exit::Done),
     }
 }
 
 /// The interval at which a running gateway is looked for.
-const LOOKING: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 async fn watch(args: &InboxArgs) -> Result<Exit, Failure> {
     let folder = args.folder()?;
@@ -224,12 +230,12 @@ async fn watch(args: &InboxArgs) -> Result<Exit, Failure> {
         }
         if !told {
             told = true;
-            screen::say(format_args!(
+            output::say(format_args!(
                 "no gateway serves the inbox of {} now; waiting for one",
                 folder.path().display()
             ));
         }
-        tokio::time::sleep(LOOKING).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -265,19 +271,19 @@ async fn rotate(folder: &StateFolder) -> Result<Exit, Failure> {
         .rotate_token()
         .map_err(|error| Failure::usage("the token cannot be written").because(error))?;
     note(folder, Event::Rotated).await;
-    screen::say(format_args!(
+    output::say(format_args!(
         "the API's token was replaced; programs that use it read it from {}",
         folder.token_file().display()
     ));
     Ok(Exit::Done)
 }
 
-/// Writes what was done into the audit. It is done already, so that this failed is said and no more.
+/// Writes an audit event for what was done. A failure is reported, and does not undo it.
 pub(super) async fn note(folder: &StateFolder, event: Event) {
     if let Err(error) = stored::note(folder, event).await {
-        screen::say(format_args!(
+        output::say(format_args!(
             "{} this is not in the audit: {error}",
-            screen::styled(screen::WARNING, "warning:")
+            output::styled(output::WARNING, "warning:")
         ));
     }
 }
@@ -301,8 +307,8 @@ async fn whole(inbox: &InboxClient, id: &str) -> Result<String, Failure> {
     if id.len() >= WHOLE {
         return Ok(id.to_owned());
     }
-    for (ended, most) in [(false, usize::MAX), (true, LATELY)] {
-        let questions = inbox.list(ended, None, most).await.map_err(failed)?;
+    for (ended, limit) in [(false, usize::MAX), (true, LATELY)] {
+        let questions = inbox.list(ended, None, limit).await.map_err(failed)?;
         let mut ids = questions
             .iter()
             .filter_map(|question| question["id"].as_str())
@@ -323,15 +329,15 @@ async fn whole(inbox: &InboxClient, id: &str) -> Result<String, Failure> {
         .hint("`mcp-elicit inbox list` has those that wait, `--ended` those that ended."))
 }
 
-/// Answers as they stand on the command line, checked against the question's form. Says what is sent in another spelling
-/// than it was written in.
+/// Answers as they stand on the command line, checked against the question's form. Says what is sent in another
+/// spelling than it was written in.
 fn content(answers: &[String], question: &Value) -> Result<Value, Failure> {
     let form = Form::from_value(&question["requestedSchema"]).map_err(|defects| {
         Failure::refused("the question's form cannot be read").because(defects)
     })?;
     let read = field_answers::read(&form, answers)?;
     for line in &read.understood {
-        screen::say(line);
+        output::say(line);
     }
     Ok(read.answers.into_value())
 }
@@ -344,7 +350,7 @@ fn failed(fault: InboxFault) -> Failure {
             match code.as_str() {
                 "no-token" => failure.hint("name the gateway's state folder with `--state DIR`."),
                 "does-not-fit" => failure.hint("`mcp-elicit inbox show ID` says what fits."),
-                "asks-for-a-credential" => failure.hint("never give a credential in a form; if this is not one, say so with `--insist`."),
+                "asks-for-a-credential" => failure.hint("never give a credential in a form; if this is not one, say so with `--allow-credentials`."),
                 "too-late" => failure.hint("the first answer stands; `mcp-elicit inbox list --ended` shows it."),
                 "pages-only" => failure.hint("`mcp-elicit inbox open` opens the page."),
                 _ => failure,
@@ -386,7 +392,7 @@ impl InboxArgs {
         Ok(StateFolder::at(&path))
     }
 
-    /// The state folder, which some gateway must have made.
+    /// Returns the state folder, which a gateway must have created.
     fn known_folder(&self) -> Result<StateFolder, Failure> {
         let folder = self.folder()?;
         if folder.token_file().exists() {
@@ -412,9 +418,9 @@ impl InboxArgs {
 
     fn print(&self, question: &Value) -> Result<(), Failure> {
         if self.json {
-            screen::print_json(question)
+            output::print_json(question)
         } else {
-            screen::print(show::line(question))
+            output::print(show::line(question))
         }
     }
 
@@ -424,16 +430,16 @@ impl InboxArgs {
         id: &str,
         action: &str,
         content: Option<Value>,
-        insist: bool,
+        allow_credentials: bool,
     ) -> Result<Exit, Failure> {
-        let said = inbox.answer(id, action, content, insist).await;
+        let said = inbox.answer(id, action, content, allow_credentials).await;
         let said = said.map_err(failed)?;
         if self.json {
-            screen::print_json(&said)?;
+            output::print_json(&said)?;
         } else {
             let phase = said["phase"].as_str().unwrap_or("done");
             let later = show::taken_by(&said);
-            screen::say(format_args!("{}  {phase}{later}", show::short(id)));
+            output::say(format_args!("{}  {phase}{later}", show::short(id)));
         }
         Ok(Exit::Done)
     }

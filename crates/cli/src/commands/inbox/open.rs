@@ -7,9 +7,9 @@ use mcp_elicit_forms::web::SessionStore as _;
 use mcp_elicit_inbox::sessions::FileSessions;
 use mcp_elicit_inbox::state_folder::StateFolder;
 
-use crate::asking::private_link::PrivateLink;
+use crate::call_session::private_link::PrivateLink;
 use crate::failure::{Exit, Failure};
-use crate::screen;
+use crate::output;
 
 /// The time that a link that is shown in a terminal waits for its one use.
 const SHOWN_LIFE: Duration = Duration::from_hours(1);
@@ -17,7 +17,7 @@ const SHOWN_LIFE: Duration = Duration::from_hours(1);
 const OPENED_LIFE: Duration = Duration::from_mins(2);
 /// The time to wait for the browser, and the interval of checks.
 const WITHIN: Duration = Duration::from_secs(20);
-const LOOKING: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Signs a browser in and shows the queue, or this question.
 pub(super) async fn open(folder: &StateFolder, question: Option<&str>) -> Result<Exit, Failure> {
@@ -38,10 +38,10 @@ pub(super) async fn open(folder: &StateFolder, question: Option<&str>) -> Result
         (Err(_), true) => {
             links.drop_key(&key)?;
             let (_, link) = links.make(SHOWN_LIFE)?;
-            screen::say(
+            output::say(
                 "no browser could be started here; open this link, it signs one browser in, once:",
             );
-            screen::say(format_args!("  {link}"));
+            output::say(format_args!("  {link}"));
             return Ok(Exit::Done);
         }
         (Err(error), false) => {
@@ -54,10 +54,10 @@ pub(super) async fn open(folder: &StateFolder, question: Option<&str>) -> Result
     let mut keys = vec![key];
     if at_terminal {
         let (key, link) = links.make(SHOWN_LIFE)?;
-        screen::say(
+        output::say(
             "opening the inbox in your browser; if nothing appears, open this link, it signs one browser in, once:",
         );
-        screen::say(format_args!("  {link}"));
+        output::say(format_args!("  {link}"));
         keys.push(key);
     }
     let came = links.wait_for_use(&keys).await?;
@@ -67,11 +67,11 @@ pub(super) async fn open(folder: &StateFolder, question: Option<&str>) -> Result
         for key in &keys {
             links.drop_key(key)?;
         }
-        screen::say("signed in");
+        output::say("signed in");
         return Ok(Exit::Done);
     }
     if at_terminal {
-        screen::say("no browser has come yet; the link above still works");
+        output::say("no browser has come yet; the link above still works");
         return Ok(Exit::Done);
     }
     links.drop_key(&keys[0])?;
@@ -117,14 +117,14 @@ impl Links {
 
     /// Returns whether a browser has used one of the keys in time.
     async fn wait_for_use(&self, keys: &[String]) -> Result<bool, Failure> {
-        let looks = WITHIN.as_millis() / LOOKING.as_millis();
+        let looks = WITHIN.as_millis() / POLL_INTERVAL.as_millis();
         for _ in 0..looks {
             let table = self.sessions.read();
             let table = table.map_err(|error| super::unwritable(&error))?;
             if keys.iter().any(|key| !table.is_unused(key, now())) {
                 return Ok(true);
             }
-            tokio::time::sleep(LOOKING).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         Ok(false)
     }

@@ -6,20 +6,20 @@ use mcp_elicit_record::audit::Event;
 use serde_json::json;
 
 use super::open::now;
-use super::{SessionsAct, note, unwritable};
+use super::{SessionsCommand, note, unwritable};
 use crate::failure::{Exit, Failure};
-use crate::screen;
+use crate::output;
 
 /// Lists sessions, or ends them. Gateways see it at the next request of the browser.
 pub(super) async fn run(
     folder: &StateFolder,
-    act: &SessionsAct,
+    act: &SessionsCommand,
     json: bool,
 ) -> Result<Exit, Failure> {
     let done = match act {
-        SessionsAct::List => return list(folder, json),
-        SessionsAct::Revoke { id: Some(id), .. } => revoke(folder, id),
-        SessionsAct::Revoke { id: None, .. } => revoke_all(folder),
+        SessionsCommand::List => return list(folder, json),
+        SessionsCommand::Revoke { id: Some(id), .. } => revoke(folder, id),
+        SessionsCommand::Revoke { id: None, .. } => revoke_all(folder),
     }?;
     note(folder, Event::SessionsRevoked).await;
     Ok(done)
@@ -31,15 +31,15 @@ fn list(folder: &StateFolder, json: bool) -> Result<Exit, Failure> {
     let live = table.live(now());
     for session in &live {
         if json {
-            screen::print_json(&json!({
+            output::print_json(&json!({
                 "id": session.id(), "signedInAt": session.created(), "lastUsedAt": session.used(), "browser": session.browser(),
             }))?;
         } else {
-            screen::print(line(session))?;
+            output::print(line(session))?;
         }
     }
     if live.is_empty() && !json {
-        screen::say("no browser is signed in");
+        output::say("no browser is signed in");
     }
     Ok(Exit::Done)
 }
@@ -73,7 +73,7 @@ fn revoke(folder: &StateFolder, id: &str) -> Result<Exit, Failure> {
         return Err(Failure::usage(format!("there is no session `{id}`"))
             .hint("`mcp-elicit inbox sessions list` has them."));
     }
-    screen::say(format_args!("{id}  ended"));
+    output::say(format_args!("{id}  ended"));
     Ok(Exit::Done)
 }
 
@@ -84,7 +84,7 @@ fn revoke_all(folder: &StateFolder) -> Result<Exit, Failure> {
         Ok(())
     });
     changed.map_err(|error| unwritable(&error))?;
-    screen::say(format_args!(
+    output::say(format_args!(
         "{ended} session(s) ended; unused login links are void too"
     ));
     Ok(Exit::Done)

@@ -5,7 +5,7 @@ use mcp_elicit_forms::view::{CallView, Control, FieldView, Pick, sanitize};
 use serde_json::Value;
 
 use crate::failure::Failure;
-use crate::screen;
+use crate::output;
 
 /// Letters of a message in a list.
 const GIST: usize = 100;
@@ -90,7 +90,7 @@ fn candidates(question: &Value) -> Option<CallView> {
 /// One question, with all a person needs to answer it.
 pub(super) fn question(question: &Value) -> Result<(), Failure> {
     for line in lines(question) {
-        screen::print(line)?;
+        output::print(line)?;
     }
     Ok(())
 }
@@ -171,14 +171,14 @@ fn lines(question: &Value) -> Vec<String> {
         }
     }
     if is_open(question) {
-        let insist = if question["needsInsisting"] == true {
-            " --insist"
+        let flag = if question["asksForCredential"] == true {
+            " --allow-credentials"
         } else {
             ""
         };
         add(
             "answer",
-            format!("mcp-elicit inbox accept {id}{insist}{example}"),
+            format!("mcp-elicit inbox accept {id}{flag}{example}"),
         );
         if let Some(link) = text("link") {
             add("", format!("or at {link}"));
@@ -306,7 +306,7 @@ mod tests {
     fn a_question_says_what_it_wants_and_cannot_drive_the_terminal() {
         let question = json!({"id": "5f2c1a9b5f2c1a9b5f2c1a9b5f2c1a9b", "phase": "asked", "server": "deploy\u{1b}[31m", "target": "release",
             "kind": "tool", "argumentsText": "{\"build\":7,\"force\":true}", "onBehalfOf": "ana", "client": {"name": "Claude", "version": "2"},
-            "needsInsisting": false, "message": "Where to?\nThink.", "waitedFor": true, "until": 1_000_000,
+            "asksForCredential": false, "message": "Where to?\nThink.", "waitedFor": true, "until": 1_000_000,
             "requestedSchema": {"type": "object", "required": ["where"], "properties": {
                 "where": {"type": "string", "title": "Environment", "enum": ["staging", "production"]},
                 "count": {"type": "integer", "minimum": 1, "maximum": 100, "default": 3, "description": "How many\ncopies"},
@@ -327,14 +327,14 @@ mod tests {
         ] {
             assert!(shown.contains(part), "{part}: {shown}");
         }
-        assert!(!shown.contains('\u{1b}') && !shown.contains("--insist"));
+        assert!(!shown.contains('\u{1b}') && !shown.contains("--allow-credentials"));
         assert_eq!(shown.matches("whole number").count(), 1);
         let mut secret = question.clone();
-        secret["needsInsisting"] = json!(true);
+        secret["asksForCredential"] = json!(true);
         assert!(
             lines(&secret)
                 .join("\n")
-                .contains("accept 5f2c1a9b --insist where=...")
+                .contains("accept 5f2c1a9b --allow-credentials where=...")
         );
         let mut deep = question.clone();
         deep["argumentsText"] = json!("{\"a\":1e999,\"force\":true\u{1b}");

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 /// the value. A pointer that leads nowhere gives the deepest place on its way; `None` is for a text that is not JSON.
 pub(super) fn locate(text: &str, pointer: &str) -> Option<Range<usize>> {
     let root: &RawValue = serde_json::from_str(text).ok()?;
-    let mut here = Place {
+    let mut here = SourceSpan {
         key: None,
         value: range_in(text, root.get()),
     };
@@ -41,12 +41,12 @@ pub(super) fn broken_at(text: &str) -> Option<Range<usize>> {
     Some(at..at + width)
 }
 
-struct Place {
+struct SourceSpan {
     key: Option<Range<usize>>,
     value: Range<usize>,
 }
 
-impl Place {
+impl SourceSpan {
     fn shown(self, text: &str) -> Range<usize> {
         let is_scalar = !text[self.value.clone()].starts_with(['{', '[']);
         match self.key {
@@ -61,11 +61,11 @@ impl Place {
 }
 
 /// The last member of that name, or the item of that number.
-fn child(text: &str, value: &str, name: &str) -> Option<Place> {
+fn child(text: &str, value: &str, name: &str) -> Option<SourceSpan> {
     if value.starts_with('[') {
         let items: Vec<&RawValue> = serde_json::from_str(value).ok()?;
         let item = items.get(name.parse::<usize>().ok()?)?;
-        return Some(Place {
+        return Some(SourceSpan {
             key: None,
             value: range_in(text, item.get()),
         });
@@ -78,7 +78,7 @@ fn child(text: &str, value: &str, name: &str) -> Option<Place> {
         if key == name {
             let between = &text[before..value.start];
             let (open, close) = (between.find('"')?, between.rfind('"')?);
-            found = Some(Place {
+            found = Some(SourceSpan {
                 key: Some(before + open..before + close + 1),
                 value: value.clone(),
             });

@@ -1,4 +1,5 @@
-//! `mcp-elicit lint`: is this question legal, clear and safe? The findings are core's; here they are shown in the source.
+//! `mcp-elicit lint`: is this question legal, clear and safe? The findings are core's; here they are shown in the
+//! source.
 
 mod locate;
 mod show;
@@ -9,20 +10,22 @@ use mcp_elicit_core::wire::Revision;
 
 use crate::failure::{Exit, Failure};
 use crate::input::Input;
-use crate::screen;
+use crate::output;
 
-/// Is this requestedSchema legal, clear and safe, and on which revisions?
+/// Check whether a requestedSchema is legal, clear and safe, and on which revisions
 ///
-/// Tells what makes it illegal, what would confuse a person who must answer (no title, two fields of one label, a hundred
-/// options) and what would endanger one (a secret asked for in a form, a link in a text, a default that deletes).
+/// Reports what makes it illegal, what would confuse a person who must answer (no title, two fields with one label, a
+/// hundred options) and what would endanger one (a secret asked for in a form, a link in a text, a default that
+/// deletes).
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct LintArgs {
-    /// A requestedSchema, the params of elicitation/create, a whole request, or a result with inputRequests; `-` is stdin
+    /// A requestedSchema, the params of elicitation/create, a whole request, or a result with inputRequests; `-` is
+    /// stdin
     #[arg(value_name = "FILE")]
     file: Input,
 
-    /// Judge for this revision alone: 2025-06-18, 2025-11-25 or 2026-07-28
+    /// Check for this revision only: 2025-06-18, 2025-11-25 or 2026-07-28
     #[arg(long, value_name = "REVISION")]
     revision: Option<Revision>,
 
@@ -50,7 +53,7 @@ pub(crate) fn run(args: &LintArgs) -> Result<Exit, Failure> {
     let text = String::from_utf8_lossy(&bytes);
     let report = lint::lint(&text, args.revision);
     if args.json {
-        screen::print_json(&report)?;
+        output::print_json(&report)?;
     } else {
         show::report(&report, &text, &args.file.to_string());
     }

@@ -8,7 +8,7 @@ use mcp_elicit_core::lint::{Finding, Report, Severity};
 use mcp_elicit_core::wire::Revision;
 
 use super::locate::{broken_at, locate};
-use crate::screen::{ERROR, GOOD, WARNING, harmless, say, styled};
+use crate::output::{ERROR, GOOD, WARNING, harmless, say, styled};
 
 /// The number of findings that are shown, and the largest piece of source that is shown at all, in bytes.
 const SHOWN: usize = 60;
@@ -76,8 +76,8 @@ fn piece<'a>(finding: &Finding, source: &'a str) -> Option<(Cow<'a, str>, usize,
     Some((without_c1(lines), first_line, span))
 }
 
-/// The renderer spells out control characters, but not the second set (U+0080 to U+009F), which some terminals obey. What
-/// stands for them here is as long in bytes, so that places hold.
+/// The renderer spells out control characters, but not the second set (U+0080 to U+009F), which some terminals obey.
+/// What stands for them here is as long in bytes, so that places hold.
 fn without_c1(lines: &str) -> Cow<'_, str> {
     let is_c1 = |c: char| matches!(c, '\u{80}'..='\u{9f}');
     if lines.contains(is_c1) {

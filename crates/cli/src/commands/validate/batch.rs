@@ -13,7 +13,7 @@ use super::verdict::Verdict;
 use crate::failure::{Exit, Failure};
 use crate::input::{BYTE_ORDER_MARK, Line, next_line};
 
-/// The longest line, in bytes: the longest schema and the longest content with room to spare.
+/// The longest line, in bytes: the longest schema and the longest content fit.
 const LONGEST: usize = 8 << 20;
 
 /// The question of one line. Texts are judged as they stand, so that nothing is lost on the way.

@@ -8,12 +8,12 @@ use clap::Args;
 use self::verdict::Verdict;
 use crate::failure::{Exit, Failure};
 use crate::input::Input;
-use crate::screen::{self, GOOD, styled};
+use crate::output::{self, GOOD, styled};
 
-/// Does this content answer this schema?
+/// Check whether content is a valid answer to a schema
 ///
-/// Checks an answer's content against a requestedSchema as every part of mcp-elicit does: JSON Schema 2020-12 semantics,
-/// formats asserted, and every broken rule told at once, never the value that broke it.
+/// Checks an answer's content against a requestedSchema as every part of mcp-elicit does: JSON Schema 2020-12
+/// semantics, formats asserted, and every broken rule reported at once, never the value that broke it.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ValidateArgs {
@@ -29,7 +29,7 @@ pub(crate) struct ValidateArgs {
     #[arg(long)]
     json: bool,
 
-    /// Read lines {"id","schema","content"} from stdin and write one verdict a line to stdout, in order
+    /// Read lines {"id","schema","content"} from stdin and write one verdict per line to stdout, in order
     #[arg(long, conflicts_with_all = ["schema", "content"])]
     batch: bool,
 }
@@ -63,7 +63,7 @@ pub(crate) fn run(args: ValidateArgs) -> Result<Exit, Failure> {
 fn one(schema: &Input, content: &Input, json: bool) -> Result<Exit, Failure> {
     let verdict = Verdict::of(&schema.read()?, &content.read()?);
     if json {
-        screen::print_json(&verdict)?;
+        output::print_json(&verdict)?;
     } else {
         show(&verdict, schema, content);
     }
@@ -72,9 +72,9 @@ fn one(schema: &Input, content: &Input, json: bool) -> Result<Exit, Failure> {
 
 fn show(verdict: &Verdict, schema: &Input, content: &Input) {
     if !verdict.legal() {
-        screen::say(format_args!(
+        output::say(format_args!(
             "{} {schema} is not a legal requestedSchema",
-            styled(screen::ERROR, "illegal:")
+            styled(output::ERROR, "illegal:")
         ));
         for defect in verdict.defects() {
             let place = if defect.pointer.is_empty() {
@@ -82,32 +82,32 @@ fn show(verdict: &Verdict, schema: &Input, content: &Input) {
             } else {
                 &defect.pointer
             };
-            screen::say(format_args!(
+            output::say(format_args!(
                 "  {}: {}",
-                screen::harmless(place),
-                screen::harmless(&defect.message)
+                output::harmless(place),
+                output::harmless(&defect.message)
             ));
         }
-        screen::say(format_args!(
+        output::say(format_args!(
             "  {} `mcp-elicit lint {schema}` shows the places.",
-            styled(screen::HINT, "next:")
+            styled(output::HINT, "next:")
         ));
     } else if verdict.valid() {
-        screen::say(format_args!(
+        output::say(format_args!(
             "{} {content} answers {schema}",
             styled(GOOD, "valid:")
         ));
         if !verdict.ignored().is_empty() {
             let names = verdict.ignored().join(", ");
-            screen::say(format_args!(
+            output::say(format_args!(
                 "  not in the form, and dropped: {}",
-                screen::harmless(&names)
+                output::harmless(&names)
             ));
         }
     } else {
-        screen::say(format_args!(
+        output::say(format_args!(
             "{} {content} does not answer {schema}",
-            styled(screen::ERROR, "not valid:")
+            styled(output::ERROR, "not valid:")
         ));
         for violation in verdict.violations() {
             let field = if violation.field.is_empty() {
@@ -115,18 +115,18 @@ fn show(verdict: &Verdict, schema: &Input, content: &Input) {
             } else {
                 &violation.field
             };
-            screen::say(format_args!(
+            output::say(format_args!(
                 "  {}: {}",
-                screen::harmless(field),
-                screen::harmless(&violation.message)
+                output::harmless(field),
+                output::harmless(&violation.message)
             ));
         }
     }
     for note in verdict.unchecked() {
-        screen::say(format_args!(
+        output::say(format_args!(
             "  {} {}: {}",
-            styled(screen::WARNING, "warning:"),
-            screen::harmless(&note.pointer),
+            styled(output::WARNING, "warning:"),
+            output::harmless(&note.pointer),
             note.message
         ));
     }

@@ -1,7 +1,8 @@
 //! The syntax of patterns: ECMA-262 with the `u` flag, plus `\-`, `[\w-.]` and braces that count nothing.
 //!
-//! A pattern is read whole, counted in states and written again in the regex crate's spelling, so that every accepted pattern means here
-//! what it means in a browser. `web/packages/form/src/check/pattern.ts` follows the same grammar and counts the same.
+//! A pattern is read whole, counted in states and written again in the regex crate's spelling, so that every accepted
+//! pattern means here what it means in a browser. `web/packages/form/src/check/pattern.ts` follows the same grammar and
+//! counts the same.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -103,8 +104,8 @@ impl Grammar {
         Ok(Grammar(parts))
     }
 
-    /// The cost in states, the regex crate's spelling, and how many characters there must be where the pattern says so of all of them:
-    /// `^[\p{L} ]{1,100}$` would hold a hundred copies of the class.
+    /// The cost in states, the regex crate's spelling, and how many characters there must be where the pattern says so
+    /// of all of them: `^[\p{L} ]{1,100}$` would hold a hundred copies of the class.
     pub(super) fn compile(&self) -> (f64, String, Option<(f64, f64)>) {
         let mut spelling = String::new();
         if let [
@@ -279,7 +280,8 @@ impl Reader<'_> {
                     need(low <= high)?;
                     let _ = write!(inside, "{}-{}", spelled(low), spelled(high));
                 }
-                // Beside a set there is no range, and the dash is itself (ECMA-262, B.1.2.8.1), as in the widespread `[\w-.]`.
+                // Beside a set there is no range, and the dash is itself (ECMA-262, B.1.2.8.1), as in the widespread
+                // `[\w-.]`.
                 (first, last) => {
                     put(first, &mut inside);
                     put(Member::One('-'), &mut inside);
@@ -343,7 +345,8 @@ impl Reader<'_> {
         char::from_u32(code).map(Member::One).ok_or(Refused::Syntax)
     }
 
-    /// Reads the part after `\u`: a code point in braces, or one or two code units. Half of a pair is no character here.
+    /// Reads the part after `\u`: a code point in braces, or one or two code units. Half of a pair is no character
+    /// here.
     fn code_point(&mut self) -> Result<u32, Refused> {
         if self.chars.peek() == Some(&'{') {
             let digits = self.braced()?;

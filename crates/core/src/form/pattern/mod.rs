@@ -1,7 +1,8 @@
 //! `pattern`: ECMA-262 syntax, matched in linear time.
 //!
-//! The regex crate matches in time linear in the text, which a peer's pattern needs, but its dialect is not ECMA's: `grammar` reads a
-//! pattern as ECMA does and spells it anew. What cannot be matched in linear time (look-around, back-references) is not enforced, and said.
+//! The regex crate matches in time linear in the text, which a peer's pattern needs, but its dialect is not ECMA's:
+//! `grammar` reads a pattern as ECMA does and spells it anew. What cannot be matched in linear time (look-around,
+//! back-references) is not enforced, and said.
 
 mod grammar;
 mod property;
@@ -121,7 +122,8 @@ fn compile(spelling: &str, left: &mut usize) -> Result<Regex, Refused> {
             }
             Err(regex::Error::CompiledTooBig(_)) if room < *left => room = (room * 2).min(*left),
             Err(regex::Error::CompiledTooBig(_)) => {
-                // The trial was work too: a form of nothing but such patterns must not be tried at full price each time.
+                // The trial was work too: a form of nothing but such patterns must not be tried at full price each
+                // time.
                 *left /= 2;
                 return Err(Refused::Cost);
             }

@@ -156,7 +156,7 @@ fn depth_costs_no_stack() {
 
 #[test]
 fn elicitation_is_seen_and_nothing_else() {
-    let bears = |text: &str| parse(text).unwrap().bearing();
+    let bears = |text: &str| parse(text).unwrap().elicitation();
     assert_eq!(
         bears(r#"{"jsonrpc":"2.0","id":1,"method":"elicitation/create"}"#),
         Some(ElicitationMessage::Create)

@@ -178,7 +178,7 @@ impl Plain<'_> {
             self.say(&format!("Careful: {}", warning.text))?;
         }
         if state.must_allow_credentials() {
-            self.say(phrases::NO_PLACE_FOR_SECRETS)?;
+            self.say(phrases::NO_CREDENTIALS_IN_FORMS)?;
         }
         writeln!(self.out)?;
         self.say("(? for help, :decline to say no, :cancel to leave without choosing)")

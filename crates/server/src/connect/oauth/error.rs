@@ -8,16 +8,16 @@ use super::super::Inner;
 use super::super::templates::{Notice, Onward};
 use super::http::HttpError;
 
-/// Why a trip brought nothing. What is in brackets goes to the log and to nobody else; it holds no code and no token.
+/// Why a flow failed. The text in brackets goes to the log only; it holds no code and no token.
 #[derive(Debug, thiserror::Error)]
 pub(in super::super) enum FlowError {
     /// The person, or the provider for its own reasons, said no.
     #[error("access was denied")]
     Denied,
-    /// No trip of this browser: a forged answer, a lost cookie, a page loaded twice.
-    #[error("no trip of this browser has this state")]
+    /// No flow of this browser: a forged answer, a lost cookie, a page loaded twice.
+    #[error("no flow of this browser has this state")]
     NoTrip,
-    /// RFC 9207: the answer is from somebody else than the one who was asked.
+    /// RFC 9207: the answer is from another issuer than the one that was asked.
     #[error("the answer is from another issuer than was asked")]
     WrongIssuer,
     /// No answer, or one that says to come back later.
@@ -44,8 +44,8 @@ impl From<HttpError> for FlowError {
 }
 
 impl FlowError {
-    /// The error codes of RFC 6749 (4.1.2.1, 5.2) and OpenID Connect Core 3.1.2.6. Only codes that are known are repeated:
-    /// whoever wrote the others may have meant them for a reader.
+    /// The error codes of RFC 6749 (4.1.2.1, 5.2) and OpenID Connect Core 3.1.2.6. Only codes that are known are
+    /// repeated: the others may be texts of an unknown author for a reader.
     pub(super) fn from_code(code: &str) -> Self {
         const SETUP: [&str; 11] = [
             "invalid_client",

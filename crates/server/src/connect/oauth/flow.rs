@@ -1,4 +1,4 @@
-//! The state that the browser carries to a provider and back: a sealed cookie of this one trip.
+//! The state that the browser carries to a provider and back: a sealed cookie of this one flow.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::super::link::LinkToken;
 use super::super::{Inner, cookie};
 use crate::seal::{self, AssociatedData, SealError};
 
-/// The purpose of a trip.
+/// The purpose of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum FlowPurpose {
     /// To let this server into an account.
@@ -21,7 +21,7 @@ pub(super) enum FlowPurpose {
     SignIn,
 }
 
-/// One trip. The `state` in the URL is the cookie's name: another browser does not have it.
+/// One flow. The `state` in the URL is the cookie's name: another browser does not have it.
 #[derive(Serialize, Deserialize)]
 pub(super) struct FlowState {
     #[serde(rename = "e")]
@@ -51,7 +51,7 @@ impl FlowState {
         .ok_or(SealError::Malformed)
     }
 
-    /// The trip that a browser comes back from, if it is one that left from here for `errand`.
+    /// Returns the flow that a browser comes back from, if it left from here for this purpose.
     pub(super) fn back(
         inner: &Inner,
         parts: &Parts,
@@ -60,16 +60,16 @@ impl FlowState {
     ) -> Option<Self> {
         cookie::values(&parts.headers, &name(inner, state))
             .filter_map(|sealed| seal::open_json(&inner.keys, &bound(inner), sealed).ok())
-            .find(|trip: &Self| trip.state == state && trip.errand == errand)
+            .find(|flow: &Self| flow.state == state && flow.errand == errand)
     }
 
-    /// Returns what makes the browser forget the trip.
+    /// Returns the cookie header that deletes the flow in the browser.
     pub(super) fn forget(&self, inner: &Inner) -> Option<HeaderValue> {
         cookie::set(&inner.base, &name(inner, &self.state), "", Duration::ZERO)
     }
 }
 
-/// Returns what makes a browser forget all its trips, when it has begun more than it will finish: headers have no endless room.
+/// Returns the headers that delete all flows of a browser that has begun more than it will finish: headers are limited.
 pub(super) fn forget_many(inner: &Inner, parts: &Parts) -> Vec<HeaderValue> {
     const SEVERAL: usize = 3;
     let prefix = name(inner, "");
@@ -85,7 +85,7 @@ fn name(inner: &Inner, state: &str) -> String {
     cookie::name_at(&inner.base, &format!("trip-{state}"))
 }
 
-/// A trip is no link, no session and no state of a call, and one server's is not another's.
+/// A flow is not a link, a session or a state of a call, and one server's is not another's.
 fn bound(inner: &Inner) -> AssociatedData {
     AssociatedData::outside_calls(&inner.base, "connect/trip")
 }

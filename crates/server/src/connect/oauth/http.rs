@@ -33,7 +33,7 @@ impl From<reqwest::Error> for HttpError {
 
 impl Http {
     pub(super) fn new() -> Result<Self, String> {
-        // The first provider of cryptography stays, whoever installed it: an author may have chosen another.
+        // A cryptography provider that is already installed stays: an author may have chosen another.
         let _chosen_already = rustls::crypto::ring::default_provider().install_default();
         reqwest::Client::builder()
             .user_agent(concat!("mcp-elicit/", env!("CARGO_PKG_VERSION")))

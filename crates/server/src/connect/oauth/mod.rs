@@ -1,22 +1,23 @@
 //! Signing in elsewhere: the OAuth 2 authorization-code flow behind a connect page.
 //!
-//! What is checked, on every trip to a provider and back:
+//! The checks of every flow to a provider and back:
 //!
 //! - PKCE with S256 (RFC 7636), always; a redirect URI of its own for each purpose
-//! - `state` against a sealed cookie of the browser that left, which also holds the PKCE verifier, the nonce and the ticket;
-//!   whoever comes back is still the principal of the question
+//! - `state` against a sealed cookie of the browser that left, which also holds the PKCE verifier, the nonce and the
+//!   ticket; the returning principal is still the principal of the question
 //! - `iss` of the answer (RFC 9207), where it is there or the provider promises it
 //! - with the scope `openid`: the ID token's signature, issuer, audience, times and nonce (OpenID Connect Core 3.1.3.7)
-//! - https everywhere, but for the loopback addresses; no redirect followed, nothing waited for long, nothing large read
+//! - https everywhere, but for the loopback addresses; no redirect followed, nothing waited for long, nothing large
+//!   read
 //!
-//! What a provider gives goes to the author's own store and nowhere else. No page, log or error has its text, nor what a
-//! provider says in `error_description`.
+//! What a provider gives goes to the author's own store and nowhere else. No page, log or error has its text, nor what
+//! a provider says in `error_description`.
 //!
 //! - [`Provider`]: who is asked, and how it is found
 //! - [`Grant`], [`Subject`]: what comes of it
 //! - `flow`: what the browser carries there and back
 //! - `token`: from a code to a grant
-//! - `pages`: leaving and coming back; `error`: what can go wrong, as a person hears it
+//! - `pages`: leaving and coming back; `error`: what can go wrong, in words for a person
 //! - `http`: the requests to providers
 
 mod error;
@@ -64,7 +65,7 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// The access token, for whoever stores it.
+    /// The access token, for the code that stores it.
     pub fn access_token(&self) -> &str {
         self.access.reveal()
     }
@@ -84,16 +85,17 @@ impl Grant {
         &self.scopes
     }
 
-    /// Returns whose account it is, as a checked ID token says. Only with the scope `openid` at a provider with an issuer.
+    /// Returns whose account it is, as a checked ID token says. Only with the scope `openid` at a provider with an
+    /// issuer.
     pub fn subject(&self) -> Option<&Subject> {
         self.subject.as_ref()
     }
 }
 
-/// Somebody at an issuer (OpenID Connect Core 2: `iss` and `sub` together name one person, for ever).
+/// A person at an issuer (OpenID Connect Core 2: `iss` and `sub` together name one person permanently).
 ///
-/// Its `Display` is a name for [`ServerSettings::principal`](crate::ServerSettings::principal): `issuer#subject`. An issuer has no `#`,
-/// so no two people share it.
+/// Its `Display` is a name for [`ServerSettings::principal`](crate::ServerSettings::principal): `issuer#subject`. An
+/// issuer has no `#`, so no two people share it.
 ///
 /// ```
 /// use mcp_elicit_server::connect::oauth::Subject;
@@ -148,8 +150,8 @@ impl SignIn {
 }
 
 impl ConnectBuilder {
-    /// A page that sends the person to sign in at `provider`, and hands what comes of it to `save` with the principal it
-    /// belongs to.
+    /// A page that sends the person to sign in at `provider`, and hands what comes of it to `save` with the principal
+    /// it belongs to.
     ///
     /// Register the redirect URI at the provider, character for character: it is
     /// [`Connect::redirect_uri`](super::Connect::redirect_uri) of this purpose.
@@ -183,9 +185,10 @@ impl ConnectBuilder {
         self
     }
 
-    /// Visitors whom the hook of [`Connect::builder`](super::Connect::builder) does not know sign in at `provider`, with
-    /// OpenID Connect. `name` says which principal a subject is, as [`ServerSettings::principal`](crate::ServerSettings::principal)
-    /// names people: often `|subject| Some(subject.to_string())`.
+    /// Visitors whom the hook of [`Connect::builder`](super::Connect::builder) does not know sign in at `provider`,
+    /// with OpenID Connect. `name` says which principal a subject is, as
+    /// [`ServerSettings::principal`](crate::ServerSettings::principal) names people: often `|subject|
+    /// Some(subject.to_string())`.
     ///
     /// A sign-in lasts as long as a link does. The redirect URI to register is
     /// [`Connect::sign_in_redirect_uri`](super::Connect::sign_in_redirect_uri).

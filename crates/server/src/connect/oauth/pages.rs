@@ -49,7 +49,7 @@ pub(in super::super) fn sign_in_first(inner: &Inner, ticket: &LinkToken) -> Opti
     Some(notice.onward(Some(onward)).page(StatusCode::UNAUTHORIZED))
 }
 
-/// The page about trouble, and a line in the log for whoever runs this server.
+/// The page about an error, and a line in the log for the operator of this server.
 pub(in super::super) fn tell(
     inner: &Inner,
     ticket: Option<&LinkToken>,
@@ -119,7 +119,7 @@ async fn leave(
     let known = provider.known(inner.now_ms()).await?;
     let random = || seal::unguessable().map_err(|error| FlowError::Unreachable(error.to_string()));
     let (challenge, verifier) = PkceCodeChallenge::new_random_sha256();
-    let trip = FlowState {
+    let flow = FlowState {
         errand,
         state: random()?,
         verifier: verifier.secret().clone(),
@@ -127,19 +127,19 @@ async fn leave(
         ticket: ticket.cut(),
     };
     let client = token::client(provider, &known, redirect)?;
-    let state = || CsrfToken::new(trip.state.clone());
+    let state = || CsrfToken::new(flow.state.clone());
     let mut request = client.authorize_url(state).set_pkce_challenge(challenge);
     for scope in provider.scopes_asked() {
         request = request.add_scope(Scope::new(scope.clone()));
     }
     if provider.asks_who() {
-        request = request.add_extra_param("nonce", trip.nonce.clone());
+        request = request.add_extra_param("nonce", flow.nonce.clone());
     }
     for (name, value) in provider.parameters() {
         request = request.add_extra_param(name, value);
     }
     let (url, _) = request.url();
-    let cookie = trip.set_cookie(inner);
+    let cookie = flow.set_cookie(inner);
     let cookie = cookie.map_err(|error| FlowError::Unreachable(error.to_string()))?;
     redirect_to(url.as_str(), cookie)
         .ok_or_else(|| FlowError::Setup("its address fits no header".to_owned()))
@@ -153,20 +153,20 @@ async fn back(
     parts: Parts,
 ) -> Response {
     let inner = &connect.inner;
-    let Some(trip) = trip(inner, &parts, FlowPurpose::Grant, &answer) else {
+    let Some(flow) = flow_of(inner, &parts, FlowPurpose::Grant, &answer) else {
         return tell(inner, None, &FlowError::NoTrip);
     };
     // Each purpose has a redirect URI of its own: another provider's answer does not count here.
-    if trip.ticket.purpose != purpose {
-        return tell(inner, Some(&trip.ticket), &FlowError::WrongIssuer);
+    if flow.ticket.purpose != purpose {
+        return tell(inner, Some(&flow.ticket), &FlowError::WrongIssuer);
     }
-    let mut response = arrive(inner, &parts, &trip, answer).await;
-    forget(inner, &trip, response.headers_mut());
+    let mut response = arrive(inner, &parts, &flow, answer).await;
+    forget(inner, &flow, response.headers_mut());
     response
 }
 
-async fn arrive(inner: &Inner, parts: &Parts, trip: &FlowState, answer: Answer) -> Response {
-    let ticket = &trip.ticket;
+async fn arrive(inner: &Inner, parts: &Parts, flow: &FlowState, answer: Answer) -> Response {
+    let ticket = &flow.ticket;
     if inner.now_ms() >= ticket.until_ms {
         return inner.expired();
     }
@@ -184,7 +184,7 @@ async fn arrive(inner: &Inner, parts: &Parts, trip: &FlowState, answer: Answer) 
     let stored = async {
         let known = provider.known(inner.now_ms()).await?;
         let code = code(&known, answer)?;
-        let grant = token::exchange(provider, &known, redirect, trip, code).await?;
+        let grant = token::exchange(provider, &known, redirect, flow, code).await?;
         let saved = save(ticket.principal.clone(), grant).await;
         saved.map_err(|cannot| FlowError::Unsaved(cannot.to_string()))
     };
@@ -204,18 +204,18 @@ async fn signed_in(
     parts: Parts,
 ) -> Response {
     let inner = &connect.inner;
-    let Some(trip) = trip(inner, &parts, FlowPurpose::SignIn, &answer) else {
+    let Some(flow) = flow_of(inner, &parts, FlowPurpose::SignIn, &answer) else {
         return tell(inner, None, &FlowError::NoTrip);
     };
-    let mut response = recognise(inner, &trip, answer)
+    let mut response = recognise(inner, &flow, answer)
         .await
-        .unwrap_or_else(|trouble| tell_of_sign_in(inner, &trip.ticket, &trouble));
-    forget(inner, &trip, response.headers_mut());
+        .unwrap_or_else(|trouble| tell_of_sign_in(inner, &flow.ticket, &trouble));
+    forget(inner, &flow, response.headers_mut());
     response
 }
 
-async fn recognise(inner: &Inner, trip: &FlowState, answer: Answer) -> Result<Response, FlowError> {
-    if inner.now_ms() >= trip.ticket.until_ms {
+async fn recognise(inner: &Inner, flow: &FlowState, answer: Answer) -> Result<Response, FlowError> {
+    if inner.now_ms() >= flow.ticket.until_ms {
         return Ok(inner.expired());
     }
     let Some(sign_in) = &inner.sign_in else {
@@ -224,7 +224,7 @@ async fn recognise(inner: &Inner, trip: &FlowState, answer: Answer) -> Result<Re
     let known = sign_in.provider.known(inner.now_ms()).await?;
     let code = code(&known, answer)?;
     let redirect = inner.sign_in_redirect_uri();
-    let grant = token::exchange(&sign_in.provider, &known, redirect, trip, code).await?;
+    let grant = token::exchange(&sign_in.provider, &known, redirect, flow, code).await?;
     let odd = |why: &str| FlowError::Odd(why.to_owned());
     let subject = grant.subject().ok_or_else(|| odd("nobody signed in"))?;
     let Some(principal) = (sign_in.name)(subject) else {
@@ -238,7 +238,7 @@ async fn recognise(inner: &Inner, trip: &FlowState, answer: Answer) -> Result<Re
     let session = SignIn::session(inner);
     let cookie = session.set_cookie_at(&principal, (inner.clock)());
     let cookie = cookie.map_err(|error| FlowError::Unreachable(error.to_string()))?;
-    let here = inner.address(&trip.ticket);
+    let here = inner.address(&flow.ticket);
     here.and_then(|here| redirect_to(&here, cookie))
         .ok_or_else(|| odd("the way back fits no header"))
 }
@@ -251,7 +251,12 @@ fn tell_of_sign_in(inner: &Inner, ticket: &LinkToken, trouble: &FlowError) -> Re
     trouble.page(inner, "The sign-in", again)
 }
 
-fn trip(inner: &Inner, parts: &Parts, errand: FlowPurpose, answer: &Answer) -> Option<FlowState> {
+fn flow_of(
+    inner: &Inner,
+    parts: &Parts,
+    errand: FlowPurpose,
+    answer: &Answer,
+) -> Option<FlowState> {
     FlowState::back(inner, parts, errand, answer.state.as_deref()?)
 }
 
@@ -271,7 +276,7 @@ fn code(known: &Known, answer: Answer) -> Result<String, FlowError> {
         .ok_or_else(|| FlowError::Odd("neither a code nor an error".to_owned()))
 }
 
-/// The response that also takes old trips away.
+/// Returns the response that also deletes old flows.
 fn lightened(inner: &Inner, parts: &Parts, mut response: Response) -> Response {
     for cookie in forget_many(inner, parts) {
         response.headers_mut().append(SET_COOKIE, cookie);
@@ -279,8 +284,8 @@ fn lightened(inner: &Inner, parts: &Parts, mut response: Response) -> Response {
     response
 }
 
-fn forget(inner: &Inner, trip: &FlowState, headers: &mut HeaderMap) {
-    if let Some(cookie) = trip.forget(inner) {
+fn forget(inner: &Inner, flow: &FlowState, headers: &mut HeaderMap) {
+    if let Some(cookie) = flow.forget(inner) {
         headers.append(SET_COOKIE, cookie);
     }
 }

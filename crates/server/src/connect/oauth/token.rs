@@ -46,7 +46,7 @@ pub(super) type OurClient = Client<
     EndpointSet,
 >;
 
-/// The client for one trip.
+/// The client for one flow.
 pub(super) fn client(
     provider: &Provider,
     known: &Known,
@@ -68,23 +68,23 @@ pub(super) fn client(
     })
 }
 
-/// Exchanges the code of a trip for a grant, and checks what comes with it.
+/// Exchanges the code of a flow for a grant, and checks what comes with it.
 pub(super) async fn exchange(
     provider: &Provider,
     known: &Known,
     redirect: String,
-    trip: &FlowState,
+    flow: &FlowState,
     code: String,
 ) -> Result<Grant, FlowError> {
     let tokens = client(provider, known, redirect)?
         .exchange_code(AuthorizationCode::new(code))
-        .set_pkce_verifier(PkceCodeVerifier::new(trip.verifier.clone()))
+        .set_pkce_verifier(PkceCodeVerifier::new(flow.verifier.clone()))
         .request_async(provider.http())
         .await
         .map_err(refused)?;
     let subject = match (&known.issuer, &known.jwks_uri) {
         (Some(issuer), Some(keys)) if provider.asks_who() => {
-            Some(who(provider, issuer, keys, &tokens, &trip.nonce).await?)
+            Some(who(provider, issuer, keys, &tokens, &flow.nonce).await?)
         }
         (Some(_), None) if provider.asks_who() => {
             return Err(FlowError::Setup(
@@ -108,8 +108,8 @@ pub(super) async fn exchange(
     })
 }
 
-/// Returns whose account it is, from an ID token that passes every check of OpenID Connect Core 3.1.3.7. The keys are fetched each
-/// time, so that a provider may change them whenever it likes.
+/// Returns whose account it is, from an ID token that passes every check of OpenID Connect Core 3.1.3.7. The keys are
+/// fetched each time, so that a provider may change them whenever it likes.
 async fn who(
     provider: &Provider,
     issuer: &str,

@@ -10,10 +10,10 @@ use super::{Store, StoreError, StoreFuture};
 const MAX_USED: usize = 1 << 18;
 
 /// The most bytes that are kept.
-const MAX_KEPT_BYTES: usize = 64 << 20;
+const MAX_STORED_BYTES: usize = 64 << 20;
 
-/// A store in memory, for a server that runs as one process. Bounded: it remembers the last 262,144 states that were used,
-/// refuses older ones as used when there are more, and keeps up to 64 MiB.
+/// A store in memory, for a server that runs as one process. Bounded: it remembers the last 262,144 states that were
+/// used, refuses older ones as used when there are more, and keeps up to 64 MiB.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -24,9 +24,9 @@ const MAX_KEPT_BYTES: usize = 64 << 20;
 /// ```
 pub struct MemoryStore {
     used: Mutex<Used>,
-    kept: Mutex<Kept>,
+    stored: Mutex<Stored>,
     max_used: usize,
-    max_kept_bytes: usize,
+    max_stored_bytes: usize,
 }
 
 #[derive(Default)]
@@ -37,7 +37,7 @@ struct Used {
 }
 
 #[derive(Default)]
-struct Kept {
+struct Stored {
     entries: HashMap<String, (Vec<u8>, u64)>,
     bytes: usize,
 }
@@ -50,7 +50,7 @@ impl fmt::Debug for MemoryStore {
 
 impl Default for MemoryStore {
     fn default() -> Self {
-        Self::bounded(MAX_USED, MAX_KEPT_BYTES)
+        Self::bounded(MAX_USED, MAX_STORED_BYTES)
     }
 }
 
@@ -70,12 +70,12 @@ impl MemoryStore {
         Self::default()
     }
 
-    fn bounded(max_used: usize, max_kept_bytes: usize) -> Self {
+    fn bounded(max_used: usize, max_stored_bytes: usize) -> Self {
         Self {
             used: Mutex::default(),
-            kept: Mutex::default(),
+            stored: Mutex::default(),
             max_used,
-            max_kept_bytes,
+            max_stored_bytes,
         }
     }
 }
@@ -86,7 +86,7 @@ fn worth_sweeping(len: usize) -> bool {
 }
 
 impl Used {
-    /// Makes room: what has expired goes, and if that is not enough, the eighth that ends first. What ends no later than
+    /// Drops expired entries, and if that is not enough, the eighth that ends first. What ends no later than
     /// any of those counts as used from then on, so that no state counts twice.
     fn make_room(&mut self, now_ms: u64, most: usize) {
         if self.until.len() < most {
@@ -132,14 +132,14 @@ impl Store for MemoryStore {
         now_ms: u64,
         until_ms: u64,
     ) -> StoreFuture<'a, ()> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let result = kept.keep(id, bytes, now_ms, until_ms, self.max_kept_bytes);
+        let mut stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = stored.keep(id, bytes, now_ms, until_ms, self.max_stored_bytes);
         Box::pin(std::future::ready(result))
     }
 
-    fn kept<'a>(&'a self, id: &'a str, now_ms: u64) -> StoreFuture<'a, Option<Vec<u8>>> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let bytes = kept
+    fn load<'a>(&'a self, id: &'a str, now_ms: u64) -> StoreFuture<'a, Option<Vec<u8>>> {
+        let stored = self.stored.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = stored
             .entries
             .get(id)
             .filter(|entry| entry.1 > now_ms)
@@ -148,7 +148,7 @@ impl Store for MemoryStore {
     }
 }
 
-impl Kept {
+impl Stored {
     fn keep(
         &mut self,
         id: &str,
@@ -210,8 +210,8 @@ mod tests {
         store.keep("a", vec![0; 6], 0, 10).await.unwrap();
         store.keep("b", vec![0; 6], 0, 10).await.unwrap_err();
         store.keep("a", vec![0; 10], 0, 10).await.unwrap();
-        // What has expired makes room.
+        // Expired entries are dropped.
         store.keep("b", vec![0; 6], 10, 20).await.unwrap();
-        assert_eq!(store.kept("b", 15).await.unwrap(), Some(vec![0; 6]));
+        assert_eq!(store.load("b", 15).await.unwrap(), Some(vec![0; 6]));
     }
 }

@@ -1,5 +1,5 @@
-//! The data that a server may keep: which states were used, and journals too large to send. In memory, or (feature `sqlite`) in a
-//! file that survives the process and that several processes share.
+//! The data that a server may keep: which states were used, and journals too large to send. In memory, or (feature
+//! `sqlite`) in a file that survives the process and that several processes share.
 
 mod memory;
 #[cfg(feature = "sqlite")]
@@ -54,8 +54,8 @@ pub struct StoreError(pub String);
 ///         self.0.keep(id, bytes, now_ms, until_ms)
 ///     }
 ///
-///     fn kept<'a>(&'a self, id: &'a str, now_ms: u64) -> StoreFuture<'a, Option<Vec<u8>>> {
-///         self.0.kept(id, now_ms)
+///     fn load<'a>(&'a self, id: &'a str, now_ms: u64) -> StoreFuture<'a, Option<Vec<u8>>> {
+///         self.0.load(id, now_ms)
 ///     }
 /// }
 /// ```
@@ -72,6 +72,6 @@ pub trait Store: Send + Sync + fmt::Debug + 'static {
         until_ms: u64,
     ) -> StoreFuture<'a, ()>;
 
-    /// Returns what was kept under `id`.
-    fn kept<'a>(&'a self, id: &'a str, now_ms: u64) -> StoreFuture<'a, Option<Vec<u8>>>;
+    /// Returns the bytes stored under `id`.
+    fn load<'a>(&'a self, id: &'a str, now_ms: u64) -> StoreFuture<'a, Option<Vec<u8>>>;
 }

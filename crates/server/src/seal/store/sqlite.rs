@@ -128,7 +128,7 @@ impl Store for SqliteStore {
         })
     }
 
-    fn kept<'a>(&'a self, id: &'a str, now_ms: u64) -> StoreFuture<'a, Option<Vec<u8>>> {
+    fn load<'a>(&'a self, id: &'a str, now_ms: u64) -> StoreFuture<'a, Option<Vec<u8>>> {
         Box::pin(async move {
             let found =
                 sqlx::query_scalar("SELECT bytes FROM kept WHERE id = ?1 AND until_ms > ?2")

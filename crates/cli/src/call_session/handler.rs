@@ -4,7 +4,7 @@ use rmcp::ClientHandler;
 use rmcp::model::{ClientConfig, Implementation, ProgressNotificationParam};
 use rmcp::service::NotificationContext;
 
-use crate::screen;
+use crate::output;
 
 /// The handler that is wrapped to answer questions.
 pub(crate) struct Handler {
@@ -27,7 +27,7 @@ impl ClientHandler for Handler {
             return;
         }
         if let Some(message) = progress.message {
-            screen::say(format_args!(
+            output::say(format_args!(
                 "  {}",
                 mcp_elicit_forms::view::sanitize::line(&message, 200)
             ));

@@ -10,7 +10,7 @@ use mcp_elicit_client::dispatch::Observer;
 use mcp_elicit_inbox::state_folder::StateFolder;
 
 use crate::failure::Failure;
-use crate::screen;
+use crate::output;
 
 /// The file that holds the policy.
 #[derive(Debug, Clone)]
@@ -59,34 +59,34 @@ fn text_of(file: &Path) -> io::Result<String> {
     }
 }
 
-/// Keeps a decline for good, and says so where nothing keeps it.
-pub(super) struct Keeper {
+/// Saves permanent declines in the policy file, and says so where none are saved.
+pub(super) struct ConsentWriter {
     file: Option<PolicyFile>,
     server: String,
 }
 
-impl Keeper {
-    /// Keeps what is said of `server`.
+impl ConsentWriter {
+    /// Creates a writer for decisions about `server`.
     pub(super) fn new(file: Option<PolicyFile>, server: String) -> Self {
         Self { file, server }
     }
 }
 
-impl Observer for Keeper {
+impl Observer for ConsentWriter {
     fn consent_changed(&self, _: &Consent) {
         let Some(file) = self.file.as_ref().map(|file| &file.path) else {
-            return screen::say("every later question of this call is declined; nothing is saved");
+            return output::say("every later question of this call is declined; nothing is saved");
         };
         match keep(file, &self.server) {
-            Ok(()) => screen::say(format_args!(
+            Ok(()) => output::say(format_args!(
                 "every later question of this server is declined, in later calls too; to be asked again, remove its table \
                  from {}",
                 file.display()
             )),
             Err(error) => {
-                let warning = screen::styled(screen::WARNING, "warning:");
+                let warning = output::styled(output::WARNING, "warning:");
                 let file = file.display();
-                screen::say(format_args!(
+                output::say(format_args!(
                     "{warning} every later question of this call is declined, but it could not be saved in {file}: {error}"
                 ));
             }
@@ -95,7 +95,7 @@ impl Observer for Keeper {
 }
 
 #[derive(Debug, thiserror::Error)]
-enum NotKept {
+enum SaveError {
     #[error(transparent)]
     File(#[from] io::Error),
     #[error(transparent)]
@@ -103,7 +103,7 @@ enum NotKept {
 }
 
 /// Writes into the policy, as it is in the file now, that `server` is declined.
-fn keep(file: &Path, server: &str) -> Result<(), NotKept> {
+fn keep(file: &Path, server: &str) -> Result<(), SaveError> {
     let text = text_of(file)?;
     let changed = declining(&text, server)?;
     if let Some(folder) = file.parent().filter(|folder| !folder.exists()) {

@@ -2,11 +2,11 @@
 
 use mcp_elicit_core::wire::Revision;
 
+use crate::http_browser::HttpBrowser;
 use crate::rig::{Login, Rig, said};
-use crate::walker::Walker;
 
-async fn ada_at(rig: &Rig) -> Walker {
-    let mut ada = Walker::new();
+async fn ada_at(rig: &Rig) -> HttpBrowser {
+    let mut ada = HttpBrowser::new();
     ada.get(&format!("{}/login/ada", rig.at)).await;
     ada
 }
@@ -113,7 +113,7 @@ async fn what_cannot_be_stored_is_said_and_may_be_tried_again() {
     };
     for (user, fits) in [("ada", true), ("bob", true), ("eve", false)] {
         let (call, link) = rig.call(user, Revision::V2025_11_25, "visit").await;
-        let mut person = Walker::new();
+        let mut person = HttpBrowser::new();
         person.get(&format!("{}/login/{user}", rig.at)).await;
         let page = person.get(&format!("{link}/go")).await;
         let answer = person.agree(page, user, &rig.back()).await;

@@ -2,7 +2,7 @@
 //!
 //! - [`answering`]: who answers, from the options
 //! - [`consent`]: what the person allows servers, kept in a file
-//! - [`events`]: what happens, told to a program or to a person
+//! - [`events`]: the events of a call, for a program or a person
 //! - [`handler`]: what the server says beside its questions
 //! - [`help`]: what to do about an error that the server reported
 //! - [`listing`]: what a server has
@@ -10,7 +10,6 @@
 //! - [`stop`]: Ctrl-C and the like
 //! - [`wanted`]: what is wanted of the server
 
-pub(crate) mod answering;
 pub(crate) mod consent;
 pub(crate) mod events;
 pub(crate) mod failures;
@@ -19,8 +18,9 @@ mod help;
 mod listing;
 pub(crate) mod private_link;
 mod progress;
+pub(crate) mod request;
+pub(crate) mod responder_setup;
 pub(crate) mod stop;
-pub(crate) mod wanted;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,13 +37,13 @@ use tokio_util::sync::CancellationToken;
 use crate::args::answers::AnswerArgs;
 use crate::args::server::{Access, Protocol};
 use crate::failure::{Exit, Failure};
-use crate::screen;
+use crate::output;
 use crate::sign_in::SignIn;
 use crate::sign_in::step_up::missing_scopes;
-use consent::{Keeper, PolicyFile};
+use consent::{ConsentWriter, PolicyFile};
 use events::Events;
 use handler::Handler;
-use wanted::{Got, Wanted};
+use request::{Got, ServerRequest};
 
 /// The time that a server may be silent by default.
 const SILENCE: Duration = Duration::from_mins(1);
@@ -58,7 +58,7 @@ pub(crate) struct Call {
     /// The name the person knows the server by.
     pub(crate) server: String,
     pub(crate) protocol: Protocol,
-    pub(crate) wanted: Wanted,
+    pub(crate) request: ServerRequest,
     pub(crate) answers: AnswerArgs,
     /// The file of the person's permissions for servers.
     pub(crate) consent: Option<PolicyFile>,
@@ -79,7 +79,7 @@ pub(crate) async fn run(call: Call) -> Result<Exit, Failure> {
 }
 
 async fn conversation(call: &Call) -> Result<Exit, Failure> {
-    let answering = answering::from_args(&call.answers).await?;
+    let answering = responder_setup::from_args(&call.answers).await?;
     let stop = stop::listen()?;
     let policy = call.consent.as_ref().map(|policy| policy.path.clone());
     let events = Events::new(call.answers.json, stop.clone())
@@ -88,7 +88,10 @@ async fn conversation(call: &Call) -> Result<Exit, Failure> {
     let events = Arc::new(events);
     let mut settings = ClientSettings::default()
         .observer(Arc::clone(&events))
-        .observer(Keeper::new(call.consent.clone(), call.server.clone()));
+        .observer(ConsentWriter::new(
+            call.consent.clone(),
+            call.server.clone(),
+        ));
     if !answering.modes().is_none() {
         settings = settings.responder(Arc::clone(&answering.responder));
     }
@@ -125,19 +128,19 @@ async fn conversation(call: &Call) -> Result<Exit, Failure> {
         stop: stop.clone(),
         as_task: false,
     };
-    let mut got = Box::pin(call.wanted.get(&connection, call_options.clone())).await;
+    let mut got = Box::pin(call.request.get(&connection, call_options.clone())).await;
     if let Some((sign_in, scopes)) = wants_more(call, &got) {
         // The request was refused before it was looked at, so it is made again.
         connection.close().await;
         connection = Box::pin(step_up(call, sign_in, scopes, eliciting, &stop)).await?;
-        got = Box::pin(call.wanted.get(&connection, call_options.clone())).await;
+        got = Box::pin(call.request.get(&connection, call_options.clone())).await;
     }
-    let (said_no, ended) = (events.said_no(), events.ended());
+    let (refusal, ended) = (events.refusal(), events.ended());
     // Nothing is looked up for a call that the person ended.
     let help = match &ended {
-        None if said_no.is_none() => {
+        None if refusal.is_none() => {
             Box::pin(help::find(
-                &call.wanted,
+                &call.request,
                 &got,
                 &connection,
                 &call_options,
@@ -147,12 +150,12 @@ async fn conversation(call: &Call) -> Result<Exit, Failure> {
         }
         _ => help::Help::default(),
     };
-    let said = failures::Said::of(&connection);
+    let said = failures::ServerOutput::of(&connection);
     connection.close().await;
     answering.warn_of_unused();
     let ended = match (got, ended) {
         (Ok(got), ended) => {
-            let exit = exit_of(got.is_error(), said_no.is_some());
+            let exit = exit_of(got.is_error(), refusal.is_some());
             let shown = events.got(&got).map(|()| exit);
             if !call.answers.json {
                 help.say();
@@ -161,7 +164,7 @@ async fn conversation(call: &Call) -> Result<Exit, Failure> {
         }
         // What went wrong with a question explains why the call failed after it.
         (Err(_), Some(ended)) => Err(ended),
-        (Err(error), None) => Err(help.of(failures::calling(error, &said, said_no))),
+        (Err(error), None) => Err(help.of(failures::calling(error, &said, refusal))),
     };
     answering.shutdown().await;
     ended
@@ -226,7 +229,7 @@ async fn step_up(
     eliciting: ElicitingClient<Handler>,
     stop: &CancellationToken,
 ) -> Result<Connection<Handler>, Failure> {
-    screen::say(format_args!(
+    output::say(format_args!(
         "the server wants more for this than was granted: {}",
         scopes.join(" ")
     ));
@@ -267,8 +270,8 @@ async fn open(
 }
 
 /// Returns how the process ends when a result came.
-pub(crate) fn exit_of(is_error: bool, said_no: bool) -> Exit {
-    match (is_error, said_no) {
+pub(crate) fn exit_of(is_error: bool, refusal: bool) -> Exit {
+    match (is_error, refusal) {
         (false, _) => Exit::Done,
         (true, true) => Exit::Declined,
         (true, false) => Exit::Refused,

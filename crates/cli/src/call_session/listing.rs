@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::failure::Failure;
-use crate::screen;
+use crate::output;
 
 /// The largest number of pages that are read of one list, and of entries. A server may have no end of them.
 const MAX_PAGES: usize = 100;
@@ -205,16 +205,16 @@ impl Listing {
             return self
                 .entries()
                 .chain(refused)
-                .try_for_each(|entry| screen::print_json(&entry));
+                .try_for_each(|entry| output::print_json(&entry));
         }
         for line in self.lines() {
-            screen::print(line)?;
+            output::print(line)?;
         }
-        let warning = screen::styled(screen::WARNING, "warning:");
+        let warning = output::styled(output::WARNING, "warning:");
         for list in &self.refused {
-            screen::say(format_args!("{warning} {}", list.line()));
+            output::say(format_args!("{warning} {}", list.line()));
         }
-        screen::say(if self.entries().next().is_none() {
+        output::say(if self.entries().next().is_none() {
             "the server has no tools, prompts or resources"
         } else {
             "use one with `call TOOL NAME=VALUE`, `call --prompt NAME NAME=VALUE` or `call --resource URI`"

@@ -61,7 +61,7 @@ impl Client {
                     answers => program.with(["--answers", answers]),
                 };
                 let done = program.with(target.iter().cloned()).run();
-                let told = done.told();
+                let told = done.last_json_line();
                 Told {
                     asked: told["asked"].as_array().map_or(0, Vec::len),
                     text: text_of(&told["result"]),

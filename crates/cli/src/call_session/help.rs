@@ -8,9 +8,9 @@ use rmcp::ClientHandler;
 use rmcp::model::{ContentBlock, ErrorCode};
 
 use super::listing;
-use super::wanted::{Got, Wanted};
+use super::request::{Got, ServerRequest};
 use crate::failure::Failure;
-use crate::screen;
+use crate::output;
 
 /// The largest number of tools that are named.
 const TOOLS: usize = 40;
@@ -25,7 +25,7 @@ pub(super) struct Help {
 
 /// Finds what helps with the error in `got`, if there is one.
 pub(super) async fn find<H: ClientHandler>(
-    wanted: &Wanted,
+    request: &ServerRequest,
     got: &Result<Got, CallError>,
     connection: &Connection<H>,
     options: &CallOptions,
@@ -57,14 +57,14 @@ pub(super) async fn find<H: ClientHandler>(
             ..Help::default()
         };
     }
-    match wanted {
-        Wanted::Tool { name, .. } if may_be_unknown => {
+    match request {
+        ServerRequest::Tool { name, .. } if may_be_unknown => {
             match listing::tools(connection, options).await {
                 Ok(tools) => of_tools(name, &tools),
                 Err(_) => Help::default(),
             }
         }
-        Wanted::Prompt { .. } | Wanted::Resource { .. } if may_be_unknown => Help {
+        ServerRequest::Prompt { .. } | ServerRequest::Resource { .. } if may_be_unknown => Help {
             next: Some("`call --list` shows what the server has.".to_owned()),
             ..Help::default()
         },
@@ -145,15 +145,15 @@ impl Help {
     /// Shows it below a result.
     pub(super) fn say(&self) {
         if let Some(heading) = &self.heading {
-            screen::say(format_args!("  {heading}"));
+            output::say(format_args!("  {heading}"));
         }
         for line in &self.lines {
-            screen::say(format_args!("    {}", line.trim_start()));
+            output::say(format_args!("    {}", line.trim_start()));
         }
         if let Some(next) = &self.next {
-            screen::say(format_args!(
+            output::say(format_args!(
                 "  {} {next}",
-                screen::styled(screen::HINT, "next:")
+                output::styled(output::HINT, "next:")
             ));
         }
     }

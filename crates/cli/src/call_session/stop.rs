@@ -1,4 +1,4 @@
-//! The effects of this process on others: it hears the wish to stop, and opens links.
+//! Signals that stop the process, and the opening of links.
 
 use std::io;
 use std::process::{Command, ExitStatus, Stdio};
@@ -41,7 +41,7 @@ pub(crate) fn listen() -> Result<CancellationToken, Failure> {
     Ok(stop)
 }
 
-/// The time that the system's opener may take to say that there is no browser. One that takes longer has become the browser.
+/// The time that the system's opener may take to report that there is no browser. One that runs longer is the browser.
 const OPENED_WITHIN: Duration = Duration::from_secs(1);
 
 /// Opens a link with the system's browser. Called only after the person agreed; the address is an argument of its own,

@@ -41,7 +41,7 @@ const PLAY: Play = Play {
     result: |_| Outcome::Text(String::new()),
 };
 
-pub(crate) const PLAYS: [Play; 8] = [
+pub(crate) const SCENARIOS: [Play; 8] = [
     Play {
         name: "accept",
         answers: || {

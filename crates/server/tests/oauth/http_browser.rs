@@ -7,7 +7,7 @@ use http::{Method, StatusCode};
 use url::Url;
 
 /// Somebody with a cookie jar. Everything here is on 127.0.0.1, where cookies do not keep ports apart.
-pub(crate) struct Walker {
+pub(crate) struct HttpBrowser {
     http: reqwest::Client,
     cookies: BTreeMap<String, String>,
 }
@@ -21,7 +21,7 @@ pub(crate) struct Page {
     at: Url,
 }
 
-impl Walker {
+impl HttpBrowser {
     pub(crate) fn new() -> Self {
         let _chosen_already = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()

@@ -26,11 +26,11 @@ pub(crate) fn styled(style: Style, text: impl Display) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// One line for people. A closed stderr is no reason to stop working.
+/// Prints one line for people. A closed stderr does not stop the program.
 pub(crate) fn say(line: impl Display) {
     let line = line.to_string();
     let line = Charset::of_locale().spell(&line);
-    let _nobody_listens = writeln!(anstream::stderr().lock(), "{line}");
+    let _ignored = writeln!(anstream::stderr().lock(), "{line}");
 }
 
 /// Commands to try next, each with what it shows.
@@ -47,8 +47,8 @@ pub(crate) fn say_what_to_try(commands: &[(&str, &str)]) {
 /// This program's name.
 const NAME: &str = "mcp-elicit";
 
-/// Returns how this program can be called again: by its name where the shell finds that, else as it was called now. Without
-/// either, by its name.
+/// Returns how this program can be called again: by its name where the shell finds that, else as it was called now.
+/// Without either, by its name.
 fn called_as(path: Option<OsString>, now: Option<OsString>) -> String {
     let file = format!("{NAME}{}", std::env::consts::EXE_SUFFIX);
     let is_found = path.is_some_and(|path| {
@@ -103,7 +103,8 @@ fn harmless_json(json: &str) -> Cow<'_, str> {
         .into()
 }
 
-/// Returns whether a character moves the cursor, is invisible or turns the text around. All of these have one UTF-16 unit.
+/// Returns whether a character moves the cursor, is invisible or turns the text around. All of these have one UTF-16
+/// unit.
 fn acts_on_a_terminal(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
@@ -151,9 +152,9 @@ pub(crate) fn show_failure(failure: &Failure) -> Exit {
     failure.exit()
 }
 
-/// Shows what clap has to say: help and version (which are no failure) or what is wrong with the command line.
+/// Prints clap's output: help and version (which are not failures) or the error in the command line.
 pub(crate) fn show_usage(error: &clap::Error) -> ExitCode {
-    let _nobody_listens = error.print();
+    let _ignored = error.print();
     match error.exit_code() {
         0 => Exit::Done.into(),
         _ => Exit::Usage.into(),

@@ -18,10 +18,10 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::failures;
-use super::wanted::Got;
+use super::request::Got;
 use crate::args::field_answers;
 use crate::failure::Failure;
-use crate::screen;
+use crate::output;
 
 /// The most of a server's text that is shown to a person, in characters.
 const TEXT: usize = 100_000;
@@ -60,7 +60,7 @@ struct ResultEvent<'e, R> {
 
 fn print_result(result: &impl Serialize) -> Result<(), Failure> {
     let event = "result";
-    screen::print_json(&ResultEvent { event, result })
+    output::print_json(&ResultEvent { event, result })
 }
 
 /// Tells what happens, and remembers why a question got no answer.
@@ -105,7 +105,7 @@ impl Events {
     }
 
     /// The action of the last answer, where it is a no.
-    pub(crate) fn said_no(&self) -> Option<Action> {
+    pub(crate) fn refusal(&self) -> Option<Action> {
         let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.filter(|action| *action != Action::Accept)
     }
@@ -125,9 +125,9 @@ impl Events {
             .get_or_insert(failure);
     }
 
-    /// An event from within the conversation: nobody reading any more is a reason to stop.
+    /// An event during the call: if stdout is closed, the call is stopped.
     fn tell(&self, event: &Event<'_>) {
-        if let Err(failure) = screen::print_json(event) {
+        if let Err(failure) = output::print_json(event) {
             self.end(failure);
             self.stop.cancel();
         }
@@ -145,7 +145,7 @@ impl Events {
                 Value::Null,
                 |server| json!({ "name": server.name, "version": server.version }),
             );
-            return screen::print_json(&Event::Connected {
+            return output::print_json(&Event::Connected {
                 server,
                 protocol: &protocol,
                 transport: target.transport(),
@@ -155,7 +155,7 @@ impl Events {
             || target.describe(),
             |server| format!("{} {}", server.name, server.version),
         );
-        screen::say(format_args!(
+        output::say(format_args!(
             "connected to {} ({}, {protocol})",
             sanitize::line(&name, 200),
             target.transport()
@@ -178,15 +178,15 @@ impl Events {
             return print_result(result);
         }
         if result.is_error == Some(true) {
-            match self.said_no() {
-                Some(action) => screen::say(format_args!(
+            match self.refusal() {
+                Some(action) => output::say(format_args!(
                     "{} the tool ended after its question was {}:",
-                    screen::styled(screen::WARNING, "declined:"),
+                    output::styled(output::WARNING, "declined:"),
                     past(action)
                 )),
-                None => screen::say(format_args!(
+                None => output::say(format_args!(
                     "{} the tool reported an error",
-                    screen::styled(screen::ERROR, "error:")
+                    output::styled(output::ERROR, "error:")
                 )),
             }
         }
@@ -196,7 +196,7 @@ impl Events {
             show_block(block)?;
         }
         match &result.structured_content {
-            Some(structured) if !shown => screen::print_json(structured),
+            Some(structured) if !shown => output::print_json(structured),
             _ => Ok(()),
         }
     }
@@ -206,7 +206,7 @@ impl Events {
             return print_result(result);
         }
         for message in &result.messages {
-            screen::say(match message.role {
+            output::say(match message.role {
                 Role::User => "user:",
                 Role::Assistant => "assistant:",
             });
@@ -225,18 +225,18 @@ impl Events {
 
 fn show_block(block: &ContentBlock) -> Result<(), Failure> {
     match block {
-        ContentBlock::Text(text) => screen::print(sanitize::text(&text.text, TEXT)),
+        ContentBlock::Text(text) => output::print(sanitize::text(&text.text, TEXT)),
         ContentBlock::Resource(embedded) => show_contents(&embedded.resource),
-        other => screen::print_json(other),
+        other => output::print_json(other),
     }
 }
 
 fn show_contents(contents: &ResourceContents) -> Result<(), Failure> {
     match contents {
         ResourceContents::TextResourceContents { text, .. } => {
-            screen::print(sanitize::text(text, TEXT))
+            output::print(sanitize::text(text, TEXT))
         }
-        other => screen::print_json(other),
+        other => output::print_json(other),
     }
 }
 
@@ -258,7 +258,7 @@ pub(crate) fn print_failure(failure: &Failure) -> Result<(), Failure> {
     if !failure.causes().is_empty() {
         error["causes"] = json!(failure.causes());
     }
-    screen::print_json(&Event::Error { error })
+    output::print_json(&Event::Error { error })
 }
 
 impl Observer for Events {
@@ -297,12 +297,12 @@ impl Observer for Events {
             (Some("policy"), Some(file)) => format!(", as {} says", file.display()),
             _ => String::new(),
         };
-        screen::say(format_args!(
+        output::say(format_args!(
             "answered {action} to the {asked} question {message:?}{by}"
         ));
         if let (Some(form), Some(answers)) = (question.form(), answer.outcome().answers()) {
             for line in field_answers::understood(form, answers, &self.typed) {
-                screen::say(format_args!("  {line}"));
+                output::say(format_args!("  {line}"));
             }
         }
     }

@@ -11,7 +11,7 @@ use super::listing::{self, Listing};
 
 /// The request to the server.
 #[derive(Debug)]
-pub(crate) enum Wanted {
+pub(crate) enum ServerRequest {
     /// A list of its tools, prompts and resources.
     List,
     /// A call of a tool.
@@ -52,7 +52,7 @@ impl Got {
     }
 }
 
-impl Wanted {
+impl ServerRequest {
     /// Asks the server for it; questions on the way are answered.
     pub(super) async fn get<H: ClientHandler>(
         &self,

@@ -18,7 +18,7 @@ use crate::sign_in::step_up::missing_scopes;
 const OPTIONS: usize = 12;
 
 /// The server's output beside the protocol.
-pub(crate) struct Said {
+pub(crate) struct ServerOutput {
     /// The last lines of its stderr.
     pub(crate) stderr: Vec<String>,
     /// Lines on its stdout that are not JSON.
@@ -27,7 +27,7 @@ pub(crate) struct Said {
     pub(crate) first_noise: Option<String>,
 }
 
-impl Said {
+impl ServerOutput {
     /// Returns what the server of this connection said.
     pub(crate) fn of<H: rmcp::ClientHandler>(connection: &Connection<H>) -> Self {
         Self {
@@ -87,9 +87,9 @@ fn unreachable(why: &str, target: &Target) -> Failure {
     Failure::connection(format!("cannot reach {at}: {}", one_line(last)))
 }
 
-/// The call brought no result. `said_no` is the last answer, where it was a no.
-pub(crate) fn calling(error: CallError, said: &Said, said_no: Option<Action>) -> Failure {
-    let failure = called(error, said_no);
+/// The call brought no result. `refusal` is the last answer, where it was a no.
+pub(crate) fn calling(error: CallError, said: &ServerOutput, refusal: Option<Action>) -> Failure {
+    let failure = called(error, refusal);
     if failure.exit() != Exit::Connection {
         return failure;
     }
@@ -103,9 +103,9 @@ pub(crate) fn calling(error: CallError, said: &Said, said_no: Option<Action>) ->
     with_output(failure, &said.stderr, said.first_noise.as_deref())
 }
 
-fn called(error: CallError, said_no: Option<Action>) -> Failure {
+fn called(error: CallError, refusal: Option<Action>) -> Failure {
     match error {
-        CallError::Server(error) => match said_no {
+        CallError::Server(error) => match refusal {
             Some(action) => Failure::declined(format!(
                 "the call ended after its question was {}: {}",
                 past(action),
@@ -122,7 +122,7 @@ fn called(error: CallError, said_no: Option<Action>) -> Failure {
         CallError::VisitRefused { action } => Failure::declined(format!(
             "the server needs a visit that was not agreed to ({action})"
         )),
-        CallError::TaskCancelled => match said_no {
+        CallError::TaskCancelled => match refusal {
             Some(action) => Failure::declined(format!(
                 "the server cancelled the task after its question was {}",
                 past(action)
@@ -162,9 +162,9 @@ pub(crate) fn question(asked: Option<&Question>, refusal: &QuestionError) -> Fai
         | QuestionError::IllegalForm(_)
         | QuestionError::BadLink(_)
         | QuestionError::Undeclared { .. } => Failure::connection(text),
-        QuestionError::Nobody { why, .. } => nobody(asked, why, text),
+        QuestionError::Nobody { why, .. } => no_responder(asked, why, text),
         QuestionError::CredentialNotAllowed { .. } => Failure::unanswered(text)
-            .hint("never give a credential in a form; if this is not one, say so with `--insist`."),
+            .hint("never give a credential in a form; if this is not one, say so with `--allow-credentials`."),
         _ => Failure::unanswered(text),
     }
 }
@@ -175,7 +175,7 @@ fn which(asked: &Question) -> String {
     format!("question {} ({message:?})", asked.id())
 }
 
-fn nobody(asked: Option<&Question>, why: &ResponderError, text: String) -> Failure {
+fn no_responder(asked: Option<&Question>, why: &ResponderError, text: String) -> Failure {
     match why {
         ResponderError::Interrupted => stopped(),
         ResponderError::Exhausted | ResponderError::NoDefaults { .. } => {
@@ -226,7 +226,7 @@ fn field_lines(form: &Form) -> Vec<String> {
 fn how_to_give(asked: Option<&Question>) -> String {
     let options: Vec<_> = asked
         .and_then(Question::form)
-        .map(wanted)
+        .map(needed_fields)
         .unwrap_or_default()
         .iter()
         .map(|name| format!("`--answer {}=VALUE`", sanitize::line(name, 60)))
@@ -243,7 +243,7 @@ fn how_to_give(asked: Option<&Question>) -> String {
 }
 
 /// The fields that an answer must have; all of them where it may leave any out.
-fn wanted(form: &Form) -> Vec<&str> {
+fn needed_fields(form: &Form) -> Vec<&str> {
     let names = |required: bool| {
         form.fields()
             .iter()

@@ -1,12 +1,12 @@
-//! A sign of life on stderr while a server starts: package managers may fetch it first.
+//! A progress line on stderr while a server starts: package managers may download it first.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
 const FRAMES: [&str; 4] = ["|", "/", "-", "\\"];
 const BEAT: Duration = Duration::from_millis(120);
-/// A server that answers sooner than this needs no sign.
-const PATIENCE: Duration = Duration::from_millis(300);
+/// The delay before the progress line: a fast server needs none.
+const SHOW_AFTER: Duration = Duration::from_millis(300);
 /// The width of a terminal that does not say how wide it is.
 const WIDTH: u16 = 80;
 
@@ -21,7 +21,7 @@ pub(super) fn show(what: String, quiet: bool) -> Waiting {
         return Waiting { task: None };
     }
     let task = tokio::spawn(async move {
-        tokio::time::sleep(PATIENCE).await;
+        tokio::time::sleep(SHOW_AFTER).await;
         let started = tokio::time::Instant::now();
         for frame in FRAMES.iter().cycle() {
             let width = crossterm::terminal::size().map_or(WIDTH, |(columns, _)| columns);

@@ -12,13 +12,13 @@ use mcp_elicit_forms::terminal::Frontend;
 
 use super::private_link::PrivateLink;
 use super::stop;
-use crate::args::answers::{AnswerArgs, refuse_doubled_members};
+use crate::args::answers::{AnswerArgs, refuse_duplicate_members};
 use crate::args::program::of_answer_command;
 use crate::failure::Failure;
-use crate::screen;
+use crate::output;
 
 /// The responder.
-pub(crate) struct Answering {
+pub(crate) struct ResponderSetup {
     pub(crate) responder: Arc<dyn Responder>,
     /// The modes that may be declared.
     allowed: Capability,
@@ -26,7 +26,7 @@ pub(crate) struct Answering {
     pages: Option<Browser>,
 }
 
-impl Answering {
+impl ResponderSetup {
     fn by(responder: impl Responder) -> Self {
         Self {
             responder: Arc::new(responder),
@@ -59,8 +59,8 @@ impl Answering {
         Ok(self)
     }
 
-    fn scripted(script: Script, insist: bool) -> Self {
-        let script = Arc::new(if insist {
+    fn scripted(script: Script, allow_credentials: bool) -> Self {
+        let script = Arc::new(if allow_credentials {
             script.allow_credentials()
         } else {
             script
@@ -83,16 +83,16 @@ impl Answering {
     /// A name that no form had is likely misspelt, and answers that were not needed are likely out of step.
     pub(crate) fn warn_of_unused(&self) {
         let Some(script) = &self.script else { return };
-        let warning = screen::styled(screen::WARNING, "warning:");
+        let warning = output::styled(output::WARNING, "warning:");
         for name in script.unused() {
-            screen::say(format_args!("{warning} no form asked for {name:?}"));
+            output::say(format_args!("{warning} no form asked for {name:?}"));
         }
         match script.left() {
             0 => {}
-            1 => screen::say(format_args!(
+            1 => output::say(format_args!(
                 "{warning} 1 prepared answer was not asked for"
             )),
-            left => screen::say(format_args!(
+            left => output::say(format_args!(
                 "{warning} {left} prepared answers were not asked for"
             )),
         }
@@ -100,7 +100,7 @@ impl Answering {
 }
 
 /// Prepared answers or a program where there are any, and the person at the terminal or browser otherwise.
-pub(crate) async fn from_args(args: &AnswerArgs) -> Result<Answering, Failure> {
+pub(crate) async fn from_args(args: &AnswerArgs) -> Result<ResponderSetup, Failure> {
     let answering = who(args).await?;
     match args.elicit {
         Some(modes) => answering.within(modes.capability()),
@@ -108,14 +108,14 @@ pub(crate) async fn from_args(args: &AnswerArgs) -> Result<Answering, Failure> {
     }
 }
 
-async fn who(args: &AnswerArgs) -> Result<Answering, Failure> {
+async fn who(args: &AnswerArgs) -> Result<ResponderSetup, Failure> {
     let named = args.named.iter().cloned();
     if args.browser {
         return browser().await;
     }
     if let Some(line) = &args.answer_command {
         let program = of_answer_command(line)?;
-        return Ok(Answering::by(Command::new(
+        return Ok(ResponderSetup::by(Command::new(
             program.program,
             program.arguments,
         )));
@@ -128,7 +128,7 @@ async fn who(args: &AnswerArgs) -> Result<Answering, Failure> {
         let text = std::fs::read_to_string(file).map_err(|error| {
             Failure::usage(format!("cannot read {}", file.display())).because(error)
         })?;
-        refuse_doubled_members(&format!("the answers in {}", file.display()), &text)?;
+        refuse_duplicate_members(&format!("the answers in {}", file.display()), &text)?;
         Script::from_json(&text).map_err(|error| {
             Failure::usage(format!("{} holds no answers", file.display()))
                 .because(error)
@@ -141,7 +141,7 @@ async fn who(args: &AnswerArgs) -> Result<Answering, Failure> {
     } else {
         Script::by_name(named)
     };
-    Ok(Answering::scripted(script, args.insist))
+    Ok(ResponderSetup::scripted(script, args.allow_credentials))
 }
 
 /// A responder of which only some modes are declared.
@@ -173,7 +173,7 @@ impl Responder for Limited {
 }
 
 /// The person at the terminal; `plain` for lines and no screen.
-pub(crate) fn terminal(plain: bool) -> Result<Answering, Failure> {
+pub(crate) fn terminal(plain: bool) -> Result<ResponderSetup, Failure> {
     let frontend = if plain {
         Frontend::plain()
     } else {
@@ -183,11 +183,11 @@ pub(crate) fn terminal(plain: bool) -> Result<Answering, Failure> {
         .map_err(|error| Failure::unanswered("there is no terminal to ask in").because(error))?
         .opening(stop::open_in_browser)
         .without_outcome_line();
-    Ok(Answering::by(Terminal::new(frontend)))
+    Ok(ResponderSetup::by(Terminal::new(frontend)))
 }
 
 /// The link to each question signs one browser in, once; it is shown to the person only, and opened for them.
-async fn browser() -> Result<Answering, Failure> {
+async fn browser() -> Result<ResponderSetup, Failure> {
     let (links, opening) = std::sync::mpsc::channel::<String>();
     // A link is opened for as long as the browser may need for it, which is until this process ends.
     std::thread::spawn(move || {
@@ -198,15 +198,15 @@ async fn browser() -> Result<Answering, Failure> {
         }
     });
     let tell = move |link: &str| {
-        screen::say(format_args!("answer in the browser: {link}"));
+        output::say(format_args!("answer in the browser: {link}"));
         // The thread ends with the process.
         let _ = links.send(link.to_owned());
     };
     let pages = Browser::start(tell).await.map_err(|error| {
         Failure::unanswered("cannot serve pages on this machine").because(error)
     })?;
-    Ok(Answering {
+    Ok(ResponderSetup {
         pages: Some(pages.clone()),
-        ..Answering::by(pages)
+        ..ResponderSetup::by(pages)
     })
 }
