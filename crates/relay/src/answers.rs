@@ -4,7 +4,7 @@ use mcp_elicit_core::fault::{LimitFault, PeerFault};
 use mcp_elicit_core::wire::{Cancelled, Id, Revision, message};
 use serde_json::value::RawValue;
 
-use crate::asks::{Ask, ClientReply, Origin, Shown, Step};
+use crate::asks::{Ask, ClientReply, Origin};
 use crate::deliveries::Waiting;
 use crate::frame_edit::ErrorResponse;
 use crate::{AskId, CallId, Effect, Ending, Relay, Timer, Timestamp};
@@ -15,17 +15,12 @@ impl Relay {
         let Some(question) = self.asks.get_mut(key) else {
             return;
         };
-        if !matches!(question.step, Step::Open | Step::Submitting) {
+        if !question.answered() {
             return;
         }
-        question.step = Step::Answered;
-        let (origin, call, asked) = (
-            question.origin.clone(),
-            question.call,
-            question.shown.clone(),
-        );
-        if let (Some(Shown::Pushed(id)), false) = (&asked, question.responded) {
-            self.withdraw_from_client(key, id);
+        let (origin, call) = (question.origin().clone(), question.call());
+        if let Some(id) = question.open_dialog().cloned() {
+            self.withdraw_from_client(key, &id);
         }
         match (origin, call) {
             (Origin::Round { .. }, Some(call)) => self.collect_round(now, call),
@@ -49,7 +44,7 @@ impl Relay {
     }
 
     fn stream_of(&self, key: AskId) -> crate::StreamId {
-        let call = self.asks.get(key).and_then(|question| question.call);
+        let call = self.asks.get(key).and_then(Ask::call);
         call.and_then(|call| self.calls.get(call))
             .and_then(|call| call.stream)
             .unwrap_or(crate::StreamId::SESSION)
@@ -58,12 +53,7 @@ impl Relay {
     pub(crate) fn begin_delivery(&mut self, questions: Vec<AskId>) {
         let mut records = Vec::new();
         for key in &questions {
-            if let Some(question) = self.asks.get_mut(*key)
-                && let Some(record) = question.record.clone()
-            {
-                question.step = Step::Delivering;
-                records.push(record);
-            }
+            records.extend(self.asks.get_mut(*key).and_then(Ask::begin_delivery));
         }
         self.outbox
             .push(Effect::BeginDelivery { questions, records });
@@ -77,15 +67,15 @@ impl Relay {
             let Some(question) = self.take_question(key) else {
                 continue;
             };
-            let record = question.record.clone();
-            match (&question.origin, question.call) {
+            let record = question.record().map(str::to_owned);
+            match (question.origin(), question.call()) {
                 (Origin::Pushed { id }, call) => {
                     let waits = call.map(|call| Waiting {
                         call,
-                        reusable: question.reusable,
+                        reusable: question.is_reusable(),
                     });
                     let delivery = self.deliveries.begin(record.into_iter().collect(), waits);
-                    let frame = reply_frame(id, &reply, question.client_reply.as_ref());
+                    let frame = reply_frame(id, &reply, question.client_reply());
                     self.outbox.to_server(frame, None, delivery);
                 }
                 (Origin::Round { .. }, Some(call)) => {
@@ -97,7 +87,7 @@ impl Relay {
                         .get_mut(call)
                         .and_then(|call| call.round.as_mut())
                     {
-                        let own = question.client_reply.as_ref();
+                        let own = question.client_reply();
                         let own = own.filter(|own| own.recorded == reply);
                         let said = own.map_or(reply, |own| own.result.to_string());
                         round.answer(key, said);
@@ -138,11 +128,7 @@ impl Relay {
     /// The question ended without an action: its time ran out here (`tell` the record) or in the record.
     pub(crate) fn ended(&mut self, now: Timestamp, key: AskId, ending: Ending, tell: bool) {
         let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
-        if self
-            .asks
-            .get(key)
-            .is_none_or(|question| matches!(question.step, Step::Answered | Step::Delivering))
-        {
+        if self.asks.get(key).is_none_or(Ask::has_answer) {
             self.drop_unclaimed(key, ending);
             return;
         }
@@ -161,21 +147,22 @@ impl Relay {
             | Ending::CallEnded
             | Ending::ServerGone => ErrorResponse::fault(PeerFault::Withdrawn, revision),
         };
-        if !tell && let Some(question) = self.asks.get_mut(key) {
-            question.record = None;
+        if let Some(ask) = self.end_ask(key, ending, tell) {
+            self.report_failure(now, &ask, &refusal);
         }
-        self.question_fails(now, key, ending, &refusal);
     }
 
     /// Nobody came for the answer to a question of a client's round; it stays in the record, for the same call made again.
     fn drop_unclaimed(&mut self, key: AskId, ending: Ending) {
         let unclaimed = self.asks.get(key).is_some_and(|question| {
-            question.step == Step::Answered
-                && matches!(question.origin, Origin::ClientRound { round, .. } if !self.client_rounds.is_back(round))
+            question.is_answered()
+                && matches!(question.origin(), Origin::ClientRound { round, .. } if !self.client_rounds.is_back(*round))
         });
         if unclaimed
             && ending == Ending::TimedOut
-            && let Some(record) = self.take_question(key).and_then(|question| question.record)
+            && let Some(record) = self
+                .take_question(key)
+                .and_then(|question| question.record().map(str::to_owned))
         {
             self.outbox.push(Effect::End { record, ending });
         }
@@ -189,10 +176,14 @@ impl Relay {
         ending: Ending,
         refusal: &ErrorResponse,
     ) {
-        let Some(question) = self.drop_quietly(key, ending) else {
-            return;
-        };
-        match (&question.origin, question.call) {
+        if let Some(ask) = self.end_ask(key, ending, true) {
+            self.report_failure(now, &ask, refusal);
+        }
+    }
+
+    /// Tells whoever waits for a question that it has ended without an answer.
+    fn report_failure(&mut self, now: Timestamp, ask: &Ask, refusal: &ErrorResponse) {
+        match (ask.origin(), ask.call()) {
             (Origin::Pushed { id }, _) => self.tell_server(refusal.to_response(id), None),
             (Origin::Round { .. } | Origin::Url, Some(call)) => self.fail(now, call, refusal),
             (Origin::ClientRound { round, .. }, call) => {
@@ -207,16 +198,22 @@ impl Relay {
 
     /// The question ends; the record is told, and the client where it was asked. Nobody else is.
     pub(crate) fn drop_quietly(&mut self, key: AskId, ending: Ending) -> Option<Ask> {
+        self.end_ask(key, ending, true)
+    }
+
+    /// Ends a question; the record is told where `tell` says so.
+    fn end_ask(&mut self, key: AskId, ending: Ending, tell: bool) -> Option<Ask> {
         let stream = self.stream_of(key);
         let question = self.take_question(key)?;
-        if let (Some(Shown::Pushed(id)), false) = (&question.shown, question.responded) {
+        if let Some(id) = question.open_dialog() {
             let notice = Cancelled {
                 request_id: Some(id.clone()),
                 reason: None,
             };
             self.tell_client(stream, notice.to_message(), false);
         }
-        if let Some(record) = question.record.clone() {
+        if let Some(record) = question.record().filter(|_| tell) {
+            let record = record.to_owned();
             self.outbox.push(Effect::End { record, ending });
         }
         self.hold_ends(&question);
@@ -242,7 +239,8 @@ impl Relay {
             }
             let question = self.drop_quietly(key, ending);
             if ending == Ending::CallEnded
-                && let Some(Origin::Pushed { id }) = question.map(|question| question.origin)
+                && let Some(Origin::Pushed { id }) =
+                    question.map(|question| question.origin().clone())
             {
                 let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
                 let refusal = ErrorResponse::fault(PeerFault::Withdrawn, revision);
@@ -253,14 +251,14 @@ impl Relay {
 
     fn take_question(&mut self, key: AskId) -> Option<Ask> {
         let question = self.asks.remove(key)?;
-        if let Origin::ClientRound { round, .. } = question.origin {
-            self.client_rounds.remove_ask(round, key);
+        if let Origin::ClientRound { round, .. } = question.origin() {
+            self.client_rounds.remove_ask(*round, key);
         }
         self.timers.cancel(Timer::AskExpired(key));
-        if let Some(call) = question.call.and_then(|call| self.calls.get_mut(call)) {
+        if let Some(call) = question.call().and_then(|call| self.calls.get_mut(call)) {
             call.questions.retain(|known| *known != key);
         }
-        for other in &question.others {
+        for other in question.others() {
             if let Some(call) = self.calls.get_mut(*other) {
                 call.maybe.retain(|known| *known != key);
             }

@@ -1,5 +1,6 @@
-//! A question while it is open: what is asked, where it stands, and what its answer will set going.
+//! Open questions: what is asked, in which call, and how far the answer is.
 
+use crate::attribution::Attribution;
 use std::collections::HashMap;
 
 use mcp_elicit_core::answer::{CheckError, Outcome};
@@ -11,42 +12,75 @@ use serde_json::value::RawValue;
 use crate::frame_edit::ErrorResponse;
 use crate::{AskId, AskedVia, CallId};
 
-/// One open question.
+/// One open question, from its arrival until its answer is out or it has ended.
 pub(crate) struct Ask {
-    /// The call it came up in, as far as one can tell.
-    pub(crate) call: Option<CallId>,
-    /// The calls it may belong to instead, some of which may have ended meanwhile.
-    pub(crate) others: Vec<CallId>,
-    /// The last call that was on its way when it came, where `call` is a guess: no later one is meant.
-    pub(crate) newest: Option<CallId>,
+    attribution: Attribution,
+    origin: Origin,
+    request: ElicitRequest,
+    unknown: Vec<(String, Box<RawValue>)>,
+    form: Option<Form>,
+    via: AskedVia,
+    entry: String,
+    frame: Option<Box<str>>,
+    reusable: bool,
+    /// The number of answers of the client's own dialog that could not be used.
+    wrong: u32,
+    /// Why the last of them could not.
+    reason: Option<String>,
+    state: AskState,
+}
+
+/// A question that comes up.
+pub(crate) struct NewAsk {
+    /// The call that it came up in, as far as one can tell.
+    pub(crate) attribution: Attribution,
+    /// The way in which the server asked.
     pub(crate) origin: Origin,
+    /// The question.
     pub(crate) request: ElicitRequest,
     /// Members of its params that are unknown here.
     pub(crate) unknown: Vec<(String, Box<RawValue>)>,
     /// The parsed form, in form mode.
     pub(crate) form: Option<Form>,
-    pub(crate) place: AskedVia,
-    pub(crate) step: Step,
-    /// The record's id, once it is written.
-    pub(crate) record: Option<String>,
-    /// The address at which a person can answer.
-    pub(crate) link: Option<String>,
+    /// The way in which it is asked.
+    pub(crate) via: AskedVia,
     /// Its key in the `inputRequests` of a client of the rounds era.
     pub(crate) entry: String,
-    /// The way in which the client was asked, if it was.
-    pub(crate) shown: Option<Shown>,
-    /// `true` if the client has responded to that, in whatever way.
-    pub(crate) responded: bool,
     /// The server's own frame, when the client may have it as it is.
     pub(crate) frame: Option<Box<str>>,
-    /// The number of answers of the client's own dialog that could not be used.
-    pub(crate) wrong: u32,
-    /// Why the last of them could not.
-    pub(crate) reason: Option<String>,
+}
+
+/// The state of a question.
+enum AskState {
+    /// It is being recorded; nobody has seen it.
+    Recording,
+    /// It is in the record.
+    Recorded { row: Recorded, stage: Stage },
+}
+
+/// The facts of a question that is in the record.
+struct Recorded {
+    /// The record's id.
+    id: String,
+    /// The address at which a person can answer.
+    link: Option<String>,
+    /// The way in which the client was asked, if it was.
+    shown: Option<Shown>,
     /// The client's own response, when the server may have it as it is.
-    pub(crate) client_reply: Option<ClientReply>,
-    /// `true` if its answer is for the next call when the server refuses it.
-    pub(crate) reusable: bool,
+    reply: Option<ClientReply>,
+}
+
+/// The stage of a question that is in the record.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Somebody is asked.
+    Open,
+    /// The client answered; the record decides whether it was the first.
+    Submitting,
+    /// An answer is in the record.
+    Answered,
+    /// The answer is being taken out of the record.
+    Delivering,
 }
 
 /// A client's answer as the client wrote it.
@@ -76,28 +110,16 @@ pub(crate) enum Origin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RoundId(pub(crate) u64);
 
-/// The state of a question.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Step {
-    /// Being written; nobody has seen it.
-    Writing,
-    /// Somebody is asked.
-    Open,
-    /// The client answered; the record decides whether it was the first.
-    Submitting,
-    /// Somebody answered; the answer is in the record.
-    Answered,
-    /// The answer is being taken out of the record.
-    Delivering,
-}
-
 /// The way in which the client was asked.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Shown {
+enum Shown {
     /// With a pushed request of this id.
-    Pushed(Id),
+    Dialog {
+        id: Id,
+        /// `true` if the client has responded, in whatever way.
+        responded: bool,
+    },
     /// With an `input_required`, whose retry brings the answer.
-    Round,
+    NextRound,
 }
 
 /// The number of times that a question is asked in a client's own dialog, as on the pages.
@@ -137,6 +159,205 @@ impl Ask {
             (Action::Accept, None) => Ok(Outcome::Visit),
             (Action::Decline, _) => Ok(Outcome::Decline),
             (Action::Cancel, _) => Ok(Outcome::Cancel),
+        }
+    }
+
+    /// Returns the call that it came up in, as far as one can tell.
+    pub(crate) fn call(&self) -> Option<CallId> {
+        self.attribution.call
+    }
+
+    /// Returns the calls that it may belong to instead, some of which may have ended meanwhile.
+    pub(crate) fn others(&self) -> &[CallId] {
+        &self.attribution.others
+    }
+
+    /// Returns the call that it came up in, and those that it may belong to instead.
+    pub(crate) fn candidates(&self) -> Vec<CallId> {
+        self.attribution.candidates()
+    }
+
+    /// Returns the last call that was on its way when it came, where the call is a guess.
+    pub(crate) fn newest(&self) -> Option<CallId> {
+        self.attribution.newest
+    }
+
+    /// Returns the way in which the server asked.
+    pub(crate) fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// Returns the question.
+    pub(crate) fn request(&self) -> &ElicitRequest {
+        &self.request
+    }
+
+    /// Returns the members of its params that are unknown here.
+    pub(crate) fn unknown(&self) -> &[(String, Box<RawValue>)] {
+        &self.unknown
+    }
+
+    /// Returns the parsed form, in form mode.
+    pub(crate) fn form(&self) -> Option<&Form> {
+        self.form.as_ref()
+    }
+
+    /// Returns the way in which it is asked.
+    pub(crate) fn via(&self) -> AskedVia {
+        self.via
+    }
+
+    /// Returns its key in the `inputRequests` of a client of the rounds era.
+    pub(crate) fn entry(&self) -> &str {
+        &self.entry
+    }
+
+    /// Returns the server's own frame, when the client may have it as it is.
+    pub(crate) fn server_frame(&self) -> Option<&str> {
+        self.frame.as_deref()
+    }
+
+    /// Returns `true` if its answer is for the next call when the server refuses it.
+    pub(crate) fn is_reusable(&self) -> bool {
+        self.reusable
+    }
+
+    /// Returns why the last answer of the client's own dialog could not be used.
+    pub(crate) fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+
+    /// Returns `true` while nobody has seen it.
+    pub(crate) fn is_recording(&self) -> bool {
+        matches!(self.state, AskState::Recording)
+    }
+
+    /// Returns `true` while somebody is asked and nobody has answered.
+    pub(crate) fn is_open(&self) -> bool {
+        self.stage() == Some(Stage::Open)
+    }
+
+    /// Returns `true` while its answer waits in the record.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.stage() == Some(Stage::Answered)
+    }
+
+    /// Returns `true` once its answer is in the record.
+    pub(crate) fn has_answer(&self) -> bool {
+        matches!(self.stage(), Some(Stage::Answered | Stage::Delivering))
+    }
+
+    fn stage(&self) -> Option<Stage> {
+        match &self.state {
+            AskState::Recording => None,
+            AskState::Recorded { stage, .. } => Some(*stage),
+        }
+    }
+
+    fn row(&self) -> Option<&Recorded> {
+        match &self.state {
+            AskState::Recording => None,
+            AskState::Recorded { row, .. } => Some(row),
+        }
+    }
+
+    /// Returns the record's id, once it is written.
+    pub(crate) fn record(&self) -> Option<&str> {
+        self.row().map(|row| row.id.as_str())
+    }
+
+    /// Returns the address at which a person can answer.
+    pub(crate) fn link(&self) -> Option<&str> {
+        self.row()?.link.as_deref()
+    }
+
+    /// Returns the id under which the client's own dialog is open.
+    pub(crate) fn open_dialog(&self) -> Option<&Id> {
+        match self.row()?.shown.as_ref()? {
+            Shown::Dialog {
+                id,
+                responded: false,
+            } => Some(id),
+            Shown::Dialog { .. } | Shown::NextRound => None,
+        }
+    }
+
+    /// Returns the client's own response, when the server may have it as it is.
+    pub(crate) fn client_reply(&self) -> Option<&ClientReply> {
+        self.row()?.reply.as_ref()
+    }
+
+    /// Returns how often the client's own dialog gave an answer that could not be used.
+    pub(crate) fn wrong_answers(&self) -> u32 {
+        self.wrong
+    }
+
+    /// Notes the client's own response.
+    pub(crate) fn set_client_reply(&mut self, reply: Option<ClientReply>) {
+        if let AskState::Recorded { row, .. } = &mut self.state {
+            row.reply = reply;
+        }
+    }
+
+    /// Notes that the client has responded to its own dialog, in whatever way.
+    pub(crate) fn client_responded(&mut self) {
+        if let AskState::Recorded { row, .. } = &mut self.state
+            && let Some(Shown::Dialog { responded, .. }) = &mut row.shown
+        {
+            *responded = true;
+        }
+    }
+
+    /// Notes that the client is asked in a round, whose retry brings the answer.
+    pub(crate) fn shown_in_round(&mut self) {
+        if let AskState::Recorded { row, .. } = &mut self.state {
+            row.shown = Some(Shown::NextRound);
+        }
+    }
+
+    /// It belongs to no call any more: the client answers it with a request of its own.
+    pub(crate) fn leave_call(&mut self) {
+        self.attribution.call = None;
+    }
+
+    /// It is taken to belong to this call now.
+    pub(crate) fn reassign(&mut self, to: CallId) {
+        self.attribution.call = Some(to);
+        self.attribution.others.retain(|call| *call != to);
+    }
+
+    /// The client has answered. Returns the record's id, where the answer may be the first.
+    pub(crate) fn submit(&mut self) -> Option<String> {
+        match &mut self.state {
+            AskState::Recorded { row, stage } if *stage == Stage::Open => {
+                *stage = Stage::Submitting;
+                Some(row.id.clone())
+            }
+            AskState::Recording | AskState::Recorded { .. } => None,
+        }
+    }
+
+    /// An answer is in the record. `false` where that is known, or the question is not recorded yet.
+    pub(crate) fn answered(&mut self) -> bool {
+        match &mut self.state {
+            AskState::Recorded { stage, .. }
+                if matches!(stage, Stage::Open | Stage::Submitting) =>
+            {
+                *stage = Stage::Answered;
+                true
+            }
+            AskState::Recording | AskState::Recorded { .. } => false,
+        }
+    }
+
+    /// The answer is being taken out of the record. Returns the record's id.
+    pub(crate) fn begin_delivery(&mut self) -> Option<String> {
+        match &mut self.state {
+            AskState::Recorded { row, stage } => {
+                *stage = Stage::Delivering;
+                Some(row.id.clone())
+            }
+            AskState::Recording => None,
         }
     }
 
@@ -194,14 +415,30 @@ pub(crate) struct Asks {
 }
 
 impl Asks {
-    pub(crate) fn insert(&mut self, question: Ask) -> AskId {
+    /// Opens a question, which is to be recorded.
+    pub(crate) fn open(&mut self, ask: NewAsk) -> AskId {
         self.last += 1;
         let key = AskId(self.last);
-        if let Origin::Pushed { id } = &question.origin {
+        if let Origin::Pushed { id } = &ask.origin {
             self.by_server_id.insert(id.clone(), key);
         }
-        self.bytes += size_of(&question.request);
-        self.by_key.insert(key, question);
+        self.bytes += size_of(&ask.request);
+        let ask = Ask {
+            // The answer to one that may be another call's is found by none.
+            reusable: !ask.attribution.is_ambiguous(),
+            attribution: ask.attribution,
+            origin: ask.origin,
+            request: ask.request,
+            unknown: ask.unknown,
+            form: ask.form,
+            via: ask.via,
+            entry: ask.entry,
+            frame: ask.frame,
+            wrong: 0,
+            reason: None,
+            state: AskState::Recording,
+        };
+        self.by_key.insert(key, ask);
         key
     }
 
@@ -210,66 +447,93 @@ impl Asks {
         self.bytes
     }
 
+    /// Returns a question that is open.
     pub(crate) fn get(&self, key: AskId) -> Option<&Ask> {
         self.by_key.get(&key)
     }
 
+    /// Returns a question that is open, for a step of its own.
     pub(crate) fn get_mut(&mut self, key: AskId) -> Option<&mut Ask> {
         self.by_key.get_mut(&key)
     }
 
-    /// The question is written under this id.
-    pub(crate) fn recorded(&mut self, key: AskId, record: &str) {
-        if let Some(question) = self.by_key.get_mut(&key) {
-            question.record = Some(record.to_owned());
-        }
+    /// The question is in the record under this id, and can be answered at this address. Returns it, unless it has ended.
+    pub(crate) fn recorded(
+        &mut self,
+        key: AskId,
+        id: String,
+        link: Option<String>,
+    ) -> Result<&Ask, String> {
+        let Some(ask) = self.by_key.get_mut(&key) else {
+            return Err(id);
+        };
+        let row = Recorded {
+            id,
+            link,
+            shown: None,
+            reply: None,
+        };
+        ask.state = AskState::Recorded {
+            row,
+            stage: Stage::Open,
+        };
+        Ok(ask)
     }
 
-    /// The server has refused its answer before, or has not: the second refusal ends it.
-    pub(crate) fn refused_before(&mut self, key: AskId, refused: bool) {
-        if let Some(question) = self.by_key.get_mut(&key) {
-            question.reusable &= !refused;
+    /// The server has refused its answer before: the second refusal ends it.
+    pub(crate) fn refused_before(&mut self, key: AskId) {
+        if let Some(ask) = self.by_key.get_mut(&key) {
+            ask.reusable = false;
         }
     }
 
     /// The client is asked with a pushed request of this id.
-    pub(crate) fn asked_client(&mut self, key: AskId, id: &Id) {
-        if let Some(question) = self.by_key.get_mut(&key) {
-            question.responded = false;
-            let before = question.shown.replace(Shown::Pushed(id.clone()));
-            if let Some(Shown::Pushed(before)) = before {
+    pub(crate) fn shown_in_dialog(&mut self, key: AskId, id: &Id) {
+        if let Some(ask) = self.by_key.get_mut(&key)
+            && let AskState::Recorded { row, .. } = &mut ask.state
+        {
+            let dialog = Shown::Dialog {
+                id: id.clone(),
+                responded: false,
+            };
+            if let Some(Shown::Dialog { id: before, .. }) = row.shown.replace(dialog) {
                 self.by_client_id.remove(&before);
             }
             self.by_client_id.insert(id.clone(), key);
         }
     }
 
+    /// Takes a question out, whose answer is on its way or which has ended.
     pub(crate) fn remove(&mut self, key: AskId) -> Option<Ask> {
-        let question = self.by_key.remove(&key)?;
-        self.bytes = self.bytes.saturating_sub(size_of(&question.request));
-        if let Origin::Pushed { id } = &question.origin {
+        let ask = self.by_key.remove(&key)?;
+        self.bytes = self.bytes.saturating_sub(size_of(&ask.request));
+        if let Origin::Pushed { id } = &ask.origin {
             self.by_server_id.remove(id);
         }
-        if let Some(Shown::Pushed(id)) = &question.shown {
+        if let Some(Shown::Dialog { id, .. }) = ask.row().and_then(|row| row.shown.as_ref()) {
             self.by_client_id.remove(id);
         }
-        Some(question)
+        Some(ask)
     }
 
+    /// Returns the question that the server knows by this id.
     pub(crate) fn by_server_id(&self, id: &Id) -> Option<AskId> {
         self.by_server_id.get(id).copied()
     }
 
+    /// Returns the question that the client knows by this id.
     pub(crate) fn by_client_id(&self, id: &Id) -> Option<AskId> {
         self.by_client_id.get(id).copied()
     }
 
+    /// Returns all open questions, oldest first.
     pub(crate) fn keys(&self) -> Vec<AskId> {
         let mut keys: Vec<_> = self.by_key.keys().copied().collect();
         keys.sort_unstable();
         keys
     }
 
+    /// Returns how many questions are open.
     pub(crate) fn len(&self) -> usize {
         self.by_key.len()
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use mcp_elicit_core::wire::Mode;
 
-use crate::asks::{Ask, Step};
+use crate::asks::Ask;
 use crate::calls::Call;
 use crate::{AskId, AskedVia, CallId, CallSummary, Relay, Timestamp};
 
@@ -112,7 +112,7 @@ impl Relay {
             return false;
         };
         let named = |call: &&CallId| self.calls.may_ask(**call);
-        let named = question.others.iter().find(named).copied();
+        let named = question.others().iter().find(named).copied();
         let Some(to) = named.or_else(|| self.beyond_those_named(question, from)) else {
             return false;
         };
@@ -126,10 +126,9 @@ impl Relay {
         let Some(question) = self.asks.get_mut(key) else {
             return false;
         };
-        question.call = Some(to);
-        question.others.retain(|call| *call != to);
-        if question.step == Step::Open {
-            match question.place {
+        question.reassign(to);
+        if question.is_open() {
+            match question.via() {
                 AskedVia::People => self.hold(now, to),
                 AskedVia::Client => self.present_round(now, to),
             }
@@ -139,7 +138,7 @@ impl Relay {
 
     /// The oldest call that the question may be for and that was not named: more were on their way than are named.
     fn beyond_those_named(&self, question: &Ask, from: CallId) -> Option<CallId> {
-        let newest = question.newest?;
+        let newest = question.newest()?;
         let asking = self.calls.asking().map(|(key, _)| key);
         asking.filter(|key| *key <= newest && *key != from).min()
     }

@@ -30,7 +30,7 @@ impl Relay {
     ) -> ServerForward {
         let method = frame.method().unwrap_or_default();
         let Some(id) = frame.id() else {
-            tracing::warn!(server = %self.settings.server, "dropped a request attribution id is none");
+            tracing::warn!(server = %self.settings.server, "dropped a request whose id is none");
             return ServerForward::Handled;
         };
         if method == method::CREATE {
@@ -315,7 +315,7 @@ impl Relay {
             let echo = self
                 .asks
                 .get(key)
-                .is_some_and(|question| matches!(question.origin, Origin::ClientRound { .. }));
+                .is_some_and(|question| matches!(question.origin(), Origin::ClientRound { .. }));
             if !echo {
                 self.drop_question(key, Ending::ServerGone);
             }

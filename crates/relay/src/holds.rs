@@ -32,7 +32,7 @@ impl Relay {
     pub(crate) fn hold_all(&mut self, now: Timestamp, question: AskId, call: CallId) {
         self.hold(now, call);
         let question = self.asks.get(question);
-        for other in question.map_or_else(Vec::new, |question| question.others.clone()) {
+        for other in question.map_or_else(Vec::new, |question| question.others().to_vec()) {
             if self.calls.may_ask(other) {
                 self.hold(now, other);
             }
@@ -49,14 +49,14 @@ impl Relay {
     /// Returns whether a question of the call waits on the desk.
     pub(crate) fn waits_for_people(&self, key: CallId) -> bool {
         let mut questions = self.questions_in(key);
-        questions.any(|question| question.place == AskedVia::People)
+        questions.any(|question| question.via() == AskedVia::People)
     }
 
     /// A question is gone: calls that it was for, or may have been for, are held no longer when it was the last on the desk.
     pub(crate) fn hold_ends(&mut self, question: &Ask) {
-        for key in question.call.iter().chain(&question.others) {
-            if !self.waits_for_people(*key) {
-                self.end_hold(*key);
+        for key in question.candidates() {
+            if !self.waits_for_people(key) {
+                self.end_hold(key);
             }
         }
     }
@@ -100,7 +100,7 @@ impl Relay {
     fn link_of(&self, key: CallId) -> Option<String> {
         let link = |key| {
             self.questions_in(key)
-                .find_map(|question| question.link.clone())
+                .find_map(|question| question.link().map(str::to_owned))
         };
         if self.calls.get(key).is_some_and(Call::is_queued) {
             return self.calls.asking().map(|(key, _)| key).min().and_then(link);

@@ -289,7 +289,9 @@ impl Relay {
                 answered,
                 refused,
             } => {
-                self.asks.refused_before(question, refused);
+                if refused {
+                    self.asks.refused_before(question);
+                }
                 self.recorded(now, question, record, link, answered);
             }
             Event::NotRecorded { question } => self.not_recorded(now, question),

@@ -8,7 +8,7 @@ use mcp_elicit_core::wire::{ElicitRequest, Era, Revision};
 use serde_json::value::RawValue;
 
 use crate::NewQuestion;
-use crate::asks::{Ask, Origin, Step};
+use crate::asks::{NewAsk, Origin};
 use crate::attribution::Attribution;
 use crate::calls::Call;
 use crate::frame_edit::ErrorResponse;
@@ -33,17 +33,13 @@ impl Relay {
         params: Option<&RawValue>,
     ) -> Result<AskId, ErrorResponse> {
         let unknown = params.map_or_else(Vec::new, unknown_members);
-        // NewQuestion in one of several calls, it might be asked in the wrong one.
+        // Asked in one of several calls, it might be asked in the wrong one.
         let nowhere = attribution.is_ambiguous() && self.client.era() == Some(Era::Rounds);
         if nowhere && self.settings.answer_with == Audience::Client {
-            let why = "several calls are at work, so it is not known attribution question this is, and there is no inbox;                        make the call again";
+            let why = "several calls are at work, so it is not known whose question this is, and there is no inbox;                        make the call again";
             return Err(ErrorResponse::new(-32000, why));
         }
-        let Attribution {
-            call,
-            others,
-            newest,
-        } = attribution;
+        let (call, others) = (attribution.call, attribution.others.clone());
         let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
         let Checked { form, cautions } =
             check(&request).map_err(|fault| ErrorResponse::fault(fault, revision))?;
@@ -79,27 +75,15 @@ impl Relay {
             outlives: self.outlives(place),
         };
         let entry = self.entry_of(call, &origin, &request);
-        let key = self.asks.insert(Ask {
-            call,
-            others: others.clone(),
-            newest,
+        let key = self.asks.open(NewAsk {
+            attribution,
             origin,
             request,
             unknown,
             form,
-            place,
-            step: Step::Writing,
-            record: None,
-            link: None,
+            via: place,
             entry,
-            shown: None,
-            responded: false,
             frame: frame.map(Into::into),
-            client_reply: None,
-            // That of one that may be another call's is found by none.
-            reusable: others.is_empty(),
-            wrong: 0,
-            reason: None,
         });
         if let Some(call) = call.and_then(|call| self.calls.get_mut(call)) {
             call.questions.push(key);
@@ -179,28 +163,25 @@ impl Relay {
         link: Option<String>,
         answered: bool,
     ) {
-        let Some(question) = self.asks.get_mut(key) else {
-            // It ended while it was being written.
-            self.outbox.push(Effect::End {
-                record,
-                ending: Ending::CallEnded,
-            });
-            return;
+        let ask = match self.asks.recorded(key, record, link) {
+            Ok(ask) => ask,
+            Err(record) => {
+                // It ended while it was being written.
+                self.outbox.push(Effect::End {
+                    record,
+                    ending: Ending::CallEnded,
+                });
+                return;
+            }
         };
-        question.link = link;
-        question.step = Step::Open;
-        let (place, call, echo) = (
-            question.place,
-            question.call,
-            matches!(question.origin, Origin::ClientRound { .. }),
-        );
-        self.asks.recorded(key, &record);
-        if answered && !echo {
+        let (via, call) = (ask.via(), ask.call());
+        let in_client_round = matches!(ask.origin(), Origin::ClientRound { .. });
+        if answered && !in_client_round {
             self.answered(now, key);
             return;
         }
-        match (place, call) {
-            (_, Some(call)) if echo => self.client_round_recorded(now, call),
+        match (via, call) {
+            (_, Some(call)) if in_client_round => self.client_round_recorded(now, call),
             (AskedVia::Client, Some(call)) if self.client.era() == Some(Era::Rounds) => {
                 if !self.uses_retry_answer(key, call) {
                     self.present_round(now, call);

@@ -14,7 +14,7 @@ use mcp_elicit_core::answer::Answers;
 use mcp_elicit_core::wire::{InputRequired, InputResponses};
 use serde_json::Value;
 
-use crate::asks::{Origin, RoundId, Shown, Step, UnusableReply};
+use crate::asks::{Origin, RoundId, UnusableReply};
 use crate::frame_edit::ErrorResponse;
 use crate::from_server::with_id;
 use crate::request_state::{CallBinding, ServerState, StateClaims};
@@ -70,11 +70,7 @@ impl Relay {
             return;
         };
         let questions = call.questions.clone();
-        let waits = |question: &AskId| {
-            self.asks
-                .get(*question)
-                .is_some_and(|q| q.step == Step::Writing)
-        };
+        let waits = |question: &AskId| self.asks.get(*question).is_some_and(|q| q.is_recording());
         if questions.iter().any(waits) {
             return;
         }
@@ -88,10 +84,12 @@ impl Relay {
         let mut round = None;
         for key in questions {
             if let Some(question) = self.asks.get_mut(key) {
-                question.shown = Some(Shown::Round);
-                question.call = None;
-                asked.extend(Some(question.entry.clone()).zip(question.record.clone()));
-                if let Origin::ClientRound { round: known, .. } = &question.origin {
+                question.shown_in_round();
+                question.leave_call();
+                asked.extend(
+                    Some(question.entry().to_owned()).zip(question.record().map(str::to_owned)),
+                );
+                if let Origin::ClientRound { round: known, .. } = question.origin() {
                     round = Some(*known);
                 }
             }
@@ -171,10 +169,10 @@ impl Relay {
             let Some(question) = self.asks.get(key) else {
                 continue;
             };
-            let Origin::ClientRound { entry, .. } = question.origin.clone() else {
+            let Origin::ClientRound { entry, .. } = question.origin().clone() else {
                 continue;
             };
-            if question.step == Step::Answered {
+            if question.is_answered() {
                 answered.push(key);
                 continue;
             }
@@ -238,8 +236,12 @@ impl Relay {
         }
         let (mut records, mut reasons) = (Vec::new(), Vec::new());
         for question in asked.iter().filter_map(|key| self.asks.get(*key)) {
-            records.extend(Some(question.entry.clone()).zip(question.record.clone()));
-            reasons.extend(Some(question.entry.clone()).zip(question.reason.clone()));
+            records.extend(
+                Some(question.entry().to_owned()).zip(question.record().map(str::to_owned)),
+            );
+            reasons.extend(
+                Some(question.entry().to_owned()).zip(question.reason().map(str::to_owned)),
+            );
         }
         let number = self.round_states.next_number();
         let id = frame.id();

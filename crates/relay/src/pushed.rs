@@ -73,17 +73,17 @@ impl Relay {
             return;
         };
         let stream = question
-            .call
+            .call()
             .and_then(|call| self.calls.get(call))
             .and_then(|call| call.stream);
-        let sent = match (&question.origin, &question.frame) {
-            (Origin::Pushed { id }, Some(frame)) => match &question.reason {
+        let sent = match (question.origin(), question.server_frame()) {
+            (Origin::Pushed { id }, Some(frame)) => match question.reason() {
                 None => Some((id.clone(), frame.to_string())),
                 Some(reason) => reworded(frame, &own, reason).map(|frame| (own, frame)),
             },
             _ => in_revision(question, revision)
                 .and_then(|request| request.to_raw_params(revision).ok())
-                .and_then(|params| with_members(&params, &question.unknown))
+                .and_then(|params| with_members(&params, question.unknown()))
                 .map(|params| message::request(&own, method::CREATE, Some(&params)))
                 .map(|frame| (own, frame)),
         };
@@ -91,7 +91,7 @@ impl Relay {
             self.ended(now, key, Ending::ClientFailed, true);
             return;
         };
-        self.asks.asked_client(key, &id);
+        self.asks.shown_in_dialog(key, &id);
         self.tell_client(stream.unwrap_or(StreamId::SESSION), frame, false);
     }
 
@@ -100,14 +100,14 @@ impl Relay {
         let Some(question) = self.asks.get_mut(key) else {
             return;
         };
-        question.responded = true;
+        question.client_responded();
         let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
         let Some(result) = frame.result() else {
             // An error: the client could not ask. That is no answer of a person's.
             self.pass_on_error(now, key, frame.text());
             return;
         };
-        let checked = ElicitResult::parse(result, question.request.mode())
+        let checked = ElicitResult::parse(result, question.request().mode())
             .map_err(|defect| {
                 let fault = mcp_elicit_core::fault::PeerFault::from(defect);
                 UnusableReply::Malformed(Box::new(ErrorResponse::fault(fault, revision)))
@@ -115,21 +115,22 @@ impl Relay {
             .and_then(|reply| Ok((question.check(&reply, revision)?, reply.dropped_content())));
         match checked {
             Ok((outcome, dropped)) => {
-                let server_id = match &question.origin {
-                    Origin::Pushed { id } if question.frame.is_some() && !dropped => {
+                let server_id = match question.origin() {
+                    Origin::Pushed { id } if question.server_frame().is_some() && !dropped => {
                         Some(id.clone())
                     }
                     _ => None,
                 };
-                let as_it_is = server_id.map(|id| match question.wrong {
+                let as_it_is = server_id.map(|id| match question.wrong_answers() {
                     0 => frame.text().into(),
                     _ => with_id(frame.text(), &id).into(),
                 });
-                question.client_reply = (!dropped).then(|| ClientReply {
+                let reply = (!dropped).then(|| ClientReply {
                     frame: as_it_is,
                     result: result.get().into(),
                     recorded: outcome_json(&outcome),
                 });
+                question.set_client_reply(reply);
                 self.client_answered(key, outcome);
             }
             Err(UnusableReply::Wrong { refusal, reason }) => {
@@ -154,7 +155,7 @@ impl Relay {
             code: code.unwrap_or_default(),
         };
         let as_it_is = self.asks.get(key).is_some_and(|question| {
-            matches!(&question.origin, Origin::Pushed { .. }) && question.frame.is_some()
+            matches!(question.origin(), Origin::Pushed { .. }) && question.server_frame().is_some()
         });
         if as_it_is {
             self.drop_quietly(key, Ending::ClientFailed);
@@ -317,7 +318,7 @@ fn in_revision(question: &Ask, revision: Revision) -> Option<ElicitRequest> {
                 // Both revisions have the same forms: what is in one beside them stays.
                 return Some(question.request_again());
             }
-            let form = question.form.as_ref()?;
+            let form = question.form()?;
             let schema = form.emit(revision).ok()?;
             if form
                 .emit(Revision::LATEST)
@@ -336,7 +337,9 @@ fn in_revision(question: &Ask, revision: Revision) -> Option<ElicitRequest> {
             message: message.clone(),
             url: url.clone(),
             // 2026-07-28 gives none, 2025-11-25 needs one: the record's id names the question here.
-            elicitation_id: elicitation_id.clone().or_else(|| question.record.clone()),
+            elicitation_id: elicitation_id
+                .clone()
+                .or_else(|| question.record().map(str::to_owned)),
         }),
     }
 }

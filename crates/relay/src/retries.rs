@@ -71,7 +71,7 @@ impl Relay {
         self.questions_for_client(call).iter().all(|question| {
             self.asks
                 .get(*question)
-                .is_none_or(|question| modes(question.request.mode()))
+                .is_none_or(|question| modes(question.request().mode()))
         })
     }
 
@@ -207,12 +207,12 @@ impl Relay {
             return false;
         };
         let same = |(entry, record): &(String, String)| {
-            *entry == question.entry && Some(record) == question.record.as_ref()
+            entry == question.entry() && Some(record.as_str()) == question.record()
         };
         if !retry_answers.asked.iter().any(same) {
             return false;
         }
-        match self.answer_for(key, &question.entry, &retry_answers.responses) {
+        match self.answer_for(key, question.entry(), &retry_answers.responses) {
             Ok(Some(outcome)) => {
                 let responses = retry_answers.responses.clone();
                 self.keep_own_words(key, &outcome, &responses);
@@ -234,16 +234,17 @@ impl Relay {
         let Some(question) = self.asks.get_mut(key) else {
             return;
         };
-        let said = responses.get(&question.entry);
+        let said = responses.get(question.entry());
         // Content that means nothing is dropped.
         let meant = |said: &&RawValue| {
             outcome.answers().is_some() || members::member(said, "content").is_none()
         };
-        question.client_reply = said.filter(meant).map(|said| ClientReply {
+        let reply = said.filter(meant).map(|said| ClientReply {
             frame: None,
             result: said.get().into(),
             recorded: outcome_json(outcome),
         });
+        question.set_client_reply(reply);
     }
 
     /// A request of a rounds client goes to the server, not as it came.

@@ -4,7 +4,7 @@ use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::wire::{Era, Id, InputRequest, InputRequired, InputResponses, members};
 use serde_json::value::RawValue;
 
-use crate::asks::{Origin, Step};
+use crate::asks::{Ask, Origin};
 use crate::frame_edit::ErrorResponse;
 use crate::server_round::{Entry, Round};
 use crate::{AskId, CallId, Effect, Relay, ServerForward, Timer, Timestamp};
@@ -147,11 +147,9 @@ impl Relay {
             return;
         }
         let open = round.open();
-        let all = open.iter().all(|question| {
-            self.asks
-                .get(*question)
-                .is_some_and(|q| q.step == Step::Answered)
-        });
+        let all = open
+            .iter()
+            .all(|question| self.asks.get(*question).is_some_and(|q| q.is_answered()));
         if all {
             self.begin_delivery(open);
         }
@@ -201,21 +199,12 @@ impl Relay {
 
     /// The client answered: the record decides whether it was the first.
     pub(crate) fn client_answered(&mut self, key: AskId, outcome: Outcome) {
-        let Some(question) = self.asks.get_mut(key) else {
-            return;
-        };
-        let Some(record) = question
-            .record
-            .clone()
-            .filter(|_| question.step == Step::Open)
-        else {
-            return;
-        };
-        question.step = Step::Submitting;
-        self.outbox.push(Effect::Submit {
-            question: key,
-            record,
-            outcome,
-        });
+        if let Some(record) = self.asks.get_mut(key).and_then(Ask::submit) {
+            self.outbox.push(Effect::Submit {
+                question: key,
+                record,
+                outcome,
+            });
+        }
     }
 }

@@ -12,7 +12,7 @@ use mcp_elicit_core::wire::{
 };
 use serde_json::value::RawValue;
 
-use crate::asks::{Shown, Step, UnusableReply};
+use crate::asks::UnusableReply;
 use crate::frame_edit::{self, ErrorResponse};
 use crate::server_round::Entry;
 use crate::unknown_members::with_members;
@@ -92,10 +92,10 @@ impl Relay {
             let Some(known) = self.asks.get(question) else {
                 continue;
             };
-            if known.step == Step::Writing {
+            if known.is_recording() {
                 return;
             }
-            if known.step == Step::Open {
+            if known.is_open() {
                 questions.push(question);
             }
         }
@@ -110,7 +110,7 @@ impl Relay {
         };
         for question in &questions {
             if let Some(question) = self.asks.get_mut(*question) {
-                question.shown = Some(Shown::Round);
+                question.shown_in_round();
             }
         }
         if let Some(call) = self.calls.get_mut(key) {
@@ -140,16 +140,19 @@ impl Relay {
         let mut asked = Vec::new();
         for question in questions {
             let question = self.asks.get(*question)?;
-            asked.push((question.entry.clone(), question.record.clone()?));
+            asked.push((
+                question.entry().to_owned(),
+                question.record().map(str::to_owned)?,
+            ));
             let params = question.request_again().to_raw_params(REVISION).ok()?;
-            let params = with_members(&params, &question.unknown)?;
+            let params = with_members(&params, question.unknown())?;
             let request = format!(
                 r#"{{"method":"{}","params":{}}}"#,
                 method::CREATE,
                 params.get()
             );
             requests.push((
-                question.entry.clone(),
+                question.entry().to_owned(),
                 InputRequest::Other {
                     method: method::CREATE.to_owned(),
                     raw: RawValue::from_string(request).ok()?,
@@ -169,7 +172,7 @@ impl Relay {
         let for_client = |question: &&AskId| {
             self.asks
                 .get(**question)
-                .is_some_and(|question| question.place == AskedVia::Client)
+                .is_some_and(|question| question.via() == AskedVia::Client)
         };
         call.questions.iter().filter(for_client).copied().collect()
     }
@@ -209,11 +212,11 @@ impl Relay {
             let Some(known) = self.asks.get(question) else {
                 continue;
             };
-            if known.step != Step::Open {
+            if !known.is_open() {
                 continue;
             }
             if let Some(answer) = self
-                .answer_for(question, &known.entry, responses)
+                .answer_for(question, known.entry(), responses)
                 .transpose()
             {
                 answers.push((question, answer));
@@ -232,7 +235,7 @@ impl Relay {
         let Some(question) = self.asks.get(key) else {
             return Ok(None);
         };
-        match responses.reply_to(entry, question.request.mode()) {
+        match responses.reply_to(entry, question.request().mode()) {
             None => Ok(None),
             Some(Err(defect)) => Err(UnusableReply::Malformed(Box::new(ErrorResponse::fault(
                 PeerFault::from(defect),

@@ -232,7 +232,7 @@ impl Relay {
     fn is_at_its_turn(&self, call: &Call) -> bool {
         let asks_a_person = |key: &AskId| {
             let question = self.asks.get(*key);
-            question.is_some_and(|question| question.place == AskedVia::People)
+            question.is_some_and(|question| question.via() == AskedVia::People)
         };
         call.has_turn || call.questions.iter().chain(&call.maybe).any(asks_a_person)
     }

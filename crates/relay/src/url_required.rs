@@ -5,7 +5,7 @@ use std::time::Duration;
 use mcp_elicit_core::wire::{Complete, Era, Mode, Revision, UrlRequired};
 use serde_json::value::RawValue;
 
-use crate::asks::{Origin, Step};
+use crate::asks::Origin;
 use crate::frame_edit::ErrorResponse;
 use crate::{Audience, CallId, Effect, Relay, ServerForward, Timer, Timestamp};
 use mcp_elicit_core::wire::{Frame, FrameIndex};
@@ -65,7 +65,7 @@ impl Relay {
         let all = call.questions.iter().all(|question| {
             self.asks
                 .get(*question)
-                .is_some_and(|question| question.step == Step::Answered)
+                .is_some_and(|question| question.is_answered())
         });
         if all {
             let questions = call.questions.clone();

@@ -161,7 +161,7 @@ fn what_was_suspected_is_cleared_by_a_call_that_does_not_ask() {
     assert_eq!(
         others(&world, &record).len(),
         1,
-        "nobody can say attribution it is"
+        "nobody can say whose it is"
     );
     answer(&mut world, &record);
     ends(&mut world, 11);
