@@ -1,5 +1,6 @@
 //! An answer is in the record: it is taken out once, and brought to the server. Or the question ends without one.
 
+use crate::calls::Call;
 use mcp_elicit_core::fault::{LimitFault, PeerFault};
 use mcp_elicit_core::wire::{Cancelled, Id, Revision, message};
 use serde_json::value::RawValue;
@@ -46,7 +47,7 @@ impl Relay {
     fn stream_of(&self, key: AskId) -> crate::StreamId {
         let call = self.asks.get(key).and_then(Ask::call);
         call.and_then(|call| self.calls.get(call))
-            .and_then(|call| call.stream)
+            .and_then(Call::stream)
             .unwrap_or(crate::StreamId::SESSION)
     }
 
@@ -80,12 +81,9 @@ impl Relay {
                 }
                 (Origin::Round { .. }, Some(call)) => {
                     if let Some(call) = self.calls.get_mut(call) {
-                        call.delivers.extend(record);
+                        call.add_deliveries(record);
                     }
-                    if let Some(round) = self
-                        .calls
-                        .get_mut(call)
-                        .and_then(|call| call.round.as_mut())
+                    if let Some(round) = self.calls.get_mut(call).and_then(|call| call.round_mut())
                     {
                         let own = question.client_reply();
                         let own = own.filter(|own| own.recorded == reply);
@@ -96,7 +94,7 @@ impl Relay {
                 }
                 (Origin::Url, Some(call)) => {
                     if let Some(call) = self.calls.get_mut(call) {
-                        call.delivers.extend(record);
+                        call.add_deliveries(record);
                     }
                     visits.push((call, is_accept(&reply)));
                 }
@@ -231,7 +229,7 @@ impl Relay {
         let open = self
             .calls
             .get(call)
-            .map(|call| call.questions.clone())
+            .map(|call| call.asks().to_vec())
             .unwrap_or_default();
         for key in open {
             if self.reassign(now, key, call) {
@@ -256,11 +254,11 @@ impl Relay {
         }
         self.timers.cancel(Timer::AskExpired(key));
         if let Some(call) = question.call().and_then(|call| self.calls.get_mut(call)) {
-            call.questions.retain(|known| *known != key);
+            call.remove_ask(key);
         }
         for other in question.others() {
             if let Some(call) = self.calls.get_mut(*other) {
-                call.maybe.retain(|known| *known != key);
+                call.remove_possible_ask(key);
             }
         }
         Some(question)

@@ -61,12 +61,16 @@ impl Attribution {
 impl Relay {
     /// Returns the call that a pushed question in this mode is for, which came on the stream of `via`.
     pub(crate) fn attribute(&self, via: Option<CallId>, mode: Option<Mode>) -> Attribution {
-        let known = |key: &CallId| self.calls.get(*key).is_some_and(|call| call.kind.is_some());
+        let known = |key: &CallId| {
+            self.calls
+                .get(*key)
+                .is_some_and(|call| call.kind().is_some())
+        };
         if let Some(key) = via.filter(known) {
             return key.into();
         }
         let mut asking: Vec<_> = self.calls.asking().collect();
-        let Some(last) = asking.iter().map(|(_, call)| call.since).max() else {
+        let Some(last) = asking.iter().map(|(_, call)| call.since()).max() else {
             return Attribution::default();
         };
         let newest = asking.iter().map(|(key, _)| *key).max();
@@ -117,11 +121,10 @@ impl Relay {
             return false;
         };
         if let Some(call) = self.calls.get_mut(from) {
-            call.questions.retain(|known| *known != key);
+            call.remove_ask(key);
         }
         if let Some(call) = self.calls.get_mut(to) {
-            call.maybe.retain(|known| *known != key);
-            call.questions.push(key);
+            call.add_ask(key);
         }
         let Some(question) = self.asks.get_mut(key) else {
             return false;
@@ -147,8 +150,8 @@ impl Relay {
 /// Smaller is likelier: a call that waits for no answer yet; then the last that came, and of those that came in one go
 /// with it the first, since a server mostly gets to them in turn.
 fn likely(last: Timestamp, key: CallId, call: &Call) -> (bool, bool, u64) {
-    let waits = !call.questions.is_empty();
-    let earlier = last.since(call.since) > ONE_GO;
+    let waits = !call.asks().is_empty();
+    let earlier = last.since(call.since()) > ONE_GO;
     let turn = if earlier { u64::MAX - key.0 } else { key.0 };
     (waits, earlier, turn)
 }

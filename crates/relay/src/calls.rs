@@ -13,77 +13,106 @@ use crate::log_levels::LogLevel;
 use crate::repeated_rounds::AnsweredRound;
 use crate::retries::RetryAnswers;
 use crate::server_round::Round;
-use crate::turns::Queued;
 use crate::{AskId, CallId, CallKind, CallSummary, StreamId, Timestamp};
 use mcp_elicit_core::wire::frame::FrameIndex;
 
 /// One request of the client.
 pub(crate) struct Call {
-    /// The stream for its answer; `None` while none is waiting.
-    pub(crate) stream: Option<StreamId>,
-    /// The id the client knows it by.
-    pub(crate) client_id: Id,
-    /// The id the server knows it by.
-    pub(crate) upstream_id: Id,
-    /// The kind of call, where questions may come up in it.
-    pub(crate) kind: Option<CallKind>,
+    waiter: Waiter,
+    progress: Progress,
+    client_id: Id,
+    upstream_id: Id,
+    kind: Option<CallKind>,
     /// The request as it went to the server, kept when questions may come up in it.
     kept: Option<Bytes>,
-    /// The modes that the client can ask in, in this call.
-    pub(crate) capability: Capability,
+    capability: Capability,
     /// The token that the client wants progress on.
-    pub(crate) token: Option<Id>,
+    token: Option<Id>,
     /// The token that the server reports progress on.
-    pub(crate) upstream_token: Option<Id>,
-    /// When it came.
-    pub(crate) since: Timestamp,
-    /// When it came, or was made again last.
-    pub(crate) came_at: Timestamp,
-    /// Asks that are open in it.
-    pub(crate) questions: Vec<AskId>,
-    /// Open questions that are taken to be another call's and may be this one's.
-    pub(crate) maybe: Vec<AskId>,
-    /// The round that waits to be answered, on a server of the rounds era.
-    pub(crate) round: Option<Round>,
-    /// The number of rounds that it has asked.
-    pub(crate) rounds: u32,
+    upstream_token: Option<Id>,
     /// The last progress told to the client.
-    pub(crate) progress: f64,
-    /// Since when it is held for a person.
-    pub(crate) held: Option<Timestamp>,
-    /// The response that came while nobody waited, as the server wrote it.
-    pub(crate) finished: Option<String>,
-    /// The parts that wait for its turn, while it does.
-    pub(crate) queued: Option<Queued>,
-    /// `true` if it is one of those that take turns, and has its own.
-    pub(crate) has_turn: bool,
-    /// `true` if it was seen to ask.
-    pub(crate) asked: bool,
+    told_progress: f64,
+    /// When it came.
+    since: Timestamp,
+    /// When it came, or was made again last.
+    came_at: Timestamp,
+    /// Questions that are open in it.
+    asks: Vec<AskId>,
+    /// Open questions that are taken to be another call's and may be this one's.
+    maybe: Vec<AskId>,
+    /// The number of rounds that it has asked.
+    rounds: u32,
+    turn: Turn,
     /// Records whose answers go to the server when the call is made again.
-    pub(crate) delivers: Vec<String>,
-    /// The server's answer that wants something first, as it wrote it: links visited (`-32042`), or a round that the client
-    /// gets as it is.
-    pub(crate) demand: Option<String>,
-    /// The level from which on it wants log messages.
-    pub(crate) log_level: Option<LogLevel>,
-    /// `true` if it asks which tools there are.
-    pub(crate) lists_tools: bool,
+    delivers: Vec<String>,
+    /// The server's last answer that required links to be visited (`-32042`), as it wrote it.
+    url_demand: Option<String>,
+    log_level: Option<LogLevel>,
+    lists_tools: bool,
     /// The round that its client has.
-    pub(crate) presented: Vec<(String, InputRequest)>,
+    presented: Vec<(String, InputRequest)>,
     /// The rounds that its client has answered.
-    pub(crate) answered: Vec<AnsweredRound>,
-    /// The answers that a retry brought for its questions, which are asked anew.
-    pub(crate) retry_answers: Option<RetryAnswers>,
+    answered: Vec<AnsweredRound>,
+    retry_answers: Option<RetryAnswers>,
     /// The keys that its questions have had in `inputRequests`, and how often each was asked.
-    pub(crate) asked_keys: HashMap<String, u32>,
+    asked_keys: HashMap<String, u32>,
     /// The call, or the reason that it cannot be shown; read when first needed.
-    calling: Option<Result<CallSummary, CallDefect>>,
+    summary: Option<Result<CallSummary, CallDefect>>,
+}
+
+/// The client's side of a call.
+#[derive(Clone, Copy)]
+enum Waiter {
+    /// The client waits on this stream.
+    Client {
+        stream: StreamId,
+        /// `true` while it is held for a person.
+        held: bool,
+    },
+    /// The call went back to the client, or the client is gone.
+    Nobody,
+}
+
+/// The server's side of a call.
+enum Progress {
+    /// It waits for its turn; the server knows nothing of it.
+    Queued(Queued),
+    /// It is with the server, or waits for questions that are put outside rounds.
+    Running,
+    /// The server has asked in a round, which the gateway answers.
+    Collecting(Round),
+    /// The server has asked in a round, which goes to the client once its questions are recorded.
+    PassingRound(String),
+    /// The response is there and nobody waits for it.
+    Finished(String),
+}
+
+/// The parts of a call that waits for its turn.
+struct Queued {
+    /// Since when it waits.
+    since: Timestamp,
+    /// The request as the client wrote it.
+    original: Bytes,
+}
+
+/// The place of a call among those that take turns.
+#[derive(Clone, Copy, Default)]
+struct Turn {
+    /// `true` if it is one of those that take turns, and has its own.
+    own: bool,
+    /// `true` if it was seen to ask.
+    asked: bool,
 }
 
 impl Call {
+    /// A call that goes to the server as it came.
     pub(crate) fn new(now: Timestamp, stream: StreamId, id: Id, kind: Option<CallKind>) -> Self {
         Self {
-            stream: Some(stream),
+            waiter: Waiter::Client {
+                stream,
+                held: false,
+            },
+            progress: Progress::Running,
             client_id: id.clone(),
             upstream_id: id,
             kind,
@@ -91,28 +120,395 @@ impl Call {
             capability: Capability::NONE,
             token: None,
             upstream_token: None,
+            told_progress: 0.0,
             since: now,
             came_at: now,
-            questions: Vec::new(),
+            asks: Vec::new(),
             maybe: Vec::new(),
-            round: None,
             rounds: 0,
-            progress: 0.0,
-            held: None,
-            finished: None,
-            queued: None,
-            has_turn: false,
-            asked: false,
+            turn: Turn::default(),
             delivers: Vec::new(),
-            demand: None,
+            url_demand: None,
             log_level: None,
             lists_tools: false,
             presented: Vec::new(),
             answered: Vec::new(),
             retry_answers: None,
             asked_keys: HashMap::new(),
-            calling: None,
+            summary: None,
         }
+    }
+
+    /// Returns the stream for its answer; `None` while nobody waits.
+    pub(crate) fn stream(&self) -> Option<StreamId> {
+        match self.waiter {
+            Waiter::Client { stream, .. } => Some(stream),
+            Waiter::Nobody => None,
+        }
+    }
+
+    /// Returns `true` while it is held for a person.
+    pub(crate) fn is_held(&self) -> bool {
+        matches!(self.waiter, Waiter::Client { held: true, .. })
+    }
+
+    /// Begins to hold it. `false` where nobody waits or it is held already.
+    pub(crate) fn hold(&mut self) -> bool {
+        match &mut self.waiter {
+            Waiter::Client { held, .. } if !*held => {
+                *held = true;
+                true
+            }
+            Waiter::Client { .. } | Waiter::Nobody => false,
+        }
+    }
+
+    /// Ends the hold. `false` where it was not held.
+    pub(crate) fn end_hold(&mut self) -> bool {
+        match &mut self.waiter {
+            Waiter::Client { held, .. } => std::mem::take(held),
+            Waiter::Nobody => false,
+        }
+    }
+
+    /// Nobody waits for it any more. Returns the stream where the client waited.
+    pub(crate) fn detach(&mut self) -> Option<StreamId> {
+        let stream = self.stream();
+        self.waiter = Waiter::Nobody;
+        stream
+    }
+
+    /// The client has made it again with this id and waits on this stream.
+    pub(crate) fn attach(&mut self, now: Timestamp, stream: StreamId, id: Option<Id>) {
+        self.waiter = Waiter::Client {
+            stream,
+            held: self.is_held(),
+        };
+        self.came_at = now;
+        if let Some(id) = id {
+            self.client_id = id;
+        }
+    }
+
+    /// Returns the id that the client knows it by.
+    pub(crate) fn client_id(&self) -> &Id {
+        &self.client_id
+    }
+
+    /// Returns the id that the server knows it by.
+    pub(crate) fn upstream_id(&self) -> &Id {
+        &self.upstream_id
+    }
+
+    /// Sets the id that the server is to know it by.
+    pub(crate) fn set_upstream_id(&mut self, id: Id) {
+        self.upstream_id = id;
+    }
+
+    /// Returns the kind of call, where questions may come up in it.
+    pub(crate) fn kind(&self) -> Option<CallKind> {
+        self.kind
+    }
+
+    /// Returns the modes that the client can ask in, in this call.
+    pub(crate) fn capability(&self) -> Capability {
+        self.capability
+    }
+
+    /// Sets the modes that the client can ask in, in this call.
+    pub(crate) fn set_capability(&mut self, capability: Capability) {
+        self.capability = capability;
+    }
+
+    /// Returns the token that the client wants progress on.
+    pub(crate) fn token(&self) -> Option<&Id> {
+        self.token.as_ref()
+    }
+
+    /// Returns the token that the server reports progress on.
+    pub(crate) fn upstream_token(&self) -> Option<&Id> {
+        self.upstream_token.as_ref()
+    }
+
+    /// Sets the token that the client wants progress on.
+    pub(crate) fn set_token(&mut self, token: Option<Id>) {
+        self.token = token;
+    }
+
+    /// Sets the token that the server reports progress on.
+    pub(crate) fn set_upstream_token(&mut self, token: Id) {
+        self.upstream_token = Some(token);
+    }
+
+    /// Notes the progress that the server reports.
+    pub(crate) fn note_progress(&mut self, progress: Option<f64>) {
+        self.told_progress = progress.unwrap_or(self.told_progress);
+    }
+
+    /// Adds a small step to the last progress, and returns it.
+    pub(crate) fn step_progress(&mut self, step: f64) -> f64 {
+        self.told_progress += step;
+        self.told_progress
+    }
+
+    /// Returns when it came.
+    pub(crate) fn since(&self) -> Timestamp {
+        self.since
+    }
+
+    /// Returns when it came, or was made again last.
+    pub(crate) fn came_at(&self) -> Timestamp {
+        self.came_at
+    }
+
+    /// Returns the questions that are open in it.
+    pub(crate) fn asks(&self) -> &[AskId] {
+        &self.asks
+    }
+
+    /// Returns the open questions that are its own, and those that may be.
+    pub(crate) fn possible_asks(&self) -> impl Iterator<Item = AskId> {
+        self.asks.iter().chain(&self.maybe).copied()
+    }
+
+    /// Returns `true` if a question is open that is, or may be, its own.
+    pub(crate) fn may_wait_for_answer(&self) -> bool {
+        !self.asks.is_empty() || !self.maybe.is_empty()
+    }
+
+    /// Adds a question that it asks.
+    pub(crate) fn add_ask(&mut self, ask: AskId) {
+        self.maybe.retain(|known| *known != ask);
+        self.asks.push(ask);
+    }
+
+    /// Adds a question that may be its own.
+    pub(crate) fn add_possible_ask(&mut self, ask: AskId) {
+        self.maybe.push(ask);
+    }
+
+    /// Removes a question of its own.
+    pub(crate) fn remove_ask(&mut self, ask: AskId) {
+        self.asks.retain(|known| *known != ask);
+    }
+
+    /// Removes a question that could have been its own.
+    pub(crate) fn remove_possible_ask(&mut self, ask: AskId) {
+        self.maybe.retain(|known| *known != ask);
+    }
+
+    /// It waits for its turn.
+    pub(crate) fn enqueue(&mut self, since: Timestamp, original: Bytes) {
+        self.progress = Progress::Queued(Queued { since, original });
+    }
+
+    /// Its turn has come.
+    pub(crate) fn dequeue(&mut self) {
+        self.progress = Progress::Running;
+    }
+
+    /// Returns since when it waits for its turn, where it does and another connection could take it.
+    pub(crate) fn movable_since(&self) -> Option<Timestamp> {
+        match &self.progress {
+            Progress::Queued(queued) if self.stream().is_some() && self.retry_answers.is_none() => {
+                Some(queued.since)
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the stream and the request as the client wrote it, of a call that waits for its turn.
+    pub(crate) fn into_queued(self) -> Option<(StreamId, Bytes)> {
+        let stream = self.stream()?;
+        match self.progress {
+            Progress::Queued(queued) => Some((stream, queued.original)),
+            _ => None,
+        }
+    }
+
+    /// Returns `true` if it is one of those that take turns, and has its own.
+    pub(crate) fn has_turn(&self) -> bool {
+        self.turn.own
+    }
+
+    /// Sets whether it has a turn of its own.
+    pub(crate) fn set_turn(&mut self, own: bool) {
+        self.turn.own = own;
+    }
+
+    /// Notes that it was seen to ask: it has its turn until it ends, though it did not wait for one.
+    pub(crate) fn seen_asking(&mut self) {
+        self.turn = Turn {
+            own: true,
+            asked: true,
+        };
+    }
+
+    /// Ends its turn. `true` if it had one and did not ask.
+    pub(crate) fn end_turn(&mut self) -> bool {
+        std::mem::take(&mut self.turn.own) && !self.turn.asked
+    }
+
+    /// Counts a round. Returns how many it has asked.
+    pub(crate) fn count_round(&mut self) -> u32 {
+        self.rounds += 1;
+        self.rounds
+    }
+
+    /// Returns the number of rounds that it has asked.
+    pub(crate) fn rounds(&self) -> u32 {
+        self.rounds
+    }
+
+    /// The gateway answers a round of the server.
+    pub(crate) fn collect(&mut self, round: Round) {
+        self.progress = Progress::Collecting(round);
+    }
+
+    /// Returns the round that the gateway answers.
+    pub(crate) fn round(&self) -> Option<&Round> {
+        match &self.progress {
+            Progress::Collecting(round) => Some(round),
+            _ => None,
+        }
+    }
+
+    /// Returns the round that the gateway answers, for an answer.
+    pub(crate) fn round_mut(&mut self) -> Option<&mut Round> {
+        match &mut self.progress {
+            Progress::Collecting(round) => Some(round),
+            _ => None,
+        }
+    }
+
+    /// Takes out the round that the gateway has answered: the call is made again.
+    pub(crate) fn take_round(&mut self) -> Option<Round> {
+        match std::mem::replace(&mut self.progress, Progress::Running) {
+            Progress::Collecting(round) => Some(round),
+            other => {
+                self.progress = other;
+                None
+            }
+        }
+    }
+
+    /// A round of the server goes to the client once its questions are recorded.
+    pub(crate) fn pass_round(&mut self, text: String) {
+        self.url_demand = None;
+        self.progress = Progress::PassingRound(text);
+    }
+
+    /// Takes out the round that goes to the client; its questions are the client's to answer with its retry.
+    pub(crate) fn take_passing_round(&mut self) -> Option<String> {
+        match std::mem::replace(&mut self.progress, Progress::Running) {
+            Progress::PassingRound(text) => {
+                self.asks.clear();
+                Some(text)
+            }
+            other => {
+                self.progress = other;
+                None
+            }
+        }
+    }
+
+    /// Returns the server's last answer that required links to be visited.
+    pub(crate) fn url_demand(&self) -> Option<&str> {
+        self.url_demand.as_deref()
+    }
+
+    /// Keeps an answer of the server that requires links to be visited.
+    pub(crate) fn set_url_demand(&mut self, text: String) {
+        self.url_demand = Some(text);
+    }
+
+    /// The response is there and nobody waits for it.
+    pub(crate) fn finish(&mut self, response: String) {
+        self.progress = Progress::Finished(response);
+    }
+
+    /// Returns `true` if the response is there.
+    pub(crate) fn is_finished(&self) -> bool {
+        matches!(self.progress, Progress::Finished(_))
+    }
+
+    /// Returns the response that came while nobody waited, with who waits now.
+    pub(crate) fn take_finished(&mut self) -> Option<(String, StreamId, Id)> {
+        match std::mem::replace(&mut self.progress, Progress::Running) {
+            Progress::Finished(response) => {
+                Some((response, self.stream()?, self.client_id.clone()))
+            }
+            other => {
+                self.progress = other;
+                None
+            }
+        }
+    }
+
+    /// Adds records whose answers go to the server when the call is made again.
+    pub(crate) fn add_deliveries(&mut self, records: Option<String>) {
+        self.delivers.extend(records);
+    }
+
+    /// Takes out the records whose answers go to the server when the call is made again.
+    pub(crate) fn take_deliveries(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.delivers)
+    }
+
+    /// Returns the level from which on it wants log messages.
+    pub(crate) fn log_level(&self) -> Option<LogLevel> {
+        self.log_level
+    }
+
+    /// Sets the level from which on it wants log messages.
+    pub(crate) fn set_log_level(&mut self, level: Option<LogLevel>) {
+        self.log_level = level;
+    }
+
+    /// Returns `true` if it asks which tools there are.
+    pub(crate) fn lists_tools(&self) -> bool {
+        self.lists_tools
+    }
+
+    /// Sets whether it asks which tools there are.
+    pub(crate) fn set_lists_tools(&mut self, lists: bool) {
+        self.lists_tools = lists;
+    }
+
+    /// Notes the round that its client has.
+    pub(crate) fn present(&mut self, requests: Vec<(String, InputRequest)>) {
+        self.presented = requests;
+    }
+
+    /// Returns the rounds that its client has answered.
+    pub(crate) fn answered(&self) -> &[AnsweredRound] {
+        &self.answered
+    }
+
+    /// Notes that its client has answered the round that it had.
+    pub(crate) fn answer_presented(&mut self, responses: String) {
+        let requests = std::mem::take(&mut self.presented);
+        self.answered.push(AnsweredRound {
+            requests,
+            responses,
+        });
+    }
+
+    /// Returns the answers that a retry brought for its questions, which are asked anew.
+    pub(crate) fn retry_answers(&self) -> Option<&RetryAnswers> {
+        self.retry_answers.as_ref()
+    }
+
+    /// Sets the answers that a retry brought for its questions, which are asked anew.
+    pub(crate) fn set_retry_answers(&mut self, answers: Option<RetryAnswers>) {
+        self.retry_answers = answers;
+    }
+
+    /// Counts a question by its digest. Returns how often it was asked.
+    pub(crate) fn count_ask(&mut self, digest: &str) -> u32 {
+        let count = self.asked_keys.entry(digest.to_owned()).or_default();
+        *count += 1;
+        *count
     }
 
     /// Keeps the request, which is text, as it went to the server.
@@ -127,12 +523,7 @@ impl Call {
 
     /// Returns whether it waits for its turn: the server knows nothing of it.
     pub(crate) fn is_queued(&self) -> bool {
-        self.queued.is_some()
-    }
-
-    /// Returns whether it can be made on another connection instead, with nothing lost.
-    pub(crate) fn can_move(&self) -> bool {
-        self.is_queued() && self.stream.is_some() && self.retry_answers.is_none()
+        matches!(self.progress, Progress::Queued(_))
     }
 
     /// Reads the token for progress out of the request, where that was not done yet.
@@ -148,24 +539,24 @@ impl Call {
 
     /// Returns what is called; `None` when no question may come up in it, or when that cannot be read.
     pub(crate) fn summary(&mut self) -> Option<&CallSummary> {
-        self.read_calling()?.ok()
+        self.read_summary()?.ok()
     }
 
     /// Why what is called cannot be shown to a person, if it cannot.
     pub(crate) fn unreadable(&mut self) -> Option<CallDefect> {
-        self.read_calling()?.err()
+        self.read_summary()?.err()
     }
 
-    fn read_calling(&mut self) -> Option<Result<&CallSummary, CallDefect>> {
-        if self.calling.is_none() {
+    fn read_summary(&mut self) -> Option<Result<&CallSummary, CallDefect>> {
+        if self.summary.is_none() {
             let frame = self.frame()?;
             let index = FrameIndex::at(frame.as_bytes());
             let frame = index.as_ref().map(|index| Frame::of_text(frame, index));
             let read = frame.ok_or(CallDefect::Target);
             let kind = self.kind?;
-            self.calling = Some(read.and_then(|frame| summary(kind, frame)));
+            self.summary = Some(read.and_then(|frame| summary(kind, frame)));
         }
-        Some(self.calling.as_ref()?.as_ref().map_err(|defect| *defect))
+        Some(self.summary.as_ref()?.as_ref().map_err(|defect| *defect))
     }
 }
 
@@ -279,10 +670,7 @@ impl Calls {
 
     /// Returns whether the server may be asking in this call of this key right now.
     fn fits(&self, key: CallId, call: &Call) -> bool {
-        call.kind.is_some()
-            && call.finished.is_none()
-            && !call.is_queued()
-            && self.is_with(key, call)
+        call.kind.is_some() && !call.is_finished() && !call.is_queued() && self.is_with(key, call)
     }
 
     /// The call that the client knows by this id, the one somebody waits for first.
@@ -292,13 +680,13 @@ impl Calls {
             .iter()
             .filter(|(_, call)| call.client_id == *id)
             .collect();
-        found.sort_by_key(|(key, call)| (call.stream.is_none(), std::cmp::Reverse(**key)));
+        found.sort_by_key(|(key, call)| (call.stream().is_none(), std::cmp::Reverse(**key)));
         found.first().map(|(key, _)| **key)
     }
 
     /// The calls that wait on this stream.
     pub(crate) fn on_stream(&self, stream: StreamId) -> Vec<CallId> {
-        self.keys(|call| call.stream == Some(stream))
+        self.keys(|call| call.stream() == Some(stream))
     }
 
     /// The call whose progress the server reports with this token.

@@ -96,7 +96,7 @@ impl Relay {
         let Some(call) = self.calls.get(key).filter(|call| waits_for_person(call)) else {
             return false;
         };
-        let (waited, queued) = (now.since(call.came_at), call.is_queued());
+        let (waited, queued) = (now.since(call.came_at()), call.is_queued());
         let client = self.client.info().unwrap_or_default();
         self.settings.client_waits.learn(client, waited);
         if queued {
@@ -112,8 +112,7 @@ impl Relay {
 }
 
 fn waits_for_person(call: &Call) -> bool {
-    call.stream.is_some()
-        && (!call.questions.is_empty() || !call.maybe.is_empty() || call.is_queued())
+    call.stream().is_some() && (call.may_wait_for_answer() || call.is_queued())
 }
 
 #[cfg(test)]

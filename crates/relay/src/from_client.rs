@@ -151,15 +151,15 @@ impl Relay {
         } = start;
         let mut sent: Cow<'_, str> = changed.map_or(Cow::Borrowed(frame.text()), Cow::Owned);
         let mut call = Call::new(frame.at(), frame.stream(), id.clone(), kind);
-        call.capability = capability;
-        call.retry_answers = carried.answers;
-        call.log_level = self.requested_log_level(*frame);
-        call.lists_tools = frame.method() == Some("tools/list");
+        call.set_capability(capability);
+        call.set_retry_answers(carried.answers);
+        call.set_log_level(self.requested_log_level(*frame));
+        call.set_lists_tools(frame.method() == Some("tools/list"));
         if self.calls.by_upstream(&id).is_some() || id.as_json().contains(OWN) {
             // Another client's request, or an earlier one still at work, has this id.
-            call.upstream_id = self.outbox.new_id();
+            call.set_upstream_id(self.outbox.new_id());
             if let Ok(envelope) = Envelope::parse_within(sent.as_bytes(), usize::MAX) {
-                sent = Cow::Owned(envelope.with_id(&call.upstream_id));
+                sent = Cow::Owned(envelope.with_id(call.upstream_id()));
             }
         }
         if self.settings.client_streams {
@@ -193,15 +193,15 @@ impl Relay {
         let Some(token) = token else {
             return;
         };
-        call.token = Some(token.clone());
+        call.set_token(Some(token.clone()));
         if self.calls.by_upstream_token(&token).is_none() {
-            call.upstream_token = Some(token);
+            call.set_upstream_token(token);
             return;
         }
         let own = self.outbox.new_id();
         if let Some(changed) = with_token(sent, &own) {
             *sent = Cow::Owned(changed);
-            call.upstream_token = Some(own);
+            call.set_upstream_token(own);
         }
     }
 
@@ -260,14 +260,14 @@ impl Relay {
         if !upstream {
             return ClientForward::Handled;
         }
-        if call.kind.is_some() {
+        if call.kind().is_some() {
             self.queue.note_given_up();
         }
         self.outbox.push(Effect::Abandon { call: key });
-        if call.upstream_id.as_json() == id.as_json() {
+        if call.upstream_id().as_json() == id.as_json() {
             return ClientForward::AsIs(None);
         }
-        let own = call.upstream_id.to_raw();
+        let own = call.upstream_id().to_raw();
         if let Some(params) =
             params.and_then(|params| members::Members::read(params, "params").ok())
         {
@@ -301,7 +301,7 @@ impl Relay {
             let call = self.calls.get(key);
             if call.is_some_and(Call::is_queued) {
                 self.remove_call(key);
-            } else if call.is_some_and(|call| call.held.is_some()) {
+            } else if call.is_some_and(|call| call.is_held()) {
                 // A person is being asked: the call waits for being made again.
                 self.detach(key);
             } else if self.client.era() == Some(Era::Rounds) {
@@ -320,8 +320,8 @@ impl Relay {
         let Some(call) = self.calls.get(key) else {
             return;
         };
-        let id = call.upstream_id.clone();
-        if call.kind.is_some() {
+        let id = call.upstream_id().clone();
+        if call.kind().is_some() {
             self.queue.note_given_up();
         }
         self.outbox.push(Effect::Abandon { call: key });

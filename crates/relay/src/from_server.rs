@@ -1,5 +1,6 @@
 //! Frames from the server: passed on, or taken in when they ask.
 
+use crate::calls::Call;
 use mcp_elicit_core::wire::Frame;
 use std::borrow::Cow;
 
@@ -76,7 +77,7 @@ impl Relay {
     pub(crate) fn forward_beside(&self, via: Option<CallId>) -> ServerForward {
         let stream = via
             .and_then(|key| self.calls.get(key))
-            .and_then(|call| call.stream);
+            .and_then(Call::stream);
         ServerForward::AsIs {
             stream: stream.unwrap_or(StreamId::SESSION),
             last: false,
@@ -122,13 +123,13 @@ impl Relay {
             return ServerForward::Handled;
         };
         if let Ok(progress) = Progress::parse(params) {
-            call.progress = progress.progress.as_f64().unwrap_or(call.progress);
+            call.note_progress(progress.progress.as_f64());
         }
         // Nobody waits for a call that was handed back.
-        let (Some(stream), Some(wanted)) = (call.stream, call.token.clone()) else {
+        let (Some(stream), Some(wanted)) = (call.stream(), call.token().cloned()) else {
             return ServerForward::Handled;
         };
-        if call.upstream_token.as_ref().map(Id::as_json) == Some(wanted.as_json()) {
+        if call.upstream_token().map(Id::as_json) == Some(wanted.as_json()) {
             return ServerForward::AsIs {
                 stream,
                 last: false,
@@ -185,7 +186,7 @@ impl Relay {
     /// Returns whether the response asks, told from two members and no more. Where two readers could see different things, what
     /// asks counts: it is read in full then, and refused if need be.
     fn elicitation_in(&self, key: CallId, frame: Frame<'_>) -> Option<ElicitationMessage> {
-        self.calls.get(key)?.kind?;
+        self.calls.get(key)?.kind()?;
         if says(frame, FramePart::Error, "code", requires_urls) {
             return Some(ElicitationMessage::UrlRequired);
         }
@@ -207,17 +208,17 @@ impl Relay {
         let Some(call) = self.calls.get_mut(key) else {
             return ServerForward::Handled;
         };
-        let Some(stream) = call.stream else {
+        let Some(stream) = call.stream() else {
             self.keep_result(now, key, frame.text().to_owned());
             return ServerForward::Handled;
         };
-        if call.lists_tools
+        if call.lists_tools()
             && let Some(result) = frame.result()
         {
             self.catalog.learn(result);
         }
-        let same_id = call.client_id.as_json() == call.upstream_id.as_json();
-        let client_id = call.client_id.clone();
+        let same_id = call.client_id().as_json() == call.upstream_id().as_json();
+        let client_id = call.client_id().clone();
         let translated = self.in_clients_era(key, frame);
         self.remove_call(key);
         match (translated, same_id) {
@@ -232,10 +233,7 @@ impl Relay {
 
     /// The answer that a call brought while nobody waited goes to who waits now.
     pub(crate) fn deliver_finished(&mut self, key: CallId) {
-        let Some((text, stream, client_id)) = self
-            .calls
-            .get_mut(key)
-            .and_then(|call| Some((call.finished.take()?, call.stream?, call.client_id.clone())))
+        let Some((text, stream, client_id)) = self.calls.get_mut(key).and_then(Call::take_finished)
         else {
             return;
         };
@@ -254,26 +252,26 @@ impl Relay {
         let Some(call) = self.calls.get(key) else {
             return;
         };
-        let frame = refusal.to_response(&call.client_id);
-        if let Some(stream) = call.stream {
+        let frame = refusal.to_response(call.client_id());
+        if let Some(stream) = call.stream() {
             self.remove_call(key);
             self.tell_client(stream, frame, true);
             return;
         }
         self.calls.end_upstream(key);
         if let Some(call) = self.calls.get_mut(key) {
-            call.finished = Some(frame);
+            call.finish(frame);
         }
         let at = now.after(self.settings.keep_results);
         self.timers.set(at, Timer::DropUnattended(key));
         self.drop_call(key);
     }
 
-    pub(crate) fn remove_call(&mut self, key: CallId) -> Option<crate::calls::Call> {
+    pub(crate) fn remove_call(&mut self, key: CallId) -> Option<Call> {
         self.keep_undelivered(key);
         let call = self.calls.remove(key)?;
         self.round_states.remove_call(key);
-        if call.held.is_some() || call.stream.is_none() {
+        if call.is_held() || call.stream().is_none() {
             self.timers.cancel_call(key);
             self.unattended.end_following(key);
             self.unattended.remove(key);
@@ -284,7 +282,7 @@ impl Relay {
     /// Answers that the call was to bring to the server, and will not, are kept for the next one.
     fn keep_undelivered(&mut self, key: CallId) {
         let call = self.calls.get_mut(key);
-        let records = call.map(|call| std::mem::take(&mut call.delivers));
+        let records = call.map(Call::take_deliveries);
         if let Some(records) = records.filter(|records| !records.is_empty()) {
             let why = "the call ended before it could be made again".to_owned();
             self.outbox.push(Effect::DeliveryRefused { records, why });
@@ -327,7 +325,7 @@ impl Relay {
                 self.shown_server()
             ),
         );
-        for key in self.calls.keys(|call| call.finished.is_none()) {
+        for key in self.calls.keys(|call| !call.is_finished()) {
             self.fail(now, key, &refusal);
         }
     }

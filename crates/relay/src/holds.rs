@@ -19,10 +19,9 @@ impl Relay {
         let Some(call) = self.calls.get_mut(key) else {
             return;
         };
-        if call.stream.is_none() || call.held.is_some() {
+        if !call.hold() {
             return;
         }
-        call.held = Some(now);
         call.learn_token();
         self.timers.set(now.after(hold), Timer::Hold(key));
         self.keep_alive(now, key);
@@ -42,8 +41,8 @@ impl Relay {
     /// The open questions that are the call's, and those that may be.
     fn questions_in(&self, key: CallId) -> impl Iterator<Item = &Ask> {
         let calls = self.calls.get(key).into_iter();
-        let keys = calls.flat_map(|call| call.questions.iter().chain(&call.maybe));
-        keys.filter_map(|question| self.asks.get(*question))
+        let keys = calls.flat_map(Call::possible_asks);
+        keys.filter_map(|ask| self.asks.get(ask))
     }
 
     /// Returns whether a question of the call waits on the desk.
@@ -65,7 +64,7 @@ impl Relay {
         let Some(call) = self.calls.get_mut(key) else {
             return;
         };
-        if call.held.take().is_some() {
+        if call.end_hold() {
             self.timers.cancel_hold(key);
         }
     }
@@ -78,12 +77,11 @@ impl Relay {
             return;
         };
         let (Some(stream), Some(token), true) =
-            (call.stream, call.token.clone(), call.held.is_some())
+            (call.stream(), call.token().cloned(), call.is_held())
         else {
             return;
         };
-        call.progress += STEP;
-        let Some(progress) = Number::from_f64(call.progress) else {
+        let Some(progress) = Number::from_f64(call.step_progress(STEP)) else {
             return;
         };
         let sign = Progress {
@@ -120,7 +118,7 @@ impl Relay {
         let Some(frame) = self.hand_back_frame(key) else {
             return;
         };
-        let Some(stream) = self.calls.get(key).and_then(|call| call.stream) else {
+        let Some(stream) = self.calls.get(key).and_then(Call::stream) else {
             return;
         };
         if self.calls.get(key).is_some_and(Call::is_queued) {
@@ -147,7 +145,7 @@ impl Relay {
         let Some(call) = self.calls.get_mut(key) else {
             return false;
         };
-        call.stream = None;
+        call.detach();
         let Some(digest) = call.summary().map(|calling| calling.digest.clone()) else {
             return false;
         };
@@ -157,13 +155,13 @@ impl Relay {
 
     /// Every held call is handed back at once: the gateway is about to stop.
     pub(crate) fn drain(&mut self) {
-        for key in self.calls.keys(|call| call.held.is_some()) {
+        for key in self.calls.keys(Call::is_held) {
             let frame = self.hand_back_frame(key);
-            let stream = self.calls.get(key).and_then(|call| call.stream);
+            let stream = self.calls.get(key).and_then(Call::stream);
             if let (Some(frame), Some(stream)) = (frame, stream) {
                 self.end_hold(key);
                 if let Some(call) = self.calls.get_mut(key) {
-                    call.stream = None;
+                    call.detach();
                 }
                 self.tell_client(stream, frame, true);
             }
@@ -173,11 +171,11 @@ impl Relay {
     /// Returns who still waits for an answer is told that none will come. Asks stay for the same call made again.
     pub(crate) fn end_waiting(&mut self, what: &str) {
         let why = format!("{what} while the server worked on this");
-        for key in self.calls.keys(|call| call.stream.is_some()) {
+        for key in self.calls.keys(|call| call.stream().is_some()) {
             if let Some(call) = self.calls.get_mut(key)
-                && let Some(stream) = call.stream.take()
+                && let Some(stream) = call.detach()
             {
-                let frame = ErrorResponse::new(-32603, why.clone()).to_response(&call.client_id);
+                let frame = ErrorResponse::new(-32603, why.clone()).to_response(call.client_id());
                 self.tell_client(stream, frame, true);
             }
         }
@@ -188,9 +186,9 @@ impl Relay {
         let link = self.link_of(key);
         let server = self.shown_server();
         let call = self.calls.get_mut(key)?;
-        let (id, kind, queued) = (call.client_id.clone(), call.kind?, call.is_queued());
+        let (id, kind, queued) = (call.client_id().clone(), call.kind()?, call.is_queued());
         let target = call.summary()?.target.clone();
-        let needs = if call.questions.is_empty() {
+        let needs = if call.asks().is_empty() {
             "may need"
         } else {
             "needs"
@@ -252,18 +250,10 @@ impl Relay {
         let Some(call) = self.calls.get_mut(key) else {
             return;
         };
-        call.stream = Some(frame.stream());
-        call.came_at = now;
-        if let Some(id) = id {
-            call.client_id = id;
-        }
+        call.attach(now, frame.stream(), id);
         self.timers.cancel(Timer::DropUnattended(key));
         self.drop_call(key);
-        if self
-            .calls
-            .get(key)
-            .is_some_and(|call| call.finished.is_some())
-        {
+        if self.calls.get(key).is_some_and(Call::is_finished) {
             self.deliver_finished(key);
         } else if self.calls.get(key).is_some_and(Call::is_queued) {
             self.hold_queued(now, key);

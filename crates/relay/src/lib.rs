@@ -349,7 +349,7 @@ impl Relay {
 
     /// The client's stream on which the answer to this call is waited for.
     pub fn waits_at(&self, call: CallId) -> Option<StreamId> {
-        self.calls.get(call)?.stream
+        self.calls.get(call)?.stream()
     }
 
     /// Returns how many calls and questions are open: for a report and for limits.

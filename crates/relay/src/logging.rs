@@ -75,14 +75,14 @@ impl Relay {
         };
         let asked = |key: &CallId| {
             let call = self.calls.get(*key)?;
-            call.log_level.filter(|wanted| *wanted <= level)?;
-            call.stream
+            call.log_level().filter(|wanted| *wanted <= level)?;
+            call.stream()
         };
         let mut streams: Vec<StreamId> = if let Some(key) = via {
             asked(&key).into_iter().collect()
         } else {
             // Over stdio nothing says for which: each that asked for it may be meant.
-            let keys = self.calls.keys(|call| call.log_level.is_some());
+            let keys = self.calls.keys(|call| call.log_level().is_some());
             keys.iter().filter_map(asked).collect()
         };
         streams.sort_unstable();

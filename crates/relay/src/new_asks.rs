@@ -86,11 +86,11 @@ impl Relay {
             frame: frame.map(Into::into),
         });
         if let Some(call) = call.and_then(|call| self.calls.get_mut(call)) {
-            call.questions.push(key);
+            call.add_ask(key);
         }
         for other in others {
             if let Some(call) = self.calls.get_mut(other) {
-                call.maybe.push(key);
+                call.add_possible_ask(key);
             }
         }
         self.timers.set(until, Timer::AskExpired(key));

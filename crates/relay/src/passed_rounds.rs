@@ -5,6 +5,7 @@
 //! answer.
 
 use crate::ClientFrame;
+use crate::calls::Call;
 use crate::client_rounds::ClientAnswers;
 use crate::client_rounds::Retry;
 use crate::client_rounds::with_state;
@@ -59,7 +60,7 @@ impl Relay {
             }
         }
         if let Some(call) = self.calls.get_mut(key) {
-            call.demand = Some(text.to_owned());
+            call.pass_round(text.to_owned());
         }
         ServerForward::Handled
     }
@@ -69,15 +70,13 @@ impl Relay {
         let Some(call) = self.calls.get(key) else {
             return;
         };
-        let questions = call.questions.clone();
+        let questions = call.asks().to_vec();
         let waits = |question: &AskId| self.asks.get(*question).is_some_and(|q| q.is_recording());
         if questions.iter().any(waits) {
             return;
         }
-        let Some(text) = self.calls.get_mut(key).and_then(|call| {
-            call.questions.clear();
-            call.demand.take()
-        }) else {
+        let call = self.calls.get_mut(key);
+        let Some(text) = call.and_then(Call::take_passing_round) else {
             return;
         };
         let mut asked = Vec::new();

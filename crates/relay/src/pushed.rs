@@ -75,7 +75,7 @@ impl Relay {
         let stream = question
             .call()
             .and_then(|call| self.calls.get(call))
-            .and_then(|call| call.stream);
+            .and_then(Call::stream);
         let sent = match (question.origin(), question.server_frame()) {
             (Origin::Pushed { id }, Some(frame)) => match question.reason() {
                 None => Some((id.clone(), frame.to_string())),
@@ -291,7 +291,7 @@ impl Relay {
     /// Returns what a pushed session's calls can ask.
     pub(crate) fn capability_of(&self, call: Option<&Call>) -> Capability {
         match (&self.client, call) {
-            (Client::Rounds { .. }, Some(call)) => call.capability,
+            (Client::Rounds { .. }, Some(call)) => call.capability(),
             (Client::Rounds { .. } | Client::Unknown, _) => Capability::NONE,
             (Client::Pushed { capability, .. }, _) => *capability,
         }

@@ -125,7 +125,7 @@ impl Relay {
         let waits = |key: &CallId| {
             self.calls
                 .get(*key)
-                .is_some_and(|call| call.stream.is_none())
+                .is_some_and(|call| call.stream().is_none())
         };
         let Some(key) = self.round_states.call(&state).filter(waits) else {
             return self.starts_anew(frame, state, claims, responses);
@@ -199,11 +199,7 @@ impl Relay {
         let Some(question) = self.asks.get(key) else {
             return false;
         };
-        let Some(retry_answers) = self
-            .calls
-            .get(call)
-            .and_then(|call| call.retry_answers.as_ref())
-        else {
+        let Some(retry_answers) = self.calls.get(call).and_then(|call| call.retry_answers()) else {
             return false;
         };
         let same = |(entry, record): &(String, String)| {
@@ -290,7 +286,7 @@ impl Relay {
     ) -> Option<String> {
         let call = self.calls.get(key)?;
         let index = FrameIndex::at(call.frame()?.as_bytes()).unwrap_or_default();
-        let binding = CallBinding::of_frame(call.kind?, Frame::of_text(call.frame()?, &index));
+        let binding = CallBinding::of_frame(call.kind()?, Frame::of_text(call.frame()?, &index));
         self.state_for(now, &binding, number, asked, server)
     }
 
@@ -342,9 +338,7 @@ impl Relay {
             hash.update(part);
         }
         let digest = HEXLOWER.encode(&hash.finalize()[..8]);
-        let before = call.asked_keys.entry(digest.clone()).or_default();
-        *before += 1;
-        match before {
+        match call.count_ask(&digest) {
             1 => format!("ask-{digest}"),
             again => format!("ask-{digest}-{again}"),
         }

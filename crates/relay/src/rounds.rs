@@ -1,5 +1,6 @@
 //! Servers of the rounds era (2026-07-28): questions that come as `input_required`.
 
+use crate::calls::Call;
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::wire::{Era, Id, InputRequest, InputRequired, InputResponses, members};
 use serde_json::value::RawValue;
@@ -44,9 +45,9 @@ impl Relay {
         let to_client = !matches!(self.settings.answer_with, crate::Audience::People);
         let can = required
             .questions()
-            .all(|(_, request)| call.capability.has(request.mode()));
+            .all(|(_, request)| call.capability().has(request.mode()));
         let asks = required.questions().next().is_some();
-        !asks || (call.stream.is_some() && to_client && can)
+        !asks || (call.stream().is_some() && to_client && can)
     }
 
     /// The gateway answers the round itself, piece by piece.
@@ -77,7 +78,7 @@ impl Relay {
                     )?)
                 }
                 InputRequest::Other { method, raw } => {
-                    let stream = self.calls.get(key).and_then(|call| call.stream);
+                    let stream = self.calls.get(key).and_then(Call::stream);
                     let id = self.push_other(stream, method, raw.get());
                     if id.is_none() && self.client.era() == Some(Era::Pushed) {
                         return Err(ErrorResponse::new(
@@ -96,8 +97,8 @@ impl Relay {
         }
         let empty = entries.is_empty();
         if let Some(call) = self.calls.get_mut(key) {
-            let rounds = call.rounds;
-            call.round = Some(Round { required, entries });
+            let rounds = call.rounds();
+            call.collect(Round { required, entries });
             if empty {
                 // Only a state: the server wants to be called again, a little later each time.
                 let wait = std::time::Duration::from_millis(250).saturating_mul(rounds);
@@ -111,8 +112,7 @@ impl Relay {
     pub(crate) fn other_replies(&mut self, now: Timestamp, id: &Id, frame: Frame<'_>) -> bool {
         let waits = |entry: &(String, Entry)| matches!(&entry.1, Entry::Other { id: Some(known), .. } if known == id);
         let found = self.calls.keys(|call| {
-            call.round
-                .as_ref()
+            call.round()
                 .is_some_and(|round| round.entries.iter().any(waits))
         });
         let Some(&key) = found.first() else {
@@ -123,7 +123,7 @@ impl Relay {
             self.fail(now, key, &ErrorResponse::new(-32603, why));
             return true;
         };
-        if let Some(round) = self.calls.get_mut(key).and_then(|call| call.round.as_mut()) {
+        if let Some(round) = self.calls.get_mut(key).and_then(|call| call.round_mut()) {
             for entry in round.entries.iter_mut().filter(|entry| waits(entry)) {
                 entry.1 = Entry::Answered(result.clone());
             }
@@ -134,7 +134,7 @@ impl Relay {
 
     /// Takes the answers of a round out of the record once all are there, or makes the call again with them.
     pub(crate) fn collect_round(&mut self, now: Timestamp, key: CallId) {
-        let Some(round) = self.calls.get(key).and_then(|call| call.round.as_ref()) else {
+        let Some(round) = self.calls.get(key).and_then(Call::round) else {
             return;
         };
         if round.waits_for_others() {
@@ -161,7 +161,7 @@ impl Relay {
         let Some(call) = self.calls.get_mut(key) else {
             return;
         };
-        let (required, responses) = match call.round.take() {
+        let (required, responses) = match call.take_round() {
             Some(round) => {
                 let mut responses = InputResponses::default();
                 for (name, entry) in &round.entries {
@@ -192,7 +192,7 @@ impl Relay {
         };
         self.calls.renew(key, id);
         let delivers = self.calls.get_mut(key);
-        let delivers = delivers.map(|call| std::mem::take(&mut call.delivers));
+        let delivers = delivers.map(Call::take_deliveries);
         let delivery = self.deliveries.begin(delivers.unwrap_or_default(), None);
         self.outbox.to_server(frame, Some(key), delivery);
     }

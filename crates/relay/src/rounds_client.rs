@@ -2,6 +2,7 @@
 //! and what their retries bring.
 
 use crate::ClientFrame;
+use crate::calls::Call;
 use crate::from_client::Carried;
 use crate::from_client::Start;
 use mcp_elicit_core::answer::Outcome;
@@ -65,7 +66,7 @@ impl Relay {
         key: CallId,
         responses: &InputResponses,
     ) {
-        if let Some(round) = self.calls.get_mut(key).and_then(|call| call.round.as_mut()) {
+        if let Some(round) = self.calls.get_mut(key).and_then(|call| call.round_mut()) {
             for (name, entry) in &mut round.entries {
                 if let (Entry::Other { .. }, Some(response)) = (&entry, responses.get(name)) {
                     *entry = Entry::Answered(response.get().to_owned());
@@ -83,7 +84,7 @@ impl Relay {
         let Some((stream, client_id)) = self
             .calls
             .get(key)
-            .and_then(|call| Some((call.stream?, call.client_id.clone())))
+            .and_then(|call| Some((call.stream()?, call.client_id().clone())))
         else {
             return;
         };
@@ -114,7 +115,7 @@ impl Relay {
             }
         }
         if let Some(call) = self.calls.get_mut(key) {
-            call.presented.clone_from(&requests);
+            call.present(requests.clone());
         }
         let required = InputRequired {
             requests: Some(requests),
@@ -174,11 +175,11 @@ impl Relay {
                 .get(**question)
                 .is_some_and(|question| question.via() == AskedVia::Client)
         };
-        call.questions.iter().filter(for_client).copied().collect()
+        call.asks().iter().filter(for_client).copied().collect()
     }
 
     fn others_for_client(&self, key: CallId) -> Vec<(String, InputRequest)> {
-        let Some(round) = self.calls.get(key).and_then(|call| call.round.as_ref()) else {
+        let Some(round) = self.calls.get(key).and_then(Call::round) else {
             return Vec::new();
         };
         let other = |(name, entry): &(String, Entry)| match entry {
@@ -279,7 +280,7 @@ impl Relay {
         let read = self
             .calls
             .get(key)
-            .is_some_and(|call| call.kind == Some(CallKind::Resource));
+            .is_some_and(|call| call.kind() == Some(CallKind::Resource));
         let lists = ["tools", "prompts", "resources", "resourceTemplates"];
         read || lists
             .iter()
@@ -297,9 +298,9 @@ impl Relay {
         let capability = meta.capability(REVISION);
         let rounds = self.client.era() == Some(Era::Rounds);
         if let Some(call) = self.calls.get_mut(key) {
-            call.token = meta.progress_token();
+            call.set_token(meta.progress_token());
             if rounds {
-                call.capability = capability;
+                call.set_capability(capability);
             }
         }
     }

@@ -56,8 +56,7 @@ impl Relay {
             }
         };
         let call = self.calls.get_mut(key)?;
-        call.rounds += 1;
-        if call.rounds > self.settings.rounds {
+        if call.count_round() > self.settings.rounds {
             let limit = usize::try_from(self.settings.rounds).unwrap_or(usize::MAX);
             let fault = LimitFault::TooManyRounds { limit };
             self.fail(now, key, &ErrorResponse::fault(fault, revision));

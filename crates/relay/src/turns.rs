@@ -145,14 +145,6 @@ enum Rule {
     Single,
 }
 
-/// The parts of a call that waits for its turn.
-pub(crate) struct Queued {
-    /// Since when it waits.
-    since: Timestamp,
-    /// The request as the client wrote it.
-    original: Bytes,
-}
-
 impl Relay {
     fn rule(&self) -> Rule {
         if self.settings.server_streams || !matches!(self.server, Server::Pushed { .. }) {
@@ -199,7 +191,7 @@ impl Relay {
             return false;
         };
         let Some((kind, target)) = call
-            .kind
+            .kind()
             .zip(call.frame())
             .and_then(|(kind, frame)| Some((kind, calls::target(frame)?)))
         else {
@@ -213,7 +205,7 @@ impl Relay {
         for (other, call) in self.calls.asking() {
             if other != key && (rule == Rule::Single || self.is_at_its_turn(call)) {
                 free = false;
-                all_wait &= !call.questions.is_empty() || !call.maybe.is_empty();
+                all_wait &= call.may_wait_for_answer();
             }
         }
         // A waiting question blocks nobody that was not seen to ask.
@@ -222,7 +214,7 @@ impl Relay {
             return true;
         }
         if let Some(call) = self.calls.get_mut(key) {
-            call.has_turn = free;
+            call.set_turn(free);
         }
         false
     }
@@ -230,18 +222,17 @@ impl Relay {
     /// Returns whether calls that take turns wait for this one: it has its turn, or a person is asked something that is, or
     /// may be, its question.
     fn is_at_its_turn(&self, call: &Call) -> bool {
-        let asks_a_person = |key: &AskId| {
-            let question = self.asks.get(*key);
+        let asks_a_person = |key: AskId| {
+            let question = self.asks.get(key);
             question.is_some_and(|question| question.via() == AskedVia::People)
         };
-        call.has_turn || call.questions.iter().chain(&call.maybe).any(asks_a_person)
+        call.has_turn() || call.possible_asks().any(asks_a_person)
     }
 
     /// The call waits for its turn. A client that waits long gets it handed back.
     pub(crate) fn enqueue(&mut self, now: Timestamp, key: CallId, original: Bytes) {
-        let since = now;
         if let Some(call) = self.calls.get_mut(key) {
-            call.queued = Some(Queued { since, original });
+            call.enqueue(now, original);
         }
         self.queue.push(key);
         self.hold_queued(now, key);
@@ -252,7 +243,7 @@ impl Relay {
     pub(crate) fn hold_queued(&mut self, now: Timestamp, key: CallId) {
         let (hold, wait) = (self.hold_time(), self.settings.keep_alive);
         if let Some(call) = self.calls.get_mut(key) {
-            call.held = Some(now);
+            call.hold();
             call.learn_token();
         }
         self.timers.set(now.after(hold), Timer::Hold(key));
@@ -268,7 +259,7 @@ impl Relay {
             let waits = self
                 .calls
                 .get(key)
-                .map(|call| (call.is_queued(), call.stream));
+                .map(|call| (call.is_queued(), call.stream()));
             match waits {
                 // It has ended, or is on its way.
                 None | Some((false, _)) => continue,
@@ -287,7 +278,7 @@ impl Relay {
             let Some(call) = self.calls.get_mut(key) else {
                 continue;
             };
-            call.queued = None;
+            call.dequeue();
             if let Some(frame) = call.frame().map(str::to_owned) {
                 self.tell_server(frame, Some(key));
             }
@@ -304,16 +295,16 @@ impl Relay {
                 continue;
             };
             let Some((kind, target)) = call
-                .kind
+                .kind()
                 .zip(call.frame())
                 .and_then(|(kind, frame)| Some((kind, calls::target(frame)?)))
             else {
                 continue;
             };
             let certain = calls.len() == 1;
-            call.asked |= certain;
-            // It may ask again: it has its turn until it ends, though it did not wait for one.
-            call.has_turn |= certain;
+            if certain {
+                call.seen_asking();
+            }
             self.settings
                 .askers
                 .set(kind, &target, |known| match known {
@@ -335,11 +326,11 @@ impl Relay {
         let Some(call) = self.calls.get_mut(key) else {
             return;
         };
-        if !std::mem::take(&mut call.has_turn) || call.asked {
+        if !call.end_turn() {
             return;
         }
         if let Some((kind, target)) = call
-            .kind
+            .kind()
             .zip(call.frame())
             .and_then(|(kind, frame)| Some((kind, calls::target(frame)?)))
         {
@@ -352,10 +343,7 @@ impl Relay {
         if self.rule() != Rule::Single {
             return None;
         }
-        let waits = |key: CallId| {
-            let call = self.calls.get(key)?;
-            call.can_move().then_some(call.queued.as_ref()?.since)
-        };
+        let waits = |key: CallId| self.calls.get(key)?.movable_since();
         self.queue.iter().find_map(waits)
     }
 
@@ -365,12 +353,12 @@ impl Relay {
         self.queued_since()?;
         let waits = |key: &CallId| {
             let call = self.calls.get(*key);
-            call.is_some_and(Call::can_move)
+            call.is_some_and(|call| call.movable_since().is_some())
         };
         let key = self.queue.iter().find(waits)?;
         self.queue.remove(key);
         let call = self.remove_call(key)?;
-        Some((call.stream?, call.queued?.original))
+        call.into_queued()
     }
 
     /// Returns whether another call in which the server may ask can be made right away, and with certainty.

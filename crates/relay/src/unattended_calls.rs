@@ -50,7 +50,7 @@ impl Relay {
             match found {
                 FoundCall::Result(result) => {
                     if let Some(call) = self.calls.get_mut(key) {
-                        call.finished = Some(result);
+                        call.finish(result);
                     }
                     self.deliver_finished(key);
                 }
@@ -80,7 +80,7 @@ impl Relay {
         let id = frame.id()?;
         let digest = calls::summary(kind, frame).ok()?.digest;
         let mut call = Call::new(now, stream, id, Some(kind));
-        call.upstream_id = self.outbox.new_id();
+        call.set_upstream_id(self.outbox.new_id());
         call.keep(bytes::Bytes::copy_from_slice(text.as_bytes()));
         let key = self.calls.insert(call);
         self.calls.end_upstream(key);
@@ -98,7 +98,7 @@ impl Relay {
         };
         let mut call = call;
         let digest = call.summary().map(|summary| summary.digest.clone());
-        if let (Some(stream), Some(text), Some(digest)) = (call.stream, call.frame(), digest) {
+        if let (Some(stream), Some(text), Some(digest)) = (call.stream(), call.frame(), digest) {
             self.find_call(stream, text, digest);
         }
     }
@@ -128,7 +128,7 @@ impl Relay {
     /// The server has answered a call that nobody waits for.
     pub(crate) fn keep_result(&mut self, now: Timestamp, key: CallId, result: String) {
         if let Some(call) = self.calls.get_mut(key) {
-            call.finished = Some(result.clone());
+            call.finish(result.clone());
         }
         let at = now.after(self.settings.keep_results);
         self.timers.set(at, Timer::DropUnattended(key));

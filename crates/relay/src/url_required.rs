@@ -38,16 +38,15 @@ impl Relay {
             return ServerForward::Handled;
         };
         if call
-            .demand
-            .as_deref()
+            .url_demand()
             .is_some_and(|before| same_error(before, frame.text()))
         {
             // Agreed to, but the server has not seen the visit yet: it says when, or is asked again in a while.
-            let wait = COMPLETION_WAIT.saturating_mul(call.rounds.min(12));
+            let wait = COMPLETION_WAIT.saturating_mul(call.rounds().min(12));
             self.timers.set(now.after(wait), Timer::Retry(key));
             return ServerForward::Handled;
         }
-        call.demand = Some(frame.text().to_owned());
+        call.set_url_demand(frame.text().to_owned());
         for request in required.elicitations {
             if let Err(refusal) = self.open_ask(now, key.into(), Origin::Url, request, None, None) {
                 self.fail(now, key, &refusal);
@@ -62,13 +61,13 @@ impl Relay {
         let Some(call) = self.calls.get(key) else {
             return;
         };
-        let all = call.questions.iter().all(|question| {
+        let all = call.asks().iter().all(|question| {
             self.asks
                 .get(*question)
                 .is_some_and(|question| question.is_answered())
         });
         if all {
-            let questions = call.questions.clone();
+            let questions = call.asks().to_vec();
             self.begin_delivery(questions);
         }
     }
@@ -95,7 +94,7 @@ impl Relay {
     fn url_declined(&mut self, now: Timestamp, key: CallId) {
         if let Some(call) = self.calls.get_mut(key) {
             // The server has no part in a visit that is not agreed to.
-            let records = std::mem::take(&mut call.delivers);
+            let records = call.take_deliveries();
             self.outbox.push(Effect::Delivered { records });
         }
         let refusal = ErrorResponse::new(
@@ -121,7 +120,7 @@ impl Relay {
                 let id = complete
                     .as_ref()
                     .map(|complete| complete.elicitation_id.as_str());
-                let demand = self.calls.get(*key).and_then(|call| call.demand.as_deref());
+                let demand = self.calls.get(*key).and_then(|call| call.url_demand());
                 matches!((id, demand), (Some(id), Some(demand)) if wants_visit(demand, id))
             })
             .collect();
