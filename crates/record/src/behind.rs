@@ -13,8 +13,10 @@ use std::sync::atomic::Ordering;
 
 use tokio::sync::mpsc;
 
+use super::apply::Applied;
 use super::delivery::InTransit;
-use super::transitions::{Stepped, is_late};
+use super::row::{Rejected, RowChange, Stepped};
+use super::transitions::verdict_of;
 use super::{
     Known, Live, Record, RecordError, Recorded, SessionIdentity, Verdict, associated_data, audit,
 };
@@ -78,26 +80,28 @@ impl Record {
     /// The client's answer to a noted question; `None` where it is not noted. [`Record::write_behind`] is to follow.
     pub fn submit_behind(&self, id: &str, outcome: &Outcome, by: &str) -> Option<Verdict> {
         let content = content_json(outcome);
-        let stepped = self.step_behind(id, &Transition::acted(outcome, by), content.as_deref())?;
-        Some(self.acted(id, stepped))
+        let act = Transition::acted(outcome, by);
+        self.step_behind(id, &act, content.as_deref())
+            .map(verdict_of)
     }
 
     /// Takes answers out, all or none and only once; `None` where not all are noted and answered. Their values never reach
     /// the store, unless the server refuses them. [`Record::write_behind`] is to follow, and what became of the delivery.
     pub fn deliver_behind(&self, ids: &[String]) -> Option<Vec<String>> {
         let now = self.now();
+        let deliver = RowChange::step(Transition::Deliver);
         let mut live = self.live();
         let mut taken = Vec::with_capacity(ids.len());
         for id in ids {
             let noted = live.get(id)?.noted()?;
             let action = noted.row.lifecycle.phase().action()?;
-            let lifecycle = noted.row.lifecycle.step(&Transition::Deliver, now).ok()?;
-            taken.push((lifecycle, result_json(action, noted.content.as_deref())));
+            let stepped = noted.row.clone().step(&deliver, now).ok()?;
+            taken.push((stepped.row, result_json(action, noted.content.as_deref())));
         }
         let mut replies = Vec::with_capacity(ids.len());
-        for (id, (lifecycle, reply)) in ids.iter().zip(taken) {
+        for (id, (row, reply)) in ids.iter().zip(taken) {
             if let Some(noted) = live.get_mut(id).and_then(Live::behind_mut) {
-                noted.row.lifecycle = lifecycle;
+                noted.row = row;
                 let transit = InTransit {
                     content: noted.content.take(),
                     arguments: noted.row.arguments.take(),
@@ -105,21 +109,17 @@ impl Record {
                 };
                 self.in_transit().insert(id.clone(), transit);
             }
+            self.effects(id, &deliver);
             replies.push(reply);
         }
-        let count = replies.len() as u64;
-        self.counters.delivered.fetch_add(count, Ordering::Relaxed);
         Some(replies)
     }
 
     /// A noted question ended without an action, or its call did before its answer was taken: then the answer waits for
     /// the same call. `false` where it is not noted.
     pub fn end_behind(&self, id: &str, ending: Ending) -> Result<bool, RecordError> {
-        let Some(stepped) = self.step_behind(id, &ending.transition(), None) else {
+        if self.step_behind(id, &ending.transition(), None).is_none() {
             return Ok(false);
-        };
-        if matches!(stepped, Stepped::Done) {
-            self.counters.ended.fetch_add(1, Ordering::Relaxed);
         }
         self.drop_draft(id);
         self.unclaim(id, None)?;
@@ -128,37 +128,42 @@ impl Record {
         Ok(true)
     }
 
-    /// A step of a noted question, here only; `None` where it is not noted.
+    /// A transition of a question that this gateway has exclusively, in memory; `None` where it has not.
     pub(super) fn step_behind(
         &self,
         id: &str,
-        step: &Transition,
+        transition: &Transition,
         content: Option<&str>,
-    ) -> Option<Stepped> {
+    ) -> Option<Applied> {
         let now = self.now();
         let mut live = self.live();
         let noted = live.get_mut(id)?.behind_mut()?;
-        let (lifecycle, refused) = match noted.row.lifecycle.step(step, now) {
-            Ok(next) => (Some(next), false),
-            Err(refused) if is_late(refused) => (
-                noted.row.lifecycle.step(&Transition::Expire, now).ok(),
-                true,
-            ),
-            Err(_) => (None, true),
+        let mut change = RowChange::step(transition.clone());
+        let (stepped, rejected) = match noted.row.clone().step(&change, now) {
+            Ok(stepped) => (Some(stepped), false),
+            Err(Rejected::Late) => {
+                change = RowChange::step(Transition::Expire);
+                (noted.row.clone().step(&change, now).ok(), true)
+            }
+            Err(Rejected::Over) => (None, true),
         };
-        if let Some(lifecycle) = lifecycle
-            && lifecycle.version() != noted.row.lifecycle.version()
-        {
-            noted.row.lifecycle = lifecycle;
-            noted.content = content.filter(|_| !refused).map(str::to_owned);
-            let event = noted.row.lifecycle.phase().as_str();
-            noted.audit.push(audit::entry(event, &noted.row, now));
+        let stepped = stepped.filter(Stepped::is_changed);
+        let is_changed = stepped.is_some();
+        if let Some(stepped) = stepped {
+            noted.row = stepped.row;
+            noted.content = content.filter(|_| !rejected).map(str::to_owned);
+            noted.audit.extend(stepped.audit);
         }
-        Some(if refused {
-            Stepped::Refused(Box::new(noted.row.clone()))
+        let applied = if rejected {
+            Applied::Rejected(Box::new(noted.row.clone()))
         } else {
-            Stepped::Done
-        })
+            Applied::Done
+        };
+        drop(live);
+        if is_changed {
+            self.effects(id, &change);
+        }
+        Some(applied)
     }
 
     /// Hands what happened to a noted question on to be written, in its turn. One that is over is let go of. An answer

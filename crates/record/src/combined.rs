@@ -4,12 +4,11 @@ use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::lifecycle::Transition;
 use mcp_elicit_core::question::{content_json, result_json};
 use std::collections::HashMap;
-use std::sync::atomic::Ordering;
 
 use super::delivery::InTransit;
-use super::transitions::Stepped;
+use super::row::{RowChange, Stepped};
 use super::{Known, Record, RecordError, associated_data, audit};
-use crate::store::{Change, Durability, Row, Store as _};
+use crate::store::{Row, Store as _};
 
 /// A client's answer that is not written yet: it is to be written together with its delivery. The question was written
 /// before it was asked; the client waits with its request until the server has the answer, and would lose the two together.
@@ -17,16 +16,26 @@ use crate::store::{Change, Durability, Row, Store as _};
 pub(super) struct Submitted {
     /// The row as it was written last.
     before: Row,
-    step: Transition,
+    act: Transition,
     /// The person's answer, JSON.
     content: Option<String>,
+}
+
+/// An answer that is about to be delivered.
+struct Delivered {
+    stepped: Stepped,
+    change: RowChange,
+    /// The `ElicitResult`, JSON.
+    reply: String,
+    /// The values that the store does not have.
+    transit: Option<InTransit>,
 }
 
 impl Record {
     /// The client's answer to a question that was written and that nobody is known to have changed since; `false` where that
     /// cannot be said. [`Record::take`] or [`Record::write_submitted`] is to follow.
     pub fn submit_with_delivery(&self, id: &str, outcome: &Outcome, by: &str) -> bool {
-        let step = Transition::acted(outcome, by);
+        let act = Transition::acted(outcome, by);
         let mut live = self.live();
         let Some(live) = live.get_mut(id) else {
             return false;
@@ -34,14 +43,14 @@ impl Record {
         let Some(before) = live.take_guess() else {
             return false;
         };
-        if before.lifecycle.step(&step, self.now()).is_err() || self.is_exclusive_elsewhere(&before)
+        if before.lifecycle.step(&act, self.now()).is_err() || self.is_exclusive_elsewhere(&before)
         {
             live.known = Known::Guess(Box::new(before));
             return false;
         }
         live.known = Known::Submitted(Box::new(Submitted {
             before,
-            step,
+            act,
             content: content_json(outcome),
         }));
         true
@@ -73,12 +82,20 @@ impl Record {
         let Some(hand) = self.take_submitted(id) else {
             return Ok(());
         };
-        match self.step(id, &hand.step, hand.content.as_deref()).await {
-            Ok(stepped) => {
-                // Whoever was first has told.
-                self.acted(id, stepped);
-                Ok(())
-            }
+        let sealed = |text: &String| {
+            self.keys
+                .encryption
+                .seal(&associated_data(id, "content"), text)
+        };
+        let content = hand.content.as_ref().map(sealed).transpose()?;
+        let transition = hand.act.clone();
+        let change = RowChange::Step {
+            transition,
+            content,
+        };
+        match self.apply(id, &change).await {
+            // An answer that was first has been told.
+            Ok(_) => Ok(()),
             Err(fault) => {
                 self.put_back_submitted(id, hand);
                 Err(fault)
@@ -122,32 +139,28 @@ impl Record {
         }
         let mut changes = Vec::new();
         let mut replies = Vec::new();
+        let mut in_transit = Vec::new();
         for id in ids {
-            let taken = match hands.get(id) {
+            let delivered = match hands.get(id) {
                 Some(hand) => self.delivered_with_answer(hand),
                 None => self.delivered(id).await?,
             };
-            let Some((change, reply)) = taken else {
+            let Some(delivered) = delivered else {
                 return Ok(None);
             };
-            changes.push(change);
-            replies.push(reply);
+            changes.push(delivered.stepped.into_write());
+            replies.push(delivered.reply);
+            in_transit.push((id, delivered.change, delivered.transit));
         }
         if !self.store.change(changes).await? {
             return Ok(None);
         }
-        for (id, hand) in hands {
-            let transit = InTransit {
-                content: hand.content.clone(),
-                arguments: hand.before.arguments.clone(),
-                delivered: self.delivered_entry(hand),
-            };
-            self.in_transit().insert(id.clone(), transit);
-            self.acted(id, Stepped::Done);
+        for (id, change, transit) in in_transit {
+            if let Some(transit) = transit {
+                self.in_transit().insert(id.clone(), transit);
+            }
+            self.effects(id, &change);
         }
-        self.counters
-            .delivered
-            .fetch_add(ids.len() as u64, Ordering::Relaxed);
         let mut live = self.live();
         for id in ids {
             live.remove(id);
@@ -157,72 +170,54 @@ impl Record {
         Ok(Some(replies))
     }
 
-    /// An answer that is written, and its row as delivered; its values are kept until that is confirmed.
-    async fn delivered(&self, id: &str) -> Result<Option<(Change, String)>, RecordError> {
+    /// Returns the delivery of an answer that is written; its values are kept until that is confirmed.
+    async fn delivered(&self, id: &str) -> Result<Option<Delivered>, RecordError> {
         let Some(row) = self.answered(id).await? else {
             return Ok(None);
         };
         let Some(action) = row.lifecycle.phase().action() else {
             return Ok(None);
         };
-        let Ok(lifecycle) = row.lifecycle.step(&Transition::Deliver, self.now()) else {
+        let sealed = row.content.clone();
+        let change = RowChange::step(Transition::Deliver);
+        let Ok(stepped) = row.step(&change, self.now()) else {
             return Ok(None);
         };
-        let content = row
-            .content
-            .as_deref()
+        let content = sealed
             .map(|sealed| {
                 self.keys
                     .encryption
-                    .open(&associated_data(id, "content"), sealed)
+                    .open(&associated_data(id, "content"), &sealed)
             })
             .transpose()?;
-        let seen = row.lifecycle.version();
-        let row = Row { lifecycle, ..row };
         let reply = result_json(action, content.as_deref());
-        let change = Change {
-            row,
-            seen,
-            // That it was delivered is said when the server has accepted it.
-            audit: Vec::new(),
-            durability: Durability::Flushed,
-        };
-        Ok(Some((change, reply)))
+        Ok(Some(Delivered {
+            stepped,
+            change,
+            reply,
+            transit: None,
+        }))
     }
 
-    /// An answer in hand, and its row as answered and delivered in one.
-    fn delivered_with_answer(&self, hand: &Submitted) -> Option<(Change, String)> {
+    /// Returns the delivery of an answer that is not written yet, in one change with the answer.
+    fn delivered_with_answer(&self, hand: &Submitted) -> Option<Delivered> {
         let now = self.now();
-        let seen = hand.before.lifecycle.version();
-        let mut row = hand.before.clone();
-        row.lifecycle = row.lifecycle.step(&hand.step, now).ok()?;
-        let action = row.lifecycle.phase().action()?;
-        let answered = audit::entry(row.lifecycle.phase().as_str(), &row, now);
-        row.lifecycle = row.lifecycle.step(&Transition::Deliver, now).ok()?;
-        row.arguments = None;
-        let audit = vec![answered];
+        let act = hand.act.clone();
+        let change = RowChange::ActAndDeliver { act };
+        let stepped = hand.before.clone().step(&change, now).ok()?;
+        let action = stepped.row.lifecycle.phase().action()?;
         let reply = result_json(action, hand.content.as_deref());
-        // The value was never written, so nothing can be sent twice.
-        let durability = Durability::Committed;
-        let change = Change {
-            row,
-            seen,
-            audit,
-            durability,
+        let transit = InTransit {
+            content: hand.content.clone(),
+            arguments: hand.before.arguments.clone(),
+            delivered: audit::entry("delivered", &stepped.row, now),
         };
-        Some((change, reply))
-    }
-
-    /// Returns what the audit says of an answer in hand once the server has accepted it.
-    fn delivered_entry(&self, hand: &Submitted) -> String {
-        let now = self.now();
-        let mut row = hand.before.clone();
-        for step in [&hand.step, &Transition::Deliver] {
-            if let Ok(next) = row.lifecycle.step(step, now) {
-                row.lifecycle = next;
-            }
-        }
-        audit::entry("delivered", &row, now)
+        Some(Delivered {
+            stepped,
+            change,
+            reply,
+            transit: Some(transit),
+        })
     }
 
     /// The row, read again when what is remembered of it is no answer: another gateway's page may have given it.

@@ -9,7 +9,9 @@ use std::sync::atomic::Ordering;
 
 use tokio::sync::mpsc;
 
+use super::apply::Attempt;
 use super::identity::params_of;
+use super::row::RowChange;
 use super::{
     Known, Live, Record, RecordError, Recorded, SessionIdentity, TRIES, audit, encryption,
 };
@@ -145,20 +147,12 @@ impl Record {
     /// The row is this gateway's from now on, so that others see that it is waited for.
     pub(super) async fn adopt(&self, mut row: Row) -> Result<Option<Recorded>, RecordError> {
         let id = row.id.clone();
+        let owner = self.lock_file.name().to_owned();
+        let adopt = RowChange::Adopt { owner };
         for _ in 0..TRIES {
             let answered = !row.lifecycle.is_open();
             let refused = row.lifecycle.delivery() == Some(Delivery::Failed);
-            let seen = row.lifecycle.version();
-            let next = Row {
-                owner: self.lock_file.name().to_owned(),
-                exclusive: false,
-                // Of two gateways that take it over at once, the second must see that it was.
-                lifecycle: row.lifecycle.renewed(),
-                ..row
-            };
-            if self.put(next, seen, Vec::new()).await? {
-                self.counters.found.fetch_add(1, Ordering::Relaxed);
-                self.changed();
+            if matches!(self.apply_to(&row, &adopt).await?, Attempt::Done) {
                 return Ok(Some(Recorded {
                     id,
                     answered,

@@ -7,10 +7,9 @@
 use std::collections::HashMap;
 use std::sync::{MutexGuard, PoisonError};
 
-use mcp_elicit_core::lifecycle::{Delivery, Lapse, Transition};
-
-use super::{Live, Record, RecordError, TRIES, associated_data, audit};
-use crate::store::{Change, Durability, Row, Store as _, Write};
+use super::row::{RowChange, Values};
+use super::{Live, Record, RecordError, associated_data};
+use crate::store::Write;
 
 /// The part of an answer on its way to the server that the store does not have.
 #[derive(Clone)]
@@ -21,14 +20,6 @@ pub(super) struct InTransit {
     pub(super) arguments: Option<Vec<u8>>,
     /// The audit entry for when the server has accepted it.
     pub(super) delivered: String,
-}
-
-/// A delivery that failed, which decides if the answer is kept.
-enum Failure<'a> {
-    /// The server refused the answer: it is kept, for the same call made again.
-    Refused { reason: &'a str },
-    /// The answer may have reached the server: nothing is kept.
-    InDoubt { reason: &'a str },
 }
 
 impl Record {
@@ -67,31 +58,7 @@ impl Record {
                 self.write_behind(id)?;
                 continue;
             }
-            for _ in 0..TRIES {
-                let Some(row) = self.find(id).await? else {
-                    break;
-                };
-                if row.lifecycle.delivery() != Some(Delivery::Delivered) {
-                    // It may be asked again already.
-                    break;
-                }
-                let seen = row.lifecycle.version();
-                let row = Row {
-                    lifecycle: row.lifecycle.renewed(),
-                    arguments: None,
-                    content: None,
-                    ..row
-                };
-                let change = Change {
-                    audit: vec![audit::entry("delivered", &row, self.now())],
-                    row,
-                    seen,
-                    durability: Durability::Committed,
-                };
-                if self.store.change(vec![change]).await? {
-                    break;
-                }
-            }
+            self.apply(id, &RowChange::Confirm).await?;
         }
         Ok(())
     }
@@ -100,8 +67,10 @@ impl Record {
     /// for the same call made again; the second refusal, and one of an answer that no call can come for, ends it.
     pub async fn delivery_refused(&self, ids: &[String], reason: &str) -> Result<(), RecordError> {
         for id in ids {
-            self.delivery_failed(id, &Failure::Refused { reason })
-                .await?;
+            let restored = self.take_back(id)?;
+            let why = reason.to_owned();
+            let change = RowChange::Refuse { why, restored };
+            self.delivery_failed(id, &change).await?;
         }
         Ok(())
     }
@@ -109,90 +78,34 @@ impl Record {
     /// Records that nobody can say whether the server has these answers, for this reason in words for a person and a log. Their values are erased: none is sent again.
     pub async fn delivery_in_doubt(&self, ids: &[String], reason: &str) -> Result<(), RecordError> {
         for id in ids {
-            self.delivery_failed(id, &Failure::InDoubt { reason })
-                .await?;
+            self.hand_on_behind(id, true)?;
+            let why = reason.to_owned();
+            let change = RowChange::Doubt { why };
+            self.delivery_failed(id, &change).await?;
         }
         Ok(())
     }
 
-    async fn delivery_failed(&self, id: &str, failure: &Failure<'_>) -> Result<(), RecordError> {
-        // What was delivered without being written first is written now.
+    /// Returns the values of a refused answer that the store does not have, sealed for it. The delivery that was not written yet is
+    /// written first.
+    fn take_back(&self, id: &str) -> Result<Option<Values>, RecordError> {
         self.hand_on_behind(id, true)?;
-        let transit = self.in_transit().get(id).cloned();
-        for _ in 0..TRIES {
-            let Some(row) = self.find(id).await? else {
-                break;
-            };
-            let seen = row.lifecycle.version();
-            let Some((next, audit)) = self.after_failure(row, failure, transit.as_ref())? else {
-                break;
-            };
-            // Known to be there before it is: the same call may come at once.
-            self.presence.may_hold(&next.binding);
-            if self.put(next, seen, audit).await? {
-                self.in_transit().remove(id);
-                self.changed();
-                return Ok(());
-            }
-        }
-        self.in_transit().remove(id);
-        Ok(())
-    }
-
-    /// Returns the row as it is after its delivery failed, and what the audit says; `None` where the answer is not on its
-    /// way.
-    fn after_failure(
-        &self,
-        row: Row,
-        failure: &Failure<'_>,
-        transit: Option<&InTransit>,
-    ) -> Result<Option<(Row, Vec<String>)>, RecordError> {
-        let now = self.now();
-        let (step, event) = match failure {
-            Failure::Refused { reason } => {
-                let why = (*reason).to_owned();
-                (Transition::Refuse { why }, "delivery-failed")
-            }
-            Failure::InDoubt { reason } => {
-                let why = (*reason).to_owned();
-                (Transition::Doubt { why }, "in-doubt")
-            }
-        };
-        let Ok(lifecycle) = row.lifecycle.step(&step, now) else {
+        let Some(transit) = self.in_transit().get(id).cloned() else {
             return Ok(None);
         };
-        let mut next = Row {
-            lifecycle,
-            exclusive: false,
-            ..row
+        let seal = |text: &String| {
+            self.keys
+                .encryption
+                .seal(&associated_data(id, "content"), text)
         };
-        let mut audit = vec![audit::entry(event, &next, now)];
-        if next.lifecycle.delivery() == Some(Delivery::Failed) && !next.can_be_found() {
-            let why = Lapse::NoCall;
-            if let Ok(lapsed) = next.lifecycle.step(&Transition::Lapse { why }, now) {
-                next.lifecycle = lapsed;
-            }
-        }
-        match next.lifecycle.delivery() {
-            Some(Delivery::Failed) => {
-                if let Some(transit) = transit {
-                    let sealed = |text: &String| {
-                        self.keys
-                            .encryption
-                            .seal(&associated_data(&next.id, "content"), text)
-                    };
-                    next.content = transit.content.as_ref().map(sealed).transpose()?;
-                    next.arguments.clone_from(&transit.arguments);
-                }
-            }
-            delivery => {
-                next.content = None;
-                next.arguments = None;
-                if delivery == Some(Delivery::Lapsed) {
-                    audit.push(audit::entry("lapsed", &next, now));
-                }
-            }
-        }
-        Ok(Some((next, audit)))
+        let content = transit.content.as_ref().map(seal).transpose()?;
+        let arguments = transit.arguments;
+        Ok(Some(Values { content, arguments }))
+    }
+
+    async fn delivery_failed(&self, id: &str, change: &RowChange) -> Result<(), RecordError> {
+        self.apply(id, change).await?;
+        self.in_transit().remove(id);
+        Ok(())
     }
 }

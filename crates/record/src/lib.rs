@@ -6,6 +6,8 @@
 //!
 //! | file | what it does |
 //! | --- | --- |
+//! | `row` | the transitions of one row, pure |
+//! | `apply` | the executor of changes: compare-and-set, then what follows from it |
 //! | `create` | a question is written, or found written |
 //! | `transitions` | it moves on: seen, acted on, ended |
 //! | `combined` | answers are taken out for the server, once |
@@ -21,6 +23,7 @@
 //! | [`encryption`] | values, unreadable while they wait |
 //! | `presence::lock_file` | which gateways run |
 
+mod apply;
 pub mod audit;
 mod behind;
 mod calls;
@@ -34,6 +37,7 @@ mod event;
 pub mod identity;
 pub mod key_files;
 mod presence;
+mod row;
 pub mod state_file;
 pub mod store;
 mod sweep;
@@ -50,9 +54,7 @@ use mcp_elicit_core::answer::Draft;
 use mcp_elicit_core::lifecycle::Timestamp;
 use tokio::sync::{mpsc, watch};
 
-use crate::store::{
-    ChainKey, Change, Durability, Filter, Page, Row, Store, StoreError, Write, Writer,
-};
+use crate::store::{ChainKey, Filter, Page, Row, Store, StoreError, Write, Writer};
 use behind::WrittenBehind;
 use combined::Submitted;
 use delivery::InTransit;
@@ -345,23 +347,6 @@ impl Record {
         {
             live.known = Known::Guess(Box::new(row));
         }
-    }
-
-    /// Writes the row where it still has the version that was seen; `false` when somebody else was first.
-    async fn put(&self, row: Row, seen: u64, audit: Vec<String>) -> Result<bool, RecordError> {
-        // What a person did, and what became of it, survives a loss of power.
-        let durability = if !audit.is_empty() && row.holds_an_act() {
-            Durability::Flushed
-        } else {
-            Durability::Committed
-        };
-        let change = Change {
-            row,
-            seen,
-            audit,
-            durability,
-        };
-        Ok(self.store.change(vec![change]).await?)
     }
 
     /// The row of this id.

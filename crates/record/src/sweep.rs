@@ -5,7 +5,8 @@ use mcp_elicit_core::lifecycle::{Lapse, Phase, Timestamp, Transition};
 use mcp_elicit_core::question::Ending;
 use std::time::Duration;
 
-use super::{Record, RecordError, Retention, audit};
+use super::row::RowChange;
+use super::{Record, RecordError, Retention};
 use crate::store::{Row, Store as _};
 
 /// The number of due rows that are read in one round.
@@ -18,12 +19,11 @@ impl Record {
             let now = self.now();
             let lifecycle = &row.lifecycle;
             if lifecycle.is_due(now) {
-                self.expire(&row).await?;
+                self.end_due(&row, Transition::Expire).await?;
             } else if lifecycle.is_open() {
                 if !row.can_be_found() && !self.is_waited_for(&row) {
                     // Whoever answered it would answer for nobody.
-                    self.end_by_itself(&row, &Ending::ServerGone.transition())
-                        .await?;
+                    self.end_due(&row, Ending::ServerGone.transition()).await?;
                 }
             } else if row.is_in_transit() {
                 if !self.is_owner_running(&row) {
@@ -31,7 +31,7 @@ impl Record {
                     self.delivery_in_doubt(&[row.id], why).await?;
                 }
             } else if !lifecycle.is_deliverable(now) {
-                self.lapse(row).await?;
+                self.lapse(&row).await?;
             }
         }
         let Retention {
@@ -51,26 +51,14 @@ impl Record {
         self.lock_file.is_mine(&row.owner) || self.lock_file.is_held(&row.owner)
     }
 
-    /// No call came for the answer in time: its value is erased.
-    async fn lapse(&self, row: Row) -> Result<(), RecordError> {
-        if self.is_exclusive_elsewhere(&row) {
+    /// Erases the value of an answer for which no call came in time.
+    async fn lapse(&self, row: &Row) -> Result<(), RecordError> {
+        if self.is_exclusive_elsewhere(row) {
             return Ok(());
         }
-        let seen = row.lifecycle.version();
         let why = Lapse::KeptTooLong;
-        let Ok(lifecycle) = row.lifecycle.step(&Transition::Lapse { why }, self.now()) else {
-            return Ok(());
-        };
-        let next = Row {
-            lifecycle,
-            content: None,
-            arguments: None,
-            ..row
-        };
-        let entry = audit::entry("lapsed", &next, self.now());
-        if self.put(next, seen, vec![entry]).await? {
-            self.changed();
-        }
+        let change = RowChange::step(Transition::Lapse { why });
+        self.apply_to(row, &change).await?;
         Ok(())
     }
 

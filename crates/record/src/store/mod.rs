@@ -75,12 +75,6 @@ impl Row {
         self.lifecycle.delivery() == Some(Delivery::Delivered)
             && (self.content.is_some() || self.arguments.is_some())
     }
-
-    /// Returns `true` when what the row says of a person's answer must survive a loss of power: the answer was kept, or a
-    /// kept one was taken out.
-    pub fn holds_an_act(&self) -> bool {
-        self.lifecycle.delivery().is_some()
-    }
 }
 
 /// Longest beginning of a message that lists show, in characters.

@@ -1,0 +1,385 @@
+//! The transitions of one row, pure: the row as it will be, the audit's entries for it, and the failure that the write must
+//! survive. Nothing here reads the store, a clock or a key.
+
+use mcp_elicit_core::lifecycle::{Delivery, Lapse, Timestamp, Transition, TransitionError};
+
+use super::audit;
+use crate::store::{Change, Durability, Row};
+
+/// A change of one row.
+#[derive(Clone, Debug)]
+pub(crate) enum RowChange {
+    /// A transition up to the delivery.
+    Step {
+        /// The transition.
+        transition: Transition,
+        /// The answer's content, sealed, where a person acted.
+        content: Option<Vec<u8>>,
+    },
+    /// A person acted, and the answer is delivered in the same write: the store never has its values.
+    ActAndDeliver {
+        /// The act.
+        act: Transition,
+    },
+    /// The server accepted the answer: its values are erased.
+    Confirm,
+    /// The server refused the answer, which is kept for the same call made again; a second refusal, or one of an answer that
+    /// no call can come for, ends it.
+    Refuse {
+        /// The reason, in words for a person and a log.
+        why: String,
+        /// The values, where the store does not have them.
+        restored: Option<Values>,
+    },
+    /// The answer may have reached the server: its values are erased, and it is never sent again.
+    Doubt {
+        /// The reason, in words for a person and a log.
+        why: String,
+    },
+    /// A call of the gateway of this name waits for the question from now on.
+    Adopt {
+        /// The gateway.
+        owner: String,
+    },
+}
+
+/// The values of an answer on its way, sealed.
+#[derive(Clone, Debug)]
+pub(crate) struct Values {
+    /// The answer's content.
+    pub(crate) content: Option<Vec<u8>>,
+    /// The call's arguments.
+    pub(crate) arguments: Option<Vec<u8>>,
+}
+
+/// A row after a change.
+#[derive(Clone, Debug)]
+pub(crate) struct Stepped {
+    /// The row as it will be.
+    pub(crate) row: Row,
+    /// The version of the row before.
+    pub(crate) seen: u64,
+    /// The audit's entries, in order.
+    pub(crate) audit: Vec<String>,
+    /// The failure that the write must survive.
+    pub(crate) durability: Durability,
+}
+
+impl Stepped {
+    /// Returns `true` when the row has changed.
+    pub(crate) fn is_changed(&self) -> bool {
+        self.row.lifecycle.version() != self.seen
+    }
+
+    /// Returns the write for the store.
+    pub(crate) fn into_write(self) -> Change {
+        let Self {
+            row,
+            seen,
+            audit,
+            durability,
+        } = self;
+        Change {
+            row,
+            seen,
+            audit,
+            durability,
+        }
+    }
+}
+
+/// Why a change is not made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rejected {
+    /// The question's time has run out, which its row does not say yet.
+    Late,
+    /// The row is past that.
+    Over,
+}
+
+impl From<TransitionError> for Rejected {
+    fn from(error: TransitionError) -> Self {
+        match error {
+            TransitionError::Late => Self::Late,
+            TransitionError::Ended { .. }
+            | TransitionError::NotDue
+            | TransitionError::Open
+            | TransitionError::Delivered
+            | TransitionError::NotDelivered
+            | TransitionError::Lapsed
+            | TransitionError::Changed { .. } => Self::Over,
+        }
+    }
+}
+
+impl RowChange {
+    /// A transition that brings no content.
+    pub(crate) const fn step(transition: Transition) -> Self {
+        Self::Step {
+            transition,
+            content: None,
+        }
+    }
+}
+
+impl Row {
+    /// Returns the row after this change.
+    pub(crate) fn step(self, change: &RowChange, now: Timestamp) -> Result<Stepped, Rejected> {
+        let seen = self.lifecycle.version();
+        let mut next = Stepped {
+            row: self,
+            seen,
+            audit: Vec::new(),
+            durability: Durability::Committed,
+        };
+        match change {
+            RowChange::Step {
+                transition,
+                content,
+            } => next.transition(transition, content.as_ref(), now)?,
+            RowChange::ActAndDeliver { act } => {
+                next.transition(act, None, now)?;
+                next.advance(&Transition::Deliver, now)?;
+                next.row.arguments = None;
+                // The value was never written, so nothing can be sent twice.
+                next.durability = Durability::Committed;
+            }
+            RowChange::Confirm => {
+                if next.row.lifecycle.delivery() != Some(Delivery::Delivered) {
+                    // It may be asked again already.
+                    return Err(Rejected::Over);
+                }
+                next.row.lifecycle = next.row.lifecycle.renewed();
+                next.erase();
+                next.tell("delivered", now);
+            }
+            RowChange::Refuse { why, restored } => {
+                let why = why.clone();
+                next.advance(&Transition::Refuse { why }, now)?;
+                next.row.exclusive = false;
+                next.tell("delivery-failed", now);
+                next.keep_or_lapse(restored.as_ref(), now);
+                next.durability = Durability::Flushed;
+            }
+            RowChange::Doubt { why } => {
+                let why = why.clone();
+                next.advance(&Transition::Doubt { why }, now)?;
+                next.row.exclusive = false;
+                next.erase();
+                next.tell("in-doubt", now);
+                next.durability = Durability::Flushed;
+            }
+            RowChange::Adopt { owner } => {
+                next.row.owner.clone_from(owner);
+                next.row.exclusive = false;
+                // Of two gateways that adopt it at once, the second must see that it was.
+                next.row.lifecycle = next.row.lifecycle.renewed();
+            }
+        }
+        Ok(next)
+    }
+}
+
+impl Stepped {
+    fn advance(&mut self, transition: &Transition, now: Timestamp) -> Result<(), Rejected> {
+        self.row.lifecycle = self.row.lifecycle.step(transition, now)?;
+        Ok(())
+    }
+
+    fn tell(&mut self, event: &str, now: Timestamp) {
+        self.audit.push(audit::entry(event, &self.row, now));
+    }
+
+    fn erase(&mut self) {
+        self.row.content = None;
+        self.row.arguments = None;
+    }
+
+    fn transition(
+        &mut self,
+        transition: &Transition,
+        content: Option<&Vec<u8>>,
+        now: Timestamp,
+    ) -> Result<(), Rejected> {
+        self.advance(transition, now)?;
+        if !self.is_changed() {
+            return Ok(());
+        }
+        match transition {
+            // The values stay, and the audit says nothing, until it is known what became of the delivery.
+            Transition::Deliver => {}
+            Transition::Lapse { .. } => {
+                self.erase();
+                self.tell("lapsed", now);
+            }
+            Transition::Show
+            | Transition::Act { .. }
+            | Transition::Expire
+            | Transition::Withdraw { .. }
+            | Transition::Fail { .. }
+            | Transition::Refuse { .. }
+            | Transition::Doubt { .. } => {
+                if content.is_some() {
+                    self.row.content = content.cloned();
+                }
+                self.tell(self.row.lifecycle.phase().as_str(), now);
+            }
+        }
+        // A person's answer, and its delivery, survive a loss of power.
+        if self.row.lifecycle.delivery().is_some() {
+            self.durability = Durability::Flushed;
+        }
+        Ok(())
+    }
+
+    /// Keeps a refused answer for the same call made again, or ends it where none can come.
+    fn keep_or_lapse(&mut self, restored: Option<&Values>, now: Timestamp) {
+        if self.row.lifecycle.delivery() == Some(Delivery::Failed) && !self.row.can_be_found() {
+            let why = Lapse::NoCall;
+            // What failed can lapse.
+            let _lapsed = self.advance(&Transition::Lapse { why }, now);
+        }
+        match self.row.lifecycle.delivery() {
+            Some(Delivery::Failed) => {
+                if let Some(values) = restored {
+                    self.row.content.clone_from(&values.content);
+                    self.row.arguments.clone_from(&values.arguments);
+                }
+            }
+            delivery => {
+                self.erase();
+                if delivery == Some(Delivery::Lapsed) {
+                    self.tell("lapsed", now);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mcp_elicit_core::answer::Outcome;
+    use mcp_elicit_core::lifecycle::Lifecycle;
+    use mcp_elicit_core::wire::{CallKind, Mode};
+
+    use super::*;
+    use crate::store::Body;
+
+    fn at(millis: u64) -> Timestamp {
+        Timestamp::from_millis(millis)
+    }
+
+    /// An open question of a known call, with sealed arguments.
+    fn open() -> Row {
+        Row {
+            id: "q".to_owned(),
+            binding: "b".to_owned(),
+            owner: "g1".to_owned(),
+            lifecycle: Lifecycle::ask(at(1_000), Some(at(9_000))),
+            exclusive: true,
+            body: Body {
+                server: "s".to_owned(),
+                address: None,
+                mode: Mode::Form,
+                message: "Who?".to_owned(),
+                elicitation_id: None,
+                principal: "local".to_owned(),
+                server_info: None,
+                client_info: None,
+                kind: Some(CallKind::Tool),
+                target: Some("deploy".to_owned()),
+                others: Vec::new(),
+                fields: Vec::new(),
+                cautions: Vec::new(),
+                at_client: false,
+            },
+            arguments: Some(vec![1]),
+            content: None,
+            params: None,
+        }
+    }
+
+    fn acted(content: Option<Vec<u8>>) -> RowChange {
+        let transition = Transition::acted(&Outcome::Decline, "inbox");
+        RowChange::Step {
+            transition,
+            content,
+        }
+    }
+
+    fn events(stepped: &Stepped) -> Vec<String> {
+        let event = |entry: &String| {
+            let entry: serde_json::Value = serde_json::from_str(entry).unwrap();
+            entry["event"].as_str().unwrap_or_default().to_owned()
+        };
+        stepped.audit.iter().map(event).collect()
+    }
+
+    #[test]
+    fn an_answer_survives_a_loss_of_power_and_keeps_its_values_until_it_is_confirmed() {
+        let answered = open().step(&acted(Some(vec![2])), at(2_000)).unwrap();
+        assert_eq!(events(&answered), ["declined"]);
+        assert_eq!(answered.durability, Durability::Flushed);
+        let deliver = RowChange::step(Transition::Deliver);
+        let sent = answered.row.step(&deliver, at(3_000)).unwrap();
+        assert!(sent.audit.is_empty() && sent.durability == Durability::Flushed);
+        assert_eq!(sent.row.content, Some(vec![2]));
+        assert_eq!(
+            sent.row.clone().step(&deliver, at(3_000)).unwrap_err(),
+            Rejected::Over,
+            "at most once"
+        );
+        let confirmed = sent.row.step(&RowChange::Confirm, at(4_000)).unwrap();
+        assert_eq!(events(&confirmed), ["delivered"]);
+        assert!(confirmed.row.content.is_none() && confirmed.row.arguments.is_none());
+    }
+
+    #[test]
+    fn an_answer_that_is_delivered_at_once_has_no_values_in_the_store() {
+        let act = Transition::acted(&Outcome::Decline, "client");
+        let sent = open()
+            .step(&RowChange::ActAndDeliver { act }, at(2_000))
+            .unwrap();
+        assert_eq!(events(&sent), ["declined"]);
+        assert!(sent.row.content.is_none() && sent.row.arguments.is_none());
+        assert_eq!(sent.row.lifecycle.delivery(), Some(Delivery::Delivered));
+    }
+
+    #[test]
+    fn an_act_after_the_time_is_late_and_one_after_the_end_is_rejected() {
+        assert_eq!(
+            open().step(&acted(None), at(9_000)).unwrap_err(),
+            Rejected::Late
+        );
+        let answered = open().step(&acted(None), at(2_000)).unwrap().row;
+        assert_eq!(
+            answered.step(&acted(None), at(2_500)).unwrap_err(),
+            Rejected::Over
+        );
+    }
+
+    #[test]
+    fn a_refused_answer_gets_its_values_back_and_one_in_doubt_loses_them() {
+        let act = Transition::acted(&Outcome::Decline, "client");
+        let sent = open()
+            .step(&RowChange::ActAndDeliver { act }, at(2_000))
+            .unwrap()
+            .row;
+        let values = Values {
+            content: Some(vec![2]),
+            arguments: Some(vec![1]),
+        };
+        let refuse = RowChange::Refuse {
+            why: "403".to_owned(),
+            restored: Some(values),
+        };
+        let kept = sent.clone().step(&refuse, at(3_000)).unwrap();
+        assert_eq!(events(&kept), ["delivery-failed"]);
+        assert_eq!(kept.row.content, Some(vec![2]));
+        assert!(!kept.row.exclusive);
+        let why = "reset".to_owned();
+        let doubt = sent.step(&RowChange::Doubt { why }, at(3_000)).unwrap();
+        assert_eq!(events(&doubt), ["in-doubt"]);
+        assert!(doubt.row.content.is_none() && doubt.row.arguments.is_none());
+    }
+}
