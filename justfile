@@ -24,11 +24,11 @@ locks:
 
 # every lint, warnings as errors
 clippy:
-    cargo clippy --workspace --all-targets --locked -- -D warnings
+    cargo clippy --workspace --all-targets --locked --features full -- -D warnings
 
 # the documentation, warnings as errors
 docs:
-    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
+    RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --features full
 
 # licences, bans and sources of dependencies
 deny:
@@ -40,7 +40,7 @@ advisories:
 
 # every test; those with real peers say so loudly where node or python is absent
 test *args:
-    cargo test --workspace --locked {{args}}
+    cargo test --workspace --locked --features full {{args}}
 
 # the tests of one crate: `just one core link`
 one crate *args:

@@ -237,7 +237,7 @@ pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
 }
 
 /// Writes a duration with the largest unit that needs no second one: `30m`, `24h`.
-pub(crate) fn duration_text(duration: Duration) -> String {
+pub fn duration_text(duration: Duration) -> String {
     let seconds = duration.as_secs();
     if seconds.is_multiple_of(3600) {
         format!("{}h", seconds / 3600)

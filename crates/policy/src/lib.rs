@@ -8,6 +8,7 @@
 //! | [`people`] | people, groups and roles of the file |
 //! | [`facts`] | the facts about one call and one question that rules are matched with |
 //! | [`access`] | the table of role by action |
+//! | [`quorum`] | the acts of people on one question, as transitions |
 //! | [`schedule`] | reminders, escalations and the deadline of one question |
 //! | [`defect`] | mistakes in a file, each with its line and column |
 //! | `document` | TOML values with their places |
@@ -21,6 +22,7 @@ mod document;
 pub mod facts;
 mod glob;
 pub mod people;
+pub mod quorum;
 pub mod rules;
 pub mod schedule;
 

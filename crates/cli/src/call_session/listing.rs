@@ -124,7 +124,7 @@ pub(super) async fn read<H: ClientHandler>(
 }
 
 /// Reads the list of tools.
-pub(super) async fn tools<H: ClientHandler>(
+pub(crate) async fn tools<H: ClientHandler>(
     connection: &Connection<H>,
     options: &CallOptions,
 ) -> Result<Vec<Tool>, CallError> {

@@ -15,7 +15,7 @@ pub(crate) mod events;
 pub(crate) mod failures;
 pub(crate) mod handler;
 mod help;
-mod listing;
+pub(crate) mod listing;
 pub(crate) mod private_link;
 mod progress;
 pub(crate) mod request;
@@ -46,7 +46,7 @@ use handler::Handler;
 use request::{Got, ServerRequest};
 
 /// The time that a server may be silent by default.
-const SILENCE: Duration = Duration::from_mins(1);
+pub(crate) const SILENCE: Duration = Duration::from_mins(1);
 
 /// One request to a server.
 pub(crate) struct Call {
@@ -278,7 +278,7 @@ pub(crate) fn exit_of(is_error: bool, refusal: bool) -> Exit {
     }
 }
 
-fn revision(protocol: Protocol) -> Option<Revision> {
+pub(crate) fn revision(protocol: Protocol) -> Option<Revision> {
     match protocol {
         Protocol::Auto => None,
         Protocol::V2025_06_18 => Some(Revision::V2025_06_18),

@@ -11,6 +11,11 @@ mod gateway;
 mod inbox;
 mod keys;
 mod lint;
+#[cfg(feature = "full")]
+mod rules;
+#[cfg(not(feature = "full"))]
+#[path = "rules_absent.rs"]
+mod rules;
 mod validate;
 
 use std::future::Future;
@@ -29,6 +34,7 @@ pub(crate) enum Command {
     Inbox(inbox::InboxArgs),
     Audit(audit::AuditArgs),
     Keys(keys::KeysArgs),
+    Rules(rules::RulesArgs),
     Lint(lint::LintArgs),
     Validate(validate::ValidateArgs),
 }
@@ -43,6 +49,7 @@ pub(crate) fn run(command: Command) -> Result<Exit, Failure> {
         Command::Inbox(args) => inbox::run(args),
         Command::Audit(args) => audit::run(args),
         Command::Keys(args) => keys::run(args),
+        Command::Rules(args) => rules::run(args),
         Command::Lint(args) => lint::run(&args),
         Command::Validate(args) => validate::run(args),
     }

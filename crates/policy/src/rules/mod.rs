@@ -21,6 +21,7 @@ pub use self::read::Loaded;
 pub use self::targets::Coverage;
 use self::targets::Targets;
 use crate::condition::{Condition, Interner};
+pub use crate::document::duration_text;
 use crate::glob::Glob;
 use crate::people::{Addressee, People};
 use crate::schedule::{Escalation, Schedule};

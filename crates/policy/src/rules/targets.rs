@@ -92,7 +92,16 @@ impl Rules {
 }
 
 impl Rule {
-    pub(super) fn is_for_server(&self, server: &str) -> bool {
+    /// Returns `true` if the rule is for tools, and not for prompts or resources alone.
+    pub fn is_for_tools(&self) -> bool {
+        match &self.targets {
+            Targets::All => true,
+            Targets::Named(targets) => targets.iter().any(|target| target.kind == CallKind::Tool),
+        }
+    }
+
+    /// Returns `true` if the rule is for this server.
+    pub fn is_for_server(&self, server: &str) -> bool {
         self.servers.iter().any(|glob| glob.matches(server))
     }
 }

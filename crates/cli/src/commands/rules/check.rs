@@ -1,0 +1,118 @@
+//! `rules check`: every mistake of a file, at its place.
+
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use clap::Args;
+use mcp_elicit_policy::{RuleDefect, Rules};
+use serde_json::json;
+
+use crate::failure::{Exit, Failure};
+use crate::input::Input;
+use crate::output::{self, GOOD, harmless, say, styled};
+
+/// Find every mistake in a rules file, with its line and column
+///
+/// Mistakes are, among others: unknown keys, a secret written as text, two people with one mail address, groups that contain
+/// each other, rules that can never match or name nobody, escalations that add nobody or come after the deadline, and conditions
+/// with names or types that do not exist. Warnings leave the file usable.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct CheckArgs {
+    /// The rules, in TOML; `-` is stdin. A gateway's whole configuration may be given: the rest of it is not checked here
+    #[arg(value_name = "FILE")]
+    file: Input,
+
+    /// Print the mistakes as JSON on stdout
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = r#"Examples:
+  mcp-elicit rules check rules.toml
+  mcp-elicit rules check rules.toml --json | jq '.defects[] | "\(.line): \(.message)"'
+
+JSON: {"ok":false,"rules":4,"defects":[{"code","rule","line","column","message","help"}],"warnings":[..]}
+
+Exit codes:
+  0  no mistakes (there may be warnings)
+  1  mistakes
+  2  the file cannot be read"#;
+
+/// The number of mistakes that are shown to a person.
+const SHOWN: usize = 60;
+
+pub(super) fn run(args: &CheckArgs) -> Result<Exit, Failure> {
+    let text = super::text_of(&args.file)?;
+    let loaded = Rules::load(&text);
+    let is_right = loaded.defects.is_empty();
+    if args.json {
+        output::print_json(&json!({
+            "ok": is_right,
+            "rules": loaded.count,
+            "defects": loaded.defects,
+            "warnings": loaded.warnings,
+        }))?;
+    } else {
+        let name = args.file.to_string();
+        let defects = loaded.defects.iter().map(|defect| (Level::ERROR, defect));
+        let warnings = loaded
+            .warnings
+            .iter()
+            .map(|warning| (Level::WARNING, warning));
+        for (level, finding) in defects.chain(warnings).take(SHOWN) {
+            show(level, finding, &text, &name);
+        }
+        let all = loaded.defects.len() + loaded.warnings.len();
+        if all > SHOWN {
+            say(format_args!(
+                "... and {} more; --json gives them all\n",
+                all - SHOWN
+            ));
+        }
+        let count = |n: usize, one: &str| format!("{n} {one}{}", if n == 1 { "" } else { "s" });
+        let summary = format!(
+            "{}: {}, {}",
+            count(loaded.count, "rule"),
+            count(loaded.defects.len(), "mistake"),
+            count(loaded.warnings.len(), "warning")
+        );
+        if is_right {
+            say(format_args!("{} {summary}", styled(GOOD, "good:")));
+        } else {
+            say(summary);
+        }
+    }
+    Ok(if is_right { Exit::Done } else { Exit::Refused })
+}
+
+/// Shows one finding in its line of the file.
+fn show(level: Level<'_>, finding: &RuleDefect, text: &str, name: &str) {
+    let message = match &finding.rule {
+        Some(rule) => format!("{} (rule `{rule}`)", finding.message),
+        None => finding.message.clone(),
+    };
+    let line = text.lines().nth(finding.line - 1).unwrap_or_default();
+    let line = harmless(line);
+    let start = line
+        .char_indices()
+        .nth(finding.column - 1)
+        .map_or(line.len(), |(at, _)| at);
+    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
+    let rest = &line[start..];
+    let word = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+    let first = rest.chars().next().map_or(0, char::len_utf8);
+    let span = start..start + word.max(first);
+    let message = harmless(&message);
+    let annotation = AnnotationKind::Primary.span(span);
+    let snippet = Snippet::source(line.as_ref())
+        .line_start(finding.line)
+        .path(name)
+        .annotation(annotation);
+    let mut group =
+        Group::with_title(level.primary_title(message).id(finding.code)).element(snippet);
+    let help = harmless(&finding.help);
+    if !help.is_empty() {
+        group = group.element(Level::HELP.message(help));
+    }
+    say(Renderer::styled().render(&[group]));
+    say("");
+}

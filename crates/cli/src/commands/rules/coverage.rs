@@ -1,0 +1,199 @@
+//! `rules coverage`: the tools of a server, and the rules that speak of each.
+
+use clap::Args;
+use mcp_elicit_client::{CallOptions, ClientSettings, ConnectOptions, Connection, ElicitingClient};
+use mcp_elicit_forms::view::sanitize;
+use mcp_elicit_policy::rules::Coverage;
+use rmcp::model::Tool;
+use serde_json::{Map, Value, json};
+
+use crate::args::server::ServerArgs;
+use crate::call_session::handler::Handler;
+use crate::call_session::{self, failures, stop};
+use crate::commands::in_order;
+use crate::failure::{Exit, Failure};
+use crate::input::Input;
+use crate::output::{self, WARNING, styled};
+
+/// Show which rules speak of each tool of a server, and of which tools none does
+///
+/// Starts the server, or connects to it, and lists its tools; calls none of them.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct CoverageArgs {
+    /// The rules, in TOML
+    #[arg(value_name = "FILE")]
+    file: Input,
+
+    #[command(flatten)]
+    server: ServerArgs,
+
+    /// The server's name in the configuration; by default the name that it reports
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+
+    /// Print the list as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = r#"Examples:
+  mcp-elicit rules coverage rules.toml --name deploy -- npx my-server
+  mcp-elicit rules coverage rules.toml --url https://example.com/mcp --token-env TOKEN
+  mcp-elicit rules coverage rules.toml --json -- mcp-elicit demo-server | jq '.tools[] | select(.covered == "never").tool'
+
+covered: always (a rule without a condition speaks of it), conditional (only rules with conditions), never.
+
+Exit codes:
+  0  listed, whatever is covered
+  2  the file or the command line cannot be used
+  3  no connection, or the server broke the protocol"#;
+
+/// The longest name of a tool that is shown to a person, in characters.
+const NAME: usize = 80;
+
+pub(super) fn run(args: &CoverageArgs) -> Result<Exit, Failure> {
+    let rules = super::right_rules(&args.file)?;
+    let (reported, tools) = in_order(Box::pin(tools(&args.server)))?;
+    let server = args.name.clone().unwrap_or(reported);
+    let covered: Vec<_> = tools
+        .iter()
+        .map(|tool| (tool, rules.coverage(&server, &tool.name)))
+        .collect();
+    let is_used = |name: &str| {
+        covered
+            .iter()
+            .any(|(_, (_, rules))| rules.iter().any(|rule| rule.name() == name))
+    };
+    let unused = rules
+        .rules()
+        .iter()
+        .filter(|rule| rule.is_for_server(&server) && rule.is_for_tools() && !is_used(rule.name()));
+    let unused: Vec<&str> = unused.map(mcp_elicit_policy::rules::Rule::name).collect();
+    if args.json {
+        let tools = covered.iter().map(|(tool, (coverage, rules))| {
+            let rules = rules
+                .iter()
+                .map(|rule| json!({"rule": rule.name(), "line": rule.line()}));
+            let mut entry = Map::new();
+            entry.insert("tool".to_owned(), json!(tool.name));
+            let annotations = annotations(tool);
+            if !annotations.is_empty() {
+                entry.insert("annotations".to_owned(), Value::Object(annotations));
+            }
+            entry.insert("covered".to_owned(), json!(coverage));
+            entry.insert("rules".to_owned(), rules.collect());
+            Value::Object(entry)
+        });
+        let tools: Value = tools.collect();
+        output::print_json(&json!({"server": server, "tools": tools, "unused": unused}))?;
+    } else {
+        show(&server, &covered, &unused)?;
+    }
+    Ok(Exit::Done)
+}
+
+type Covered<'t> = (
+    &'t Tool,
+    (Coverage, Vec<&'t mcp_elicit_policy::rules::Rule>),
+);
+
+fn show(server: &str, covered: &[Covered<'_>], unused: &[&str]) -> Result<(), Failure> {
+    let name = |tool: &Tool| sanitize::line(&tool.name, NAME);
+    let width = covered
+        .iter()
+        .map(|(tool, _)| name(tool).chars().count())
+        .max()
+        .unwrap_or_default();
+    for (tool, (coverage, rules)) in covered {
+        let names: Vec<&str> = rules.iter().map(|rule| rule.name()).collect();
+        let names = names.join(", ");
+        let word = match coverage {
+            Coverage::Always => "always",
+            Coverage::Conditional => "conditional",
+            Coverage::Never => "never",
+        };
+        let line = format!("{:<width$}  {word:<11}  {names}", name(tool));
+        output::print(line.trim_end())?;
+    }
+    let never = covered
+        .iter()
+        .filter(|(_, (coverage, _))| *coverage == Coverage::Never)
+        .count();
+    output::say(format_args!(
+        "no rule speaks of {} of the {} tools of {}",
+        never,
+        covered.len(),
+        sanitize::line(server, NAME)
+    ));
+    for rule in unused {
+        output::say(format_args!(
+            "{} rule `{}` is for this server and speaks of no tool that it has",
+            styled(WARNING, "warning:"),
+            output::harmless(rule)
+        ));
+    }
+    Ok(())
+}
+
+/// Returns the annotations that the tool has, by the names that conditions use.
+fn annotations(tool: &Tool) -> Map<String, Value> {
+    let Some(annotations) = &tool.annotations else {
+        return Map::new();
+    };
+    [
+        ("readOnly", annotations.read_only_hint),
+        ("destructive", annotations.destructive_hint),
+        ("idempotent", annotations.idempotent_hint),
+        ("openWorld", annotations.open_world_hint),
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| Some((name.to_owned(), Value::Bool(value?))))
+    .collect()
+}
+
+/// Connects, and returns the name that the server reports and its tools.
+async fn tools(args: &ServerArgs) -> Result<(String, Vec<Tool>), Failure> {
+    let stop = stop::listen()?;
+    let target = args.target()?;
+    let access = args.access()?;
+    let options = ConnectOptions {
+        revision: call_session::revision(args.protocol),
+        token: access.token,
+        headers: access.headers,
+        environment: access.environment,
+        ..ConnectOptions::default()
+    };
+    // Nothing is declared, so the server asks nothing.
+    let client = ElicitingClient::new(
+        Handler::new(true),
+        target.describe(),
+        ClientSettings::default(),
+    );
+    let connection = tokio::select! {
+        opened = Connection::open(&target, client, &options) => {
+            opened.map_err(|error| failures::connecting(error, &target))?
+        }
+        () = stop.cancelled() => return Err(failures::stopped()),
+    };
+    let info = connection.peer().peer_info();
+    let reported = info
+        .as_ref()
+        .and_then(|info| info.server_info.as_ref())
+        .map(|server| server.name.clone());
+    let has_tools = info.is_none_or(|info| info.capabilities.tools.is_some());
+    let options = CallOptions {
+        silence: Some(call_session::SILENCE),
+        stop: stop.clone(),
+        as_task: false,
+    };
+    let listed = if has_tools {
+        call_session::listing::tools(&connection, &options).await
+    } else {
+        Ok(Vec::new())
+    };
+    let said = failures::ServerOutput::of(&connection);
+    connection.close().await;
+    let listed = listed.map_err(|error| failures::calling(error, &said, None))?;
+    Ok((reported.unwrap_or_default(), listed))
+}

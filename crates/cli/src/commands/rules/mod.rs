@@ -1,0 +1,79 @@
+//! `mcp-elicit rules`: is a rules file right, what would it decide, and of which tools does no rule speak?
+
+mod check;
+mod coverage;
+mod simulate;
+
+use clap::{Args, Subcommand};
+use mcp_elicit_policy::Rules;
+
+use crate::failure::{Exit, Failure};
+use crate::input::Input;
+
+/// Check and simulate the rules of a gateway: who is asked, what is refused, which calls need approval
+///
+/// Rules are written in TOML and read from the top; the first that matches decides. These commands check and simulate them. The
+/// gateway does not enforce rules yet: a file that passes here changes nothing in a gateway that runs.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct RulesArgs {
+    #[command(subcommand)]
+    command: RulesCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum RulesCommand {
+    Check(check::CheckArgs),
+    Simulate(simulate::SimulateArgs),
+    Coverage(Box<coverage::CoverageArgs>),
+}
+
+const EXAMPLES: &str = r#"A file:
+  [people.ada]
+  mail = "ada@example.com"
+  [people.bob]
+  mail = "bob@example.com"
+  [groups]
+  ops = ["ada", "bob"]
+  [[rules]]
+  name = "deploy-production"
+  server = "deploy"
+  tool = "deploy*"
+  when = 'arguments.environment == "production"'
+  ask = { group = "ops" }
+  deadline = "30m"
+
+Examples:
+  mcp-elicit rules check rules.toml
+  mcp-elicit rules simulate rules.toml --call '{"server":"deploy","tool":"deploy_app","arguments":{"environment":"production"}}'
+  mcp-elicit rules coverage rules.toml --name deploy -- npx my-server
+
+The guide is docs/rules.md."#;
+
+/// Runs the command to its end.
+pub(crate) fn run(args: RulesArgs) -> Result<Exit, Failure> {
+    match args.command {
+        RulesCommand::Check(args) => check::run(&args),
+        RulesCommand::Simulate(args) => simulate::run(&args),
+        RulesCommand::Coverage(args) => coverage::run(&args),
+    }
+}
+
+/// Reads a file of rules that must be right.
+fn right_rules(file: &Input) -> Result<Rules, Failure> {
+    let text = text_of(file)?;
+    Rules::parse(&text).map_err(|defects| {
+        let count = defects.len();
+        let mistakes = if count == 1 { "mistake" } else { "mistakes" };
+        let first = defects.first().map(|defect| format!("{file}:{defect}"));
+        Failure::usage(format!("{file} has {count} {mistakes}"))
+            .telling("the first:", first.into_iter().collect())
+            .hint(format!("see all with `mcp-elicit rules check {file}`."))
+    })
+}
+
+fn text_of(file: &Input) -> Result<String, Failure> {
+    let bytes = file.read()?;
+    String::from_utf8(bytes)
+        .map_err(|_| Failure::usage(format!("{file} is not UTF-8 text")).hint("save it as UTF-8."))
+}

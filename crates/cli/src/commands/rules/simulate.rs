@@ -1,0 +1,330 @@
+//! `rules simulate`: the decision about one call, with the same code that decides in a gateway.
+
+use std::collections::BTreeSet;
+
+use clap::Args;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+use mcp_elicit_core::wire::CallKind;
+use mcp_elicit_policy::rules::{
+    Admit, Approval, DEFAULT_DEADLINE, Plan, Planned, Preview, duration_text,
+};
+use mcp_elicit_policy::{Annotations, Call, Caller, CallerKind, Facts, Now, QuestionFacts, Rules};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use crate::failure::{Exit, Failure};
+use crate::input::Input;
+use crate::output;
+
+/// Show what the rules decide about one call, and why
+///
+/// First the rules are read as before the call; where they let it go on, they are read as when its server asks. Without a
+/// `question` in the call, rules that need one are passed over and `needs` says so.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct SimulateArgs {
+    /// The rules, in TOML; `-` is stdin
+    #[arg(value_name = "FILE")]
+    file: Input,
+
+    /// The call, in JSON; `-` reads it from stdin
+    #[arg(long, value_name = "JSON")]
+    call: String,
+
+    /// Print the decision as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = r#"The call:
+  server       the server's name in the configuration (required)
+  tool         the tool; or `prompt` with its name, or `resource` with its URI. Without any, the server asked outside a known call
+  arguments    the arguments, an object
+  caller       {"issuer","subject","name","mail","client","kind","groups"}, kind is local, subject or key
+  annotations  {"readOnly","destructive","idempotent","openWorld"}; the specification's defaults for those not given
+  question     {"mode","message","host","credentials","fields"}
+  now          the time, such as 2026-11-22T10:00:00Z
+
+Examples:
+  mcp-elicit rules simulate rules.toml --call '{"server":"deploy","tool":"deploy_app","arguments":{"environment":"production"}}'
+  mcp-elicit rules simulate rules.toml --json --call - < call.json | jq .rule
+
+Exit codes:
+  0  a decision was made, whichever it is
+  2  the file or the call cannot be used"#;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CallInput<'a> {
+    server: String,
+    tool: Option<String>,
+    prompt: Option<String>,
+    resource: Option<String>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+    #[serde(default)]
+    caller: InputCaller,
+    #[serde(default)]
+    annotations: Annotations,
+    question: Option<QuestionFacts>,
+    now: Option<Timestamp>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct InputCaller {
+    issuer: String,
+    subject: String,
+    name: String,
+    mail: String,
+    client: String,
+    kind: CallerKind,
+    groups: Vec<String>,
+}
+
+pub(super) fn run(args: &SimulateArgs) -> Result<Exit, Failure> {
+    if args.file == Input::Stdin && args.call == "-" {
+        return Err(Failure::usage(
+            "the rules and the call cannot both be stdin",
+        ));
+    }
+    let rules = super::right_rules(&args.file)?;
+    let text = match args.call.as_str() {
+        "-" => super::text_of(&Input::Stdin)?,
+        text => text.to_owned(),
+    };
+    // The error names the member and the place, and no value.
+    let mut input: CallInput<'_> = serde_json::from_str(&text).map_err(|error| {
+        Failure::usage("the call cannot be read")
+            .because(error)
+            .hint("see `mcp-elicit rules simulate --help` for its members.")
+    })?;
+    let target = match (&input.tool, &input.prompt, &input.resource) {
+        (Some(name), None, None) => Some((CallKind::Tool, name.as_str())),
+        (None, Some(name), None) => Some((CallKind::Prompt, name.as_str())),
+        (None, None, Some(uri)) => Some((CallKind::Resource, uri.as_str())),
+        (None, None, None) => None,
+        _ => {
+            return Err(Failure::usage(
+                "a call has one of `tool`, `prompt` and `resource`",
+            ));
+        }
+    };
+    if let Some(question) = &mut input.question
+        && question.mode.is_empty()
+    {
+        "form".clone_into(&mut question.mode);
+    }
+    let now = now(&rules, input.now)?;
+    let (caller, groups) = identified(&rules, input.caller);
+    let facts = Facts {
+        caller: &caller,
+        groups: &groups,
+        server: &input.server,
+        call: target.map(|(kind, target)| Call {
+            kind,
+            target,
+            arguments: input.arguments.map(RawValue::get),
+            annotations: input.annotations,
+        }),
+        now: &now,
+    };
+    let preview = rules.preview(&facts, input.question.as_ref());
+    if args.json {
+        output::print_json(&report(&rules, &preview))?;
+    } else {
+        for line in lines(&rules, &preview) {
+            output::print(output::harmless(&line))?;
+        }
+    }
+    Ok(Exit::Done)
+}
+
+/// Returns the caller with their name in the file, and all their groups.
+fn identified(rules: &Rules, input: InputCaller) -> (Caller, Vec<String>) {
+    let people = rules.people();
+    let person = people.find(&input.subject, &input.mail).unwrap_or_default();
+    let mut groups: BTreeSet<String> = people
+        .groups_of(person, &input.groups)
+        .into_iter()
+        .collect();
+    groups.extend(input.groups);
+    let caller = Caller {
+        issuer: input.issuer,
+        subject: input.subject,
+        name: input.name,
+        mail: input.mail,
+        client: input.client,
+        person: person.to_owned(),
+        kind: input.kind,
+    };
+    (caller, groups.into_iter().collect())
+}
+
+fn now(rules: &Rules, given: Option<Timestamp>) -> Result<Now, Failure> {
+    let zone = match rules.time_zone() {
+        None => TimeZone::UTC,
+        Some(name) => TimeZone::get(name).map_err(|error| {
+            Failure::usage(format!("the time zone {name:?} is not known here")).because(error)
+        })?,
+    };
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the command is the shell that knows the time"
+    )]
+    let at = given.unwrap_or_else(Timestamp::now);
+    let at = Zoned::new(at, zone);
+    Ok(Now {
+        unix: at.timestamp().as_second(),
+        hour: i64::from(at.hour()),
+        minute: i64::from(at.minute()),
+        weekday: i64::from(at.weekday().to_monday_one_offset()),
+        date: at.date().to_string(),
+    })
+}
+
+/// The decision with the rule that made it.
+enum Decided<'p> {
+    Refused(&'p str, &'p str),
+    Approve(&'p str, &'p Approval),
+    Ask(Option<&'p str>, &'p Plan),
+}
+
+fn decided<'p>(preview: &'p Preview<'_>) -> Option<Decided<'p>> {
+    match (&preview.admit, &preview.planned) {
+        (Admit::Refuse(rule, refusal), _) => Some(Decided::Refused(rule, &refusal.reason)),
+        (Admit::Approve(rule, approval), _) => Some(Decided::Approve(rule, approval)),
+        (Admit::Free(_), Some(Planned::Refuse(rule, refusal))) => {
+            Some(Decided::Refused(rule, &refusal.reason))
+        }
+        (Admit::Free(_), Some(Planned::Ask(rule, plan))) => Some(Decided::Ask(*rule, plan)),
+        (Admit::Free(_), None) => None,
+    }
+}
+
+fn line_of(rules: &Rules, name: Option<&str>) -> Option<usize> {
+    Some(rules.rule(name?)?.line())
+}
+
+fn report(rules: &Rules, preview: &Preview<'_>) -> Value {
+    let mut report = Map::new();
+    let mut put = |key: &str, value: Value| report.insert(key.to_owned(), value);
+    let (rule, refused, approval, plan) = match decided(preview) {
+        Some(Decided::Refused(rule, reason)) => (Some(rule), Some(reason), None, None),
+        Some(Decided::Approve(rule, approval)) => {
+            (Some(rule), None, Some(approval), Some(&*approval.plan))
+        }
+        Some(Decided::Ask(rule, plan)) => (rule, None, None, Some(plan)),
+        None => (None, None, None, None),
+    };
+    put("rule", json!(rule));
+    put("line", json!(line_of(rules, rule)));
+    put("ask", json!(plan.map(|plan| &plan.ask)));
+    put("approve", json!(approval.is_some()));
+    if let Some(approval) = approval {
+        put("edit", json!(approval.edit));
+        put("good-for", json!(approval.good_for.map(duration_text)));
+    }
+    if let Some(plan) = plan {
+        put(
+            "deadline",
+            json!(duration_text(plan.open_for(DEFAULT_DEADLINE))),
+        );
+        let remind = plan.remind.iter().copied().map(duration_text);
+        put("remind", remind.collect());
+        put("escalate", json!(plan.escalate));
+        put("on-timeout", json!(plan.on_timeout));
+    }
+    put("refused", json!(refused));
+    put("phase", json!(preview.phase));
+    if let Admit::Free(Some(rule)) = preview.admit {
+        put("allowed-by", json!(rule));
+    }
+    let needs = preview.needs_question.then_some("question");
+    put("needs", needs.into_iter().collect());
+    put("skipped", json!(preview.skipped));
+    put("errors", json!(preview.errors));
+    Value::Object(report)
+}
+
+fn lines(rules: &Rules, preview: &Preview<'_>) -> Vec<String> {
+    let named = |rule: &str| match line_of(rules, Some(rule)) {
+        Some(line) => format!("rule `{rule}` (line {line})"),
+        None => format!("rule `{rule}`"),
+    };
+    let mut lines = Vec::new();
+    if let Admit::Free(Some(rule)) = preview.admit {
+        lines.push(format!("{} lets the call go on", named(rule)));
+    }
+    match decided(preview) {
+        Some(Decided::Refused(rule, reason)) => {
+            lines.push(format!("{} refuses it: {reason}", named(rule)));
+        }
+        Some(Decided::Approve(rule, approval)) => {
+            lines.push(format!("{} asks for approval before the call", named(rule)));
+            lines.extend(plan_lines(&approval.plan));
+            if !approval.edit.is_empty() {
+                lines.push(format!(
+                    "  approvers may change {}",
+                    approval.edit.join(", ")
+                ));
+            }
+            if let Some(time) = approval.good_for {
+                lines.push(format!("  an approval is good for {}", duration_text(time)));
+            }
+        }
+        Some(Decided::Ask(Some(rule), plan)) => {
+            lines.push(format!("{} says who is asked", named(rule)));
+            lines.extend(plan_lines(plan));
+        }
+        Some(Decided::Ask(None, _)) | None => {
+            lines.push("no rule matches: the call goes on, and its caller is asked".to_owned());
+        }
+    }
+    if preview.needs_question {
+        lines.push(
+            "without a `question` in the call, rules that need one were passed over".to_owned(),
+        );
+    }
+    for error in &preview.errors {
+        let effect = if error.matched {
+            "so the rule matched"
+        } else {
+            "so the rule was passed over"
+        };
+        lines.push(format!(
+            "{}: {}, {effect}",
+            named(&error.rule),
+            error.message
+        ));
+    }
+    lines
+}
+
+fn plan_lines(plan: &Plan) -> Vec<String> {
+    let to: Vec<String> = plan.ask.to.iter().map(ToString::to_string).collect();
+    let mut lines = vec![format!("  asked: {}", to.join(", "))];
+    if plan.ask.need.get() > 1 {
+        lines.push(format!("  {} must agree", plan.ask.need));
+    }
+    if plan.ask.not_caller {
+        lines.push("  the caller cannot answer".to_owned());
+    }
+    for after in &plan.remind {
+        lines.push(format!("  reminded after {}", duration_text(*after)));
+    }
+    for step in &plan.escalate {
+        lines.push(format!(
+            "  after {} also {}",
+            duration_text(step.after),
+            step.to
+        ));
+    }
+    lines.push(format!(
+        "  open for {}",
+        duration_text(plan.open_for(DEFAULT_DEADLINE))
+    ));
+    lines
+}

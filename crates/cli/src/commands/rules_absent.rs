@@ -1,0 +1,25 @@
+//! `mcp-elicit rules` in a build without the feature `full`: says how to get it.
+
+use clap::Args;
+
+use crate::failure::{Exit, Failure};
+
+/// Check and simulate a gateway's rules; this build has none of it
+///
+/// The command belongs to the cargo feature `full`, which a first build goes without. To have it:
+/// `cargo install --locked --profile dist --path crates/cli --features full`.
+#[derive(Debug, Args)]
+pub(crate) struct RulesArgs {
+    /// Ignored in this build
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    _rest: Vec<std::ffi::OsString>,
+}
+
+/// Tells how to get the command.
+pub(crate) fn run(_args: RulesArgs) -> Result<Exit, Failure> {
+    Err(
+        Failure::usage("this build has no `rules`: it belongs to the cargo feature `full`").hint(
+            "install it with `cargo install --locked --profile dist --path crates/cli --features full`.",
+        ),
+    )
+}

@@ -1,0 +1,321 @@
+//! `mcp-elicit rules`, the whole of it, as a user runs it.
+#![cfg(feature = "full")]
+
+mod sandbox;
+
+use sandbox::{Files, run};
+use serde_json::{Value, json};
+
+const RULES: &str = r#"[people.ada]
+mail = "ada@example.com"
+[people.bob]
+mail = "bob@example.com"
+[people.cy]
+mail = "cy@example.com"
+[groups]
+ops = ["ada", "bob", "cy"]
+leads = { claim = "gateway-leads" }
+[[rules]]
+name = "no-foreign-links"
+when = 'question.mode == "url" && !question.host.endsWith(".example.com")'
+refuse = "links outside example.com"
+[[rules]]
+name = "deploy-production"
+server = "deploy"
+tool = ["deploy*"]
+when = 'arguments.environment == "production"'
+ask = { group = "ops", need = 2, not-caller = true }
+deadline = "30m"
+remind = ["10m"]
+escalate = [{ after = "15m", to = { group = "leads" } }]
+[[rules]]
+name = "deletions"
+tool = "delete_*"
+approve = true
+ask = { group = "ops", not-caller = true }
+edit = ["/path"]
+good-for = "10m"
+"#;
+
+fn simulate(call: &Value) -> Value {
+    let files = Files::new(&[("rules.toml", RULES.as_bytes())]);
+    let path = files.path("rules.toml");
+    let ran = run(
+        &["rules", "simulate", &path, "--json", "--call", "-"],
+        call.to_string().as_bytes(),
+    );
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    serde_json::from_str(&ran.stdout).expect("one line of JSON")
+}
+
+#[test]
+fn a_person_is_shown_each_mistake_at_its_place() {
+    let wrong = "[[rules]]\nallow = true\nwhen = 'caller.mial == \"ada@example.com\"'\n[[rules]]\nask = { group = \"ops\" }\n";
+    let files = Files::new(&[("rules.toml", wrong.as_bytes())]);
+    let path = files.path("rules.toml");
+    let ran = run(&["rules", "check", &path], b"");
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
+    let expected = format!(
+        r#"error[unknown-member]: `caller` has no member `mial` (rule `rule-1`)
+ --> {path}:3:16
+  |
+3 | when = 'caller.mial == "ada@example.com"'
+  |                ^^^^
+  |
+  = help: did you mean `mail`?
+
+error[no-addressee]: no group is named `ops` (rule `rule-2`)
+ --> {path}:5:17
+  |
+5 | ask = {{ group = "ops" }}
+  |                 ^
+  |
+  = help: add it under [groups]
+
+2 rules: 2 mistakes, 0 warnings
+"#
+    );
+    assert_eq!(ran.stderr, expected);
+}
+
+#[test]
+fn a_program_gets_the_mistakes_and_warnings_as_json() {
+    let ran = run(&["rules", "check", "-", "--json"], RULES.as_bytes());
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    let report: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!(
+        (&report["ok"], &report["rules"], &report["defects"]),
+        (&json!(true), &json!(3), &json!([]))
+    );
+    assert_eq!(report["warnings"][0]["code"], "absent-argument");
+    let ran = run(
+        &["rules", "check", "-", "--json"],
+        b"[[rules]]\nclient-secret = \"hunter2\"\n",
+    );
+    assert_eq!(ran.code, Some(1));
+    assert!(!ran.stdout.contains("hunter2"), "{}", ran.stdout);
+    let report: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let first = &report["defects"][0];
+    assert_eq!(
+        (&first["code"], &first["line"], &first["column"]),
+        (&json!("no-decision"), &json!(1), &json!(1))
+    );
+    let ran = run(&["rules", "check", "/does/not/exist.toml"], b"");
+    assert_eq!(ran.code, Some(2));
+}
+
+#[test]
+fn a_question_of_a_call_is_planned() {
+    let call = json!({"server": "deploy", "tool": "deploy_app", "arguments": {"environment": "production"}, "caller": {"subject": "s1", "groups": []}});
+    let expected = json!({
+        "rule": "deploy-production", "line": 14, "ask": {"group": "ops", "need": 2, "not-caller": true}, "approve": false, "deadline": "30m",
+        "remind": ["10m"], "escalate": [{"after": "15m", "to": {"group": "leads"}}], "on-timeout": "error", "refused": null,
+        "phase": "asking", "needs": ["question"],
+        "skipped": [{"rule": "no-foreign-links", "line": 10, "why": "needs-question"}], "errors": [],
+    });
+    assert_eq!(simulate(&call), expected);
+}
+
+#[test]
+fn a_call_that_needs_approval_says_so() {
+    let decision = simulate(&json!({"server": "files", "tool": "delete_all"}));
+    let shown = [
+        "rule", "approve", "ask", "edit", "good-for", "deadline", "phase",
+    ]
+    .map(|key| decision[key].clone());
+    let expected = [
+        json!("deletions"),
+        json!(true),
+        json!({"group": "ops", "not-caller": true}),
+        json!(["/path"]),
+        json!("10m"),
+        json!("24h"),
+        json!("admission"),
+    ];
+    assert_eq!(shown, expected);
+}
+
+#[test]
+fn no_rule_leaves_a_question_to_its_caller_and_a_given_question_decides() {
+    let decision =
+        simulate(&json!({"server": "crm", "tool": "find", "question": {"mode": "form"}}));
+    assert_eq!(
+        [
+            &decision["rule"],
+            &decision["ask"],
+            &decision["deadline"],
+            &decision["needs"]
+        ],
+        [&Value::Null, &json!("caller"), &json!("24h"), &json!([])]
+    );
+    let decision = simulate(
+        &json!({"server": "crm", "tool": "find", "question": {"mode": "url", "host": "evil.com"}}),
+    );
+    assert_eq!(
+        [&decision["rule"], &decision["refused"], &decision["ask"]],
+        [
+            &json!("no-foreign-links"),
+            &json!("links outside example.com"),
+            &Value::Null
+        ]
+    );
+}
+
+#[test]
+fn an_error_in_a_condition_shows_and_restricts() {
+    let decision = simulate(&json!({"server": "deploy", "tool": "deploy_app", "question": {}}));
+    assert_eq!(decision["rule"], "deploy-production");
+    let expected = json!([{"rule": "deploy-production", "line": 14, "message": "`environment` is absent", "matched": true}]);
+    assert_eq!(decision["errors"], expected);
+}
+
+#[test]
+fn a_call_that_cannot_be_read_is_refused() {
+    let files = Files::new(&[
+        ("rules.toml", RULES.as_bytes()),
+        ("wrong.toml", b"[[rules]]\n"),
+    ]);
+    let (path, wrong) = (files.path("rules.toml"), files.path("wrong.toml"));
+    for (file, call, about) in [
+        (&path, "{", "the call cannot be read"),
+        (&path, "{}", "server"),
+        (&path, r#"{"server":"a","tool":"b","prompt":"c"}"#, "one of"),
+        (&path, r#"{"server":"a","caller":{"mial":"x"}}"#, "mial"),
+        (&path, r#"{"server":"a","server":"b"}"#, "duplicate"),
+        (&wrong, r#"{"server":"a"}"#, "1 mistake"),
+    ] {
+        let ran = run(&["rules", "simulate", file, "--call", call], b"");
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{call}");
+        assert!(ran.stderr.contains(about), "{call}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn a_person_reads_what_is_decided() {
+    let files = Files::new(&[("rules.toml", RULES.as_bytes())]);
+    let path = files.path("rules.toml");
+    let ran = run(
+        &[
+            "rules",
+            "simulate",
+            &path,
+            "--call",
+            r#"{"server":"files","tool":"delete_all"}"#,
+        ],
+        b"",
+    );
+    let expected = "rule `deletions` (line 23) asks for approval before the call\n  asked: group:ops\n  the caller cannot answer\n  open for 24h\n  approvers may change /path\n  an approval is good for 10m\n";
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), expected));
+}
+
+#[test]
+fn the_tools_of_a_server_are_compared_with_the_rules() {
+    let server = env!("CARGO_BIN_EXE_mcp-elicit");
+    let rules = RULES.replace("deploy*", "depl*y");
+    let files = Files::new(&[("rules.toml", rules.as_bytes())]);
+    let path = files.path("rules.toml");
+    let ran = run(
+        &[
+            "rules",
+            "coverage",
+            &path,
+            "--json",
+            "--name",
+            "deploy",
+            "--",
+            server,
+            "demo-server",
+        ],
+        b"",
+    );
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let report: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!(report["server"], "deploy");
+    let tools = report["tools"].as_array().expect("a list");
+    let covered = |name: &str| {
+        tools
+            .iter()
+            .find(|tool| tool["tool"] == name)
+            .map(|tool| tool["covered"].clone())
+    };
+    assert_eq!(covered("deploy"), Some(json!("conditional")));
+    assert_eq!(report["unused"], json!(["deletions"]));
+    let plain = run(
+        &[
+            "rules",
+            "coverage",
+            &path,
+            "--name",
+            "deploy",
+            "--",
+            server,
+            "demo-server",
+        ],
+        b"",
+    );
+    assert!(
+        plain
+            .stderr
+            .contains("rule `deletions` is for this server and speaks of no tool that it has"),
+        "{}",
+        plain.stderr
+    );
+    let gone = run(&["rules", "coverage", &path, "--", "/does/not/exist"], b"");
+    assert_eq!(gone.code, Some(3), "{}", gone.stderr);
+}
+
+#[test]
+fn every_file_in_the_guide_passes_the_check() {
+    let guide = include_str!("../../../docs/rules.md");
+    let blocks: Vec<&str> = guide
+        .split("```toml\n")
+        .skip(1)
+        .map(|rest| rest.split("```").next().unwrap_or_default())
+        .collect();
+    assert_eq!(blocks.len(), 4);
+    for block in blocks {
+        let ran = run(&["rules", "check", "-", "--json"], block.as_bytes());
+        let report: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+        assert_eq!(
+            (&report["ok"], &report["defects"], &report["warnings"]),
+            (&json!(true), &json!([]), &json!([])),
+            "{block}"
+        );
+    }
+    // What the guide shows is what is printed.
+    let first = guide
+        .split("```toml\n")
+        .nth(1)
+        .and_then(|rest| rest.split("```").next())
+        .expect("a block");
+    let call =
+        r#"{"server":"deploy","tool":"deploy_app","arguments":{"environment":"production"}}"#;
+    let files = Files::new(&[("rules.toml", first.as_bytes())]);
+    let ran = run(
+        &[
+            "rules",
+            "simulate",
+            &files.path("rules.toml"),
+            "--call",
+            call,
+        ],
+        b"",
+    );
+    assert!(guide.contains(&ran.stdout), "{}", ran.stdout);
+    let help = run(&["rules", "--help"], b"");
+    let example: String = help
+        .stdout
+        .lines()
+        .skip_while(|line| *line != "A file:")
+        .skip(1)
+        .take_while(|line| !line.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n");
+    let ran = run(&["rules", "check", "-"], example.as_bytes());
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(
+        help.stdout.contains("does not enforce rules yet"),
+        "{}",
+        help.stdout
+    );
+}

@@ -1,0 +1,529 @@
+//! The acts of people on one question, as a state that only moves by acts, timers and administrators.
+//!
+//! | act | who | open | filled, n of k votes |
+//! | --- | --- | --- | --- |
+//! | fill | addressed, eligible | k = 1: answered; else filled | the same answers: as confirm; others: the votes are dropped |
+//! | confirm | addressed, eligible, once | refused | one vote more; with k votes answered |
+//! | decline | addressed, eligible | declined | declined |
+//! | cancel | the only addressee | cancelled | refused |
+//! | claim, take over | addressed, eligible | claimed | claimed |
+//! | delegate | addressed, eligible | addressed anew | addressed anew, own vote kept |
+//! | comment | addressed, or the caller | unchanged | unchanged |
+//! | escalate | timer | more are addressed | more are addressed, votes stay |
+//! | re-address | administrator | others are addressed | open, votes dropped |
+//! | time out, withdraw | timer; call or administrator | ended | ended |
+//!
+//! *Eligible* is judged at the act and again, for every vote, when the last one completes the question: a vote of somebody who is
+//! not eligible any more is dropped. Answers themselves are not here, only their digests.
+
+use std::num::NonZeroU8;
+use std::time::Duration;
+
+use mcp_elicit_core::lifecycle::Timestamp;
+
+use crate::people::Addressee;
+use crate::rules::Plan;
+
+/// SHA-256 of entered answers.
+pub type Digest = [u8; 32];
+
+/// The deepest chain of delegations.
+const MAX_DELEGATIONS: u8 = 3;
+
+/// The facts about people at the time of an act.
+pub trait Membership {
+    /// Returns `true` if the person is a member of the group now.
+    fn is_member(&self, group: &str, person: &str) -> bool;
+    /// Returns `true` if the person makes the call: the same person, the owner of its key, or its local user.
+    fn is_caller(&self, person: &str) -> bool;
+}
+
+/// The person who acts.
+#[derive(Clone, Copy, Debug)]
+pub struct Actor<'a> {
+    /// The person's name in the file.
+    pub person: &'a str,
+    /// The time since the person logged in; `None` where nothing is known of it.
+    pub login_age: Option<Duration>,
+}
+
+/// An act of a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Enter answers. `version` is that of the page on which they were entered.
+    Fill {
+        /// The answers.
+        digest: Digest,
+        /// See [`Quorum::version`].
+        version: u32,
+    },
+    /// Agree to exactly the answers that were shown.
+    Confirm {
+        /// Those answers.
+        digest: Digest,
+    },
+    /// Say no, for all.
+    Decline,
+    /// Dismiss the question.
+    Cancel,
+    /// Keep others from filling for a while.
+    Claim,
+    /// Take a claim from somebody else.
+    TakeOver,
+    /// Hand the question on.
+    Delegate {
+        /// A person or a group.
+        to: Addressee,
+    },
+    /// Comment.
+    Comment,
+}
+
+/// The refusal of an act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Denied {
+    /// The question was never addressed to this person.
+    #[error("the question is not addressed to this person")]
+    NotAddressed,
+    /// It was, through a group that the person has left.
+    #[error("this person has left the group that was asked")]
+    LeftGroup,
+    /// The rule wants others than the caller.
+    #[error("the caller cannot answer this question")]
+    IsCaller,
+    /// This person has handed it on.
+    #[error("this person has delegated the question")]
+    Delegated,
+    /// Somebody else has claimed it.
+    #[error("somebody else has claimed the question")]
+    Claimed,
+    /// The answers are others than those that were shown.
+    #[error("the answers have changed")]
+    Changed,
+    /// There is nothing to confirm.
+    #[error("nobody has entered answers yet")]
+    NothingFilled,
+    /// This person has agreed already.
+    #[error("this person has agreed already")]
+    AlreadyVoted,
+    /// The question has ended.
+    #[error("the question has ended")]
+    Ended,
+    /// The login is older than the rule allows.
+    #[error("the login is too old")]
+    LoginTooOld,
+    /// The question has several addressees, or no claims.
+    #[error("this act is not offered")]
+    NotOffered,
+    /// The rule does not let the question go to them, or the chain is too long.
+    #[error("the question cannot be delegated to them")]
+    CannotDelegate,
+}
+
+/// The course of a question so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Nobody has entered answers.
+    Open,
+    /// Answers were entered, and not enough people have agreed to them.
+    Filled {
+        /// The answers.
+        digest: Digest,
+        /// Those who agree; the first has entered them.
+        votes: Vec<String>,
+    },
+    /// It is over.
+    Ended(Ending),
+}
+
+/// The ending of a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Enough people agreed.
+    Answered {
+        /// The answers.
+        digest: Digest,
+        /// Those who agreed.
+        votes: Vec<String>,
+    },
+    /// A person declined.
+    Declined {
+        /// That person.
+        by: String,
+    },
+    /// The only addressee dismissed it.
+    Cancelled {
+        /// That person.
+        by: String,
+    },
+    /// Nobody answered in time. Never an answer.
+    TimedOut,
+    /// The call ended, or an administrator withdrew the question.
+    Withdrawn,
+}
+
+/// Something that others are told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// Those who agreed must look again: the answers changed.
+    LookAgain(Vec<String>),
+    /// A vote no longer counts, since the person is not eligible any more.
+    VoteDropped(String),
+    /// The answers are erased: the one who entered them is not eligible any more.
+    AnswersErased,
+    /// A claim was taken from this person.
+    TakenOver(String),
+}
+
+/// A question with several people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quorum {
+    to: Vec<Addressee>,
+    need: NonZeroU8,
+    not_caller: bool,
+    claim_time: Option<Duration>,
+    reauth: Option<Duration>,
+    delegate_to: Vec<Addressee>,
+    /// Those who were members when the question was asked.
+    asked: Vec<String>,
+    delegations: Vec<Delegation>,
+    claim: Option<Claim>,
+    version: u32,
+    state: State,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Delegation {
+    from: String,
+    to: Addressee,
+    depth: u8,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Claim {
+    by: String,
+    until: Timestamp,
+}
+
+/// The question after an act, and who is told.
+pub type Stepped = (Quorum, Vec<Notice>);
+
+impl Quorum {
+    /// Makes a question that was just asked. `asked` are the people whom the addressees come to now.
+    pub fn new(plan: &Plan, asked: Vec<String>) -> Self {
+        Self {
+            to: plan.ask.to.clone(),
+            need: plan.ask.need,
+            not_caller: plan.ask.not_caller,
+            claim_time: plan.claim,
+            reauth: plan.reauth,
+            delegate_to: plan.delegate_to.clone(),
+            asked,
+            delegations: Vec::new(),
+            claim: None,
+            version: 0,
+            state: State::Open,
+        }
+    }
+
+    /// Returns the state.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Returns how often the entered answers have changed. A page that shows an older version must be looked at again.
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// Returns the number of votes that are missing; 0 once the question has ended.
+    pub fn missing(&self) -> u8 {
+        match &self.state {
+            State::Open => self.need.get(),
+            State::Filled { votes, .. } => self.need.get().saturating_sub(count(votes)),
+            State::Ended(_) => 0,
+        }
+    }
+
+    /// Returns the person who has claimed the question, while the claim holds.
+    pub fn claimed_by(&self, now: Timestamp) -> Option<&str> {
+        let claim = self.claim.as_ref().filter(|claim| claim.until > now)?;
+        Some(&claim.by)
+    }
+
+    /// Returns the question after an act of a person, or refuses it.
+    pub fn act(
+        &self,
+        by: Actor<'_>,
+        act: Act,
+        now: Timestamp,
+        people: &impl Membership,
+    ) -> Result<Stepped, Denied> {
+        if matches!(self.state, State::Ended(_)) {
+            return Err(Denied::Ended);
+        }
+        if act == Act::Comment {
+            let may_see = people.is_caller(by.person) || self.depth(by.person, people).is_some();
+            return may_see
+                .then(|| (self.clone(), Vec::new()))
+                .ok_or(Denied::NotAddressed);
+        }
+        self.eligible(by.person, people)?;
+        if self.delegations.iter().any(|step| step.from == by.person) {
+            return Err(Denied::Delegated);
+        }
+        if let Some(limit) = self.reauth
+            && by.login_age.is_none_or(|age| age > limit)
+        {
+            return Err(Denied::LoginTooOld);
+        }
+        match act {
+            Act::Fill { digest, version } => self.fill(by.person, digest, version, now, people),
+            Act::Confirm { digest } => self.confirm(by.person, digest, people),
+            Act::Decline => Ok(self.ended(Ending::Declined {
+                by: by.person.to_owned(),
+            })),
+            Act::Cancel => self.cancel(by.person),
+            Act::Claim | Act::TakeOver => self.claim(by.person, &act, now),
+            Act::Delegate { to } => self.delegate(by.person, to, people),
+            Act::Comment => Ok((self.clone(), Vec::new())),
+        }
+    }
+
+    /// Returns the question with one more person or group asked. An ended question stays as it is.
+    #[must_use]
+    pub fn escalate(&self, to: Addressee) -> Self {
+        let mut next = self.clone();
+        if !matches!(next.state, State::Ended(_)) && !next.to.contains(&to) {
+            next.to.push(to);
+        }
+        next
+    }
+
+    /// Returns the question with other people asked, by an administrator: votes, claims and delegations are dropped.
+    pub fn readdress(&self, to: Vec<Addressee>, asked: Vec<String>) -> Result<Stepped, Denied> {
+        let mut next = self.clone();
+        let notices = match next.state {
+            State::Ended(_) => return Err(Denied::Ended),
+            State::Open => Vec::new(),
+            State::Filled { votes, .. } => {
+                next.version += 1;
+                vec![Notice::LookAgain(votes), Notice::AnswersErased]
+            }
+        };
+        next.state = State::Open;
+        (next.to, next.asked) = (to, asked);
+        next.delegations.clear();
+        next.claim = None;
+        Ok((next, notices))
+    }
+
+    /// Returns the question after its deadline.
+    pub fn time_out(&self) -> Result<Self, Denied> {
+        self.stop(Ending::TimedOut)
+    }
+
+    /// Returns the question after its call has ended, or an administrator has withdrawn it.
+    pub fn withdraw(&self) -> Result<Self, Denied> {
+        self.stop(Ending::Withdrawn)
+    }
+
+    fn stop(&self, ending: Ending) -> Result<Self, Denied> {
+        if matches!(self.state, State::Ended(_)) {
+            return Err(Denied::Ended);
+        }
+        Ok(self.ended(ending).0)
+    }
+
+    fn ended(&self, ending: Ending) -> Stepped {
+        let mut next = self.clone();
+        next.state = State::Ended(ending);
+        next.claim = None;
+        (next, Vec::new())
+    }
+
+    /// Returns how many delegations brought the question to this person: 0 for those whom the plan asks, `None` for others.
+    fn depth(&self, person: &str, people: &impl Membership) -> Option<u8> {
+        if self.to.iter().any(|to| reaches(to, person, people)) {
+            return Some(0);
+        }
+        let delegated = self.delegations.iter();
+        let to_person = delegated.filter(|step| reaches(&step.to, person, people));
+        to_person.map(|step| step.depth).min()
+    }
+
+    /// Refuses a person to whom the question is not addressed, or whom the rule forbids.
+    fn eligible(&self, person: &str, people: &impl Membership) -> Result<u8, Denied> {
+        let Some(depth) = self.depth(person, people) else {
+            let was_asked = self.asked.iter().any(|asked| asked == person);
+            return Err(if was_asked {
+                Denied::LeftGroup
+            } else {
+                Denied::NotAddressed
+            });
+        };
+        if self.not_caller && people.is_caller(person) {
+            return Err(Denied::IsCaller);
+        }
+        Ok(depth)
+    }
+
+    fn fill(
+        &self,
+        person: &str,
+        digest: Digest,
+        version: u32,
+        now: Timestamp,
+        people: &impl Membership,
+    ) -> Result<Stepped, Denied> {
+        if self.claimed_by(now).is_some_and(|by| by != person) {
+            return Err(Denied::Claimed);
+        }
+        if let State::Filled { digest: known, .. } = &self.state
+            && *known == digest
+        {
+            return self.confirm(person, digest, people);
+        }
+        // Nobody replaces answers that they have not seen.
+        if version != self.version {
+            return Err(Denied::Changed);
+        }
+        let mut next = self.clone();
+        next.version += 1;
+        let mut notices = Vec::new();
+        if let State::Filled { votes, .. } = &self.state {
+            let others = votes.iter().filter(|voter| *voter != person);
+            notices.push(Notice::LookAgain(others.cloned().collect()));
+        }
+        next.state = State::Filled {
+            digest,
+            votes: vec![person.to_owned()],
+        };
+        next.complete(people, &mut notices);
+        Ok((next, notices))
+    }
+
+    fn confirm(
+        &self,
+        person: &str,
+        digest: Digest,
+        people: &impl Membership,
+    ) -> Result<Stepped, Denied> {
+        let mut next = self.clone();
+        let State::Filled {
+            digest: known,
+            votes,
+        } = &mut next.state
+        else {
+            return Err(Denied::NothingFilled);
+        };
+        if *known != digest {
+            return Err(Denied::Changed);
+        }
+        if votes.iter().any(|voter| voter == person) {
+            return Err(Denied::AlreadyVoted);
+        }
+        votes.push(person.to_owned());
+        let mut notices = Vec::new();
+        next.complete(people, &mut notices);
+        Ok((next, notices))
+    }
+
+    /// Ends the question if enough people agree, after every vote was judged again.
+    fn complete(&mut self, people: &impl Membership, notices: &mut Vec<Notice>) {
+        let State::Filled { digest, votes } = &self.state else {
+            return;
+        };
+        if count(votes) < self.need.get() {
+            return;
+        }
+        let (digest, all) = (*digest, votes.clone());
+        let counts = |voter: &String| self.eligible(voter, people).is_ok();
+        let (votes, dropped): (Vec<_>, Vec<_>) = all.iter().cloned().partition(counts);
+        let filler_left = votes.first() != all.first();
+        notices.extend(dropped.into_iter().map(Notice::VoteDropped));
+        if filler_left {
+            notices.push(Notice::AnswersErased);
+            notices.push(Notice::LookAgain(votes));
+            self.version += 1;
+            self.state = State::Open;
+        } else if count(&votes) >= self.need.get() {
+            self.claim = None;
+            self.state = State::Ended(Ending::Answered { digest, votes });
+        } else {
+            self.state = State::Filled { digest, votes };
+        }
+    }
+
+    fn cancel(&self, person: &str) -> Result<Stepped, Denied> {
+        let is_alone = matches!(
+            self.to.as_slice(),
+            [Addressee::Caller | Addressee::Person(_)]
+        );
+        if !is_alone || !self.delegations.is_empty() || self.state != State::Open {
+            return Err(Denied::NotOffered);
+        }
+        Ok(self.ended(Ending::Cancelled {
+            by: person.to_owned(),
+        }))
+    }
+
+    fn claim(&self, person: &str, act: &Act, now: Timestamp) -> Result<Stepped, Denied> {
+        let time = self.claim_time.ok_or(Denied::NotOffered)?;
+        let before = self.claimed_by(now).filter(|by| *by != person);
+        if before.is_some() && *act == Act::Claim {
+            return Err(Denied::Claimed);
+        }
+        let notices = before.map(|by| Notice::TakenOver(by.to_owned()));
+        let mut next = self.clone();
+        next.claim = Some(Claim {
+            by: person.to_owned(),
+            until: now.after(time),
+        });
+        Ok((next, notices.into_iter().collect()))
+    }
+
+    fn delegate(
+        &self,
+        person: &str,
+        to: Addressee,
+        people: &impl Membership,
+    ) -> Result<Stepped, Denied> {
+        let depth = self.eligible(person, people)? + 1;
+        let is_allowed = match &to {
+            Addressee::Caller => false,
+            Addressee::Group(_) => self.to.contains(&to) || self.delegate_to.contains(&to),
+            Addressee::Person(name) => {
+                let mut allowed = self.to.iter().chain(&self.delegate_to);
+                name != person
+                    && allowed.any(|addressee| reaches(addressee, name, people))
+                    && !(self.not_caller && people.is_caller(name))
+            }
+        };
+        if !is_allowed || depth > MAX_DELEGATIONS {
+            return Err(Denied::CannotDelegate);
+        }
+        let mut next = self.clone();
+        if self.claim.as_ref().is_some_and(|claim| claim.by == person) {
+            next.claim = None;
+        }
+        next.delegations.push(Delegation {
+            from: person.to_owned(),
+            to,
+            depth,
+        });
+        Ok((next, Vec::new()))
+    }
+}
+
+fn reaches(to: &Addressee, person: &str, people: &impl Membership) -> bool {
+    match to {
+        Addressee::Caller => people.is_caller(person),
+        Addressee::Person(name) => name == person,
+        Addressee::Group(group) => people.is_member(group, person),
+    }
+}
+
+fn count(votes: &[String]) -> u8 {
+    u8::try_from(votes.len()).unwrap_or(u8::MAX)
+}

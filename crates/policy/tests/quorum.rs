@@ -1,0 +1,529 @@
+//! The acts on one question: each cell of the table, and random runs against a small reference under a virtual clock.
+#![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
+use std::collections::BTreeSet;
+use std::num::NonZeroU8;
+use std::time::Duration;
+
+use mcp_elicit_core::lifecycle::Timestamp;
+use mcp_elicit_policy::Addressee;
+use mcp_elicit_policy::quorum::{
+    Act, Actor, Denied, Digest, Ending, Membership, Notice, Quorum, State,
+};
+use mcp_elicit_policy::rules::{Ask, Plan};
+use proptest::prelude::*;
+
+const START: Timestamp = Timestamp::from_millis(1_000_000);
+
+/// Groups with their members now, and the caller.
+#[derive(Clone, Debug, Default)]
+struct World {
+    ops: BTreeSet<String>,
+    leads: BTreeSet<String>,
+    caller: String,
+}
+
+impl Membership for World {
+    fn is_member(&self, group: &str, person: &str) -> bool {
+        match group {
+            "ops" => self.ops.contains(person),
+            "leads" => self.leads.contains(person),
+            _ => false,
+        }
+    }
+
+    fn is_caller(&self, person: &str) -> bool {
+        person == self.caller
+    }
+}
+
+fn names(names: &str) -> BTreeSet<String> {
+    names.chars().map(String::from).collect()
+}
+
+fn world() -> World {
+    World {
+        ops: names("abc"),
+        leads: names("d"),
+        caller: "a".to_owned(),
+    }
+}
+
+fn group(name: &str) -> Addressee {
+    Addressee::Group(name.to_owned())
+}
+
+fn person(name: &str) -> Addressee {
+    Addressee::Person(name.to_owned())
+}
+
+fn plan(need: u8, not_caller: bool) -> Plan {
+    Plan {
+        ask: Ask {
+            to: vec![group("ops")],
+            need: NonZeroU8::new(need).unwrap(),
+            not_caller,
+            is_any: false,
+        },
+        delegate_to: vec![group("leads")],
+        ..Plan::caller()
+    }
+}
+
+fn asked(need: u8, not_caller: bool) -> Quorum {
+    Quorum::new(&plan(need, not_caller), world().ops.into_iter().collect())
+}
+
+fn act(
+    quorum: &Quorum,
+    name: &str,
+    act: Act,
+    world: &World,
+) -> Result<(Quorum, Vec<Notice>), Denied> {
+    let by = Actor {
+        person: name,
+        login_age: None,
+    };
+    quorum.act(by, act, START, world)
+}
+
+fn done(quorum: &Quorum, name: &str, what: Act) -> Quorum {
+    act(quorum, name, what, &world()).unwrap().0
+}
+
+fn refused(quorum: &Quorum, name: &str, what: Act) -> Denied {
+    act(quorum, name, what, &world()).unwrap_err()
+}
+
+fn digest(of: u8) -> Digest {
+    [of; 32]
+}
+
+fn fill(of: u8, version: u32) -> Act {
+    Act::Fill {
+        digest: digest(of),
+        version,
+    }
+}
+
+fn confirm(of: u8) -> Act {
+    Act::Confirm { digest: digest(of) }
+}
+
+#[test]
+fn one_answer_ends_a_question_that_needs_one() {
+    let quorum = done(&asked(1, false), "b", fill(1, 0));
+    let expected = Ending::Answered {
+        digest: digest(1),
+        votes: vec!["b".to_owned()],
+    };
+    assert_eq!(quorum.state(), &State::Ended(expected));
+    assert_eq!(refused(&quorum, "c", Act::Decline), Denied::Ended);
+}
+
+#[test]
+fn one_fills_and_the_others_confirm_exactly_these_answers() {
+    let open = asked(2, true);
+    assert_eq!(refused(&open, "b", confirm(1)), Denied::NothingFilled);
+    assert_eq!(refused(&open, "a", fill(1, 0)), Denied::IsCaller);
+    assert_eq!(refused(&open, "d", fill(1, 0)), Denied::NotAddressed);
+    let filled = done(&open, "b", fill(1, 0));
+    assert_eq!(filled.missing(), 1);
+    assert_eq!(refused(&filled, "b", confirm(1)), Denied::AlreadyVoted);
+    assert_eq!(refused(&filled, "c", confirm(2)), Denied::Changed);
+    assert!(matches!(
+        done(&filled, "c", confirm(1)).state(),
+        State::Ended(Ending::Answered { .. })
+    ));
+    assert!(matches!(
+        done(&filled, "c", fill(1, 1)).state(),
+        State::Ended(Ending::Answered { .. })
+    ));
+    assert!(matches!(
+        done(&filled, "c", Act::Decline).state(),
+        State::Ended(Ending::Declined { .. })
+    ));
+}
+
+#[test]
+fn stale_confirm() {
+    // The answers change between look and confirm: nobody agrees to what they have not seen.
+    let filled = done(&asked(2, true), "b", fill(1, 0));
+    assert_eq!(refused(&filled, "c", fill(2, 0)), Denied::Changed);
+    let (edited, notices) = act(&filled, "c", fill(2, 1), &world()).unwrap();
+    assert_eq!(notices, [Notice::LookAgain(vec!["b".to_owned()])]);
+    assert_eq!((edited.missing(), edited.version()), (1, 2));
+    assert_eq!(refused(&edited, "b", confirm(1)), Denied::Changed);
+    assert!(matches!(
+        done(&edited, "b", confirm(2)).state(),
+        State::Ended(_)
+    ));
+}
+
+#[test]
+fn a_vote_of_somebody_who_left_does_not_count() {
+    let filled = done(&asked(3, false), "b", fill(1, 0));
+    let two = done(&filled, "c", confirm(1));
+    let mut later = world();
+    later.ops.remove("c");
+    let (waits, notices) = act(&two, "a", confirm(1), &later).unwrap();
+    assert_eq!(notices, [Notice::VoteDropped("c".to_owned())]);
+    assert_eq!(waits.missing(), 1);
+    assert_eq!(
+        act(&waits, "c", confirm(1), &later).unwrap_err(),
+        Denied::LeftGroup
+    );
+    // With the one who filled, the answers go.
+    let mut later = world();
+    later.ops.remove("b");
+    let (open, notices) = act(&two, "a", confirm(1), &later).unwrap();
+    assert_eq!(open.state(), &State::Open);
+    assert!(notices.contains(&Notice::AnswersErased));
+}
+
+#[test]
+fn a_claim_keeps_others_from_filling_until_it_ends_or_is_taken() {
+    let claimed = done(&asked(1, false), "b", Act::Claim);
+    assert_eq!(refused(&claimed, "c", fill(1, 0)), Denied::Claimed);
+    assert_eq!(refused(&claimed, "c", Act::Claim), Denied::Claimed);
+    let (taken, notices) = act(&claimed, "c", Act::TakeOver, &world()).unwrap();
+    assert_eq!(notices, [Notice::TakenOver("b".to_owned())]);
+    assert_eq!(refused(&taken, "b", fill(1, 0)), Denied::Claimed);
+    let later = START.after(Duration::from_mins(15));
+    let by = Actor {
+        person: "c",
+        login_age: None,
+    };
+    assert!(claimed.act(by, fill(1, 0), later, &world()).is_ok());
+    let without = Quorum::new(
+        &Plan {
+            claim: None,
+            ..plan(1, false)
+        },
+        Vec::new(),
+    );
+    assert_eq!(refused(&without, "b", Act::Claim), Denied::NotOffered);
+}
+
+#[test]
+fn a_question_is_delegated_within_the_rule() {
+    let open = asked(1, true);
+    let delegate = |to| Act::Delegate { to };
+    assert_eq!(
+        refused(&open, "b", delegate(person("e"))),
+        Denied::CannotDelegate
+    );
+    assert_eq!(
+        refused(&open, "b", delegate(person("a"))),
+        Denied::CannotDelegate
+    );
+    assert_eq!(
+        refused(&open, "b", delegate(person("b"))),
+        Denied::CannotDelegate
+    );
+    assert_eq!(refused(&open, "d", fill(1, 0)), Denied::NotAddressed);
+    let handed = done(&open, "b", delegate(person("d")));
+    assert_eq!(refused(&handed, "b", fill(1, 0)), Denied::Delegated);
+    assert!(matches!(
+        done(&handed, "d", fill(1, 0)).state(),
+        State::Ended(_)
+    ));
+    // The chain has an end.
+    let mut chain = World {
+        leads: names("defgh"),
+        ..world()
+    };
+    chain.caller = String::new();
+    let mut quorum = open;
+    for (from, to) in [("b", "d"), ("d", "e"), ("e", "f")] {
+        quorum = act(&quorum, from, delegate(person(to)), &chain).unwrap().0;
+    }
+    assert_eq!(
+        act(&quorum, "f", delegate(person("g")), &chain).unwrap_err(),
+        Denied::CannotDelegate
+    );
+}
+
+#[test]
+fn only_the_single_addressee_may_cancel() {
+    assert_eq!(
+        refused(&asked(1, false), "b", Act::Cancel),
+        Denied::NotOffered
+    );
+    let own = Quorum::new(&Plan::caller(), vec!["a".to_owned()]);
+    assert!(matches!(
+        done(&own, "a", Act::Cancel).state(),
+        State::Ended(Ending::Cancelled { .. })
+    ));
+}
+
+#[test]
+fn an_old_login_may_not_act_but_comment() {
+    let rule = Plan {
+        reauth: Some(Duration::from_mins(10)),
+        ..plan(1, false)
+    };
+    let quorum = Quorum::new(&rule, Vec::new());
+    let old = Actor {
+        person: "b",
+        login_age: Some(Duration::from_mins(11)),
+    };
+    assert_eq!(
+        quorum.act(old, fill(1, 0), START, &world()).unwrap_err(),
+        Denied::LoginTooOld
+    );
+    let unknown = Actor {
+        login_age: None,
+        ..old
+    };
+    assert_eq!(
+        quorum
+            .act(unknown, fill(1, 0), START, &world())
+            .unwrap_err(),
+        Denied::LoginTooOld
+    );
+    assert!(quorum.act(old, Act::Comment, START, &world()).is_ok());
+    let fresh = Actor {
+        login_age: Some(Duration::from_mins(1)),
+        ..old
+    };
+    assert!(quorum.act(fresh, fill(1, 0), START, &world()).is_ok());
+}
+
+#[test]
+fn timers_and_administrators_end_and_readdress() {
+    let filled = done(&asked(2, false), "b", fill(1, 0));
+    let more = filled.escalate(group("leads"));
+    assert!(matches!(
+        done(&more, "d", confirm(1)).state(),
+        State::Ended(Ending::Answered { .. })
+    ));
+    let (again, notices) = filled
+        .readdress(vec![group("leads")], vec!["d".to_owned()])
+        .unwrap();
+    assert_eq!((again.state(), notices.len()), (&State::Open, 2));
+    assert_eq!(
+        refused(&again, "b", fill(1, again.version())),
+        Denied::NotAddressed
+    );
+    let over = filled.time_out().unwrap();
+    assert_eq!(over.state(), &State::Ended(Ending::TimedOut));
+    assert_eq!(over.withdraw(), Err(Denied::Ended));
+    assert_eq!(over.escalate(group("leads")), over);
+    assert_eq!(
+        filled.withdraw().unwrap().state(),
+        &State::Ended(Ending::Withdrawn)
+    );
+}
+
+/// A step of a random run.
+#[derive(Clone, Debug)]
+enum Step {
+    Act(usize, u8, u8, bool),
+    Toggle(usize, bool),
+    Wait(u64),
+    Escalate,
+    TimeOut,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        12 => (0_usize..6, 0_u8..8, 0_u8..3, any::<bool>()).prop_map(|(who, what, of, fresh)| Step::Act(who, what, of, fresh)),
+        3 => (0_usize..6, any::<bool>()).prop_map(|(who, ops)| Step::Toggle(who, ops)),
+        2 => (1_u64..1_200).prop_map(Step::Wait),
+        1 => Just(Step::Escalate),
+        1 => Just(Step::TimeOut),
+    ]
+}
+
+/// The reference: a list of what was accepted, from which everything is worked out anew each time.
+#[derive(Default)]
+struct Reference {
+    votes: Vec<(String, u8)>,
+    given_away: Vec<(String, String, usize)>,
+    claim: Option<(String, Timestamp)>,
+    leads_asked: bool,
+    changes: u32,
+    over: Option<&'static str>,
+}
+
+impl Reference {
+    fn asked(&self, who: &str, world: &World) -> bool {
+        let by_rule =
+            |who: &str| world.ops.contains(who) || self.leads_asked && world.leads.contains(who);
+        by_rule(who) || self.given_away.iter().any(|(_, to, _)| to == who)
+    }
+
+    fn depth(&self, who: &str, world: &World) -> usize {
+        if world.ops.contains(who) || self.leads_asked && world.leads.contains(who) {
+            return 0;
+        }
+        let given = self.given_away.iter().filter(|(_, to, _)| to == who);
+        given.map(|(_, _, depth)| *depth).min().unwrap_or(0)
+    }
+
+    fn may(&self, who: &str, world: &World) -> bool {
+        self.asked(who, world) && who != world.caller
+    }
+
+    /// Applies an act, and returns `false` where it is refused.
+    fn act(
+        &mut self,
+        who: &str,
+        act: &Act,
+        need: usize,
+        fresh: bool,
+        now: Timestamp,
+        world: &World,
+    ) -> bool {
+        if self.over.is_some() {
+            return false;
+        }
+        if *act == Act::Comment {
+            return who == world.caller || self.asked(who, world);
+        }
+        if !self.may(who, world) || self.given_away.iter().any(|(from, ..)| from == who) {
+            return false;
+        }
+        let claimed_by_other = self
+            .claim
+            .as_ref()
+            .is_some_and(|(by, until)| by != who && *until > now);
+        let current = self.votes.last().map(|(_, of)| *of);
+        let has_voted = self.votes.iter().any(|(voter, _)| voter == who);
+        match act {
+            Act::Fill { .. } | Act::Claim if claimed_by_other => return false,
+            Act::Fill { digest, .. } if current != Some(digest[0]) => {
+                if !fresh {
+                    return false;
+                }
+                self.votes = vec![(who.to_owned(), digest[0])];
+                self.changes += 1;
+            }
+            Act::Fill { digest, .. } | Act::Confirm { digest } => {
+                if current != Some(digest[0]) || has_voted {
+                    return false;
+                }
+                self.votes.push((who.to_owned(), digest[0]));
+            }
+            Act::Decline => self.over = Some("declined"),
+            Act::Cancel | Act::Comment => return false,
+            Act::Claim | Act::TakeOver => {
+                self.claim = Some((who.to_owned(), now.after(Duration::from_mins(15))));
+            }
+            Act::Delegate { to } => {
+                let Addressee::Person(to) = to else {
+                    return false;
+                };
+                let is_known = world.ops.contains(to) || world.leads.contains(to);
+                if to == who || !is_known || *to == world.caller || self.depth(who, world) >= 3 {
+                    return false;
+                }
+                if self.claim.as_ref().is_some_and(|(by, _)| by == who) {
+                    self.claim = None;
+                }
+                let depth = self.depth(who, world) + 1;
+                self.given_away.push((who.to_owned(), to.clone(), depth));
+            }
+        }
+        if self.over.is_none() && self.votes.len() >= need {
+            let first = self.votes[0].0.clone();
+            let votes = std::mem::take(&mut self.votes);
+            self.votes = votes
+                .into_iter()
+                .filter(|(voter, _)| self.may(voter, world))
+                .collect();
+            if self.votes.first().is_none_or(|(voter, _)| *voter != first) {
+                self.votes.clear();
+                self.changes += 1;
+            } else if self.votes.len() >= need {
+                self.over = Some("answered");
+            }
+        }
+        true
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    /// Random acts of six people whose groups change: the machine and the reference agree on every act, and what ends answered was
+    /// agreed to by enough people, each entitled, none the caller.
+    #[test]
+    fn not_caller(need in 1_u8..4, steps in proptest::collection::vec(step(), 1..40)) {
+        let people = ["a", "b", "c", "d", "e", "f"];
+        let mut world = World { ops: names("abcd"), leads: names("de"), caller: "a".to_owned() };
+        let mut quorum = Quorum::new(&plan(need, true), world.ops.iter().cloned().collect());
+        let mut reference = Reference::default();
+        let mut now = START;
+        for step in steps {
+            match step {
+                Step::Wait(seconds) => now = now.after(Duration::from_secs(seconds)),
+                Step::Toggle(who, is_ops) => {
+                    let group = if is_ops { &mut world.ops } else { &mut world.leads };
+                    if !group.remove(people[who]) {
+                        group.insert(people[who].to_owned());
+                    }
+                }
+                Step::Escalate => {
+                    quorum = quorum.escalate(group("leads"));
+                    reference.leads_asked |= reference.over.is_none();
+                }
+                Step::TimeOut => {
+                    let over = quorum.time_out();
+                    prop_assert_eq!(over.is_ok(), reference.over.is_none());
+                    if let Ok(over) = over {
+                        quorum = over;
+                        reference.over = Some("timed out");
+                    }
+                }
+                Step::Act(who, what, of, fresh) => {
+                    let version = if fresh { quorum.version() } else { quorum.version().wrapping_sub(1) };
+                    let act = match what {
+                        0 | 1 => fill(of, version),
+                        2 | 3 => confirm(of),
+                        4 if of == 0 => Act::Decline,
+                        4 => Act::Cancel,
+                        5 => Act::Claim,
+                        6 if of == 0 => Act::TakeOver,
+                        6 => Act::Comment,
+                        _ => Act::Delegate { to: person(people[(who + 1 + usize::from(of)) % 6]) },
+                    };
+                    let by = Actor { person: people[who], login_age: None };
+                    let before = quorum.clone();
+                    let acted = quorum.act(by, act.clone(), now, &world);
+                    let expected = reference.act(people[who], &act, usize::from(need), fresh, now, &world);
+                    prop_assert_eq!(acted.is_ok(), expected, "{:?} {:?} {:?} {:?}", people[who], act, acted, before);
+                    if let Ok((next, _)) = acted {
+                        quorum = next;
+                    }
+                    if let State::Ended(Ending::Answered { votes, .. }) = quorum.state()
+                        && before.state() != quorum.state()
+                    {
+                        let distinct: BTreeSet<_> = votes.iter().collect();
+                        prop_assert!(distinct.len() >= usize::from(need));
+                        prop_assert!(!distinct.contains(&world.caller));
+                        for voter in votes {
+                            prop_assert!(reference.may(voter, &world), "{voter}");
+                        }
+                    }
+                }
+            }
+            let state = match quorum.state() {
+                State::Open => None,
+                State::Filled { digest, votes } => {
+                    let expected: Vec<_> = reference.votes.iter().map(|(voter, _)| voter.clone()).collect();
+                    prop_assert_eq!(votes, &expected);
+                    prop_assert_eq!(Some(digest[0]), reference.votes.last().map(|(_, of)| *of));
+                    None
+                }
+                State::Ended(Ending::Answered { .. }) => Some("answered"),
+                State::Ended(Ending::Declined { .. }) => Some("declined"),
+                State::Ended(Ending::TimedOut) => Some("timed out"),
+                State::Ended(Ending::Cancelled { .. } | Ending::Withdrawn) => Some("other"),
+            };
+            prop_assert_eq!(state, reference.over);
+            prop_assert_eq!(quorum.version(), reference.changes);
+        }
+    }
+}
