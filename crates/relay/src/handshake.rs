@@ -194,11 +194,10 @@ impl Relay {
             Server::Probing(_) => return self.wait_for_era(frame),
             Server::Gone => return self.reject(frame, &self.server_ended()),
         }
-        let mut probe = EraProbe::new(id.clone(), opening);
+        let probe = EraProbe::new(id.clone(), opening);
         if spoken < Revision::LATEST_PUSHED {
             // The server's own revision decides what it can ask; what the client's cannot carry, the gateway does.
-            probe.older = Some((spoken, params.to_owned()));
-            self.server = Server::Probing(probe);
+            self.server = Server::Probing(probe.with_older(spoken, params.to_owned()));
             let newest = self.initialize_at(&id, params, Revision::LATEST_PUSHED);
             self.tell_server(newest, None);
             return ClientForward::Handled;

@@ -13,7 +13,8 @@
 //! | [`settings`] | an operator's settings |
 //! | `incoming` | a frame of the client with its stream and time |
 //! | `from_client`, `from_server` | the routing of frames from the client and from the server |
-//! | `handshake`, `era_probe` | the era of each side, and finding it out |
+//! | `handshake` | the state of each side |
+//! | `era_probe`, `probing` | finding out the server's era: what follows from each answer, and sending it |
 //! | `negotiation` | declarations to the server; `initialize` and `server/discover` answered for either era |
 //! | `pushed`, `rounds`, `rounds_client` | the differences of the eras |
 //! | `calls` | the client's requests on their way |
@@ -61,6 +62,7 @@ mod negotiation;
 mod new_asks;
 mod outbox;
 mod passed_rounds;
+mod probing;
 mod pushed;
 mod repeated_rounds;
 mod request_state;

@@ -1,0 +1,237 @@
+//! Finding out which era the server speaks.
+//!
+//! The client's own opening goes up first. A refusal leads to the other era's question; silence leads to it as well, but
+//! the first question stays open, since a server that starts slowly answers both. A server that does not survive
+//! `server/discover` is started anew and asked with `initialize`.
+
+use mcp_elicit_core::wire::{Era, Id, Revision, members, message, method};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::era_probe::{AfterRefusal, EraProbe, Opening, ProbeRequest};
+use crate::frame_edit::ErrorResponse;
+use crate::handshake::{Server, in_session};
+use crate::negotiation::declare;
+use crate::{Effect, Relay, ServerForward, Timer, Timestamp};
+use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
+
+impl Relay {
+    /// Asks a server that was not spoken to yet for its era, on behalf of a request that waits.
+    pub(crate) fn begin_probe(&mut self, now: Timestamp) {
+        let id = self.outbox.new_id();
+        let (probe, request) = EraProbe::for_request(id.clone(), self.settings.is_pushed);
+        self.send_probe(now, probe, &id, request);
+    }
+
+    /// Asks in the era that was not asked yet.
+    fn ask_other(&mut self, now: Timestamp, mut probe: EraProbe) {
+        let id = self.outbox.new_id();
+        let request = probe.ask_other(id.clone());
+        self.send_probe(now, probe, &id, request);
+    }
+
+    fn send_probe(&mut self, now: Timestamp, probe: EraProbe, id: &Id, step: ProbeRequest) {
+        let frame = match step {
+            ProbeRequest::Discover => {
+                let params = json!({"_meta": self.rounds_meta()});
+                self.timers
+                    .set(now.after(self.settings.probe), Timer::Probe);
+                message::request(id, method::DISCOVER, Some(&members::raw_value(&params)))
+            }
+            ProbeRequest::Initialize => {
+                let revision = Revision::LATEST_PUSHED;
+                let capabilities = match self.client.era() {
+                    Some(Era::Rounds) => in_session(self.client.capabilities()),
+                    Some(Era::Pushed) | None => self.client.capabilities(),
+                };
+                let params = json!({
+                    "protocolVersion": revision.as_str(),
+                    "capabilities": declare(capabilities, self.declared(), revision),
+                    "clientInfo": self.client.info_or_own(),
+                });
+                message::request(id, method::INITIALIZE, Some(&members::raw_value(&params)))
+            }
+        };
+        self.server = Server::Probing(probe);
+        self.tell_server(frame, None);
+    }
+
+    /// Takes the server's answer to an opening; gives it back when it is none.
+    pub(crate) fn probe_answered(
+        &mut self,
+        now: Timestamp,
+        id: &Id,
+        frame: Frame<'_>,
+    ) -> Option<ServerForward> {
+        let Server::Probing(probe) = &mut self.server else {
+            return None;
+        };
+        let step = probe.answered(id)?;
+        let Server::Probing(probe) = std::mem::replace(&mut self.server, Server::Unknown) else {
+            return None;
+        };
+        self.timers.cancel(Timer::Probe);
+        let forward = match frame.part(FramePart::Result) {
+            Some(result) => self.era_found(probe, step, id, frame, result.to_owned()),
+            None => self.probe_refused(now, probe, Some(frame.text())),
+        };
+        self.flush_waiting(now);
+        Some(forward)
+    }
+
+    fn era_found(
+        &mut self,
+        probe: EraProbe,
+        step: ProbeRequest,
+        id: &Id,
+        frame: Frame<'_>,
+        result: String,
+    ) -> ServerForward {
+        match step {
+            ProbeRequest::Initialize => {
+                let version = frame.member(FramePart::Result, "protocolVersion");
+                let told = version
+                    .and_then(|version| serde_json::from_str::<String>(version).ok())
+                    .unwrap_or_default();
+                let revision = told
+                    .parse()
+                    .unwrap_or(Revision::V2025_06_18)
+                    .min(Revision::LATEST_PUSHED);
+                self.server = Server::pushed(revision, result);
+            }
+            ProbeRequest::Discover => self.server = Server::rounds(result),
+        }
+        match (probe.opening(), step) {
+            (
+                Opening::Initialize {
+                    stream,
+                    revision,
+                    id: asked,
+                },
+                ProbeRequest::Initialize,
+            ) if asked == id && !self.must_answer_older(revision) => ServerForward::AsIs {
+                stream: *stream,
+                last: true,
+            },
+            (Opening::Discover { stream, .. }, ProbeRequest::Discover) => ServerForward::AsIs {
+                stream: *stream,
+                last: true,
+            },
+            (_, step) => {
+                if step == ProbeRequest::Initialize
+                    && !matches!(probe.opening(), Opening::Initialize { .. })
+                {
+                    self.tell_server(message::notification(method::INITIALIZED, None), None);
+                }
+                self.answer_opening(probe.opening().clone());
+                ServerForward::Handled
+            }
+        }
+    }
+
+    /// Returns whether the client asked for an older revision than the server gives, and the gateway stands between them.
+    fn must_answer_older(&self, asked: &str) -> bool {
+        match (asked.parse::<Revision>(), self.server.revision()) {
+            (Ok(asked), Some(given)) => asked < given,
+            (Err(_), _) | (_, None) => false,
+        }
+    }
+
+    fn probe_refused(
+        &mut self,
+        now: Timestamp,
+        probe: EraProbe,
+        error: Option<&str>,
+    ) -> ServerForward {
+        self.after_refusal(now, probe.refused(error));
+        ServerForward::Handled
+    }
+
+    fn after_refusal(&mut self, now: Timestamp, next: AfterRefusal) {
+        match next {
+            AfterRefusal::AskOlder(mut probe, revision, params) => {
+                let id = self.outbox.new_id();
+                let frame = self.initialize_at(&id, &params, revision);
+                probe.ask_older(id);
+                self.server = Server::Probing(probe);
+                self.tell_server(frame, None);
+            }
+            AfterRefusal::Wait(probe) => {
+                let at = now.after(self.settings.probe);
+                self.timers.set(at, Timer::Probe);
+                self.server = Server::Probing(probe);
+            }
+            AfterRefusal::AskOther(probe) => self.ask_other(now, probe),
+            AfterRefusal::Failed(opening, error) => {
+                self.server = Server::Unknown;
+                self.probe_failed(opening, error.as_deref());
+            }
+        }
+    }
+
+    /// The server speaks neither era: the client hears the first error that the server gave.
+    fn probe_failed(&mut self, opening: Opening, error: Option<&str>) {
+        match opening {
+            Opening::Initialize { stream, id, .. } | Opening::Discover { stream, id } => {
+                let frame = match error.and_then(error_of) {
+                    Some(error) => message::error(Some(&id), &error),
+                    None => ErrorResponse::new(
+                        -32603,
+                        format!("{} answers neither era", self.shown_server()),
+                    )
+                    .to_response(&id),
+                };
+                self.tell_client(stream, frame, true);
+            }
+            Opening::Request => {}
+        }
+        self.reject_waiting("answered neither `server/discover` nor `initialize`");
+    }
+
+    /// The server said nothing in time: it is asked the other way too, or given up.
+    pub(crate) fn probe_timed_out(&mut self, now: Timestamp) {
+        match std::mem::replace(&mut self.server, Server::Unknown) {
+            Server::Probing(probe) => match probe.timed_out() {
+                // The client's own `initialize` waits for as long as the client does.
+                AfterRefusal::Wait(probe) => self.server = Server::Probing(probe),
+                next => self.after_refusal(now, next),
+            },
+            other => self.server = other,
+        }
+    }
+
+    /// The server ended. When it did so over a question about its era, it is started anew; `true` then.
+    pub(crate) fn ended_over_probe(&mut self) -> bool {
+        let over_probe = matches!(&self.server, Server::Probing(probe) if probe.wants_restart());
+        if over_probe {
+            self.timers.cancel(Timer::Probe);
+            self.outbox.push(Effect::Restart);
+        }
+        over_probe
+    }
+
+    /// The server runs again after it ended over a question about its era.
+    pub(crate) fn restarted(&mut self, now: Timestamp) {
+        match std::mem::replace(&mut self.server, Server::Unknown) {
+            Server::Probing(probe) => self.after_refusal(now, probe.restarted()),
+            Server::Unknown | Server::Pushed { .. } | Server::Rounds { .. } | Server::Gone => {}
+        }
+    }
+
+    /// The stream that waits for the opening, for a server that ends over it.
+    pub(crate) fn reject_opening(&mut self, why: &str) {
+        if let Server::Probing(probe) = &self.server
+            && let Opening::Initialize { stream, id, .. } | Opening::Discover { stream, id } =
+                probe.opening()
+        {
+            let frame = ErrorResponse::new(-32603, why).to_response(id);
+            let stream = *stream;
+            self.tell_client(stream, frame, true);
+        }
+    }
+}
+
+fn error_of(text: &str) -> Option<Box<RawValue>> {
+    let index = FrameIndex::at(text.as_bytes())?;
+    Frame::of_text(text, &index).error().map(ToOwned::to_owned)
+}
