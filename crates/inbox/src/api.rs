@@ -14,7 +14,6 @@ use axum::routing::get;
 use axum::{Json, Router};
 use futures::{Stream, StreamExt as _, stream};
 use mcp_elicit_core::answer::Outcome;
-use mcp_elicit_core::form::Form;
 use mcp_elicit_core::wire::{Action, ElicitRequest};
 use mcp_elicit_forms::view;
 use mcp_elicit_forms::web::{QuestionId, Site};
@@ -25,6 +24,7 @@ use serde_json::{Map, Value, json};
 
 use subtle::ConstantTimeEq as _;
 
+use super::parsed_questions::ParsedBody;
 use super::record_question_store::{self, RecordQuestionStore};
 use super::state_folder::{Presence, StateFolder};
 
@@ -368,15 +368,13 @@ impl AppState {
 
     /// Returns what the person did, an accepted form's content checked.
     fn checked(&self, row: &Row, answer: &Answer) -> Result<Outcome, Box<Response>> {
-        let Some(readable) = self.desk.readable(row) else {
+        let (Some(parsed), Some(readable)) = (self.desk.parsed(row), self.desk.readable(row))
+        else {
             return Err(Box::new(no_question()));
         };
-        match (&readable.request, answer.action) {
-            (ElicitRequest::Form { schema, .. }, Action::Accept) => {
+        match (&parsed.body, answer.action) {
+            (ParsedBody::Form(form), Action::Accept) => {
                 let content = Value::Object(answer.content.clone().unwrap_or_default());
-                let Ok(form) = Form::parse(schema.get()) else {
-                    return Err(Box::new(no_question()));
-                };
                 let warnings = view::warnings(&readable.question);
                 if !answer.allow_credentials
                     && warnings.iter().any(|warning| warning.asks_for_credential)
@@ -402,13 +400,9 @@ impl AppState {
                     }
                 }
             }
-            (ElicitRequest::Url { .. }, Action::Accept) => Ok(Outcome::Visit),
-            (ElicitRequest::Form { .. } | ElicitRequest::Url { .. }, Action::Decline) => {
-                Ok(Outcome::Decline)
-            }
-            (ElicitRequest::Form { .. } | ElicitRequest::Url { .. }, Action::Cancel) => {
-                Ok(Outcome::Cancel)
-            }
+            (ParsedBody::Link(_), Action::Accept) => Ok(Outcome::Visit),
+            (ParsedBody::Form(_) | ParsedBody::Link(_), Action::Decline) => Ok(Outcome::Decline),
+            (ParsedBody::Form(_) | ParsedBody::Link(_), Action::Cancel) => Ok(Outcome::Cancel),
         }
     }
 

@@ -18,6 +18,7 @@ mod concurrent_starts;
 #[cfg(test)]
 mod lost_keys;
 pub mod notify;
+mod parsed_questions;
 pub mod record_question_store;
 #[cfg(any(test, fuzzing))]
 pub mod sample;

@@ -6,8 +6,7 @@ use std::time::SystemTime;
 use mcp_elicit_core::answer::{Draft, Outcome};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::lifecycle::Phase;
-use mcp_elicit_core::link::Link;
-use mcp_elicit_core::wire::{ElicitRequest, Mode, Revision};
+use mcp_elicit_core::wire::{ElicitRequest, Mode};
 use mcp_elicit_forms::view::{CallKind, CallView, Origin, QuestionView};
 use mcp_elicit_forms::web::{
     Ended, Ending, ListFilter, QuestionId, QuestionList, QuestionStore, QuestionStoreError,
@@ -20,6 +19,7 @@ use mcp_elicit_record::{Record, RecordError, Verdict};
 use serde_json::Value;
 use tokio::sync::watch;
 
+use super::parsed_questions::{ParsedBody, ParsedQuestion, ParsedQuestions};
 use mcp_elicit_core::wire::CallKind as Calls;
 
 /// The number of rows that are read for a list.
@@ -31,6 +31,7 @@ const NO_FIELDS: &str = r#"{"type":"object","properties":{}}"#;
 /// The questions of one record.
 pub struct RecordQuestionStore {
     record: Arc<Record>,
+    parsed: ParsedQuestions,
 }
 
 /// A stored question as a person sees it, and what checks the answer to it.
@@ -44,21 +45,26 @@ pub struct Readable {
 impl RecordQuestionStore {
     /// Creates a store over this record.
     pub fn new(record: Arc<Record>) -> Self {
-        Self { record }
+        Self {
+            record,
+            parsed: ParsedQuestions::default(),
+        }
+    }
+
+    /// Returns the row's question, parsed once; `None` when it cannot be read any more.
+    pub(super) fn parsed(&self, row: &Row) -> Option<Arc<ParsedQuestion>> {
+        self.parsed.get(row)
     }
 
     /// The row as a person sees it; `None` when it cannot be read any more.
     pub fn readable(&self, row: &Row) -> Option<Readable> {
-        let params = serde_json::from_str(row.params.as_deref()?).ok()?;
-        let request = ElicitRequest::parse(params, Revision::LATEST).ok()?;
+        let parsed = self.parsed(row)?;
+        let request = parsed.request.clone();
         let origin = origin(row);
-        let question = match &request {
-            ElicitRequest::Form { message, schema } => {
-                QuestionView::form(origin, message.clone(), Form::parse(schema.get()).ok()?)
-            }
-            ElicitRequest::Url { message, url, .. } => {
-                QuestionView::url(origin, message.clone(), Link::parse(url).ok()?)
-            }
+        let message = parsed.request.message().to_owned();
+        let question = match parsed.body.clone() {
+            ParsedBody::Form(form) => QuestionView::form(origin, message, form),
+            ParsedBody::Link(link) => QuestionView::url(origin, message, link),
         };
         let question = question.on_behalf_of(caller(row));
         let question = match client(row) {
