@@ -1,12 +1,10 @@
 //! Limits on the rate and the number of one server's questions.
 
-use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use mcp_elicit_core::rate::RateWindow;
 use tokio::time::Instant;
-
-const WINDOW: Duration = Duration::from_mins(1);
 
 /// Limits on a server's questions.
 ///
@@ -72,7 +70,7 @@ pub(crate) struct RateLimiter {
 
 #[derive(Debug, Default)]
 struct State {
-    asked: VecDeque<Instant>,
+    asked: RateWindow<Instant>,
     pending: usize,
 }
 
@@ -80,27 +78,18 @@ impl RateLimiter {
     /// Lets a question in at `now`, or says which limit it meets. It counts as pending until the pass is dropped.
     pub(crate) fn admit(&self, limits: Limits, now: Instant) -> Result<Permit<'_>, LimitReached> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        while state
-            .asked
-            .front()
-            .is_some_and(|asked| now.duration_since(*asked) >= WINDOW)
-        {
-            state.asked.pop_front();
-        }
         if state.pending >= limits.pending {
             return Err(LimitReached::Pending {
                 limit: limits.pending,
             });
         }
-        if state.asked.len() >= limits.per_minute {
-            let oldest = state.asked.front().copied().unwrap_or(now);
-            let retry_after = WINDOW.saturating_sub(now.duration_since(oldest));
-            return Err(LimitReached::PerMinute {
+        state
+            .asked
+            .admit(limits.per_minute, now, |at| now.duration_since(at))
+            .map_err(|retry_after| LimitReached::PerMinute {
                 limit: limits.per_minute,
                 retry_after,
-            });
-        }
-        state.asked.push_back(now);
+            })?;
         state.pending += 1;
         Ok(Permit { meter: self })
     }
