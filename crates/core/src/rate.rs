@@ -48,7 +48,10 @@ impl<T: Copy> RateWindow<T> {
             self.admitted.pop_front();
         }
         if self.admitted.len() >= limit {
-            let elapsed = self.admitted.front().map_or(Duration::ZERO, |at| since(*at));
+            let elapsed = self
+                .admitted
+                .front()
+                .map_or(Duration::ZERO, |at| since(*at));
             return Err(Self::SPAN.saturating_sub(elapsed));
         }
         self.admitted.push_back(now);
@@ -80,7 +83,10 @@ mod tests {
         assert_eq!(admit(&mut window, 2, 1_000), Ok(()));
         assert_eq!(admit(&mut window, 2, 59_999), Err(Duration::from_millis(1)));
         assert_eq!(admit(&mut window, 2, 60_000), Ok(()));
-        assert_eq!(admit(&mut window, 2, 60_500), Err(Duration::from_millis(500)));
+        assert_eq!(
+            admit(&mut window, 2, 60_500),
+            Err(Duration::from_millis(500))
+        );
     }
 
     #[test]

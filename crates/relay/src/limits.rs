@@ -1,9 +1,7 @@
 //! Limits on the questions of one session: size, number and rate.
 
-use std::collections::VecDeque;
-use std::time::Duration;
-
 use mcp_elicit_core::fault::LimitFault;
+use mcp_elicit_core::rate::RateWindow;
 use mcp_elicit_core::wire::{ElicitRequest, Revision};
 
 use crate::Timestamp;
@@ -11,16 +9,13 @@ use crate::asks::{Asks, size_of};
 use crate::frame_edit::ErrorResponse;
 use crate::settings::RelaySettings;
 
-/// The limit on questions counts those within this time.
-const MINUTE: Duration = Duration::from_mins(1);
-
 /// The limits, and when the last questions were asked.
 pub(crate) struct Limits {
     pending: Option<usize>,
     per_minute: Option<u32>,
     message_bytes: usize,
     pending_bytes: usize,
-    asked_at: VecDeque<Timestamp>,
+    asked: RateWindow<Timestamp>,
 }
 
 impl Limits {
@@ -31,7 +26,7 @@ impl Limits {
             per_minute: settings.per_minute,
             message_bytes: settings.message_bytes,
             pending_bytes: settings.pending_bytes,
-            asked_at: VecDeque::new(),
+            asked: RateWindow::default(),
         }
     }
 
@@ -75,16 +70,9 @@ impl Limits {
         let Some(limit) = self.per_minute else {
             return Ok(());
         };
-        let over = |at: &Timestamp| at.after(MINUTE) <= now;
-        while self.asked_at.front().is_some_and(over) {
-            self.asked_at.pop_front();
-        }
-        if self.asked_at.len() >= usize::try_from(limit).unwrap_or(usize::MAX) {
-            let free = self.asked_at.front().map_or(now, |at| at.after(MINUTE));
-            let retry_after = free.since(now);
-            return Err(LimitFault::RateLimited { retry_after });
-        }
-        self.asked_at.push_back(now);
-        Ok(())
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        self.asked
+            .admit(limit, now, |at| now.since(at))
+            .map_err(|retry_after| LimitFault::RateLimited { retry_after })
     }
 }
