@@ -1,16 +1,16 @@
 //! The limit on the questions that one principal may be asked in a minute.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use mcp_elicit_core::rate::RateWindow;
+const MINUTE_MS: u64 = 60_000;
 
 /// Counts questions per principal over the last minute.
 pub(crate) struct Rates {
     limit: usize,
-    asked: Mutex<HashMap<String, RateWindow<u64>>>,
+    asked: Mutex<HashMap<String, VecDeque<u64>>>,
 }
 
 impl fmt::Debug for Rates {
@@ -31,13 +31,25 @@ impl Rates {
 
     /// Counts one more question for `principal`, or says how long to wait.
     pub(crate) fn ask(&self, principal: &str, now_ms: u64) -> Result<(), Duration> {
-        let since = |at_ms: u64| Duration::from_millis(now_ms.saturating_sub(at_ms));
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if asked.len() >= 1024 && asked.len().is_power_of_two() {
-            asked.retain(|_, window| !window.is_idle(since));
+            asked.retain(|_, times| times.back().is_some_and(|last| now_ms < last + MINUTE_MS));
         }
-        let window = asked.entry(principal.to_owned()).or_default();
-        window.admit(self.limit, now_ms, since)
+        let times = asked.entry(principal.to_owned()).or_default();
+        while times
+            .front()
+            .is_some_and(|first| first + MINUTE_MS <= now_ms)
+        {
+            times.pop_front();
+        }
+        if times.len() >= self.limit {
+            let free_ms = times.front().map_or(MINUTE_MS, |first| {
+                (first + MINUTE_MS).saturating_sub(now_ms)
+            });
+            return Err(Duration::from_millis(free_ms));
+        }
+        times.push_back(now_ms);
+        Ok(())
     }
 }
 
