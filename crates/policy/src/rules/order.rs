@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Rule;
 use crate::document::Reader;
 
-/// The most rules of one server that are left for CEL, so that a decision stays below 50 µs.
+/// The most rules of one server that are left for CEL, so that a decision stays near 0.1 ms.
 const MAX_EVALUATED: usize = 100;
 /// The most rules whose order is compared pair by pair.
 const MAX_COMPARED: usize = 2_000;
