@@ -1,6 +1,7 @@
 //! An answer is in the record: it is taken out once, and brought to the server. Or the question ends without one.
 
 use crate::calls::Call;
+use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::fault::{LimitFault, PeerFault};
 use mcp_elicit_core::wire::{Cancelled, Id, Revision, message};
 use serde_json::value::RawValue;
@@ -51,6 +52,17 @@ impl Relay {
             .unwrap_or(crate::StreamId::SESSION)
     }
 
+    /// The client answered: the record decides whether it was the first.
+    pub(crate) fn client_answered(&mut self, key: AskId, outcome: Outcome) {
+        if let Some(record) = self.asks.get_mut(key).and_then(Ask::submit) {
+            self.outbox.push(Effect::Submit {
+                question: key,
+                record,
+                outcome,
+            });
+        }
+    }
+
     pub(crate) fn begin_delivery(&mut self, questions: Vec<AskId>) {
         let mut records = Vec::new();
         for key in &questions {
@@ -77,7 +89,7 @@ impl Relay {
                     });
                     let delivery = self.deliveries.begin(record.into_iter().collect(), waits);
                     let frame = reply_frame(id, &reply, question.client_reply());
-                    self.outbox.to_server(frame, None, delivery);
+                    self.outbox.send_to_server(frame, None, delivery);
                 }
                 (Origin::Round { .. }, Some(call)) => {
                     if let Some(call) = self.calls.get_mut(call) {

@@ -8,16 +8,15 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use mcp_elicit_core::wire::{
-    Cancelled, Capability, Envelope, Era, FrameDefect, Id, Revision, frame, members, message,
-    method,
+    Cancelled, Capability, Envelope, FrameDefect, Id, frame, members, message, method,
 };
 use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::calls::{self, Call};
 use crate::client_waits::is_timeout;
+use crate::era::{Client, Server};
 use crate::frame_edit::{self, ErrorResponse, OWN};
-use crate::handshake::{Client, Server};
 use crate::{CallId, CallKind, ClientForward, Effect, Ending, Relay, StreamId, Timestamp};
 use mcp_elicit_core::wire::frame::{FrameIndex, FramePart};
 
@@ -103,39 +102,7 @@ impl Relay {
         {
             return forward;
         }
-        let server_era = self.server.revision().map(Revision::era);
-        match (self.client.era(), server_era) {
-            (Some(Era::Pushed), Some(Era::Rounds)) => self.pushed_to_rounds(frame, method),
-            (Some(Era::Rounds), Some(Era::Pushed)) => {
-                self.rounds_to_pushed(frame, method, Carried::default())
-            }
-            (Some(Era::Rounds), _) => {
-                let (capability, changed) = self.rounds_capability(*frame);
-                let start = Start {
-                    kind,
-                    changed,
-                    capability,
-                    carried: Carried::default(),
-                };
-                self.start(frame, start)
-            }
-            _ => {
-                let start = Start {
-                    kind,
-                    capability: self.session_capability(),
-                    ..Start::default()
-                };
-                self.start(frame, start)
-            }
-        }
-    }
-
-    /// Returns what a pushed client declared for its session.
-    pub(crate) fn session_capability(&self) -> Capability {
-        match &self.client {
-            Client::Pushed { capability, .. } => *capability,
-            Client::Unknown | Client::Rounds { .. } => Capability::NONE,
-        }
+        self.translate_request(frame, method, Carried::default())
     }
 
     /// The call goes to the server, as it came when nothing stands against it.
@@ -177,7 +144,8 @@ impl Relay {
         match sent {
             Cow::Borrowed(_) => ClientForward::AsIs(Some(key)),
             Cow::Owned(sent) => {
-                self.outbox.to_server(sent, Some(key), carried.delivery);
+                self.outbox
+                    .send_to_server(sent, Some(key), carried.delivery);
                 ClientForward::Handled
             }
         }
@@ -213,17 +181,13 @@ impl Relay {
         let method = frame.method().unwrap_or_default();
         match method {
             method::CANCELLED => self.client_cancels(now, frame),
-            method::INITIALIZED
-                if self.server.revision().map(Revision::era) == Some(Era::Rounds) =>
-            {
-                ClientForward::Handled
-            }
+            method::INITIALIZED if self.server.asks_in_results() => ClientForward::Handled,
             _ => ClientForward::AsIs(None),
         }
     }
 
     fn client_cancels(&mut self, now: Timestamp, frame: Frame<'_>) -> ClientForward {
-        if self.settings.client_streams && self.client.era() == Some(Era::Rounds) {
+        if self.settings.client_streams && self.client.answers_with_retries() {
             // Each request is given up by closing its own stream (2026-07-28, transports). Attribution id this is cannot be told.
             return ClientForward::Handled;
         }
@@ -301,10 +265,10 @@ impl Relay {
             let call = self.calls.get(key);
             if call.is_some_and(Call::is_queued) {
                 self.remove_call(key);
-            } else if call.is_some_and(|call| call.is_held()) {
+            } else if call.is_some_and(Call::is_held) {
                 // A person is being asked: the call waits for being made again.
                 self.detach(key);
-            } else if self.client.era() == Some(Era::Rounds) {
+            } else if self.client.answers_with_retries() {
                 self.end_questions_of(now, key, Ending::WithdrawnByClient);
                 self.cancel_upstream(key);
                 self.remove_call(key);

@@ -6,16 +6,16 @@ use std::borrow::Cow;
 
 use mcp_elicit_core::wire::members::Members;
 use mcp_elicit_core::wire::{
-    Cancelled, Complete, ElicitationMessage, Era, Id, Progress, Revision, WireError, frame,
-    members, message, method, pushed, rounds,
+    Cancelled, ElicitationMessage, Id, Progress, Revision, WireError, frame, members,
+    message, method, pushed, rounds,
 };
 use serde_json::value::RawValue;
 
 use crate::asks::Origin;
+use crate::era::Server;
 use crate::frame_edit::{self, ErrorResponse};
-use crate::handshake::Server;
 use crate::{CallId, Effect, Ending, Relay, ServerForward, StreamId, Timer, Timestamp};
-use mcp_elicit_core::wire::frame::{FrameIndex, FramePart, Unclear};
+use mcp_elicit_core::wire::frame::{FrameIndex, FramePart};
 
 const FORWARD_TO_SESSION: ServerForward = ServerForward::AsIs {
     stream: StreamId::SESSION,
@@ -38,7 +38,7 @@ impl Relay {
             self.pushed_question(now, via, &id, frame);
             return ServerForward::Handled;
         }
-        if self.client.era() == Some(Era::Rounds) {
+        if self.client.answers_with_retries() {
             self.answer_for_rounds_client(&id, method);
             return ServerForward::Handled;
         }
@@ -190,7 +190,7 @@ impl Relay {
         if says(frame, FramePart::Error, "code", requires_urls) {
             return Some(ElicitationMessage::UrlRequired);
         }
-        let in_rounds = matches!(self.server, Server::Rounds { .. });
+        let in_rounds = self.server.asks_in_results();
         (in_rounds && says(frame, FramePart::Result, "resultType", asks))
             .then_some(ElicitationMessage::InputRequired)
     }
@@ -344,18 +344,12 @@ impl Relay {
         self.tell_server(frame, None);
     }
 
-    /// Forwards `complete` to a client that knows it.
-    pub(crate) fn forward_complete(
-        &self,
-        via: Option<CallId>,
-        complete: Option<Complete>,
-    ) -> ServerForward {
-        match (self.client.era(), complete) {
-            (Some(Era::Rounds), Some(_)) => ServerForward::Handled,
-            // 2025-06-18 has no url mode.
-            (Some(Era::Pushed), Some(_)) if !self.client.has_url_mode() => ServerForward::Handled,
-            _ => self.forward_beside(via),
+    /// Forwards `notifications/elicitation/complete` to a client that knows it; `is_whole` where the notification can be read.
+    pub(crate) fn forward_complete(&self, via: Option<CallId>, is_whole: bool) -> ServerForward {
+        if is_whole && !self.client.knows_completion() {
+            return ServerForward::Handled;
         }
+        self.forward_beside(via)
     }
 }
 
@@ -366,20 +360,18 @@ fn says(
     member: &'static str,
     so: impl Fn(&str) -> bool,
 ) -> bool {
-    match frame.sole_member(part, member) {
-        Ok(value) => value.is_some_and(so),
-        Err(Unclear) => {
-            let object = match part {
-                FramePart::Error => frame.error(),
-                FramePart::Result => frame.result(),
-                FramePart::Params | FramePart::Meta => frame.params(),
-            };
-            match object.map(|object| Members::read(object, member)) {
-                Some(Ok(all)) => all.get(member).is_some_and(|value| so(value.get())),
-                Some(Err(WireError::Duplicate { .. })) => true,
-                Some(Err(_)) | None => false,
-            }
-        }
+    if let Ok(value) = frame.sole_member(part, member) {
+        return value.is_some_and(so);
+    }
+    let object = match part {
+        FramePart::Error => frame.error(),
+        FramePart::Result => frame.result(),
+        FramePart::Params | FramePart::Meta => frame.params(),
+    };
+    match object.map(|object| Members::read(object, member)) {
+        Some(Ok(all)) => all.get(member).is_some_and(|value| so(value.get())),
+        Some(Err(WireError::Duplicate { .. })) => true,
+        Some(Err(_)) | None => false,
     }
 }
 

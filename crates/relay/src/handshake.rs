@@ -2,150 +2,16 @@
 //! the server first, with the capability added that the gateway has to give.
 
 use crate::ClientFrame;
-use mcp_elicit_core::wire::{
-    Capability, Era, Id, Meta, Mode, Revision, members, message, meta, method,
-};
+use crate::era::Client;
+use crate::era::Server;
+use mcp_elicit_core::wire::{Capability, Id, Meta, Revision, members, message, meta, method};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::era_probe::{EraProbe, Opening};
 use crate::frame_edit::{self, ErrorResponse};
-use crate::negotiation::own_info;
 use crate::{ClientForward, Relay, Timer, Timestamp};
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
-
-/// The state of the client.
-pub(crate) enum Client {
-    /// It has not spoken yet.
-    Unknown,
-    /// It opened a session with `initialize`.
-    Pushed {
-        /// The revision spoken with it.
-        revision: Revision,
-        /// The modes that it can ask in, in this session.
-        capability: Capability,
-        /// `clientInfo`, JSON.
-        info: String,
-        /// `capabilities`, JSON.
-        capabilities: String,
-    },
-    /// Each of its requests speaks for itself.
-    Rounds {
-        /// `clientInfo`, JSON, as last seen.
-        info: Option<String>,
-        /// `clientCapabilities`, JSON, as last seen.
-        capabilities: String,
-    },
-}
-
-impl Client {
-    pub(crate) fn era(&self) -> Option<Era> {
-        match self {
-            Self::Unknown => None,
-            Self::Pushed { .. } => Some(Era::Pushed),
-            Self::Rounds { .. } => Some(Era::Rounds),
-        }
-    }
-
-    pub(crate) fn info(&self) -> Option<String> {
-        match self {
-            Self::Unknown => None,
-            Self::Pushed { info, .. } => Some(info.clone()),
-            Self::Rounds { info, .. } => info.clone(),
-        }
-    }
-
-    /// `clientInfo` as the server is told it: the gateway's own where the client gave none.
-    pub(crate) fn info_or_own(&self) -> Value {
-        self.info()
-            .and_then(|info| serde_json::from_str(&info).ok())
-            .unwrap_or_else(own_info)
-    }
-
-    /// Returns whether the revision of a pushed client has url mode.
-    pub(crate) fn has_url_mode(&self) -> bool {
-        !matches!(self, Self::Pushed { revision, .. } if !revision.has_mode(Mode::Url))
-    }
-
-    /// Returns what the client says that it can do; `null` where it said nothing that can be read.
-    pub(crate) fn capabilities(&self) -> Value {
-        match self {
-            Self::Unknown => Value::Null,
-            Self::Pushed { capabilities, .. } | Self::Rounds { capabilities, .. } => {
-                serde_json::from_str(capabilities).unwrap_or_default()
-            }
-        }
-    }
-}
-
-/// The state of the server.
-pub(crate) enum Server {
-    /// It was not spoken to yet.
-    Unknown,
-    /// It is being asked.
-    Probing(EraProbe),
-    /// It has a session, opened with `initialize`.
-    Pushed {
-        revision: Revision,
-        /// `InitializeResult`, JSON.
-        result: String,
-        /// Its description of itself, JSON.
-        info: Option<String>,
-    },
-    /// It answered `server/discover`.
-    Rounds {
-        /// `DiscoverResult`, JSON.
-        result: String,
-        /// Its description of itself, JSON.
-        info: Option<String>,
-    },
-    /// It has ended.
-    Gone,
-}
-
-impl Server {
-    pub(crate) fn revision(&self) -> Option<Revision> {
-        match self {
-            Self::Unknown | Self::Probing(_) | Self::Gone => None,
-            Self::Pushed { revision, .. } => Some(*revision),
-            Self::Rounds { .. } => Some(Revision::V2026_07_28),
-        }
-    }
-
-    /// A session, opened with this `InitializeResult`, JSON.
-    pub(crate) fn pushed(revision: Revision, result: String) -> Self {
-        Self::Pushed {
-            revision,
-            info: own_description(&result, Era::Pushed),
-            result,
-        }
-    }
-
-    /// A server that gave this `DiscoverResult`, JSON.
-    pub(crate) fn rounds(result: String) -> Self {
-        Self::Rounds {
-            info: own_description(&result, Era::Rounds),
-            result,
-        }
-    }
-
-    /// Returns whether a session's server declared that it logs.
-    pub(crate) fn has_logging(&self) -> bool {
-        let Self::Pushed { result, .. } = self else {
-            return false;
-        };
-        let result: Value = serde_json::from_str(result).unwrap_or_default();
-        result["capabilities"]["logging"].is_object()
-    }
-
-    /// `serverInfo`, JSON.
-    pub(crate) fn info(&self) -> Option<String> {
-        match self {
-            Self::Unknown | Self::Probing(_) | Self::Gone => None,
-            Self::Pushed { info, .. } | Self::Rounds { info, .. } => info.clone(),
-        }
-    }
-}
 
 /// Returns what a client of the rounds era can do in a session that the gateway opens for it: what a server pushes and is no
 /// question does not reach it.
@@ -337,19 +203,6 @@ impl Relay {
             format!("the server {} has ended", self.shown_server()),
         )
     }
-}
-
-/// Returns where a server of this era says who it is, in what it answered its opening with.
-pub(crate) fn server_info(result: &Value, era: Era) -> Option<&Value> {
-    match era {
-        Era::Pushed => result.get("serverInfo"),
-        Era::Rounds => result.get("_meta")?.get(meta::SERVER_INFO),
-    }
-}
-
-fn own_description(result: &str, era: Era) -> Option<String> {
-    let result: Value = serde_json::from_str(result).ok()?;
-    server_info(&result, era).map(Value::to_string)
 }
 
 fn opening(frame: Frame<'_>) -> Option<(Id, &RawValue)> {

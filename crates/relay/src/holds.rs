@@ -218,29 +218,19 @@ impl Relay {
                 if self.catalog.may_have_output_schema(&target) {
                     result["isError"] = json!(true);
                 }
-                message::result(&id, &members::raw_value(&self.in_era(result)))
+                message::result(&id, &members::raw_value(&self.client.own_result(result)))
             }
             CallKind::Prompt => {
                 let result = json!({
                     "resultType": "complete",
                     "messages": [{"role": "user", "content": {"type": "text", "text": text}}],
                 });
-                message::result(&id, &members::raw_value(&self.in_era(result)))
+                message::result(&id, &members::raw_value(&self.client.own_result(result)))
             }
             // A resource has no room for words that are not its own.
             CallKind::Resource => ErrorResponse::new(-32000, text).to_response(&id),
         };
         Some(frame)
-    }
-
-    /// `resultType` is the rounds era's.
-    fn in_era(&self, mut result: serde_json::Value) -> serde_json::Value {
-        if self.client.era() != Some(mcp_elicit_core::wire::Era::Rounds)
-            && let Some(members) = result.as_object_mut()
-        {
-            members.shift_remove("resultType");
-        }
-        result
     }
 
     /// A call goes on for a client that made it again.

@@ -13,10 +13,10 @@
 //! | [`settings`] | an operator's settings |
 //! | `incoming` | a frame of the client with its stream and time |
 //! | `from_client`, `from_server` | the routing of frames from the client and from the server |
-//! | `handshake` | the state of each side |
+//! | `era` | the state of each side and its era; translation between the eras, one file per era and side |
+//! | `handshake` | the openings of a client of either era |
 //! | `era_probe`, `probing` | finding out the server's era: what follows from each answer, and sending it |
 //! | `negotiation` | declarations to the server; `initialize` and `server/discover` answered for either era |
-//! | `pushed`, `rounds`, `rounds_client` | the differences of the eras |
 //! | `calls` | the client's requests on their way |
 //! | `retries`, `repeated_rounds` | calls that are made again: the retry of a round, a call that was handed back |
 //! | `request_state` | the state that a client of the rounds era carries: sealed, for one call |
@@ -46,6 +46,7 @@ mod deliveries;
 mod delivery_reports;
 mod early_requests;
 pub mod effect;
+mod era;
 mod era_probe;
 mod frame_edit;
 mod from_client;
@@ -63,13 +64,10 @@ mod new_asks;
 mod outbox;
 mod passed_rounds;
 mod probing;
-mod pushed;
 mod repeated_rounds;
 mod request_state;
 mod retries;
 mod round_states;
-mod rounds;
-mod rounds_client;
 mod server_name;
 mod server_requests;
 mod server_round;
@@ -99,7 +97,7 @@ pub use client_waits::ClientWaits;
 use deliveries::Deliveries;
 use early_requests::EarlyRequests;
 pub use effect::{AskId, CallId, DeliveryId, Effect, Event, StreamId};
-use handshake::{Client, Server};
+use era::{Client, Server};
 use incoming::ClientFrame;
 pub use learned::Learned;
 use limits::Limits;
@@ -370,10 +368,10 @@ impl Relay {
     }
 
     fn tell_client(&mut self, stream: StreamId, frame: String, last: bool) {
-        self.outbox.to_client(stream, frame, last);
+        self.outbox.send_to_client(stream, frame, last);
     }
 
     fn tell_server(&mut self, frame: String, call: Option<CallId>) {
-        self.outbox.to_server(frame, call, None);
+        self.outbox.send_to_server(frame, call, None);
     }
 }

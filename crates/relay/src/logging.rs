@@ -4,7 +4,7 @@
 //! most talkative level that such a request named.
 
 use crate::log_levels::LogLevel;
-use mcp_elicit_core::wire::{Era, Id, Revision, members, message, meta};
+use mcp_elicit_core::wire::{Id, members, message, meta};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -20,11 +20,11 @@ fn level_of(frame: Frame<'_>) -> Option<LogLevel> {
 impl Relay {
     /// The level that a request of a rounds client names, of which a pushed server is told.
     pub(crate) fn requested_log_level(&mut self, frame: Frame<'_>) -> Option<LogLevel> {
-        if self.client.era() != Some(Era::Rounds) {
+        if !self.client.answers_with_retries() {
             return None;
         }
         let level = level_of(frame)?;
-        if self.server.revision().map(Revision::era) == Some(Era::Pushed) {
+        if self.server.pushes_questions() {
             self.ask_for_logs(level);
         }
         Some(level)
@@ -64,9 +64,9 @@ impl Relay {
     /// A log message of the server. It reaches the requests of a rounds client that asked for its level, and no other. A
     /// rounds server keeps to that itself: there only the way to the request has to be found, where requests share a pipe.
     pub(crate) fn server_logs(&mut self, via: Option<CallId>, frame: Frame<'_>) -> ServerForward {
-        let server_keeps_to_it = self.server.revision().map(Revision::era) == Some(Era::Rounds);
+        let server_keeps_to_it = self.server.asks_in_results();
         let one_way = via.is_some() || !self.settings.client_streams;
-        if self.client.era() != Some(Era::Rounds) || (server_keeps_to_it && one_way) {
+        if !self.client.answers_with_retries() || (server_keeps_to_it && one_way) {
             return self.forward_beside(via);
         }
         let level = frame.member(FramePart::Params, "level");

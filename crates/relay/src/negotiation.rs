@@ -5,8 +5,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::Relay;
+use crate::era::{Client, Server, server_info};
 use crate::era_probe::Opening;
-use crate::handshake::{Client, Server, server_info};
 
 impl Relay {
     /// `_meta` of a request that the gateway makes in the rounds era for a pushed client.

@@ -4,7 +4,7 @@ use mcp_elicit_core::fault::{Fault, PeerFault};
 use mcp_elicit_core::form::Form;
 use mcp_elicit_core::link::Link;
 use mcp_elicit_core::secrecy;
-use mcp_elicit_core::wire::{ElicitRequest, Era, Revision};
+use mcp_elicit_core::wire::{ElicitRequest, Revision};
 use serde_json::value::RawValue;
 
 use crate::NewQuestion;
@@ -34,7 +34,7 @@ impl Relay {
     ) -> Result<AskId, ErrorResponse> {
         let unknown = params.map_or_else(Vec::new, unknown_members);
         // Asked in one of several calls, it might be asked in the wrong one.
-        let nowhere = attribution.is_ambiguous() && self.client.era() == Some(Era::Rounds);
+        let nowhere = attribution.is_ambiguous() && self.client.answers_with_retries();
         if nowhere && self.settings.answer_with == Audience::Client {
             let why = "several calls are at work, so it is not known whose question this is, and there is no inbox;                        make the call again";
             return Err(ErrorResponse::new(-32000, why));
@@ -126,12 +126,14 @@ impl Relay {
         request: &ElicitRequest,
         form: Option<&Form>,
     ) -> Result<AskedVia, Fault> {
-        let declared = self.capability_of(call.and_then(|key| self.calls.get(key)));
-        let can = match self.client.era() {
-            Some(Era::Pushed) => self.can_push(request, form),
+        let declared = self
+            .client
+            .capability(call.and_then(|key| self.calls.get(key)));
+        let can = if self.client.is_pushed_to() {
+            self.can_push(request, form)
+        } else {
             // A client of the rounds era is asked in a call, or not at all.
-            Some(Era::Rounds) => call.is_some() && declared.has(request.mode()),
-            None => false,
+            call.is_some() && declared.has(request.mode())
         };
         let to_client = can && !matches!(self.settings.answer_with, Audience::People);
         if to_client || matches!(origin, Origin::ClientRound { .. }) {
@@ -151,7 +153,7 @@ impl Relay {
     /// connection that carries its call, and both end with this process; a rounds client answers with a request of its
     /// own, which may come after any restart.
     fn outlives(&self, place: AskedVia) -> bool {
-        place == AskedVia::People || self.client.era() != Some(Era::Pushed)
+        place == AskedVia::People || !self.client.is_pushed_to()
     }
 
     /// The question is written: now it may be seen.
@@ -182,7 +184,7 @@ impl Relay {
         }
         match (via, call) {
             (_, Some(call)) if in_client_round => self.client_round_recorded(now, call),
-            (AskedVia::Client, Some(call)) if self.client.era() == Some(Era::Rounds) => {
+            (AskedVia::Client, Some(call)) if self.client.answers_with_retries() => {
                 if !self.uses_retry_answer(key, call) {
                     self.present_round(now, call);
                 }

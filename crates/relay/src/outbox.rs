@@ -26,7 +26,7 @@ impl Outbox {
     }
 
     /// Adds a frame for the client; `last` where it answers the request that opened the stream.
-    pub(crate) fn to_client(&mut self, stream: StreamId, frame: String, last: bool) {
+    pub(crate) fn send_to_client(&mut self, stream: StreamId, frame: String, last: bool) {
         let frame = Effect::ToClient {
             stream,
             frame,
@@ -36,7 +36,7 @@ impl Outbox {
     }
 
     /// Adds a frame for the server, with the call that it starts and the answers that it carries.
-    pub(crate) fn to_server(
+    pub(crate) fn send_to_server(
         &mut self,
         frame: String,
         call: Option<CallId>,

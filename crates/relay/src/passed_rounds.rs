@@ -5,6 +5,7 @@
 //! answer.
 
 use crate::ClientFrame;
+use crate::asks::Ask;
 use crate::calls::Call;
 use crate::client_rounds::ClientAnswers;
 use crate::client_rounds::Retry;
@@ -71,7 +72,7 @@ impl Relay {
             return;
         };
         let questions = call.asks().to_vec();
-        let waits = |question: &AskId| self.asks.get(*question).is_some_and(|q| q.is_recording());
+        let waits = |question: &AskId| self.asks.get(*question).is_some_and(Ask::is_recording);
         if questions.iter().any(waits) {
             return;
         }
@@ -130,10 +131,6 @@ impl Relay {
     }
 
     /// The client retries a call whose questions went to it as the server wrote them.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "a frame, where it came from, and what was read of it"
-    )]
     pub(crate) fn client_round_retried(
         &mut self,
         frame: ClientFrame<'_>,
@@ -212,10 +209,6 @@ impl Relay {
     }
 
     /// Answers of the retry cannot be used: the client is asked the round again with the reasons, a few times.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "a frame, where it came from, and what was read of it"
-    )]
     fn round_again(
         &mut self,
         frame: ClientFrame<'_>,

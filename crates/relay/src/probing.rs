@@ -4,13 +4,14 @@
 //! the first question stays open, since a server that starts slowly answers both. A server that does not survive
 //! `server/discover` is started anew and asked with `initialize`.
 
-use mcp_elicit_core::wire::{Era, Id, Revision, members, message, method};
+use mcp_elicit_core::wire::{Id, Revision, members, message, method};
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::era::Server;
 use crate::era_probe::{AfterRefusal, EraProbe, Opening, ProbeRequest};
 use crate::frame_edit::ErrorResponse;
-use crate::handshake::{Server, in_session};
+use crate::handshake::in_session;
 use crate::negotiation::declare;
 use crate::{Effect, Relay, ServerForward, Timer, Timestamp};
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
@@ -40,9 +41,10 @@ impl Relay {
             }
             ProbeRequest::Initialize => {
                 let revision = Revision::LATEST_PUSHED;
-                let capabilities = match self.client.era() {
-                    Some(Era::Rounds) => in_session(self.client.capabilities()),
-                    Some(Era::Pushed) | None => self.client.capabilities(),
+                let capabilities = if self.client.answers_with_retries() {
+                    in_session(self.client.capabilities())
+                } else {
+                    self.client.capabilities()
                 };
                 let params = json!({
                     "protocolVersion": revision.as_str(),
@@ -72,7 +74,7 @@ impl Relay {
         };
         self.timers.cancel(Timer::Probe);
         let forward = match frame.part(FramePart::Result) {
-            Some(result) => self.era_found(probe, step, id, frame, result.to_owned()),
+            Some(result) => self.era_found(&probe, step, id, frame, result.to_owned()),
             None => self.probe_refused(now, probe, Some(frame.text())),
         };
         self.flush_waiting(now);
@@ -81,7 +83,7 @@ impl Relay {
 
     fn era_found(
         &mut self,
-        probe: EraProbe,
+        probe: &EraProbe,
         step: ProbeRequest,
         id: &Id,
         frame: Frame<'_>,

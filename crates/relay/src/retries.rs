@@ -2,15 +2,13 @@
 
 use crate::ClientFrame;
 use crate::from_client::Carried;
-use crate::from_client::Start;
 use data_encoding::HEXLOWER;
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::question::outcome_json;
 use mcp_elicit_core::wire::FramePart;
-use mcp_elicit_core::wire::Revision;
 use mcp_elicit_core::wire::call_frame::canonical;
 use mcp_elicit_core::wire::{
-    ElicitRequest, Envelope, Era, Id, InputRequired, InputResponses, Mode, members, rounds,
+    ElicitRequest, Envelope, Id, InputRequired, InputResponses, Mode, members, rounds,
 };
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
@@ -37,7 +35,7 @@ impl Relay {
         frame: ClientFrame<'_>,
         kind: CallKind,
     ) -> Option<ClientForward> {
-        if self.client.era() == Some(Era::Rounds)
+        if self.client.answers_with_retries()
             && (frame.index().request_state.is_some() || frame.index().input_responses.is_some())
         {
             return Some(self.retry_comes(frame, kind));
@@ -65,7 +63,7 @@ impl Relay {
 
     /// Returns whether a client that can be asked in these modes can take up this call: what waits for it is asked there again.
     fn can_go_on(&self, call: CallId, modes: impl Fn(Mode) -> bool) -> bool {
-        if self.client.era() != Some(Era::Rounds) {
+        if !self.client.answers_with_retries() {
             return true;
         }
         self.questions_for_client(call).iter().all(|question| {
@@ -111,10 +109,6 @@ impl Relay {
     }
 
     /// The client retries a call that the gateway sent back to it with questions of its own.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "a frame, where it came from, and what was read of it"
-    )]
     fn own_round_returns(
         &mut self,
         frame: ClientFrame<'_>,
@@ -257,20 +251,9 @@ impl Relay {
         let delivery = carried.delivery;
         let frame = ClientFrame::new(Frame::of_text(&text, &index), stream, at, None);
         let method = frame.method().unwrap_or_default();
-        let forward = if self.server.revision().map(Revision::era) == Some(Era::Pushed) {
-            self.rounds_to_pushed(frame, method, carried)
-        } else {
-            let (capability, changed) = self.rounds_capability(*frame);
-            let start = Start {
-                kind: CallKind::of_method(method),
-                changed,
-                capability,
-                carried,
-            };
-            self.start(frame, start)
-        };
+        let forward = self.translate_request(frame, method, carried);
         if let ClientForward::AsIs(call) = forward {
-            self.outbox.to_server(text, call, delivery);
+            self.outbox.send_to_server(text, call, delivery);
         }
         ClientForward::Handled
     }

@@ -16,10 +16,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use mcp_elicit_core::wire::{Capability, Era, Mode};
+use mcp_elicit_core::wire::{Capability, Mode};
 
 use crate::calls::{self, Call};
-use crate::handshake::{Client, Server};
 use crate::learned::LearnedAsker;
 use crate::settings::Audience;
 use crate::{AskId, AskedVia, CallId, CallKind, Relay, StreamId, Timer, Timestamp};
@@ -147,23 +146,23 @@ enum Rule {
 
 impl Relay {
     fn rule(&self) -> Rule {
-        if self.settings.server_streams || !matches!(self.server, Server::Pushed { .. }) {
+        if self.settings.server_streams || !self.server.pushes_questions() {
             return Rule::Free;
         }
-        match self.client.era() {
-            Some(Era::Rounds) => Rule::Single,
-            Some(Era::Pushed) => Rule::Seen,
-            None => Rule::Free,
+        if self.client.answers_with_retries() {
+            Rule::Single
+        } else if self.client.is_pushed_to() {
+            Rule::Seen
+        } else {
+            Rule::Free
         }
     }
 
     /// The modes in which a pushed client shows questions itself.
     pub(crate) fn shown_by_client(&self) -> Capability {
-        match &self.client {
-            Client::Pushed { capability, .. } if self.settings.answer_with != Audience::People => {
-                *capability
-            }
-            Client::Pushed { .. } | Client::Unknown | Client::Rounds { .. } => Capability::NONE,
+        match self.settings.answer_with {
+            Audience::Auto | Audience::Client => self.client.capability(None),
+            Audience::People => Capability::NONE,
         }
     }
 

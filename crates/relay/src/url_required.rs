@@ -1,8 +1,9 @@
 //! `-32042`: links that a person must visit before a call can be made again (2025-11-25).
 
+use crate::asks::Ask;
 use std::time::Duration;
 
-use mcp_elicit_core::wire::{Complete, Era, Mode, Revision, UrlRequired};
+use mcp_elicit_core::wire::{Complete, Mode, Revision, UrlRequired};
 use serde_json::value::RawValue;
 
 use crate::asks::Origin;
@@ -22,8 +23,8 @@ impl Relay {
         key: CallId,
         frame: Frame<'_>,
     ) -> ServerForward {
-        let declared = self.capability_of(self.calls.get(key));
-        let client_can = self.client.era() == Some(Era::Pushed)
+        let declared = self.client.capability(self.calls.get(key));
+        let client_can = self.client.is_pushed_to()
             && declared.has(Mode::Url)
             && !matches!(self.settings.answer_with, Audience::People);
         if client_can
@@ -61,11 +62,10 @@ impl Relay {
         let Some(call) = self.calls.get(key) else {
             return;
         };
-        let all = call.asks().iter().all(|question| {
-            self.asks
-                .get(*question)
-                .is_some_and(|question| question.is_answered())
-        });
+        let all = call
+            .asks()
+            .iter()
+            .all(|question| self.asks.get(*question).is_some_and(Ask::is_answered));
         if all {
             let questions = call.asks().to_vec();
             self.begin_delivery(questions);
@@ -128,7 +128,7 @@ impl Relay {
             self.timers.cancel(Timer::Retry(key));
             self.retry_upstream(now, key);
         }
-        self.forward_complete(via, complete)
+        self.forward_complete(via, complete.is_some())
     }
 }
 

@@ -1,68 +1,20 @@
-//! The pushed era (2025-06-18, 2025-11-25): questions that a server pushes, and clients that one pushes to.
+//! Clients of the pushed era (2025-06-18, 2025-11-25): questions that are pushed to them, and their responses.
 
-use crate::ClientFrame;
-use crate::from_client::Carried;
-use crate::from_client::Start;
 use mcp_elicit_core::question::outcome_json;
 use mcp_elicit_core::wire::{
-    Capability, ElicitRequest, ElicitResult, Envelope, Era, Id, Mode, Revision, members, message,
-    meta, method,
+    ElicitRequest, ElicitResult, Envelope, Id, Mode, Revision, members, message, method,
 };
-use serde_json::json;
 
 use crate::asks::{Ask, ClientReply, Origin, UnusableReply, message_again};
 use crate::calls::Call;
+use crate::era::Client;
 use crate::frame_edit::{self, ErrorResponse};
 use crate::from_server::with_id;
-use crate::handshake::Client;
 use crate::unknown_members::with_members;
-use crate::{AskId, CallId, CallKind, ClientForward, Ending, Relay, StreamId, Timestamp};
+use crate::{AskId, Ending, Relay, StreamId, Timestamp};
 use mcp_elicit_core::wire::frame::{Frame, FrameIndex, FramePart};
 
 impl Relay {
-    /// The server pushed a question.
-    pub(crate) fn pushed_question(
-        &mut self,
-        now: Timestamp,
-        via: Option<CallId>,
-        id: &Id,
-        frame: Frame<'_>,
-    ) {
-        if self.asks.by_server_id(id).is_some() {
-            // An answer could not be told from the other's, nor could a refusal.
-            tracing::warn!(server = %self.settings.server, "dropped a question under the id of one that is open");
-            return;
-        }
-        let revision = self.server.revision().unwrap_or(Revision::LATEST_PUSHED);
-        let params = frame.params();
-        let request = match params {
-            Some(params) => ElicitRequest::parse(params, revision),
-            None => Err(mcp_elicit_core::wire::WireError::Missing { member: "params" }),
-        };
-        let attribution = self.attribute(via, request.as_ref().ok().map(ElicitRequest::mode));
-        if let Ok(request) = &request {
-            self.seen_asking(&attribution.candidates(), request.mode());
-        }
-        let origin = Origin::Pushed { id: id.clone() };
-        let asked = request
-            .map_err(|defect| {
-                ErrorResponse::fault(mcp_elicit_core::fault::PeerFault::from(defect), revision)
-            })
-            .and_then(|request| {
-                self.open_ask(
-                    now,
-                    attribution,
-                    origin,
-                    request,
-                    Some(frame.text()),
-                    params,
-                )
-            });
-        if let Err(refusal) = asked {
-            self.tell_server(refusal.to_response(id), None);
-        }
-    }
-
     /// Puts a question before a client of this era.
     pub(crate) fn push_to_client(&mut self, now: Timestamp, key: AskId) {
         let own = self.outbox.new_id();
@@ -198,75 +150,6 @@ impl Relay {
         }
     }
 
-    /// A request of a pushed client for a server of the rounds era.
-    pub(crate) fn pushed_to_rounds(
-        &mut self,
-        frame: ClientFrame<'_>,
-        method: &str,
-    ) -> ClientForward {
-        let Some(id) = frame.id() else {
-            return ClientForward::AsIs(None);
-        };
-        match method {
-            "logging/setLevel" => return self.set_log_level(frame.stream(), &id, *frame),
-            "ping" => {
-                // It does not exist there: the session is the gateway's.
-                self.tell_client(
-                    frame.stream(),
-                    message::result(&id, &members::raw_value(&json!({}))),
-                    true,
-                );
-                return ClientForward::Handled;
-            }
-            "resources/subscribe" | "resources/unsubscribe" => {
-                let why = format!(
-                    "the server speaks {}, which has no `{method}`",
-                    Revision::V2026_07_28
-                );
-                self.tell_client(
-                    frame.stream(),
-                    ErrorResponse::new(-32601, why).to_response(&id),
-                    true,
-                );
-                return ClientForward::Handled;
-            }
-            _ => {}
-        }
-        let capability = self.session_capability();
-        let Some(changed) = self.with_rounds_meta(frame.text()) else {
-            return self.reject(
-                frame,
-                &ErrorResponse::new(-32602, "`params` must be an object"),
-            );
-        };
-        let start = Start {
-            kind: CallKind::of_method(method),
-            changed: Some(changed),
-            capability,
-            carried: Carried::default(),
-        };
-        self.start(frame, start)
-    }
-
-    /// The request with what every request of the rounds era says about itself.
-    fn with_rounds_meta(&self, text: &str) -> Option<String> {
-        let envelope = Envelope::parse_within(text.as_bytes(), usize::MAX).ok()?;
-        let own = self.rounds_meta();
-        let mut params = envelope.params().map(ToOwned::to_owned);
-        for key in [
-            meta::PROTOCOL_VERSION,
-            meta::CLIENT_INFO,
-            meta::CLIENT_CAPABILITIES,
-        ] {
-            let value = members::raw_value(own.get(key)?);
-            params = Some(meta::with(params.as_deref(), key, Some(&value)).ok()?);
-        }
-        if let Some(level) = self.session_log_level() {
-            params = Some(meta::with(params.as_deref(), meta::LOG_LEVEL, Some(&level)).ok()?);
-        }
-        envelope.with_body(params.as_deref()?).ok()
-    }
-
     /// A request in a round that is no question: the client is pushed it, when its era is this.
     pub(crate) fn push_other(
         &mut self,
@@ -274,7 +157,7 @@ impl Relay {
         method: &str,
         raw: &str,
     ) -> Option<Id> {
-        if self.client.era() != Some(Era::Pushed) || method == method::CREATE {
+        if !self.client.is_pushed_to() || method == method::CREATE {
             return None;
         }
         let request = serde_json::from_str::<&serde_json::value::RawValue>(raw).ok()?;
@@ -286,15 +169,6 @@ impl Relay {
             false,
         );
         Some(id)
-    }
-
-    /// Returns what a pushed session's calls can ask.
-    pub(crate) fn capability_of(&self, call: Option<&Call>) -> Capability {
-        match (&self.client, call) {
-            (Client::Rounds { .. }, Some(call)) => call.capability(),
-            (Client::Rounds { .. } | Client::Unknown, _) => Capability::NONE,
-            (Client::Pushed { capability, .. }, _) => *capability,
-        }
     }
 }
 

@@ -1,14 +1,23 @@
-//! Servers of the rounds era (2026-07-28): questions that come as `input_required`.
+//! Servers of the rounds era (2026-07-28): questions that come as `input_required`, and requests of the other era for them.
 
+use crate::CallKind;
+use crate::ClientForward;
+use crate::ClientFrame;
+use crate::asks::Ask;
 use crate::calls::Call;
-use mcp_elicit_core::answer::Outcome;
-use mcp_elicit_core::wire::{Era, Id, InputRequest, InputRequired, InputResponses, members};
+use crate::from_client::Carried;
+use crate::from_client::Start;
+use mcp_elicit_core::wire::Envelope;
+use mcp_elicit_core::wire::Revision;
+use mcp_elicit_core::wire::{Id, InputRequest, InputRequired, InputResponses, members};
+use mcp_elicit_core::wire::{message, meta};
+use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::asks::{Ask, Origin};
+use crate::asks::Origin;
 use crate::frame_edit::ErrorResponse;
 use crate::server_round::{Entry, Round};
-use crate::{AskId, CallId, Effect, Relay, ServerForward, Timer, Timestamp};
+use crate::{CallId, Relay, ServerForward, Timer, Timestamp};
 use mcp_elicit_core::wire::frame::{Frame, FramePart};
 
 impl Relay {
@@ -39,7 +48,7 @@ impl Relay {
         let Some(call) = self.calls.get(key) else {
             return false;
         };
-        if self.client.era() != Some(Era::Rounds) {
+        if !self.client.answers_with_retries() {
             return false;
         }
         let to_client = !matches!(self.settings.answer_with, crate::Audience::People);
@@ -80,7 +89,7 @@ impl Relay {
                 InputRequest::Other { method, raw } => {
                     let stream = self.calls.get(key).and_then(Call::stream);
                     let id = self.push_other(stream, method, raw.get());
-                    if id.is_none() && self.client.era() == Some(Era::Pushed) {
+                    if id.is_none() && self.client.is_pushed_to() {
                         return Err(ErrorResponse::new(
                             -32603,
                             format!("the server asks for `{method}`, which cannot be passed on"),
@@ -149,7 +158,7 @@ impl Relay {
         let open = round.open();
         let all = open
             .iter()
-            .all(|question| self.asks.get(*question).is_some_and(|q| q.is_answered()));
+            .all(|question| self.asks.get(*question).is_some_and(Ask::is_answered));
         if all {
             self.begin_delivery(open);
         }
@@ -191,20 +200,78 @@ impl Relay {
             return;
         };
         self.calls.renew(key, id);
-        let delivers = self.calls.get_mut(key);
-        let delivers = delivers.map(Call::take_deliveries);
-        let delivery = self.deliveries.begin(delivers.unwrap_or_default(), None);
-        self.outbox.to_server(frame, Some(key), delivery);
+        let call = self.calls.get_mut(key);
+        let records = call.map(Call::take_deliveries).unwrap_or_default();
+        let delivery = self.deliveries.begin(records, None);
+        self.outbox.send_to_server(frame, Some(key), delivery);
     }
 
-    /// The client answered: the record decides whether it was the first.
-    pub(crate) fn client_answered(&mut self, key: AskId, outcome: Outcome) {
-        if let Some(record) = self.asks.get_mut(key).and_then(Ask::submit) {
-            self.outbox.push(Effect::Submit {
-                question: key,
-                record,
-                outcome,
-            });
+    /// A request of a pushed client for a server of the rounds era.
+    pub(crate) fn pushed_to_rounds(
+        &mut self,
+        frame: ClientFrame<'_>,
+        method: &str,
+    ) -> ClientForward {
+        let Some(id) = frame.id() else {
+            return ClientForward::AsIs(None);
+        };
+        match method {
+            "logging/setLevel" => return self.set_log_level(frame.stream(), &id, *frame),
+            "ping" => {
+                // It does not exist there: the session is the gateway's.
+                self.tell_client(
+                    frame.stream(),
+                    message::result(&id, &members::raw_value(&json!({}))),
+                    true,
+                );
+                return ClientForward::Handled;
+            }
+            "resources/subscribe" | "resources/unsubscribe" => {
+                let why = format!(
+                    "the server speaks {}, which has no `{method}`",
+                    Revision::V2026_07_28
+                );
+                self.tell_client(
+                    frame.stream(),
+                    ErrorResponse::new(-32601, why).to_response(&id),
+                    true,
+                );
+                return ClientForward::Handled;
+            }
+            _ => {}
         }
+        let capability = self.client.capability(None);
+        let Some(changed) = self.with_rounds_meta(frame.text()) else {
+            return self.reject(
+                frame,
+                &ErrorResponse::new(-32602, "`params` must be an object"),
+            );
+        };
+        let start = Start {
+            kind: CallKind::of_method(method),
+            changed: Some(changed),
+            capability,
+            carried: Carried::default(),
+        };
+        self.start(frame, start)
+    }
+
+    /// The request with what every request of the rounds era says about itself.
+    fn with_rounds_meta(&self, text: &str) -> Option<String> {
+        let envelope = Envelope::parse_within(text.as_bytes(), usize::MAX).ok()?;
+        let own = self.rounds_meta();
+        let mut params = envelope.params().map(ToOwned::to_owned);
+        for key in [
+            meta::PROTOCOL_VERSION,
+            meta::CLIENT_INFO,
+            meta::CLIENT_CAPABILITIES,
+        ] {
+            let value = members::raw_value(own.get(key)?);
+            params = Some(meta::with(params.as_deref(), key, Some(&value)).ok()?);
+        }
+        if let Some(level) = self.session_log_level() {
+            params = Some(meta::with(params.as_deref(), meta::LOG_LEVEL, Some(&level)).ok()?);
+        }
+        envelope.with_body(params.as_deref()?).ok()
     }
 }

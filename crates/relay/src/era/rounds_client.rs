@@ -1,15 +1,12 @@
 //! Clients of the rounds era (2026-07-28): what each of their requests declares, what they are asked in `input_required`,
 //! and what their retries bring.
 
-use crate::ClientFrame;
 use crate::calls::Call;
-use crate::from_client::Carried;
-use crate::from_client::Start;
 use mcp_elicit_core::answer::Outcome;
 use mcp_elicit_core::fault::PeerFault;
 use mcp_elicit_core::wire::{
-    Capability, Envelope, Era, InputRequest, InputRequired, InputResponses, Meta, Revision,
-    message, meta, method,
+    Capability, Envelope, InputRequest, InputRequired, InputResponses, Meta, Revision, message,
+    meta, method,
 };
 use serde_json::value::RawValue;
 
@@ -17,7 +14,7 @@ use crate::asks::UnusableReply;
 use crate::frame_edit::{self, ErrorResponse};
 use crate::server_round::Entry;
 use crate::unknown_members::with_members;
-use crate::{AskId, AskedVia, CallId, CallKind, ClientForward, Relay, Timestamp};
+use crate::{AskId, AskedVia, CallId, CallKind, Relay, Timestamp};
 use mcp_elicit_core::wire::frame::{Frame, FramePart};
 
 const REVISION: Revision = Revision::V2026_07_28;
@@ -36,27 +33,6 @@ impl Relay {
             capability,
             changed.map(|value| frame_edit::spliced(text, &range, value.get())),
         )
-    }
-
-    /// A request of a rounds client for a pushed server.
-    pub(crate) fn rounds_to_pushed(
-        &mut self,
-        frame: ClientFrame<'_>,
-        method: &str,
-        carried: Carried,
-    ) -> ClientForward {
-        if method == "subscriptions/listen" {
-            let why = "the server has a pushed session: subscriptions are not bridged to it";
-            return self.reject(frame, &ErrorResponse::new(-32601, why));
-        }
-        let (capability, _) = self.rounds_capability(*frame);
-        let start = Start {
-            kind: CallKind::of_method(method),
-            changed: None,
-            capability,
-            carried,
-        };
-        self.start(frame, start)
     }
 
     /// Returns what a rounds client brought for the requests that are no questions.
@@ -78,7 +54,7 @@ impl Relay {
 
     /// Sends a rounds client what it has to answer: an `input_required` under a state of the gateway's own.
     pub(crate) fn present_round(&mut self, now: Timestamp, key: CallId) {
-        if self.client.era() != Some(Era::Rounds) {
+        if !self.client.answers_with_retries() {
             return;
         }
         let Some((stream, client_id)) = self
@@ -248,9 +224,7 @@ impl Relay {
 
     /// The server's answer as a client of the other era reads it; `None` when it may have it as it is.
     pub(crate) fn in_clients_era(&self, key: CallId, frame: Frame<'_>) -> Option<String> {
-        if self.client.era() != Some(Era::Rounds)
-            || self.server.revision().map(Revision::era) != Some(Era::Pushed)
-        {
+        if !self.client.answers_with_retries() || !self.server.pushes_questions() {
             return None;
         }
         let range = frame.range(FramePart::Result)?;
@@ -296,7 +270,7 @@ impl Relay {
             return;
         };
         let capability = meta.capability(REVISION);
-        let rounds = self.client.era() == Some(Era::Rounds);
+        let rounds = self.client.answers_with_retries();
         if let Some(call) = self.calls.get_mut(key) {
             call.set_token(meta.progress_token());
             if rounds {
