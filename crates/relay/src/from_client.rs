@@ -28,7 +28,7 @@ pub(crate) struct Start {
     pub(crate) changed: Option<String>,
     /// The modes that the client can ask in, in this call.
     pub(crate) capability: Capability,
-    /// What a retry brings along.
+    /// The answers and the delivery that a retry carries.
     pub(crate) carried: Carried,
 }
 
@@ -133,7 +133,7 @@ impl Relay {
             self.give_token(&mut call, &mut sent, *frame);
         }
         if kind.is_some() {
-            call.keep(frame.kept(&sent));
+            call.keep(frame.bytes_of(&sent));
         }
         let key = self.calls.insert(call);
         if kind.is_some() && self.waits_for_turn(key) {

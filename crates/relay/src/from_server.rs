@@ -6,8 +6,8 @@ use std::borrow::Cow;
 
 use mcp_elicit_core::wire::members::Members;
 use mcp_elicit_core::wire::{
-    Cancelled, ElicitationMessage, Id, Progress, Revision, WireError, frame, members,
-    message, method, pushed, rounds,
+    Cancelled, ElicitationMessage, Id, Progress, Revision, WireError, frame, members, message,
+    method, pushed, rounds,
 };
 use serde_json::value::RawValue;
 

@@ -59,7 +59,7 @@ impl<'a> ClientFrame<'a> {
     }
 
     /// Returns this text of the frame for keeping: the frame's own bytes where the text is all of them.
-    pub(crate) fn kept(self, text: &str) -> Bytes {
+    pub(crate) fn bytes_of(self, text: &str) -> Bytes {
         let same = |bytes: &&Bytes| bytes.as_ptr() == text.as_ptr() && bytes.len() == text.len();
         let shared = self.bytes.filter(same);
         shared.map_or_else(|| Bytes::copy_from_slice(text.as_bytes()), Bytes::clone)
