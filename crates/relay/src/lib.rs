@@ -4,8 +4,8 @@
 //! simulator can be its world (`tests/`). A frame without elicitation is scanned once
 //! ([`mcp_elicit_core::wire::frame`]) and passed on as it is: the shell forwards the very bytes it read.
 //!
-//! A part of the relay is a type in a file of its own, whose data only that file reaches; parts know no other. `impl
-//! Relay` composes them.
+//! A part of the relay is a type in a file of its own, whose data only that file reaches; no part calls the relay.
+//! `impl Relay` composes them.
 //!
 //! Invariants: every call of the client ends exactly once; an answer reaches the server at most once and
 //! only through the record; nothing is asked in a mode that was not declared; a time limit is never an answer.
